@@ -1,0 +1,105 @@
+//! The words of an approval: what is asked, how risky it is, who decided, what enforced it.
+
+use serde::{Deserialize, Serialize};
+
+use crate::kinds::words;
+
+words! {
+    /// What sort of action needs an approval.
+    pub enum ApprovalCategory {
+        /// Merging or pushing.
+        Merge,
+        /// Adding dependencies.
+        DepsAdd,
+        /// Using secrets.
+        Secrets,
+        /// Deploying.
+        Deploy,
+        /// Running a command.
+        Shell,
+        /// Using the network.
+        Network,
+        /// Changing files.
+        Edit,
+        /// Reading files.
+        Read,
+        /// Anything else.
+        Other,
+    }
+
+    /// How much may go wrong.
+    pub enum Risk {
+        /// Little.
+        Low,
+        /// Something.
+        Med,
+        /// A lot.
+        High,
+    }
+
+    /// What holds an action back until it is decided.
+    pub enum EnforcedBy {
+        /// The agent itself waits for our answer.
+        Agent,
+        /// The arguments that the agent was started with.
+        Flags,
+        /// Our policy, before the action happens.
+        Policy,
+        /// A sandbox around the agent.
+        Sandbox,
+        /// Nothing: we saw it happen.
+        Nothing,
+    }
+
+    /// The decision on an approval.
+    pub enum Decision {
+        /// Allowed this time.
+        Allow,
+        /// Allowed from now on.
+        AllowAlways,
+        /// Refused this time.
+        Deny,
+        /// Refused from now on.
+        DenyAlways,
+    }
+
+    /// Who or what decided.
+    pub enum Decider {
+        /// A person.
+        Human,
+        /// The program that embeds us.
+        Host,
+        /// A rule.
+        Policy,
+        /// The deadline passed: refused.
+        Timeout,
+        /// The client that should have answered is gone: refused.
+        ClientLost,
+        /// The agent took the request back.
+        Withdrawn,
+    }
+
+    /// What an offered answer does.
+    pub enum OptionEffect {
+        /// Allows this time.
+        AllowOnce,
+        /// Allows from now on.
+        AllowAlways,
+        /// Refuses this time.
+        RejectOnce,
+        /// Refuses from now on.
+        RejectAlways,
+    }
+}
+
+/// One answer that the agent offers.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ApprovalOption {
+    /// The agent's id for it.
+    pub id: String,
+    /// Its label.
+    pub label: String,
+    /// What it does.
+    pub effect: OptionEffect,
+}

@@ -1,0 +1,367 @@
+//! Why a turn failed, in words that a router can act on.
+//!
+//! A failing agent is news, not an error of ours: a [`Failure`] travels in events and results like any other value.
+
+use std::fmt;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::{Millis, RawSpan, Timestamp};
+
+/// A failed turn: what kind of failure, what may be done about it, and the evidence.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Failure {
+    /// One of ten; decides whether to retry and whether to fall back.
+    pub category: Category,
+    /// The finer reason.
+    pub code: Code,
+    /// What happened, in the agent's own words where it had any.
+    pub message: String,
+    /// Whether the same request may be sent again to the same provider.
+    pub retry: bool,
+    /// Whether the request may go to another provider.
+    pub fallback: bool,
+    /// How long to wait before a retry, where it was said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retry_after_ms: Option<Millis>,
+    /// When a limit ends, where it was said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resets_at: Option<Timestamp>,
+    /// What the user can do next, where we know.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hint: Option<String>,
+    /// How the process ended, if it had ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exit: Option<Exit>,
+    /// The end of what the process wrote to stderr.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stderr_tail: Option<String>,
+    /// Where in the raw output the verdict stands.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub raw: Option<RawSpan>,
+}
+
+impl Failure {
+    /// Makes a failure with its category's guidance and nothing else known.
+    pub fn new(category: Category, code: Code, message: impl Into<String>) -> Self {
+        let hint = code.next_step().map(str::to_owned);
+        Self {
+            category,
+            code,
+            message: message.into(),
+            retry: category.may_retry(),
+            fallback: category.may_fall_back(),
+            retry_after_ms: None,
+            resets_at: None,
+            hint,
+            exit: None,
+            stderr_tail: None,
+            raw: None,
+        }
+    }
+}
+
+/// The ten categories of failure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum Category {
+    /// A usage quota is exhausted.
+    Quota,
+    /// Too many requests in too short a time.
+    RateLimit,
+    /// The credentials are missing or refused.
+    Authentication,
+    /// The request itself is invalid.
+    Validation,
+    /// The network failed.
+    Network,
+    /// The server failed.
+    Server,
+    /// Nothing came in time.
+    Timeout,
+    /// A program, model or session does not exist.
+    NotFound,
+    /// The setup is wrong.
+    Configuration,
+    /// None of the above could be recognised.
+    Unknown,
+}
+
+impl Category {
+    /// Every category, in the order in which text is matched against them.
+    pub const ALL: [Self; 10] = [
+        Self::Quota,
+        Self::RateLimit,
+        Self::Authentication,
+        Self::Validation,
+        Self::Network,
+        Self::Server,
+        Self::Timeout,
+        Self::NotFound,
+        Self::Configuration,
+        Self::Unknown,
+    ];
+
+    /// Says whether the same request may be sent again to the same provider.
+    pub fn may_retry(self) -> bool {
+        matches!(self, Self::RateLimit | Self::Network | Self::Server | Self::Timeout)
+    }
+
+    /// Says whether the request may go to another provider.
+    pub fn may_fall_back(self) -> bool {
+        matches!(
+            self,
+            Self::Quota | Self::Network | Self::Server | Self::Timeout | Self::NotFound | Self::Unknown
+        )
+    }
+
+    /// Returns the name used in JSON.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Quota => "quota",
+            Self::RateLimit => "rate_limit",
+            Self::Authentication => "authentication",
+            Self::Validation => "validation",
+            Self::Network => "network",
+            Self::Server => "server",
+            Self::Timeout => "timeout",
+            Self::NotFound => "not_found",
+            Self::Configuration => "configuration",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
+impl fmt::Display for Category {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+macro_rules! codes {
+    ($($(#[doc = $doc:literal])+ $variant:ident = $text:literal),+ $(,)?) => {
+        /// The finer reason of a failure. Readers keep codes that they do not know.
+        #[derive(Clone, Debug, PartialEq, Eq, Hash)]
+        pub enum Code {
+            $($(#[doc = $doc])+ $variant,)+
+            /// A code of a newer version of this protocol.
+            Other(Box<str>),
+        }
+
+        impl Code {
+            /// Every code that this version knows.
+            pub const ALL: &'static [Self] = &[$(Self::$variant),+];
+
+            /// Returns the name used in JSON.
+            pub fn as_str(&self) -> &str {
+                match self {
+                    $(Self::$variant => $text,)+
+                    Self::Other(text) => text,
+                }
+            }
+        }
+
+        impl From<&str> for Code {
+            fn from(text: &str) -> Self {
+                match text {
+                    $($text => Self::$variant,)+
+                    other => Self::Other(other.into()),
+                }
+            }
+        }
+    };
+}
+
+codes! {
+    /// A quota is used up and nobody said until when.
+    QuotaExhausted = "quota_exhausted",
+    /// A plan's usage window is used up; it resets by itself.
+    UsageLimit = "usage_limit",
+    /// Money: no credit, no payment method, a hard limit.
+    Billing = "billing",
+    /// Too many requests.
+    RateLimited = "rate_limited",
+    /// The service says that it is overloaded.
+    Overloaded = "overloaded",
+    /// Nobody is logged in.
+    NotLoggedIn = "not_logged_in",
+    /// The key or token is refused.
+    InvalidCredentials = "invalid_credentials",
+    /// The account may not do this.
+    Forbidden = "forbidden",
+    /// The request is malformed.
+    InvalidRequest = "invalid_request",
+    /// The conversation does not fit into the model's context.
+    ContextOverflow = "context_overflow",
+    /// A single request is larger than the service or the program accepts.
+    RequestTooLarge = "request_too_large",
+    /// The answer was cut at the model's output limit.
+    MaxOutput = "max_output",
+    /// The agent stopped at its limit of turns.
+    MaxTurns = "max_turns",
+    /// The model refused to answer.
+    Refused = "refused",
+    /// The connection could not be made.
+    ConnectionFailed = "connection_failed",
+    /// The connection broke while it was in use.
+    ConnectionLost = "connection_lost",
+    /// The server failed.
+    ServerError = "server_error",
+    /// Nothing came in time.
+    TimedOut = "timed_out",
+    /// The agent kept retrying until our deadline; the category is that of its last notice.
+    GaveUpWaiting = "gave_up_waiting",
+    /// The program is not installed.
+    NotInstalled = "not_installed",
+    /// The program is installed in a version that the adapter does not understand.
+    WrongVersion = "wrong_version",
+    /// The model does not exist.
+    ModelNotFound = "model_not_found",
+    /// The session to resume does not exist.
+    SessionNotFound = "session_not_found",
+    /// Something else does not exist.
+    NotFound = "not_found",
+    /// The program's own configuration is missing or wrong.
+    BadConfig = "bad_config",
+    /// The program does not trust the folder that it was started in.
+    UntrustedFolder = "untrusted_folder",
+    /// Our arguments were refused: the program has changed.
+    FlagRejected = "flag_rejected",
+    /// The program ended well, but nothing that it printed was recognised: its format has changed.
+    FormatChanged = "format_changed",
+    /// A policy forbade it.
+    Policy = "policy",
+    /// A budget is used up.
+    Budget = "budget",
+    /// Somebody cancelled it.
+    Cancelled = "cancelled",
+    /// The program was ended by a signal that somebody sent.
+    Killed = "killed",
+    /// The program crashed.
+    Crashed = "crashed",
+    /// The output ended before the turn did.
+    Truncated = "truncated",
+    /// The turn is over, but whether all its processes are gone could not be confirmed.
+    CleanupUnconfirmed = "cleanup_unconfirmed",
+    /// Nothing more is known.
+    Unknown = "unknown",
+}
+
+impl Code {
+    /// Returns what to do next, for the codes that mean "the program is not the one we knew".
+    fn next_step(&self) -> Option<&'static str> {
+        if *self == Self::FlagRejected {
+            Some("the program no longer accepts these arguments; `bowline certify` shows what changed")
+        } else if *self == Self::FormatChanged {
+            Some("the program prints something new; `bowline certify` shows what changed")
+        } else {
+            None
+        }
+    }
+}
+
+impl fmt::Display for Code {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl Serialize for Code {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
+    }
+}
+
+impl<'de> Deserialize<'de> for Code {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Ok(Self::from(std::borrow::Cow::<str>::deserialize(deserializer)?.as_ref()))
+    }
+}
+
+#[cfg(feature = "schema")]
+impl schemars::JsonSchema for Code {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Code".into()
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        let known: Vec<&str> = Self::ALL.iter().map(Self::as_str).collect();
+        schemars::json_schema!({
+            "type": "string",
+            "description": "The finer reason of a failure. Readers keep codes that they do not know.",
+            "examples": known,
+        })
+    }
+}
+
+/// How a process ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum Exit {
+    /// It exited with this code.
+    Code(i32),
+    /// This signal ended it.
+    Signal(i32),
+}
+
+impl Exit {
+    /// Says whether the process ended with code 0.
+    pub fn is_success(self) -> bool {
+        self == Self::Code(0)
+    }
+}
+
+impl fmt::Display for Exit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Code(code) => write!(f, "exit code {code}"),
+            Self::Signal(signal) => write!(f, "signal {signal}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn guidance_is_the_table_of_the_adapter_protocol() {
+        // category, retry, fallback.
+        let table = [
+            ("quota", false, true),
+            ("rate_limit", true, false),
+            ("authentication", false, false),
+            ("validation", false, false),
+            ("network", true, true),
+            ("server", true, true),
+            ("timeout", true, true),
+            ("not_found", false, true),
+            ("configuration", false, false),
+            ("unknown", false, true),
+        ];
+        let ours: Vec<_> =
+            Category::ALL.iter().map(|c| (c.as_str(), c.may_retry(), c.may_fall_back())).collect();
+        assert_eq!(ours, table);
+    }
+
+    #[test]
+    fn codes_survive_a_reader_that_does_not_know_them() {
+        for code in Code::ALL {
+            assert_eq!(Code::from(code.as_str()), *code);
+        }
+        let newer: Code = serde_json::from_str("\"moon_phase\"").expect("any string is a code");
+        assert_eq!(serde_json::to_string(&newer).expect("writes"), "\"moon_phase\"");
+    }
+
+    #[test]
+    fn a_changed_program_points_to_certify() {
+        for code in [Code::FlagRejected, Code::FormatChanged] {
+            let failure = Failure::new(Category::Unknown, code, "");
+            assert!(failure.hint.expect("a next step").contains("bowline certify"));
+        }
+        assert_eq!(Failure::new(Category::Unknown, Code::Crashed, "").hint, None);
+    }
+}

@@ -1,0 +1,233 @@
+//! What can happen: one closed list, and the way in which a reader keeps what is not on it.
+//!
+//! The list is complete from the start, also where no dialect speaks of a kind yet. Each kind's fields are in
+//! [`crate::kinds`]. On the wire a kind is an object with `type` first; reading relies on that for speed, not for
+//! correctness.
+
+use std::fmt;
+
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{self, DeserializeOwned, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::{Map, Value};
+
+use crate::kinds;
+
+macro_rules! kinds {
+    ($($(#[doc = $doc:literal])+ $variant:ident = $tag:literal),+ $(,)?) => {
+        /// What happened.
+        #[derive(Clone, Debug, PartialEq)]
+        pub enum Kind {
+            $($(#[doc = $doc])+ $variant(kinds::$variant),)+
+            /// A kind of a newer version of this protocol, kept as it was read. Nothing in Bowline writes one.
+            Unknown(UnknownKind),
+        }
+
+        impl Kind {
+            /// The `type` of every kind that this version knows.
+            pub const TYPES: &'static [&'static str] = &[$($tag),+];
+
+            /// Returns the `type` by which the kind goes in JSON.
+            pub fn type_name(&self) -> &str {
+                match self {
+                    $(Self::$variant(_) => $tag,)+
+                    Self::Unknown(unknown) => &unknown.type_name,
+                }
+            }
+
+            fn read<'de, M: MapAccess<'de>>(tag: &str, fields: M) -> Result<Self, M::Error> {
+                match tag {
+                    $($tag => kinds::$variant::deserialize(MapAccessDeserializer::new(fields)).map(Self::$variant),)+
+                    _ => Map::deserialize(MapAccessDeserializer::new(fields))
+                        .map(|fields| Self::Unknown(UnknownKind { type_name: tag.into(), fields })),
+                }
+            }
+
+            fn read_value<E: de::Error>(tag: &str, fields: Map<String, Value>) -> Result<Self, E> {
+                fn fields_of<T: DeserializeOwned, E: de::Error>(fields: Map<String, Value>) -> Result<T, E> {
+                    T::deserialize(Value::Object(fields)).map_err(E::custom)
+                }
+                match tag {
+                    $($tag => fields_of(fields).map(Self::$variant),)+
+                    _ => Ok(Self::Unknown(UnknownKind { type_name: tag.into(), fields })),
+                }
+            }
+        }
+
+        impl Serialize for Kind {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                // Serde's own internally tagged form, without its reading half, which would buffer every event.
+                #[derive(Serialize)]
+                #[serde(tag = "type")]
+                enum Written<'a> {
+                    $(#[serde(rename = $tag)] $variant(&'a kinds::$variant),)+
+                }
+                match self {
+                    $(Self::$variant(fields) => Written::$variant(fields).serialize(serializer),)+
+                    Self::Unknown(unknown) => unknown.serialize(serializer),
+                }
+            }
+        }
+
+        #[cfg(feature = "schema")]
+        impl schemars::JsonSchema for Kind {
+            fn schema_name() -> std::borrow::Cow<'static, str> {
+                "Kind".into()
+            }
+
+            fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+                crate::schema::kind(generator, &[
+                    $(($tag, concat!($($doc),+), kinds::$variant::json_schema as crate::schema::Part),)+
+                ])
+            }
+        }
+    };
+}
+
+kinds! {
+    /// The agent's session began, or told us its name.
+    SessionStarted = "session_started",
+    /// The session went from one state to another.
+    SessionStateChanged = "session_state_changed",
+    /// The session is over; nothing follows.
+    SessionEnded = "session_ended",
+    /// Another party leads the session now.
+    ControlModeChanged = "control_mode_changed",
+    /// A turn began.
+    TurnStarted = "turn_started",
+    /// A turn ended; every turn that starts ends exactly once.
+    TurnEnded = "turn_ended",
+    /// The conversation got a message on the user's side.
+    UserMessage = "user_message",
+    /// The agent said a piece of text.
+    TextDelta = "text_delta",
+    /// Text that was said before is no longer part of the answer.
+    TextRetracted = "text_retracted",
+    /// A message is complete.
+    MessageFinished = "message_finished",
+    /// The agent thought a piece of text.
+    ThinkingDelta = "thinking_delta",
+    /// A tool call began.
+    ToolStarted = "tool_started",
+    /// A tool call made progress.
+    ToolUpdated = "tool_updated",
+    /// A tool call ended.
+    ToolFinished = "tool_finished",
+    /// A task began to run beside the conversation.
+    BackgroundTaskStarted = "background_task_started",
+    /// A task beside the conversation ended.
+    BackgroundTaskEnded = "background_task_ended",
+    /// Files were read, written or deleted.
+    FilesTouched = "files_touched",
+    /// There is a diff to look at.
+    DiffAvailable = "diff_available",
+    /// The agent's plan is now this.
+    PlanUpdated = "plan_updated",
+    /// The agent may not go on without a decision.
+    ApprovalAsked = "approval_asked",
+    /// An approval was decided; every one that is asked is decided exactly once.
+    ApprovalDecided = "approval_decided",
+    /// The agent asks the user something.
+    QuestionAsked = "question_asked",
+    /// A question was answered.
+    QuestionAnswered = "question_answered",
+    /// The agent is busy with something of its own.
+    Status = "status",
+    /// The conversation was shortened to fit the model's context.
+    ContextCompacted = "context_compacted",
+    /// The agent tries a request again. Not a failure.
+    Retrying = "retrying",
+    /// The state of a usage limit.
+    LimitReported = "limit_reported",
+    /// Tokens were spent.
+    UsageReported = "usage_reported",
+    /// The meter's regular reading of a running session.
+    UsageTick = "usage_tick",
+    /// How full the model's context is.
+    ContextGauge = "context_gauge",
+    /// The agent offers these settings.
+    OptionsAdvertised = "options_advertised",
+    /// A setting has a new value.
+    OptionsChanged = "options_changed",
+    /// Another model answers from here on.
+    ModelChanged = "model_changed",
+    /// The state of an MCP server.
+    McpServerStatus = "mcp_server_status",
+    /// A remark for the user.
+    Notice = "notice",
+    /// The router chose a provider.
+    RouteChosen = "route_chosen",
+    /// The router went on to another provider.
+    FallbackTaken = "fallback_taken",
+    /// Something that was wanted cannot be had; this is what is done instead.
+    CapabilityDegraded = "capability_degraded",
+    /// The session goes on over another transport.
+    TransportSwitched = "transport_switched",
+    /// What became of a wish to resume.
+    ResumeAnswered = "resume_answered",
+    /// The agent's own history is not the one that we have.
+    DivergenceFound = "divergence_found",
+    /// A process of the session was started.
+    ProcessSpawned = "process_spawned",
+    /// A process of the session ended.
+    ProcessReaped = "process_reaped",
+    /// A process of the session outlived it.
+    ProcessLeaked = "process_leaked",
+    /// Output that could not be understood. Kept, never shown as an answer.
+    Unrecognized = "unrecognized",
+    /// Something is missing here.
+    Gap = "gap",
+}
+
+/// An event kind that this version does not know, with all its fields.
+#[derive(Clone, Debug, PartialEq)]
+pub struct UnknownKind {
+    /// The `type`.
+    pub type_name: Box<str>,
+    /// The other fields.
+    pub fields: Map<String, Value>,
+}
+
+impl Serialize for UnknownKind {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(
+            std::iter::once(("type", &Value::from(&*self.type_name)))
+                .chain(self.fields.iter().map(|(key, value)| (key.as_str(), value))),
+        )
+    }
+}
+
+impl<'de> Deserialize<'de> for Kind {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(KindVisitor)
+    }
+}
+
+struct KindVisitor;
+
+impl<'de> Visitor<'de> for KindVisitor {
+    type Value = Kind;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object with a `type`")
+    }
+
+    fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<Kind, M::Error> {
+        let mut before = Map::new();
+        while let Some(key) = map.next_key::<std::borrow::Cow<'de, str>>()? {
+            if key != "type" {
+                before.insert(key.into_owned(), map.next_value()?);
+                continue;
+            }
+            let tag = map.next_value::<std::borrow::Cow<'de, str>>()?;
+            if before.is_empty() {
+                return Kind::read(&tag, map);
+            }
+            while let Some((key, value)) = map.next_entry::<String, Value>()? {
+                before.insert(key, value);
+            }
+            return Kind::read_value(&tag, before);
+        }
+        Err(de::Error::missing_field("type"))
+    }
+}

@@ -1,0 +1,96 @@
+//! What lies under it: processes, transports, and output that could not be read.
+
+use super::{part, words};
+use crate::{Excerpt, Exit};
+
+part! {
+    /// The session goes on over another transport.
+    pub struct TransportSwitched {
+        /// The transport before.
+        pub from: Transport,
+        /// The transport now.
+        pub to: Transport,
+        /// Why.
+        pub reason: String,
+    }
+
+    /// A process of the session was started.
+    pub struct ProcessSpawned {
+        /// Its process id.
+        pub pid: u32,
+        /// The program.
+        pub program: String,
+        /// The transport.
+        pub transport: Transport,
+        /// The promise in force about what it may leave behind, in the supervisor's words.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub containment: Option<String>,
+    }
+
+    /// A process of the session ended.
+    pub struct ProcessReaped {
+        /// Its process id.
+        pub pid: u32,
+        /// How it ended.
+        pub exit: Exit,
+    }
+
+    /// A process of the session outlived it.
+    pub struct ProcessLeaked {
+        /// Its process id.
+        pub pid: u32,
+        /// What it is, as far as we can tell.
+        pub command: String,
+        /// Why it could not be ended.
+        pub reason: String,
+    }
+
+    /// Output that could not be understood. Kept, never shown as an answer.
+    pub struct Unrecognized {
+        /// What is wrong with it.
+        pub reason: UnrecognizedReason,
+        /// Its beginning.
+        pub head: Excerpt,
+        /// The unknown type, where the line has one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub type_name: Option<String>,
+    }
+
+    /// Something is missing here.
+    pub struct Gap {
+        /// How many events are missing, where that is known.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub events: Option<u64>,
+        /// How many bytes are missing, where that is known.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub bytes: Option<u64>,
+        /// Why.
+        pub reason: String,
+    }
+}
+
+words! {
+    /// How we are connected to an agent.
+    pub enum Transport {
+        /// Pipes.
+        Pipe,
+        /// A pseudo-terminal.
+        Pty,
+        /// JSON-RPC over pipes.
+        JsonRpc,
+        /// The Agent Client Protocol.
+        Acp,
+    }
+
+    /// What is wrong with output that could not be understood.
+    pub enum UnrecognizedReason {
+        /// It is not in the dialect's form at all: a log line, a banner, half a line.
+        Noise,
+        /// It is in the right form, but says something that the dialect does not know.
+        UnknownType,
+        /// It is in the right form, but a part that must be there is missing or of another kind.
+        BadShape,
+        /// It is longer than a line may be.
+        TooLong,
+    }
+}

@@ -1,0 +1,212 @@
+//! Sessions, turns and who leads them.
+
+use super::{part, words};
+use crate::{Capabilities, Exit, Failure, NativeSessionId, TaskId, ToolId, Usage};
+
+part! {
+    /// The agent's session began, or told us its name. May be repeated by agents that announce themselves each turn.
+    #[derive(Default)]
+    pub struct SessionStarted {
+        /// The name by which the agent's own store knows the session.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub native_session: Option<NativeSessionId>,
+        /// The provider.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub provider: Option<String>,
+        /// The version of the provider's program.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub version: Option<String>,
+        /// The model that answers.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub model: Option<String>,
+        /// The working directory.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub cwd: Option<String>,
+        /// The tools that the agent has.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        pub tools: Vec<String>,
+        /// The agent's permission mode, in its own words.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub permission_mode: Option<String>,
+        /// What this session can do.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub capabilities: Option<Box<Capabilities>>,
+    }
+
+    /// The session went from one state to another.
+    pub struct SessionStateChanged {
+        /// The state that it is in now.
+        pub state: SessionState,
+        /// Why, where there is something to say.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub reason: Option<String>,
+    }
+
+    /// The session is over; nothing follows.
+    pub struct SessionEnded {
+        /// How the agent's process ended, if there was one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub exit: Option<Exit>,
+        /// Why it is over.
+        pub reason: EndReason,
+    }
+
+    /// Another party leads the session now.
+    pub struct ControlModeChanged {
+        /// Who leads.
+        pub mode: ControlMode,
+    }
+
+    /// A turn began.
+    pub struct TurnStarted {
+        /// What made it begin.
+        pub origin: TurnOrigin,
+        /// The agent's own name for the turn.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub native_turn: Option<String>,
+    }
+
+    /// A turn ended. Every turn that starts ends exactly once.
+    pub struct TurnEnded {
+        /// How.
+        pub outcome: Outcome,
+        /// Why the model stopped, where the agent tells.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub stop: Option<StopReason>,
+        /// Why it failed: always there when the outcome is `failed` or `truncated`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub failure: Option<Box<Failure>>,
+        /// What the turn used, in normal form, if anything is known.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub usage: Option<Usage>,
+        /// What the turn cost in US dollars, where the agent tells.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub cost_usd: Option<f64>,
+        /// Tool calls that had not ended.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        pub running_tools: Vec<ToolId>,
+        /// Background tasks that had not ended.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        pub running_tasks: Vec<TaskId>,
+    }
+
+    /// What became of a wish to resume a session.
+    pub struct ResumeAnswered {
+        /// The session that was asked for.
+        pub wanted: NativeSessionId,
+        /// The session that the agent is in.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub got: Option<NativeSessionId>,
+        /// The answer.
+        pub answer: ResumeAnswer,
+    }
+
+    /// The agent's own history is not the one that we have.
+    pub struct DivergenceFound {
+        /// How many of the agent's entries we do not have.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub missing: Option<u64>,
+        /// What differs, in a sentence.
+        pub summary: String,
+    }
+}
+
+words! {
+    /// The states of a session.
+    pub enum SessionState {
+        /// It exists, and nothing has been started.
+        Created,
+        /// The workspace is being made ready.
+        Preparing,
+        /// The agent is starting.
+        Starting,
+        /// The agent works.
+        Running,
+        /// The agent waits for the next prompt.
+        Idle,
+        /// The agent waits for a decision.
+        WaitingForApproval,
+        /// A person took over.
+        PausedByHuman,
+        /// It is being ended.
+        Stopping,
+        /// It ended well.
+        Completed,
+        /// It ended badly.
+        Failed,
+    }
+
+    /// Why a session is over.
+    pub enum EndReason {
+        /// The agent exited by itself.
+        Exited,
+        /// Somebody stopped it.
+        Stopped,
+        /// A deadline passed.
+        TimedOut,
+        /// A policy forbade going on.
+        PolicyViolation,
+        /// The runner was lost.
+        Lost,
+    }
+
+    /// Who leads a session.
+    pub enum ControlMode {
+        /// The agent drives; people approve and comment.
+        AgentLed,
+        /// A person types; the agent suggests.
+        HumanLed,
+        /// Another session drives.
+        Delegated,
+    }
+
+    /// What made a turn begin.
+    pub enum TurnOrigin {
+        /// A prompt.
+        Prompt,
+        /// The agent went on by itself.
+        Agent,
+        /// Something in the background ended and the agent was told.
+        BackgroundNotice,
+    }
+
+    /// How a turn ended.
+    pub enum Outcome {
+        /// The agent says that it is done.
+        Completed,
+        /// It failed.
+        Failed,
+        /// Somebody stopped it.
+        Cancelled,
+        /// The output ended before the agent said how the turn ended.
+        Truncated,
+    }
+
+    /// Why the model stopped.
+    pub enum StopReason {
+        /// It was done.
+        EndTurn,
+        /// It reached its limit of output tokens.
+        MaxTokens,
+        /// It reached the limit of turns.
+        MaxTurns,
+        /// It waits for the result of a tool that the host has to run.
+        ToolUse,
+        /// It refused.
+        Refusal,
+        /// It was stopped.
+        Cancelled,
+    }
+
+    /// The four answers to a wish to resume.
+    pub enum ResumeAnswer {
+        /// The session goes on.
+        Resumed,
+        /// The agent refused, or went on in another session.
+        Rejected,
+        /// The agent does not say which session it is in.
+        Unknown,
+        /// No answer came in time.
+        TimedOut,
+    }
+}

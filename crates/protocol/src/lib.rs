@@ -1,0 +1,38 @@
+//! What Bowline says: the one [`Event`], and the types that travel in it or ask for it.
+//!
+//! Everything here is plain data with a documented JSON form. There is no IO, no clock, no environment and no
+//! knowledge of any particular agent; the crate builds for `wasm32`. How an agent's own output becomes these
+//! events is the business of `bowline-providers`.
+//!
+//! JSON is written in `snake_case`. Absent options are left out rather than written as `null`.
+
+#![warn(missing_docs)]
+
+mod approval;
+mod capabilities;
+mod event;
+mod failure;
+mod ids;
+mod json;
+mod kind;
+pub mod kinds;
+mod request;
+mod time;
+mod usage;
+
+pub use approval::{ApprovalCategory, ApprovalOption, Decider, Decision, EnforcedBy, OptionEffect, Risk};
+pub use capabilities::{Approvals, Capabilities, PrFlow, ResumeSupport, StructuredEdits, UsageReports};
+pub use event::{Event, FORMAT_VERSION, RawFile, RawSpan, Source};
+pub use failure::{Category, Code, Exit, Failure};
+pub use ids::{ApprovalId, MessageId, NativeSessionId, QuestionId, SessionId, TaskId, ToolId};
+pub use json::{Excerpt, Json};
+pub use kind::{Kind, UnknownKind};
+pub use request::{
+    Attachment, GatedAction, McpServer, Message, NetworkMode, PermissionMode, PolicySpec, Request, Resume,
+    Role, Sampling, TaskSpec,
+};
+pub use time::{Millis, Timestamp};
+pub use usage::{Basis, Usage, UsageSource};
+
+#[cfg(feature = "schema")]
+pub mod schema;

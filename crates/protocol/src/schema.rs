@@ -1,0 +1,60 @@
+//! The JSON Schema of everything that travels: `docs/schema/bowline.schema.json` is written from here.
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde_json::Value;
+
+/// How one kind's fields are described.
+pub(crate) type Part = fn(&mut SchemaGenerator) -> Schema;
+
+/// Everything that has a place in the schema file. Never made; only described.
+#[derive(Debug, JsonSchema)]
+#[schemars(title = "Bowline protocol", rename_all = "snake_case")]
+pub struct Protocol {
+    /// One line of `events.jsonl`.
+    pub event: crate::Event,
+    /// A request for one turn.
+    pub request: crate::Request,
+    /// What a provider can do.
+    pub capabilities: crate::Capabilities,
+}
+
+/// Returns the schema of the protocol as it is written to disk.
+pub fn document() -> String {
+    let schema = schemars::generate::SchemaSettings::draft2020_12()
+        .into_generator()
+        .into_root_schema_for::<Protocol>();
+    let mut text = serde_json::to_string_pretty(&schema).expect("a schema is plain JSON");
+    text.push('\n');
+    text
+}
+
+/// Describes [`crate::Kind`]: the fields of each kind with its `type`, or an object of a type not listed.
+pub(crate) fn kind(generator: &mut SchemaGenerator, parts: &[(&str, &str, Part)]) -> Schema {
+    let types: Vec<&str> = parts.iter().map(|(tag, ..)| *tag).collect();
+    let mut variants: Vec<Value> = parts
+        .iter()
+        .map(|(tag, doc, part)| {
+            let mut schema = part(generator);
+            schema.insert("description".into(), doc.trim().into());
+            if !schema.get("properties").is_some_and(Value::is_object) {
+                schema.insert("properties".into(), Value::Object(serde_json::Map::new()));
+            }
+            if let Some(Value::Object(properties)) = schema.get_mut("properties") {
+                properties.insert("type".into(), serde_json::json!({ "const": tag }));
+            }
+            let mut required = vec![Value::from("type")];
+            if let Some(Value::Array(fields)) = schema.get("required") {
+                required.extend(fields.iter().cloned());
+            }
+            schema.insert("required".into(), required.into());
+            schema.to_value()
+        })
+        .collect();
+    variants.push(serde_json::json!({
+        "description": "A kind of a newer version. Readers keep it.",
+        "type": "object",
+        "properties": { "type": { "type": "string", "not": { "enum": types } } },
+        "required": ["type"],
+    }));
+    json_schema!({ "description": "What happened.", "oneOf": variants })
+}
