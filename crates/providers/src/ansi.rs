@@ -1,0 +1,138 @@
+//! Terminal control sequences, taken out of text.
+//!
+//! The state machine is a library's; here is only what it does not do: sequences that begin with an 8-bit control
+//! character (U+0080 to U+009F, or the bare byte) are brought to their 7-bit form first. Lines are treated one at a
+//! time, so an unfinished sequence swallows the rest of its line at most, never the rest of the answer.
+//!
+//! Not for JSON: inside a JSON string these characters are content. See `lenient` for sequences around JSON.
+
+use std::borrow::Cow;
+
+/// Removes terminal control sequences and control characters that are not white space, line by line.
+pub fn strip(text: &str) -> Cow<'_, str> {
+    if !has_control(text) {
+        return Cow::Borrowed(text);
+    }
+    let mut clean = String::with_capacity(text.len());
+    for line in text.split_inclusive('\n') {
+        let seven_bit = seven_bit(line);
+        let stripped = anstream::adapter::strip_str(&seven_bit).to_string();
+        clean.push_str(&stripped);
+        if line.ends_with('\n') && !stripped.ends_with('\n') {
+            clean.push('\n');
+        }
+    }
+    Cow::Owned(clean)
+}
+
+/// Says whether there is anything to strip.
+pub fn has_control(text: &str) -> bool {
+    memchr::memchr2(0x1B, 0xC2, text.as_bytes()).is_some()
+        && text.chars().any(|c| c == '\u{1B}' || ('\u{80}'..='\u{9F}').contains(&c))
+}
+
+/// Writes 8-bit control characters as the escape and the letter that mean the same.
+pub(crate) fn seven_bit(text: &str) -> Cow<'_, str> {
+    if !text.chars().any(|c| ('\u{80}'..='\u{9F}').contains(&c)) {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len() + 8);
+    for c in text.chars() {
+        if ('\u{80}'..='\u{9F}').contains(&c) {
+            out.push('\u{1B}');
+            // 0x80 to 0x9F correspond to ESC 0x40 to ESC 0x5F.
+            out.extend(char::from_u32(c as u32 - 0x40));
+        } else {
+            out.push(c);
+        }
+    }
+    Cow::Owned(out)
+}
+
+/// Decodes bytes as UTF-8. What is not UTF-8 becomes U+FFFD, except a bare 8-bit control byte, which becomes the
+/// control character that it is.
+pub(crate) fn decode(bytes: &[u8]) -> Cow<'_, str> {
+    if let Ok(text) = std::str::from_utf8(bytes) {
+        return Cow::Borrowed(text);
+    }
+    let mut text = String::with_capacity(bytes.len() + 8);
+    for chunk in bytes.utf8_chunks() {
+        text.push_str(chunk.valid());
+        match chunk.invalid() {
+            [] => {}
+            [byte @ 0x80..=0x9F] => text.push(char::from(*byte)),
+            _ => text.push('\u{FFFD}'),
+        }
+    }
+    Cow::Owned(text)
+}
+
+/// Makes text harmless on a terminal: control characters other than line ends and tabs become visible.
+pub fn harmless(text: &str) -> Cow<'_, str> {
+    let dangerous = |c: char| {
+        (c.is_control() && c != '\n' && c != '\t')
+            // Characters that reorder what is shown, so that a command reads as another one.
+            || matches!(c, '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}')
+    };
+    if !text.contains(dangerous) {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '\0'..='\u{1F}' if dangerous(c) => out.extend(char::from_u32(0x2400 + c as u32)),
+            '\u{7F}' => out.push('\u{2421}'),
+            c if dangerous(c) => out.push_str(&c.escape_unicode().to_string()),
+            c => out.push(c),
+        }
+    }
+    Cow::Owned(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(text: &str, expect: &str) {
+        assert_eq!(strip(text), expect, "{text:?}");
+    }
+
+    #[test]
+    fn what_the_adapter_protocol_names() {
+        check("\x1b[32mgreen\x1b[0m", "green");
+        check("\x1b[2K\x1b[1Gline", "line");
+        check("\x1bMup \x1b[1;31;4mmany\x1b[m", "up many");
+        check("plain é\r\n\ttext", "plain é\r\n\ttext");
+    }
+
+    #[test]
+    fn strings_of_the_terminal_go_with_their_bodies() {
+        check("\x1b]0;title\x07text", "text");
+        check("\x1b]8;;http://x\x1b\\link\x1b]8;;\x1b\\!", "link!");
+        check("\x1bP1$r0m\x1b\\after", "after");
+    }
+
+    #[test]
+    fn eight_bit_forms() {
+        check("\u{9b}31mred\u{9b}0m", "red");
+        check("\u{9d}0;title\u{9c}text", "text");
+        check(&decode(b"\x9b31mred\x9b0m \xc4\x9b"), "red ě");
+    }
+
+    #[test]
+    fn an_unfinished_sequence_ends_with_its_line() {
+        check("a\x1b]0;never closed\nthe answer\n", "a\nthe answer\n");
+    }
+
+    #[test]
+    fn bytes_that_are_no_text_are_marked() {
+        assert_eq!(decode(b"caf\xe9 \xe2\x9c"), "caf\u{FFFD} \u{FFFD}");
+    }
+
+    #[test]
+    fn a_terminal_is_safe_from_agents() {
+        assert_eq!(harmless("ok\n\tok"), "ok\n\tok");
+        assert_eq!(harmless("\x1b[2J\x07\r\x7f"), "␛[2J␇␍␡");
+        assert_eq!(harmless("\u{9b}2J \u{202e}txt"), "\\u{9b}2J \\u{202e}txt");
+    }
+}

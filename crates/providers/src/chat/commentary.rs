@@ -1,0 +1,201 @@
+//! Tells the words that accompany the work from the answer, for agents that do not say which is which.
+//!
+//! What an agent says right before it uses a tool ("I will look at the tests") is commentary. That is known only when
+//! the tool starts, so its words are held until then. The origin of this rule drops them; here they are marked and
+//! passed on, and the chat decides. Agents that mark commentary themselves are believed.
+
+use std::collections::{HashSet, VecDeque};
+
+use bowline_protocol::kinds::{Phase, ToolOwner};
+use bowline_protocol::{Event, Kind, MessageId, Millis, Timestamp, ToolId};
+
+/// An event that may be shown now.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Passed {
+    /// The event.
+    pub event: Event,
+    /// Whether it is part of words that are not the answer.
+    pub commentary: bool,
+}
+
+/// Holds the agent's words until it is clear whether they are commentary.
+///
+/// Held events keep their order among themselves; events that pass by may overtake them.
+#[derive(Clone, Debug, Default)]
+pub struct CommentaryFilter {
+    hold: Option<Millis>,
+    held: VecDeque<Held>,
+    /// Messages of sub-agents that are not finished. Only the pieces of a message say whose it is.
+    foreign: HashSet<MessageId>,
+}
+
+#[derive(Clone, Debug)]
+struct Held {
+    message: MessageId,
+    passed: Passed,
+}
+
+/// What to do with an event.
+enum Course {
+    /// It belongs to the words of this message, and waits with them.
+    Hold(MessageId),
+    /// It says that the words of this message are commentary.
+    Tell(MessageId),
+    /// It passes what is held.
+    Pass,
+    /// What is held is commentary, and goes first.
+    AfterCommentary,
+    /// What is held is the answer, and goes first.
+    AfterAnswer,
+}
+
+impl CommentaryFilter {
+    /// Makes one that holds words for as long as it takes, or at most for a given time.
+    pub fn new(hold: Option<Millis>) -> Self {
+        Self { hold, ..Self::default() }
+    }
+
+    /// Takes in an event. Returns those that may be shown now, in order.
+    pub fn push(&mut self, event: Event) -> Vec<Passed> {
+        let mut released = match self.course(&event) {
+            Course::Hold(message) => {
+                self.hold(message, event);
+                return Vec::new();
+            }
+            Course::Tell(message) => {
+                self.hold(message.clone(), event);
+                return self.tell(&message);
+            }
+            Course::Pass => Vec::new(),
+            Course::AfterCommentary => {
+                self.held.drain(..).map(|held| Passed { commentary: true, ..held.passed }).collect()
+            }
+            Course::AfterAnswer => self.flush(),
+        };
+        released.push(Passed { event, commentary: false });
+        released
+    }
+
+    /// Returns when [`tick`](Self::tick) has something to give.
+    pub fn deadline(&self) -> Option<Timestamp> {
+        Some(self.held.front()?.passed.event.at.after(self.hold?))
+    }
+
+    /// Returns what has been held long enough.
+    pub fn tick(&mut self, now: Timestamp) -> Vec<Passed> {
+        if self.deadline().is_some_and(|deadline| deadline <= now) { self.flush() } else { Vec::new() }
+    }
+
+    /// Returns all that is held, as the answer. To be called at the end of a stream, however it ended.
+    pub fn flush(&mut self) -> Vec<Passed> {
+        self.held.drain(..).map(|held| held.passed).collect()
+    }
+
+    fn course(&mut self, event: &Event) -> Course {
+        match &event.kind {
+            Kind::TextDelta(delta) => match self.heard(&delta.message, delta.parent.as_ref()) {
+                Speaker::Agent => Course::Hold(delta.message.clone()),
+                Speaker::SubAgent => Course::Pass,
+            },
+            Kind::ThinkingDelta(delta) => {
+                self.heard(&delta.message, delta.parent.as_ref());
+                Course::Pass
+            }
+            Kind::TextRetracted(retracted) if !self.foreign.contains(&retracted.message) => {
+                Course::Hold(retracted.message.clone())
+            }
+            // The last thing to be heard of a sub-agent's message, so its name need not be kept.
+            Kind::MessageFinished(finished) if !self.foreign.remove(&finished.message) => {
+                match finished.phase {
+                    Phase::Commentary => Course::Tell(finished.message.clone()),
+                    Phase::Final => Course::Hold(finished.message.clone()),
+                }
+            }
+            Kind::ToolStarted(tool) => match (&tool.parent, tool.owner) {
+                (Some(_), ToolOwner::Cli | ToolOwner::Host) => Course::Pass,
+                (None, ToolOwner::Cli) => Course::AfterCommentary,
+                (None, ToolOwner::Host) => Course::AfterAnswer,
+            },
+            Kind::UserMessage(message) if message.parent.is_some() => Course::Pass,
+            // What a sub-agent said, and readings that come at any time and say nothing about the words before.
+            Kind::TextRetracted(_)
+            | Kind::MessageFinished(_)
+            | Kind::ToolUpdated(_)
+            | Kind::ToolFinished(_)
+            | Kind::UsageReported(_)
+            | Kind::UsageTick(_)
+            | Kind::ContextGauge(_)
+            | Kind::LimitReported(_) => Course::Pass,
+            Kind::TurnStarted(_) | Kind::TurnEnded(_) => {
+                self.foreign.clear();
+                Course::AfterAnswer
+            }
+            Kind::SessionStarted(_)
+            | Kind::SessionStateChanged(_)
+            | Kind::SessionEnded(_)
+            | Kind::ControlModeChanged(_)
+            | Kind::UserMessage(_)
+            | Kind::BackgroundTaskStarted(_)
+            | Kind::BackgroundTaskEnded(_)
+            | Kind::FilesTouched(_)
+            | Kind::DiffAvailable(_)
+            | Kind::PlanUpdated(_)
+            | Kind::ApprovalAsked(_)
+            | Kind::ApprovalDecided(_)
+            | Kind::QuestionAsked(_)
+            | Kind::QuestionAnswered(_)
+            | Kind::Status(_)
+            | Kind::ContextCompacted(_)
+            | Kind::Retrying(_)
+            | Kind::OptionsAdvertised(_)
+            | Kind::OptionsChanged(_)
+            | Kind::ModelChanged(_)
+            | Kind::McpServerStatus(_)
+            | Kind::Notice(_)
+            | Kind::RouteChosen(_)
+            | Kind::FallbackTaken(_)
+            | Kind::CapabilityDegraded(_)
+            | Kind::TransportSwitched(_)
+            | Kind::ResumeAnswered(_)
+            | Kind::DivergenceFound(_)
+            | Kind::ProcessSpawned(_)
+            | Kind::ProcessReaped(_)
+            | Kind::ProcessLeaked(_)
+            | Kind::Unrecognized(_)
+            | Kind::Gap(_)
+            | Kind::Unknown(_) => Course::AfterAnswer,
+        }
+    }
+
+    fn heard(&mut self, message: &MessageId, parent: Option<&ToolId>) -> Speaker {
+        if parent.is_none() {
+            return Speaker::Agent;
+        }
+        if !self.foreign.contains(message) {
+            self.foreign.insert(message.clone());
+        }
+        Speaker::SubAgent
+    }
+
+    fn hold(&mut self, message: MessageId, event: Event) {
+        self.held.push_back(Held { message, passed: Passed { event, commentary: false } });
+    }
+
+    /// Marks the words of a message as commentary. Returns what is decided now: words of other messages that are not
+    /// keep their place in front of it.
+    fn tell(&mut self, message: &MessageId) -> Vec<Passed> {
+        for held in self.held.iter_mut().filter(|held| held.message == *message) {
+            held.passed.commentary = true;
+        }
+        let decided = self.held.iter().take_while(|held| held.passed.commentary).count();
+        self.held.drain(..decided).map(|held| held.passed).collect()
+    }
+}
+
+enum Speaker {
+    Agent,
+    SubAgent,
+}
+
+#[cfg(test)]
+mod tests;

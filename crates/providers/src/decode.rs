@@ -1,0 +1,221 @@
+//! From bytes to events: framing, the dialect, and the account of turns, put together.
+//!
+//! A [`Decoder`] takes what a program prints, in pieces of any size, and gives the same events for every way of
+//! cutting it. It never fails. Before the end, what a beginning of the bytes gives is a beginning of the events.
+
+use bowline_protocol::kinds::{Unrecognized, UnrecognizedReason};
+use bowline_protocol::{Event, Excerpt, Exit, FORMAT_VERSION, RawFile, RawSpan, SessionId, Timestamp};
+
+use crate::ansi;
+use crate::dialect::{Dialect, Draft, Framing, Input, Output, Terminal, UNRECOGNIZED_HEAD};
+use crate::dialects::Entry;
+use crate::framing::{Frame, Framer, LINE_CAP};
+use crate::moment::Moment;
+use crate::turns::Turns;
+
+/// How much of the end of standard error is kept as evidence.
+const STDERR_TAIL: usize = 16 * 1024;
+
+/// Why the output ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Cause {
+    /// The program ended by itself, or by somebody else's hand.
+    #[default]
+    Exited,
+    /// Our caller stopped it.
+    Cancelled,
+    /// Our deadline stopped it.
+    TimedOut,
+}
+
+/// How the program ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct End {
+    /// The exit code or signal; unknown counts as code 0.
+    pub exit: Option<Exit>,
+    /// Why.
+    pub cause: Cause,
+}
+
+/// Decodes the output of one process.
+#[derive(Debug)]
+pub struct Decoder {
+    dialect: Box<dyn Dialect>,
+    terminal: Terminal,
+    stdout: Framer,
+    stderr: Framer,
+    stderr_tail: Tail,
+    turns: Turns,
+    stdin: Vec<u8>,
+}
+
+impl Decoder {
+    /// Makes a decoder for a dialect of the list.
+    pub fn new(entry: &Entry) -> Self {
+        Self::with_line_cap(entry, LINE_CAP)
+    }
+
+    /// Makes a decoder that gives up on lines longer than `cap` bytes.
+    pub fn with_line_cap(entry: &Entry, cap: usize) -> Self {
+        Self {
+            dialect: (entry.make)(),
+            terminal: entry.terminal,
+            stdout: Framer::new(entry.framing, cap),
+            stderr: Framer::new(Framing::Lines, cap),
+            stderr_tail: Tail::default(),
+            turns: Turns::default(),
+            stdin: Vec::new(),
+        }
+    }
+
+    /// Tells how long the prompt was, for the estimate when the program reports no usage.
+    #[must_use]
+    pub fn with_prompt_chars(mut self, chars: u64) -> Self {
+        self.turns.prompt_chars = chars;
+        self
+    }
+
+    /// Takes the next bytes of standard output.
+    pub fn stdout(&mut self, bytes: &[u8], now: &Moment, out: &mut Vec<Draft>) {
+        let Self { dialect, stdout, stderr_tail, turns, stdin, .. } = self;
+        let mut sink = Sink { dialect: dialect.as_mut(), turns, stdin, stderr: &stderr_tail.text, now, out };
+        stdout.push(bytes, &mut |frame| sink.stdout(&frame));
+    }
+
+    /// Takes the next bytes of standard error.
+    pub fn stderr(&mut self, bytes: &[u8], now: &Moment, out: &mut Vec<Draft>) {
+        let Self { dialect, stderr, stderr_tail, turns, stdin, .. } = self;
+        stderr.push(bytes, &mut |frame| {
+            stderr_tail.add(&frame);
+            let mut sink =
+                Sink { dialect: dialect.as_mut(), turns, stdin, stderr: &stderr_tail.text, now, out };
+            sink.stderr(&frame);
+        });
+    }
+
+    /// Takes the end of the output.
+    pub fn finish(&mut self, end: &End, now: &Moment, out: &mut Vec<Draft>) {
+        let Self { dialect, terminal, stdout, stderr, stderr_tail, turns, stdin } = self;
+        stderr.finish(&mut |frame| {
+            stderr_tail.add(&frame);
+            let mut sink =
+                Sink { dialect: dialect.as_mut(), turns, stdin, stderr: &stderr_tail.text, now, out };
+            sink.stderr(&frame);
+        });
+        let mut sink = Sink { dialect: dialect.as_mut(), turns, stdin, stderr: &stderr_tail.text, now, out };
+        stdout.finish(&mut |frame| sink.stdout(&frame));
+        sink.give(Input::Eof, None);
+        turns.finish(*terminal, end, &stderr_tail.text, now, out);
+    }
+
+    /// Returns what the dialect wants to be written to the program's standard input, and forgets it.
+    pub fn take_stdin(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.stdin)
+    }
+}
+
+/// Everything that one frame needs on its way through the dialect.
+struct Sink<'a> {
+    dialect: &'a mut dyn Dialect,
+    turns: &'a mut Turns,
+    stdin: &'a mut Vec<u8>,
+    stderr: &'a str,
+    now: &'a Moment,
+    out: &'a mut Vec<Draft>,
+}
+
+impl Sink<'_> {
+    fn stdout(&mut self, frame: &Frame<'_>) {
+        let raw = span(RawFile::Stdout, frame);
+        if frame.cut {
+            let what = Unrecognized {
+                reason: UnrecognizedReason::TooLong,
+                head: Excerpt {
+                    text: Excerpt::with_limit(&String::from_utf8_lossy(frame.bytes), UNRECOGNIZED_HEAD).text,
+                    bytes: frame.end - frame.start,
+                },
+                type_name: None,
+            };
+            self.turns.unrecognized(what, raw, self.out);
+            return;
+        }
+        let line = ansi::decode(frame.bytes);
+        let answered = self.give(Input::Line(&line), raw);
+        debug_assert!(answered || line.trim().is_empty(), "no word about the line {line:?}");
+    }
+
+    fn stderr(&mut self, frame: &Frame<'_>) {
+        let line = ansi::decode(frame.bytes);
+        self.give(Input::Stderr(&line), span(RawFile::Stderr, frame));
+    }
+
+    /// Hands a piece to the dialect, and says whether the dialect said anything about it.
+    fn give(&mut self, input: Input<'_>, raw: Option<RawSpan>) -> bool {
+        let mut output = Output {
+            turns: self.turns,
+            drafts: self.out,
+            stdin: self.stdin,
+            raw,
+            stderr: self.stderr,
+            now: self.now,
+            answered: false,
+        };
+        self.dialect.handle(input, &mut output);
+        output.answered
+    }
+}
+
+fn span(file: RawFile, frame: &Frame<'_>) -> Option<RawSpan> {
+    Some(RawSpan { file, start: frame.start, end: frame.end })
+}
+
+/// The end of standard error, without colour.
+#[derive(Debug, Default)]
+struct Tail {
+    text: String,
+}
+
+impl Tail {
+    fn add(&mut self, frame: &Frame<'_>) {
+        let bytes = &frame.bytes[frame.bytes.len().saturating_sub(STDERR_TAIL)..];
+        if !self.text.is_empty() {
+            self.text.push('\n');
+        }
+        self.text.push_str(&ansi::strip(&ansi::decode(bytes)));
+        // Let it grow to twice its size before it is cut, so that many short lines cost one move each half.
+        if self.text.len() > 2 * STDERR_TAIL {
+            let from = self.text.ceil_char_boundary(self.text.len() - STDERR_TAIL);
+            self.text.drain(..from);
+        }
+    }
+}
+
+/// Numbers events. Gapless from 1.
+#[derive(Debug)]
+pub struct Stamp {
+    session: SessionId,
+    last: u64,
+}
+
+impl Stamp {
+    /// Starts a session's numbering.
+    pub fn new(session: SessionId) -> Self {
+        Self { session, last: 0 }
+    }
+
+    /// Gives a draft its number and time.
+    pub fn stamp(&mut self, draft: Draft, at: Timestamp) -> Event {
+        self.last += 1;
+        let Draft { turn, source, raw, kind } = draft;
+        Event {
+            v: FORMAT_VERSION,
+            seq: self.last,
+            at,
+            session: self.session.clone(),
+            turn,
+            source,
+            raw,
+            kind,
+        }
+    }
+}

@@ -1,0 +1,231 @@
+//! What a dialect is: the part that knows how one program speaks.
+//!
+//! A dialect is told one line at a time and answers with events. It cannot fail: a line that it does not understand
+//! is an event too. It decides nothing about turns beyond naming their ends; [`crate::decode`] keeps that account, so
+//! that "every turn ends once" and "every message is finished" hold for every dialect alike.
+
+use std::fmt;
+
+use bowline_protocol::kinds::{
+    Level, Notice, StopReason, TextDelta, ThinkingDelta, Unrecognized, UnrecognizedReason,
+};
+use bowline_protocol::{Excerpt, Kind, MessageId, RawSpan, Source, ToolId};
+
+use crate::failure::Report;
+use crate::moment::Moment;
+use crate::turns::Turns;
+
+/// How one program speaks.
+pub trait Dialect: fmt::Debug + Send {
+    /// Takes the next piece of output and says what it means.
+    fn handle(&mut self, input: Input<'_>, out: &mut Output<'_>);
+}
+
+/// A piece of output. Bytes that are not UTF-8 have been replaced by U+FFFD.
+#[derive(Clone, Copy, Debug)]
+pub enum Input<'a> {
+    /// A line of standard output without its end, or the data of one server-sent event, or, for
+    /// [`Framing::Document`], everything.
+    Line(&'a str),
+    /// A line of standard error without its end.
+    Stderr(&'a str),
+    /// There will be no more.
+    Eof,
+}
+
+/// How a dialect's output is cut into pieces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Framing {
+    /// At line ends.
+    Lines,
+    /// At line ends, where runs of `data:` lines are server-sent events.
+    LinesOrEvents,
+    /// Not at all: the dialect gets everything at once, at the end.
+    Document,
+}
+
+/// How a turn ends in a dialect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Terminal {
+    /// By something that the program prints. Without it, exit code 0 is not a success.
+    Event,
+    /// By the end of the output and exit code 0.
+    Eof,
+}
+
+impl Terminal {
+    /// Returns the word used in tables and JSON.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Event => "event",
+            Self::Eof => "eof",
+        }
+    }
+}
+
+/// An event that has no number yet.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Draft {
+    /// The turn, counted from 1 within this decoder.
+    pub turn: Option<u32>,
+    /// Who says so.
+    pub source: Source,
+    /// The bytes behind it.
+    pub raw: Option<RawSpan>,
+    /// What happened.
+    pub kind: Kind,
+}
+
+/// Where a dialect puts what it understood of one piece of output.
+#[derive(Debug)]
+pub struct Output<'a> {
+    pub(crate) turns: &'a mut Turns,
+    pub(crate) drafts: &'a mut Vec<Draft>,
+    pub(crate) stdin: &'a mut Vec<u8>,
+    pub(crate) raw: Option<RawSpan>,
+    pub(crate) stderr: &'a str,
+    pub(crate) now: &'a Moment,
+    /// Whether the dialect has accounted for the piece in hand, by an event or by [`Self::quiet`].
+    pub(crate) answered: bool,
+}
+
+impl Output<'_> {
+    /// Says that something happened.
+    pub fn emit(&mut self, kind: Kind) {
+        self.answered = true;
+        self.turns.agent(kind, self.raw, self.drafts);
+    }
+
+    /// Says a piece of the agent's text. Long pieces become several events, each of a size that a reader can hold.
+    pub fn text(&mut self, message: &MessageId, block: u32, text: &str, parent: Option<&ToolId>) {
+        for piece in pieces(text) {
+            self.emit(Kind::TextDelta(TextDelta {
+                message: message.clone(),
+                block,
+                text: piece.to_owned(),
+                parent: parent.cloned(),
+            }));
+        }
+        self.answered = true;
+    }
+
+    /// Says a piece of the agent's thinking.
+    pub fn thinking(&mut self, message: &MessageId, block: u32, text: &str, parent: Option<&ToolId>) {
+        for piece in pieces(text) {
+            self.emit(Kind::ThinkingDelta(ThinkingDelta {
+                message: message.clone(),
+                block,
+                text: piece.to_owned(),
+                parent: parent.cloned(),
+            }));
+        }
+        self.answered = true;
+    }
+
+    /// Says that the piece was understood and that there is nothing to tell.
+    pub fn quiet(&mut self) {
+        self.answered = true;
+        self.turns.recognised();
+    }
+
+    /// Adds a remark.
+    pub fn notice(&mut self, level: Level, text: impl Into<String>) {
+        self.emit(Kind::Notice(Notice { level, text: text.into(), code: None }));
+    }
+
+    /// Keeps a piece that is not in the dialect's form at all.
+    pub fn noise(&mut self, text: &str) {
+        self.unrecognized(UnrecognizedReason::Noise, text, None);
+    }
+
+    /// Keeps a piece that could not be understood.
+    pub fn unrecognized(&mut self, reason: UnrecognizedReason, text: &str, type_name: Option<&str>) {
+        self.answered = true;
+        self.turns.unrecognized(
+            Unrecognized {
+                reason,
+                head: Excerpt::with_limit(text, UNRECOGNIZED_HEAD),
+                type_name: type_name.map(|name| Excerpt::with_limit(name, 200).text),
+            },
+            self.raw,
+            self.drafts,
+        );
+    }
+
+    /// Remembers an error that the program spoke of without saying that the turn is over. It becomes the reason
+    /// of the failure if the turn does not end well.
+    pub fn remember_error(&mut self, message: &str) {
+        self.turns.remember_error(message, self.raw, self.drafts);
+        self.notice(Level::Error, Excerpt::with_limit(message, 4096).text);
+    }
+
+    /// Ends the turn: the program says that it is done.
+    pub fn completed(&mut self, stop: Option<StopReason>) {
+        self.answered = true;
+        self.turns.completed(stop, self.raw, self.drafts);
+    }
+
+    /// Ends the turn: the program says that it failed.
+    pub fn failed(&mut self, report: &Report) {
+        self.answered = true;
+        self.turns.failed(report, self.stderr, self.raw, self.now, self.drafts);
+    }
+
+    /// Ends the turn: the program says that it was interrupted.
+    pub fn cancelled(&mut self) {
+        self.answered = true;
+        self.turns.cancelled(self.raw, self.drafts);
+    }
+
+    /// Forgets remembered errors: what they spoke of has been overcome.
+    pub fn forget_errors(&mut self) {
+        self.turns.forget_errors();
+    }
+
+    /// Says that the answer is complete, so that the end of the output and exit code 0 are a success from here on,
+    /// also in a dialect whose turns end by an event.
+    pub fn complete_at_eof(&mut self, stop: Option<StopReason>) {
+        self.turns.complete_at_eof(stop);
+    }
+
+    /// Takes back [`Self::complete_at_eof`]: more is to come.
+    pub fn incomplete_at_eof(&mut self) {
+        self.turns.incomplete_at_eof();
+    }
+
+    /// Sends bytes to the program.
+    pub fn write(&mut self, bytes: &[u8]) {
+        self.stdin.extend_from_slice(bytes);
+    }
+}
+
+/// How much of an unrecognised line an event carries. The whole of it lies in the raw file.
+pub(crate) const UNRECOGNIZED_HEAD: usize = 1024;
+
+/// Cuts a text into pieces of at most [`Excerpt::LIMIT`] bytes, between characters.
+fn pieces(text: &str) -> impl Iterator<Item = &str> {
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        if rest.is_empty() {
+            return None;
+        }
+        let (piece, after) = rest.split_at(rest.floor_char_boundary(Excerpt::LIMIT));
+        rest = after;
+        Some(piece)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_text_is_cut_between_characters_and_nothing_is_lost() {
+        let text = "é".repeat(Excerpt::LIMIT);
+        let cut: Vec<&str> = pieces(&text).collect();
+        assert_eq!(cut.len(), 2);
+        assert!(cut.iter().all(|piece| piece.len() <= Excerpt::LIMIT));
+        assert_eq!(cut.concat(), text);
+        assert_eq!(pieces("").count(), 0);
+    }
+}

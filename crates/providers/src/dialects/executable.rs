@@ -1,0 +1,208 @@
+//! `executable-generate` and `executable-stream`: what executable providers answer.
+//!
+//! `error` absent, null or empty all mean that there is none. Where `content` and `delta` of a chunk disagree, `delta`
+//! counts, because that is what a reader has been shown.
+
+use bowline_protocol::kinds::{
+    Level, ModelChanged, Notice, StopReason, ToolOwner, UnrecognizedReason, UsageReported,
+};
+use bowline_protocol::{Basis, Kind, MessageId, Usage, UsageSource};
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::said::{Said, Whole};
+use super::{content, tools};
+use crate::dialect::{Dialect, Input, Output};
+use crate::failure::Report;
+use crate::{lenient, usage};
+
+const MESSAGE: &str = "m1";
+
+/// Reads the answer of `generate`.
+#[derive(Debug)]
+pub(crate) struct Generate;
+
+/// The answer of `generate`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Answer {
+    content: Value,
+    tokens_used: Value,
+    input_tokens: Value,
+    output_tokens: Value,
+    model: Value,
+    finish_reason: Value,
+    error: Value,
+    tool_calls: Value,
+}
+
+impl Dialect for Generate {
+    fn handle(&mut self, input: Input<'_>, out: &mut Output<'_>) {
+        let Input::Line(document) = input else { return };
+        let mut lines = document;
+        // The object may be pretty-printed; what stands before it is noise.
+        while !lines.trim_start().starts_with('{') {
+            let Some((line, rest)) = lines.split_once('\n') else { break };
+            if !lenient::is_blank(line) {
+                out.noise(line);
+            }
+            lines = rest;
+        }
+        let mut answered = false;
+        lenient::each_object(lines, out, |answer: Answer, out| {
+            if std::mem::replace(&mut answered, true) {
+                return out
+                    .notice(Level::Warn, "the provider answered more than once; the first answer counts");
+            }
+            answer_of(&answer, out);
+        });
+    }
+}
+
+fn answer_of(answer: &Answer, out: &mut Output<'_>) {
+    out.quiet();
+    model(&answer.model, out);
+    let text = content::text_of(&answer.content).unwrap_or_default();
+    out.text(&MessageId::from(MESSAGE), 0, &text, None);
+    for call in answer.tool_calls.as_array().into_iter().flatten() {
+        let function = call.get("function").unwrap_or(call);
+        let name = function.get("name").and_then(Value::as_str).unwrap_or("tool");
+        let written = function.get("arguments").and_then(Value::as_str).and_then(lenient::value);
+        let input = written.as_ref().or_else(|| function.get("arguments"));
+        // The provider is a model: its tools are for the host to run.
+        out.emit(tools::called(
+            call.get("id").and_then(Value::as_str).unwrap_or(name),
+            name,
+            input,
+            ToolOwner::Host,
+        ));
+    }
+    let error = content::error(&answer.error);
+    let finish = answer.finish_reason.as_str();
+    if error.is_some() || finish == Some("error") {
+        return out.failed(&Report::of(error.unwrap_or_else(|| "the provider reported an error".to_owned())));
+    }
+    let sides =
+        serde_json::json!({ "input_tokens": answer.input_tokens, "output_tokens": answer.output_tokens });
+    match usage::read(&sides) {
+        Some(usage) => report(usage, UsageSource::Reported, out),
+        None => only_total(&answer.tokens_used, text.chars().count() as u64, out),
+    }
+    let stop = match finish {
+        Some("length" | "max_tokens") => Some(StopReason::MaxTokens),
+        Some("tool_use" | "tool_calls") => Some(StopReason::ToolUse),
+        Some("stop" | "end_turn") => Some(StopReason::EndTurn),
+        Some(_) | None => None,
+    };
+    // The exit code has the last word, so the turn ends with the process.
+    out.complete_at_eof(stop);
+}
+
+/// Reads the chunks of `stream`.
+#[derive(Debug, Default)]
+pub(crate) struct Stream {
+    said: Said,
+    chars: u64,
+    warned: bool,
+    done: bool,
+}
+
+/// A chunk of `stream`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Chunk {
+    content: Value,
+    delta: Value,
+    done: Value,
+    tokens_used: Value,
+    error: Value,
+    model: Value,
+}
+
+impl Dialect for Stream {
+    fn handle(&mut self, input: Input<'_>, out: &mut Output<'_>) {
+        let Input::Line(line) = input else { return };
+        lenient::each_object(line, out, |chunk: Chunk, out| self.chunk(line, &chunk, out));
+    }
+}
+
+impl Stream {
+    fn chunk(&mut self, raw: &str, chunk: &Chunk, out: &mut Output<'_>) {
+        if self.done {
+            return out.unrecognized(UnrecognizedReason::BadShape, raw, Some("chunk after the last"));
+        }
+        let nothing =
+            [&chunk.content, &chunk.delta, &chunk.done, &chunk.error].into_iter().all(Value::is_null);
+        if nothing {
+            return out.unrecognized(UnrecognizedReason::UnknownType, raw, None);
+        }
+        out.quiet();
+        model(&chunk.model, out);
+        self.text(chunk, out);
+        if let Some(error) = content::error(&chunk.error) {
+            self.done = true;
+            return out.failed(&Report::of(error));
+        }
+        if chunk.done.as_bool() == Some(true) {
+            self.done = true;
+            only_total(&chunk.tokens_used, self.chars, out);
+            out.completed(None);
+        }
+    }
+
+    fn text(&mut self, chunk: &Chunk, out: &mut Output<'_>) {
+        let whole = chunk.content.as_str();
+        let text = match (chunk.delta.as_str(), whole) {
+            (Some(delta), _) => delta,
+            (None, Some(whole)) => match self.said.compare(whole) {
+                Whole::Adds(new) => new,
+                Whole::Known => "",
+                Whole::Differs => return self.disagree(out),
+            },
+            (None, None) => return,
+        };
+        self.said.add(text);
+        self.chars += text.chars().count() as u64;
+        out.text(&MessageId::from(MESSAGE), 0, text, None);
+        // An empty accumulated text is how providers that do not accumulate fill the required field.
+        if whole.is_some_and(|whole| !whole.is_empty() && !self.said.is(whole)) {
+            self.disagree(out);
+        }
+    }
+
+    /// Says once that the chunks contradict themselves.
+    fn disagree(&mut self, out: &mut Output<'_>) {
+        if !std::mem::replace(&mut self.warned, true) {
+            out.emit(Kind::Notice(Notice {
+                level: Level::Warn,
+                text: "`content` and `delta` of the chunks disagree; `delta` counts".to_owned(),
+                code: Some("content_delta_disagree".to_owned()),
+            }));
+        }
+    }
+}
+
+/// Reports a usage of which only the total is known: the answer is estimated and the rest is the prompt.
+fn only_total(tokens_used: &Value, answer_chars: u64, out: &mut Output<'_>) {
+    let Some(total) = tokens_used.as_u64().filter(|total| *total > 0) else { return };
+    let output = usage::estimate(0, answer_chars).output.min(total);
+    report(Usage { input: total - output, output, ..Usage::default() }, UsageSource::Estimated, out);
+}
+
+fn report(usage: Usage, source: UsageSource, out: &mut Output<'_>) {
+    let basis = Basis::PerTurn;
+    out.emit(Kind::UsageReported(UsageReported {
+        usage,
+        basis,
+        source,
+        cost_usd: None,
+        model: None,
+        message: None,
+    }));
+}
+
+fn model(model: &Value, out: &mut Output<'_>) {
+    if let Some(model) = model.as_str().filter(|model| !model.is_empty()) {
+        out.emit(Kind::ModelChanged(ModelChanged { model: model.to_owned(), reason: None }));
+    }
+}

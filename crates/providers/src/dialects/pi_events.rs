@@ -1,0 +1,332 @@
+//! `pi-events`: protocol A of the external CLI provider.
+//!
+//! An assistant message that stops for a reason other than a tool ends the answer; `agent_end` says so early, and the
+//! end of the output says it at last. A message that ends in an error may be retried, so the error counts only when
+//! nothing better follows.
+
+use std::collections::HashMap;
+
+use bowline_protocol::kinds::{
+    MessageFinished, Phase, Retrying, SessionStarted, StopReason, TextRetracted, ToolStatus, ToolUpdated,
+    UnrecognizedReason, UsageReported, UserMessage, UserOrigin,
+};
+use bowline_protocol::{
+    Basis, Category, Excerpt, Kind, MessageId, Millis, NativeSessionId, ToolId, UsageSource,
+};
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::said::{Messages, Said, Whole};
+use super::{content, tools};
+use crate::dialect::{Dialect, Input, Output};
+use crate::failure::{self, Evidence, Report};
+use crate::moment::Moment;
+use crate::{lenient, usage};
+
+/// Reads pi-style events.
+#[derive(Debug, Default)]
+pub(crate) struct PiEvents {
+    messages: Messages,
+    /// What each block of the current message has said, by its place.
+    blocks: HashMap<u32, Said>,
+    /// What each running tool has printed.
+    outputs: HashMap<String, Said>,
+    /// How the last assistant message ended.
+    ending: Option<Ending>,
+}
+
+#[derive(Debug)]
+enum Ending {
+    Done(StopReason),
+    Failed(String),
+    Aborted,
+}
+
+/// A line. Anything may be missing or of another kind.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Line {
+    #[serde(rename = "type")]
+    type_name: Value,
+    id: Value,
+    cwd: Value,
+    message: Value,
+    assistant_message_event: Value,
+    tool_call_id: Value,
+    tool_name: Value,
+    args: Value,
+    partial_result: Value,
+    result: Value,
+    is_error: Value,
+    will_retry: Value,
+    attempt: Value,
+    max_attempts: Value,
+    delay_ms: Value,
+    error_message: Value,
+}
+
+impl Dialect for PiEvents {
+    fn handle(&mut self, input: Input<'_>, out: &mut Output<'_>) {
+        match input {
+            Input::Line("[DONE]") => out.quiet(),
+            Input::Line(line) => {
+                lenient::each_object(line, out, |object: Line, out| self.object(line, &object, out))
+            }
+            Input::Stderr(_) | Input::Eof => {}
+        }
+    }
+}
+
+impl PiEvents {
+    fn object(&mut self, raw: &str, line: &Line, out: &mut Output<'_>) {
+        let type_name = line.type_name.as_str().unwrap_or_default();
+        match type_name {
+            "session" => out.emit(Kind::SessionStarted(SessionStarted {
+                native_session: line.id.as_str().map(NativeSessionId::from),
+                cwd: line.cwd.as_str().map(str::to_owned),
+                ..SessionStarted::default()
+            })),
+            "message_start" => self.message_start(&line.message, out),
+            "message_update" => self.update(raw, &line.assistant_message_event, out),
+            "message_end" => self.message_end(&line.message, out),
+            "tool_execution_start" => {
+                let name = line.tool_name.as_str().unwrap_or("tool");
+                out.incomplete_at_eof();
+                out.emit(tools::started(tool_id(line), name, Some(&line.args)));
+            }
+            "tool_execution_update" => self.tool_update(line, out),
+            "tool_execution_end" => {
+                self.outputs.remove(tool_id(line));
+                let failed = line.is_error.as_bool().unwrap_or(false);
+                let status = if failed { ToolStatus::Failed } else { ToolStatus::Completed };
+                let output = result_text(&line.result);
+                out.emit(tools::finished(tool_id(line), status, output.as_deref()));
+            }
+            "agent_end" => self.agent_end(line, out),
+            "auto_retry_start" => retrying(line, out),
+            "agent_start" | "turn_start" | "turn_end" | "agent_settled" | "auto_retry_end"
+            | "entry_appended" | "queue_update" => out.quiet(),
+            _ => out.unrecognized(
+                UnrecognizedReason::UnknownType,
+                raw,
+                Some(type_name).filter(|name| !name.is_empty()),
+            ),
+        }
+    }
+
+    fn message_start(&mut self, message: &Value, out: &mut Output<'_>) {
+        out.quiet();
+        if message.get("role").and_then(Value::as_str) == Some("assistant") {
+            self.finish_message(out);
+            self.messages.next();
+            self.ending = None;
+            out.incomplete_at_eof();
+        }
+    }
+
+    /// Takes a piece of the current message.
+    fn update(&mut self, raw: &str, event: &Value, out: &mut Output<'_>) {
+        let text = |key: &str| event.get(key).and_then(Value::as_str);
+        let block = event
+            .get("contentIndex")
+            .and_then(Value::as_u64)
+            .and_then(|at| u32::try_from(at).ok())
+            .unwrap_or(0);
+        match text("type") {
+            Some("text_delta") => self.say(block, text("delta").unwrap_or_default(), Sort::Text, out),
+            Some("thinking_delta") => self.say(block, text("delta").unwrap_or_default(), Sort::Thinking, out),
+            // The end of a block repeats it whole: what its pieces left out is added.
+            Some("text_end") => self.whole(block, text("content").unwrap_or_default(), Sort::Text, out),
+            Some("thinking_end") => {
+                self.whole(block, text("content").unwrap_or_default(), Sort::Thinking, out)
+            }
+            Some("start" | "text_start" | "thinking_start" | "done" | "error") => out.quiet(),
+            // The program runs its tools itself and tells so in `tool_execution_*`.
+            Some("toolcall_start" | "toolcall_delta" | "toolcall_end") => out.quiet(),
+            other => out.unrecognized(UnrecognizedReason::UnknownType, raw, other),
+        }
+    }
+
+    fn say(&mut self, block: u32, text: &str, sort: Sort, out: &mut Output<'_>) {
+        self.blocks.entry(block).or_default().add(text);
+        let message = self.messages.current();
+        sort.emit(&message, block, text, out);
+    }
+
+    fn whole(&mut self, block: u32, text: &str, sort: Sort, out: &mut Output<'_>) {
+        out.quiet();
+        let said = self.blocks.entry(block).or_default();
+        match said.compare(text) {
+            Whole::Adds(new) => self.say(block, new, sort, out),
+            // The pieces stand: a reader has seen them.
+            Whole::Known | Whole::Differs => {}
+        }
+    }
+
+    /// Takes back a block, and those behind it, that the complete message gives as a longer, other text.
+    fn correct(&mut self, block: u32, text: &str, out: &mut Output<'_>) {
+        let other = self
+            .blocks
+            .get(&block)
+            .is_some_and(|said| said.compare(text) == Whole::Differs && said.is_shorter_than(text));
+        if other {
+            self.blocks.retain(|place, _| *place < block);
+            let message = self.messages.current();
+            out.emit(Kind::TextRetracted(TextRetracted { message, from_block: block }));
+        }
+    }
+
+    fn message_end(&mut self, message: &Value, out: &mut Output<'_>) {
+        out.quiet();
+        match message.get("role").and_then(Value::as_str) {
+            Some("user") => {
+                let text = message.get("content").and_then(content::text_of).unwrap_or_default();
+                let text = Excerpt::of(&text).text;
+                out.emit(Kind::UserMessage(UserMessage { origin: UserOrigin::Replayed, text, parent: None }));
+            }
+            // A message whose role is not told is the assistant's: only it is updated in pieces.
+            Some("assistant") | None => self.assistant_end(message, out),
+            Some(_) => {}
+        }
+    }
+
+    fn assistant_end(&mut self, message: &Value, out: &mut Output<'_>) {
+        let mut calls_tools = false;
+        for (place, block) in
+            message.get("content").and_then(Value::as_array).into_iter().flatten().enumerate()
+        {
+            let place = u32::try_from(place).unwrap_or(u32::MAX);
+            let text = |key: &str| block.get(key).and_then(Value::as_str).unwrap_or_default();
+            match text("type") {
+                "text" => {
+                    self.correct(place, text("text"), out);
+                    self.whole(place, text("text"), Sort::Text, out);
+                }
+                "thinking" => self.whole(place, text("thinking"), Sort::Thinking, out),
+                "toolCall" => calls_tools = true,
+                _ => {}
+            }
+        }
+        let id = self.messages.current();
+        if let Some(usage) = message.get("usage").and_then(usage::read) {
+            out.emit(Kind::UsageReported(UsageReported {
+                usage,
+                basis: Basis::PerCall,
+                source: UsageSource::Reported,
+                cost_usd: message.get("usage").and_then(|usage| usage.get("cost")?.get("total")?.as_f64()),
+                model: message.get("model").and_then(Value::as_str).map(str::to_owned),
+                message: Some(id),
+            }));
+        }
+        self.finish_message(out);
+        self.settle(message, calls_tools, out);
+    }
+
+    /// Decides what it would mean if the output ended after this message.
+    fn settle(&mut self, message: &Value, calls_tools: bool, out: &mut Output<'_>) {
+        out.incomplete_at_eof();
+        out.forget_errors();
+        self.ending = match message.get("stopReason").and_then(Value::as_str) {
+            Some("toolUse") => None,
+            Some("error") => {
+                let error = message
+                    .get("errorMessage")
+                    .and_then(Value::as_str)
+                    .unwrap_or("the program reported an error");
+                out.remember_error(error);
+                Some(Ending::Failed(error.to_owned()))
+            }
+            Some("aborted") => Some(Ending::Aborted),
+            Some("length") => Some(Ending::Done(StopReason::MaxTokens)),
+            None if calls_tools => None,
+            Some(_) | None => Some(Ending::Done(StopReason::EndTurn)),
+        };
+        if let Some(Ending::Done(stop)) = &self.ending {
+            out.complete_at_eof(Some(*stop));
+        }
+    }
+
+    fn agent_end(&mut self, line: &Line, out: &mut Output<'_>) {
+        out.quiet();
+        if line.will_retry.as_bool() == Some(true) {
+            return;
+        }
+        match self.ending.take() {
+            Some(Ending::Done(stop)) => out.completed(Some(stop)),
+            Some(Ending::Failed(error)) => out.failed(&Report::of(error)),
+            Some(Ending::Aborted) => out.cancelled(),
+            // Nothing was said; the exit code decides.
+            None => out.complete_at_eof(None),
+        }
+    }
+
+    /// Takes a tool's output so far, of which only the new end is told.
+    fn tool_update(&mut self, line: &Line, out: &mut Output<'_>) {
+        let text = result_text(&line.partial_result).unwrap_or_default();
+        let said = self.outputs.entry(tool_id(line).to_owned()).or_default();
+        let new = match said.compare(&text) {
+            Whole::Adds(new) => new,
+            Whole::Known => return out.quiet(),
+            Whole::Differs => {
+                *said = Said::default();
+                &text
+            }
+        };
+        said.add(new);
+        out.emit(Kind::ToolUpdated(ToolUpdated {
+            id: ToolId::from(tool_id(line)),
+            input_delta: None,
+            input: None,
+            output_delta: Some(Excerpt::of(new)),
+            title: None,
+        }));
+    }
+
+    fn finish_message(&mut self, out: &mut Output<'_>) {
+        self.blocks.clear();
+        if let Some(message) = self.messages.end() {
+            out.emit(Kind::MessageFinished(MessageFinished { message, phase: Phase::Final, model: None }));
+        }
+    }
+}
+
+/// What a block of a message holds.
+#[derive(Clone, Copy, Debug)]
+enum Sort {
+    Text,
+    Thinking,
+}
+
+impl Sort {
+    fn emit(self, message: &MessageId, block: u32, text: &str, out: &mut Output<'_>) {
+        match self {
+            Self::Text => out.text(message, block, text, None),
+            Self::Thinking => out.thinking(message, block, text, None),
+        }
+    }
+}
+
+fn tool_id(line: &Line) -> &str {
+    line.tool_call_id.as_str().unwrap_or("tool")
+}
+
+/// Returns the text of a tool's result: `{"content":[{"type":"text","text":…}]}`, or a bare string.
+fn result_text(result: &Value) -> Option<String> {
+    result.as_str().map(str::to_owned).or_else(|| content::text_of(result.get("content")?))
+}
+
+fn retrying(line: &Line, out: &mut Output<'_>) {
+    let message = line.error_message.as_str().unwrap_or_default();
+    let number = |value: &Value| value.as_u64().and_then(|value| u32::try_from(value).ok());
+    let evidence = Evidence { text: message, ..Evidence::default() };
+    let category: Category =
+        failure::classify(&evidence, &Moment::utc(bowline_protocol::Timestamp::EPOCH)).category;
+    out.forget_errors();
+    out.emit(Kind::Retrying(Retrying {
+        attempt: number(&line.attempt),
+        max_attempts: number(&line.max_attempts),
+        delay_ms: line.delay_ms.as_u64().map(Millis),
+        category,
+        message: message.to_owned(),
+    }));
+}

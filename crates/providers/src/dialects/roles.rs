@@ -1,0 +1,109 @@
+//! `role-lines`: one message a line, `{"role": …, "content": …}`, as chat wrappers print them.
+
+use bowline_protocol::kinds::{MessageFinished, Phase, ToolStatus, UserMessage, UserOrigin};
+use bowline_protocol::{Basis, Excerpt, Kind, UsageSource, kinds::UsageReported};
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::said::Messages;
+use super::{content, tools};
+use crate::dialect::{Dialect, Input, Output};
+use crate::{lenient, usage};
+use bowline_protocol::kinds::UnrecognizedReason;
+
+/// Reads role lines.
+#[derive(Debug, Default)]
+pub(crate) struct RoleLines {
+    messages: Messages,
+}
+
+/// A line with a role. Anything may be missing or of another kind.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct RoleLine {
+    pub(crate) role: Value,
+    pub(crate) content: Value,
+    pub(crate) reasoning_content: Value,
+    pub(crate) tool_calls: Value,
+    pub(crate) tool_call_id: Value,
+    pub(crate) usage: Value,
+    pub(crate) error: Value,
+    #[serde(rename = "type")]
+    pub(crate) type_name: Value,
+    pub(crate) message: Value,
+}
+
+impl Dialect for RoleLines {
+    fn handle(&mut self, input: Input<'_>, out: &mut Output<'_>) {
+        match input {
+            Input::Line(line) => lenient::each_object(line, out, |object: RoleLine, out| {
+                if !self.message(&object, out) {
+                    other(line, &object, out);
+                }
+            }),
+            Input::Stderr(_) | Input::Eof => {}
+        }
+    }
+}
+
+impl RoleLines {
+    /// Takes a line with a role; says no to any other.
+    pub(crate) fn message(&mut self, line: &RoleLine, out: &mut Output<'_>) -> bool {
+        match line.role.as_str() {
+            Some("assistant") => self.assistant(line, out),
+            Some("user") => {
+                let text = content::text_of(&line.content).unwrap_or_default();
+                let text = Excerpt::of(&text).text;
+                out.emit(Kind::UserMessage(UserMessage { origin: UserOrigin::Replayed, text, parent: None }));
+            }
+            Some("tool") => {
+                let output = content::text_of(&line.content);
+                let id = line.tool_call_id.as_str().unwrap_or("tool");
+                out.emit(tools::finished(id, ToolStatus::Completed, output.as_deref()));
+            }
+            // The operator's own words, repeated.
+            Some("system" | "developer") => out.quiet(),
+            Some(_) | None => return false,
+        }
+        true
+    }
+
+    fn assistant(&mut self, line: &RoleLine, out: &mut Output<'_>) {
+        out.quiet();
+        let message = self.messages.next();
+        if let Some(thinking) = line.reasoning_content.as_str() {
+            out.thinking(&message, 0, thinking, None);
+        }
+        if let Some(text) = content::text_of(&line.content).filter(|text| !text.is_empty()) {
+            out.text(&message, 0, &text, None);
+            out.emit(Kind::MessageFinished(MessageFinished { message, phase: Phase::Final, model: None }));
+        }
+        for call in line.tool_calls.as_array().into_iter().flatten() {
+            let function = call.get("function").unwrap_or(call);
+            let name = function.get("name").and_then(Value::as_str).unwrap_or("tool");
+            let id = call.get("id").and_then(Value::as_str).unwrap_or(name);
+            // Arguments come as JSON or as JSON in a string.
+            let written = function.get("arguments").and_then(Value::as_str).and_then(lenient::value);
+            out.emit(tools::started(id, name, written.as_ref().or_else(|| function.get("arguments"))));
+        }
+        if let Some(usage) = usage::read(&line.usage) {
+            out.emit(Kind::UsageReported(UsageReported {
+                usage,
+                basis: Basis::PerCall,
+                source: UsageSource::Reported,
+                cost_usd: None,
+                model: None,
+                message: None,
+            }));
+        }
+    }
+}
+
+/// Takes a line without a role: an error, or something unknown.
+fn other(raw: &str, line: &RoleLine, out: &mut Output<'_>) {
+    let is_error = line.type_name.as_str() == Some("error");
+    match content::error(&line.error).or_else(|| is_error.then(|| content::error(&line.message)).flatten()) {
+        Some(error) => out.remember_error(&error),
+        None => out.unrecognized(UnrecognizedReason::UnknownType, raw, line.type_name.as_str()),
+    }
+}

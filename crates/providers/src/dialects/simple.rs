@@ -1,0 +1,107 @@
+//! `simple`: protocol B of the external CLI provider, for programs without events of their own.
+
+use bowline_protocol::kinds::{MessageFinished, Phase, ToolStatus, UnrecognizedReason, UsageReported};
+use bowline_protocol::{Basis, Kind, UsageSource};
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::said::Messages;
+use super::{content, tools};
+use crate::dialect::{Dialect, Input, Output};
+use crate::{lenient, usage};
+
+/// Reads simple events.
+#[derive(Debug, Default)]
+pub(crate) struct Simple {
+    messages: Messages,
+}
+
+/// A line. Anything may be missing or of another kind.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Line {
+    #[serde(rename = "type")]
+    type_name: Value,
+    delta: Value,
+    id: Value,
+    name: Value,
+    arguments: Value,
+    content: Value,
+    #[serde(rename = "isError")]
+    is_error: Value,
+    error: Value,
+    message: Value,
+    usage: Value,
+}
+
+impl Dialect for Simple {
+    fn handle(&mut self, input: Input<'_>, out: &mut Output<'_>) {
+        match input {
+            // The sentinel with which event streams of model APIs end.
+            Input::Line("[DONE]") => out.quiet(),
+            Input::Line(line) => {
+                lenient::each_object(line, out, |object: Line, out| self.object(line, &object, out))
+            }
+            Input::Stderr(_) | Input::Eof => {}
+        }
+    }
+}
+
+impl Simple {
+    fn object(&mut self, raw: &str, line: &Line, out: &mut Output<'_>) {
+        let type_name = line.type_name.as_str();
+        match type_name {
+            Some(kind @ ("text" | "thinking")) => {
+                let Some(delta) = line.delta.as_str().or(line.content.as_str()) else {
+                    return out.unrecognized(UnrecognizedReason::BadShape, raw, type_name);
+                };
+                let message = self.messages.current();
+                if kind == "text" {
+                    out.text(&message, 0, delta, None);
+                } else {
+                    out.thinking(&message, 0, delta, None);
+                }
+            }
+            Some("tool_call") => {
+                self.end_message(out);
+                let name = line.name.as_str().unwrap_or("tool");
+                out.emit(tools::started(line.id.as_str().unwrap_or(name), name, Some(&line.arguments)));
+            }
+            Some("tool_result") => {
+                self.end_message(out);
+                let failed = line.is_error.as_bool().unwrap_or(false);
+                let status = if failed { ToolStatus::Failed } else { ToolStatus::Completed };
+                let told = Some(&line.content).filter(|content| !content.is_null());
+                let output =
+                    told.map(|content| content::text_of(content).unwrap_or_else(|| content.to_string()));
+                out.emit(tools::finished(line.id.as_str().unwrap_or("tool"), status, output.as_deref()));
+            }
+            Some("done") => {
+                self.end_message(out);
+                if let Some(usage) = usage::read(&line.usage) {
+                    out.emit(Kind::UsageReported(UsageReported {
+                        usage,
+                        basis: Basis::PerTurn,
+                        source: UsageSource::Reported,
+                        cost_usd: None,
+                        model: None,
+                        message: None,
+                    }));
+                }
+                // The exit code has the last word.
+                out.quiet();
+            }
+            Some("error") => {
+                let error = [&line.error, &line.message, &line.content].into_iter().find_map(content::error);
+                out.remember_error(&error.unwrap_or_else(|| "the program reported an error".to_owned()));
+            }
+            Some(_) | None => out.unrecognized(UnrecognizedReason::UnknownType, raw, type_name),
+        }
+    }
+
+    fn end_message(&mut self, out: &mut Output<'_>) {
+        if let Some(message) = self.messages.end() {
+            out.emit(Kind::MessageFinished(MessageFinished { message, phase: Phase::Final, model: None }));
+        }
+    }
+}

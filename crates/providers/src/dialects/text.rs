@@ -1,0 +1,50 @@
+//! `text`: everything that the program prints is the answer.
+//!
+//! The answer is what stands between the first and the last character that is not white space, without terminal
+//! sequences. White space is held back until something follows it, so the end is trimmed without waiting for it.
+
+use super::said::Messages;
+use crate::ansi;
+use crate::dialect::{Dialect, Input, Output};
+
+/// The most white space that is held back. A program that prints more of it means it.
+const HELD_BACK: usize = 64 * 1024;
+
+/// Reads plain text.
+#[derive(Debug, Default)]
+pub(crate) struct Text {
+    messages: Messages,
+    begun: bool,
+    held_back: String,
+}
+
+impl Dialect for Text {
+    fn handle(&mut self, input: Input<'_>, out: &mut Output<'_>) {
+        match input {
+            Input::Line(line) => self.line(&ansi::strip(line), out),
+            Input::Stderr(_) | Input::Eof => {}
+        }
+    }
+}
+
+impl Text {
+    fn line(&mut self, line: &str, out: &mut Output<'_>) {
+        out.quiet();
+        if self.begun {
+            self.held_back.push('\n');
+        }
+        let line = if self.begun { line } else { line.trim_start() };
+        let body = line.trim_end();
+        if body.is_empty() && self.held_back.len() + line.len() < HELD_BACK {
+            if self.begun {
+                self.held_back.push_str(line);
+            }
+            return;
+        }
+        self.begun = true;
+        let mut text = std::mem::take(&mut self.held_back);
+        text.push_str(body);
+        self.held_back.push_str(&line[body.len()..]);
+        out.text(&self.messages.current(), 0, &text, None);
+    }
+}

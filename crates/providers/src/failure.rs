@@ -1,0 +1,186 @@
+//! Why a turn failed: the verdict of the dialect first, then the text, then the exit code or signal.
+//!
+//! The rules are data (`patterns`, `finer`, `numbers`), the times are read apart (`retry_after`, `reset_time`), and
+//! [`classify`] puts them together. Nothing here knows a provider.
+
+mod finer;
+mod numbers;
+mod patterns;
+mod reset_time;
+mod retry_after;
+#[cfg(test)]
+mod tests;
+
+use std::borrow::Cow;
+
+use bowline_protocol::{Category, Code, Exit, Failure, Millis, Timestamp};
+
+pub use self::reset_time::reset_time;
+pub use self::retry_after::retry_after;
+
+use crate::moment::Moment;
+
+/// What a dialect knows about a failure. Everything but the message may be unknown.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Report {
+    /// What the program said.
+    pub message: String,
+    /// The category, if the program's own words leave no doubt.
+    pub category: Option<Category>,
+    /// The finer reason, if the program's own words leave no doubt.
+    pub code: Option<Code>,
+    /// The HTTP status behind it.
+    pub status: Option<u16>,
+    /// How long to wait, if the program said so in a field.
+    pub retry_after: Option<Millis>,
+    /// When a limit ends, if the program said so in a field.
+    pub resets_at: Option<Timestamp>,
+}
+
+impl Report {
+    /// Makes a report of which only the message is known.
+    pub fn of(message: impl Into<String>) -> Self {
+        Self { message: message.into(), ..Self::default() }
+    }
+}
+
+/// Everything that is known about a failed run.
+#[derive(Clone, Debug, Default)]
+pub struct Evidence<'a> {
+    /// The dialect's structured verdict.
+    pub report: Option<&'a Report>,
+    /// The end of standard error, or any text that describes the failure.
+    pub text: &'a str,
+    /// How the process ended.
+    pub exit: Option<Exit>,
+    /// Whether our own deadline ended it.
+    pub timed_out: bool,
+}
+
+/// How many characters of a message are kept.
+const MESSAGE_CHARS: usize = 500;
+
+/// How many bytes of standard error are kept.
+const TAIL_BYTES: usize = 2048;
+
+/// How long to wait after a rate limit when nobody said how long.
+const RATE_LIMIT_WAIT: Millis = Millis(1000);
+
+/// Says what kind of failure the evidence shows.
+///
+/// Our own deadline decides outright. After it, each source fills in what the ones before it left open: the fields of
+/// the report, its message, the text, and last the exit code or signal.
+pub fn classify(evidence: &Evidence<'_>, now: &Moment) -> Failure {
+    let nothing = Report::default();
+    let report = evidence.report.unwrap_or(&nothing);
+    let clues = Clues {
+        report,
+        message: report.message.trim(),
+        text: without_help(evidence.text),
+        exit: evidence.exit.and_then(numbers::exit),
+    };
+    let (category, code) =
+        if evidence.timed_out { (Category::Timeout, Code::TimedOut) } else { clues.verdict() };
+
+    let mut failure = Failure::new(category, code, message(evidence, clues.message));
+    failure.resets_at = report.resets_at.or_else(|| clues.first(|words| reset_time(words, now)));
+    failure.retry_after_ms = report.retry_after.or_else(|| clues.first(retry_after));
+    if category == Category::RateLimit && failure.retry_after_ms.is_none() {
+        let until_reset = failure.resets_at.map(|reset| reset.since(now.at)).filter(|wait| wait.0 > 0);
+        failure.retry_after_ms = until_reset.or(Some(RATE_LIMIT_WAIT));
+    }
+    failure.exit = evidence.exit;
+    failure.stderr_tail = tail(evidence.text);
+    failure
+}
+
+/// The sources of a verdict, in the order of their authority.
+struct Clues<'a> {
+    report: &'a Report,
+    message: &'a str,
+    text: Cow<'a, str>,
+    exit: Option<(Category, Code)>,
+}
+
+impl Clues<'_> {
+    fn verdict(&self) -> (Category, Code) {
+        match (self.category(), &self.exit) {
+            (Some(category), _) => (category, self.code(category)),
+            (None, Some((category, code))) => {
+                (*category, self.report.code.clone().unwrap_or_else(|| code.clone()))
+            }
+            (None, None) => (Category::Unknown, self.code(Category::Unknown)),
+        }
+    }
+
+    /// Returns the category that somebody told us, in a field or in words.
+    fn category(&self) -> Option<Category> {
+        let by_code = || self.report.code.as_ref().and_then(finer::home);
+        let by_status = || self.by_status().map(|(category, _)| category);
+        // The message is judged by both tables before the text is looked at: it is about this failure, while standard
+        // error also holds the warnings of a program that went on.
+        let by_words = || self.first(|words| patterns::category(words).or_else(|| finer::rescue(words)));
+        self.report.category.or_else(by_code).or_else(by_status).or_else(by_words)
+    }
+
+    fn code(&self, category: Category) -> Code {
+        let here = |(home, code): (Category, Code)| (home == category).then_some(code);
+        // The signal that follows a timeout tells how it was carried out, not what happened.
+        let by_exit = || self.exit.clone().filter(|_| category != Category::Timeout).and_then(here);
+        (self.report.code.clone())
+            .or_else(|| finer::code(category, self.message))
+            .or_else(|| self.by_status().and_then(here))
+            .or_else(by_exit)
+            .or_else(|| finer::code(category, &self.text))
+            .unwrap_or_else(|| finer::usual(category))
+    }
+
+    /// Returns what the HTTP status means. Only a 429 needs words: some services use it for spent quotas too.
+    fn by_status(&self) -> Option<(Category, Code)> {
+        let meaning = numbers::status(self.report.status?)?;
+        let words = if self.message.is_empty() { self.text.as_ref() } else { self.message };
+        let speaks_of_quota = || {
+            patterns::category(words) == Some(Category::Quota)
+                || finer::code(Category::Quota, words).is_some()
+        };
+        if meaning.0 == Category::RateLimit && speaks_of_quota() {
+            return Some((Category::Quota, Code::QuotaExhausted));
+        }
+        Some(meaning)
+    }
+
+    /// Asks the message, and if it has no answer, the text.
+    fn first<T>(&self, ask: impl Fn(&str) -> Option<T>) -> Option<T> {
+        ask(self.message).or_else(|| ask(&self.text))
+    }
+}
+
+/// Returns a text without the list of options that a program prints after it refused some.
+///
+/// Such a list speaks of many failures that did not happen: Qwen Code's explains what to do on a 429.
+fn without_help(text: &str) -> Cow<'_, str> {
+    const MARK: &str = "-h, --help";
+    if !text.contains(MARK) {
+        return Cow::Borrowed(text);
+    }
+    let is_said = |line: &&str| !line.starts_with([' ', '\t']) || line.contains(MARK);
+    Cow::Owned(text.lines().filter(is_said).collect::<Vec<_>>().join("\n"))
+}
+
+fn message(evidence: &Evidence<'_>, reported: &str) -> String {
+    let said = if reported.is_empty() { evidence.text.trim() } else { reported };
+    let whole = match (evidence.timed_out, said) {
+        (true, "") => Cow::Borrowed("timed out"),
+        (true, said) => Cow::Owned(format!("timed out: {said}")),
+        (false, "") => {
+            evidence.exit.map_or(Cow::Borrowed("failed without a word"), |exit| numbers::ending(exit).into())
+        }
+        (false, said) => Cow::Borrowed(said),
+    };
+    whole.chars().take(MESSAGE_CHARS).collect()
+}
+
+fn tail(text: &str) -> Option<String> {
+    let start = text.ceil_char_boundary(text.len().saturating_sub(TAIL_BYTES));
+    (!text.trim().is_empty()).then(|| text[start..].to_owned())
+}

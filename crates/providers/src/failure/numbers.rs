@@ -1,0 +1,74 @@
+//! What HTTP statuses, exit codes and signals mean by themselves, when no text says it better.
+//!
+//! Exit codes that one program has invented (Gemini's status modulo 256, say) belong to its dialect, not here.
+
+use bowline_protocol::{Category, Code, Exit};
+
+/// What a number means.
+type Meaning = (Category, Code);
+
+/// Returns the meaning of an HTTP status; `None` for those that say nothing about a failure.
+pub(super) fn status(status: u16) -> Option<Meaning> {
+    Some(match status {
+        400 | 422 => (Category::Validation, Code::InvalidRequest),
+        401 => (Category::Authentication, Code::InvalidCredentials),
+        402 => (Category::Quota, Code::Billing),
+        403 => (Category::Authentication, Code::Forbidden),
+        404 => (Category::NotFound, Code::NotFound),
+        408 => (Category::Timeout, Code::TimedOut),
+        413 => (Category::Validation, Code::RequestTooLarge),
+        429 => (Category::RateLimit, Code::RateLimited),
+        529 => (Category::Server, Code::Overloaded),
+        500..=599 => (Category::Server, Code::ServerError),
+        _ => return None,
+    })
+}
+
+/// Returns the meaning of the way in which a process ended; `None` where it tells nothing.
+pub(super) fn exit(exit: Exit) -> Option<Meaning> {
+    match exit {
+        // What a Rust program exits with after a panic.
+        Exit::Code(101) => Some((Category::Unknown, Code::Crashed)),
+        // What a shell exits with when it may not run, or cannot find, the program.
+        Exit::Code(126) => Some((Category::Configuration, Code::BadConfig)),
+        Exit::Code(127) => Some((Category::NotFound, Code::NotInstalled)),
+        // What a shell, and many a program, exits with after a signal.
+        Exit::Code(code @ 129..=159) => signal(code - 128),
+        Exit::Code(_) => None,
+        Exit::Signal(number) => signal(number),
+    }
+}
+
+/// Says how a process ended, in words.
+pub(super) fn ending(exit: Exit) -> String {
+    match exit {
+        Exit::Code(code) => format!("exit code {code}"),
+        Exit::Signal(number) => match SIGNALS.iter().find(|(known, ..)| *known == number) {
+            Some((_, name, _)) => format!("ended by {name}"),
+            None => format!("ended by signal {number}"),
+        },
+    }
+}
+
+/// The signals that end agents, by their Linux numbers.
+const SIGNALS: &[(i32, &str, Meaning)] = &[
+    (1, "SIGHUP", KILLED),
+    (2, "SIGINT", (Category::Unknown, Code::Cancelled)),
+    (4, "SIGILL", CRASHED),
+    // How V8 dies when its heap is full.
+    (5, "SIGTRAP", CRASHED),
+    (6, "SIGABRT", CRASHED),
+    (7, "SIGBUS", CRASHED),
+    (8, "SIGFPE", CRASHED),
+    (9, "SIGKILL", KILLED),
+    (11, "SIGSEGV", CRASHED),
+    (15, "SIGTERM", KILLED),
+];
+
+/// The adapter protocol counts SIGTERM and SIGKILL among the timeouts.
+const KILLED: Meaning = (Category::Timeout, Code::Killed);
+const CRASHED: Meaning = (Category::Unknown, Code::Crashed);
+
+fn signal(number: i32) -> Option<Meaning> {
+    SIGNALS.iter().find(|(known, ..)| *known == number).map(|(_, _, meaning)| meaning.clone())
+}

@@ -1,0 +1,26 @@
+//! How agent command lines speak, and how that becomes Bowline's one event stream.
+//!
+//! This crate thinks about bytes and never touches the outside: no files, processes, clock or environment. Bytes and
+//! the present time come in as arguments, events go out. A byte's way through it: [`framing`] cuts lines,
+//! a [`dialect::Dialect`] says what a line means, [`decode::Decoder`] keeps the account of turns, messages and usage,
+//! and a view ([`views`]) writes the events in somebody else's format.
+//!
+//! Each provider has a folder with its `manifest.toml`; [`catalogue`] lists them. The formats that the specifications
+//! define, which belong to no single provider, are in [`dialects`].
+
+#![warn(missing_docs)]
+
+pub mod ansi;
+pub mod catalogue;
+pub mod chat;
+pub mod decode;
+pub mod dialect;
+pub mod dialects;
+pub mod failure;
+pub mod framing;
+mod lenient;
+pub mod manifest;
+pub mod moment;
+mod turns;
+pub mod usage;
+pub mod views;

@@ -1,0 +1,185 @@
+//! What a provider's `manifest.toml` says: the data side of an adapter.
+//!
+//! Commands are data, decoding is code. A manifest names the program, how a prompt gets in, which dialect each of its
+//! output formats speaks, and what the provider can do. Where the program's files live and how it is installed will
+//! be sections of their own, with the commands that read them.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use bowline_protocol::{Capabilities, Millis};
+use serde::{Deserialize, Deserializer, Serialize, de};
+
+use crate::dialects;
+
+/// A provider, as its manifest describes it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Manifest {
+    /// The provider's name.
+    pub name: String,
+    /// Other names by which it is known.
+    #[serde(default)]
+    pub aliases: Vec<String>,
+    /// The product's name, for people.
+    pub title: String,
+    /// The adapter's id.
+    pub adapter_id: String,
+    /// The adapter's version.
+    pub adapter_version: String,
+    /// Who made the adapter.
+    pub vendor: String,
+    /// The signature of an adapter package; empty for those that ship with Bowline.
+    #[serde(default)]
+    pub signature: String,
+    /// The program to run.
+    pub program: String,
+    /// How the prompt gets in.
+    pub prompt: PromptStyle,
+    /// Which output format is used unless another is asked for.
+    pub default_format: String,
+    /// The output formats.
+    pub formats: BTreeMap<String, Format>,
+    /// The models.
+    pub models: Vec<Model>,
+    /// Which model is used unless another is asked for.
+    pub default_model: String,
+    /// How many tokens an answer may have, for callers that want to know.
+    pub max_tokens: u64,
+    /// How long a turn may take.
+    #[serde(deserialize_with = "span_of_time")]
+    pub timeout: Millis,
+    /// Where its login comes from.
+    pub auth: Auth,
+    /// What it can do.
+    pub capabilities: Capabilities,
+}
+
+/// How a prompt gets into a program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PromptStyle {
+    /// Over its standard input.
+    Stdin,
+    /// As an argument.
+    Arg,
+}
+
+impl PromptStyle {
+    /// Returns the word used in tables and JSON.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Stdin => "stdin",
+            Self::Arg => "arg",
+        }
+    }
+}
+
+/// One output format of a program.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Format {
+    /// The dialect that it is read with.
+    pub dialect: String,
+    /// The arguments that make the program print it.
+    #[serde(default)]
+    pub args: Vec<String>,
+}
+
+/// A model.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Model {
+    /// The name that the program wants.
+    pub id: String,
+    /// The name for people.
+    pub name: String,
+}
+
+/// Where a login comes from. Bowline only looks whether it is there; it never reads what is inside.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Auth {
+    /// What to tell a person.
+    pub about: String,
+    /// Environment variables of which one suffices.
+    pub env: Vec<String>,
+    /// Files of which one suffices, relative to the home directory.
+    pub files: Vec<String>,
+}
+
+/// Why a manifest cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum ManifestError {
+    /// It is not TOML, or not of the right shape.
+    #[error("the manifest is not valid")]
+    Syntax(#[from] toml::de::Error),
+    /// A format names a dialect that does not exist.
+    #[error("format `{format}` names the dialect `{dialect}`, which does not exist")]
+    UnknownDialect {
+        /// The format.
+        format: String,
+        /// The dialect.
+        dialect: String,
+    },
+    /// The default format is not among the formats.
+    #[error("the default format `{0}` is not among the formats")]
+    NoSuchFormat(String),
+    /// The default model is not among the models.
+    #[error("the default model `{0}` is not among the models")]
+    NoSuchModel(String),
+    /// The folder has another name.
+    #[error("the manifest is for `{0}`")]
+    WrongName(String),
+}
+
+impl Manifest {
+    /// Reads a manifest and checks that its parts fit together.
+    pub fn parse(text: &str) -> Result<Self, ManifestError> {
+        let manifest: Self = toml::from_str(text)?;
+        for (name, format) in &manifest.formats {
+            if dialects::by_name(&format.dialect).is_none() {
+                let (format, dialect) = (name.clone(), format.dialect.clone());
+                return Err(ManifestError::UnknownDialect { format, dialect });
+            }
+        }
+        if !manifest.formats.contains_key(&manifest.default_format) {
+            return Err(ManifestError::NoSuchFormat(manifest.default_format));
+        }
+        if !manifest.models.iter().any(|model| model.id == manifest.default_model) {
+            return Err(ManifestError::NoSuchModel(manifest.default_model));
+        }
+        Ok(manifest)
+    }
+}
+
+/// Reads a span of time: a number of milliseconds, or a text such as `120s`, `2m` or `1h 30m`.
+fn span_of_time<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Millis, D::Error> {
+    struct Span;
+    impl de::Visitor<'_> for Span {
+        type Value = Millis;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("milliseconds, or a text such as `120s`")
+        }
+
+        fn visit_i64<E: de::Error>(self, millis: i64) -> Result<Millis, E> {
+            u64::try_from(millis).map(Millis).map_err(|_| E::custom("a span of time is not negative"))
+        }
+
+        fn visit_u64<E: de::Error>(self, millis: u64) -> Result<Millis, E> {
+            Ok(Millis(millis))
+        }
+
+        fn visit_str<E: de::Error>(self, text: &str) -> Result<Millis, E> {
+            let span: jiff::SignedDuration = text.parse().map_err(E::custom)?;
+            u64::try_from(span.as_millis())
+                .map(Millis)
+                .map_err(|_| E::custom("a span of time is not negative"))
+        }
+    }
+    deserializer.deserialize_any(Span)
+}
+
+#[cfg(test)]
+mod tests;

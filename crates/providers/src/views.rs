@@ -1,0 +1,136 @@
+//! Events in somebody else's format.
+//!
+//! Every view is a pure fold: events in, text out, one record per line. A view reads what the decoder promises (every
+//! turn ends once, every message with text is finished once) but is not broken by a stream that was cut. What is not
+//! here: reading these formats back, which is the business of the dialects, and choosing where the text goes.
+
+use bowline_protocol::Event;
+use serde::Serialize;
+
+/// The kinds that no foreign format has a word for, as a pattern.
+///
+/// Each view names the other kinds itself, so a new kind does not compile until it was looked at in all of them or put
+/// on this list.
+macro_rules! unspoken {
+    () => {
+        bowline_protocol::Kind::SessionStateChanged(_)
+            | bowline_protocol::Kind::SessionEnded(_)
+            | bowline_protocol::Kind::ControlModeChanged(_)
+            | bowline_protocol::Kind::UserMessage(_)
+            | bowline_protocol::Kind::BackgroundTaskStarted(_)
+            | bowline_protocol::Kind::BackgroundTaskEnded(_)
+            | bowline_protocol::Kind::PlanUpdated(_)
+            | bowline_protocol::Kind::ApprovalDecided(_)
+            | bowline_protocol::Kind::QuestionAsked(_)
+            | bowline_protocol::Kind::QuestionAnswered(_)
+            | bowline_protocol::Kind::Retrying(_)
+            | bowline_protocol::Kind::LimitReported(_)
+            | bowline_protocol::Kind::UsageTick(_)
+            | bowline_protocol::Kind::ContextGauge(_)
+            | bowline_protocol::Kind::OptionsAdvertised(_)
+            | bowline_protocol::Kind::OptionsChanged(_)
+            | bowline_protocol::Kind::McpServerStatus(_)
+            | bowline_protocol::Kind::RouteChosen(_)
+            | bowline_protocol::Kind::FallbackTaken(_)
+            | bowline_protocol::Kind::CapabilityDegraded(_)
+            | bowline_protocol::Kind::TransportSwitched(_)
+            | bowline_protocol::Kind::ResumeAnswered(_)
+            | bowline_protocol::Kind::DivergenceFound(_)
+            | bowline_protocol::Kind::ProcessSpawned(_)
+            | bowline_protocol::Kind::ProcessReaped(_)
+            | bowline_protocol::Kind::ProcessLeaked(_)
+            | bowline_protocol::Kind::Unrecognized(_)
+            | bowline_protocol::Kind::Gap(_)
+            | bowline_protocol::Kind::Unknown(_)
+    };
+}
+
+mod answer;
+mod blocks;
+mod calls;
+mod chunks;
+mod events;
+mod generate;
+mod pi;
+mod provider_events;
+#[cfg(test)]
+pub(crate) mod script;
+mod simple;
+mod stream_events;
+mod summary;
+mod tally;
+#[cfg(test)]
+mod tests;
+mod text;
+
+pub use summary::failure_object;
+
+/// Writes events in some format, as they come.
+pub trait View: std::fmt::Debug + Send {
+    /// Appends what the event means in this format.
+    fn event(&mut self, event: &Event, out: &mut String);
+
+    /// Appends what is due at the end.
+    fn finish(&mut self, out: &mut String);
+}
+
+/// What a view may need to know besides the events.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Setup {
+    /// The provider's name, for formats that print one. Without it, the name that the events carry is printed.
+    pub provider: Option<String>,
+}
+
+/// One view in the list.
+#[derive(Clone, Copy, Debug)]
+pub struct Entry {
+    /// The name by which users ask for it.
+    pub name: &'static str,
+    /// What it prints, in one line of help.
+    pub about: &'static str,
+    /// Makes a fresh one.
+    pub make: fn(&Setup) -> Box<dyn View>,
+}
+
+/// Every view, in the order in which help lists them.
+pub const ALL: &[Entry] = &[
+    Entry { name: "events", about: "every event as a line of JSON", make: events::make },
+    Entry { name: "text", about: "the answer of the last turn as plain text", make: text::make },
+    Entry { name: "summary", about: "one JSON object about the whole stream", make: summary::make },
+    Entry { name: "pi", about: "pi's assistant message events, as JSON lines", make: pi::make },
+    Entry { name: "simple", about: "pi's simple protocol: text, thinking, tool calls", make: simple::make },
+    Entry {
+        name: "chunks",
+        about: "chunks with the text so far, as `stream` prints them",
+        make: chunks::make,
+    },
+    Entry { name: "generate", about: "one response object, as `generate` prints it", make: generate::make },
+    Entry {
+        name: "stream-events",
+        about: "seven normalized stream events, one result per turn",
+        make: stream_events::make,
+    },
+    Entry {
+        name: "provider-events",
+        about: "messages, approvals and file hints for a session monitor",
+        make: provider_events::make,
+    },
+];
+
+/// Returns the view of that name.
+pub fn by_name(name: &str) -> Option<&'static Entry> {
+    ALL.iter().find(|entry| entry.name == name)
+}
+
+/// Appends a record as one line of JSON.
+fn line(out: &mut String, record: &impl Serialize) {
+    let json = serde_json::to_string(record).expect("records are plain data with string keys");
+    // Tool arguments travel as their author wrote them, and JSON allows line breaks between tokens. Inside strings
+    // they are always escaped, so a blank in their place changes nothing but the layout.
+    if memchr::memchr2(b'\n', b'\r', json.as_bytes()).is_some() {
+        out.extend(json.chars().map(|c| if c == '\n' || c == '\r' { ' ' } else { c }));
+    } else {
+        out.push_str(&json);
+    }
+    out.push('\n');
+}

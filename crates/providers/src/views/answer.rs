@@ -1,0 +1,149 @@
+//! What was said, with the answer told apart from the rest.
+//!
+//! The answer is the text of the last turn's messages, without commentary and without sub-agents. Pieces of one message
+//! join with nothing between them, separate messages with a newline. How the stream went is in [`Tally`].
+
+use std::collections::HashMap;
+
+use bowline_protocol::kinds::{Phase, TextDelta};
+use bowline_protocol::{Event, Kind, MessageId};
+
+use super::blocks::Blocks;
+use super::tally::Tally;
+
+/// Collects the text of a stream, and its tally.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    /// How the stream went.
+    pub(crate) tally: Tally,
+    keep: Keep,
+    said: Vec<Said>,
+    /// Where the last turn begins in `said`.
+    turn_from: usize,
+    /// The last turn's messages. Another turn may use the same id again for another message.
+    places: HashMap<MessageId, usize>,
+}
+
+/// How much text to keep.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Keep {
+    /// Only what may be the answer.
+    Answer,
+    /// Everything that was said, in all turns.
+    Everything,
+}
+
+/// One message.
+#[derive(Debug)]
+struct Said {
+    blocks: Blocks,
+    part: Part,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Part {
+    Answer,
+    Commentary,
+    SubAgent,
+}
+
+impl Answer {
+    /// Makes an empty one.
+    pub(crate) fn new(keep: Keep) -> Self {
+        Self { tally: Tally::default(), keep, said: Vec::new(), turn_from: 0, places: HashMap::new() }
+    }
+
+    /// Takes in one event.
+    pub(crate) fn event(&mut self, event: &Event) {
+        self.tally.event(event);
+        match &event.kind {
+            Kind::TurnStarted(_) => self.turn_started(),
+            Kind::TextDelta(delta) => self.text_delta(delta),
+            Kind::TextRetracted(retracted) => {
+                if let Some(said) = self.find(&retracted.message) {
+                    said.blocks.retract(retracted.from_block);
+                }
+            }
+            Kind::MessageFinished(finished) => match finished.phase {
+                Phase::Commentary => self.commentary(&finished.message),
+                Phase::Final => {}
+            },
+            unspoken!()
+            | Kind::SessionStarted(_)
+            | Kind::TurnEnded(_)
+            | Kind::ThinkingDelta(_)
+            | Kind::ToolStarted(_)
+            | Kind::ToolUpdated(_)
+            | Kind::ToolFinished(_)
+            | Kind::FilesTouched(_)
+            | Kind::DiffAvailable(_)
+            | Kind::ApprovalAsked(_)
+            | Kind::Status(_)
+            | Kind::ContextCompacted(_)
+            | Kind::UsageReported(_)
+            | Kind::ModelChanged(_)
+            | Kind::Notice(_) => {}
+        }
+    }
+
+    /// Returns the answer.
+    pub(crate) fn text(&self) -> String {
+        join(self.said[self.turn_from..].iter().filter(|said| said.part == Part::Answer))
+    }
+
+    /// Returns everything that was said and not retracted; the same as far as it was kept.
+    pub(crate) fn all_text(&self) -> String {
+        join(self.said.iter())
+    }
+
+    fn turn_started(&mut self) {
+        self.places.clear();
+        match self.keep {
+            Keep::Answer => self.said.clear(),
+            Keep::Everything => self.turn_from = self.said.len(),
+        }
+    }
+
+    fn text_delta(&mut self, delta: &TextDelta) {
+        let part = if delta.parent.is_some() { Part::SubAgent } else { Part::Answer };
+        if self.keep == Keep::Answer && part != Part::Answer {
+            return;
+        }
+        let said = match self.places.get(&delta.message) {
+            Some(&place) => &mut self.said[place],
+            None => {
+                self.places.insert(delta.message.clone(), self.said.len());
+                self.said.push(Said { blocks: Blocks::default(), part });
+                self.said.last_mut().expect("one was pushed")
+            }
+        };
+        said.blocks.push(delta.block, &delta.text);
+    }
+
+    fn commentary(&mut self, message: &MessageId) {
+        let keep = self.keep;
+        if let Some(said) = self.find(message).filter(|said| said.part == Part::Answer) {
+            said.part = Part::Commentary;
+            if keep == Keep::Answer {
+                said.blocks = Blocks::default();
+            }
+        }
+    }
+
+    fn find(&mut self, message: &MessageId) -> Option<&mut Said> {
+        let place = *self.places.get(message)?;
+        self.said.get_mut(place)
+    }
+}
+
+/// Joins messages with newlines; a message of which nothing is left is not there.
+fn join<'a>(messages: impl Iterator<Item = &'a Said>) -> String {
+    let mut text = String::new();
+    for said in messages.filter(|said| !said.blocks.is_empty()) {
+        if !text.is_empty() {
+            text.push('\n');
+        }
+        text.extend(said.blocks.texts());
+    }
+    text
+}

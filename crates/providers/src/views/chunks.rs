@@ -1,0 +1,145 @@
+//! Text as it comes, each time with everything before it: what an executable provider prints for `stream`.
+//!
+//! `content` is always the sum of all `delta`s, except after a retraction, which this format has no word for: then a
+//! chunk with an empty delta shows the shorter content. A message that turns out to be commentary stays; at the time
+//! nobody could know.
+
+use bowline_protocol::kinds::{TextDelta, TextRetracted};
+use bowline_protocol::{Event, Kind, MessageId, Timestamp};
+use serde::Serialize;
+
+use super::tally::Tally;
+use super::{Setup, View, line};
+
+/// Makes the view.
+pub(crate) fn make(_: &Setup) -> Box<dyn View> {
+    Box::new(Chunks::default())
+}
+
+#[derive(Debug, Default)]
+struct Chunks {
+    tally: Tally,
+    content: String,
+    /// The length of the content when the turn began; what lies before it can no longer be retracted.
+    settled: usize,
+    pieces: Vec<Piece>,
+}
+
+/// Where a stretch of the turn's text lies in the content. The newlines between messages belong to no piece.
+#[derive(Debug)]
+struct Piece {
+    message: MessageId,
+    block: u32,
+    start: usize,
+    end: usize,
+}
+
+#[derive(Serialize)]
+struct Chunk<'a> {
+    content: &'a str,
+    delta: &'a str,
+    done: bool,
+    tokens_used: u64,
+    error: &'a str,
+    timestamp: Timestamp,
+}
+
+impl View for Chunks {
+    fn event(&mut self, event: &Event, out: &mut String) {
+        self.tally.event(event);
+        match &event.kind {
+            Kind::TurnStarted(_) => {
+                self.settled = self.content.len();
+                self.pieces.clear();
+            }
+            Kind::TextDelta(delta) if delta.parent.is_none() && !delta.text.is_empty() => {
+                let before = self.content.len();
+                self.append(delta);
+                self.chunk(before, event.at, out);
+            }
+            Kind::TextRetracted(retracted) => {
+                if self.retract(retracted) {
+                    self.chunk(self.content.len(), event.at, out);
+                }
+            }
+            unspoken!()
+            | Kind::SessionStarted(_)
+            | Kind::TurnEnded(_)
+            | Kind::TextDelta(_)
+            | Kind::MessageFinished(_)
+            | Kind::ThinkingDelta(_)
+            | Kind::ToolStarted(_)
+            | Kind::ToolUpdated(_)
+            | Kind::ToolFinished(_)
+            | Kind::FilesTouched(_)
+            | Kind::DiffAvailable(_)
+            | Kind::ApprovalAsked(_)
+            | Kind::Status(_)
+            | Kind::ContextCompacted(_)
+            | Kind::UsageReported(_)
+            | Kind::ModelChanged(_)
+            | Kind::Notice(_) => {}
+        }
+    }
+
+    fn finish(&mut self, out: &mut String) {
+        let error = self.tally.trouble().map(|failure| failure.message).unwrap_or_default();
+        let last = Chunk {
+            content: &self.content,
+            delta: "",
+            done: true,
+            tokens_used: self.tally.usage.map_or(0, |usage| usage.total()),
+            error: &error,
+            timestamp: self.tally.last_at.unwrap_or(Timestamp::EPOCH),
+        };
+        line(out, &last);
+    }
+}
+
+impl Chunks {
+    fn chunk(&self, delta_from: usize, timestamp: Timestamp, out: &mut String) {
+        let delta = &self.content[delta_from..];
+        line(
+            out,
+            &Chunk { content: &self.content, delta, done: false, tokens_used: 0, error: "", timestamp },
+        );
+    }
+
+    fn append(&mut self, delta: &TextDelta) {
+        self.separate(&delta.message);
+        let start = self.content.len();
+        self.content.push_str(&delta.text);
+        let end = self.content.len();
+        match self.pieces.last_mut() {
+            Some(last) if last.message == delta.message && last.block == delta.block => last.end = end,
+            Some(_) | None => {
+                let (message, block) = (delta.message.clone(), delta.block);
+                self.pieces.push(Piece { message, block, start, end });
+            }
+        }
+    }
+
+    /// Puts a newline between what is there and the text of another message.
+    fn separate(&mut self, message: &MessageId) {
+        let goes_on = self.pieces.last().is_some_and(|last| last.message == *message);
+        if !goes_on && !self.content.is_empty() {
+            self.content.push('\n');
+        }
+    }
+
+    /// Takes text back. Says whether there was any.
+    fn retract(&mut self, retracted: &TextRetracted) -> bool {
+        let gone = |piece: &Piece| piece.message == retracted.message && piece.block >= retracted.from_block;
+        if !self.pieces.iter().any(gone) {
+            return false;
+        }
+        let old = self.content.split_off(self.settled);
+        for piece in std::mem::take(&mut self.pieces).into_iter().filter(|piece| !gone(piece)) {
+            self.separate(&piece.message);
+            let start = self.content.len();
+            self.content.push_str(&old[piece.start - self.settled..piece.end - self.settled]);
+            self.pieces.push(Piece { start, end: self.content.len(), ..piece });
+        }
+        true
+    }
+}

@@ -1,0 +1,112 @@
+//! One response object: what an executable provider prints for `generate`.
+
+use bowline_protocol::{Event, ToolId, UsageSource};
+use serde::Serialize;
+
+use super::answer::{Answer, Keep};
+use super::calls::Call;
+use super::tally::{Finish, Tally};
+use super::{Setup, View, line};
+
+/// Makes the view.
+pub(crate) fn make(setup: &Setup) -> Box<dyn View> {
+    Box::new(Generate { setup: setup.clone(), answer: Answer::new(Keep::Answer) })
+}
+
+#[derive(Debug)]
+struct Generate {
+    setup: Setup,
+    answer: Answer,
+}
+
+#[derive(Serialize)]
+struct Response<'a> {
+    content: String,
+    tokens_used: u64,
+    input_tokens: u64,
+    output_tokens: u64,
+    model: &'a str,
+    /// In nanoseconds.
+    latency: u64,
+    finish_reason: &'static str,
+    error: String,
+    provider: String,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tool_calls: Vec<ToolCall<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    metadata: Option<Metadata>,
+}
+
+#[derive(Serialize)]
+struct ToolCall<'a> {
+    id: &'a ToolId,
+    r#type: &'static str,
+    function: Function<'a>,
+}
+
+#[derive(Serialize)]
+struct Function<'a> {
+    name: &'a str,
+    /// JSON inside a string, as the protocol wants it.
+    arguments: String,
+}
+
+#[derive(Serialize)]
+struct Metadata {
+    usage_source: UsageSource,
+}
+
+impl View for Generate {
+    fn event(&mut self, event: &Event, _: &mut String) {
+        self.answer.event(event);
+    }
+
+    fn finish(&mut self, out: &mut String) {
+        let tally = &self.answer.tally;
+        let usage = tally.usage.unwrap_or_default();
+        let finish = tally.finish();
+        // A response that failed asks nobody to run anything.
+        let waiting = if finish == Finish::ToolUse { tally.waiting.as_slice() } else { &[] };
+        line(
+            out,
+            &Response {
+                content: self.answer.text(),
+                tokens_used: usage.total(),
+                // The protocol knows no caches: whatever was not generated was prompt, so that the two add up.
+                input_tokens: usage.total().saturating_sub(usage.output),
+                output_tokens: usage.output,
+                model: tally.model.as_deref().unwrap_or_default(),
+                latency: latency(tally),
+                finish_reason: finish_reason(finish),
+                error: tally.trouble().map(|failure| failure.message).unwrap_or_default(),
+                provider: tally.provider(&self.setup),
+                tool_calls: waiting.iter().map(tool_call).collect(),
+                metadata: match tally.usage_source {
+                    Some(UsageSource::Estimated) => Some(Metadata { usage_source: UsageSource::Estimated }),
+                    Some(UsageSource::Reported) | None => None,
+                },
+            },
+        );
+    }
+}
+
+fn latency(tally: &Tally) -> u64 {
+    match (tally.first_at, tally.last_at) {
+        (Some(first), Some(last)) => last.since(first).0.saturating_mul(1_000_000),
+        (Some(_) | None, Some(_) | None) => 0,
+    }
+}
+
+fn finish_reason(finish: Finish) -> &'static str {
+    match finish {
+        Finish::Stop => "stop",
+        Finish::Length => "length",
+        Finish::ToolUse => "tool_use",
+        Finish::Cancelled | Finish::Failed => "error",
+    }
+}
+
+fn tool_call(call: &Call) -> ToolCall<'_> {
+    let arguments = call.arguments().as_str().to_owned();
+    ToolCall { id: &call.id, r#type: "function", function: Function { name: &call.name, arguments } }
+}

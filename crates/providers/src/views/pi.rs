@@ -1,0 +1,237 @@
+//! pi's assistant message events: a `start`, then blocks that start, grow and end, then one `done` or `error`.
+//!
+//! The whole stream becomes one assistant message. Tools that the agent runs itself are not in it, because pi would run
+//! every tool call that it finds; calls that the host has to run are. Sub-agents are not in it. Every record carries
+//! the message so far, as pi's types want it. The message itself is in `message`.
+
+mod message;
+
+use bowline_protocol::kinds::{TextRetracted, ToolOwner, ToolStarted, ToolUpdated};
+use bowline_protocol::{Event, Kind, MessageId, ToolId};
+
+use self::message::{Content, Message, Record};
+use super::calls::{Call, no_arguments};
+use super::tally::{Finish, Tally};
+use super::{Setup, View, line};
+
+/// Makes the view.
+pub(crate) fn make(setup: &Setup) -> Box<dyn View> {
+    Box::new(Pi {
+        setup: setup.clone(),
+        tally: Tally::default(),
+        message: Message::default(),
+        blocks: Vec::new(),
+        open: Vec::new(),
+        turn_from: 0,
+        started: false,
+    })
+}
+
+#[derive(Debug)]
+struct Pi {
+    setup: Setup,
+    tally: Tally,
+    message: Message,
+    /// What each block of the message's content was made from.
+    blocks: Vec<Origin>,
+    /// The blocks that have not ended, in the order in which they began.
+    open: Vec<usize>,
+    /// The first block of this turn. Another turn may use the same ids again.
+    turn_from: usize,
+    started: bool,
+}
+
+/// Where a content block comes from.
+#[derive(Debug)]
+enum Origin {
+    Text(MessageId, u32),
+    Thinking(MessageId, u32),
+    Tool(Call),
+}
+
+impl View for Pi {
+    fn event(&mut self, event: &Event, out: &mut String) {
+        self.tally.event(event);
+        self.start(out);
+        match &event.kind {
+            Kind::TurnStarted(_) => self.turn_from = self.blocks.len(),
+            Kind::TextDelta(delta) if delta.parent.is_none() && !delta.text.is_empty() => {
+                self.text(&delta.message, delta.block, &delta.text, out);
+            }
+            Kind::ThinkingDelta(delta) if delta.parent.is_none() && !delta.text.is_empty() => {
+                self.thinking(&delta.message, delta.block, &delta.text, out);
+            }
+            Kind::TextRetracted(retracted) => self.retract(retracted, out),
+            Kind::MessageFinished(finished) => self.end(|origin| origin.is_of(&finished.message), out),
+            Kind::ToolStarted(tool) => match tool.owner {
+                ToolOwner::Host => self.tool_started(tool, out),
+                ToolOwner::Cli => {}
+            },
+            Kind::ToolUpdated(update) => self.tool_updated(update, out),
+            Kind::ToolFinished(finished) => self.end(|origin| origin.is_call(&finished.id), out),
+            Kind::TurnEnded(_) => self.end(|_| true, out),
+            unspoken!()
+            | Kind::SessionStarted(_)
+            | Kind::TextDelta(_)
+            | Kind::ThinkingDelta(_)
+            | Kind::FilesTouched(_)
+            | Kind::DiffAvailable(_)
+            | Kind::ApprovalAsked(_)
+            | Kind::Status(_)
+            | Kind::ContextCompacted(_)
+            | Kind::UsageReported(_)
+            | Kind::ModelChanged(_)
+            | Kind::Notice(_) => {}
+        }
+    }
+
+    fn finish(&mut self, out: &mut String) {
+        self.start(out);
+        self.end(|_| true, out);
+        let reason = match self.tally.finish() {
+            Finish::Stop => "stop",
+            Finish::Length => "length",
+            Finish::ToolUse => "toolUse",
+            Finish::Cancelled => "aborted",
+            Finish::Failed => "error",
+        };
+        self.message.end(reason, self.tally.trouble().map(|failure| failure.message));
+        let message = &self.message;
+        let last = match message.error_message {
+            None => Record::Done { reason, message },
+            Some(_) => Record::Error { reason, error: message },
+        };
+        line(out, &last);
+    }
+}
+
+impl Pi {
+    /// Brings the message's heading up to date, and prints `start` before anything else is printed.
+    fn start(&mut self, out: &mut String) {
+        self.message.set_heading(&self.tally, &self.setup);
+        if !self.started {
+            self.started = true;
+            line(out, &Record::Start { partial: &self.message });
+        }
+    }
+
+    fn text(&mut self, message: &MessageId, block: u32, delta: &str, out: &mut String) {
+        let known =
+            self.find_open(|origin| matches!(origin, Origin::Text(m, b) if m == message && *b == block));
+        let content_index = known.unwrap_or_else(|| {
+            let content_index = self.begin(Origin::Text(message.clone(), block), Content::empty_text());
+            line(out, &Record::TextStart { content_index, partial: &self.message });
+            content_index
+        });
+        self.message.content[content_index].push(delta);
+        line(out, &Record::TextDelta { content_index, delta, partial: &self.message });
+    }
+
+    fn thinking(&mut self, message: &MessageId, block: u32, delta: &str, out: &mut String) {
+        let known =
+            self.find_open(|origin| matches!(origin, Origin::Thinking(m, b) if m == message && *b == block));
+        let content_index = known.unwrap_or_else(|| {
+            let content_index =
+                self.begin(Origin::Thinking(message.clone(), block), Content::empty_thinking());
+            line(out, &Record::ThinkingStart { content_index, partial: &self.message });
+            content_index
+        });
+        self.message.content[content_index].push(delta);
+        line(out, &Record::ThinkingDelta { content_index, delta, partial: &self.message });
+    }
+
+    /// Empties text that no longer counts. A block keeps its place, because later ones are known by theirs.
+    fn retract(&mut self, retracted: &TextRetracted, out: &mut String) {
+        let gone = |origin: &Origin| {
+            matches!(origin, Origin::Text(message, block)
+                if *message == retracted.message && *block >= retracted.from_block)
+        };
+        for content_index in self.turn_from..self.blocks.len() {
+            if gone(&self.blocks[content_index]) {
+                self.message.content[content_index] = Content::empty_text();
+            }
+        }
+        self.end(gone, out);
+    }
+
+    fn tool_started(&mut self, tool: &ToolStarted, out: &mut String) {
+        let repeated = self.blocks[self.turn_from..].iter().any(|origin| origin.is_call(&tool.id));
+        if repeated {
+            return;
+        }
+        let call =
+            Content::ToolCall { id: tool.id.clone(), name: tool.name.clone(), arguments: no_arguments() };
+        let content_index = self.begin(Origin::Tool(Call::of(tool)), call);
+        line(out, &Record::ToolcallStart { content_index, partial: &self.message });
+        if let Some(input) = &tool.input {
+            let delta = input.as_str();
+            line(out, &Record::ToolcallDelta { content_index, delta, partial: &self.message });
+            self.end(|origin| origin.is_call(&tool.id), out);
+        }
+    }
+
+    fn tool_updated(&mut self, update: &ToolUpdated, out: &mut String) {
+        let Some(content_index) = self.find_open(|origin| origin.is_call(&update.id)) else { return };
+        let Origin::Tool(call) = &mut self.blocks[content_index] else { return };
+        let complete = call.update(update);
+        // The arguments as a whole are news only if they did not come in pieces.
+        let whole = if call.has_pieces() { None } else { update.input.as_ref().map(|input| input.as_str()) };
+        if let Some(delta) = update.input_delta.as_deref().filter(|piece| !piece.is_empty()).or(whole) {
+            line(out, &Record::ToolcallDelta { content_index, delta, partial: &self.message });
+        }
+        if complete {
+            self.end(|origin| origin.is_call(&update.id), out);
+        }
+    }
+
+    fn begin(&mut self, origin: Origin, content: Content) -> usize {
+        self.blocks.push(origin);
+        self.message.content.push(content);
+        self.open.push(self.blocks.len() - 1);
+        self.blocks.len() - 1
+    }
+
+    fn find_open(&self, wanted: impl Fn(&Origin) -> bool) -> Option<usize> {
+        self.open.iter().copied().find(|&content_index| wanted(&self.blocks[content_index]))
+    }
+
+    /// Ends those of the open blocks that are wanted.
+    fn end(&mut self, wanted: impl Fn(&Origin) -> bool, out: &mut String) {
+        let blocks = &self.blocks;
+        let ending: Vec<usize> = self.open.extract_if(.., |&mut at| wanted(&blocks[at])).collect();
+        for content_index in ending {
+            if let (Origin::Tool(call), Content::ToolCall { arguments, .. }) =
+                (&self.blocks[content_index], &mut self.message.content[content_index])
+            {
+                *arguments = call.arguments();
+            }
+            let partial = &self.message;
+            let record = match &partial.content[content_index] {
+                Content::Text { text } => Record::TextEnd { content_index, content: text, partial },
+                Content::Thinking { thinking } => {
+                    Record::ThinkingEnd { content_index, content: thinking, partial }
+                }
+                call @ Content::ToolCall { .. } => {
+                    Record::ToolcallEnd { content_index, tool_call: call, partial }
+                }
+            };
+            line(out, &record);
+        }
+    }
+}
+
+impl Origin {
+    fn is_of(&self, message: &MessageId) -> bool {
+        match self {
+            Self::Text(of, _) | Self::Thinking(of, _) => of == message,
+            Self::Tool(_) => false,
+        }
+    }
+
+    fn is_call(&self, id: &ToolId) -> bool {
+        match self {
+            Self::Tool(call) => call.id == *id,
+            Self::Text(..) | Self::Thinking(..) => false,
+        }
+    }
+}

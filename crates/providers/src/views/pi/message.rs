@@ -1,0 +1,137 @@
+//! pi's types as they stand in JSON: the assistant message and the records around it.
+//!
+//! Field names are pi's. The order in which records are printed is decided in the parent module.
+
+use bowline_protocol::{Json, ToolId};
+use serde::Serialize;
+
+use crate::views::Setup;
+use crate::views::tally::Tally;
+
+/// pi's `AssistantMessageEvent`.
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case", rename_all_fields = "camelCase")]
+pub(super) enum Record<'a> {
+    Start { partial: &'a Message },
+    TextStart { content_index: usize, partial: &'a Message },
+    TextDelta { content_index: usize, delta: &'a str, partial: &'a Message },
+    TextEnd { content_index: usize, content: &'a str, partial: &'a Message },
+    ThinkingStart { content_index: usize, partial: &'a Message },
+    ThinkingDelta { content_index: usize, delta: &'a str, partial: &'a Message },
+    ThinkingEnd { content_index: usize, content: &'a str, partial: &'a Message },
+    ToolcallStart { content_index: usize, partial: &'a Message },
+    ToolcallDelta { content_index: usize, delta: &'a str, partial: &'a Message },
+    ToolcallEnd { content_index: usize, tool_call: &'a Content, partial: &'a Message },
+    Done { reason: &'a str, message: &'a Message },
+    Error { reason: &'a str, error: &'a Message },
+}
+
+/// pi's `AssistantMessage`.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Message {
+    role: &'static str,
+    /// The blocks, in the order in which they began.
+    pub(super) content: Vec<Content>,
+    api: &'static str,
+    provider: String,
+    model: String,
+    usage: Usage,
+    stop_reason: &'static str,
+    /// What went wrong, once that is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) error_message: Option<String>,
+    timestamp: i64,
+}
+
+/// A block of a message.
+#[derive(Debug, Serialize)]
+#[serde(tag = "type", rename_all = "camelCase")]
+pub(super) enum Content {
+    Text { text: String },
+    Thinking { thinking: String },
+    ToolCall { id: ToolId, name: String, arguments: Json },
+}
+
+#[derive(Debug, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Usage {
+    input: u64,
+    output: u64,
+    cache_read: u64,
+    cache_write: u64,
+    total_tokens: u64,
+    cost: Cost,
+}
+
+/// In US dollars. Agents tell only the total.
+#[derive(Debug, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Cost {
+    input: u8,
+    output: u8,
+    cache_read: u8,
+    cache_write: u8,
+    total: f64,
+}
+
+impl Default for Message {
+    fn default() -> Self {
+        Self {
+            role: "assistant",
+            content: Vec::new(),
+            api: "external-cli",
+            provider: String::new(),
+            model: String::new(),
+            usage: Usage::default(),
+            // pi's own providers say so from the beginning, too.
+            stop_reason: "stop",
+            error_message: None,
+            timestamp: 0,
+        }
+    }
+}
+
+impl Message {
+    /// Takes over everything but the content and the end.
+    pub(super) fn set_heading(&mut self, tally: &Tally, setup: &Setup) {
+        self.provider = tally.provider(setup);
+        self.model = tally.model.clone().unwrap_or_default();
+        self.timestamp = tally.first_at.map_or(0, |at| at.as_millis());
+        let usage = tally.usage.unwrap_or_default();
+        self.usage = Usage {
+            input: usage.input,
+            output: usage.output,
+            cache_read: usage.cache_read,
+            cache_write: usage.cache_write,
+            total_tokens: usage.total(),
+            cost: Cost { total: tally.cost_usd.unwrap_or(0.0), ..Cost::default() },
+        };
+    }
+
+    /// Says how the message ended.
+    pub(super) fn end(&mut self, stop_reason: &'static str, error: Option<String>) {
+        self.stop_reason = stop_reason;
+        self.error_message = error;
+    }
+}
+
+impl Content {
+    /// Makes a text block with nothing in it.
+    pub(super) fn empty_text() -> Self {
+        Self::Text { text: String::new() }
+    }
+
+    /// Makes a thinking block with nothing in it.
+    pub(super) fn empty_thinking() -> Self {
+        Self::Thinking { thinking: String::new() }
+    }
+
+    /// Appends to text or thinking; the arguments of a call are set when they are complete.
+    pub(super) fn push(&mut self, delta: &str) {
+        match self {
+            Self::Text { text } | Self::Thinking { thinking: text } => text.push_str(delta),
+            Self::ToolCall { .. } => {}
+        }
+    }
+}

@@ -1,0 +1,183 @@
+//! What a session monitor shows: the provider's start, whole messages, approvals, files and diffs.
+//!
+//! Messages are printed when they are finished. Sub-agents speak to the agent, not to the person who watches, so their
+//! messages are left out. Answering an approval is not part of a view; `context` says which one it is.
+
+use bowline_protocol::kinds::{ApprovalAsked, FilesTouched, Level, Outcome, SessionStarted, TextDelta};
+use bowline_protocol::{
+    ApprovalCategory, ApprovalId, ApprovalOption, EnforcedBy, Event, Json, Kind, MessageId, Risk, Timestamp,
+    ToolId,
+};
+use serde::Serialize;
+
+use super::blocks::Blocks;
+use super::tally::Tally;
+use super::{Setup, View, line};
+
+/// Makes the view.
+pub(crate) fn make(_: &Setup) -> Box<dyn View> {
+    Box::new(ProviderEvents::default())
+}
+
+#[derive(Debug, Default)]
+struct ProviderEvents {
+    tally: Tally,
+    started: bool,
+    /// Messages that are being said, in the order in which they began.
+    open: Vec<(MessageId, Blocks)>,
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "SCREAMING_SNAKE_CASE")]
+enum Record<'a> {
+    ProviderStarted {
+        version: &'a str,
+    },
+    ProviderMessage {
+        text: &'a str,
+        severity: Level,
+    },
+    RequestApproval {
+        category: ApprovalCategory,
+        summary: &'a str,
+        risk: Risk,
+        context: Context<'a>,
+    },
+    HintFilesTouched {
+        paths: Vec<&'a str>,
+        #[serde(rename = "roomPath", skip_serializing_if = "Option::is_none")]
+        room_path: Option<&'a str>,
+    },
+    HintDiffAvailable {
+        #[serde(skip_serializing_if = "Option::is_none")]
+        summary: Option<&'a str>,
+    },
+}
+
+/// What the format leaves open: enough to show the request in full and to answer it.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Context<'a> {
+    approval_id: &'a ApprovalId,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_id: Option<&'a ToolId>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    input: Option<&'a Json>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    options: &'a [ApprovalOption],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rule: Option<&'a str>,
+    enforced_by: EnforcedBy,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    deadline: Option<Timestamp>,
+}
+
+impl View for ProviderEvents {
+    fn event(&mut self, event: &Event, out: &mut String) {
+        self.tally.event(event);
+        match &event.kind {
+            Kind::SessionStarted(started) => self.session_started(started, out),
+            Kind::TextDelta(delta) if delta.parent.is_none() => self.text(delta),
+            Kind::TextRetracted(retracted) => {
+                if let Some((_, blocks)) = self.open.iter_mut().find(|(id, _)| *id == retracted.message) {
+                    blocks.retract(retracted.from_block);
+                }
+            }
+            Kind::MessageFinished(finished) => {
+                if let Some(at) = self.open.iter().position(|(id, _)| *id == finished.message) {
+                    let (_, blocks) = self.open.remove(at);
+                    message(&blocks, out);
+                }
+            }
+            Kind::TurnEnded(ended) => {
+                self.release(out);
+                match ended.outcome {
+                    Outcome::Failed | Outcome::Truncated => self.failure(out),
+                    Outcome::Completed | Outcome::Cancelled => {}
+                }
+            }
+            Kind::Notice(notice) => {
+                line(out, &Record::ProviderMessage { text: &notice.text, severity: notice.level });
+            }
+            Kind::ApprovalAsked(asked) => approval(asked, out),
+            Kind::FilesTouched(touched) => files(touched, out),
+            Kind::DiffAvailable(diff) => {
+                line(out, &Record::HintDiffAvailable { summary: diff.summary.as_deref() });
+            }
+            unspoken!()
+            | Kind::TurnStarted(_)
+            | Kind::TextDelta(_)
+            | Kind::ThinkingDelta(_)
+            | Kind::ToolStarted(_)
+            | Kind::ToolUpdated(_)
+            | Kind::ToolFinished(_)
+            | Kind::Status(_)
+            | Kind::ContextCompacted(_)
+            | Kind::UsageReported(_)
+            | Kind::ModelChanged(_) => {}
+        }
+    }
+
+    fn finish(&mut self, out: &mut String) {
+        self.release(out);
+    }
+}
+
+impl ProviderEvents {
+    fn session_started(&mut self, started: &SessionStarted, out: &mut String) {
+        if started.version.is_some() || !self.started {
+            line(out, &Record::ProviderStarted { version: started.version.as_deref().unwrap_or_default() });
+        }
+        self.started = true;
+    }
+
+    fn text(&mut self, delta: &TextDelta) {
+        let at = self.open.iter().position(|(id, _)| *id == delta.message).unwrap_or_else(|| {
+            self.open.push((delta.message.clone(), Blocks::default()));
+            self.open.len() - 1
+        });
+        self.open[at].1.push(delta.block, &delta.text);
+    }
+
+    /// Prints the messages whose end was never told.
+    fn release(&mut self, out: &mut String) {
+        for (_, blocks) in std::mem::take(&mut self.open) {
+            message(&blocks, out);
+        }
+    }
+
+    fn failure(&self, out: &mut String) {
+        if let Some(failure) = self.tally.trouble() {
+            line(out, &Record::ProviderMessage { text: &failure.message, severity: Level::Error });
+        }
+    }
+}
+
+fn message(blocks: &Blocks, out: &mut String) {
+    let text: String = blocks.texts().collect();
+    if !text.is_empty() {
+        line(out, &Record::ProviderMessage { text: &text, severity: Level::Info });
+    }
+}
+
+fn approval(asked: &ApprovalAsked, out: &mut String) {
+    let context = Context {
+        approval_id: &asked.id,
+        tool_id: asked.tool.as_ref(),
+        input: asked.input.as_ref(),
+        options: &asked.options,
+        rule: asked.rule.as_deref(),
+        enforced_by: asked.enforced_by,
+        deadline: asked.deadline,
+    };
+    let (category, summary, risk) = (asked.category, asked.summary.as_str(), asked.risk);
+    line(out, &Record::RequestApproval { category, summary, risk, context });
+}
+
+fn files(touched: &FilesTouched, out: &mut String) {
+    if touched.files.is_empty() {
+        return;
+    }
+    let paths = touched.files.iter().map(|file| file.path.as_str()).collect();
+    line(out, &Record::HintFilesTouched { paths, room_path: touched.room.as_deref() });
+}

@@ -1,0 +1,183 @@
+//! The seven normalized stream events of a chat bot's CLI layer, with one result per turn.
+//!
+//! What a result counts is its own turn's, so that a reader may add results up; only `num_turns` runs on. A cancelled
+//! turn has an empty result: the bot that asked for the stop does not want half an answer. Sub-agents' tools are shown,
+//! their words are not.
+
+use bowline_protocol::kinds::{CompactTrigger, Outcome, TurnEnded};
+use bowline_protocol::{Event, Exit, Json, Kind, NativeSessionId, Timestamp, ToolId, Usage};
+use serde::Serialize;
+
+use super::answer::{Answer, Keep};
+use super::calls::{Call, Calls};
+use super::{Setup, View, line};
+
+/// Makes the view.
+pub(crate) fn make(_: &Setup) -> Box<dyn View> {
+    Box::new(StreamEvents { answer: Answer::new(Keep::Answer), calls: Calls::default(), turn_began: None })
+}
+
+#[derive(Debug)]
+struct StreamEvents {
+    answer: Answer,
+    calls: Calls,
+    /// When the turn that is running began.
+    turn_began: Option<Timestamp>,
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type")]
+enum Record<'a> {
+    #[serde(rename = "SystemInitEvent")]
+    SystemInit { session_id: Option<&'a NativeSessionId> },
+    #[serde(rename = "AssistantTextDelta")]
+    AssistantText { text: &'a str },
+    #[serde(rename = "ThinkingEvent")]
+    Thinking { text: &'a str },
+    #[serde(rename = "ToolUseEvent")]
+    ToolUse { tool_name: &'a str, tool_id: &'a ToolId, parameters: Json },
+    #[serde(rename = "SystemStatusEvent")]
+    SystemStatus { status: Option<&'a str> },
+    #[serde(rename = "CompactBoundaryEvent")]
+    CompactBoundary { trigger: CompactTrigger, pre_tokens: Option<u64> },
+    #[serde(rename = "ResultEvent")]
+    Result {
+        session_id: Option<&'a NativeSessionId>,
+        result: String,
+        is_error: bool,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        returncode: Option<i32>,
+        duration_ms: u64,
+        total_cost_usd: Option<f64>,
+        usage: UsageObject,
+        num_turns: u32,
+    },
+}
+
+/// Empty when nothing is known: readers look keys up in it without asking whether it is there.
+#[derive(Default, Serialize)]
+struct UsageObject {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    input_tokens: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    output_tokens: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cache_read_input_tokens: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cache_creation_input_tokens: Option<u64>,
+}
+
+impl View for StreamEvents {
+    fn event(&mut self, event: &Event, out: &mut String) {
+        self.answer.event(event);
+        match &event.kind {
+            Kind::SessionStarted(started) => {
+                line(out, &Record::SystemInit { session_id: started.native_session.as_ref() });
+            }
+            Kind::TurnStarted(_) => self.turn_began = Some(event.at),
+            Kind::TurnEnded(ended) => {
+                self.release_calls(out);
+                self.result(event.at, Some(ended), out);
+            }
+            Kind::TextDelta(delta) if delta.parent.is_none() && !delta.text.is_empty() => {
+                line(out, &Record::AssistantText { text: &delta.text });
+            }
+            Kind::ThinkingDelta(delta) if delta.parent.is_none() && !delta.text.is_empty() => {
+                line(out, &Record::Thinking { text: &delta.text });
+            }
+            Kind::ToolStarted(tool) => {
+                if let Some(call) = self.calls.started(tool) {
+                    tool_use(call, out);
+                }
+            }
+            Kind::ToolUpdated(update) => {
+                if let Some(call) = self.calls.updated(update) {
+                    tool_use(call, out);
+                }
+            }
+            Kind::ToolFinished(finished) => {
+                if let Some(call) = self.calls.finished(&finished.id) {
+                    tool_use(&call, out);
+                }
+            }
+            Kind::Status(status) => line(out, &Record::SystemStatus { status: status.status.as_deref() }),
+            Kind::ContextCompacted(compacted) => {
+                let (trigger, pre_tokens) = (compacted.trigger, compacted.tokens_before);
+                line(out, &Record::CompactBoundary { trigger, pre_tokens });
+            }
+            unspoken!()
+            | Kind::TextDelta(_)
+            | Kind::TextRetracted(_)
+            | Kind::MessageFinished(_)
+            | Kind::ThinkingDelta(_)
+            | Kind::FilesTouched(_)
+            | Kind::DiffAvailable(_)
+            | Kind::ApprovalAsked(_)
+            | Kind::UsageReported(_)
+            | Kind::ModelChanged(_)
+            | Kind::Notice(_) => {}
+        }
+    }
+
+    fn finish(&mut self, out: &mut String) {
+        self.release_calls(out);
+        // A turn that was cut off has a result too, or its reader would wait for one.
+        if let Some(began) = self.turn_began {
+            self.result(self.answer.tally.last_at.unwrap_or(began), None, out);
+        }
+    }
+}
+
+impl StreamEvents {
+    fn result(&mut self, at: Timestamp, ended: Option<&TurnEnded>, out: &mut String) {
+        let began = self.turn_began.take().unwrap_or(at);
+        let tally = &self.answer.tally;
+        let (result, is_error) = match (tally.outcome, tally.trouble()) {
+            (Some(Outcome::Cancelled), _) => (String::new(), false),
+            (_, Some(failure)) => (failure.message, true),
+            (_, None) => (self.answer.text(), false),
+        };
+        line(
+            out,
+            &Record::Result {
+                session_id: tally.native_session.as_ref(),
+                result,
+                is_error,
+                returncode: tally.failure.as_ref().and_then(|failure| failure.exit).map(returncode),
+                duration_ms: at.since(began).0,
+                total_cost_usd: ended.and_then(|ended| ended.cost_usd),
+                usage: ended.and_then(|ended| ended.usage).map(UsageObject::from).unwrap_or_default(),
+                num_turns: tally.turns,
+            },
+        );
+    }
+
+    fn release_calls(&mut self, out: &mut String) {
+        for call in self.calls.rest() {
+            tool_use(call, out);
+        }
+    }
+}
+
+fn tool_use(call: &Call, out: &mut String) {
+    line(out, &Record::ToolUse { tool_name: &call.name, tool_id: &call.id, parameters: call.arguments() });
+}
+
+/// Returns an exit as Python's `subprocess` does: a signal is a negative number.
+fn returncode(exit: Exit) -> i32 {
+    match exit {
+        Exit::Code(code) => code,
+        Exit::Signal(signal) => -signal,
+    }
+}
+
+impl From<Usage> for UsageObject {
+    fn from(usage: Usage) -> Self {
+        Self {
+            input_tokens: Some(usage.input),
+            output_tokens: Some(usage.output),
+            cache_read_input_tokens: Some(usage.cache_read),
+            cache_creation_input_tokens: Some(usage.cache_write),
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! One object about the whole stream, for scripts.
+//!
+//! Every key is always there, `null` when nothing is known, so that a script need not ask twice.
+
+use std::collections::BTreeMap;
+
+use bowline_protocol::kinds::Outcome;
+use bowline_protocol::{Category, Code, Event, Failure, Millis, NativeSessionId, Timestamp, UsageSource};
+use serde::Serialize;
+
+use super::answer::{Answer, Keep};
+use super::{Setup, View, line};
+
+/// Makes the view.
+pub(crate) fn make(_: &Setup) -> Box<dyn View> {
+    Box::new(Summary { answer: Answer::new(Keep::Everything) })
+}
+
+/// Writes a failure as the summary shows it: what a program acts on, with `null` for what is unknown.
+pub fn failure_object(failure: &Failure) -> String {
+    serde_json::to_string(&FailureObject::of(failure)).expect("a failure is plain data")
+}
+
+#[derive(Debug)]
+struct Summary {
+    answer: Answer,
+}
+
+/// The order of the fields is the order of the keys.
+#[derive(Serialize)]
+struct Object<'a> {
+    text: String,
+    all_text: String,
+    outcome: Option<Outcome>,
+    native_session: Option<&'a NativeSessionId>,
+    model: Option<&'a str>,
+    usage: Option<UsageObject>,
+    cost_usd: Option<f64>,
+    failure: Option<FailureObject<'a>>,
+    events: &'a BTreeMap<Box<str>, u64>,
+    tools: u64,
+    unrecognized: u64,
+}
+
+#[derive(Serialize)]
+struct UsageObject {
+    input: u64,
+    output: u64,
+    cache_read: u64,
+    cache_write: u64,
+    total: u64,
+    source: Option<UsageSource>,
+}
+
+#[derive(Serialize)]
+struct FailureObject<'a> {
+    category: Category,
+    code: &'a Code,
+    message: &'a str,
+    retry: bool,
+    fallback: bool,
+    retry_after_ms: Option<Millis>,
+    resets_at: Option<Timestamp>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hint: Option<&'a str>,
+}
+
+impl View for Summary {
+    fn event(&mut self, event: &Event, _: &mut String) {
+        self.answer.event(event);
+    }
+
+    fn finish(&mut self, out: &mut String) {
+        let tally = &self.answer.tally;
+        let usage = tally.usage.map(|usage| UsageObject {
+            input: usage.input,
+            output: usage.output,
+            cache_read: usage.cache_read,
+            cache_write: usage.cache_write,
+            total: usage.total(),
+            source: tally.usage_source,
+        });
+        line(
+            out,
+            &Object {
+                text: self.answer.text(),
+                all_text: self.answer.all_text(),
+                outcome: tally.outcome,
+                native_session: tally.native_session.as_ref(),
+                model: tally.model.as_deref(),
+                usage,
+                cost_usd: tally.cost_usd,
+                failure: tally.failure.as_ref().map(FailureObject::of),
+                events: &tally.events,
+                tools: tally.tools,
+                unrecognized: tally.events.get("unrecognized").copied().unwrap_or(0),
+            },
+        );
+    }
+}
+
+impl<'a> FailureObject<'a> {
+    fn of(failure: &'a Failure) -> Self {
+        Self {
+            category: failure.category,
+            code: &failure.code,
+            message: &failure.message,
+            retry: failure.retry,
+            fallback: failure.fallback,
+            retry_after_ms: failure.retry_after_ms,
+            resets_at: failure.resets_at,
+            hint: failure.hint.as_deref(),
+        }
+    }
+}

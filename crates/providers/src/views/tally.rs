@@ -1,0 +1,218 @@
+//! How a stream went: outcome, model, usage, cost and counts.
+//!
+//! A fold without any text, so that views which print text as it comes need not keep it. The text is in `answer`.
+
+use std::collections::{BTreeMap, HashSet};
+
+use bowline_protocol::kinds::{Outcome, SessionStarted, StopReason, ToolOwner, TurnEnded, UsageReported};
+use bowline_protocol::{
+    Category, Code, Event, Failure, Kind, MessageId, NativeSessionId, Timestamp, ToolId, Usage, UsageSource,
+};
+
+use super::Setup;
+use super::calls::Call;
+
+/// What is known about a stream so far, except what was said.
+#[derive(Debug, Default)]
+pub(crate) struct Tally {
+    /// How the last turn ended; nothing while it runs.
+    pub(crate) outcome: Option<Outcome>,
+    /// Why the model stopped in the last turn.
+    pub(crate) stop: Option<StopReason>,
+    /// Why the last turn failed.
+    pub(crate) failure: Option<Failure>,
+    /// The agent's own name for the session.
+    pub(crate) native_session: Option<NativeSessionId>,
+    /// The provider, as the stream names it.
+    pub(crate) provider: Option<String>,
+    /// The model that the agent itself answered with last.
+    pub(crate) model: Option<String>,
+    /// The usage of all ended turns.
+    pub(crate) usage: Option<Usage>,
+    /// Where that usage comes from: estimated as soon as one turn was.
+    pub(crate) usage_source: Option<UsageSource>,
+    /// The cost of all ended turns in US dollars.
+    pub(crate) cost_usd: Option<f64>,
+    /// Calls that the host has to run and that have not ended.
+    pub(crate) waiting: Vec<Call>,
+    /// How many turns began.
+    pub(crate) turns: u32,
+    /// How many tool calls began.
+    pub(crate) tools: u64,
+    /// How many events of each kind there were.
+    pub(crate) events: BTreeMap<Box<str>, u64>,
+    /// When the first event was read.
+    pub(crate) first_at: Option<Timestamp>,
+    /// When the last event was read.
+    pub(crate) last_at: Option<Timestamp>,
+    turn: Turn,
+}
+
+/// What is remembered only until the next turn begins, so that memory does not grow with the stream.
+#[derive(Debug, Default)]
+struct Turn {
+    tools: HashSet<ToolId>,
+    /// Messages of sub-agents, which may run on another model.
+    foreign: HashSet<MessageId>,
+    reported: bool,
+    estimated: bool,
+}
+
+/// How a response ended, in the coarse words that foreign formats share.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Finish {
+    /// The agent was done.
+    Stop,
+    /// It reached its limit of output tokens.
+    Length,
+    /// It waits for a tool that the host has to run.
+    ToolUse,
+    /// Somebody stopped it.
+    Cancelled,
+    /// It failed, or its end was never told.
+    Failed,
+}
+
+impl Tally {
+    /// Takes in one event.
+    pub(crate) fn event(&mut self, event: &Event) {
+        self.first_at.get_or_insert(event.at);
+        self.last_at = Some(event.at);
+        self.count(event.kind.type_name());
+        match &event.kind {
+            Kind::SessionStarted(started) => self.session_started(started),
+            Kind::TurnStarted(_) => {
+                self.turns += 1;
+                self.turn = Turn::default();
+                (self.outcome, self.stop, self.failure) = (None, None, None);
+            }
+            Kind::TurnEnded(ended) => self.turn_ended(ended),
+            Kind::TextDelta(said) => self.heard(&said.message, said.parent.as_ref()),
+            Kind::ThinkingDelta(thought) => self.heard(&thought.message, thought.parent.as_ref()),
+            Kind::MessageFinished(finished) => {
+                self.answered_by(finished.model.as_ref(), Some(&finished.message))
+            }
+            Kind::UsageReported(report) => self.usage_reported(report),
+            Kind::ModelChanged(changed) => self.model = Some(changed.model.clone()),
+            Kind::ToolStarted(tool) => {
+                if self.turn.tools.insert(tool.id.clone()) {
+                    self.tools += 1;
+                }
+                if tool.owner == ToolOwner::Host && self.waiting.iter().all(|call| call.id != tool.id) {
+                    self.waiting.push(Call::of(tool));
+                }
+            }
+            Kind::ToolUpdated(update) => {
+                if let Some(call) = self.waiting.iter_mut().find(|call| call.id == update.id) {
+                    call.update(update);
+                }
+            }
+            Kind::ToolFinished(tool) => self.waiting.retain(|call| call.id != tool.id),
+            unspoken!()
+            | Kind::TextRetracted(_)
+            | Kind::FilesTouched(_)
+            | Kind::DiffAvailable(_)
+            | Kind::ApprovalAsked(_)
+            | Kind::Status(_)
+            | Kind::ContextCompacted(_)
+            | Kind::Notice(_) => {}
+        }
+    }
+
+    /// Returns how the stream ended. A cut-off answer wins over a waiting tool: its arguments may be cut off too.
+    pub(crate) fn finish(&self) -> Finish {
+        match self.outcome {
+            Some(Outcome::Completed) if self.stop == Some(StopReason::MaxTokens) => Finish::Length,
+            Some(Outcome::Completed) if !self.waiting.is_empty() => Finish::ToolUse,
+            Some(Outcome::Completed) => Finish::Stop,
+            Some(Outcome::Cancelled) => Finish::Cancelled,
+            Some(Outcome::Failed | Outcome::Truncated) | None => Finish::Failed,
+        }
+    }
+
+    /// Returns why there is no complete answer; nothing when there is one. The message is never empty, because some
+    /// formats read an empty error as success.
+    pub(crate) fn trouble(&self) -> Option<Failure> {
+        let (code, message) = match self.outcome {
+            Some(Outcome::Completed) => return None,
+            Some(Outcome::Cancelled) => (Code::Cancelled, "the turn was cancelled"),
+            Some(Outcome::Failed) => (Code::Unknown, "the turn failed and the agent did not say why"),
+            Some(Outcome::Truncated) => (Code::Truncated, "the output ended before the turn did"),
+            None if self.turns > 0 => (Code::Truncated, "the output ended before the turn did"),
+            None => (Code::Truncated, "the agent did not begin a turn"),
+        };
+        let mut failure =
+            self.failure.clone().unwrap_or_else(|| Failure::new(Category::Unknown, code.clone(), message));
+        if failure.message.trim().is_empty() {
+            failure.message = message.into();
+        }
+        if self.outcome == Some(Outcome::Cancelled) {
+            failure.code = code;
+        }
+        Some(failure)
+    }
+
+    /// Returns the provider's name: the one that was asked for, else the one in the stream, else nothing.
+    pub(crate) fn provider(&self, setup: &Setup) -> String {
+        setup.provider.clone().or_else(|| self.provider.clone()).unwrap_or_default()
+    }
+
+    fn count(&mut self, kind: &str) {
+        match self.events.get_mut(kind) {
+            Some(count) => *count += 1,
+            None => {
+                self.events.insert(kind.into(), 1);
+            }
+        }
+    }
+
+    fn session_started(&mut self, started: &SessionStarted) {
+        replace_if_known(&mut self.native_session, started.native_session.as_ref());
+        replace_if_known(&mut self.provider, started.provider.as_ref());
+        replace_if_known(&mut self.model, started.model.as_ref());
+    }
+
+    fn turn_ended(&mut self, ended: &TurnEnded) {
+        self.outcome = Some(ended.outcome);
+        self.stop = ended.stop;
+        self.failure = ended.failure.as_deref().cloned();
+        if let Some(usage) = &ended.usage {
+            self.usage = Some(self.usage.unwrap_or_default().plus(usage));
+            let estimated = self.turn.estimated && !self.turn.reported;
+            if estimated || self.usage_source == Some(UsageSource::Estimated) {
+                self.usage_source = Some(UsageSource::Estimated);
+            } else {
+                self.usage_source = Some(UsageSource::Reported);
+            }
+        }
+        if let Some(cost) = ended.cost_usd {
+            self.cost_usd = Some(self.cost_usd.unwrap_or(0.0) + cost);
+        }
+    }
+
+    fn usage_reported(&mut self, report: &UsageReported) {
+        match report.source {
+            UsageSource::Reported => self.turn.reported = true,
+            UsageSource::Estimated => self.turn.estimated = true,
+        }
+        self.answered_by(report.model.as_ref(), report.message.as_ref());
+    }
+
+    fn heard(&mut self, message: &MessageId, parent: Option<&ToolId>) {
+        if parent.is_some() && !self.turn.foreign.contains(message) {
+            self.turn.foreign.insert(message.clone());
+        }
+    }
+
+    fn answered_by(&mut self, model: Option<&String>, message: Option<&MessageId>) {
+        if !message.is_some_and(|message| self.turn.foreign.contains(message)) {
+            replace_if_known(&mut self.model, model);
+        }
+    }
+}
+
+fn replace_if_known<T: Clone + PartialEq>(place: &mut Option<T>, value: Option<&T>) {
+    if value.is_some() && place.as_ref() != value {
+        *place = value.cloned();
+    }
+}

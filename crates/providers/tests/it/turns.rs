@@ -1,0 +1,82 @@
+//! What every reader may rely on: turns, messages and usage add up.
+
+use bowline_protocol::Kind;
+use bowline_protocol::kinds::{Outcome, TurnOrigin};
+
+use crate::support::Run;
+
+#[test]
+fn a_turn_that_is_never_ended_is_truncated_and_the_next_one_is_its_own() {
+    let output = "{\"type\":\"turn.started\"}\n{\"type\":\"content\",\"content\":\"a\"}\n{\"type\":\"turn.started\"}\n{\"type\":\"content\",\"content\":\"b\"}\n{\"type\":\"turn.completed\"}\n";
+    let outcomes: Vec<Outcome> = Run::of("stream-json", output)
+        .events()
+        .iter()
+        .filter_map(|event| if let Kind::TurnEnded(ended) = &event.kind { Some(ended.outcome) } else { None })
+        .collect();
+    assert_eq!(outcomes, [Outcome::Truncated, Outcome::Completed]);
+    assert_eq!(Run::of("stream-json", output).text(), "b");
+}
+
+#[test]
+fn text_after_the_end_is_a_turn_that_the_agent_began() {
+    let output = "{\"type\":\"content\",\"content\":\"a\"}\n{\"type\":\"turn.completed\"}\n{\"type\":\"content\",\"content\":\"b\"}\n";
+    let run = Run::of("stream-json", output);
+    let origins: Vec<TurnOrigin> = run
+        .events()
+        .iter()
+        .filter_map(
+            |event| if let Kind::TurnStarted(started) = &event.kind { Some(started.origin) } else { None },
+        )
+        .collect();
+    assert_eq!(origins, [TurnOrigin::Prompt, TurnOrigin::Agent]);
+    assert_eq!(run.outcome(), "truncated");
+}
+
+#[test]
+fn cumulative_usage_is_differenced_and_never_summed() {
+    let turn = |input: u32| {
+        format!(
+            "{{\"type\":\"content\",\"content\":\"a\"}}\n{{\"type\":\"turn.completed\",\"usage\":{{\"input_tokens\":{input},\"output_tokens\":{input}}}}}\n"
+        )
+    };
+    let run = Run::of("stream-json", &[turn(100), turn(250)].concat()).summary();
+    assert_eq!((&run["usage"]["input"], &run["usage"]["total"]), (&250.into(), &500.into()));
+}
+
+#[test]
+fn exit_code_zero_without_the_end_of_a_turn_is_no_success() {
+    let run =
+        Run::of("stream-json", "{\"type\":\"turn.started\"}\n{\"type\":\"content\",\"content\":\"a\"}\n");
+    assert_eq!((run.outcome().as_str(), run.text().as_str()), ("truncated", "a"));
+    assert_eq!(Run::of("stream-json", "").outcome(), "truncated");
+    assert_eq!(Run::of("text", "").outcome(), "completed");
+}
+
+#[test]
+fn a_failed_exit_after_a_completed_turn_leaves_the_turn_alone() {
+    let run =
+        Run::of("stream-json", "{\"type\":\"content\",\"content\":\"a\"}\n{\"type\":\"turn.completed\"}\n")
+            .exit(1);
+    assert_eq!(run.outcome(), "completed");
+}
+
+#[test]
+fn tools_that_never_end_are_named() {
+    let output = "{\"type\":\"item.started\",\"item\":{\"id\":\"i1\",\"type\":\"command_execution\",\"command\":\"sleep 9\"}}\n{\"type\":\"turn.completed\"}\n";
+    let running: Vec<String> = Run::of("stream-json", output)
+        .events()
+        .iter()
+        .filter_map(|event| if let Kind::TurnEnded(ended) = &event.kind { Some(ended) } else { None })
+        .flat_map(|ended| ended.running_tools.iter().map(ToString::to_string).collect::<Vec<_>>())
+        .collect();
+    assert_eq!(running, ["i1"]);
+}
+
+#[test]
+fn long_text_becomes_several_events_and_stays_whole() {
+    let long = "é".repeat(100_000);
+    let run = Run::of("text", &long);
+    assert_eq!(run.text(), long);
+    let kinds = run.kinds();
+    assert_eq!(kinds.iter().filter(|kind| *kind == "text_delta").count(), 7);
+}
