@@ -1,0 +1,116 @@
+//! The arguments of every command, and the help that people read.
+
+use std::path::PathBuf;
+
+use clap::{Parser, Subcommand};
+
+/// One contract for every coding-agent command line.
+#[derive(Debug, Parser)]
+#[command(name = "bowline", version, max_term_width = 100, disable_help_subcommand = true)]
+#[command(after_help = "Exit codes: 0 done, 2 usage, 3 configuration, 70 our own fault.")]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Turn what an agent printed into events, or into another format
+    #[command(after_help = DECODE_EXAMPLES)]
+    Decode(DecodeArgs),
+    /// Say what kind of failure an error text is, and what may be done about it
+    #[command(after_help = CLASSIFY_EXAMPLES)]
+    Classify(ClassifyArgs),
+    /// List the providers
+    Providers(TableArgs),
+    /// List the dialects
+    Dialects(TableArgs),
+}
+
+const DECODE_EXAMPLES: &str = "Examples:
+  bowline decode --dialect stream-json --view text answer.jsonl
+  my-agent --json | bowline decode --dialect simple --view summary
+  bowline decode --provider NAME --format json --exit-code 1 --stderr err.txt out.json";
+
+const CLASSIFY_EXAMPLES: &str = "Examples:
+  echo 'Too many requests. Please retry after 30 seconds.' | bowline classify
+  bowline classify --exit-code 1 stderr.txt";
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct DecodeArgs {
+    /// How the output is to be read (`bowline dialects` lists them)
+    #[arg(long, value_name = "NAME", conflicts_with = "provider", required_unless_present = "provider")]
+    pub(crate) dialect: Option<String>,
+
+    /// Whose output it is (`bowline providers` lists them)
+    #[arg(long, value_name = "NAME")]
+    pub(crate) provider: Option<String>,
+
+    /// Which of the provider's output formats it is in; without it, the provider's default
+    #[arg(long, value_name = "NAME", requires = "provider", conflicts_with = "dialect")]
+    pub(crate) format: Option<String>,
+
+    #[arg(long, value_name = "NAME", default_value = "events", help = view_help())]
+    pub(crate) view: String,
+
+    #[command(flatten)]
+    pub(crate) ending: EndingArgs,
+
+    /// A file with what the agent wrote to standard error
+    #[arg(long, value_name = "FILE")]
+    pub(crate) stderr: Option<PathBuf>,
+
+    /// The time to take for the present, such as 2026-11-15T08:00:00Z
+    #[arg(long, value_name = "TIME")]
+    pub(crate) now: Option<String>,
+
+    /// What the agent wrote to standard output; `-` or nothing means our own standard input
+    #[arg(value_name = "FILE")]
+    pub(crate) file: Option<PathBuf>,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct ClassifyArgs {
+    /// Whose error it is (`bowline providers` lists them)
+    #[arg(long, value_name = "NAME")]
+    pub(crate) provider: Option<String>,
+
+    #[command(flatten)]
+    pub(crate) ending: EndingArgs,
+
+    /// Our own deadline ended the run
+    #[arg(long)]
+    pub(crate) timed_out: bool,
+
+    /// The time to take for the present, such as 2026-11-15T08:00:00Z
+    #[arg(long, value_name = "TIME")]
+    pub(crate) now: Option<String>,
+
+    /// The error text; `-` or nothing means our own standard input
+    #[arg(value_name = "FILE")]
+    pub(crate) file: Option<PathBuf>,
+}
+
+/// How the agent's process ended.
+#[derive(Debug, clap::Args)]
+pub(crate) struct EndingArgs {
+    /// The agent's exit code; a negative one is a signal
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    pub(crate) exit_code: Option<i32>,
+
+    /// The signal that ended the agent, such as TERM or 15
+    #[arg(long, value_name = "SIGNAL", conflicts_with = "exit_code")]
+    pub(crate) signal: Option<String>,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct TableArgs {
+    /// Print JSON, for programs
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+fn view_help() -> String {
+    let names: Vec<&str> = bowline_providers::views::ALL.iter().map(|entry| entry.name).collect();
+    format!("What to print: {}", names.join(", "))
+}

@@ -1,0 +1,79 @@
+//! `bowline decode`: what an agent printed, as events or in another format.
+
+use bowline_protocol::SessionId;
+use bowline_providers::decode::{Cause, Decoder, End, Stamp};
+use bowline_providers::dialect::Draft;
+use bowline_providers::moment::Moment;
+use bowline_providers::views::{Setup, View};
+
+use super::input;
+use crate::args::DecodeArgs;
+use crate::error::CommandError;
+use crate::output::Stdout;
+use crate::{suggest, time};
+
+/// Decodes a file or standard input.
+pub(crate) fn run(args: &DecodeArgs, stdout: &mut Stdout) -> Result<(), CommandError> {
+    let provider = args.provider.as_deref().map(suggest::provider).transpose()?;
+    let dialect = match provider {
+        Some(provider) => suggest::format(provider, args.format.as_deref())?,
+        None => suggest::dialect(args.dialect.as_deref().unwrap_or_default())?,
+    };
+    let view = suggest::view(&args.view)?;
+    let end = End { exit: input::exit(&args.ending)?, cause: Cause::Exited };
+    let mut stderr = args.stderr.as_deref().map(|path| input::open(Some(path))).transpose()?;
+    let mut source = input::open(args.file.as_deref())?;
+
+    let mut printer = Printer {
+        view: (view.make)(&Setup { provider: provider.map(|provider| provider.name.clone()) }),
+        stamp: Stamp::new(SessionId::from("decode")),
+        moment: time::moment(args.now.as_deref())?,
+        drafts: Vec::new(),
+        text: String::new(),
+        stdout,
+    };
+    let mut decoder = Decoder::new(dialect);
+    source.each_chunk(|chunk| {
+        decoder.stdout(chunk, &printer.moment, &mut printer.drafts);
+        printer.print()
+    })?;
+    if let Some(stderr) = &mut stderr {
+        stderr.each_chunk(|chunk| {
+            decoder.stderr(chunk, &printer.moment, &mut printer.drafts);
+            printer.print()
+        })?;
+    }
+    decoder.finish(&end, &printer.moment, &mut printer.drafts);
+    printer.finish()
+}
+
+/// Numbers events and prints them in the wanted format.
+struct Printer<'a> {
+    view: Box<dyn View>,
+    stamp: Stamp,
+    moment: Moment,
+    drafts: Vec<Draft>,
+    text: String,
+    stdout: &'a mut Stdout,
+}
+
+impl Printer<'_> {
+    fn print(&mut self) -> Result<(), CommandError> {
+        for draft in self.drafts.drain(..) {
+            let event = self.stamp.stamp(draft, self.moment.at);
+            self.view.event(&event, &mut self.text);
+        }
+        if self.text.is_empty() {
+            return Ok(());
+        }
+        self.stdout.print(&self.text)?;
+        self.text.clear();
+        self.stdout.flush()
+    }
+
+    fn finish(&mut self) -> Result<(), CommandError> {
+        self.print()?;
+        self.view.finish(&mut self.text);
+        self.print()
+    }
+}

@@ -1,0 +1,129 @@
+//! What went wrong with a command, in the words that a person reads, and the exit code that a program reads.
+
+use std::error::Error;
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::process::ExitCode;
+
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+
+/// Why a command could not do its work.
+#[derive(Debug)]
+pub(crate) struct CommandError {
+    kind: Fault,
+    message: String,
+    source: Option<Box<dyn Error + Send + Sync>>,
+    hints: Vec<String>,
+}
+
+/// Whose fault it is; decides the exit code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fault {
+    /// The command line.
+    Usage,
+    /// Ours.
+    Internal,
+    /// Nobody's: the reader of our output has enough.
+    ClosedPipe,
+    /// Nobody's: help or the version was asked for and printed.
+    Asked,
+}
+
+impl Fault {
+    fn exit_code(self) -> u8 {
+        match self {
+            Self::Asked | Self::ClosedPipe => 0,
+            Self::Usage => 2,
+            Self::Internal => 70,
+        }
+    }
+}
+
+impl CommandError {
+    pub(crate) fn new(kind: Fault, message: impl Into<String>) -> Self {
+        Self { kind, message: message.into(), source: None, hints: Vec::new() }
+    }
+
+    pub(crate) fn caused_by(mut self, source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        self.source = Some(source.into());
+        self
+    }
+
+    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hints.push(hint.into());
+        self
+    }
+
+    /// Prints the error and returns the exit code.
+    pub(crate) fn report(&self) -> ExitCode {
+        if matches!(self.kind, Fault::Usage | Fault::Internal) {
+            // Nothing can be done about a standard error that does not take the message.
+            let _ = anstream::stderr().write_all(self.render().as_bytes());
+        }
+        ExitCode::from(self.kind.exit_code())
+    }
+
+    fn render(&self) -> String {
+        let mut text = format!("error: {}\n", self.message);
+        let mut cause: Option<&dyn Error> = self.source.as_deref().map(|source| source as &dyn Error);
+        while let Some(error) = cause {
+            let _ = writeln!(text, "caused by: {error}");
+            cause = error.source();
+        }
+        for hint in &self.hints {
+            let _ = writeln!(text, "hint: {hint}");
+        }
+        bowline_providers::ansi::harmless(&text).into_owned()
+    }
+}
+
+/// Says what is wrong with a command line, in our form. Help and the version are printed as they are.
+pub(crate) fn usage(error: &clap::Error) -> Result<(), CommandError> {
+    if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
+        // A closed pipe is the only way in which this can fail.
+        let _ = error.print();
+        return Err(CommandError::new(Fault::Asked, ""));
+    }
+    let rendered = error.to_string();
+    let first = rendered.lines().next().unwrap_or_default();
+    let no_command = [ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand, ErrorKind::MissingSubcommand];
+    let message = if no_command.contains(&error.kind()) {
+        "no command is given"
+    } else {
+        first.strip_prefix("error: ").unwrap_or(first).trim_end_matches(':')
+    };
+    let mut ours = CommandError::new(Fault::Usage, message.replace('\'', "`"));
+    if error.kind() == ErrorKind::MissingRequiredArgument
+        && let Some(ContextValue::Strings(missing)) = error.get(ContextKind::InvalidArg)
+    {
+        ours.message = format!("required: {}", missing.join(", "));
+    }
+    for kind in [ContextKind::SuggestedArg, ContextKind::SuggestedSubcommand, ContextKind::SuggestedValue] {
+        let suggestion = match error.get(kind) {
+            Some(ContextValue::String(one)) => Some(one.as_str()),
+            Some(ContextValue::Strings(several)) => several.first().map(String::as_str),
+            _ => None,
+        };
+        if let Some(suggestion) = suggestion {
+            ours = ours.hint(format!("did you mean `{suggestion}`?"));
+        }
+    }
+    if let Some(ContextValue::StyledStr(usage)) = error.get(ContextKind::Usage) {
+        let usage = usage.to_string();
+        ours = ours.hint(usage.trim().replacen("Usage:", "usage:", 1));
+    }
+    Err(ours.hint("`bowline --help` lists the commands, `bowline COMMAND --help` their options"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_says_what_why_and_what_to_try() {
+        let cause = std::io::Error::other("disk on fire");
+        let error =
+            CommandError::new(Fault::Usage, "could not read `x\x1b[2J`").caused_by(cause).hint("try `y`");
+        assert_eq!(error.render(), "error: could not read `x␛[2J`\ncaused by: disk on fire\nhint: try `y`\n");
+    }
+}

@@ -1,0 +1,75 @@
+//! Names that were not found, and what was probably meant.
+
+use bowline_providers::manifest::Manifest;
+use bowline_providers::{catalogue, dialects, views};
+
+use crate::error::{CommandError, Fault};
+
+/// Finds a dialect, or says what was probably meant.
+pub(crate) fn dialect(name: &str) -> Result<&'static dialects::Entry, CommandError> {
+    let known = || dialects::ALL.iter().map(|entry| entry.name);
+    dialects::by_name(name)
+        .ok_or_else(|| missing("dialect", name, known()).hint("`bowline dialects` lists what there is"))
+}
+
+/// Finds a provider, or says what was probably meant.
+pub(crate) fn provider(name: &str) -> Result<&'static Manifest, CommandError> {
+    let known = catalogue::built_in().iter().flat_map(|manifest| {
+        std::iter::once(manifest.name.as_str()).chain(manifest.aliases.iter().map(String::as_str))
+    });
+    catalogue::by_name(name)
+        .ok_or_else(|| missing("provider", name, known).hint("`bowline providers` lists what there is"))
+}
+
+/// Finds the dialect of a provider's format, or says which formats it has.
+pub(crate) fn format(
+    provider: &Manifest,
+    format: Option<&str>,
+) -> Result<&'static dialects::Entry, CommandError> {
+    let name = format.unwrap_or(&provider.default_format);
+    let known = || provider.formats.keys().map(String::as_str);
+    let Some(format) = provider.formats.get(name) else {
+        let list = known().collect::<Vec<_>>().join(", ");
+        let error = missing(&format!("output format of `{}`", provider.name), name, known());
+        return Err(error.hint(format!("it has {list}")));
+    };
+    dialect(&format.dialect)
+}
+
+/// Finds a view, or says what was probably meant.
+pub(crate) fn view(name: &str) -> Result<&'static views::Entry, CommandError> {
+    let known = || views::ALL.iter().map(|entry| entry.name);
+    let list = known().collect::<Vec<_>>().join(", ");
+    views::by_name(name).ok_or_else(|| missing("view", name, known()).hint(format!("there is {list}")))
+}
+
+fn missing<'a>(what: &str, name: &str, known: impl Iterator<Item = &'a str>) -> CommandError {
+    let error = CommandError::new(Fault::Usage, format!("there is no {what} `{name}`"));
+    match closest(name, known) {
+        Some(close) => error.hint(format!("did you mean `{close}`?")),
+        None => error,
+    }
+}
+
+/// Returns the known name that is most like the given one, if any is like it at all.
+fn closest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let name = name.to_ascii_lowercase();
+    known
+        .map(|known| (strsim::jaro_winkler(&name, known), known))
+        .filter(|(likeness, _)| *likeness > 0.75)
+        .max_by(|(a, _), (b, _)| a.total_cmp(b))
+        .map(|(_, known)| known)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slip_is_understood_and_nonsense_is_not() {
+        let known = ["stream-json", "json", "text"];
+        assert_eq!(closest("steam-json", known.into_iter()), Some("stream-json"));
+        assert_eq!(closest("TEXT", known.into_iter()), Some("text"));
+        assert_eq!(closest("qqq", known.into_iter()), None);
+    }
+}
