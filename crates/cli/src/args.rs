@@ -7,7 +7,7 @@ use clap::{Parser, Subcommand};
 /// One contract for every coding-agent command line.
 #[derive(Debug, Parser)]
 #[command(name = "bowline", version, max_term_width = 100, disable_help_subcommand = true)]
-#[command(after_help = "Exit codes: 0 done, 2 usage, 3 configuration, 70 our own fault.")]
+#[command(after_help = "Exit codes: 0 done, 2 usage, 70 our own fault.")]
 pub(crate) struct Args {
     #[command(subcommand)]
     pub(crate) command: Command,
@@ -39,7 +39,7 @@ const CLASSIFY_EXAMPLES: &str = "Examples:
 #[derive(Debug, clap::Args)]
 pub(crate) struct DecodeArgs {
     /// How the output is to be read (`bowline dialects` lists them)
-    #[arg(long, value_name = "NAME", conflicts_with = "provider", required_unless_present = "provider")]
+    #[arg(long, value_name = "NAME", conflicts_with = "provider")]
     pub(crate) dialect: Option<String>,
 
     /// Whose output it is (`bowline providers` lists them)

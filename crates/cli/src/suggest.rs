@@ -30,8 +30,9 @@ pub(crate) fn format(
     let known = || provider.formats.keys().map(String::as_str);
     let Some(format) = provider.formats.get(name) else {
         let list = known().collect::<Vec<_>>().join(", ");
-        let error = missing(&format!("output format of `{}`", provider.name), name, known());
-        return Err(error.hint(format!("it has {list}")));
+        let message = format!("`{}` has no output format `{name}`", provider.name);
+        let error = CommandError::new(Fault::Usage, message);
+        return Err(likely(error, name, known()).hint(format!("it has {list}")));
     };
     dialect(&format.dialect)
 }
@@ -44,7 +45,11 @@ pub(crate) fn view(name: &str) -> Result<&'static views::Entry, CommandError> {
 }
 
 fn missing<'a>(what: &str, name: &str, known: impl Iterator<Item = &'a str>) -> CommandError {
-    let error = CommandError::new(Fault::Usage, format!("there is no {what} `{name}`"));
+    likely(CommandError::new(Fault::Usage, format!("there is no {what} `{name}`")), name, known)
+}
+
+/// Adds what was probably meant.
+fn likely<'a>(error: CommandError, name: &str, known: impl Iterator<Item = &'a str>) -> CommandError {
     match closest(name, known) {
         Some(close) => error.hint(format!("did you mean `{close}`?")),
         None => error,

@@ -14,7 +14,7 @@ use crate::moment::Moment;
 use crate::turns::Turns;
 
 /// How much of the end of standard error is kept as evidence.
-const STDERR_TAIL: usize = 16 * 1024;
+const STDERR_TAIL: usize = 64 * 1024;
 
 /// Why the output ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -10,7 +10,7 @@ use crate::output::Stdout;
 use crate::{suggest, time};
 
 /// How much of an error text is looked at: its end, where the reason stands.
-const LOOKED_AT: usize = 1024 * 1024;
+const LOOKED_AT: usize = 64 * 1024;
 
 /// Classifies a file or standard input.
 pub(crate) fn run(args: &ClassifyArgs, stdout: &mut Stdout) -> Result<(), CommandError> {

@@ -8,16 +8,17 @@ use bowline_providers::views::{Setup, View};
 
 use super::input;
 use crate::args::DecodeArgs;
-use crate::error::CommandError;
+use crate::error::{CommandError, Fault};
 use crate::output::Stdout;
 use crate::{suggest, time};
 
 /// Decodes a file or standard input.
 pub(crate) fn run(args: &DecodeArgs, stdout: &mut Stdout) -> Result<(), CommandError> {
     let provider = args.provider.as_deref().map(suggest::provider).transpose()?;
-    let dialect = match provider {
-        Some(provider) => suggest::format(provider, args.format.as_deref())?,
-        None => suggest::dialect(args.dialect.as_deref().unwrap_or_default())?,
+    let dialect = match (provider, args.dialect.as_deref()) {
+        (Some(provider), _) => suggest::format(provider, args.format.as_deref())?,
+        (None, Some(dialect)) => suggest::dialect(dialect)?,
+        (None, None) => return Err(no_dialect()),
     };
     let view = suggest::view(&args.view)?;
     let end = End { exit: input::exit(&args.ending)?, cause: Cause::Exited };
@@ -45,6 +46,12 @@ pub(crate) fn run(args: &DecodeArgs, stdout: &mut Stdout) -> Result<(), CommandE
     }
     decoder.finish(&end, &printer.moment, &mut printer.drafts);
     printer.finish()
+}
+
+fn no_dialect() -> CommandError {
+    CommandError::new(Fault::Usage, "neither a dialect nor a provider is given")
+        .hint("say how the output is to be read: `--dialect NAME` (`bowline dialects` lists them)")
+        .hint("or whose output it is: `--provider NAME` (`bowline providers` lists them)")
 }
 
 /// Numbers events and prints them in the wanted format.

@@ -1,7 +1,7 @@
 //! What a command is given to look at: a file or standard input, and how an agent's process ended.
 
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, IsTerminal, Read, Write};
 use std::path::Path;
 
 use bowline_protocol::Exit;
@@ -27,7 +27,14 @@ pub(crate) fn open(path: Option<&Path>) -> Result<Source, CommandError> {
                 }
             }
         }
-        _ => Ok(Source { reader: Box::new(io::stdin().lock()), name: "standard input".to_owned() }),
+        _ => {
+            let stdin = io::stdin();
+            if stdin.is_terminal() {
+                // A command that waits in silence looks like one that hangs.
+                let _ = writeln!(io::stderr(), "reading standard input; Ctrl-D ends it");
+            }
+            Ok(Source { reader: Box::new(stdin.lock()), name: "standard input".to_owned() })
+        }
     }
 }
 

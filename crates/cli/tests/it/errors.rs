@@ -1,0 +1,141 @@
+//! What the command says when it cannot do what was asked.
+
+use crate::support::show;
+
+#[test]
+fn names_that_do_not_exist() {
+    insta::assert_snapshot!(show(&["decode", "--dialect", "steam-json"], ""), @r#"
+exit 2
+--- stdout
+--- stderr
+error: there is no dialect `steam-json`
+hint: did you mean `stream-json`?
+hint: `bowline dialects` lists what there is
+"#);
+    insta::assert_snapshot!(show(&["decode", "--provider", "cluade"], ""), @r#"
+exit 2
+--- stdout
+--- stderr
+error: there is no provider `cluade`
+hint: did you mean `claude`?
+hint: `bowline providers` lists what there is
+"#);
+    insta::assert_snapshot!(show(&["decode", "--provider", "qwen", "--format", "jsn"], ""), @r#"
+exit 2
+--- stdout
+--- stderr
+error: `qwen` has no output format `jsn`
+hint: did you mean `json`?
+hint: it has json, stream-json, text
+"#);
+    insta::assert_snapshot!(show(&["decode", "--dialect", "text", "--view", "sumary"], ""), @r#"
+exit 2
+--- stdout
+--- stderr
+error: there is no view `sumary`
+hint: did you mean `summary`?
+hint: there is events, text, summary, pi, simple, chunks, generate, stream-events, provider-events
+"#);
+    insta::assert_snapshot!(show(&["classify", "--provider", "zzz"], ""), @r#"
+exit 2
+--- stdout
+--- stderr
+error: there is no provider `zzz`
+hint: `bowline providers` lists what there is
+"#);
+}
+
+#[test]
+fn values_that_mean_nothing() {
+    insta::assert_snapshot!(show(&["decode", "--dialect", "text", "--signal", "FOO"], ""), @r#"
+exit 2
+--- stdout
+--- stderr
+error: there is no signal `FOO`
+hint: write it as TERM, SIGTERM or 15
+"#);
+    insta::assert_snapshot!(show(&["decode", "--dialect", "text", "--now", "never"], ""), @r#"
+exit 2
+--- stdout
+--- stderr
+error: `never` is not a time
+hint: write it as 2026-11-15T08:00:00Z, 2026-11-15T10:00:00+02:00, or seconds since 1970
+"#);
+    insta::assert_snapshot!(show(&["decode", "--dialect", "text", "--exit-code", "abc"], ""), @r#"
+exit 2
+--- stdout
+--- stderr
+error: invalid value `abc` for `--exit-code <N>`: invalid digit found in string
+hint: `bowline --help` lists the commands, `bowline COMMAND --help` their options
+"#);
+}
+
+#[test]
+fn arguments_that_are_missing_or_wrong() {
+    insta::assert_snapshot!(show(&[], ""), @r#"
+exit 2
+--- stdout
+--- stderr
+error: no command is given
+hint: `bowline --help` lists the commands, `bowline COMMAND --help` their options
+"#);
+    insta::assert_snapshot!(show(&["decod"], ""), @r#"
+exit 2
+--- stdout
+--- stderr
+error: unrecognized subcommand `decod`
+hint: did you mean `decode`?
+hint: usage: bowline <COMMAND>
+hint: `bowline --help` lists the commands, `bowline COMMAND --help` their options
+"#);
+    insta::assert_snapshot!(show(&["decode"], ""), @r#"
+exit 2
+--- stdout
+--- stderr
+error: neither a dialect nor a provider is given
+hint: say how the output is to be read: `--dialect NAME` (`bowline dialects` lists them)
+hint: or whose output it is: `--provider NAME` (`bowline providers` lists them)
+"#);
+    insta::assert_snapshot!(show(&["decode", "--dialect", "text", "--vieww", "x"], ""), @r#"
+exit 2
+--- stdout
+--- stderr
+error: unexpected argument `--vieww` found
+hint: did you mean `--view`?
+hint: usage: bowline decode --dialect <NAME> --view <NAME> [FILE]
+hint: `bowline --help` lists the commands, `bowline COMMAND --help` their options
+"#);
+    insta::assert_snapshot!(show(&["decode", "--dialect", "text", "--format", "json"], ""), @r#"
+exit 2
+--- stdout
+--- stderr
+error: the argument `--dialect <NAME>` cannot be used with `--format <NAME>`
+hint: usage: bowline decode --dialect <NAME> [FILE]
+hint: `bowline --help` lists the commands, `bowline COMMAND --help` their options
+"#);
+}
+
+#[test]
+fn files_that_cannot_be_read() {
+    insta::assert_snapshot!(show(&["decode", "--dialect", "text", "/no/such/file"], ""), @r#"
+exit 2
+--- stdout
+--- stderr
+error: could not open `/no/such/file`
+caused by: No such file or directory (os error 2)
+"#);
+    insta::assert_snapshot!(show(&["decode", "--dialect", "text", "/"], ""), @r#"
+exit 2
+--- stdout
+--- stderr
+error: could not read `/`
+caused by: Is a directory (os error 21)
+"#);
+    insta::assert_snapshot!(show(&["decode", "--dialect", "text", "--stderr", "/no/such/file"], ""), @r#"
+exit 2
+--- stdout
+--- stderr
+error: could not open `/no/such/file`
+caused by: No such file or directory (os error 2)
+"#);
+}

@@ -1,0 +1,7 @@
+//! Tests of the `bowline` command as a person or a script meets it: exit code, standard output, standard error.
+
+mod classify;
+mod decode;
+mod errors;
+mod support;
+mod tables;

@@ -1,0 +1,148 @@
+//! `bowline providers`, `bowline dialects`, help and the version.
+
+use crate::support::{object, show};
+
+#[test]
+fn tables_for_people() {
+    insta::assert_snapshot!(show(&["providers"], ""), @r#"
+exit 0
+--- stdout
+NAME    PROGRAM  FORMATS                  PROMPT  ALSO CALLED
+claude  claude   stream-json, json, text  stdin   claude-code, claude-cli, anthropic-cli
+codex   codex    stream-json, text        stdin   codex-cli, openai-codex
+gemini  gemini   stream-json, json, text  stdin   gemini-cli
+qwen    qwen     text, json, stream-json  stdin   qwen-code, qwen-cli
+glm     ax-glm   stream-json, text        arg     ax-glm
+grok    ax-grok  stream-json, text        arg     ax-grok
+--- stderr
+"#);
+    insta::assert_snapshot!(show(&["dialects"], ""), @r#"
+exit 0
+--- stdout
+NAME                 A TURN ENDS BY  WHAT IT IS
+text                 eof             plain text: all of the output is the answer
+json                 eof             one JSON object with the answer in a common field
+stream-json          event           JSON lines in any of the forms of the adapter protocol
+role-lines           eof             JSON lines with role and content, one message each
+pi-events            event           pi-style events (protocol A), as JSON lines or server-sent events
+simple               eof             simple events (protocol B), as JSON lines or server-sent events
+executable-generate  event           the answer of an executable provider's `generate`
+executable-stream    event           the chunks of an executable provider's `stream`
+--- stderr
+"#);
+}
+
+#[test]
+fn json_for_programs() {
+    let providers = object(&["providers", "--json"], "");
+    let first = &providers[0];
+    assert_eq!(first["name"], "claude");
+    for key in [
+        "adapter_id",
+        "adapter_version",
+        "vendor",
+        "signature",
+        "models",
+        "default_model",
+        "max_tokens",
+        "timeout",
+        "capabilities",
+        "program",
+        "prompt",
+        "formats",
+        "default_format",
+        "aliases",
+        "auth",
+    ] {
+        assert!(!first[key].is_null(), "{key}");
+    }
+    let dialects = object(&["dialects", "--json"], "");
+    assert_eq!(dialects.as_array().map(Vec::len), Some(bowline_providers::dialects::ALL.len()));
+    assert!(
+        dialects
+            .as_array()
+            .into_iter()
+            .flatten()
+            .all(|entry| entry["terminal"] == "eof" || entry["terminal"] == "event")
+    );
+}
+
+#[test]
+fn help_and_version() {
+    insta::assert_snapshot!(show(&["--help"], ""), @r#"
+exit 0
+--- stdout
+One contract for every coding-agent command line
+
+Usage: bowline <COMMAND>
+
+Commands:
+  decode     Turn what an agent printed into events, or into another format
+  classify   Say what kind of failure an error text is, and what may be done about it
+  providers  List the providers
+  dialects   List the dialects
+
+Options:
+  -h, --help     Print help
+  -V, --version  Print version
+
+Exit codes: 0 done, 2 usage, 70 our own fault.
+--- stderr
+"#);
+    insta::assert_snapshot!(show(&["decode", "--help"], ""), @r#"
+exit 0
+--- stdout
+Turn what an agent printed into events, or into another format
+
+Usage: bowline decode [OPTIONS] [FILE]
+
+Arguments:
+  [FILE]  What the agent wrote to standard output; `-` or nothing means our own standard input
+
+Options:
+      --dialect <NAME>   How the output is to be read (`bowline dialects` lists them)
+      --provider <NAME>  Whose output it is (`bowline providers` lists them)
+      --format <NAME>    Which of the provider's output formats it is in; without it, the provider's
+                         default
+      --view <NAME>      What to print: events, text, summary, pi, simple, chunks, generate,
+                         stream-events, provider-events [default: events]
+      --exit-code <N>    The agent's exit code; a negative one is a signal
+      --signal <SIGNAL>  The signal that ended the agent, such as TERM or 15
+      --stderr <FILE>    A file with what the agent wrote to standard error
+      --now <TIME>       The time to take for the present, such as 2026-11-15T08:00:00Z
+  -h, --help             Print help
+
+Examples:
+  bowline decode --dialect stream-json --view text answer.jsonl
+  my-agent --json | bowline decode --dialect simple --view summary
+  bowline decode --provider NAME --format json --exit-code 1 --stderr err.txt out.json
+--- stderr
+"#);
+    insta::assert_snapshot!(show(&["classify", "--help"], ""), @r#"
+exit 0
+--- stdout
+Say what kind of failure an error text is, and what may be done about it
+
+Usage: bowline classify [OPTIONS] [FILE]
+
+Arguments:
+  [FILE]  The error text; `-` or nothing means our own standard input
+
+Options:
+      --provider <NAME>  Whose error it is (`bowline providers` lists them)
+      --exit-code <N>    The agent's exit code; a negative one is a signal
+      --signal <SIGNAL>  The signal that ended the agent, such as TERM or 15
+      --timed-out        Our own deadline ended the run
+      --now <TIME>       The time to take for the present, such as 2026-11-15T08:00:00Z
+  -h, --help             Print help
+
+Examples:
+  echo 'Too many requests. Please retry after 30 seconds.' | bowline classify
+  bowline classify --exit-code 1 stderr.txt
+--- stderr
+"#);
+    assert_eq!(
+        show(&["--version"], ""),
+        format!("exit 0\n--- stdout\nbowline {}\n--- stderr\n", env!("CARGO_PKG_VERSION"))
+    );
+}

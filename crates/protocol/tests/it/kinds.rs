@@ -1,0 +1,70 @@
+//! Every kind, with every field, there and back; and kinds that nobody knows yet.
+
+use bowline_protocol::{Event, Kind};
+use serde_json::{Value, json};
+
+/// One line for each kind, every optional field filled in.
+const EVERY_KIND: &str = include_str!("../fixtures/events.jsonl");
+
+#[test]
+fn every_kind_is_in_the_fixture_and_comes_back_as_it_went_in() {
+    let mut types = Vec::new();
+    for line in EVERY_KIND.lines() {
+        let event: Event = serde_json::from_str(line).expect(line);
+        assert!(!matches!(event.kind, Kind::Unknown(_)), "{line}");
+        assert_eq!(
+            serde_json::to_string(&event).expect("writes"),
+            line,
+            "byte for byte, order of fields included"
+        );
+        types.push(event.kind.type_name().to_owned());
+    }
+    assert_eq!(types, Kind::TYPES, "the fixture has each kind once, in the order of the list");
+}
+
+#[test]
+fn the_type_need_not_stand_first() {
+    for line in EVERY_KIND.lines() {
+        // A tree sorts its keys, so `type` stands somewhere; large integers would not survive it.
+        let mut value: Value = serde_json::from_str(line).expect("JSON");
+        value["kind"]["input"] = json!({"command": "ls"});
+        value["kind"]["type"] = value["kind"]["type"].take();
+        let sorted: Event = serde_json::from_str(&value.to_string()).expect(line);
+        let kind = serde_json::to_string(&sorted.kind).expect("writes");
+        assert!(kind.starts_with("{\"type\":"), "{kind}");
+        assert!(!matches!(sorted.kind, Kind::Unknown(_)), "{line}");
+    }
+}
+
+#[test]
+fn a_reader_keeps_kinds_that_it_does_not_know() {
+    for kind in [
+        json!({"type": "moon_phase", "phase": "full", "nested": {"a": [1, 2, {"b": null}]}}),
+        json!({"aaa": 1, "type": "moon_phase"}),
+        json!({"type": "moon_phase"}),
+    ] {
+        let line = json!({"v": 2, "seq": 1, "at": "2026-11-15T08:00:00Z", "session": "s", "source": "agent", "kind": kind});
+        let event: Event = serde_json::from_str(&line.to_string()).expect("kept");
+        assert_eq!(event.kind.type_name(), "moon_phase");
+        assert_eq!(serde_json::to_value(&event).expect("writes"), line);
+    }
+}
+
+#[test]
+fn fields_that_a_reader_does_not_know_do_no_harm() {
+    let line = r#"{"v":1,"seq":1,"at":"2026-11-15T08:00:00Z","session":"s","source":"agent","new":1,"kind":{"type":"status","status":"x","new":2}}"#;
+    let event: Event = serde_json::from_str(line).expect("read");
+    assert_eq!(event.kind.type_name(), "status");
+}
+
+#[test]
+fn what_is_no_event_is_an_error_and_no_panic() {
+    for line in ["{}", "[]", "null", r#"{"v":1,"seq":1,"at":"x","session":"s","source":"agent","kind":{}}"#] {
+        assert!(serde_json::from_str::<Event>(line).is_err(), "{line}");
+    }
+    assert!(
+        serde_json::from_str::<Kind>(r#"{"type":"text_delta"}"#).is_err(),
+        "a known kind needs its fields"
+    );
+    assert!(serde_json::from_str::<Kind>(r#"{"type":5}"#).is_err());
+}
