@@ -94,6 +94,3 @@ pub const ALL: &[Entry] = &[
 pub fn by_name(name: &str) -> Option<&'static Entry> {
     ALL.iter().find(|entry| entry.name == name)
 }
-
-#[cfg(test)]
-mod tests;

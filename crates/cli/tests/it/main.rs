@@ -3,5 +3,6 @@
 mod classify;
 mod decode;
 mod errors;
+mod readme;
 mod support;
 mod tables;

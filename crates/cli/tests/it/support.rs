@@ -38,3 +38,10 @@ pub(crate) fn object(args: &[&str], stdin: impl AsRef<[u8]>) -> serde_json::Valu
     assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
     serde_json::from_slice(&output.stdout).expect("one JSON object")
 }
+
+/// Runs a line of shell with the command on its PATH.
+#[expect(clippy::disallowed_methods, reason = "the examples of README are lines of shell")]
+pub(crate) fn shell(line: &str, bin: &std::path::Path) -> Output {
+    let path = format!("{}:/usr/bin:/bin", bin.display());
+    Command::new("/bin/sh").args(["-c", line]).env_clear().env("PATH", path).output().expect("a shell")
+}

@@ -68,3 +68,13 @@ fn what_is_no_event_is_an_error_and_no_panic() {
     );
     assert!(serde_json::from_str::<Kind>(r#"{"type":5}"#).is_err());
 }
+
+#[test]
+fn the_page_on_events_has_a_row_for_every_kind() {
+    let page = include_str!("../../../../docs/events.md");
+    let rows: Vec<&str> =
+        page.lines().filter_map(|line| line.strip_prefix("| `")?.split_once('`').map(|row| row.0)).collect();
+    let kinds: Vec<&str> =
+        rows.into_iter().filter(|row| !["completed", "failed", "cancelled"].contains(row)).collect();
+    assert_eq!(kinds, Kind::TYPES);
+}
