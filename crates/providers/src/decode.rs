@@ -93,6 +93,14 @@ impl Decoder {
         });
     }
 
+    /// Takes a line that was written to the program, without its end, and where it stands among what was written.
+    pub fn sent(&mut self, line: &str, start: u64, now: &Moment, out: &mut Vec<Draft>) {
+        let Self { dialect, stderr_tail, turns, stdin, .. } = self;
+        let raw = RawSpan { file: RawFile::Stdin, start, end: start + line.len() as u64 };
+        let mut sink = Sink { dialect: dialect.as_mut(), turns, stdin, stderr: &stderr_tail.text, now, out };
+        sink.give(Input::Sent(line), Some(raw));
+    }
+
     /// Takes the end of the output.
     pub fn finish(&mut self, end: &End, now: &Moment, out: &mut Vec<Draft>) {
         let Self { dialect, terminal, stdout, stderr, stderr_tail, turns, stdin } = self;
@@ -104,7 +112,7 @@ impl Decoder {
         });
         let mut sink = Sink { dialect: dialect.as_mut(), turns, stdin, stderr: &stderr_tail.text, now, out };
         stdout.finish(&mut |frame| sink.stdout(&frame));
-        sink.give(Input::Eof, None);
+        sink.give(Input::Eof(end), None);
         turns.finish(*terminal, end, &stderr_tail.text, now, out);
     }
 

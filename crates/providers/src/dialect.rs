@@ -11,6 +11,7 @@ use bowline_protocol::kinds::{
 };
 use bowline_protocol::{Excerpt, Kind, MessageId, RawSpan, Source, ToolId};
 
+use crate::decode::End;
 use crate::failure::Report;
 use crate::moment::Moment;
 use crate::turns::Turns;
@@ -29,8 +30,11 @@ pub enum Input<'a> {
     Line(&'a str),
     /// A line of standard error without its end.
     Stderr(&'a str),
-    /// There will be no more.
-    Eof,
+    /// A line that was written to the program's standard input, without its end. Two-way dialects need it to know
+    /// what an answer answers.
+    Sent(&'a str),
+    /// There will be no more: this is how the program ended.
+    Eof(&'a End),
 }
 
 /// How a dialect's output is cut into pieces.

@@ -19,7 +19,7 @@ impl Dialect for Json {
     fn handle(&mut self, input: Input<'_>, out: &mut Output<'_>) {
         match input {
             Input::Line(document) => document_of(document, out),
-            Input::Stderr(_) | Input::Eof => {}
+            Input::Stderr(_) | Input::Sent(_) | Input::Eof(_) => {}
         }
     }
 }

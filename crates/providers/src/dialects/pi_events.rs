@@ -72,7 +72,7 @@ impl Dialect for PiEvents {
             Input::Line(line) => {
                 lenient::each_object(line, out, |object: Line, out| self.object(line, &object, out))
             }
-            Input::Stderr(_) | Input::Eof => {}
+            Input::Stderr(_) | Input::Sent(_) | Input::Eof(_) => {}
         }
     }
 }

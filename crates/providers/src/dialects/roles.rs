@@ -41,7 +41,7 @@ impl Dialect for RoleLines {
                     other(line, &object, out);
                 }
             }),
-            Input::Stderr(_) | Input::Eof => {}
+            Input::Stderr(_) | Input::Sent(_) | Input::Eof(_) => {}
         }
     }
 }

@@ -69,7 +69,7 @@ impl Dialect for StreamJson {
             Input::Line(line) => {
                 lenient::each_object(line, out, |object: Line, out| self.object(line, object, out))
             }
-            Input::Stderr(_) | Input::Eof => {}
+            Input::Stderr(_) | Input::Sent(_) | Input::Eof(_) => {}
         }
     }
 }

@@ -22,7 +22,7 @@ impl Dialect for Text {
     fn handle(&mut self, input: Input<'_>, out: &mut Output<'_>) {
         match input {
             Input::Line(line) => self.line(&ansi::strip(line), out),
-            Input::Stderr(_) | Input::Eof => {}
+            Input::Stderr(_) | Input::Sent(_) | Input::Eof(_) => {}
         }
     }
 }
