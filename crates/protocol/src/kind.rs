@@ -8,10 +8,11 @@ use std::fmt;
 
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{self, DeserializeOwned, MapAccess, Visitor};
+use serde::ser::SerializeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 
-use crate::kinds;
+use crate::{Json, kinds};
 
 macro_rules! kinds {
     ($($(#[doc = $doc:literal])+ $variant:ident = $tag:literal),+ $(,)?) => {
@@ -38,8 +39,7 @@ macro_rules! kinds {
             fn read<'de, M: MapAccess<'de>>(tag: &str, fields: M) -> Result<Self, M::Error> {
                 match tag {
                     $($tag => kinds::$variant::deserialize(MapAccessDeserializer::new(fields)).map(Self::$variant),)+
-                    _ => Map::deserialize(MapAccessDeserializer::new(fields))
-                        .map(|fields| Self::Unknown(UnknownKind { type_name: tag.into(), fields })),
+                    _ => UnknownKind::read(tag, fields).map(Self::Unknown),
                 }
             }
 
@@ -49,7 +49,7 @@ macro_rules! kinds {
                 }
                 match tag {
                     $($tag => fields_of(fields).map(Self::$variant),)+
-                    _ => Ok(Self::Unknown(UnknownKind { type_name: tag.into(), fields })),
+                    _ => UnknownKind::read_value(tag, &fields).map(Self::Unknown),
                 }
             }
         }
@@ -179,21 +179,37 @@ kinds! {
     Gap = "gap",
 }
 
-/// An event kind that this version does not know, with all its fields.
-#[derive(Clone, Debug, PartialEq)]
+/// An event kind that this version does not know, with all its fields as they were read.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownKind {
     /// The `type`.
     pub type_name: Box<str>,
-    /// The other fields.
-    pub fields: Map<String, Value>,
+    /// The other fields, in their order.
+    pub fields: Vec<(Box<str>, Json)>,
+}
+
+impl UnknownKind {
+    fn read<'de, M: MapAccess<'de>>(tag: &str, mut map: M) -> Result<Self, M::Error> {
+        let mut fields = Vec::new();
+        while let Some(field) = map.next_entry()? {
+            fields.push(field);
+        }
+        Ok(Self { type_name: tag.into(), fields })
+    }
+
+    fn read_value<E: de::Error>(tag: &str, fields: &Map<String, Value>) -> Result<Self, E> {
+        let field =
+            |(key, value): (&String, &Value)| Ok((key.as_str().into(), Json::of(value).map_err(E::custom)?));
+        Ok(Self { type_name: tag.into(), fields: fields.iter().map(field).collect::<Result<_, E>>()? })
+    }
 }
 
 impl Serialize for UnknownKind {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_map(
-            std::iter::once(("type", &Value::from(&*self.type_name)))
-                .chain(self.fields.iter().map(|(key, value)| (key.as_str(), value))),
-        )
+        let mut map = serializer.serialize_map(Some(self.fields.len() + 1))?;
+        map.serialize_entry("type", &self.type_name)?;
+        self.fields.iter().try_for_each(|(key, value)| map.serialize_entry(key, value))?;
+        map.end()
     }
 }
 

@@ -1,28 +1,19 @@
 //! The JSON Schema of everything that travels: `docs/schema/bowline.schema.json` is written from here.
 
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use schemars::{Schema, SchemaGenerator, json_schema};
 use serde_json::Value;
 
 /// How one kind's fields are described.
 pub(crate) type Part = fn(&mut SchemaGenerator) -> Schema;
 
-/// Everything that has a place in the schema file. Never made; only described.
-#[derive(Debug, JsonSchema)]
-#[schemars(title = "Bowline protocol", rename_all = "snake_case")]
-pub struct Protocol {
-    /// One line of `events.jsonl`.
-    pub event: crate::Event,
-    /// A request for one turn.
-    pub request: crate::Request,
-    /// What a provider can do.
-    pub capabilities: crate::Capabilities,
-}
-
-/// Returns the schema of the protocol as it is written to disk.
+/// Returns the schema as it is written to disk: of an event, with the other types of the protocol among its `$defs`.
 pub fn document() -> String {
-    let schema = schemars::generate::SchemaSettings::draft2020_12()
-        .into_generator()
-        .into_root_schema_for::<Protocol>();
+    let mut generator = schemars::generate::SchemaSettings::draft2020_12().into_generator();
+    generator.subschema_for::<crate::Request>();
+    generator.subschema_for::<crate::Capabilities>();
+    let mut schema = generator.into_root_schema_for::<crate::Event>();
+    schema.insert("title".into(), "One line of events.jsonl".into());
+    schema.insert("description".into(), "Something that happened in a session.".into());
     let mut text = serde_json::to_string_pretty(&schema).expect("a schema is plain JSON");
     text.push('\n');
     text

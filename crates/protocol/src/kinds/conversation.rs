@@ -8,8 +8,11 @@ part! {
     pub struct UserMessage {
         /// Who wrote it.
         pub origin: UserOrigin,
-        /// The text.
+        /// The text, or its first part.
         pub text: String,
+        /// How many bytes the whole text has, when it is longer than what is carried here.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub bytes: Option<u64>,
         /// The tool call of the sub-agent that it was addressed to.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub parent: Option<ToolId>,

@@ -51,6 +51,13 @@ fn a_reader_keeps_kinds_that_it_does_not_know() {
 }
 
 #[test]
+fn an_unknown_kind_is_kept_to_the_letter() {
+    let kind = r#"{"type":"moon_phase","z":123456789012345678901234567890,"a":1.50,"n":{"b":1,"a":2}}"#;
+    let read: Kind = serde_json::from_str(kind).expect("kept");
+    assert_eq!(serde_json::to_string(&read).expect("writes"), kind);
+}
+
+#[test]
 fn fields_that_a_reader_does_not_know_do_no_harm() {
     let line = r#"{"v":1,"seq":1,"at":"2026-11-15T08:00:00Z","session":"s","source":"agent","new":1,"kind":{"type":"status","status":"x","new":2}}"#;
     let event: Event = serde_json::from_str(line).expect("read");
