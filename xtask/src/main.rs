@@ -1,1 +1,24 @@
-fn main() {}
+//! `cargo xtask`: the developer's commands. What they are is in [`xtask::args`], what they do in the module of each.
+
+use std::process::ExitCode;
+
+use clap::Parser;
+use xtask::args::{Args, Command};
+use xtask::{bench, fuzz, report, schema, test, tidy};
+
+fn main() -> ExitCode {
+    let done = match Args::parse().command {
+        Command::Test(args) => test::run(&args),
+        Command::Tidy => tidy::run(),
+        Command::Fuzz(args) => fuzz::run(&args),
+        Command::Bench(args) => bench::run(&args),
+        Command::Schema => schema::run(),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            report::error(&error);
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! The commands and their flags. The tidy tests compare the documents with this list.
+
+use clap::{Parser, Subcommand};
+
+/// The developer's commands of Bowline.
+#[derive(Debug, Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask", arg_required_else_help = true)]
+pub struct Args {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// What can be done.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Run everything that must pass: format, lints, tests, documentation, wasm, licences, fuzzing
+    Test(Test),
+    /// Run the tidy rules alone
+    Tidy,
+    /// Build and run the fuzz targets
+    Fuzz(Fuzz),
+    /// Measure what decoding costs
+    Bench(Bench),
+    /// Write docs/schema/bowline.schema.json
+    Schema,
+}
+
+/// The flags of `test`.
+#[derive(Debug, Default, clap::Args)]
+pub struct Test {
+    /// How long to fuzz, in all [default: 300 when CI is set, else 20]
+    #[arg(long, value_name = "N")]
+    pub fuzz_seconds: Option<u64>,
+}
+
+/// The flags of `fuzz`.
+#[derive(Debug, clap::Args)]
+pub struct Fuzz {
+    /// How long to fuzz, in all
+    #[arg(long, value_name = "N", default_value_t = 60)]
+    pub seconds: u64,
+    /// The target; all of them unless one is named
+    pub target: Option<String>,
+}
+
+/// The flags of `bench`.
+#[derive(Debug, clap::Args)]
+pub struct Bench {
+    /// What to measure
+    #[command(subcommand)]
+    pub subject: Subject,
+}
+
+/// What can be measured.
+#[derive(Debug, Subcommand)]
+pub enum Subject {
+    /// From bytes to events, beside bare parsing of the same bytes
+    Decode {
+        /// The length of each stream
+        #[arg(long, value_name = "N", default_value_t = 100)]
+        mb: usize,
+    },
+}

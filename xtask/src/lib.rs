@@ -1,0 +1,10 @@
+//! The rooms of `cargo xtask`. A library only so that the tidy tests can read the list of commands.
+
+pub mod args;
+pub mod bench;
+pub mod fuzz;
+pub mod report;
+pub mod schema;
+pub mod sh;
+pub mod test;
+pub mod tidy;

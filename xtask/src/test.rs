@@ -1,0 +1,190 @@
+//! `cargo xtask test`: everything that must pass, in the order in which a mistake is cheapest to find. CI runs exactly
+//! this.
+//!
+//! The first step that fails ends the run and says how to repeat it. A step that cannot be run here, for want of a
+//! tool or of the network, is skipped with its reason; when `CI` is set that is a failure. The last lines always say
+//! what was skipped.
+//!
+//! Tests that skip themselves: the runner hides what passing tests print, so they append a line, `<test>: <reason>`, to
+//! the file that this command names in `BOWLINE_SKIPPED_FILE`. `bowline_testkit::skip` does that. Tests with an
+//! `ignore` attribute (a tidy rule forbids it) and ignored examples in documentation are found and listed as well.
+
+use std::path::Path;
+
+use anyhow::{Result, bail};
+
+use crate::args::Test;
+use crate::report;
+use crate::sh::{self, Call, Stopwatch};
+
+/// The version of cargo-deny, pinned because its checks grow with its versions.
+const DENY: &str = "0.20.2";
+
+/// How long to fuzz when nobody says so.
+const FUZZ_SECONDS: u64 = 20;
+const FUZZ_SECONDS_CI: u64 = 300;
+
+/// What became of a step that did not fail.
+#[derive(Debug)]
+enum Outcome {
+    Done,
+    Skipped(String),
+}
+
+/// What the steps know and leave behind.
+#[derive(Debug)]
+struct Context {
+    fuzz_seconds: u64,
+    skipped: Vec<String>,
+}
+
+type Step = (&'static str, fn(&mut Context) -> Result<Outcome>);
+
+const STEPS: &[Step] = &[
+    ("format", format),
+    ("lints", lints),
+    ("tests", tests),
+    ("examples in the documentation", doc_tests),
+    ("documentation", documentation),
+    ("wasm", wasm),
+    ("licences and sources", deny),
+    ("fuzzing", fuzzing),
+];
+
+/// Runs every step.
+pub fn run(args: &Test) -> Result<()> {
+    let default = if sh::is_ci() { FUZZ_SECONDS_CI } else { FUZZ_SECONDS };
+    let mut context = Context { fuzz_seconds: args.fuzz_seconds.unwrap_or(default), skipped: Vec::new() };
+    let whole = Stopwatch::start();
+    for (name, step) in STEPS {
+        report::line(format_args!("==> {name}"));
+        let time = Stopwatch::start();
+        match step(&mut context).map_err(|error| error.context(format!("the step `{name}` failed")))? {
+            Outcome::Done => report::line(format_args!("    {name}: {:.1} s", time.elapsed().as_secs_f64())),
+            Outcome::Skipped(reason) if sh::is_ci() => {
+                bail!("the step `{name}` must not be skipped in CI: {reason}")
+            }
+            Outcome::Skipped(reason) => context.skipped.push(format!("{name}: {reason}")),
+        }
+    }
+    report::line(format_args!("==> all passed in {:.1} s", whole.elapsed().as_secs_f64()));
+    if context.skipped.is_empty() {
+        report::line("skipped: none");
+    } else {
+        report::line("skipped:");
+        context.skipped.iter().for_each(|what| report::line(format_args!("  {what}")));
+    }
+    Ok(())
+}
+
+fn format(_: &mut Context) -> Result<Outcome> {
+    Call::cargo("fmt --all --check").run()?;
+    // Not `--all`: that would follow the paths out of fuzz/ and format the rest a second time.
+    Call::cargo("fmt --manifest-path fuzz/Cargo.toml --check").run()?;
+    Ok(Outcome::Done)
+}
+
+fn lints(_: &mut Context) -> Result<Outcome> {
+    Call::cargo("clippy --workspace --all-targets --all-features -- -D warnings").run()?;
+    Ok(Outcome::Done)
+}
+
+fn tests(context: &mut Context) -> Result<Outcome> {
+    let skipped = sh::root().join("target/skipped-tests");
+    std::fs::create_dir_all(sh::root().join("target"))?;
+    std::fs::write(&skipped, "")?;
+    let marked = |call: Call| call.env("BOWLINE_SKIPPED_FILE", &skipped);
+    if Call::cargo("nextest --version").works() {
+        marked(Call::cargo("nextest run --workspace --all-features --no-tests fail --no-fail-fast")).run()?;
+        let ignored = "nextest list --workspace --all-features --run-ignored only --message-format oneline";
+        let ignored = Call::cargo(ignored).words("--cargo-quiet").output()?;
+        context.skipped.extend(ignored.lines().map(|test| format!("{test}: ignored")));
+    } else {
+        let call = marked(Call::cargo("test --workspace --all-features --lib --bins --tests"));
+        call.run_watching(|line| context.skipped.extend(ignored(line)))?;
+    }
+    context.skipped.extend(std::fs::read_to_string(&skipped)?.lines().map(str::to_owned));
+    Ok(Outcome::Done)
+}
+
+fn doc_tests(context: &mut Context) -> Result<Outcome> {
+    let call = Call::cargo("test --workspace --all-features --doc");
+    call.run_watching(|line| context.skipped.extend(ignored(line)))?;
+    Ok(Outcome::Done)
+}
+
+/// Reads a line of the standard test runner: the name of a test that it ignored.
+fn ignored(line: &str) -> Option<String> {
+    let (name, result) = line.strip_prefix("test ")?.split_once(" ... ")?;
+    result.starts_with("ignored").then(|| format!("{name}: {result}"))
+}
+
+fn documentation(_: &mut Context) -> Result<Outcome> {
+    Call::cargo("doc --workspace --no-deps --all-features").env("RUSTDOCFLAGS", "-D warnings").run()?;
+    Ok(Outcome::Done)
+}
+
+fn wasm(_: &mut Context) -> Result<Outcome> {
+    const TARGET: &str = "wasm32-unknown-unknown";
+    let library = Call::new("rustc").words("--print target-libdir --target").arg(TARGET).output()?;
+    if !Path::new(library.trim()).exists()
+        && Call::new("rustup").words("target add").arg(TARGET).run().is_err()
+    {
+        return Ok(Outcome::Skipped(format!("the target {TARGET} is missing and rustup could not add it")));
+    }
+    let check = Call::cargo("check --package bowline-protocol --target").arg(TARGET);
+    check.run()?;
+    check.words("--all-features").run()?;
+    Ok(Outcome::Done)
+}
+
+fn deny(_: &mut Context) -> Result<Outcome> {
+    let Some(program) = cargo_deny() else {
+        return Ok(Outcome::Skipped(format!("cargo-deny {DENY} is missing and could not be installed")));
+    };
+    program.words("--workspace --all-features check bans licenses sources").run()?;
+    Ok(Outcome::Done)
+}
+
+/// Finds cargo-deny on the PATH or among our tools, or installs it there.
+fn cargo_deny() -> Option<Call> {
+    let version = format!("cargo-deny {DENY}");
+    let usable =
+        |call: &Call| call.clone().arg("--version").quiet_output().is_ok_and(|said| said.trim() == version);
+    let on_path = Call::new("cargo-deny");
+    if usable(&on_path) {
+        return Some(on_path);
+    }
+    let tools = sh::tools()?;
+    let ours = Call::new(tools.join("bin/cargo-deny"));
+    if !usable(&ours) {
+        report::line(format_args!("    installing {version}, which takes some minutes, once"));
+        let install = Call::cargo("install --quiet --locked cargo-deny --version").arg(DENY);
+        install.arg("--root").arg(tools).run().ok()?;
+    }
+    usable(&ours).then_some(ours)
+}
+
+fn fuzzing(context: &mut Context) -> Result<Outcome> {
+    // libFuzzer is C++ and is built with the targets.
+    if !Call::new("c++").arg("--version").works() {
+        return Ok(Outcome::Skipped("there is no C++ compiler to build libFuzzer with".to_owned()));
+    }
+    crate::fuzz::run_for(context.fuzz_seconds, None)?;
+    Ok(Outcome::Done)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::ignored;
+
+    #[test]
+    fn ignored_tests_are_found_in_the_runners_output() {
+        assert_eq!(
+            ignored("test a::b ... ignored, no terminal"),
+            Some("a::b: ignored, no terminal".to_owned())
+        );
+        assert_eq!(ignored("test a::b ... ok"), None);
+        assert_eq!(ignored("running 2 tests"), None);
+    }
+}

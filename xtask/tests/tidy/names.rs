@@ -1,0 +1,88 @@
+//! Providers are named where they are described, and nowhere else: behaviour differs by capability.
+
+use crate::{File, Violation};
+
+/// Finds providers' names in files that should not know them.
+pub(crate) fn outside_their_folders(files: &[File]) -> Vec<Violation> {
+    let names = names(files);
+    let mut found = Vec::new();
+    for file in files.iter().filter(|file| !may_name(&file.path)) {
+        for (number, line) in file.lines() {
+            for name in names.iter().filter(|name| mentions(line, name)) {
+                let advice = "describe what differs as a capability or in the provider's manifest";
+                found.push(file.violation(number, format!("names the provider `{name}`: {advice}")));
+            }
+        }
+    }
+    found
+}
+
+fn may_name(path: &str) -> bool {
+    path.starts_with("crates/providers/")
+        || path.starts_with("conformance/")
+        || path.starts_with("docs/")
+        || path.contains("/fixtures/")
+        || path.contains("/tests/")
+        || path == "compat.toml"
+        || (path.ends_with(".md") && !path.contains('/'))
+}
+
+/// Reads the names, aliases and programs of all providers from their manifests.
+fn names(files: &[File]) -> Vec<String> {
+    let mut names = Vec::new();
+    for file in files.iter().filter(|file| crate::catalogue::folder(&file.path).is_some()) {
+        let table: toml::Table = file.text.parse().expect("a manifest is TOML");
+        let strings = ["name", "program"].into_iter().filter_map(|key| table.get(key));
+        let aliases = table.get("aliases").and_then(toml::Value::as_array).into_iter().flatten();
+        names.extend(strings.chain(aliases).filter_map(toml::Value::as_str).map(str::to_lowercase));
+    }
+    names.sort();
+    names.dedup();
+    names
+}
+
+/// Says whether a line has the name as a word. Words end at anything but letters and digits, and at a change of case,
+/// so that parts of identifiers count. A name of two letters is too often part of something else; of such names only
+/// the quoted form counts.
+fn mentions(line: &str, name: &str) -> bool {
+    if name.len() <= 2 {
+        return line.contains(&format!("\"{name}\""));
+    }
+    let lower = line.to_ascii_lowercase();
+    lower.match_indices(name).any(|(at, _)| {
+        let inside = |outer: Option<char>, left: Option<char>, right: Option<char>| {
+            let new_word = left.is_some_and(char::is_lowercase) && right.is_some_and(char::is_uppercase);
+            outer.is_some_and(char::is_alphanumeric) && !new_word
+        };
+        let (before, rest) = line.split_at(at);
+        let (found, after) = rest.split_at(name.len());
+        let (before, after) = (before.chars().next_back(), after.chars().next());
+        let (first, last) = (found.chars().next(), found.chars().next_back());
+        !inside(before, before, first) && !inside(after, last, after)
+    })
+}
+
+#[test]
+fn a_name_in_the_wrong_place_is_caught() {
+    let manifest = File::new(
+        "crates/providers/src/knot/manifest.toml",
+        "name = \"knot\"\naliases = [\"knot-cli\", \"kn\"]\nprogram = \"ax-knot\"\n",
+    );
+    let check =
+        |path: &str, line: &str| outside_their_folders(&[manifest.clone(), File::new(path, line)]).len();
+    let source = "crates/cli/src/main.rs";
+    for bad in
+        ["if name == \"knot\"", "fn is_knot()", "struct KnotReader;", "// Knot does this", "(\"kn\", 1)"]
+    {
+        assert_eq!(check(source, bad), 1, "{bad}");
+    }
+    for good in ["a knotty problem", "slipknot", "kn", "unknown"] {
+        assert_eq!(check(source, good), 0, "{good}");
+    }
+    for exempt in
+        ["docs/x.md", "README.md", "conformance/pins.toml", "crates/cli/tests/it/run.rs", "compat.toml"]
+    {
+        assert_eq!(check(exempt, "knot"), 0, "{exempt}");
+    }
+    assert_eq!(check(source, "ax-knot"), 2, "the program, and the name inside it");
+}
