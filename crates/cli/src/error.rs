@@ -93,6 +93,11 @@ pub(crate) fn usage(error: &clap::Error) -> Result<(), CommandError> {
         first.strip_prefix("error: ").unwrap_or(first).trim_end_matches(':')
     };
     let mut ours = CommandError::new(Fault::Usage, message.replace('\'', "`"));
+    if error.kind() == ErrorKind::MissingRequiredArgument
+        && let Some(ContextValue::Strings(missing)) = error.get(ContextKind::InvalidArg)
+    {
+        ours.message = format!("missing: {}", missing.join(", "));
+    }
     for kind in [ContextKind::SuggestedArg, ContextKind::SuggestedSubcommand, ContextKind::SuggestedValue] {
         let suggestion = match error.get(kind) {
             Some(ContextValue::String(one)) => Some(one.as_str()),

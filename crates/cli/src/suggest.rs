@@ -8,8 +8,15 @@ use crate::error::{CommandError, Fault};
 /// Finds a dialect, or says what was probably meant.
 pub(crate) fn dialect(name: &str) -> Result<&'static dialects::Entry, CommandError> {
     let known = || dialects::ALL.iter().map(|entry| entry.name);
-    dialects::by_name(name)
-        .ok_or_else(|| missing("dialect", name, known()).hint("`bowline dialects` lists what there is"))
+    dialects::by_name(name).ok_or_else(|| {
+        let error = missing("dialect", name, known()).hint("`bowline dialects` lists what there is");
+        match catalogue::by_name(name) {
+            Some(provider) => {
+                error.hint(format!("`{0}` is a provider: did you mean `--provider {0}`?", provider.name))
+            }
+            None => error,
+        }
+    })
 }
 
 /// Finds a provider, or says what was probably meant.

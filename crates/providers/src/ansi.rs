@@ -17,7 +17,7 @@ pub fn strip(text: &str) -> Cow<'_, str> {
     for line in text.split_inclusive('\n') {
         let seven_bit = seven_bit(line);
         let stripped = anstream::adapter::strip_str(&seven_bit).to_string();
-        clean.push_str(&stripped);
+        clean.extend(stripped.chars().filter(|c| !is_stray(*c)));
         if line.ends_with('\n') && !stripped.ends_with('\n') {
             clean.push('\n');
         }
@@ -27,8 +27,12 @@ pub fn strip(text: &str) -> Cow<'_, str> {
 
 /// Says whether there is anything to strip.
 pub fn has_control(text: &str) -> bool {
-    memchr::memchr2(0x1B, 0xC2, text.as_bytes()).is_some()
-        && text.chars().any(|c| c == '\u{1B}' || ('\u{80}'..='\u{9F}').contains(&c))
+    text.bytes().any(|byte| byte < 0x20 && !byte.is_ascii_whitespace() || byte == 0xC2 || byte == 0x7F)
+        && text.chars().any(is_stray)
+}
+
+fn is_stray(c: char) -> bool {
+    c.is_control() && !c.is_ascii_whitespace()
 }
 
 /// Writes 8-bit control characters as the escape and the letter that mean the same.
@@ -103,6 +107,7 @@ mod tests {
         check("\x1b[2K\x1b[1Gline", "line");
         check("\x1bMup \x1b[1;31;4mmany\x1b[m", "up many");
         check("plain é\r\n\ttext", "plain é\r\n\ttext");
+        check("a\x07b\0c", "abc");
     }
 
     #[test]

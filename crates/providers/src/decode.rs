@@ -149,7 +149,7 @@ impl Sink<'_> {
         }
         let line = ansi::decode(frame.bytes);
         let answered = self.give(Input::Line(&line), raw);
-        debug_assert!(answered || line.trim().is_empty(), "no word about the line {line:?}");
+        debug_assert!(answered || crate::lenient::is_blank(&line), "no word about the line {line:?}");
     }
 
     fn stderr(&mut self, frame: &Frame<'_>) {

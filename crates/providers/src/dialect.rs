@@ -7,7 +7,8 @@
 use std::fmt;
 
 use bowline_protocol::kinds::{
-    Level, Notice, StopReason, TextDelta, ThinkingDelta, Unrecognized, UnrecognizedReason,
+    Level, Notice, StopReason, TextDelta, ThinkingDelta, Unrecognized, UnrecognizedReason, UserMessage,
+    UserOrigin,
 };
 use bowline_protocol::{Excerpt, Kind, MessageId, RawSpan, Source, ToolId};
 
@@ -126,6 +127,17 @@ impl Output<'_> {
         self.answered = true;
     }
 
+    /// Says that the conversation got a message on the user's side. A very long one is cut, and says so.
+    pub fn user(&mut self, origin: UserOrigin, text: &str, parent: Option<&ToolId>) {
+        let Excerpt { text: head, bytes } = Excerpt::of(text);
+        let cut = (head.len() as u64) < bytes;
+        let bytes = cut.then_some(bytes);
+        self.emit(Kind::UserMessage(UserMessage { origin, text: head, bytes, parent: parent.cloned() }));
+        if parent.is_none() {
+            self.turns.count_prompt(text.chars().count() as u64);
+        }
+    }
+
     /// Says that the piece was understood and that there is nothing to tell.
     pub fn quiet(&mut self) {
         self.answered = true;
@@ -189,7 +201,8 @@ impl Output<'_> {
     /// Says that the answer is complete, so that the end of the output and exit code 0 are a success from here on,
     /// also in a dialect whose turns end by an event.
     pub fn complete_at_eof(&mut self, stop: Option<StopReason>) {
-        self.turns.complete_at_eof(stop);
+        self.answered = true;
+        self.turns.complete_at_eof(stop, self.raw, self.drafts);
     }
 
     /// Takes back [`Self::complete_at_eof`]: more is to come.

@@ -3,9 +3,11 @@
 //! What only one program speaks lives in that program's folder; here are the formats that any program may speak.
 
 mod content;
+mod document;
 mod executable;
 mod json;
 mod pi_events;
+mod reports;
 mod roles;
 mod said;
 mod simple;

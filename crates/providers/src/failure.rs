@@ -63,6 +63,9 @@ const MESSAGE_CHARS: usize = 500;
 /// How many bytes of standard error are kept.
 const TAIL_BYTES: usize = 2048;
 
+/// How many of the last lines of a long text are searched for the reason.
+const SEARCHED_LINES: usize = 200;
+
 /// How long to wait after a rate limit when nobody said how long.
 const RATE_LIMIT_WAIT: Millis = Millis(1000);
 
@@ -76,7 +79,7 @@ pub fn classify(evidence: &Evidence<'_>, now: &Moment) -> Failure {
     let clues = Clues {
         report,
         message: report.message.trim(),
-        text: without_help(evidence.text),
+        text: without_help(&without_notices(evidence.text)).into_owned().into(),
         exit: evidence.exit.and_then(numbers::exit),
     };
     let (category, code) =
@@ -124,6 +127,12 @@ impl Clues<'_> {
     }
 
     fn code(&self, category: Category) -> Code {
+        // Whatever numbers stand in a refused argument: that it was refused is what has to be told.
+        if self.report.code.is_none()
+            && self.first(|words| finer::is_refused_flag(words).then_some(())).is_some()
+        {
+            return Code::FlagRejected;
+        }
         let here = |(home, code): (Category, Code)| (home == category).then_some(code);
         // The signal that follows a timeout tells how it was carried out, not what happened.
         let by_exit = || self.exit.clone().filter(|_| category != Category::Timeout).and_then(here);
@@ -155,6 +164,18 @@ impl Clues<'_> {
     }
 }
 
+/// Returns a text without the lines in which programs say that they wait for their standard input.
+fn without_notices(text: &str) -> Cow<'_, str> {
+    let is_notice = |line: &str| {
+        line.starts_with("Reading prompt from stdin")
+            || line.starts_with("Reading additional input from stdin")
+    };
+    if !text.lines().any(is_notice) {
+        return Cow::Borrowed(text);
+    }
+    Cow::Owned(text.lines().filter(|line| !is_notice(line)).collect::<Vec<_>>().join("\n"))
+}
+
 /// Returns a text without the list of options that a program prints after it refused some.
 ///
 /// Such a list speaks of many failures that did not happen: Qwen Code's explains what to do on a 429.
@@ -168,7 +189,8 @@ fn without_help(text: &str) -> Cow<'_, str> {
 }
 
 fn message(evidence: &Evidence<'_>, reported: &str) -> String {
-    let said = if reported.is_empty() { evidence.text.trim() } else { reported };
+    let text = without_notices(evidence.text);
+    let said = if reported.is_empty() { reason_in(text.trim()) } else { reported };
     let whole = match (evidence.timed_out, said) {
         (true, "") => Cow::Borrowed("timed out"),
         (true, said) => Cow::Owned(format!("timed out: {said}")),
@@ -178,6 +200,21 @@ fn message(evidence: &Evidence<'_>, reported: &str) -> String {
         (false, said) => Cow::Borrowed(said),
     };
     whole.chars().take(MESSAGE_CHARS).collect()
+}
+
+/// Returns the part of a long text that tells the reason: from the first line on that a table knows, else the end.
+fn reason_in(text: &str) -> &str {
+    if text.chars().nth(MESSAGE_CHARS).is_none() {
+        return text;
+    }
+    let telling = |line: &&str| patterns::category(line).is_some() || finer::rescue(line).is_some();
+    // Of a very long text only the end is searched: each line costs a look at both tables.
+    let last: Vec<&str> = text.lines().rev().take(SEARCHED_LINES).collect();
+    if let Some(line) = last.into_iter().rev().find(telling) {
+        return &text[line.as_ptr() as usize - text.as_ptr() as usize..];
+    }
+    let start = text.char_indices().rev().nth(MESSAGE_CHARS - 1).map_or(0, |(at, _)| at);
+    &text[start..]
 }
 
 fn tail(text: &str) -> Option<String> {

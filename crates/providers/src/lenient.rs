@@ -4,8 +4,11 @@
 //! JSON go, raw control characters inside strings become escapes, half a surrogate pair becomes U+FFFD, and of a key
 //! that occurs twice the last one counts. What still is no JSON is noise.
 
+use std::collections::BTreeMap;
+
 use serde::de::DeserializeOwned;
-use serde_json::Value;
+use serde_json::value::RawValue;
+use serde_json::{Map, Value};
 
 use crate::dialect::Output;
 
@@ -33,11 +36,14 @@ pub(crate) fn each_object<T: DeserializeOwned>(
     if !text.starts_with('{') {
         return out.noise(line);
     }
-    let mut values = serde_json::Deserializer::from_str(text).into_iter::<Value>();
+    let mut values = serde_json::Deserializer::from_str(text).into_iter::<BTreeMap<String, Box<RawValue>>>();
     let mut read = 0;
-    while let Some(Ok(value)) = values.next() {
-        // Through a tree, so that of two equal keys the last one counts.
-        let Ok(object) = T::deserialize(value) else { break };
+    while let Some(Ok(fields)) = values.next() {
+        // Field by field: of two equal keys the last one counts, and a value that cannot be held (a number out of
+        // range, too many brackets) costs that field and not the line.
+        let held = |raw: &RawValue| serde_json::from_str(raw.get()).unwrap_or(Value::Null);
+        let object: Map<String, Value> = fields.into_iter().map(|(key, raw)| (key, held(&raw))).collect();
+        let Ok(object) = T::deserialize(Value::Object(object)) else { break };
         read = values.byte_offset();
         take(object, out);
     }
@@ -50,6 +56,11 @@ pub(crate) fn each_object<T: DeserializeOwned>(
 /// Reads a text as one JSON value, or not at all.
 pub(crate) fn value(text: &str) -> Option<Value> {
     serde_json::from_str(text).ok().or_else(|| serde_json::from_str(repair(text).trim()).ok())
+}
+
+/// Repairs every line of a document on its own: a string does not go over a line's end.
+pub(crate) fn repair_lines(document: &str) -> String {
+    document.lines().map(repair).collect::<Vec<_>>().join("\n")
 }
 
 /// Says whether a line holds nothing but white space, NUL and byte order marks.

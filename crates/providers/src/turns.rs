@@ -37,8 +37,9 @@ pub(crate) struct Turns {
     running_tasks: Vec<TaskId>,
     /// Whether the dialect understood anything at all.
     understood: bool,
-    /// How many pieces of output nobody understood.
+    /// How many pieces of output nobody understood, and the last of them.
     unrecognized: u64,
+    noise: Tail,
     /// Characters of the prompt, for the estimate of the first turn.
     pub(crate) prompt_chars: u64,
 }
@@ -52,6 +53,8 @@ struct Open {
     messages: Vec<MessageId>,
     running_tools: Vec<ToolId>,
     errors: Vec<String>,
+    /// The end of what was said: a program may print the reason of its failure where its answer should be.
+    last_words: Tail,
     /// Whether the answer is complete, and why the model stopped, should the output end now.
     complete_at_eof: Option<Option<StopReason>>,
     said_chars: u64,
@@ -85,14 +88,14 @@ impl Turns {
                 return;
             }
             Kind::UserMessage(message) if message.parent.is_none() => {
-                let chars = message.text.chars().count() as u64;
-                self.ensure_open(raw, out).prompt_chars += chars;
+                self.ensure_open(raw, out);
             }
             Kind::TextDelta(delta) => {
                 let chars = delta.text.chars().count() as u64;
                 let open = self.ensure_open(raw, out);
                 open.lively = true;
                 open.said_chars += chars;
+                open.last_words.add(&delta.text);
                 if open.messages.last() != Some(&delta.message) && !open.messages.contains(&delta.message) {
                     open.messages.push(delta.message.clone());
                 }
@@ -120,7 +123,13 @@ impl Turns {
             }
             Kind::BackgroundTaskStarted(task) => self.running_tasks.push(task.id.clone()),
             Kind::BackgroundTaskEnded(task) => self.running_tasks.retain(|id| *id != task.id),
-            Kind::UsageReported(report) => self.count(report),
+            Kind::UsageReported(report) => {
+                // Before the first turn it can only belong to that one; after a turn has ended it comes too late.
+                if self.number == 0 {
+                    self.ensure_open(raw, out);
+                }
+                self.count(report);
+            }
             Kind::UserMessage(_)
             | Kind::SessionStarted(_)
             | Kind::SessionStateChanged(_)
@@ -171,11 +180,23 @@ impl Turns {
     /// Keeps a piece of output that nobody understood.
     pub(crate) fn unrecognized(&mut self, what: Unrecognized, raw: Option<RawSpan>, out: &mut Vec<Draft>) {
         self.unrecognized += 1;
+        self.noise.add(&what.head.text);
+        self.noise.add("\n");
         self.append(Source::Bowline, raw, Kind::Unrecognized(what), out);
     }
 
-    /// Remembers an error that may explain how the turn ends.
+    /// Counts characters of the open turn's prompt, for the estimate.
+    pub(crate) fn count_prompt(&mut self, chars: u64) {
+        if let Some(open) = &mut self.open {
+            open.prompt_chars += chars;
+        }
+    }
+
+    /// Remembers an error that may explain how the turn ends. What is told after the last turn explains nothing.
     pub(crate) fn remember_error(&mut self, message: &str, raw: Option<RawSpan>, out: &mut Vec<Draft>) {
+        if self.number > 0 && self.open.is_none() {
+            return;
+        }
         let errors = &mut self.ensure_open(raw, out).errors;
         let message = message.trim();
         if !message.is_empty()
@@ -193,10 +214,16 @@ impl Turns {
         }
     }
 
-    /// From here on, the end of the output is a good end of the open turn.
-    pub(crate) fn complete_at_eof(&mut self, stop: Option<StopReason>) {
-        if let Some(open) = &mut self.open {
-            open.complete_at_eof = Some(stop);
+    /// From here on, the end of the output is a good end of the open turn, or of the first.
+    pub(crate) fn complete_at_eof(
+        &mut self,
+        stop: Option<StopReason>,
+        raw: Option<RawSpan>,
+        out: &mut Vec<Draft>,
+    ) {
+        self.understood = true;
+        if self.number == 0 || self.open.is_some() {
+            self.ensure_open(raw, out).complete_at_eof = Some(stop);
         }
     }
 
@@ -342,5 +369,21 @@ impl Turns {
     fn append(&self, source: Source, raw: Option<RawSpan>, kind: Kind, out: &mut Vec<Draft>) {
         let turn = (self.number > 0).then_some(self.number);
         out.push(Draft { turn, source, raw, kind });
+    }
+}
+
+/// The end of a text that comes in pieces.
+#[derive(Debug, Default)]
+struct Tail(String);
+
+impl Tail {
+    const LENGTH: usize = 2 * 1024;
+
+    fn add(&mut self, piece: &str) {
+        self.0.push_str(&piece[piece.ceil_char_boundary(piece.len().saturating_sub(Self::LENGTH))..]);
+        // Cut seldom, so that many short pieces cost no more than their length.
+        if self.0.len() > 4 * Self::LENGTH {
+            self.0.drain(..self.0.ceil_char_boundary(self.0.len() - Self::LENGTH));
+        }
     }
 }

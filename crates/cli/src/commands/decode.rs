@@ -1,5 +1,7 @@
 //! `bowline decode`: what an agent printed, as events or in another format.
 
+use std::path::Path;
+
 use bowline_protocol::SessionId;
 use bowline_providers::decode::{Cause, Decoder, End, Stamp};
 use bowline_providers::dialect::Draft;
@@ -22,6 +24,12 @@ pub(crate) fn run(args: &DecodeArgs, stdout: &mut Stdout) -> Result<(), CommandE
     };
     let view = suggest::view(&args.view)?;
     let end = End { exit: input::exit(&args.ending)?, cause: Cause::Exited };
+    if args.stderr.as_deref() == Some(Path::new("-")) {
+        return Err(CommandError::new(Fault::Usage, "standard error cannot be read from standard input")
+            .hint(
+                "standard input is what the agent printed; give what it wrote to standard error as a file",
+            ));
+    }
     let mut stderr = args.stderr.as_deref().map(|path| input::open(Some(path))).transpose()?;
     let mut source = input::open(args.file.as_deref())?;
 

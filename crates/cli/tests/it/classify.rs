@@ -1,4 +1,4 @@
-//! `bowline classify`.
+//! The command that explains error texts: `bowline classify`.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! `bowline decode`.
+//! The command that turns output into events and views: `bowline decode`.
 
 use std::io::Read as _;
 use std::process::Stdio;

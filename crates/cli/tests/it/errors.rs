@@ -116,6 +116,18 @@ hint: `bowline --help` lists the commands, `bowline COMMAND --help` their option
 }
 
 #[test]
+fn a_provider_given_as_a_dialect_is_recognised() {
+    let text = show(&["decode", "--dialect", "gemini"], "");
+    assert!(text.contains("did you mean `--provider gemini`?"), "{text}");
+}
+
+#[test]
+fn standard_input_cannot_be_two_things() {
+    let text = show(&["decode", "--dialect", "text", "--stderr", "-"], "");
+    assert!(text.starts_with("exit 2\n") && text.contains("cannot be read from standard input"), "{text}");
+}
+
+#[test]
 fn files_that_cannot_be_read() {
     insta::assert_snapshot!(show(&["decode", "--dialect", "text", "/no/such/file"], ""), @r#"
 exit 2

@@ -16,6 +16,11 @@ pub(crate) fn find(object: &Map<String, Value>) -> Option<String> {
         .or_else(|| conversation(object.get("messages")?))
 }
 
+/// Says whether an object is a line of a structured log, whose message is nobody's answer.
+pub(crate) fn is_log_line(object: &Map<String, Value>) -> bool {
+    object.contains_key("level") && (object.contains_key("message") || object.contains_key("msg"))
+}
+
 /// Joins the text blocks of an array; strings count as blocks.
 pub(crate) fn blocks(content: &Value) -> Option<String> {
     let blocks = content.as_array()?;

@@ -11,7 +11,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::said::{Said, Whole};
-use super::{content, tools};
+use super::{content, document, reports, tools};
 use crate::dialect::{Dialect, Input, Output};
 use crate::failure::Report;
 use crate::{lenient, usage};
@@ -39,23 +39,24 @@ struct Answer {
 impl Dialect for Generate {
     fn handle(&mut self, input: Input<'_>, out: &mut Output<'_>) {
         let Input::Line(document) = input else { return };
-        let mut lines = document;
-        // The object may be pretty-printed; what stands before it is noise.
-        while !lines.trim_start().starts_with('{') {
-            let Some((line, rest)) = lines.split_once('\n') else { break };
-            if !lenient::is_blank(line) {
-                out.noise(line);
-            }
-            lines = rest;
+        let found = document::find(document);
+        let noise = |text: &str, out: &mut Output<'_>| {
+            text.lines().filter(|line| !lenient::is_blank(line)).for_each(|line| out.noise(line));
+        };
+        let Some(value) = found.value.filter(Value::is_object) else { return noise(document, out) };
+        noise(&found.before, out);
+        match Answer::deserialize(&value) {
+            Ok(answer) if !answer.is_foreign() => answer_of(&answer, out),
+            _ => out.unrecognized(UnrecognizedReason::UnknownType, &value.to_string(), None),
         }
-        let mut answered = false;
-        lenient::each_object(lines, out, |answer: Answer, out| {
-            if std::mem::replace(&mut answered, true) {
-                return out
-                    .notice(Level::Warn, "the provider answered more than once; the first answer counts");
-            }
-            answer_of(&answer, out);
-        });
+        noise(&found.after, out);
+    }
+}
+
+impl Answer {
+    /// Says whether none of the fields that make an answer are there.
+    fn is_foreign(&self) -> bool {
+        [&self.content, &self.error, &self.finish_reason, &self.tool_calls].into_iter().all(Value::is_null)
     }
 }
 
@@ -64,29 +65,18 @@ fn answer_of(answer: &Answer, out: &mut Output<'_>) {
     model(&answer.model, out);
     let text = content::text_of(&answer.content).unwrap_or_default();
     out.text(&MessageId::from(MESSAGE), 0, &text, None);
-    for call in answer.tool_calls.as_array().into_iter().flatten() {
-        let function = call.get("function").unwrap_or(call);
-        let name = function.get("name").and_then(Value::as_str).unwrap_or("tool");
-        let written = function.get("arguments").and_then(Value::as_str).and_then(lenient::value);
-        let input = written.as_ref().or_else(|| function.get("arguments"));
-        // The provider is a model: its tools are for the host to run.
-        out.emit(tools::called(
-            call.get("id").and_then(Value::as_str).unwrap_or(name),
-            name,
-            input,
-            ToolOwner::Host,
-        ));
+    // The provider is a model: its tools are for the host to run.
+    tools::calls(&answer.tool_calls, ToolOwner::Host, out);
+    let sides =
+        serde_json::json!({ "input_tokens": answer.input_tokens, "output_tokens": answer.output_tokens });
+    match usage::read(&sides) {
+        Some(usage) => out.emit(reports::event(usage, Basis::PerTurn)),
+        None => only_total(&answer.tokens_used, text.chars().count() as u64, out),
     }
     let error = content::error(&answer.error);
     let finish = answer.finish_reason.as_str();
     if error.is_some() || finish == Some("error") {
         return out.failed(&Report::of(error.unwrap_or_else(|| "the provider reported an error".to_owned())));
-    }
-    let sides =
-        serde_json::json!({ "input_tokens": answer.input_tokens, "output_tokens": answer.output_tokens });
-    match usage::read(&sides) {
-        Some(usage) => report(usage, UsageSource::Reported, out),
-        None => only_total(&answer.tokens_used, text.chars().count() as u64, out),
     }
     let stop = match finish {
         Some("length" | "max_tokens") => Some(StopReason::MaxTokens),
@@ -186,19 +176,9 @@ impl Stream {
 fn only_total(tokens_used: &Value, answer_chars: u64, out: &mut Output<'_>) {
     let Some(total) = tokens_used.as_u64().filter(|total| *total > 0) else { return };
     let output = usage::estimate(0, answer_chars).output.min(total);
-    report(Usage { input: total - output, output, ..Usage::default() }, UsageSource::Estimated, out);
-}
-
-fn report(usage: Usage, source: UsageSource, out: &mut Output<'_>) {
-    let basis = Basis::PerTurn;
-    out.emit(Kind::UsageReported(UsageReported {
-        usage,
-        basis,
-        source,
-        cost_usd: None,
-        model: None,
-        message: None,
-    }));
+    let usage = Usage { input: total - output, output, ..Usage::default() };
+    let report = UsageReported { source: UsageSource::Estimated, ..reports::reported(usage, Basis::PerTurn) };
+    out.emit(Kind::UsageReported(report));
 }
 
 fn model(model: &Value, out: &mut Output<'_>) {

@@ -2,11 +2,11 @@
 //!
 //! Noise around the object is noise. What holds no object at all is taken as plain text.
 
-use bowline_protocol::kinds::SessionStarted;
-use bowline_protocol::{Basis, Kind, MessageId, NativeSessionId, UsageSource, kinds::UsageReported};
+use bowline_protocol::kinds::{SessionStarted, UnrecognizedReason, UsageReported};
+use bowline_protocol::{Basis, Kind, MessageId, NativeSessionId};
 use serde_json::{Map, Value};
 
-use super::content;
+use super::{content, document, reports};
 use crate::dialect::{Dialect, Input, Output};
 use crate::failure::Report;
 use crate::{ansi, lenient, usage};
@@ -25,18 +25,13 @@ impl Dialect for Json {
 }
 
 fn document_of(document: &str, out: &mut Output<'_>) {
-    let Found { before, value, after } = find(document);
-    for noise in [before, after] {
+    let found = document::find(document);
+    for noise in [&found.before, &found.after] {
         noise.lines().filter(|line| !lenient::is_blank(line)).for_each(|line| out.noise(line));
     }
-    match value {
+    match found.value {
         Some(Value::Object(object)) => answer(&object, out),
-        Some(array) => {
-            out.quiet();
-            if let Some(text) = content::blocks(&array) {
-                say(&text, out);
-            }
-        }
+        Some(array) => list(&array, out),
         None => {
             let text = ansi::strip(document);
             out.quiet();
@@ -45,32 +40,49 @@ fn document_of(document: &str, out: &mut Output<'_>) {
     }
 }
 
+/// Takes a list: of text blocks, or of objects of which the last that speaks is the answer.
+fn list(array: &Value, out: &mut Output<'_>) {
+    if let Some(text) = content::blocks(array) {
+        return say(&text, out);
+    }
+    let objects = array.as_array().into_iter().flatten().filter_map(Value::as_object);
+    match objects.rev().find(|object| content::find(object).is_some()) {
+        Some(object) => answer(object, out),
+        None if array.as_array().is_none_or(Vec::is_empty) => out.quiet(),
+        None => out.unrecognized(UnrecognizedReason::UnknownType, &array.to_string(), None),
+    }
+}
+
 fn answer(object: &Map<String, Value>, out: &mut Output<'_>) {
-    out.quiet();
     let string =
         |names: &[&str]| names.iter().find_map(|name| object.get(*name)?.as_str()).map(str::to_owned);
     let native_session =
         string(&["session_id", "sessionId", "sessionID", "thread_id"]).map(NativeSessionId::from);
     let model = string(&["model"]);
+    let text = content::find(object);
+    let failed = object.get("is_error").and_then(Value::as_bool).unwrap_or(false);
+    let error = object.get("error").and_then(content::error);
+    let usage = object.get("usage").and_then(usage::read);
+    let says_nothing = text.is_none() && error.is_none() && usage.is_none() && native_session.is_none();
+    if says_nothing && !failed && !object.is_empty() {
+        let raw = Value::Object(object.clone()).to_string();
+        return out.unrecognized(UnrecognizedReason::UnknownType, &raw, string(&["type"]).as_deref());
+    }
+    out.quiet();
     if native_session.is_some() || model.is_some() {
         let started = SessionStarted { native_session, model: model.clone(), ..SessionStarted::default() };
         out.emit(Kind::SessionStarted(started));
     }
-    let text = content::find(object);
-    let failed = object.get("is_error").and_then(Value::as_bool).unwrap_or(false);
-    let error = object.get("error").and_then(content::error);
     // What a program calls its result is an error message when it says that it failed.
     if !failed && let Some(text) = &text {
         say(text, out);
     }
-    if let Some(usage) = object.get("usage").and_then(usage::read) {
+    if let Some(usage) = usage {
+        let cost_usd = object.get("total_cost_usd").and_then(Value::as_f64);
         out.emit(Kind::UsageReported(UsageReported {
-            usage,
-            basis: Basis::PerTurn,
-            source: UsageSource::Reported,
-            cost_usd: object.get("total_cost_usd").and_then(Value::as_f64),
+            cost_usd,
             model,
-            message: None,
+            ..reports::reported(usage, Basis::PerTurn)
         }));
     }
     if failed || error.is_some() {
@@ -80,68 +92,4 @@ fn answer(object: &Map<String, Value>, out: &mut Output<'_>) {
 
 fn say(text: &str, out: &mut Output<'_>) {
     out.text(&MessageId::from("m1"), 0, text, None);
-}
-
-/// A JSON value in a document, and what stands around it.
-struct Found<'a> {
-    before: &'a str,
-    value: Option<Value>,
-    after: &'a str,
-}
-
-/// Finds the object, or array, of a document: the last one that has an answer or an error, else the last one.
-fn find(document: &str) -> Found<'_> {
-    let nothing = Found { before: "", value: None, after: "" };
-    let trimmed = document.trim();
-    if !trimmed.contains(['{', '[']) {
-        return nothing;
-    }
-    if let Some(value @ (Value::Object(_) | Value::Array(_))) = lenient::value(trimmed) {
-        return Found { value: Some(value), ..nothing };
-    }
-    let mut best: Option<(bool, Found<'_>)> = None;
-    let mut failures = 0;
-    let mut from = 0;
-    while failures < MOST_ATTEMPTS
-        && let Some(at) = next_object(document, from)
-    {
-        let mut values =
-            serde_json::Deserializer::from_str(&document[at..]).into_iter::<Map<String, Value>>();
-        let Some(Ok(object)) = values.next() else {
-            failures += 1;
-            from = line_after(document, at);
-            continue;
-        };
-        let end = at + values.byte_offset();
-        let speaks =
-            content::find(&object).is_some() || object.get("error").and_then(content::error).is_some();
-        if speaks || best.as_ref().is_none_or(|(best_speaks, _)| !best_speaks) {
-            let value = Some(Value::Object(object));
-            best = Some((speaks, Found { before: &document[..at], value, after: &document[end..] }));
-        }
-        from = end;
-    }
-    best.map_or(nothing, |(_, found)| found)
-}
-
-/// How often a `{` may turn out not to begin an object before the search is given up, so that a hostile document
-/// costs a bounded number of parses.
-const MOST_ATTEMPTS: usize = 256;
-
-/// Finds the next `{` that is the first visible character from `from` on, or of a later line. One in the middle of
-/// a line is quoted by a log.
-fn next_object(document: &str, mut from: usize) -> Option<usize> {
-    while from < document.len() {
-        let rest = &document[from..];
-        let visible = rest.trim_start();
-        if visible.starts_with('{') {
-            return Some(document.len() - visible.len());
-        }
-        from = line_after(document, document.len() - visible.len());
-    }
-    None
-}
-
-fn line_after(document: &str, at: usize) -> usize {
-    memchr::memchr(b'\n', &document.as_bytes()[at..]).map_or(document.len(), |end| at + end + 1)
 }

@@ -7,17 +7,15 @@
 use std::collections::HashMap;
 
 use bowline_protocol::kinds::{
-    MessageFinished, Phase, Retrying, SessionStarted, StopReason, TextRetracted, ToolStatus, ToolUpdated,
-    UnrecognizedReason, UsageReported, UserMessage, UserOrigin,
+    MessageFinished, Phase, Retrying, SessionStarted, StopReason, TextRetracted, ToolUpdated,
+    UnrecognizedReason, UsageReported, UserOrigin,
 };
-use bowline_protocol::{
-    Basis, Category, Excerpt, Kind, MessageId, Millis, NativeSessionId, ToolId, UsageSource,
-};
+use bowline_protocol::{Basis, Category, Excerpt, Kind, MessageId, Millis, NativeSessionId, ToolId};
 use serde::Deserialize;
 use serde_json::Value;
 
 use super::said::{Messages, Said, Whole};
-use super::{content, tools};
+use super::{content, reports, tools};
 use crate::dialect::{Dialect, Input, Output};
 use crate::failure::{self, Evidence, Report};
 use crate::moment::Moment;
@@ -72,6 +70,8 @@ impl Dialect for PiEvents {
             Input::Line(line) => {
                 lenient::each_object(line, out, |object: Line, out| self.object(line, &object, out))
             }
+            // The protocol has no other word for the end of a turn that was aborted.
+            Input::Eof(_) if matches!(self.ending, Some(Ending::Aborted)) => out.cancelled(),
             Input::Stderr(_) | Input::Sent(_) | Input::Eof(_) => {}
         }
     }
@@ -98,9 +98,8 @@ impl PiEvents {
             "tool_execution_end" => {
                 self.outputs.remove(tool_id(line));
                 let failed = line.is_error.as_bool().unwrap_or(false);
-                let status = if failed { ToolStatus::Failed } else { ToolStatus::Completed };
                 let output = result_text(&line.result);
-                out.emit(tools::finished(tool_id(line), status, output.as_deref()));
+                out.emit(tools::finished(tool_id(line), tools::status(failed), output.as_deref()));
             }
             "agent_end" => self.agent_end(line, out),
             "auto_retry_start" => retrying(line, out),
@@ -117,7 +116,7 @@ impl PiEvents {
     fn message_start(&mut self, message: &Value, out: &mut Output<'_>) {
         out.quiet();
         if message.get("role").and_then(Value::as_str) == Some("assistant") {
-            self.finish_message(out);
+            self.finish_message(None, out);
             self.messages.next();
             self.ending = None;
             out.incomplete_at_eof();
@@ -181,8 +180,7 @@ impl PiEvents {
         match message.get("role").and_then(Value::as_str) {
             Some("user") => {
                 let text = message.get("content").and_then(content::text_of).unwrap_or_default();
-                let text = Excerpt::of(&text).text;
-                out.emit(Kind::UserMessage(UserMessage { origin: UserOrigin::Replayed, text, parent: None }));
+                out.user(UserOrigin::Replayed, &text, None);
             }
             // A message whose role is not told is the assistant's: only it is updated in pieces.
             Some("assistant") | None => self.assistant_end(message, out),
@@ -192,6 +190,10 @@ impl PiEvents {
 
     fn assistant_end(&mut self, message: &Value, out: &mut Output<'_>) {
         let mut calls_tools = false;
+        if let Some(text) = message.get("content").and_then(Value::as_str) {
+            self.correct(0, text, out);
+            self.whole(0, text, Sort::Text, out);
+        }
         for (place, block) in
             message.get("content").and_then(Value::as_array).into_iter().flatten().enumerate()
         {
@@ -207,18 +209,17 @@ impl PiEvents {
                 _ => {}
             }
         }
+        let model = message.get("model").and_then(Value::as_str).map(str::to_owned);
         let id = self.messages.current();
         if let Some(usage) = message.get("usage").and_then(usage::read) {
             out.emit(Kind::UsageReported(UsageReported {
-                usage,
-                basis: Basis::PerCall,
-                source: UsageSource::Reported,
                 cost_usd: message.get("usage").and_then(|usage| usage.get("cost")?.get("total")?.as_f64()),
-                model: message.get("model").and_then(Value::as_str).map(str::to_owned),
+                model: model.clone(),
                 message: Some(id),
+                ..reports::reported(usage, Basis::PerCall)
             }));
         }
-        self.finish_message(out);
+        self.finish_message(model, out);
         self.settle(message, calls_tools, out);
     }
 
@@ -282,10 +283,10 @@ impl PiEvents {
         }));
     }
 
-    fn finish_message(&mut self, out: &mut Output<'_>) {
+    fn finish_message(&mut self, model: Option<String>, out: &mut Output<'_>) {
         self.blocks.clear();
         if let Some(message) = self.messages.end() {
-            out.emit(Kind::MessageFinished(MessageFinished { message, phase: Phase::Final, model: None }));
+            out.emit(Kind::MessageFinished(MessageFinished { message, phase: Phase::Final, model }));
         }
     }
 }

@@ -1,15 +1,16 @@
 //! `role-lines`: one message a line, `{"role": …, "content": …}`, as chat wrappers print them.
 
-use bowline_protocol::kinds::{MessageFinished, Phase, ToolStatus, UserMessage, UserOrigin};
-use bowline_protocol::{Basis, Excerpt, Kind, UsageSource, kinds::UsageReported};
+use bowline_protocol::kinds::{
+    MessageFinished, Phase, ToolOwner, ToolStatus, UnrecognizedReason, UserOrigin,
+};
+use bowline_protocol::{Basis, Kind};
 use serde::Deserialize;
 use serde_json::Value;
 
 use super::said::Messages;
-use super::{content, tools};
+use super::{content, reports, tools};
 use crate::dialect::{Dialect, Input, Output};
 use crate::{lenient, usage};
-use bowline_protocol::kinds::UnrecognizedReason;
 
 /// Reads role lines.
 #[derive(Debug, Default)]
@@ -37,7 +38,7 @@ impl Dialect for RoleLines {
     fn handle(&mut self, input: Input<'_>, out: &mut Output<'_>) {
         match input {
             Input::Line(line) => lenient::each_object(line, out, |object: RoleLine, out| {
-                if !self.message(&object, out) {
+                if !message(&object, &mut self.messages, out) {
                     other(line, &object, out);
                 }
             }),
@@ -46,56 +47,39 @@ impl Dialect for RoleLines {
     }
 }
 
-impl RoleLines {
-    /// Takes a line with a role; says no to any other.
-    pub(crate) fn message(&mut self, line: &RoleLine, out: &mut Output<'_>) -> bool {
-        match line.role.as_str() {
-            Some("assistant") => self.assistant(line, out),
-            Some("user") => {
-                let text = content::text_of(&line.content).unwrap_or_default();
-                let text = Excerpt::of(&text).text;
-                out.emit(Kind::UserMessage(UserMessage { origin: UserOrigin::Replayed, text, parent: None }));
-            }
-            Some("tool") => {
-                let output = content::text_of(&line.content);
-                let id = line.tool_call_id.as_str().unwrap_or("tool");
-                out.emit(tools::finished(id, ToolStatus::Completed, output.as_deref()));
-            }
-            // The operator's own words, repeated.
-            Some("system" | "developer") => out.quiet(),
-            Some(_) | None => return false,
+/// Takes a line with a role; says no to any other.
+pub(crate) fn message(line: &RoleLine, messages: &mut Messages, out: &mut Output<'_>) -> bool {
+    match line.role.as_str() {
+        Some("assistant") => assistant(line, messages, out),
+        Some("user") => {
+            out.user(UserOrigin::Replayed, &content::text_of(&line.content).unwrap_or_default(), None);
         }
-        true
+        Some("tool") => {
+            let output = content::text_of(&line.content);
+            let id = line.tool_call_id.as_str().unwrap_or("tool");
+            out.emit(tools::finished(id, ToolStatus::Completed, output.as_deref()));
+        }
+        // The operator's own words, repeated.
+        Some("system" | "developer") => out.quiet(),
+        Some(_) | None => return false,
     }
+    true
+}
 
-    fn assistant(&mut self, line: &RoleLine, out: &mut Output<'_>) {
-        out.quiet();
-        let message = self.messages.next();
-        if let Some(thinking) = line.reasoning_content.as_str() {
-            out.thinking(&message, 0, thinking, None);
-        }
-        if let Some(text) = content::text_of(&line.content).filter(|text| !text.is_empty()) {
-            out.text(&message, 0, &text, None);
-            out.emit(Kind::MessageFinished(MessageFinished { message, phase: Phase::Final, model: None }));
-        }
-        for call in line.tool_calls.as_array().into_iter().flatten() {
-            let function = call.get("function").unwrap_or(call);
-            let name = function.get("name").and_then(Value::as_str).unwrap_or("tool");
-            let id = call.get("id").and_then(Value::as_str).unwrap_or(name);
-            // Arguments come as JSON or as JSON in a string.
-            let written = function.get("arguments").and_then(Value::as_str).and_then(lenient::value);
-            out.emit(tools::started(id, name, written.as_ref().or_else(|| function.get("arguments"))));
-        }
-        if let Some(usage) = usage::read(&line.usage) {
-            out.emit(Kind::UsageReported(UsageReported {
-                usage,
-                basis: Basis::PerCall,
-                source: UsageSource::Reported,
-                cost_usd: None,
-                model: None,
-                message: None,
-            }));
-        }
+fn assistant(line: &RoleLine, messages: &mut Messages, out: &mut Output<'_>) {
+    out.quiet();
+    let message = messages.next();
+    if let Some(thinking) = line.reasoning_content.as_str() {
+        out.thinking(&message, 0, thinking, None);
+    }
+    if let Some(text) = content::text_of(&line.content).filter(|text| !text.is_empty()) {
+        out.text(&message, 0, &text, None);
+        out.emit(Kind::MessageFinished(MessageFinished { message, phase: Phase::Final, model: None }));
+    }
+    messages.end();
+    tools::calls(&line.tool_calls, ToolOwner::Cli, out);
+    if let Some(usage) = usage::read(&line.usage) {
+        out.emit(reports::event(usage, Basis::PerCall));
     }
 }
 

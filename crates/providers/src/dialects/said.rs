@@ -47,11 +47,6 @@ impl Said {
         self.hash = fnv(self.hash, text);
     }
 
-    /// Says whether nothing was said.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.length == 0
-    }
-
     /// Says whether exactly this was said.
     pub(crate) fn is(&self, whole: &str) -> bool {
         self.length == whole.len() && self.compare(whole) == Whole::Known
@@ -101,6 +96,16 @@ impl Messages {
         let message = MessageId::from(format!("m{}", self.count));
         self.current = Some(message.clone());
         message
+    }
+
+    /// Says whether a message is being said.
+    pub(crate) fn is_open(&self) -> bool {
+        self.current.is_some()
+    }
+
+    /// Goes on counting, with no message being said.
+    pub(crate) fn without_current(self) -> Self {
+        Self { current: None, ..self }
     }
 
     /// Ends the message that is being said; the next text begins a new one.

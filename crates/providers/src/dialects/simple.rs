@@ -1,12 +1,12 @@
 //! `simple`: protocol B of the external CLI provider, for programs without events of their own.
 
-use bowline_protocol::kinds::{MessageFinished, Phase, ToolStatus, UnrecognizedReason, UsageReported};
-use bowline_protocol::{Basis, Kind, UsageSource};
+use bowline_protocol::kinds::{MessageFinished, Phase, UnrecognizedReason};
+use bowline_protocol::{Basis, Kind};
 use serde::Deserialize;
 use serde_json::Value;
 
 use super::said::Messages;
-use super::{content, tools};
+use super::{content, reports, tools};
 use crate::dialect::{Dialect, Input, Output};
 use crate::{lenient, usage};
 
@@ -70,23 +70,19 @@ impl Simple {
             Some("tool_result") => {
                 self.end_message(out);
                 let failed = line.is_error.as_bool().unwrap_or(false);
-                let status = if failed { ToolStatus::Failed } else { ToolStatus::Completed };
                 let told = Some(&line.content).filter(|content| !content.is_null());
                 let output =
                     told.map(|content| content::text_of(content).unwrap_or_else(|| content.to_string()));
-                out.emit(tools::finished(line.id.as_str().unwrap_or("tool"), status, output.as_deref()));
+                out.emit(tools::finished(
+                    line.id.as_str().unwrap_or("tool"),
+                    tools::status(failed),
+                    output.as_deref(),
+                ));
             }
             Some("done") => {
                 self.end_message(out);
                 if let Some(usage) = usage::read(&line.usage) {
-                    out.emit(Kind::UsageReported(UsageReported {
-                        usage,
-                        basis: Basis::PerTurn,
-                        source: UsageSource::Reported,
-                        cost_usd: None,
-                        model: None,
-                        message: None,
-                    }));
+                    out.emit(reports::event(usage, Basis::PerTurn));
                 }
                 // The exit code has the last word.
                 out.quiet();

@@ -4,17 +4,20 @@
 //! `item.completed` and role lines are messages of their own. A result that repeats what was said adds nothing.
 //! Programs with a dialect of their own are read better by that.
 
+mod items;
+
 use bowline_protocol::kinds::{
-    MessageFinished, ModelChanged, Phase, SessionStarted, StopReason, ToolStatus, TurnOrigin, TurnStarted,
+    MessageFinished, ModelChanged, Phase, SessionStarted, StopReason, TurnOrigin, TurnStarted,
     UnrecognizedReason, UsageReported,
 };
-use bowline_protocol::{Basis, Kind, NativeSessionId, UsageSource};
+use bowline_protocol::{Basis, Kind, NativeSessionId};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::roles::{RoleLine, RoleLines};
+use self::items::Items;
+use super::roles::{self, RoleLine};
 use super::said::{Messages, Said, Whole};
-use super::{content, tools};
+use super::{content, reports, tools};
 use crate::dialect::{Dialect, Input, Output};
 use crate::failure::Report;
 use crate::{lenient, usage};
@@ -22,10 +25,23 @@ use crate::{lenient, usage};
 /// Reads JSON lines.
 #[derive(Debug, Default)]
 pub(crate) struct StreamJson {
-    roles: RoleLines,
+    speech: Speech,
+    items: Items,
+    /// What the session had cost at the last result.
+    cost: f64,
+}
+
+/// What is being said.
+#[derive(Debug, Default)]
+struct Speech {
     messages: Messages,
-    /// What was said in this turn.
+    /// What the current or last message of this turn has said.
     said: Said,
+    block: u32,
+    /// Whether the current message is complete in itself, so that the next piece begins another.
+    whole: bool,
+    /// The program's own name for the current message.
+    native: Option<String>,
 }
 
 /// A line. Anything may be missing or of another kind.
@@ -34,6 +50,7 @@ pub(crate) struct StreamJson {
 struct Line {
     #[serde(rename = "type")]
     type_name: Value,
+    subtype: Value,
     role: Value,
     content: Value,
     text: Value,
@@ -46,7 +63,9 @@ struct Line {
     messages: Value,
     item: Value,
     usage: Value,
+    stats: Value,
     error: Value,
+    errors: Value,
     is_error: Value,
     status: Value,
     id: Value,
@@ -67,7 +86,7 @@ impl Dialect for StreamJson {
     fn handle(&mut self, input: Input<'_>, out: &mut Output<'_>) {
         match input {
             Input::Line(line) => {
-                lenient::each_object(line, out, |object: Line, out| self.object(line, object, out))
+                lenient::each_object(line, out, |object: Line, out| self.object(line, object, out));
             }
             Input::Stderr(_) | Input::Sent(_) | Input::Eof(_) => {}
         }
@@ -83,11 +102,12 @@ impl StreamJson {
             "turn.started" => {
                 let native_turn = line.id.as_str().map(str::to_owned);
                 out.emit(Kind::TurnStarted(TurnStarted { origin: TurnOrigin::Prompt, native_turn }));
-                out.quiet();
             }
-            "thread.started" | "init" | "system" => self.session(&line, out),
+            "thread.started" | "init" | "system" => session(&line, out),
             "turn.completed" => {
-                self.usage(&line, Basis::Cumulative, out);
+                if let Some(usage) = usage::read(&line.usage) {
+                    out.emit(reports::event(usage, Basis::Cumulative));
+                }
                 self.end_turn();
                 out.completed(None);
             }
@@ -95,25 +115,26 @@ impl StreamJson {
                 self.end_turn();
                 out.failed(&Report::of(error_text(&line)));
             }
-            "item.started" | "item.updated" | "item.completed" => self.item(raw, &type_name, &line.item, out),
+            "item.started" | "item.updated" | "item.completed" => {
+                self.items.take(raw, &type_name, &line.item, &mut self.speech, out);
+            }
             "error" => out.remember_error(&error_text(&line)),
             "assistant" | "user" if line.message.is_object() => self.envelope(&line, out),
             "result" => self.result(&line, out),
             "tool_use" => {
                 let name = line.tool_name.as_str().unwrap_or("tool");
-                self.end_message(out);
+                self.speech.end(out);
                 out.emit(tools::started(line.tool_id.as_str().unwrap_or(name), name, Some(&line.parameters)));
             }
             "tool_result" => {
-                let failed = line.status.as_str() == Some("error");
-                let status = if failed { ToolStatus::Failed } else { ToolStatus::Completed };
+                let status = tools::status(line.status.as_str() == Some("error"));
                 out.emit(tools::finished(
                     line.tool_id.as_str().unwrap_or("tool"),
                     status,
                     line.output.as_str(),
                 ));
             }
-            "" | "message" if line.role.is_string() => self.role(line, out),
+            "" | "message" if line.role.is_string() => self.role(raw, line, out),
             "" => self.untyped(raw, line, out),
             _ => out.unrecognized(UnrecognizedReason::UnknownType, raw, Some(&type_name)),
         }
@@ -123,96 +144,16 @@ impl StreamJson {
     fn piece(&mut self, raw: &str, line: &Line, out: &mut Output<'_>) {
         let text = [&line.content, &line.text, &line.delta].into_iter().find_map(content::text_of);
         match text {
-            Some(text) => self.say(&text, out),
+            Some(text) => self.speech.say(&text, out),
             None => out.unrecognized(UnrecognizedReason::BadShape, raw, line.type_name.as_str()),
         }
     }
 
-    fn say(&mut self, text: &str, out: &mut Output<'_>) {
-        self.said.add(text);
-        let message = self.messages.current();
-        out.text(&message, 0, text, None);
-    }
-
-    /// Says a message that is complete in itself.
-    fn say_message(&mut self, text: &str, out: &mut Output<'_>) {
-        self.end_message(out);
-        self.say(text, out);
-        self.end_message(out);
-    }
-
-    fn end_message(&mut self, out: &mut Output<'_>) {
-        if let Some(message) = self.messages.end() {
-            out.emit(Kind::MessageFinished(MessageFinished { message, phase: Phase::Final, model: None }));
-        }
-    }
-
+    /// Ends the turn's speech. The account finishes the message that is open.
     fn end_turn(&mut self) {
-        self.messages.end();
-        self.said = Said::default();
-    }
-
-    fn session(&mut self, line: &Line, out: &mut Output<'_>) {
-        let id = [&line.thread_id, &line.session_id].into_iter().find_map(Value::as_str);
-        let model = line.model.as_str().map(str::to_owned);
-        if id.is_none() && model.is_none() {
-            return out.quiet();
-        }
-        let native_session = id.map(NativeSessionId::from);
-        out.emit(Kind::SessionStarted(SessionStarted { native_session, model, ..SessionStarted::default() }));
-    }
-
-    fn usage(&mut self, line: &Line, basis: Basis, out: &mut Output<'_>) {
-        if let Some(usage) = usage::read(&line.usage) {
-            out.emit(Kind::UsageReported(UsageReported {
-                usage,
-                basis,
-                source: UsageSource::Reported,
-                cost_usd: line.total_cost_usd.as_f64(),
-                model: None,
-                message: None,
-            }));
-        }
-    }
-
-    /// Takes an item: a message, a thought, or the work of a tool.
-    fn item(&mut self, raw: &str, phase: &str, item: &Value, out: &mut Output<'_>) {
-        let text =
-            item.get("text").or_else(|| item.get("agent_message")?.get("text")).and_then(Value::as_str);
-        let id = item.get("id").and_then(Value::as_str).unwrap_or("item");
-        let complete = phase == "item.completed";
-        match item.get("type").and_then(Value::as_str) {
-            // Only when it is complete: started and updated would say it again.
-            Some("agent_message" | "assistant_message") | None => match text {
-                Some(text) if complete => self.say_message(text, out),
-                Some(_) => out.quiet(),
-                None => out.unrecognized(UnrecognizedReason::BadShape, raw, Some(phase)),
-            },
-            Some("reasoning") => {
-                out.quiet();
-                if let (true, Some(text)) = (complete, text) {
-                    let message = self.messages.current();
-                    out.thinking(&message, 0, text, None);
-                }
-            }
-            Some("error") => {
-                let warning = item.get("message").and_then(Value::as_str).unwrap_or_default();
-                out.notice(bowline_protocol::kinds::Level::Warn, warning);
-            }
-            Some(name) => {
-                self.end_message(out);
-                if complete {
-                    let failed = item.get("status").and_then(Value::as_str) == Some("failed");
-                    let status = if failed { ToolStatus::Failed } else { ToolStatus::Completed };
-                    let output = item.get("aggregated_output").and_then(Value::as_str);
-                    out.emit(tools::finished(id, status, output));
-                } else if phase == "item.started" {
-                    out.emit(tools::started(id, name, Some(item)));
-                } else {
-                    out.quiet();
-                }
-            }
-        }
+        let messages = std::mem::take(&mut self.speech.messages);
+        self.speech = Speech { messages: messages.without_current(), ..Speech::default() };
+        self.items = Items::default();
     }
 
     /// Takes a whole message in an envelope: `{"type":"assistant","message":{"content":[…]}}`.
@@ -222,23 +163,25 @@ impl StreamJson {
         let inner = line.message.get("content").cloned().unwrap_or_default();
         let Some(blocks) = inner.as_array() else {
             let role = if assistant { "assistant" } else { "user" };
-            return self.role(Line { role: role.into(), content: inner, ..Line::default() }, out);
+            return self.role("", Line { role: role.into(), content: inner, ..Line::default() }, out);
         };
+        let id = line.message.get("id").and_then(Value::as_str);
         for block in blocks {
             let text = |key: &str| block.get(key).and_then(Value::as_str);
             match text("type") {
-                Some("text") if assistant => self.say_message(text("text").unwrap_or_default(), out),
+                Some("text") if assistant => {
+                    self.speech.say_block(id, text("text").unwrap_or_default(), out);
+                }
                 Some("thinking") if assistant => {
-                    let message = self.messages.current();
-                    out.thinking(&message, 0, text("thinking").or(text("text")).unwrap_or_default(), None);
+                    self.speech.think(text("thinking").or(text("text")).unwrap_or_default(), out);
                 }
                 Some("tool_use") => {
                     let name = text("name").unwrap_or("tool");
                     out.emit(tools::started(text("id").unwrap_or(name), name, block.get("input")));
                 }
                 Some("tool_result") => {
-                    let failed = block.get("is_error").and_then(Value::as_bool).unwrap_or(false);
-                    let status = if failed { ToolStatus::Failed } else { ToolStatus::Completed };
+                    let status =
+                        tools::status(block.get("is_error").and_then(Value::as_bool).unwrap_or(false));
                     let output = block.get("content").and_then(content::text_of);
                     out.emit(tools::finished(
                         text("tool_use_id").unwrap_or("tool"),
@@ -249,37 +192,41 @@ impl StreamJson {
                 _ => {}
             }
         }
+        self.speech.whole = true;
     }
 
-    /// Takes the result of a turn: its text only if it was not said before.
+    /// Takes the result of a turn: its text only as far as it was not said before.
     fn result(&mut self, line: &Line, out: &mut Output<'_>) {
-        self.session(line, out);
-        let failed = line.is_error.as_bool().unwrap_or(false) || line.status.as_str() == Some("error");
-        if failed {
-            self.usage(line, Basis::PerTurn, out);
-            self.end_turn();
-            return out.failed(&Report::of(error_text(line)));
+        session(line, out);
+        let failed = line.is_error.as_bool().unwrap_or(false)
+            || line.status.as_str() == Some("error")
+            || line.subtype.as_str().is_some_and(|subtype| subtype.starts_with("error"));
+        if let (false, Some(text)) = (failed, line.result.as_str()) {
+            self.speech.repeat(text, out);
         }
-        if let Some(text) = line.result.as_str() {
-            match self.said.compare(text) {
-                Whole::Adds(text) if self.said.is_empty() => self.say_message(text, out),
-                // Part of it was said in pieces or in other messages: the pieces stand.
-                Whole::Known | Whole::Adds(_) | Whole::Differs => {}
-            }
+        // The cost is that of the whole session so far.
+        let cost = line.total_cost_usd.as_f64();
+        let since = cost.map(|cost| (cost - std::mem::replace(&mut self.cost, cost)).max(0.0));
+        if let Some(usage) = usage::read(&line.usage).or_else(|| usage::read(&line.stats)) {
+            let report = UsageReported { cost_usd: since, ..reports::reported(usage, Basis::PerTurn) };
+            out.emit(Kind::UsageReported(report));
         }
-        self.usage(line, Basis::PerTurn, out);
         self.end_turn();
-        out.completed(Some(StopReason::EndTurn));
+        if failed {
+            out.failed(&Report::of(error_text(line)))
+        } else {
+            out.completed(Some(StopReason::EndTurn))
+        }
     }
 
     /// Takes a line with a role.
-    fn role(&mut self, line: Line, out: &mut Output<'_>) {
+    fn role(&mut self, raw: &str, line: Line, out: &mut Output<'_>) {
         let piece = line.delta.as_bool() == Some(true);
         if piece && line.role.as_str() == Some("assistant") {
             let text = content::text_of(&line.content).unwrap_or_default();
-            return self.say(&text, out);
+            return self.speech.say(&text, out);
         }
-        self.end_message(out);
+        self.speech.end(out);
         let Line { role, content, tool_calls, tool_call_id, usage, reasoning_content, .. } = line;
         let message = RoleLine {
             role,
@@ -291,10 +238,11 @@ impl StreamJson {
             ..RoleLine::default()
         };
         if let Some(text) = content::text_of(&message.content).filter(|_| message.role == "assistant") {
-            self.said.add(&text);
+            self.speech.said = Said::default();
+            self.speech.said.add(&text);
         }
-        if !self.roles.message(&message, out) {
-            return out.unrecognized(UnrecognizedReason::UnknownType, "", message.role.as_str());
+        if !roles::message(&message, &mut self.speech.messages, out) {
+            return out.unrecognized(UnrecognizedReason::UnknownType, raw, None);
         }
         // Programs that print role lines have no other way to end than to end.
         out.complete_at_eof(None);
@@ -329,13 +277,96 @@ impl StreamJson {
         if let Some(model) = model {
             out.emit(Kind::ModelChanged(ModelChanged { model, reason: None }));
         }
-        self.say(&text, out);
+        self.speech.say(&text, out);
         out.complete_at_eof(None);
     }
 }
 
+impl Speech {
+    /// Says a piece of the current message.
+    fn say(&mut self, text: &str, out: &mut Output<'_>) {
+        if self.whole {
+            self.end(out);
+        }
+        if !self.messages.is_open() {
+            self.said = Said::default();
+        }
+        self.said.add(text);
+        let message = self.messages.current();
+        out.text(&message, self.block, text, None);
+    }
+
+    /// Says a message that is complete in itself.
+    fn say_whole(&mut self, text: &str, out: &mut Output<'_>) {
+        self.end(out);
+        self.say(text, out);
+        self.whole = true;
+    }
+
+    /// Says a block of a message that the program names, or of one that ends with its line.
+    fn say_block(&mut self, native: Option<&str>, text: &str, out: &mut Output<'_>) {
+        let same = native.is_some() && self.native.as_deref() == native;
+        if self.whole && !same {
+            self.end(out);
+        }
+        self.whole = false;
+        self.native = native.map(str::to_owned);
+        self.say(text, out);
+        self.block += 1;
+    }
+
+    fn think(&mut self, text: &str, out: &mut Output<'_>) {
+        if self.whole {
+            self.end(out);
+        }
+        let message = self.messages.current();
+        out.thinking(&message, self.block, text, None);
+    }
+
+    /// Takes the answer once more, as a whole. What the last message lacks of it is added; another, longer text is a
+    /// message of its own.
+    fn repeat(&mut self, text: &str, out: &mut Output<'_>) {
+        match self.said.compare(text) {
+            Whole::Known => {}
+            Whole::Adds(new) if self.messages.is_open() => {
+                self.whole = false;
+                self.say(new, out);
+            }
+            Whole::Adds(_) => self.say_whole(text, out),
+            Whole::Differs if self.said.is_shorter_than(text) => self.say_whole(text, out),
+            Whole::Differs => {}
+        }
+    }
+
+    /// Ends the current message.
+    fn end(&mut self, out: &mut Output<'_>) {
+        self.whole = false;
+        self.block = 0;
+        self.native = None;
+        if let Some(message) = self.messages.end() {
+            out.emit(Kind::MessageFinished(MessageFinished { message, phase: Phase::Final, model: None }));
+        }
+    }
+}
+
+fn session(line: &Line, out: &mut Output<'_>) {
+    let id = [&line.thread_id, &line.session_id].into_iter().find_map(Value::as_str);
+    let model = line.model.as_str().map(str::to_owned);
+    if id.is_none() && model.is_none() {
+        return out.quiet();
+    }
+    let native_session = id.map(NativeSessionId::from);
+    out.emit(Kind::SessionStarted(SessionStarted { native_session, model, ..SessionStarted::default() }));
+}
+
 /// Returns what a line says about an error, wherever it says it.
 fn error_text(line: &Line) -> String {
+    let several: Vec<&str> = line.errors.as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    if !several.is_empty() {
+        return several.join("; ");
+    }
     let whole = [&line.error, &line.message, &line.result, &line.text, &line.content];
-    whole.into_iter().find_map(content::error).unwrap_or_else(|| "the program reported an error".to_owned())
+    let told = whole.into_iter().find_map(content::error);
+    told.or_else(|| line.subtype.as_str().map(str::to_owned))
+        .unwrap_or_else(|| "the program reported an error".to_owned())
 }

@@ -4,6 +4,9 @@ use bowline_protocol::kinds::{ToolFinished, ToolKind, ToolOwner, ToolStarted, To
 use bowline_protocol::{Excerpt, Json, Kind, ToolId};
 use serde_json::Value;
 
+use crate::dialect::Output;
+use crate::lenient;
+
 /// Makes the start of a tool call that the program runs itself.
 pub(crate) fn started(id: &str, name: &str, input: Option<&Value>) -> Kind {
     called(id, name, input, ToolOwner::Cli)
@@ -13,7 +16,10 @@ pub(crate) fn started(id: &str, name: &str, input: Option<&Value>) -> Kind {
 pub(crate) fn called(id: &str, name: &str, input: Option<&Value>, owner: ToolOwner) -> Kind {
     let text = input.filter(|input| !input.is_null()).map(Value::to_string);
     let (input, input_head) = match text {
-        Some(text) if text.len() <= Excerpt::LIMIT => (Json::parse(&text).ok(), None),
+        // The host must have all of what it is to run.
+        Some(text) if text.len() <= Excerpt::LIMIT || owner == ToolOwner::Host => {
+            (Json::parse(&text).ok(), None)
+        }
         Some(text) => (None, Some(Excerpt::of(&text))),
         None => (None, None),
     };
@@ -36,6 +42,23 @@ pub(crate) fn finished(id: &str, status: ToolStatus, output: Option<&str>) -> Ki
         output: output.map(Excerpt::of),
         exit_code: None,
     })
+}
+
+/// Returns how a tool call ended, of which only that is told whether it failed.
+pub(crate) fn status(failed: bool) -> ToolStatus {
+    if failed { ToolStatus::Failed } else { ToolStatus::Completed }
+}
+
+/// Says which tools an assistant's message asks for, in the form of the model APIs: `[{"id", "function": {…}}]`.
+pub(crate) fn calls(calls: &Value, owner: ToolOwner, out: &mut Output<'_>) {
+    for call in calls.as_array().into_iter().flatten() {
+        let function = call.get("function").unwrap_or(call);
+        let name = function.get("name").and_then(Value::as_str).unwrap_or("tool");
+        let id = call.get("id").and_then(Value::as_str).unwrap_or(name);
+        // Arguments come as JSON or as JSON in a string.
+        let written = function.get("arguments").and_then(Value::as_str).and_then(lenient::value);
+        out.emit(called(id, name, written.as_ref().or_else(|| function.get("arguments")), owner));
+    }
 }
 
 /// Guesses what sort of tool a name stands for. Names differ in case and separators only.

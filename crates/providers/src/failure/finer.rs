@@ -57,6 +57,7 @@ const RULES: &[Rule] = &[
             "weekly limit",
             "monthly limit",
             "session limit",
+            "limit reached",
             "daily quota",
         ],
     ),
@@ -298,6 +299,17 @@ pub(super) fn code(category: Category, text: &str) -> Option<Code> {
 pub(super) fn rescue(text: &str) -> Option<Category> {
     // The rules of `Unknown` only choose a code, once every other source has been silent about the category.
     matching(text).map(|rule| rule.category).find(|category| *category != Category::Unknown)
+}
+
+/// Says whether a text is an argument parser's word about an argument that it does not know.
+pub(super) fn is_refused_flag(text: &str) -> bool {
+    static REFUSED: LazyLock<Regex> = LazyLock::new(|| {
+        let words =
+            r"unexpected argument|unknown (?:option|argument|flag)s?|unrecognized (?:option|argument)s?";
+        Regex::new(&format!(r"(?i)\b(?:{words}|invalid option|no such option)\b[^\n]{{0,6}}-"))
+            .expect("a valid regex")
+    });
+    REFUSED.is_match(text)
 }
 
 fn matching(text: &str) -> impl Iterator<Item = &'static Rule> {

@@ -85,7 +85,7 @@ fn iso(rest: &str, now: &Moment) -> Option<Timestamp> {
         return plausible(found[0].parse::<jiff::Timestamp>().ok()?);
     }
     let local: jiff::civil::DateTime = found["local"].parse().ok()?;
-    let zone = zone_after(&rest[found[0].len()..], now);
+    let zone = zone_after(&rest[found[0].len()..], now)?;
     plausible(local.to_zoned(zone).ok()?.timestamp())
 }
 
@@ -122,7 +122,7 @@ fn calendar(rest: &str, now: &Moment) -> Option<Timestamp> {
         None if after.starts_with(|next: char| next.is_ascii_digit()) => return None,
         None => Time::midnight(),
     };
-    let today = now_in(&zone_after(after, now), now)?;
+    let today = now_in(&zone_after(after, now)?, now)?;
 
     if let Some(month) = group("month").or(group("month_second")) {
         let month = month_number(month)?;
@@ -178,8 +178,9 @@ fn now_in(zone: &TimeZone, now: &Moment) -> Option<Zoned> {
     Some(jiff::Timestamp::from_millisecond(now.at.as_millis()).ok()?.to_zoned(zone.clone()))
 }
 
-/// Reads the zone behind a time, "(Europe/Moscow)", "UTC", "(UTC+3)"; an unknown name means the moment's zone.
-fn zone_after(rest: &str, now: &Moment) -> TimeZone {
+/// Reads the zone behind a time, "(Europe/Moscow)", "UTC", "(UTC+3)", "PST"; none means the moment's zone. A name in
+/// parentheses that nobody knows gives no time at all: a guess could be wrong by half a day.
+fn zone_after(rest: &str, now: &Moment) -> Option<TimeZone> {
     static NAME: LazyLock<Regex> = LazyLock::new(|| {
         Regex::new(concat!(
             r"^\s*\(?(?:(?i:UTC|GMT)?(?<sign>[+-])(?<hours>[0-9]{1,2})(?::?(?<minutes>[0-9]{2}))?(?-u:\b)",
@@ -189,18 +190,36 @@ fn zone_after(rest: &str, now: &Moment) -> TimeZone {
     });
     // The bundled names, always: `TimeZone::get` reads the host's files as soon as any crate asks jiff for them.
     static NAMES: LazyLock<TimeZoneDatabase> = LazyLock::new(TimeZoneDatabase::bundled);
-    let named = || {
-        let found = NAME.captures(rest)?;
-        if let Some(name) = found.name("name") {
-            return NAMES.get(name.as_str()).ok();
-        }
-        let hours: i32 = found["hours"].parse().ok()?;
-        let minutes: i32 = found.name("minutes").map_or(Some(0), |text| text.as_str().parse().ok())?;
-        let seconds = hours * 3600 + minutes * 60;
-        let signed = if &found["sign"] == "-" { -seconds } else { seconds };
-        Some(TimeZone::fixed(Offset::from_seconds(signed).ok()?))
+    let Some(found) = NAME.captures(rest) else { return Some(now.zone.clone()) };
+    if let Some(name) = found.name("name") {
+        let known = NAMES.get(name.as_str()).ok().or_else(|| abbreviated(name.as_str()));
+        let in_parentheses = found[0].contains('(');
+        return known.or_else(|| (!in_parentheses).then(|| now.zone.clone()));
+    }
+    let hours: i32 = found["hours"].parse().ok()?;
+    let minutes: i32 = found.name("minutes").map_or(Some(0), |text| text.as_str().parse().ok())?;
+    let seconds = hours * 3600 + minutes * 60;
+    let signed = if &found["sign"] == "-" { -seconds } else { seconds };
+    Some(TimeZone::fixed(Offset::from_seconds(signed).ok()?))
+}
+
+/// Returns the zone of an abbreviation that the database has no entry for and that is not ambiguous in practice.
+fn abbreviated(name: &str) -> Option<TimeZone> {
+    let hours = match name {
+        "PST" => -8,
+        "PDT" | "MST" => -7,
+        "MDT" | "CST" => -6,
+        "CDT" | "EST" => -5,
+        "EDT" => -4,
+        "BST" | "WEST" => 1,
+        "CEST" => 2,
+        "EEST" | "MSK" => 3,
+        "JST" | "KST" => 9,
+        "AEST" => 10,
+        "AEDT" => 11,
+        _ => return None,
     };
-    named().unwrap_or_else(|| now.zone.clone())
+    Some(TimeZone::fixed(Offset::constant(hours)))
 }
 
 fn plausible(instant: jiff::Timestamp) -> Option<Timestamp> {

@@ -20,14 +20,19 @@ pub fn retry_after(text: &str) -> Option<Millis> {
             r#"(?ix)
             \b (?<name> retry (?:ing)? [\ _-]? (?:after|delay) ) (?<millis> [_-]? ms )? \b
                (?<field> ["'\\]* \s* [:=] \s* ["'\\]* )? \s*
-            | \b (?:again|retry|retrying) \s+ (?:in|after) \s+ (?:about\s+)?
-            | \b wait (?:ing)? \s+ (?:for\s+)? (?:about\s+|at\s+least\s+|another\s+)?
+            | \b (?:again|retry|retrying) \s+ (?:in|after) \s+
+            | \b wait (?:ing)? \s+ (?:for\s+)? (?:at\s+least\s+|another\s+)?
+            | \b (?: x- )? ratelimit-reset (?: -[a-z]+ )? (?<reset> ["'\\]* \s* [:=] \s* ["'\\]* )
             "#,
         )
         .expect("a valid regex")
     });
+    static APPROXIMATELY: LazyLock<Regex> = LazyLock::new(|| {
+        Regex::new(r"(?i)^(?:(?:about|around|approximately|roughly)\s+|~\s*)").expect("a valid regex")
+    });
     LEAD.captures_iter(text).find_map(|lead| {
         let rest = &text[lead.get(0)?.end()..];
+        let rest = APPROXIMATELY.find(rest).map_or(rest, |word| &rest[word.end()..]);
         let millis = span(rest).or_else(|| bare(rest, &lead))?;
         Some(clamped(millis))
     })
@@ -43,7 +48,7 @@ pub(super) fn clamped(millis: f64) -> Millis {
 pub(super) fn span(text: &str) -> Option<f64> {
     static PART: LazyLock<Regex> = LazyLock::new(|| {
         Regex::new(
-            r"(?i)^(?:[^\S\n]|,|and\b)*(?<number>[0-9]+(?:\.[0-9]+)?|an?\b|one\b)[^\S\n]*(?<unit>[a-z]+)",
+            r"(?i)^(?:[^\S\n]|,|and\b)*(?<number>[0-9]{1,3}(?:,[0-9]{3})+(?:\.[0-9]+)?|[0-9]+(?:\.[0-9]+)?|an?\b|one\b)[^\S\n]*(?<unit>[a-z]+)",
         )
         .expect("a valid regex")
     });
@@ -53,7 +58,7 @@ pub(super) fn span(text: &str) -> Option<f64> {
     while let Some(part) = PART.captures(rest) {
         let Some(unit) = unit_millis(&part["unit"]) else { break };
         // "a", "an" and "one" are no numbers to `parse`.
-        let number: f64 = part["number"].parse().unwrap_or(1.0);
+        let number: f64 = part["number"].replace(',', "").parse().unwrap_or(1.0);
         total = Some(total.unwrap_or(0.0) + number * unit);
         rest = &rest[part[0].len()..];
     }
@@ -63,17 +68,17 @@ pub(super) fn span(text: &str) -> Option<f64> {
 /// Reads the number of `retry-after: 30`, which is in seconds unless the field's name says otherwise.
 fn bare(rest: &str, lead: &Captures<'_>) -> Option<f64> {
     static NUMBER: LazyLock<Regex> = LazyLock::new(|| {
-        Regex::new(r"^([0-9]+(?:\.[0-9]+)?)([^\S\n]*[A-Za-z]|[-:/][0-9])?").expect("a valid regex")
+        Regex::new(r"^([0-9]+(?:\.[0-9]+)?)([^\S\n]*[A-Za-z]|[-:/,][0-9])?").expect("a valid regex")
     });
-    lead.name("name")?;
+    lead.name("name").or(lead.name("reset"))?;
     let found = NUMBER.captures(rest)?;
     let number: f64 = found[1].parse().ok()?;
     if lead.name("millis").is_some() {
         return Some(number);
     }
     // "retry after 3 attempts", "retry after 10:30" and "retry-after: 1766502000" are no spans.
-    let is_prose = lead.name("field").is_none() && found.get(2).is_some();
-    let is_clock = found.get(2).is_some_and(|after| after.as_str().starts_with(['-', ':', '/']));
+    let is_prose = lead.name("field").or(lead.name("reset")).is_none() && found.get(2).is_some();
+    let is_clock = found.get(2).is_some_and(|after| after.as_str().starts_with(['-', ':', '/', ',']));
     (!is_prose && !is_clock && !(EPOCH_LIKE..1e15).contains(&number)).then_some(number * 1000.0)
 }
 
@@ -121,6 +126,10 @@ mod tests {
         check("try again in 6m0s", Some(360_000));
         check("Please try again after 45 seconds", Some(45_000));
         check("Please wait 1 minute", Some(60_000));
+        check("retry after ~30 seconds", Some(30_000));
+        check("retry after approximately 30 seconds", Some(30_000));
+        check("retry after 2,500 ms", Some(2_500));
+        check("retry after 1,2", None);
         check("please wait for about 10 secs before", Some(10_000));
         check("Retrying in 60s (attempt 1/10): [API Error: 429 …]", Some(60_000));
         check("Suggested retry after 2s.. Retrying after 5522ms...", Some(2_000));
@@ -131,6 +140,9 @@ mod tests {
     #[test]
     fn headers_and_fields() {
         check("retry-after: 30", Some(30_000));
+        check("ratelimit-reset: 30", Some(30_000));
+        check("x-ratelimit-reset-requests: 1m30s", Some(90_000));
+        check("x-ratelimit-reset: 1766502000", None);
         check("Retry-After: 2\r\ncontent-type: text/plain", Some(2_000));
         check("Retry-After: 2 content-type: text/plain", Some(2_000));
         check(r#"{"retry_after": 30}"#, Some(30_000));

@@ -2,7 +2,8 @@
 //!
 //! The lines of an event stream (`data: …`, `event: …`, comments, a blank line as the end) are told from lines of
 //! JSON by their beginning, so one framer serves programs that print either. A stream that ends without the last
-//! blank line still gives its last event: the bytes were printed, and losing them helps nobody.
+//! blank line still gives its last event, and lines that only look like fields, because no data goes with them, pass
+//! as they are: the bytes were printed, and losing them helps nobody.
 
 use super::Frame;
 
@@ -12,14 +13,22 @@ pub struct EventJoiner {
     data: Vec<u8>,
     /// The place of the data so far; `None` when there is none.
     place: Option<(u64, u64)>,
+    /// Fields without data so far, each with its place.
+    fields: Vec<(Vec<u8>, u64, u64)>,
     first_line: bool,
+    /// Whether this has shown to be a stream of events.
+    events: bool,
     cap: usize,
 }
+
+/// The most fields that one event has before its data.
+const MOST_FIELDS: usize = 16;
 
 impl EventJoiner {
     /// Makes a joiner that gives up on events longer than `cap` bytes.
     pub fn new(cap: usize) -> Self {
-        Self { data: Vec::new(), place: None, first_line: true, cap }
+        let (data, fields) = (Vec::new(), Vec::new());
+        Self { data, place: None, fields, first_line: true, events: false, cap }
     }
 
     /// Takes a line.
@@ -29,17 +38,21 @@ impl EventJoiner {
         {
             line = Frame { bytes: rest, start: line.start + 3, ..line };
         }
+        let in_block = self.place.is_some() || !self.fields.is_empty();
         if line.cut {
             self.dispatch(sink);
             sink(line);
         } else if line.bytes.is_empty() {
             self.dispatch(sink);
-        } else if let Some(value) = field(line.bytes, b"data") {
+        } else if let Some(value) = field(line.bytes, b"data", in_block) {
             self.add(value, &line, sink);
-        } else if [&b"event"[..], b"id", b"retry"].iter().any(|name| field(line.bytes, name).is_some())
-            || line.bytes.starts_with(b":")
-        {
-            // They carry nothing that the data does not: both protocols name the type inside it.
+        } else if self.events && line.bytes.starts_with(b":") {
+            // A comment, with which servers keep a connection alive.
+        } else if is_other_field(line.bytes, in_block) && self.fields.len() < MOST_FIELDS {
+            // It carries nothing that the data does not: both protocols name the type inside it.
+            if self.place.is_none() {
+                self.fields.push((line.bytes.to_vec(), line.start, line.end));
+            }
         } else {
             self.dispatch(sink);
             sink(line);
@@ -52,6 +65,8 @@ impl EventJoiner {
     }
 
     fn add(&mut self, value: &[u8], line: &Frame<'_>, sink: &mut dyn FnMut(Frame<'_>)) {
+        self.events = true;
+        self.fields.clear();
         if self.data.len() + value.len() > self.cap {
             self.dispatch(sink);
         }
@@ -64,6 +79,9 @@ impl EventJoiner {
     }
 
     fn dispatch(&mut self, sink: &mut dyn FnMut(Frame<'_>)) {
+        for (bytes, start, end) in self.fields.drain(..) {
+            sink(Frame { bytes: &bytes, start, end, cut: false });
+        }
         if let Some((start, end)) = self.place.take() {
             sink(Frame { bytes: &self.data, start, end, cut: false });
             self.data.clear();
@@ -71,11 +89,16 @@ impl EventJoiner {
     }
 }
 
-/// Returns the value if the line is this field: `name: value`, `name:value` or the bare `name`.
-fn field<'a>(line: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
+fn is_other_field(line: &[u8], in_block: bool) -> bool {
+    line.starts_with(b":")
+        || [&b"event"[..], b"id", b"retry"].iter().any(|name| field(line, name, in_block).is_some())
+}
+
+/// Returns the value if the line is this field: `name: value`, `name:value`, or, among others, the bare `name`.
+fn field<'a>(line: &'a [u8], name: &[u8], in_block: bool) -> Option<&'a [u8]> {
     let rest = line.strip_prefix(name)?;
     if rest.is_empty() {
-        return Some(rest);
+        return in_block.then_some(rest);
     }
     let value = rest.strip_prefix(b":")?;
     Some(value.strip_prefix(b" ").unwrap_or(value))

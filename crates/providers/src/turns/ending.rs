@@ -39,13 +39,20 @@ impl Turns {
         self.append(Source::Bowline, None, Kind::SessionEnded(SessionEnded { exit: end.exit, reason }), out);
     }
 
+    /// Returns what was printed last on standard output: what nobody understood, else the end of the answer.
+    fn last_words(&self) -> &str {
+        let said = self.open.as_ref().map_or("", |open| open.last_words.0.as_str());
+        if self.noise.0.is_empty() { said } else { &self.noise.0 }
+    }
+
     fn judge(&self, terminal: Terminal, end: &End, stderr: &str, now: &Moment) -> Verdict {
         let errors =
             self.open.as_ref().map(|open| open.errors.join("; ")).filter(|errors| !errors.is_empty());
         let said_something = self.open.as_ref().is_some_and(|open| open.said_chars > 0);
         let failed = |timed_out: bool| {
             let report = errors.clone().map(Report::of);
-            let evidence = Evidence { report: report.as_ref(), text: stderr, exit: end.exit, timed_out };
+            let text = if stderr.trim().is_empty() { self.last_words() } else { stderr };
+            let evidence = Evidence { report: report.as_ref(), text, exit: end.exit, timed_out };
             Verdict { outcome: Outcome::Failed, stop: None, failure: Some(failure::classify(&evidence, now)) }
         };
         match end.cause {

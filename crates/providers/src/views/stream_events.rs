@@ -160,7 +160,22 @@ impl StreamEvents {
 }
 
 fn tool_use(call: &Call, out: &mut String) {
-    line(out, &Record::ToolUse { tool_name: &call.name, tool_id: &call.id, parameters: call.arguments() });
+    let record =
+        Record::ToolUse { tool_name: spoken(&call.name), tool_id: &call.id, parameters: call.arguments() };
+    line(out, &record);
+}
+
+/// Returns the name by which the CLI layer knows a tool. Programs that name their items by what they do get the names
+/// of the tools that do it.
+fn spoken(name: &str) -> &str {
+    match name {
+        "command_execution" => "Bash",
+        "file_change" => "Edit",
+        "web_search" => "WebSearch",
+        "todo_list" => "TodoWrite",
+        "mcp_tool_call" => "MCP",
+        other => other,
+    }
 }
 
 /// Returns an exit as Python's `subprocess` does: a signal is a negative number.

@@ -26,6 +26,30 @@ fn json_is_read_through_the_sequences_around_it() {
 }
 
 #[test]
+fn a_document_is_found_through_sequences_marks_and_noise() {
+    for (dialect, object) in
+        [("json", "{\"content\":\"Hi\"}"), ("executable-generate", "{\"content\":\"Hi\",\"model\":\"m\"}")]
+    {
+        for (before, after) in [
+            ("\x1b[32m", "\x1b[0m\n"),
+            ("\u{feff}", "\n"),
+            ("Loading\n\x1b[32m", "\x1b[0m\nbye\n"),
+            ("{warn} hello\n", "\n"),
+            ("don't \" quote\n\u{9b}1m", "\n"),
+        ] {
+            let output = format!("{before}{object}{after}");
+            let run = Run::of(dialect, &output);
+            assert_eq!(
+                (run.text().as_str(), run.outcome().as_str()),
+                ("Hi", "completed"),
+                "{dialect}: {output:?}"
+            );
+        }
+    }
+    assert_eq!(text("json", "Warn: x\n{\"content\":\"\\ud83d hi\"}\n"), "\u{fffd} hi");
+}
+
+#[test]
 fn what_a_json_string_says_is_left_alone() {
     let escaped = r#"{"content":"\u001b[32mgreen\u001b[0m"}"#;
     assert_eq!(text("json", escaped), "\x1b[32mgreen\x1b[0m");

@@ -1,5 +1,6 @@
 //! Tests of the whole way from bytes to a view, by specification.
 
+mod careless;
 mod framing;
 mod inv_cli_parse_001;
 mod inv_cli_parse_002;

@@ -20,6 +20,10 @@ fn a_run_in_its_words() {
         ["SystemInitEvent", "ThinkingEvent", "ToolUseEvent", "AssistantTextDelta", "ResultEvent"]
     );
     assert_eq!(lines[0]["session_id"], "t1");
+    assert_eq!(
+        (&lines[2]["tool_name"], &lines[2]["parameters"]),
+        (&json!("Bash"), &json!({"command": "ls"}))
+    );
     assert_eq!(lines[3]["text"], "done");
     let result = &lines[4];
     assert_eq!(
