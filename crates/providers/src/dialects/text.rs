@@ -10,6 +10,9 @@ use crate::dialect::{Dialect, Input, Output};
 /// The most white space that is held back. A program that prints more of it means it.
 const HELD_BACK: usize = 64 * 1024;
 
+/// Shorter lines are said in one piece with the white space before them.
+const COPIED: usize = 4 * 1024;
+
 /// Reads plain text.
 #[derive(Debug, Default)]
 pub(crate) struct Text {
@@ -42,9 +45,15 @@ impl Text {
             return;
         }
         self.begun = true;
-        let mut text = std::mem::take(&mut self.held_back);
-        text.push_str(body);
+        let message = self.messages.current();
+        // Separately, so that a long line is not copied for the sake of the line end before it.
+        let before = std::mem::take(&mut self.held_back);
         self.held_back.push_str(&line[body.len()..]);
-        out.text(&self.messages.current(), 0, &text, None);
+        if body.len() < COPIED {
+            out.text(&message, 0, &(before + body), None);
+        } else {
+            out.text(&message, 0, &before, None);
+            out.text(&message, 0, body, None);
+        }
     }
 }
