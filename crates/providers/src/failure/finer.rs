@@ -57,7 +57,7 @@ const RULES: &[Rule] = &[
             "weekly limit",
             "monthly limit",
             "session limit",
-            "limit reached",
+            "limit reached * reset",
             "daily quota",
         ],
     ),

@@ -230,3 +230,11 @@ fn what_only_looks_like_an_event_stream_is_kept() {
     assert_eq!(run.unrecognized(), ["event: connection error 429", "retry", "id"]);
     assert_eq!(run.text(), "Hel");
 }
+
+#[test]
+fn a_rate_limit_that_is_reached_is_no_quota_and_a_plan_limit_is() {
+    let failure =
+        |text: &str| Run::of("text", "").exit(1).stderr(text).summary()["failure"]["category"].clone();
+    assert_eq!(failure("429 Rate limit reached. Please try again in 2s."), "rate_limit");
+    assert_eq!(failure("Limit reached · resets 3pm"), "quota");
+}
