@@ -22,6 +22,8 @@ fn may_name(path: &str) -> bool {
         || path.starts_with("conformance/")
         || path.starts_with("docs/")
         || path.contains("/fixtures/")
+        || path.starts_with("fixtures/")
+        || path.starts_with("fuzz/seeds/")
         || path.contains("/tests/")
         || path == "compat.toml"
         || (path.ends_with(".md") && !path.contains('/'))

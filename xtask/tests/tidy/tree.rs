@@ -30,6 +30,7 @@ impl File {
     /// Says whether the file is input for tests, kept as it was recorded or written by a machine.
     pub(crate) fn is_fixture(&self) -> bool {
         self.path.contains("/fixtures/")
+            || self.path.starts_with("fixtures/")
             || self.path.starts_with("fuzz/seeds/")
             || self.path.ends_with(".snap")
     }
