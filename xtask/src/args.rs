@@ -1,5 +1,7 @@
 //! The commands and their flags. The tidy tests compare the documents with this list.
 
+use std::path::PathBuf;
+
 use clap::{Parser, Subcommand};
 
 /// The developer's commands of Bowline.
@@ -24,6 +26,13 @@ pub enum Command {
     Bench(Bench),
     /// Write docs/schema/bowline.schema.json
     Schema,
+    /// Sort recordings of real programs and copy them into fixtures/
+    ImportCaptures {
+        /// The folder with the recordings: a folder for each program, a folder in it for each case
+        from: PathBuf,
+    },
+    /// Write what each program has ever said, from the recordings
+    Vocabulary,
 }
 
 /// The flags of `test`.

@@ -4,6 +4,7 @@
 //! time over long streams, and instructions for each line, which are the same on every run and every machine of a
 //! kind. Neither is a test: a slow machine must not make a correct change fail.
 
+use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -13,9 +14,6 @@ use serde_json::Value;
 use crate::args::{Bench, Subject};
 use crate::report;
 use crate::sh::Call;
-
-/// How many lines are counted: enough for a mean, few enough for a simulated processor.
-const LINES: u64 = 2000;
 
 /// Runs a benchmark.
 pub fn run(args: &Bench) -> Result<()> {
@@ -49,29 +47,96 @@ fn count_instructions(program: &Path) -> Result<()> {
         return Ok(());
     }
     let pairs = Call::new(program).arg("list").output()?;
-    let mut counted: Vec<(&str, &str, u64)> = Vec::new();
+    let mut counted = Vec::new();
+    let mut made: BTreeMap<&str, u64> = BTreeMap::new();
     for pair in pairs.lines() {
-        let (stream, way) = pair.split_once(' ').context("the benchmark lists pairs")?;
-        let count = |lines: u64| instructions(program, stream, way, lines);
-        counted.push((stream, way, count(LINES)?.saturating_sub(count(0)?) / LINES));
+        let [stream, way, lines] = words(pair)?;
+        // What it costs to make the lines is no cost of reading them; for a long line it is as much.
+        let made = match made.get(stream) {
+            Some(made) => *made,
+            None => *made.entry(stream).or_insert(instructions(program, &["make", stream, lines])?),
+        };
+        let all = instructions(program, &["count", stream, way, lines])?;
+        counted.push(Counted { stream, way, each: all.saturating_sub(made) / lines.parse::<u64>()?.max(1) });
     }
-    let mut table = format!("\ninstructions for each line, over {LINES} lines; x is beside `typed`\n\n");
-    for (stream, way, each) in &counted {
-        let typed =
-            counted.iter().find(|known| known.0 == *stream && known.1 == "typed").map_or(1, |typed| typed.2);
-        table.push_str(&format!(
-            "{stream:<18} {way:<12} {each:>8} {:>6.2}\n",
-            *each as f64 / typed.max(1) as f64
-        ));
+    let mut table = "\ninstructions for each line; x is beside `typed`\n\n".to_owned();
+    for Counted { stream, way, each } in &counted {
+        let ratio = ratio(&counted, stream, way);
+        table.push_str(&format!("{stream:<18} {way:<12} {each:>8} {ratio:>6.2}\n"));
+    }
+    table.push('\n');
+    for bar in Call::new(program).arg("bars").output()?.lines() {
+        table.push_str(&verdict(&counted, bar)?);
     }
     std::io::stdout().lock().write_all(table.as_bytes())?;
     Ok(())
 }
 
-/// Counts the instructions of one run over so many lines.
-fn instructions(program: &Path, stream: &str, way: &str, lines: u64) -> Result<u64> {
-    let call = Call::new("valgrind").words("--tool=callgrind --callgrind-out-file=/dev/null");
-    let said = call.arg(program).arg("count").arg(stream).arg(way).arg(lines.to_string()).quiet_output()?;
+/// What one way of reading one stream costs.
+#[derive(Debug)]
+struct Counted<'a> {
+    stream: &'a str,
+    way: &'a str,
+    /// Instructions for each line.
+    each: u64,
+}
+
+fn instructions_of(counted: &[Counted<'_>], stream: &str, way: &str) -> u64 {
+    counted.iter().find(|known| known.stream == stream && known.way == way).map_or(0, |known| known.each)
+}
+
+fn ratio(counted: &[Counted<'_>], stream: &str, way: &str) -> f64 {
+    let typed = instructions_of(counted, stream, "typed").max(1);
+    instructions_of(counted, stream, way) as f64 / typed as f64
+}
+
+/// Says whether a bar holds.
+fn verdict(counted: &[Counted<'_>], bar: &str) -> Result<String> {
+    let [stream, measure, limit, about] = words(bar)?;
+    let limit: f64 = limit.parse()?;
+    let (cost, said) = if measure == "ratio" {
+        let cost = ratio(counted, stream, "decode");
+        (cost, format!("{cost:.2} of bare typed serde in instructions"))
+    } else {
+        let cost = instructions_of(counted, stream, "decode");
+        (cost as f64, format!("{cost} instructions"))
+    };
+    let verdict = if cost <= limit { "holds" } else { "does not hold" };
+    Ok(format!("{about}: {said} (bar {limit}): {verdict}\n"))
+}
+
+/// Splits a line of the benchmark into so many words, the last of which is the rest.
+fn words<const COUNT: usize>(line: &str) -> Result<[&str; COUNT]> {
+    let words: Vec<&str> = line.splitn(COUNT, ' ').collect();
+    words.try_into().ok().with_context(|| format!("the benchmark says `{line}`"))
+}
+
+/// Counts the instructions of one run of the benchmark.
+fn instructions(program: &Path, args: &[&str]) -> Result<u64> {
+    let call = Call::new("valgrind").words("--tool=callgrind --callgrind-out-file=/dev/null").arg(program);
+    let said = args.iter().fold(call, |call, arg| call.arg(arg)).quiet_output()?;
     let count = said.lines().find_map(|line| line.split_once("Collected :")?.1.trim().parse().ok());
     count.context("valgrind tells no count")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bar_holds_up_to_its_limit() {
+        let counted = [
+            Counted { stream: "a", way: "typed", each: 100 },
+            Counted { stream: "a", way: "decode", each: 150 },
+        ];
+        let check = |bar: &str, expect: &str| {
+            assert_eq!(verdict(&counted, bar).expect("a bar"), format!("{expect}\n"));
+        };
+        check(
+            "a ratio 1.5 two words",
+            "two words: 1.50 of bare typed serde in instructions (bar 1.5): holds",
+        );
+        check("a instructions 149 it", "it: 150 instructions (bar 149): does not hold");
+        assert!(verdict(&counted, "a ratio").is_err());
+    }
 }

@@ -6,9 +6,10 @@
 //!
 //! `fuzz/seeds/<target>` holds small inputs that are checked in. Those of `decode` are plain output, one folder for
 //! each dialect; the bytes that say which dialect it is are put before them here, so that a seed stays true when the
-//! list of dialects grows. What the fuzzer learns is in `fuzz/corpus`, what it breaks in `fuzz/artifacts`; neither is
+//! list of dialects grows. `decode` also begins with lines of the recordings in `fixtures/`. What the fuzzer learns is in `fuzz/corpus`, what it breaks in `fuzz/artifacts`; neither is
 //! checked in. An input that showed a bug belongs in the seeds, which an ordinary test runs as well.
 
+mod recorded;
 mod words;
 
 use std::fs;
@@ -108,6 +109,11 @@ fn plant(target: &Target, words: &[String]) -> Result<()> {
             }
         }
         fs::write(corpus.join(format!("seed-{name}")), bytes)?;
+    }
+    if target.name == "decode" {
+        for (name, bytes) in recorded::seeds()? {
+            fs::write(corpus.join(format!("recorded-{name}")), bytes)?;
+        }
     }
     Ok(())
 }

@@ -2,6 +2,7 @@
 
 pub mod args;
 pub mod bench;
+pub mod captures;
 pub mod fuzz;
 pub mod report;
 pub mod schema;

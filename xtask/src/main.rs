@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use xtask::args::{Args, Command};
-use xtask::{bench, fuzz, report, schema, test, tidy};
+use xtask::{bench, captures, fuzz, report, schema, test, tidy};
 
 fn main() -> ExitCode {
     let done = match Args::parse().command {
@@ -13,6 +13,8 @@ fn main() -> ExitCode {
         Command::Fuzz(args) => fuzz::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::Schema => schema::run(),
+        Command::ImportCaptures { from } => captures::import(&from),
+        Command::Vocabulary => captures::vocabulary(),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

@@ -1,5 +1,6 @@
 //! Names that were not found, and what was probably meant.
 
+use bowline_providers::dialect::Shape;
 use bowline_providers::manifest::Manifest;
 use bowline_providers::{catalogue, dialects, views};
 
@@ -28,11 +29,12 @@ pub(crate) fn provider(name: &str) -> Result<&'static Manifest, CommandError> {
         .ok_or_else(|| missing("provider", name, known).hint("`bowline providers` lists what there is"))
 }
 
-/// Finds the dialect of a provider's format, or says which formats it has.
+/// Finds the dialect and shape of a provider's format, or says which formats it has.
 pub(crate) fn format(
     provider: &Manifest,
     format: Option<&str>,
-) -> Result<&'static dialects::Entry, CommandError> {
+) -> Result<(&'static dialects::Entry, Shape), CommandError> {
+    let named = format.is_some();
     let name = format.unwrap_or(&provider.default_format);
     let known = || provider.formats.keys().map(String::as_str);
     let Some(format) = provider.formats.get(name) else {
@@ -41,7 +43,9 @@ pub(crate) fn format(
         let error = CommandError::new(Fault::Usage, message);
         return Err(likely(error, name, known()).hint(format!("it has {list}")));
     };
-    dialect(&format.dialect)
+    // Nobody said which format it is: the default names the dialect, and the shape shows in the output.
+    let shape = if named { format.shape } else { Shape::Unknown };
+    Ok((dialect(&format.dialect)?, shape))
 }
 
 /// Finds a view, or says what was probably meant.

@@ -7,10 +7,12 @@ use bowline_protocol::kinds::{Unrecognized, UnrecognizedReason};
 use bowline_protocol::{Event, Excerpt, Exit, FORMAT_VERSION, RawFile, RawSpan, SessionId, Timestamp};
 
 use crate::ansi;
-use crate::dialect::{Dialect, Draft, Framing, Input, Output, Terminal, UNRECOGNIZED_HEAD};
+use crate::dialect::{Dialect, Draft, Framing, Input, Output, Shape, Terminal, UNRECOGNIZED_HEAD};
 use crate::dialects::Entry;
 use crate::framing::{Frame, Framer, LINE_CAP};
+use crate::lenient;
 use crate::moment::Moment;
+use crate::novelty::Watch;
 use crate::turns::Turns;
 
 /// How much of the end of standard error is kept as evidence.
@@ -47,25 +49,46 @@ pub struct Decoder {
     stderr_tail: Tail,
     turns: Turns,
     stdin: Vec<u8>,
+    watch: Option<Watch>,
 }
 
 impl Decoder {
     /// Makes a decoder for a dialect of the list.
     pub fn new(entry: &Entry) -> Self {
-        Self::with_line_cap(entry, LINE_CAP)
+        Self::of_shape(entry, Shape::Unknown)
+    }
+
+    /// Makes a decoder for output of a known shape.
+    pub fn of_shape(entry: &Entry, shape: Shape) -> Self {
+        Self::build(entry, shape, LINE_CAP)
     }
 
     /// Makes a decoder that gives up on lines longer than `cap` bytes.
     pub fn with_line_cap(entry: &Entry, cap: usize) -> Self {
+        Self::build(entry, Shape::Unknown, cap)
+    }
+
+    fn build(entry: &Entry, shape: Shape, cap: usize) -> Self {
+        // Plain text has no other end than the end.
+        let terminal = if shape == Shape::Text { Terminal::Eof } else { entry.terminal };
         Self {
-            dialect: (entry.make)(),
-            terminal: entry.terminal,
+            dialect: (entry.make)(shape),
+            terminal,
             stdout: Framer::new(entry.framing, cap),
             stderr: Framer::new(Framing::Lines, cap),
             stderr_tail: Tail::default(),
-            turns: Turns::default(),
+            turns: Turns::new(entry.commentary),
             stdin: Vec::new(),
+            watch: None,
         }
+    }
+
+    /// Also looks for fields and types that the program never used before, given its vocabulary. They are told in
+    /// notices at the end.
+    #[must_use]
+    pub fn watching(mut self, vocabulary: &'static str) -> Self {
+        self.watch = Some(Watch::new(vocabulary));
+        self
     }
 
     /// Tells how long the prompt was, for the estimate when the program reports no usage.
@@ -77,9 +100,9 @@ impl Decoder {
 
     /// Takes the next bytes of standard output.
     pub fn stdout(&mut self, bytes: &[u8], now: &Moment, out: &mut Vec<Draft>) {
-        let Self { dialect, stdout, stderr_tail, turns, stdin, .. } = self;
+        let Self { dialect, stdout, stderr_tail, turns, stdin, watch, .. } = self;
         let mut sink = Sink { dialect: dialect.as_mut(), turns, stdin, stderr: &stderr_tail.text, now, out };
-        stdout.push(bytes, &mut |frame| sink.stdout(&frame));
+        stdout.push(bytes, &mut |frame| sink.stdout(&frame, watch.as_mut()));
     }
 
     /// Takes the next bytes of standard error.
@@ -103,7 +126,7 @@ impl Decoder {
 
     /// Takes the end of the output.
     pub fn finish(&mut self, end: &End, now: &Moment, out: &mut Vec<Draft>) {
-        let Self { dialect, terminal, stdout, stderr, stderr_tail, turns, stdin } = self;
+        let Self { dialect, terminal, stdout, stderr, stderr_tail, turns, stdin, watch } = self;
         stderr.finish(&mut |frame| {
             stderr_tail.add(&frame);
             let mut sink =
@@ -111,8 +134,11 @@ impl Decoder {
             sink.stderr(&frame);
         });
         let mut sink = Sink { dialect: dialect.as_mut(), turns, stdin, stderr: &stderr_tail.text, now, out };
-        stdout.finish(&mut |frame| sink.stdout(&frame));
+        stdout.finish(&mut |frame| sink.stdout(&frame, watch.as_mut()));
         sink.give(Input::Eof(end), None);
+        for (path, count) in watch.iter_mut().flat_map(Watch::finish) {
+            turns.novel(path, *count, out);
+        }
         turns.finish(*terminal, end, &stderr_tail.text, now, out);
     }
 
@@ -133,7 +159,7 @@ struct Sink<'a> {
 }
 
 impl Sink<'_> {
-    fn stdout(&mut self, frame: &Frame<'_>) {
+    fn stdout(&mut self, frame: &Frame<'_>, watch: Option<&mut Watch>) {
         let raw = span(RawFile::Stdout, frame);
         if frame.cut {
             let what = Unrecognized {
@@ -148,8 +174,11 @@ impl Sink<'_> {
             return;
         }
         let line = ansi::decode(frame.bytes);
+        if let Some(watch) = watch {
+            watch.line(&line);
+        }
         let answered = self.give(Input::Line(&line), raw);
-        debug_assert!(answered || crate::lenient::is_blank(&line), "no word about the line {line:?}");
+        debug_assert!(answered || lenient::is_blank(&line), "no word about the line {line:?}");
     }
 
     fn stderr(&mut self, frame: &Frame<'_>) {
@@ -166,6 +195,7 @@ impl Sink<'_> {
             raw,
             stderr: self.stderr,
             now: self.now,
+            exit: if let Input::Eof(end) = input { end.exit } else { None },
             answered: false,
         };
         self.dialect.handle(input, &mut output);

@@ -10,7 +10,9 @@ use bowline_protocol::kinds::{
     Level, Notice, StopReason, TextDelta, ThinkingDelta, Unrecognized, UnrecognizedReason, UserMessage,
     UserOrigin,
 };
-use bowline_protocol::{Excerpt, Kind, MessageId, RawSpan, Source, ToolId};
+use bowline_protocol::{Excerpt, Exit, Kind, MessageId, RawSpan, Source, ToolId};
+
+use serde::{Deserialize, Serialize};
 
 use crate::decode::End;
 use crate::failure::Report;
@@ -47,6 +49,34 @@ pub enum Framing {
     LinesOrEvents,
     /// Not at all: the dialect gets everything at once, at the end.
     Document,
+}
+
+/// Which shape a program's output has, as far as we know.
+///
+/// Many programs print the same things as lines of JSON, as one JSON document or as plain text, by their arguments.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Shape {
+    /// Nobody said: it shows in the output.
+    #[default]
+    Unknown,
+    /// Lines of JSON.
+    Lines,
+    /// One JSON document.
+    Document,
+    /// Plain text.
+    Text,
+}
+
+/// What tells an answer from the words that accompany the work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Commentary {
+    /// Only what the program marks as such, or nothing.
+    Told,
+    /// What it says before it calls a tool: its own result leaves that out.
+    BeforeTools,
+    /// Every message but the last: the program gives only that one as its answer.
+    AllButLast,
 }
 
 /// How a turn ends in a dialect.
@@ -90,6 +120,8 @@ pub struct Output<'a> {
     pub(crate) raw: Option<RawSpan>,
     pub(crate) stderr: &'a str,
     pub(crate) now: &'a Moment,
+    /// How the program ended, at the end of the output.
+    pub(crate) exit: Option<Exit>,
     /// Whether the dialect has accounted for the piece in hand, by an event or by [`Self::quiet`].
     pub(crate) answered: bool,
 }
@@ -144,6 +176,33 @@ impl Output<'_> {
         self.turns.recognised();
     }
 
+    /// Says that the piece is understood so far that it will be dealt with later.
+    pub(crate) fn quiet_for_now(&mut self) {
+        self.answered = true;
+    }
+
+    /// Says whether the end of the output would have to be judged: a turn is open, or there never was one.
+    pub(crate) fn awaits_verdict(&self) -> bool {
+        self.turns.awaits_verdict()
+    }
+
+    /// Returns the place of the piece in hand.
+    pub(crate) fn span(&self) -> Option<RawSpan> {
+        self.raw
+    }
+
+    /// Speaks about another piece, which was held back.
+    pub(crate) fn at(&mut self, raw: Option<RawSpan>, speak: impl FnOnce(&mut Self)) {
+        let here = std::mem::replace(&mut self.raw, raw);
+        speak(self);
+        self.raw = here;
+    }
+
+    /// Says that the answer is plain text, so that the reason of a failure may stand in it.
+    pub(crate) fn plain(&mut self) {
+        self.turns.plain = true;
+    }
+
     /// Adds a remark.
     pub fn notice(&mut self, level: Level, text: impl Into<String>) {
         self.emit(Kind::Notice(Notice { level, text: text.into(), code: None }));
@@ -184,7 +243,7 @@ impl Output<'_> {
     /// Ends the turn: the program says that it failed.
     pub fn failed(&mut self, report: &Report) {
         self.answered = true;
-        self.turns.failed(report, self.stderr, self.raw, self.now, self.drafts);
+        self.turns.failed(report, self.stderr, self.exit, self.raw, self.now, self.drafts);
     }
 
     /// Ends the turn: the program says that it was interrupted.

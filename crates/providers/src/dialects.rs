@@ -2,20 +2,25 @@
 //!
 //! What only one program speaks lives in that program's folder; here are the formats that any program may speak.
 
-mod content;
-mod document;
-mod executable;
-mod json;
-mod pi_events;
-mod reports;
-mod roles;
-mod said;
-mod simple;
-mod stream_json;
-mod text;
-mod tools;
+pub(crate) mod api_error;
+pub(crate) mod content;
+pub(crate) mod document;
+pub(crate) mod executable;
+pub(crate) mod json;
+pub(crate) mod loose;
+pub(crate) mod pi_events;
+pub(crate) mod reports;
+pub(crate) mod roles;
+pub(crate) mod said;
+pub(crate) mod shaped;
+pub(crate) mod simple;
+pub(crate) mod speech;
+pub(crate) mod stream_json;
+pub(crate) mod text;
+pub(crate) mod tools;
 
-use crate::dialect::{Dialect, Framing, Terminal};
+use crate::dialect::{Commentary, Dialect, Framing, Shape, Terminal};
+use crate::{acp, claude::Claude, codex, copilot, gemini, grok_cli, opencode, pi, qwen};
 
 /// A dialect of the list.
 #[derive(Clone, Copy, Debug)]
@@ -28,8 +33,10 @@ pub struct Entry {
     pub framing: Framing,
     /// How its turns end.
     pub terminal: Terminal,
-    /// Makes a reader for one process.
-    pub make: fn() -> Box<dyn Dialect>,
+    /// What tells an answer from the words that accompany the work.
+    pub commentary: Commentary,
+    /// Makes a reader for one process whose output has this shape.
+    pub make: fn(Shape) -> Box<dyn Dialect>,
 }
 
 /// Every dialect, in the order in which they are shown.
@@ -39,56 +46,152 @@ pub const ALL: &[Entry] = &[
         about: "plain text: all of the output is the answer",
         framing: Framing::Lines,
         terminal: Terminal::Eof,
-        make: || Box::new(text::Text::default()),
+        commentary: Commentary::Told,
+        make: |_| Box::new(text::Text::default()),
     },
     Entry {
         name: "json",
         about: "one JSON object with the answer in a common field",
         framing: Framing::Document,
         terminal: Terminal::Eof,
-        make: || Box::new(json::Json),
+        commentary: Commentary::Told,
+        make: |_| Box::new(json::Json),
     },
     Entry {
         name: "stream-json",
         about: "JSON lines in any of the forms of the adapter protocol",
         framing: Framing::Lines,
         terminal: Terminal::Event,
-        make: || Box::new(stream_json::StreamJson::default()),
+        commentary: Commentary::Told,
+        make: |_| Box::new(stream_json::StreamJson::default()),
     },
     Entry {
         name: "role-lines",
         about: "JSON lines with role and content, one message each",
         framing: Framing::Lines,
         terminal: Terminal::Eof,
-        make: || Box::new(roles::RoleLines::default()),
+        commentary: Commentary::Told,
+        make: |_| Box::new(roles::RoleLines::default()),
+    },
+    Entry {
+        name: "claude",
+        about: "Claude Code: JSON lines, one JSON document or plain text, and its control lines",
+        framing: Framing::Lines,
+        terminal: Terminal::Event,
+        commentary: Commentary::Told,
+        make: |shape| Box::new(shaped::Shaped::new(Claude::default(), shape)),
+    },
+    Entry {
+        name: "codex-exec",
+        about: "`codex exec`: JSON lines, those of older versions, or plain text",
+        framing: Framing::Lines,
+        terminal: Terminal::Event,
+        commentary: Commentary::AllButLast,
+        make: |shape| Box::new(shaped::Shaped::new(codex::Exec::default(), shape)),
+    },
+    Entry {
+        name: "codex-app-server",
+        about: "`codex app-server`: JSON-RPC in both directions",
+        framing: Framing::Lines,
+        terminal: Terminal::Event,
+        commentary: Commentary::Told,
+        make: |_| Box::new(codex::AppServer::default()),
+    },
+    Entry {
+        name: "gemini",
+        about: "Gemini CLI: JSON lines, one JSON object, or text",
+        framing: Framing::Lines,
+        terminal: Terminal::Event,
+        commentary: Commentary::Told,
+        make: |shape| Box::new(shaped::Shaped::new(gemini::Gemini::default(), shape)),
+    },
+    Entry {
+        name: "qwen",
+        about: "Qwen Code: JSON lines in both shapes, one JSON array, or text; two-way",
+        framing: Framing::Lines,
+        terminal: Terminal::Event,
+        commentary: Commentary::BeforeTools,
+        make: |shape| Box::new(shaped::Shaped::new(qwen::Qwen::default(), shape)),
+    },
+    Entry {
+        name: "pi",
+        about: "pi: JSON lines or text",
+        framing: Framing::Lines,
+        terminal: Terminal::Event,
+        commentary: Commentary::Told,
+        make: |shape| Box::new(shaped::Shaped::new(pi::Pi::default(), shape)),
+    },
+    Entry {
+        name: "pi-rpc",
+        about: "pi's two-way mode: commands, answers and events as JSON lines",
+        framing: Framing::Lines,
+        terminal: Terminal::Event,
+        commentary: Commentary::Told,
+        make: |_| Box::new(pi::Rpc::default()),
+    },
+    Entry {
+        name: "opencode",
+        about: "opencode: JSON lines or text",
+        framing: Framing::Lines,
+        terminal: Terminal::Eof,
+        commentary: Commentary::Told,
+        make: |shape| Box::new(shaped::Shaped::new(opencode::Opencode::default(), shape)),
+    },
+    Entry {
+        name: "copilot",
+        about: "GitHub Copilot CLI: JSON lines or text",
+        framing: Framing::Lines,
+        terminal: Terminal::Event,
+        commentary: Commentary::Told,
+        make: |shape| Box::new(shaped::Shaped::new(copilot::Copilot::default(), shape)),
+    },
+    Entry {
+        name: "grok-cli",
+        about: "grok-cli: JSON lines with role and content",
+        framing: Framing::Lines,
+        terminal: Terminal::Eof,
+        commentary: Commentary::Told,
+        make: |_| Box::new(grok_cli::GrokCli::default()),
+    },
+    Entry {
+        name: "acp",
+        about: "the Agent Client Protocol, version 1, as JSON lines in both directions",
+        framing: Framing::Lines,
+        terminal: Terminal::Event,
+        commentary: Commentary::Told,
+        make: |_| Box::new(acp::Acp::default()),
     },
     Entry {
         name: "pi-events",
         about: "pi-style events (protocol A), as JSON lines or server-sent events",
         framing: Framing::LinesOrEvents,
         terminal: Terminal::Event,
-        make: || Box::new(pi_events::PiEvents::default()),
+        commentary: Commentary::Told,
+        make: |_| Box::new(pi_events::PiEvents::default()),
     },
     Entry {
         name: "simple",
         about: "simple events (protocol B), as JSON lines or server-sent events",
         framing: Framing::LinesOrEvents,
         terminal: Terminal::Eof,
-        make: || Box::new(simple::Simple::default()),
+        commentary: Commentary::Told,
+        make: |_| Box::new(simple::Simple::default()),
     },
     Entry {
         name: "executable-generate",
         about: "the answer of an executable provider's `generate`",
         framing: Framing::Document,
         terminal: Terminal::Event,
-        make: || Box::new(executable::Generate),
+        commentary: Commentary::Told,
+        make: |_| Box::new(executable::Generate),
     },
     Entry {
         name: "executable-stream",
         about: "the chunks of an executable provider's `stream`",
         framing: Framing::Lines,
         terminal: Terminal::Event,
-        make: || Box::new(executable::Stream::default()),
+        commentary: Commentary::Told,
+        make: |_| Box::new(executable::Stream::default()),
     },
 ];
 

@@ -53,6 +53,14 @@ pub(crate) fn each_object<T: DeserializeOwned>(
     }
 }
 
+/// Gives every JSON object of a line to `take`, as plain JSON in which no key occurs twice. For readers that borrow from
+/// the line: they try the line itself first, and come here when that fails.
+pub(crate) fn each_plain(line: &str, out: &mut Output<'_>, mut take: impl FnMut(&str, &mut Output<'_>)) {
+    each_object(line, out, |object: serde_json::Map<String, Value>, out| {
+        take(&Value::Object(object).to_string(), out);
+    });
+}
+
 /// Reads a text as one JSON value, or not at all.
 pub(crate) fn value(text: &str) -> Option<Value> {
     serde_json::from_str(text).ok().or_else(|| serde_json::from_str(repair(text).trim()).ok())

@@ -10,17 +10,28 @@
 
 #![warn(missing_docs)]
 
+mod acp;
 pub mod ansi;
 pub mod catalogue;
 pub mod chat;
+mod claude;
+mod codex;
+mod copilot;
 pub mod decode;
 pub mod dialect;
 pub mod dialects;
 pub mod failure;
 pub mod framing;
+mod gemini;
+#[path = "grok-cli/mod.rs"]
+mod grok_cli;
 mod lenient;
 pub mod manifest;
 pub mod moment;
+pub mod novelty;
+mod opencode;
+mod pi;
+mod qwen;
 mod turns;
 pub mod usage;
 pub mod views;

@@ -10,6 +10,7 @@ use std::fmt;
 use bowline_protocol::{Capabilities, Millis};
 use serde::{Deserialize, Deserializer, Serialize, de};
 
+use crate::dialect::Shape;
 use crate::dialects;
 
 /// A provider, as its manifest describes it.
@@ -81,6 +82,9 @@ impl PromptStyle {
 pub struct Format {
     /// The dialect that it is read with.
     pub dialect: String,
+    /// The shape of it, for dialects that read several.
+    #[serde(default)]
+    pub shape: Shape,
     /// The arguments that make the program print it.
     #[serde(default)]
     pub args: Vec<String>,

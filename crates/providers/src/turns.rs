@@ -10,24 +10,28 @@
 mod ending;
 
 use bowline_protocol::kinds::{
-    MessageFinished, Outcome, Phase, StopReason, TurnEnded, TurnOrigin, TurnStarted, Unrecognized,
-    UsageReported,
+    Level, MessageFinished, Notice, Outcome, Phase, StopReason, TextDelta, TurnEnded, TurnOrigin,
+    TurnStarted, Unrecognized, UsageReported,
 };
 use bowline_protocol::{
-    Basis, Failure, Kind, MessageId, RawSpan, Source, TaskId, ToolId, Usage, UsageSource,
+    Basis, Exit, Failure, Kind, MessageId, RawSpan, Source, TaskId, ToolId, Usage, UsageSource,
 };
 
-use crate::dialect::Draft;
+use crate::dialect::{Commentary, Draft};
 use crate::failure::{self, Evidence, Report};
 use crate::moment::Moment;
 use crate::usage;
+
+/// The code of notices about fields and types that a program never used before.
+pub(crate) const NOVEL: &str = "novel";
 
 /// How many different error texts are remembered for a turn that does not end well.
 const REMEMBERED_ERRORS: usize = 8;
 
 /// The account of one stream.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Turns {
+    commentary: Commentary,
     /// The number of the current or last turn.
     number: u32,
     open: Option<Open>,
@@ -40,17 +44,38 @@ pub(crate) struct Turns {
     /// How many pieces of output nobody understood, and the last of them.
     unrecognized: u64,
     noise: Tail,
+    /// Whether the answer is plain text, in which a reason may stand.
+    pub(crate) plain: bool,
     /// Characters of the prompt, for the estimate of the first turn.
     pub(crate) prompt_chars: u64,
+}
+
+/// How many messages may be undecided at once. What is older is taken for part of the answer.
+const UNDECIDED: usize = 64;
+
+/// A message that is not finished.
+#[derive(Debug)]
+struct Unfinished {
+    id: MessageId,
+    /// Whether a sub-agent says it.
+    foreign: bool,
+    /// Whether a tool was called since it was last heard.
+    before_tool: bool,
+    /// How many characters of it were said.
+    chars: u64,
 }
 
 /// A turn that runs.
 #[derive(Debug, Default)]
 struct Open {
+    /// The agent's own name for it.
+    native_turn: Option<String>,
     /// Whether the agent has said or done anything in it.
     lively: bool,
     /// Messages of which text was said and that are not finished.
-    messages: Vec<MessageId>,
+    messages: Vec<Unfinished>,
+    /// Messages that are finished, but may yet turn out to be commentary.
+    undecided: Vec<MessageFinished>,
     running_tools: Vec<ToolId>,
     errors: Vec<String>,
     /// The end of what was said: a program may print the reason of its failure where its answer should be.
@@ -63,16 +88,61 @@ struct Open {
     cost: Option<f64>,
     /// The last report per call, so that a repeated one replaces it.
     last_call: Option<(MessageId, Usage)>,
+    /// Whether what is counted so far are calls of this turn, one by one.
+    by_call: bool,
+}
+
+impl Open {
+    /// Takes note of a piece of a message, and says whether it begins one of the agent itself.
+    fn heard(&mut self, delta: &TextDelta, chars: u64) -> bool {
+        // The message that is being said is nearly always the last one.
+        if let Some(message) = self.messages.iter_mut().rev().find(|message| message.id == delta.message) {
+            message.before_tool = false;
+            message.chars += chars;
+            return false;
+        }
+        // A message that goes on after its end was not over.
+        self.undecided.retain(|finished| finished.message != delta.message);
+        let foreign = delta.parent.is_some();
+        self.messages.push(Unfinished { id: delta.message.clone(), foreign, before_tool: false, chars });
+        !foreign
+    }
+
+    /// Says whether this may be the turn of that name: only two different names exclude it.
+    fn may_be(&self, native_turn: Option<&str>) -> bool {
+        self.native_turn.as_deref().zip(native_turn).is_none_or(|(ours, theirs)| ours == theirs)
+    }
 }
 
 impl Turns {
+    /// Begins an account.
+    pub(crate) fn new(commentary: Commentary) -> Self {
+        Self {
+            commentary,
+            number: 0,
+            open: None,
+            cumulative: Usage::default(),
+            cumulative_cost: None,
+            running_tasks: Vec::new(),
+            understood: false,
+            unrecognized: 0,
+            noise: Tail::default(),
+            plain: false,
+            prompt_chars: 0,
+        }
+    }
+
     /// Takes an event of the agent.
     pub(crate) fn agent(&mut self, kind: Kind, raw: Option<RawSpan>, out: &mut Vec<Draft>) {
         self.understood = true;
         match &kind {
             Kind::TurnStarted(started) => {
-                if self.open.as_ref().is_some_and(|open| !open.lively) {
+                if let Some(open) = &mut self.open
+                    && !open.lively
+                    && open.may_be(started.native_turn.as_deref())
+                {
                     // The turn was opened by the echo of its prompt, or announced twice.
+                    open.native_turn = open.native_turn.take().or_else(|| started.native_turn.clone());
                     return;
                 }
                 if self.open.is_some() {
@@ -96,24 +166,58 @@ impl Turns {
                 open.lively = true;
                 open.said_chars += chars;
                 open.last_words.add(&delta.text);
-                if open.messages.last() != Some(&delta.message) && !open.messages.contains(&delta.message) {
-                    open.messages.push(delta.message.clone());
+                let another = open.heard(delta, chars);
+                if another && self.commentary == Commentary::AllButLast {
+                    let undecided = self.open.as_mut().map(|open| std::mem::take(&mut open.undecided));
+                    self.decide(undecided.unwrap_or_default(), Phase::Commentary, raw, out);
+                }
+            }
+            Kind::TextRetracted(retracted) if retracted.from_block == 0 => {
+                let open = self.open.as_mut();
+                let message = |open: &mut Open| {
+                    let message = open.messages.iter_mut().find(|message| message.id == retracted.message)?;
+                    Some(std::mem::take(&mut message.chars))
+                };
+                if let Some(open) = open {
+                    open.said_chars -= message(open).unwrap_or(0);
                 }
             }
             Kind::ThinkingDelta(_) => self.ensure_open(raw, out).lively = true,
             Kind::MessageFinished(finished) => {
                 // Only messages with text are finished, and only once.
                 let Some(open) = &mut self.open else { return };
-                let Some(place) = open.messages.iter().position(|open| *open == finished.message) else {
+                let Some(place) = open.messages.iter().position(|open| open.id == finished.message) else {
                     return;
                 };
-                open.messages.remove(place);
+                let message = open.messages.remove(place);
+                let mut finished = finished.clone();
+                if finished.phase == Phase::Final && message.before_tool {
+                    finished.phase = Phase::Commentary;
+                }
+                if self.commentary == Commentary::Told
+                    || message.foreign
+                    || finished.phase == Phase::Commentary
+                {
+                    self.append(Source::Agent, raw, Kind::MessageFinished(finished), out);
+                } else {
+                    open.undecided.push(finished);
+                    let first = open.undecided.len().saturating_sub(UNDECIDED);
+                    let decided: Vec<_> = open.undecided.drain(..first).collect();
+                    self.decide(decided, Phase::Final, raw, out);
+                }
+                return;
             }
             Kind::ToolStarted(tool) => {
+                let speech_is_over = self.commentary == Commentary::BeforeTools && tool.parent.is_none();
                 let open = self.ensure_open(raw, out);
                 open.lively = true;
                 if !open.running_tools.contains(&tool.id) {
                     open.running_tools.push(tool.id.clone());
+                }
+                if speech_is_over {
+                    open.messages.iter_mut().for_each(|message| message.before_tool = !message.foreign);
+                    let undecided = std::mem::take(&mut open.undecided);
+                    self.decide(undecided, Phase::Commentary, raw, out);
                 }
             }
             Kind::ToolFinished(tool) => {
@@ -131,12 +235,12 @@ impl Turns {
                 self.count(report);
             }
             Kind::UserMessage(_)
+            | Kind::TextRetracted(_)
             | Kind::SessionStarted(_)
             | Kind::SessionStateChanged(_)
             | Kind::SessionEnded(_)
             | Kind::ControlModeChanged(_)
             | Kind::TurnEnded(_)
-            | Kind::TextRetracted(_)
             | Kind::ToolUpdated(_)
             | Kind::FilesTouched(_)
             | Kind::DiffAvailable(_)
@@ -172,16 +276,43 @@ impl Turns {
         self.append(Source::Agent, raw, kind, out);
     }
 
+    /// Tells that messages are finished, now that it is known what they were.
+    fn decide(
+        &self,
+        messages: Vec<MessageFinished>,
+        phase: Phase,
+        raw: Option<RawSpan>,
+        out: &mut Vec<Draft>,
+    ) {
+        for finished in messages {
+            let finished = MessageFinished { phase, ..finished };
+            self.append(Source::Bowline, raw, Kind::MessageFinished(finished), out);
+        }
+    }
+
     /// Counts a piece of output that was understood and says nothing.
     pub(crate) fn recognised(&mut self) {
         self.understood = true;
     }
 
+    /// Tells of a field or type that the program never used before.
+    pub(crate) fn novel(&mut self, path: &str, count: u64, out: &mut Vec<Draft>) {
+        let notice = Notice {
+            level: Level::Info,
+            text: format!("never seen before: {path} ({count} times)"),
+            code: Some(NOVEL.to_owned()),
+        };
+        self.append(Source::Bowline, None, Kind::Notice(notice), out);
+    }
+
     /// Keeps a piece of output that nobody understood.
     pub(crate) fn unrecognized(&mut self, what: Unrecognized, raw: Option<RawSpan>, out: &mut Vec<Draft>) {
         self.unrecognized += 1;
-        self.noise.add(&what.head.text);
-        self.noise.add("\n");
+        // Half a line of JSON is no word about anything.
+        if !what.head.text.starts_with('{') {
+            self.noise.add(&what.head.text);
+            self.noise.add("\n");
+        }
         self.append(Source::Bowline, raw, Kind::Unrecognized(what), out);
     }
 
@@ -253,15 +384,21 @@ impl Turns {
         &mut self,
         report: &Report,
         stderr: &str,
+        exit: Option<Exit>,
         raw: Option<RawSpan>,
         now: &Moment,
         out: &mut Vec<Draft>,
     ) {
         self.understood = true;
         self.ensure_open(raw, out);
-        let evidence = Evidence { report: Some(report), text: stderr, exit: None, timed_out: false };
+        let evidence = Evidence { report: Some(report), text: stderr, exit, timed_out: false };
         let failure = Failure { raw, ..failure::classify(&evidence, now) };
         self.close(Outcome::Failed, None, Some(failure), raw, out);
+    }
+
+    /// Says whether the end of the output would have to be judged: a turn is open, or there never was one.
+    pub(crate) fn awaits_verdict(&self) -> bool {
+        self.open.is_some() || self.number == 0
     }
 
     fn ensure_open(&mut self, raw: Option<RawSpan>, out: &mut Vec<Draft>) -> &mut Open {
@@ -275,7 +412,8 @@ impl Turns {
     fn start(&mut self, started: TurnStarted, source: Source, raw: Option<RawSpan>, out: &mut Vec<Draft>) {
         self.number += 1;
         let prompt_chars = std::mem::take(&mut self.prompt_chars);
-        self.open = Some(Open { prompt_chars, ..Open::default() });
+        let native_turn = started.native_turn.clone();
+        self.open = Some(Open { native_turn, prompt_chars, ..Open::default() });
         self.append(source, raw, Kind::TurnStarted(started), out);
     }
 
@@ -289,8 +427,10 @@ impl Turns {
         out: &mut Vec<Draft>,
     ) {
         let Some(open) = self.open.take() else { return };
-        for message in open.messages {
-            let finished = MessageFinished { message, phase: Phase::Final, model: None };
+        self.decide(open.undecided, Phase::Final, raw, out);
+        for Unfinished { id: message, before_tool, .. } in open.messages {
+            let phase = if before_tool { Phase::Commentary } else { Phase::Final };
+            let finished = MessageFinished { message, phase, model: None };
             self.append(Source::Bowline, raw, Kind::MessageFinished(finished), out);
         }
         let mut usage = open.usage;
@@ -349,6 +489,8 @@ impl Turns {
                     _ => before,
                 };
                 open.usage = Some(before.plus(&usage));
+                // Calls without a message are those of sub-agents, which no report of the agent's own covers.
+                open.by_call = report.message.is_some();
                 open.last_call = report.message.clone().map(|message| (message, usage));
                 open.cost = match (open.cost, cost) {
                     (None, None) => None,
@@ -356,6 +498,10 @@ impl Turns {
                 };
             }
             Basis::Cumulative => {
+                if std::mem::take(&mut open.by_call) {
+                    // It covers the calls that were reported one by one, and those that were not.
+                    (open.usage, open.cost, open.last_call) = (None, None, None);
+                }
                 // Two cumulative reports in one turn: what they add is added up.
                 open.usage = Some(open.usage.unwrap_or_default().plus(&usage));
                 open.cost = match (open.cost, cost) {

@@ -1,12 +1,17 @@
 //! Measures decoding. Run by `cargo xtask bench decode`; see there for why.
 //!
 //! - `time MB`: CPU time over streams of that length, and whether the cost of one long line is linear.
-//! - `list`: the pairs of stream and way that can be counted.
+//! - `list`: the pairs of stream and way that can be counted, and how many lines to count.
+//! - `bars`: what must hold: the stream, the measure, the limit, and what it is about.
+//! - `kinds STREAM`: how many events of each kind come of it, to see that what is measured is what one thinks.
+//! - `make STREAM LINES`: makes so many lines and reads none, for the counter to know what is not reading.
 //! - `count STREAM WAY LINES`: reads so many lines once, for an instruction counter to watch.
 
+mod bare;
 mod streams;
 mod ways;
 
+use std::hint::black_box;
 use std::io::Write;
 use std::time::Duration;
 
@@ -22,11 +27,18 @@ const REPEATS: usize = 3;
 fn main() -> Result<()> {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
+    let streams = Stream::all()?;
     match args[..] {
-        ["time", mb] => time(mb.parse()?),
-        ["list"] => list(),
+        ["time", mb] => time(&streams, mb.parse()?),
+        ["list"] => list(&streams),
+        ["bars"] => bars(&streams),
+        ["kinds", stream] => kinds(find(&streams, stream)?),
+        ["make", stream, lines] => {
+            black_box(find(&streams, stream)?.lines(lines.parse()?));
+            Ok(())
+        }
         ["count", stream, way, lines] => {
-            let stream = Stream::ALL.iter().find(|known| known.name == stream).context("no such stream")?;
+            let stream = find(&streams, stream)?;
             let way = Way::ALL.iter().find(|known| known.name() == way).context("no such way")?;
             way.read(stream, &stream.lines(lines.parse()?));
             Ok(())
@@ -35,18 +47,42 @@ fn main() -> Result<()> {
     }
 }
 
-fn list() -> Result<()> {
-    for (stream, way) in Stream::ALL.iter().flat_map(|stream| Way::ALL.iter().map(move |way| (stream, way))) {
-        writeln!(std::io::stdout(), "{} {}", stream.name, way.name())?;
+fn find<'a>(streams: &'a [Stream], name: &str) -> Result<&'a Stream> {
+    streams.iter().find(|known| known.name == name).context("no such stream")
+}
+
+fn list(streams: &[Stream]) -> Result<()> {
+    for (stream, way) in streams.iter().flat_map(|stream| Way::ALL.iter().map(move |way| (stream, way))) {
+        writeln!(std::io::stdout(), "{} {} {}", stream.name, way.name(), stream.counted_lines())?;
     }
     Ok(())
 }
 
-fn time(mb: usize) -> Result<()> {
+fn bars(streams: &[Stream]) -> Result<()> {
+    for (stream, bar) in streams.iter().filter_map(|stream| Some((stream, stream.bar.as_ref()?))) {
+        if let Some(limit) = bar.instructions {
+            writeln!(std::io::stdout(), "{} instructions {limit} {}", stream.name, bar.about)?;
+        }
+        if let Some(limit) = bar.ratio {
+            writeln!(std::io::stdout(), "{} ratio {limit} {}", stream.name, bar.about)?;
+        }
+    }
+    Ok(())
+}
+
+fn kinds(stream: &Stream) -> Result<()> {
+    for (kind, count) in ways::kinds(stream, &stream.lines(stream.counted_lines())) {
+        writeln!(std::io::stdout(), "{count:>8} {kind}")?;
+    }
+    Ok(())
+}
+
+fn time(streams: &[Stream], mb: usize) -> Result<()> {
     let mut out = std::io::stdout().lock();
     writeln!(out, "CPU time over {mb} MB each, best of {REPEATS}; x is the cost beside `typed`\n")?;
     writeln!(out, "{:<18} {:<12} {:>8} {:>6}", "stream", "way", "MB/s", "x")?;
-    for stream in Stream::ALL {
+    let mut held = Vec::new();
+    for stream in streams {
         let bytes = stream.bytes(mb * 1_000_000);
         let mut best = [Duration::MAX; Way::ALL.len()];
         // Interleaved, so that a slow minute of the machine falls on all ways alike.
@@ -55,14 +91,22 @@ fn time(mb: usize) -> Result<()> {
                 *best = cpu_time(|| way.read(stream, &bytes)).min(*best);
             }
         }
-        let typed = Way::ALL
-            .iter()
-            .zip(best)
-            .find(|(way, _)| **way == Way::Typed)
-            .map_or(0.0, |(_, time)| time.as_secs_f64());
+        let of = |wanted: Way| {
+            let found = Way::ALL.iter().zip(best).find(|(way, _)| **way == wanted);
+            found.map_or(0.0, |(_, time)| time.as_secs_f64())
+        };
         for (way, time) in Way::ALL.iter().zip(best) {
-            let (speed, cost) = (bytes.len() as f64 / 1e6 / time.as_secs_f64(), time.as_secs_f64() / typed);
+            let time = time.as_secs_f64();
+            let (speed, cost) = (bytes.len() as f64 / 1e6 / time, time / of(Way::Typed));
             writeln!(out, "{:<18} {:<12} {speed:>8.0} {cost:>6.2}", stream.name, way.name())?;
+        }
+        if let Some((bar, limit)) = stream.bar.as_ref().and_then(|bar| Some((bar, bar.ratio?))) {
+            let cost = of(Way::Decode) / of(Way::Typed);
+            let verdict = if cost <= limit { "holds" } else { "does not hold" };
+            held.push(format!(
+                "{}: {cost:.2} of bare typed serde in CPU time (bar {limit}): {verdict}",
+                bar.about
+            ));
         }
     }
     writeln!(
@@ -71,7 +115,7 @@ fn time(mb: usize) -> Result<()> {
     )?;
     writeln!(out, "{:<31} {:>6} {:>6} {:>6} {:>6}", "MB/s for a line of", "5 MB", "16 MB", "50 MB", "x")?;
     for (what, stream, make) in streams::LONG_LINES {
-        let stream = Stream::ALL.iter().find(|known| known.name == *stream).context("no such stream")?;
+        let stream = find(streams, stream)?;
         // Three lengths, because a step (a cache that is too small) is not a slope (a cost that grows with the line).
         let [short, middle, long] = [5, 16, 50].map(|mb| {
             let bytes = make(mb * 1_000_000);
@@ -79,6 +123,10 @@ fn time(mb: usize) -> Result<()> {
             bytes.len() as f64 / 1e6 / times.min().unwrap_or_default().as_secs_f64()
         });
         writeln!(out, "{what:<31} {short:>6.0} {middle:>6.0} {long:>6.0} {:>6.2}", short / long)?;
+    }
+    writeln!(out)?;
+    for line in held {
+        writeln!(out, "{line}")?;
     }
     Ok(())
 }

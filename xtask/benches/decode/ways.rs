@@ -1,6 +1,6 @@
 //! The ways of reading a stream that are compared, from the least that could be done to all that we do.
 
-use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::hint::black_box;
 
 use bowline_protocol::{SessionId, Timestamp};
@@ -8,8 +8,8 @@ use bowline_providers::decode::{Decoder, End, Stamp};
 use bowline_providers::dialects;
 use bowline_providers::framing::{LINE_CAP, LineCutter};
 use bowline_providers::moment::Moment;
-use serde::Deserialize;
 
+use crate::bare::Bare;
 use crate::streams::Stream;
 
 /// How much a pipe gives at a time.
@@ -20,7 +20,7 @@ const CHUNK: usize = 64 * 1024;
 pub(crate) enum Way {
     /// Cut lines, and look at none.
     Split,
-    /// Parse each line into a struct with the two or three fields that matter. The measure of the others.
+    /// Parse each line into a struct with the fields that matter. The measure of the others.
     Typed,
     /// Parse each line into a tree.
     Value,
@@ -49,10 +49,10 @@ impl Way {
             Self::Split => each_line(bytes, |line| {
                 black_box(line);
             }),
-            Self::Typed => each_line(bytes, |line| typed(stream.name, line)),
-            Self::Value if stream.name == "text" => each_line(bytes, |line| typed("text", line)),
+            Self::Typed => each_line(bytes, |line| stream.bare.read(line)),
+            Self::Value if stream.bare == Bare::Text => each_line(bytes, |line| stream.bare.read(line)),
             Self::Value => each_line(bytes, |line| {
-                black_box(serde_json::from_slice::<serde_json::Value>(line).expect("our own JSON"));
+                black_box(serde_json::from_slice::<serde_json::Value>(line).expect("a line of JSON"));
             }),
             Self::Decode => decode(stream, bytes, &mut |_, _| {}),
             Self::DecodeWrite => {
@@ -78,11 +78,20 @@ fn each_line(bytes: &[u8], mut look: impl FnMut(&[u8])) {
     cutter.finish(&mut |frame| look(frame.bytes));
 }
 
+/// Counts the events of each kind.
+pub(crate) fn kinds(stream: &Stream, bytes: &[u8]) -> BTreeMap<String, usize> {
+    let mut kinds = BTreeMap::new();
+    decode(stream, bytes, &mut |event, _| {
+        *kinds.entry(event.kind.type_name().to_owned()).or_default() += 1;
+    });
+    kinds
+}
+
 /// Decodes in chunks, and gives each event to `look` with the word whether it is the last of its chunk.
 fn decode(stream: &Stream, bytes: &[u8], look: &mut dyn FnMut(bowline_protocol::Event, bool)) {
-    let entry = dialects::by_name(stream.dialect).expect("a dialect of the list");
+    let entry = dialects::by_name(&stream.dialect).expect("a dialect of the list");
     let now = Moment::utc(Timestamp::EPOCH);
-    let mut decoder = Decoder::new(entry);
+    let mut decoder = Decoder::of_shape(entry, stream.shape);
     let mut stamp = Stamp::new(SessionId::from("s1"));
     let mut drafts = Vec::new();
     let mut pass = |drafts: &mut Vec<_>| {
@@ -97,92 +106,4 @@ fn decode(stream: &Stream, bytes: &[u8], look: &mut dyn FnMut(bowline_protocol::
     }
     decoder.finish(&End::default(), &now, &mut drafts);
     pass(&mut drafts);
-}
-
-#[derive(Debug, Deserialize)]
-struct Content<'a> {
-    #[serde(rename = "type", borrow)]
-    type_name: Cow<'a, str>,
-    #[serde(borrow)]
-    content: Cow<'a, str>,
-}
-
-#[derive(Debug, Deserialize)]
-struct Completed<'a> {
-    #[serde(rename = "type", borrow)]
-    type_name: Cow<'a, str>,
-    #[serde(borrow)]
-    item: Item<'a>,
-}
-
-#[derive(Debug, Deserialize)]
-struct Item<'a> {
-    #[serde(rename = "type", borrow)]
-    type_name: Cow<'a, str>,
-    #[serde(borrow)]
-    text: Option<Cow<'a, str>>,
-    #[serde(borrow)]
-    aggregated_output: Option<Cow<'a, str>>,
-}
-
-#[derive(Debug, Deserialize)]
-struct Update<'a> {
-    #[serde(rename = "type", borrow)]
-    type_name: Cow<'a, str>,
-    #[serde(rename = "assistantMessageEvent", borrow)]
-    event: Delta<'a>,
-}
-
-#[derive(Debug, Deserialize)]
-struct Delta<'a> {
-    #[serde(rename = "type", borrow)]
-    type_name: Cow<'a, str>,
-    #[serde(borrow)]
-    delta: Cow<'a, str>,
-}
-
-#[derive(Debug, Deserialize)]
-struct Chunk<'a> {
-    #[serde(borrow)]
-    delta: Cow<'a, str>,
-    done: bool,
-}
-
-#[derive(Debug, Deserialize)]
-struct Role<'a> {
-    #[serde(borrow)]
-    role: Cow<'a, str>,
-    #[serde(borrow)]
-    content: Cow<'a, str>,
-}
-
-/// Parses a line into the struct of its stream. For plain text there is nothing to parse but UTF-8.
-fn typed(stream: &str, line: &[u8]) {
-    fn parse<'a, T: Deserialize<'a>>(line: &'a [u8]) -> T {
-        serde_json::from_slice(line).expect("our own JSON")
-    }
-    match stream {
-        "content" => {
-            let Content { type_name, content } = black_box(parse(line));
-            drop((type_name, content));
-        }
-        "items" => {
-            let Completed { type_name, item: Item { type_name: kind, text, aggregated_output } } =
-                black_box(parse(line));
-            drop((type_name, kind, text, aggregated_output));
-        }
-        "pi-events" => {
-            let Update { type_name, event: Delta { type_name: kind, delta } } = black_box(parse(line));
-            drop((type_name, kind, delta));
-        }
-        "executable-stream" => {
-            let Chunk { delta, done } = black_box(parse(line));
-            drop((delta, done));
-        }
-        "role-lines" => {
-            let Role { role, content } = black_box(parse(line));
-            drop((role, content));
-        }
-        _ => drop(black_box(std::str::from_utf8(line).expect("our own text").to_owned())),
-    }
 }

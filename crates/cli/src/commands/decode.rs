@@ -3,8 +3,9 @@
 use std::path::Path;
 
 use bowline_protocol::SessionId;
+use bowline_providers::catalogue;
 use bowline_providers::decode::{Cause, Decoder, End, Stamp};
-use bowline_providers::dialect::Draft;
+use bowline_providers::dialect::{Draft, Shape};
 use bowline_providers::moment::Moment;
 use bowline_providers::views::{Setup, View};
 
@@ -17,9 +18,9 @@ use crate::{suggest, time};
 /// Decodes a file or standard input.
 pub(crate) fn run(args: &DecodeArgs, stdout: &mut Stdout) -> Result<(), CommandError> {
     let provider = args.provider.as_deref().map(suggest::provider).transpose()?;
-    let dialect = match (provider, args.dialect.as_deref()) {
+    let (dialect, shape) = match (provider, args.dialect.as_deref()) {
         (Some(provider), _) => suggest::format(provider, args.format.as_deref())?,
-        (None, Some(dialect)) => suggest::dialect(dialect)?,
+        (None, Some(dialect)) => (suggest::dialect(dialect)?, Shape::Unknown),
         (None, None) => return Err(no_dialect()),
     };
     let view = suggest::view(&args.view)?;
@@ -41,7 +42,10 @@ pub(crate) fn run(args: &DecodeArgs, stdout: &mut Stdout) -> Result<(), CommandE
         text: String::new(),
         stdout,
     };
-    let mut decoder = Decoder::new(dialect);
+    let mut decoder = Decoder::of_shape(dialect, shape);
+    if let Some(vocabulary) = catalogue::vocabulary(dialect.name) {
+        decoder = decoder.watching(vocabulary);
+    }
     source.each_chunk(|chunk| {
         decoder.stdout(chunk, &printer.moment, &mut printer.drafts);
         printer.print()

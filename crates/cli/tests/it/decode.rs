@@ -37,7 +37,7 @@ fn a_summary_has_every_key_in_order() {
     insta::assert_snapshot!(show(&["decode", "--dialect", "stream-json", "--view", "summary"], STREAM), @r#"
 exit 0
 --- stdout
-{"text":"Hello! How can I help?","all_text":"Hello! How can I help?","outcome":"completed","native_session":null,"model":null,"usage":{"input":10,"output":8,"cache_read":0,"cache_write":0,"total":18,"source":"reported"},"cost_usd":null,"failure":null,"events":{"message_finished":1,"session_ended":1,"text_delta":2,"turn_ended":1,"turn_started":1,"unrecognized":1,"usage_reported":1},"tools":0,"unrecognized":1}
+{"text":"Hello! How can I help?","all_text":"Hello! How can I help?","outcome":"completed","native_session":null,"model":null,"usage":{"input":10,"output":8,"cache_read":0,"cache_write":0,"total":18,"source":"reported"},"cost_usd":null,"failure":null,"events":{"message_finished":1,"session_ended":1,"text_delta":2,"turn_ended":1,"turn_started":1,"unrecognized":1,"usage_reported":1},"tools":0,"unrecognized":1,"novel":0}
 --- stderr
 "#);
 }

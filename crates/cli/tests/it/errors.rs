@@ -117,8 +117,8 @@ hint: `bowline --help` lists the commands, `bowline COMMAND --help` their option
 
 #[test]
 fn a_provider_given_as_a_dialect_is_recognised() {
-    let text = show(&["decode", "--dialect", "gemini"], "");
-    assert!(text.contains("did you mean `--provider gemini`?"), "{text}");
+    let text = show(&["decode", "--dialect", "glm"], "");
+    assert!(text.contains("did you mean `--provider glm`?"), "{text}");
 }
 
 #[test]

@@ -7,13 +7,17 @@ fn tables_for_people() {
     insta::assert_snapshot!(show(&["providers"], ""), @r#"
 exit 0
 --- stdout
-NAME    PROGRAM  FORMATS                  PROMPT  ALSO CALLED
-claude  claude   stream-json, json, text  stdin   claude-code, claude-cli, anthropic-cli
-codex   codex    stream-json, text        stdin   codex-cli, openai-codex
-gemini  gemini   stream-json, json, text  stdin   gemini-cli
-qwen    qwen     text, json, stream-json  stdin   qwen-code, qwen-cli
-glm     ax-glm   stream-json, text        arg     ax-glm
-grok    ax-grok  stream-json, text        arg     ax-grok
+NAME      PROGRAM   FORMATS                                                     PROMPT  ALSO CALLED
+claude    claude    stream-json, json, json-verbose, stream-json-partial, text  stdin   claude-code, claude-cli, anthropic-cli
+codex     codex     stream-json, text                                           stdin   codex-cli, openai-codex
+gemini    gemini    stream-json, json, text                                     stdin   gemini-cli
+qwen      qwen      text, json, stream-json                                     stdin   qwen-code, qwen-cli
+glm       ax-glm    stream-json, text                                           arg     ax-glm
+grok      ax-grok   stream-json, text                                           arg     ax-grok
+pi        pi        json, rpc, text                                             stdin   pi-coding-agent, pi-cli
+opencode  opencode  json, text                                                  stdin   opencode-ai, opencode-cli
+copilot   copilot   json, text                                                  stdin   copilot-cli, github-copilot, gh-copilot
+grok-cli  grok      stream-json                                                 arg     vibe-kit-grok
 --- stderr
 "#);
     insta::assert_snapshot!(show(&["dialects"], ""), @r#"
@@ -24,6 +28,17 @@ text                 eof             plain text: all of the output is the answer
 json                 eof             one JSON object with the answer in a common field
 stream-json          event           JSON lines in any of the forms of the adapter protocol
 role-lines           eof             JSON lines with role and content, one message each
+claude               event           Claude Code: JSON lines, one JSON document or plain text, and its control lines
+codex-exec           event           `codex exec`: JSON lines, those of older versions, or plain text
+codex-app-server     event           `codex app-server`: JSON-RPC in both directions
+gemini               event           Gemini CLI: JSON lines, one JSON object, or text
+qwen                 event           Qwen Code: JSON lines in both shapes, one JSON array, or text; two-way
+pi                   event           pi: JSON lines or text
+pi-rpc               event           pi's two-way mode: commands, answers and events as JSON lines
+opencode             eof             opencode: JSON lines or text
+copilot              event           GitHub Copilot CLI: JSON lines or text
+grok-cli             eof             grok-cli: JSON lines with role and content
+acp                  event           the Agent Client Protocol, version 1, as JSON lines in both directions
 pi-events            event           pi-style events (protocol A), as JSON lines or server-sent events
 simple               eof             simple events (protocol B), as JSON lines or server-sent events
 executable-generate  event           the answer of an executable provider's `generate`

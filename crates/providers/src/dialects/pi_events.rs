@@ -4,17 +4,14 @@
 //! end of the output says it at last. A message that ends in an error may be retried, so the error counts only when
 //! nothing better follows.
 
-use std::collections::HashMap;
-
 use bowline_protocol::kinds::{
-    MessageFinished, Phase, Retrying, SessionStarted, StopReason, TextRetracted, ToolUpdated,
-    UnrecognizedReason, UsageReported, UserOrigin,
+    Retrying, SessionStarted, StopReason, UnrecognizedReason, UsageReported, UserOrigin,
 };
-use bowline_protocol::{Basis, Category, Excerpt, Kind, MessageId, Millis, NativeSessionId, ToolId};
+use bowline_protocol::{Basis, Category, Kind, Millis, NativeSessionId};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::said::{Messages, Said, Whole};
+use super::speech::{Outputs, Sort, Speech};
 use super::{content, reports, tools};
 use crate::dialect::{Dialect, Input, Output};
 use crate::failure::{self, Evidence, Report};
@@ -24,11 +21,8 @@ use crate::{lenient, usage};
 /// Reads pi-style events.
 #[derive(Debug, Default)]
 pub(crate) struct PiEvents {
-    messages: Messages,
-    /// What each block of the current message has said, by its place.
-    blocks: HashMap<u32, Said>,
-    /// What each running tool has printed.
-    outputs: HashMap<String, Said>,
+    speech: Speech,
+    outputs: Outputs,
     /// How the last assistant message ended.
     ending: Option<Ending>,
 }
@@ -94,9 +88,12 @@ impl PiEvents {
                 out.incomplete_at_eof();
                 out.emit(tools::started(tool_id(line), name, Some(&line.args)));
             }
-            "tool_execution_update" => self.tool_update(line, out),
+            "tool_execution_update" => {
+                let text = result_text(&line.partial_result).unwrap_or_default();
+                self.outputs.update(tool_id(line), &text, out);
+            }
             "tool_execution_end" => {
-                self.outputs.remove(tool_id(line));
+                self.outputs.end(tool_id(line));
                 let failed = line.is_error.as_bool().unwrap_or(false);
                 let output = result_text(&line.result);
                 out.emit(tools::finished(tool_id(line), tools::status(failed), output.as_deref()));
@@ -116,8 +113,7 @@ impl PiEvents {
     fn message_start(&mut self, message: &Value, out: &mut Output<'_>) {
         out.quiet();
         if message.get("role").and_then(Value::as_str) == Some("assistant") {
-            self.finish_message(None, out);
-            self.messages.next();
+            self.speech.begin(out);
             self.ending = None;
             out.incomplete_at_eof();
         }
@@ -132,46 +128,21 @@ impl PiEvents {
             .and_then(|at| u32::try_from(at).ok())
             .unwrap_or(0);
         match text("type") {
-            Some("text_delta") => self.say(block, text("delta").unwrap_or_default(), Sort::Text, out),
-            Some("thinking_delta") => self.say(block, text("delta").unwrap_or_default(), Sort::Thinking, out),
+            Some("text_delta") => self.speech.say(block, text("delta").unwrap_or_default(), Sort::Text, out),
+            Some("thinking_delta") => {
+                self.speech.say(block, text("delta").unwrap_or_default(), Sort::Thinking, out)
+            }
             // The end of a block repeats it whole: what its pieces left out is added.
-            Some("text_end") => self.whole(block, text("content").unwrap_or_default(), Sort::Text, out),
+            Some("text_end") => {
+                self.speech.whole(block, text("content").unwrap_or_default(), Sort::Text, out)
+            }
             Some("thinking_end") => {
-                self.whole(block, text("content").unwrap_or_default(), Sort::Thinking, out)
+                self.speech.whole(block, text("content").unwrap_or_default(), Sort::Thinking, out)
             }
             Some("start" | "text_start" | "thinking_start" | "done" | "error") => out.quiet(),
             // The program runs its tools itself and tells so in `tool_execution_*`.
             Some("toolcall_start" | "toolcall_delta" | "toolcall_end") => out.quiet(),
             other => out.unrecognized(UnrecognizedReason::UnknownType, raw, other),
-        }
-    }
-
-    fn say(&mut self, block: u32, text: &str, sort: Sort, out: &mut Output<'_>) {
-        self.blocks.entry(block).or_default().add(text);
-        let message = self.messages.current();
-        sort.emit(&message, block, text, out);
-    }
-
-    fn whole(&mut self, block: u32, text: &str, sort: Sort, out: &mut Output<'_>) {
-        out.quiet();
-        let said = self.blocks.entry(block).or_default();
-        match said.compare(text) {
-            Whole::Adds(new) => self.say(block, new, sort, out),
-            // The pieces stand: a reader has seen them.
-            Whole::Known | Whole::Differs => {}
-        }
-    }
-
-    /// Takes back a block, and those behind it, that the complete message gives as a longer, other text.
-    fn correct(&mut self, block: u32, text: &str, out: &mut Output<'_>) {
-        let other = self
-            .blocks
-            .get(&block)
-            .is_some_and(|said| said.compare(text) == Whole::Differs && said.is_shorter_than(text));
-        if other {
-            self.blocks.retain(|place, _| *place < block);
-            let message = self.messages.current();
-            out.emit(Kind::TextRetracted(TextRetracted { message, from_block: block }));
         }
     }
 
@@ -191,8 +162,8 @@ impl PiEvents {
     fn assistant_end(&mut self, message: &Value, out: &mut Output<'_>) {
         let mut calls_tools = false;
         if let Some(text) = message.get("content").and_then(Value::as_str) {
-            self.correct(0, text, out);
-            self.whole(0, text, Sort::Text, out);
+            self.speech.correct(0, text, out);
+            self.speech.whole(0, text, Sort::Text, out);
         }
         for (place, block) in
             message.get("content").and_then(Value::as_array).into_iter().flatten().enumerate()
@@ -201,16 +172,16 @@ impl PiEvents {
             let text = |key: &str| block.get(key).and_then(Value::as_str).unwrap_or_default();
             match text("type") {
                 "text" => {
-                    self.correct(place, text("text"), out);
-                    self.whole(place, text("text"), Sort::Text, out);
+                    self.speech.correct(place, text("text"), out);
+                    self.speech.whole(place, text("text"), Sort::Text, out);
                 }
-                "thinking" => self.whole(place, text("thinking"), Sort::Thinking, out),
+                "thinking" => self.speech.whole(place, text("thinking"), Sort::Thinking, out),
                 "toolCall" => calls_tools = true,
                 _ => {}
             }
         }
         let model = message.get("model").and_then(Value::as_str).map(str::to_owned);
-        let id = self.messages.current();
+        let id = self.speech.message();
         if let Some(usage) = message.get("usage").and_then(usage::read) {
             out.emit(Kind::UsageReported(UsageReported {
                 cost_usd: message.get("usage").and_then(|usage| usage.get("cost")?.get("total")?.as_f64()),
@@ -219,7 +190,7 @@ impl PiEvents {
                 ..reports::reported(usage, Basis::PerCall)
             }));
         }
-        self.finish_message(model, out);
+        self.speech.finish(model.as_deref(), out);
         self.settle(message, calls_tools, out);
     }
 
@@ -258,51 +229,6 @@ impl PiEvents {
             Some(Ending::Aborted) => out.cancelled(),
             // Nothing was said; the exit code decides.
             None => out.complete_at_eof(None),
-        }
-    }
-
-    /// Takes a tool's output so far, of which only the new end is told.
-    fn tool_update(&mut self, line: &Line, out: &mut Output<'_>) {
-        let text = result_text(&line.partial_result).unwrap_or_default();
-        let said = self.outputs.entry(tool_id(line).to_owned()).or_default();
-        let new = match said.compare(&text) {
-            Whole::Adds(new) => new,
-            Whole::Known => return out.quiet(),
-            Whole::Differs => {
-                *said = Said::default();
-                &text
-            }
-        };
-        said.add(new);
-        out.emit(Kind::ToolUpdated(ToolUpdated {
-            id: ToolId::from(tool_id(line)),
-            input_delta: None,
-            input: None,
-            output_delta: Some(Excerpt::of(new)),
-            title: None,
-        }));
-    }
-
-    fn finish_message(&mut self, model: Option<String>, out: &mut Output<'_>) {
-        self.blocks.clear();
-        if let Some(message) = self.messages.end() {
-            out.emit(Kind::MessageFinished(MessageFinished { message, phase: Phase::Final, model }));
-        }
-    }
-}
-
-/// What a block of a message holds.
-#[derive(Clone, Copy, Debug)]
-enum Sort {
-    Text,
-    Thinking,
-}
-
-impl Sort {
-    fn emit(self, message: &MessageId, block: u32, text: &str, out: &mut Output<'_>) {
-        match self {
-            Self::Text => out.text(message, block, text, None),
-            Self::Thinking => out.thinking(message, block, text, None),
         }
     }
 }

@@ -47,6 +47,11 @@ impl Said {
         self.hash = fnv(self.hash, text);
     }
 
+    /// Says whether nothing was said.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.length == 0
+    }
+
     /// Says whether exactly this was said.
     pub(crate) fn is(&self, whole: &str) -> bool {
         self.length == whole.len() && self.compare(whole) == Whole::Known
@@ -75,13 +80,26 @@ impl Said {
 }
 
 /// Names messages that the program does not name: `m1`, `m2` and so on.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Messages {
+    /// What the names begin with. Two that name messages of one stream must differ in it.
+    prefix: &'static str,
     count: u64,
     current: Option<MessageId>,
 }
 
+impl Default for Messages {
+    fn default() -> Self {
+        Self::named("m")
+    }
+}
+
 impl Messages {
+    /// Begins to count.
+    pub(crate) fn named(prefix: &'static str) -> Self {
+        Self { prefix, count: 0, current: None }
+    }
+
     /// Returns the message that is being said, beginning one if there is none.
     pub(crate) fn current(&mut self) -> MessageId {
         if let Some(message) = &self.current {
@@ -93,7 +111,7 @@ impl Messages {
     /// Begins a new message.
     pub(crate) fn next(&mut self) -> MessageId {
         self.count += 1;
-        let message = MessageId::from(format!("m{}", self.count));
+        let message = MessageId::from(format!("{}{}", self.prefix, self.count));
         self.current = Some(message.clone());
         message
     }

@@ -31,6 +31,17 @@ pub(crate) struct StreamJson {
     cost: f64,
 }
 
+/// The same, for the documented forms inside another dialect, which names messages of its own.
+#[derive(Debug)]
+pub(crate) struct Documented(pub(crate) StreamJson);
+
+impl Default for Documented {
+    fn default() -> Self {
+        let speech = Speech { messages: Messages::named("d"), ..Speech::default() };
+        Self(StreamJson { speech, ..StreamJson::default() })
+    }
+}
+
 /// What is being said.
 #[derive(Debug, Default)]
 struct Speech {

@@ -3,7 +3,8 @@
 //! The answer is what stands between the first and the last character that is not white space, without terminal
 //! sequences. White space is held back until something follows it, so the end is trimmed without waiting for it.
 
-use super::said::Messages;
+use bowline_protocol::MessageId;
+
 use crate::ansi;
 use crate::dialect::{Dialect, Input, Output};
 
@@ -16,7 +17,6 @@ const COPIED: usize = 4 * 1024;
 /// Reads plain text.
 #[derive(Debug, Default)]
 pub(crate) struct Text {
-    messages: Messages,
     begun: bool,
     held_back: String,
 }
@@ -31,8 +31,13 @@ impl Dialect for Text {
 }
 
 impl Text {
-    fn line(&mut self, line: &str, out: &mut Output<'_>) {
+    /// The message that all of the text belongs to.
+    pub(crate) const MESSAGE: &str = "m1";
+
+    /// Takes a line without terminal sequences.
+    pub(crate) fn line(&mut self, line: &str, out: &mut Output<'_>) {
         out.quiet();
+        out.plain();
         if self.begun {
             self.held_back.push('\n');
         }
@@ -45,7 +50,7 @@ impl Text {
             return;
         }
         self.begun = true;
-        let message = self.messages.current();
+        let message = MessageId::from(Self::MESSAGE);
         // Separately, so that a long line is not copied for the sake of the line end before it.
         let before = std::mem::take(&mut self.held_back);
         self.held_back.push_str(&line[body.len()..]);

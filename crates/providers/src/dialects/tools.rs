@@ -1,6 +1,9 @@
 //! Tool calls as several dialects speak of them.
 
-use bowline_protocol::kinds::{ToolFinished, ToolKind, ToolOwner, ToolStarted, ToolStatus};
+use bowline_protocol::kinds::{
+    DiffAvailable, FileOperation, FilesTouched, ToolFinished, ToolKind, ToolOwner, ToolStarted, ToolStatus,
+    TouchSource, TouchedFile,
+};
 use bowline_protocol::{Excerpt, Json, Kind, ToolId};
 use serde_json::Value;
 
@@ -15,12 +18,17 @@ pub(crate) fn started(id: &str, name: &str, input: Option<&Value>) -> Kind {
 /// Makes the start of a tool call.
 pub(crate) fn called(id: &str, name: &str, input: Option<&Value>, owner: ToolOwner) -> Kind {
     let text = input.filter(|input| !input.is_null()).map(Value::to_string);
-    let (input, input_head) = match text {
+    written(id, name, text.as_deref(), owner)
+}
+
+/// Makes the start of a tool call whose arguments are JSON as the agent wrote it.
+pub(crate) fn written(id: &str, name: &str, input: Option<&str>, owner: ToolOwner) -> Kind {
+    let (input, input_head) = match input {
         // The host must have all of what it is to run.
         Some(text) if text.len() <= Excerpt::LIMIT || owner == ToolOwner::Host => {
-            (Json::parse(&text).ok(), None)
+            (Json::parse(text).ok(), None)
         }
-        Some(text) => (None, Some(Excerpt::of(&text))),
+        Some(text) => (None, Some(Excerpt::of(text))),
         None => (None, None),
     };
     Kind::ToolStarted(ToolStarted {
@@ -59,6 +67,23 @@ pub(crate) fn calls(calls: &Value, owner: ToolOwner, out: &mut Output<'_>) {
         let written = function.get("arguments").and_then(Value::as_str).and_then(lenient::value);
         out.emit(called(id, name, written.as_ref().or_else(|| function.get("arguments")), owner));
     }
+}
+
+/// Makes the news that the agent changed a file.
+pub(crate) fn touched(path: &str, operation: FileOperation) -> Kind {
+    let file = TouchedFile { path: path.to_owned(), operation };
+    Kind::FilesTouched(FilesTouched { seen_by: TouchSource::Agent, files: vec![file], room: None })
+}
+
+/// Makes the news that there is a diff.
+pub(crate) fn diff(diff: &str, lines_added: Option<u64>, lines_removed: Option<u64>) -> Kind {
+    Kind::DiffAvailable(DiffAvailable {
+        summary: None,
+        files_changed: None,
+        lines_added,
+        lines_removed,
+        diff: Some(Excerpt::of(diff)),
+    })
 }
 
 /// Guesses what sort of tool a name stands for. Names differ in case and separators only.

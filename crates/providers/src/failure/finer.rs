@@ -51,6 +51,7 @@ const RULES: &[Rule] = &[
         &[
             "usage limit",
             "hit your limit",
+            "hit your * limit",
             "reached your limit",
             "hour limit",
             "daily limit",
@@ -223,6 +224,11 @@ const RULES: &[Rule] = &[
         Category::Network,
         Code::ConnectionLost,
         &[
+            "socket connection was closed",
+            "premature close",
+            "unexpected end of file",
+            "error decoding response body",
+            "stream ended without",
             "stream disconnected",
             "connection to the api was lost",
             "connection lost",
@@ -285,7 +291,18 @@ const RULES: &[Rule] = &[
         &["operation cancelled", "interrupted by user", "cancelled by user"],
     ),
     // Not "refusing": Codex warns about "Refusing to create helper binaries" and goes on.
-    rule(Category::Validation, Code::Refused, &["safeguards flagged", "refusal", "refused", "refuses to"]),
+    rule(
+        Category::Validation,
+        Code::Refused,
+        &[
+            "safeguards flagged",
+            "refusal",
+            "refused",
+            "refuses to",
+            "content_filter",
+            "violating our usage policy",
+        ],
+    ),
     // A list of options on stderr, without a word about which one was wrong (opencode).
     rule(Category::Configuration, Code::FlagRejected, &["-h, --help"]),
 ];

@@ -39,10 +39,17 @@ impl Turns {
         self.append(Source::Bowline, None, Kind::SessionEnded(SessionEnded { exit: end.exit, reason }), out);
     }
 
-    /// Returns what was printed last on standard output: what nobody understood, else the end of the answer.
-    fn last_words(&self) -> &str {
-        let said = self.open.as_ref().map_or("", |open| open.last_words.0.as_str());
-        if self.noise.0.is_empty() { said } else { &self.noise.0 }
+    /// Returns what was printed last on standard output, where it may be the reason of a failure: what nobody
+    /// understood, else, of plain text, the end of it. Of a program that was killed, and of one that marks its answer as
+    /// such, the answer says nothing about its end.
+    fn last_words(&self, exit: Option<Exit>) -> &str {
+        if !matches!(exit, Some(Exit::Code(1..=127))) {
+            return "";
+        }
+        if !self.noise.0.is_empty() {
+            return &self.noise.0;
+        }
+        self.open.as_ref().filter(|_| self.plain).map_or("", |open| open.last_words.0.as_str())
     }
 
     fn judge(&self, terminal: Terminal, end: &End, stderr: &str, now: &Moment) -> Verdict {
@@ -51,7 +58,7 @@ impl Turns {
         let said_something = self.open.as_ref().is_some_and(|open| open.said_chars > 0);
         let failed = |timed_out: bool| {
             let report = errors.clone().map(Report::of);
-            let text = if stderr.trim().is_empty() { self.last_words() } else { stderr };
+            let text = if stderr.trim().is_empty() { self.last_words(end.exit) } else { stderr };
             let evidence = Evidence { report: report.as_ref(), text, exit: end.exit, timed_out };
             Verdict { outcome: Outcome::Failed, stop: None, failure: Some(failure::classify(&evidence, now)) }
         };

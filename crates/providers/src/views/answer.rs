@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 
-use bowline_protocol::kinds::{Phase, TextDelta};
+use bowline_protocol::kinds::{Outcome, Phase, TextDelta};
 use bowline_protocol::{Event, Kind, MessageId};
 
 use super::blocks::Blocks;
@@ -86,9 +86,15 @@ impl Answer {
         }
     }
 
-    /// Returns the answer.
+    /// Returns the answer. Of a turn that was cut short before it had one, what it said last is all there is.
     pub(crate) fn text(&self) -> String {
-        join(self.said[self.turn_from..].iter().filter(|said| said.part == Part::Answer))
+        let turn = &self.said[self.turn_from..];
+        let text = join(turn.iter().filter(|said| said.part == Part::Answer));
+        if !text.is_empty() || self.tally.outcome == Some(Outcome::Completed) {
+            return text;
+        }
+        let is_last = |said: &&Said| said.part == Part::Commentary && !said.blocks.is_empty();
+        join(turn.iter().rev().find(is_last).into_iter())
     }
 
     /// Returns everything that was said and not retracted; the same as far as it was kept.
@@ -121,13 +127,17 @@ impl Answer {
     }
 
     fn commentary(&mut self, message: &MessageId) {
-        let keep = self.keep;
-        if let Some(said) = self.find(message).filter(|said| said.part == Part::Answer) {
-            said.part = Part::Commentary;
-            if keep == Keep::Answer {
+        let Some(place) = self.places.get(message).copied() else { return };
+        if self.said[place].part != Part::Answer {
+            return;
+        }
+        if self.keep == Keep::Answer {
+            // Only the last of them can still matter.
+            for said in self.said[..place].iter_mut().filter(|said| said.part == Part::Commentary) {
                 said.blocks = Blocks::default();
             }
         }
+        self.said[place].part = Part::Commentary;
     }
 
     fn find(&mut self, message: &MessageId) -> Option<&mut Said> {

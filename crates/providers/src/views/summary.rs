@@ -40,6 +40,7 @@ struct Object<'a> {
     events: &'a BTreeMap<Box<str>, u64>,
     tools: u64,
     unrecognized: u64,
+    novel: u64,
 }
 
 #[derive(Serialize)]
@@ -89,11 +90,13 @@ impl View for Summary {
                 native_session: tally.native_session.as_ref(),
                 model: tally.model.as_deref(),
                 usage,
-                cost_usd: tally.cost_usd,
+                // To a billionth of a dollar: below that there is only the dust of floats.
+                cost_usd: tally.cost_usd.map(|cost| (cost * 1e9).round() / 1e9),
                 failure: tally.failure.as_ref().map(FailureObject::of),
                 events: &tally.events,
                 tools: tally.tools,
                 unrecognized: tally.events.get("unrecognized").copied().unwrap_or(0),
+                novel: tally.novel,
             },
         );
     }

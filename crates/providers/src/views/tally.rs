@@ -11,6 +11,7 @@ use bowline_protocol::{
 
 use super::Setup;
 use super::calls::Call;
+use crate::turns::NOVEL;
 
 /// What is known about a stream so far, except what was said.
 #[derive(Debug, Default)]
@@ -39,6 +40,8 @@ pub(crate) struct Tally {
     pub(crate) turns: u32,
     /// How many tool calls began.
     pub(crate) tools: u64,
+    /// How many fields and types the program never used before.
+    pub(crate) novel: u64,
     /// How many events of each kind there were.
     pub(crate) events: BTreeMap<Box<str>, u64>,
     /// When the first event was read.
@@ -114,8 +117,8 @@ impl Tally {
             | Kind::DiffAvailable(_)
             | Kind::ApprovalAsked(_)
             | Kind::Status(_)
-            | Kind::ContextCompacted(_)
-            | Kind::Notice(_) => {}
+            | Kind::ContextCompacted(_) => {}
+            Kind::Notice(notice) => self.novel += u64::from(notice.code.as_deref() == Some(NOVEL)),
         }
     }
 

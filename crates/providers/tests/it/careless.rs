@@ -238,3 +238,50 @@ fn a_rate_limit_that_is_reached_is_no_quota_and_a_plan_limit_is() {
     assert_eq!(failure("429 Rate limit reached. Please try again in 2s."), "rate_limit");
     assert_eq!(failure("Limit reached · resets 3pm"), "quota");
 }
+
+#[test]
+fn an_answer_is_no_evidence_against_a_program_that_was_killed() {
+    let answer = "I fixed it: 429 Too Many Requests is handled, and the invalid api key too.";
+    let claude = format!(
+        "{{\"type\":\"assistant\",\"message\":{{\"id\":\"a\",\"model\":\"m\",\"content\":[{{\"type\":\"text\",\"text\":\"{answer}\"}}]}}}}\n{{\"type\":\"result\",\"contextWindow\""
+    );
+    let roles = format!("{{\"role\":\"assistant\",\"content\":\"{answer}\"}}\n");
+    for (dialect, output) in [("claude", &claude), ("grok-cli", &roles), ("role-lines", &roles)] {
+        let killed = Run::of(dialect, output).signal(9).summary();
+        assert_eq!(killed["failure"]["code"], "killed", "{dialect}");
+        let failed = Run::of(dialect, output).exit(1).summary();
+        assert_eq!(failed["failure"]["category"], "unknown", "{dialect}");
+    }
+}
+
+#[test]
+fn a_spent_balance_is_a_quota_in_every_shape() {
+    let result = r#"{"type":"result","subtype":"success","is_error":true,"api_error_status":400,"result":"Credit balance is too low"}"#;
+    let summary = Run::of("claude", result).exit(1).summary();
+    assert_eq!(
+        (&summary["failure"]["category"], &summary["failure"]["code"]),
+        (&json!("quota"), &json!("billing"))
+    );
+}
+
+#[test]
+fn a_transcript_is_no_evidence_either() {
+    let banner = "OpenAI Codex v0.166.0\n--------\nworkdir: /x\nmodel: m\nsession id: 0\n--------\n";
+    let stderr =
+        format!("{banner}user\nplease fix the 401 unauthorized bug\nexec\nHTTP 429 rate limit exceeded\n");
+    let summary = Run::of("codex-exec", "").exit(1).stderr(&stderr).summary();
+    assert_eq!(summary["failure"]["category"], "unknown");
+}
+
+#[test]
+fn a_document_that_is_cut_short_is_truncated() {
+    let document = "{\n  \"session_id\": \"s\",\n  \"response\": \"Hello\",\n";
+    let summary = Run::of("gemini", document).summary();
+    assert_eq!((&summary["outcome"], &summary["unrecognized"]), (&json!("truncated"), &json!(1)));
+}
+
+#[test]
+fn text_that_was_taken_back_is_not_counted() {
+    let summary = Run::of("claude", "API Error: 500 internal server error\n").exit(1).summary();
+    assert_eq!((&summary["text"], &summary["usage"]), (&json!(""), &json!(null)));
+}

@@ -1,12 +1,27 @@
 //! Tests of the whole way from bytes to a view, by specification.
 
+mod acp;
+mod captures;
 mod careless;
+mod claude;
+mod claude_failures;
+mod codex;
+mod copilot;
+mod fixtures;
 mod framing;
+mod gemini;
+mod grok_cli;
 mod inv_cli_parse_001;
 mod inv_cli_parse_002;
 mod inv_cli_parse_003;
 mod inv_cli_parse_004;
+mod opencode;
+mod oracle;
+mod pi;
 mod properties;
+mod qwen;
+mod recordings;
+mod snapshots;
 mod spec_000;
 mod spec_001;
 mod spec_002;

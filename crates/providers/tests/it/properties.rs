@@ -108,7 +108,7 @@ fn lines(bytes: &[u8]) -> impl Iterator<Item = (u64, &[u8])> {
 }
 
 /// Turns alternate and end, messages are finished once within their turn, and the session ends last.
-fn check_account(dialect: &str, events: &[bowline_protocol::Event]) -> Result<(), TestCaseError> {
+pub(crate) fn check_account(dialect: &str, events: &[bowline_protocol::Event]) -> Result<(), TestCaseError> {
     let mut open_turn = false;
     let mut turns = 0;
     let mut open_messages: Vec<&str> = Vec::new();
@@ -145,7 +145,7 @@ fn check_account(dialect: &str, events: &[bowline_protocol::Event]) -> Result<()
     Ok(())
 }
 
-const LINES: [&str; 36] = [
+const LINES: &[&str] = &[
     r#"{"type":"turn.started","id":"turn_123"}"#,
     r#"{"type":"content","content":"Hello! "}"#,
     r#"{"type":"turn.completed","usage":{"input_tokens":10,"output_tokens":8}}"#,
@@ -182,4 +182,21 @@ const LINES: [&str; 36] = [
     r#"{"type":"assistant","message":{"content":[{"type":"text","text":"Hi"},{"type":"tool_use","id":"u","name":"Bash","input":{}}]}}"#,
     r#"{"type":"result","is_error":false,"result":"Hi there"}"#,
     "\u{1b}[32m{\"type\":\"content\",\"content\":\"\\ud83d\"}\u{1b}[0m",
+    // Gemini CLI and Qwen Code.
+    r#"{"type":"message","role":"assistant","content":"[Thought: a] b","delta":true}"#,
+    r#"{"type":"tool_use","tool_name":"write_file","tool_id":"w","parameters":{"file_path":"/x"}}"#,
+    r#"{"type":"tool_result","tool_id":"w","status":"success"}"#,
+    r#"{"type":"error","severity":"error","message":"blocked due to safety"}"#,
+    r#"{"type":"result","status":"error","error":{"type":"unknown","message":"[API Error: {\"error\":{\"code\":401}}]"}}"#,
+    r#"{"type":"system","subtype":"retry","data":{"attempt":1,"preserveText":true}}"#,
+    r#"{"type":"system","subtype":"retry","data":{"preserveText":false}}"#,
+    r#"{"type":"stream_event","event":{"type":"message_start","message":{"id":"a"}}}"#,
+    r#"{"type":"stream_event","event":{"type":"content_block_start","content_block":{"type":"text","text":""}}}"#,
+    r#"{"type":"stream_event","event":{"type":"content_block_delta","delta":{"type":"text_delta","text":"half "}}}"#,
+    r#"{"type":"stream_event","event":{"type":"content_block_delta","delta":{"type":"text_delta","text":"[API Error: 500 x]"}}}"#,
+    r#"{"type":"stream_event","parent_tool_use_id":"t","event":{"type":"content_block_stop"}}"#,
+    r#"{"type":"stream_event","event":{"type":"message_stop"}}"#,
+    r#"{"type":"assistant","message":{"id":"a","content":[{"type":"text","text":"half half [API Error: 500 x]"}]}}"#,
+    r#"{"type":"result","subtype":"success","is_error":false,"result":"half ","usage":{"input_tokens":9,"output_tokens":3}}"#,
+    r#"{"type":"control_request","request_id":"r","request":{"subtype":"can_use_tool","tool_name":"x"}}"#,
 ];

@@ -104,10 +104,10 @@ fn an_estimate_counts_characters_and_rounds_up() {
 fn the_six_providers_of_the_table() {
     // name, program, format, dialect, prompt, where the login comes from.
     let table = [
-        ("claude", "claude", "stream-json", "stream-json", PromptStyle::Stdin, ".claude/.credentials.json"),
-        ("gemini", "gemini", "stream-json", "stream-json", PromptStyle::Stdin, "GEMINI_API_KEY"),
-        ("codex", "codex", "stream-json", "stream-json", PromptStyle::Stdin, ".codex/auth.json"),
-        ("qwen", "qwen", "text", "text", PromptStyle::Stdin, "DASHSCOPE_API_KEY"),
+        ("claude", "claude", "stream-json", "claude", PromptStyle::Stdin, ".claude/.credentials.json"),
+        ("gemini", "gemini", "stream-json", "gemini", PromptStyle::Stdin, "GEMINI_API_KEY"),
+        ("codex", "codex", "stream-json", "codex-exec", PromptStyle::Stdin, ".codex/auth.json"),
+        ("qwen", "qwen", "text", "qwen", PromptStyle::Stdin, "DASHSCOPE_API_KEY"),
         ("glm", "ax-glm", "stream-json", "role-lines", PromptStyle::Arg, "ZAI_API_KEY"),
         ("grok", "ax-grok", "stream-json", "role-lines", PromptStyle::Arg, "XAI_API_KEY"),
     ];

@@ -54,7 +54,7 @@ fn a_summary_has_every_key() {
         [],
         [concat!(
             r#"{"text":"","all_text":"","outcome":null,"native_session":null,"model":null,"usage":null,"#,
-            r#""cost_usd":null,"failure":null,"events":{},"tools":0,"unrecognized":0}"#
+            r#""cost_usd":null,"failure":null,"events":{},"tools":0,"unrecognized":0,"novel":0}"#
         )],
     );
     let kinds = [
@@ -80,7 +80,7 @@ fn a_summary_has_every_key() {
             r#""model":"big","usage":{"input":40,"output":18,"cache_read":20,"cache_write":4,"total":82,"#,
             r#""source":"reported"},"cost_usd":0.5,"failure":null,"events":{"message_finished":3,"#,
             r#""session_started":1,"text_delta":3,"tool_started":2,"turn_ended":2,"turn_started":2},"#,
-            r#""tools":1,"unrecognized":0}"#
+            r#""tools":1,"unrecognized":0,"novel":0}"#
         )],
     );
 }

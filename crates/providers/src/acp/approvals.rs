@@ -1,0 +1,172 @@
+//! Permission requests and questions, and what the client answered.
+
+use bowline_protocol::kinds::{ApprovalAsked, ApprovalDecided, QuestionAnswered, QuestionAsked, ToolStatus};
+use bowline_protocol::{
+    ApprovalCategory, ApprovalId, ApprovalOption, Decider, Decision, EnforcedBy, Excerpt, Json, Kind,
+    OptionEffect, QuestionId, Risk, ToolId,
+};
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use super::wire::ToolCall;
+use crate::dialect::Output;
+
+/// How many answers of one request are told.
+const OPTIONS: usize = 64;
+
+/// Tells that the agent asks for a permission.
+pub(crate) fn asked(id: &RawValue, call: &ToolCall<'_>, options: &[ApprovalOption], out: &mut Output<'_>) {
+    let (category, risk) = weigh(call.kind.or_empty());
+    let summary = call.title.filled().or(call.name.filled()).unwrap_or("the agent asks for a permission");
+    out.emit(Kind::ApprovalAsked(ApprovalAsked {
+        id: approval(id.get()),
+        category,
+        risk,
+        summary: Excerpt::with_limit(summary, 4096).text,
+        tool: call.tool_call_id.filled().map(ToolId::from),
+        input: call
+            .raw_input
+            .filter(|raw| raw.get().len() <= Excerpt::LIMIT)
+            .map(|raw| Json::from_raw(raw.to_owned())),
+        options: options.to_vec(),
+        rule: None,
+        enforced_by: EnforcedBy::Agent,
+        deadline: None,
+    }));
+}
+
+/// Reads the answers that are offered. What an unknown word does is not known, so it does not allow.
+pub(crate) fn options(options: &Value) -> Vec<ApprovalOption> {
+    let read = |option: &Value| {
+        let string = |key: &str| option.get(key).and_then(Value::as_str);
+        let id = string("optionId")?;
+        let effect = match string("kind").unwrap_or_default() {
+            "allow_once" => OptionEffect::AllowOnce,
+            "allow_always" => OptionEffect::AllowAlways,
+            "reject_always" => OptionEffect::RejectAlways,
+            kind if kind.starts_with("allow") => OptionEffect::AllowOnce,
+            _ => OptionEffect::RejectOnce,
+        };
+        Some(ApprovalOption { id: id.to_owned(), label: string("name").unwrap_or(id).to_owned(), effect })
+    };
+    options.as_array().into_iter().flatten().filter_map(read).take(OPTIONS).collect()
+}
+
+/// Tells how the client decided. Returns the decision.
+pub(crate) fn answered(
+    id: &str,
+    options: &[ApprovalOption],
+    result: &Value,
+    out: &mut Output<'_>,
+) -> Decision {
+    let chosen = result.pointer("/outcome/optionId").and_then(Value::as_str);
+    let option = chosen.and_then(|chosen| options.iter().find(|option| option.id == chosen));
+    let (decision, reason) = match option {
+        Some(option) => {
+            let decision = match option.effect {
+                OptionEffect::AllowOnce => Decision::Allow,
+                OptionEffect::AllowAlways => Decision::AllowAlways,
+                OptionEffect::RejectOnce => Decision::Deny,
+                OptionEffect::RejectAlways => Decision::DenyAlways,
+            };
+            (decision, Some(option.label.clone()))
+        }
+        None => {
+            (Decision::Deny, result.pointer("/outcome/outcome").and_then(Value::as_str).map(str::to_owned))
+        }
+    };
+    decided(id, decision, Decider::Host, reason, out);
+    decision
+}
+
+/// Tells a decision.
+pub(crate) fn decided(
+    id: &str,
+    decision: Decision,
+    by: Decider,
+    reason: Option<String>,
+    out: &mut Output<'_>,
+) {
+    out.emit(Kind::ApprovalDecided(ApprovalDecided {
+        id: approval(id),
+        decision,
+        by,
+        rule: None,
+        reason,
+        changed_input: None,
+        enforced_by: EnforcedBy::Agent,
+    }));
+}
+
+/// Tells the decision on a request whose answer was never seen: a tool that has done its work was allowed to.
+pub(crate) fn decided_unseen(id: &str, tool: Option<ToolStatus>, out: &mut Output<'_>) {
+    match tool {
+        Some(ToolStatus::Completed) => {
+            let reason = Some("the tool ran; the answer was not seen".to_owned());
+            decided(id, Decision::Allow, Decider::Host, reason, out);
+        }
+        Some(ToolStatus::Failed | ToolStatus::Denied | ToolStatus::Cancelled) | None => {
+            let reason = Some("the agent went on without an answer".to_owned());
+            decided(id, Decision::Deny, Decider::Withdrawn, reason, out);
+        }
+    }
+}
+
+/// Says whether a decision lets the tool run.
+pub(crate) fn allows(decision: Decision) -> bool {
+    match decision {
+        Decision::Allow | Decision::AllowAlways => true,
+        Decision::Deny | Decision::DenyAlways => false,
+    }
+}
+
+/// Tells a question to the user.
+pub(crate) fn question_asked(id: &RawValue, params: &Value, out: &mut Output<'_>) {
+    let fields = params.pointer("/requestedSchema/properties").and_then(Value::as_object);
+    // Only a form with one field has choices that can be told as such.
+    let field = fields.filter(|fields| fields.len() == 1).and_then(|fields| fields.values().next());
+    let list = |field: &Value| {
+        ["/enum", "/items/enum"].iter().find_map(|path| field.pointer(path)?.as_array().cloned())
+    };
+    let choices = field.and_then(list).unwrap_or_default();
+    out.emit(Kind::QuestionAsked(QuestionAsked {
+        id: QuestionId::from(id.get().trim_matches('"')),
+        text: Excerpt::of(params.get("message").and_then(Value::as_str).unwrap_or_default()).text,
+        choices: choices.iter().take(OPTIONS).map(plain).collect(),
+        several: field.is_some_and(|field| field.get("items").is_some()),
+    }));
+}
+
+/// Tells the answer to a question.
+pub(crate) fn question_answered(id: &str, result: &Value, out: &mut Output<'_>) {
+    let accepted = result.get("action").and_then(Value::as_str) == Some("accept");
+    let content = result.get("content").and_then(Value::as_object).filter(|_| accepted);
+    let answers = content.into_iter().flat_map(|content| content.values()).take(OPTIONS).map(plain).collect();
+    out.emit(Kind::QuestionAnswered(QuestionAnswered {
+        id: QuestionId::from(id.trim_matches('"')),
+        answers,
+    }));
+}
+
+fn plain(value: &Value) -> String {
+    let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    Excerpt::with_limit(&text, 4096).text
+}
+
+fn approval(id: &str) -> ApprovalId {
+    ApprovalId::from(id.trim_matches('"'))
+}
+
+/// Says what sort of action the protocol's kind of a tool is, and how much may go wrong.
+fn weigh(kind: &str) -> (ApprovalCategory, Risk) {
+    match kind {
+        "read" | "search" => (ApprovalCategory::Read, Risk::Low),
+        "edit" | "move" => (ApprovalCategory::Edit, Risk::Med),
+        "delete" => (ApprovalCategory::Edit, Risk::High),
+        "execute" => (ApprovalCategory::Shell, Risk::High),
+        "fetch" => (ApprovalCategory::Network, Risk::Med),
+        "think" => (ApprovalCategory::Other, Risk::Low),
+        // Leaving a plan mode means that everything after it runs.
+        _ => (ApprovalCategory::Other, Risk::Med),
+    }
+}

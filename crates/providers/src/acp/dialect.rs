@@ -1,0 +1,343 @@
+//! What the agent sends: requests, notifications and answers.
+//!
+//! A turn is a prompt and its answer. What an agent does without a prompt is a turn of its own that ends with the next
+//! prompt or the end of the output. Those who have only the agent's lines get the same events, as far as they show.
+
+use std::collections::VecDeque;
+
+use bowline_protocol::kinds::{
+    Level, Notice, ResumeAnswer, ResumeAnswered, SessionStarted, ToolStatus, UnrecognizedReason,
+};
+use bowline_protocol::{Decider, Decision, Excerpt, Kind, NativeSessionId};
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use super::approvals;
+use super::calls::{Calls, Place};
+use super::errors::Problem;
+use super::options::Options;
+use super::prompts::{Cost, Turn};
+use super::requests::{Asked, Waiting, Wanted};
+use super::voice::Voices;
+use super::wire::{self, Message, Permission, ToolCall, tree};
+use crate::dialect::{Dialect, Input, Output};
+use crate::lenient;
+
+/// Reads the Agent Client Protocol.
+#[derive(Debug, Default)]
+pub(crate) struct Acp {
+    /// What the client asked of the agent, and the agent of the client.
+    pub(super) asked: Waiting<Asked>,
+    pub(super) wanted: Waiting<Wanted>,
+    /// The prompt that is being answered, by the id of its request, and those that wait.
+    pub(super) prompt: Option<Box<str>>,
+    pub(super) queue: VecDeque<(Box<str>, String)>,
+    /// Whether there ever was a prompt.
+    pub(super) prompted: bool,
+    /// Whether what the client sends is shown to us.
+    pub(super) hears_client: bool,
+    pub(super) session_known: bool,
+    /// Whether the agent repeats an old session.
+    pub(super) replaying: bool,
+    /// Whether the client wants the prompt to stop.
+    pub(super) cancelling: bool,
+    pub(super) version: Option<String>,
+    /// The model that answered last, as far as the agent tells.
+    pub(super) model: Option<String>,
+    pub(super) cost: Cost,
+    pub(super) turn: Turn,
+    pub(super) voices: Voices,
+    pub(super) calls: Calls,
+    pub(super) options: Options,
+    /// Sessions of sub-agents.
+    pub(super) children: Vec<Box<str>>,
+}
+
+impl Dialect for Acp {
+    fn handle(&mut self, input: Input<'_>, out: &mut Output<'_>) {
+        match input {
+            Input::Line(line) => self.line(line, out),
+            Input::Sent(line) => {
+                self.hears_client = true;
+                each_message(line, |message| self.sent(message, out));
+            }
+            Input::Eof(_) => {
+                self.settle(out);
+                if self.cancelling && self.prompt.is_some() {
+                    out.cancelled();
+                }
+            }
+            Input::Stderr(_) => {}
+        }
+    }
+}
+
+impl Acp {
+    fn line(&mut self, line: &str, out: &mut Output<'_>) {
+        if self.chunk_line(line, out) || each_message(line, |message| self.received(line, message, out)) {
+            return;
+        }
+        lenient::each_object(line, out, |object: Value, out| {
+            let text = object.to_string();
+            if !each_message(&text, |message| self.received(&text, message, out)) {
+                out.unrecognized(UnrecognizedReason::BadShape, &text, None);
+            }
+        });
+    }
+
+    /// Takes a message of the agent.
+    fn received(&mut self, line: &str, message: &Message<'_>, out: &mut Output<'_>) {
+        match (message.method.get(), message.id) {
+            (Some(method), Some(id)) => self.requested(line, method, id, message, out),
+            (Some(method), None) => self.notified(line, method, message, out),
+            (None, Some(id)) if message.error.is_some() || message.result.is_some() => {
+                self.answered(line, id, message, out);
+            }
+            // The agent could not read what the client sent.
+            (None, None) if message.error.is_some() => {
+                let problem = Problem::read(&tree(message.error));
+                out.notice(Level::Error, Excerpt::with_limit(problem.text(), 4096).text);
+            }
+            (None, Some(_) | None) => out.unrecognized(UnrecognizedReason::BadShape, line, None),
+        }
+    }
+
+    /// Takes a request of the agent.
+    fn requested(
+        &mut self,
+        line: &str,
+        method: &str,
+        id: &RawValue,
+        message: &Message<'_>,
+        out: &mut Output<'_>,
+    ) {
+        let params = || tree(message.params);
+        let string = |key: &str| params().get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let wanted = match method {
+            "session/request_permission" => return self.permission(id, message.params, out),
+            "elicitation/create" => {
+                approvals::question_asked(id, &params(), out);
+                Wanted::Question
+            }
+            // What comes of these is told when the client has answered, or by the tool call that they serve.
+            "fs/read_text_file" => Wanted::Read { path: string("path") },
+            "fs/write_text_file" => Wanted::Write { path: string("path") },
+            "terminal/output" => Wanted::TerminalOutput { terminal: string("terminalId") },
+            "terminal/wait_for_exit" => Wanted::TerminalExit { terminal: string("terminalId") },
+            "terminal/create" | "terminal/kill" | "terminal/release" => Wanted::Other,
+            // Servers that the client runs for the agent: their tools are tool calls of the agent.
+            _ if method.starts_with("mcp/") || is_extension(method) => Wanted::Other,
+            _ => {
+                self.wanted.add(id, Wanted::Other);
+                return out.unrecognized(UnrecognizedReason::UnknownType, line, Some(method));
+            }
+        };
+        out.quiet();
+        self.wanted.add(id, wanted);
+    }
+
+    fn permission(&mut self, id: &RawValue, params: Option<&RawValue>, out: &mut Output<'_>) {
+        let (mut spare, mut spare_call) = (String::new(), String::new());
+        let request: Permission<'_> =
+            params.and_then(|params| wire::read(params.get(), &mut spare)).unwrap_or_default();
+        let call: ToolCall<'_> =
+            request.tool_call.and_then(|call| wire::read(call.get(), &mut spare_call)).unwrap_or_default();
+        // Gemini asks before it has told of the call.
+        self.call(&call, None, Place::Permission, out);
+        let options = approvals::options(&request.options);
+        approvals::asked(id, &call, &options, out);
+        let tool = call.tool_call_id.filled().map(Into::into);
+        self.wanted.add(id, Wanted::Permission { tool, options });
+    }
+
+    /// Takes a notification of the agent.
+    fn notified(&mut self, line: &str, method: &str, message: &Message<'_>, out: &mut Output<'_>) {
+        match method {
+            "session/update" => self.update(line, message.params, out),
+            "auth/status_update" | "_auth/status_update" => auth_status(&tree(message.params), out),
+            "qwen/notify/session/mode-update" => {
+                match tree(message.params).get("currentModeId").and_then(Value::as_str) {
+                    Some(mode) => self.options.mode_is(mode, out),
+                    None => out.quiet(),
+                }
+            }
+            "$/cancel_request" => {
+                out.quiet();
+                let id = tree(message.params).get("requestId").map(Value::to_string).unwrap_or_default();
+                match self.wanted.take_by(&id) {
+                    Some(Wanted::Permission { .. }) => {
+                        approvals::decided(&id, Decision::Deny, Decider::Withdrawn, None, out);
+                    }
+                    Some(Wanted::Question) => approvals::question_answered(&id, &Value::Null, out),
+                    Some(_) | None => {}
+                }
+            }
+            // The client has been told that a page was visited; the question was answered before.
+            "elicitation/complete" => out.quiet(),
+            // The protocol wants extensions that are not known to be ignored.
+            _ if method.starts_with("mcp/") || is_extension(method) => out.quiet(),
+            _ => out.unrecognized(UnrecognizedReason::UnknownType, line, Some(method)),
+        }
+    }
+
+    /// Takes an answer of the agent.
+    fn answered(&mut self, line: &str, id: &RawValue, message: &Message<'_>, out: &mut Output<'_>) {
+        let asked = self.asked.take(id);
+        if let Some(error) = message.error {
+            return self.refused(id, asked, &Problem::read(&tree(Some(error))), out);
+        }
+        let result = tree(message.result);
+        match asked.unwrap_or_else(|| Asked::guess(&result)) {
+            Asked::Prompt => {
+                if self.turn_of(id, out) {
+                    self.prompt_answered(&result, out);
+                } else {
+                    out.unrecognized(UnrecognizedReason::BadShape, line, Some("session/prompt"));
+                }
+            }
+            Asked::Initialize => {
+                out.quiet();
+                self.version =
+                    result.pointer("/agentInfo/version").and_then(Value::as_str).map(str::to_owned);
+            }
+            Asked::NewSession { cwd } => self.opened(None, cwd, &result, out),
+            Asked::OldSession { wanted, cwd } => self.opened(wanted.as_deref(), cwd, &result, out),
+            Asked::SetMode { mode: Some(mode) } => self.options.mode_is(&mode, out),
+            Asked::SetModel { model: Some(model) } => self.options.model_is(&model, out),
+            Asked::SetOption => self.options.updated(&result, out),
+            // Lists, logins and the like: they change nothing in the session.
+            Asked::Authenticate | Asked::SetMode { .. } | Asked::SetModel { .. } | Asked::Other => {
+                out.quiet()
+            }
+        }
+    }
+
+    /// Takes an error of the agent.
+    fn refused(&mut self, id: &RawValue, asked: Option<Asked>, problem: &Problem, out: &mut Output<'_>) {
+        let text = Excerpt::with_limit(problem.text(), 4096).text;
+        match asked {
+            Some(Asked::Prompt) if self.turn_of(id, out) => self.prompt_failed(problem, out),
+            // Only the agent's side is shown: that is what a failed prompt looks like.
+            None if !self.hears_client && !problem.is_unknown_method() => self.prompt_failed(problem, out),
+            Some(Asked::OldSession { wanted, .. }) => {
+                self.replaying = false;
+                if let Some(wanted) = wanted.map(NativeSessionId::from) {
+                    let answer = ResumeAnswer::Rejected;
+                    out.emit(Kind::ResumeAnswered(ResumeAnswered { wanted, got: None, answer }));
+                }
+                self.not_begun(problem, text, out);
+            }
+            Some(Asked::Initialize | Asked::Authenticate | Asked::NewSession { .. }) => {
+                self.not_begun(problem, text, out);
+            }
+            Some(
+                Asked::Prompt
+                | Asked::SetMode { .. }
+                | Asked::SetModel { .. }
+                | Asked::SetOption
+                | Asked::Other,
+            )
+            | None => out.notice(Level::Warn, text),
+        }
+    }
+
+    /// Fails before there was a prompt: there will be none, unless the client finds another way.
+    fn not_begun(&mut self, problem: &Problem, text: String, out: &mut Output<'_>) {
+        if self.prompted {
+            out.notice(Level::Error, text);
+        } else {
+            out.failed(&problem.report(None));
+        }
+    }
+
+    /// Takes the answer that opens a session.
+    fn opened(&mut self, wanted: Option<&str>, cwd: Option<String>, result: &Value, out: &mut Output<'_>) {
+        self.replaying = false;
+        self.session_known = true;
+        let options = self.options.advertised(result);
+        let told = result.get("sessionId").and_then(Value::as_str);
+        let got = told.or(wanted).map(NativeSessionId::from);
+        if let Some(wanted) = wanted.map(NativeSessionId::from) {
+            // The protocol has no other meaning for success than that the session goes on.
+            let same = got.as_ref() == Some(&wanted);
+            let answer = if same { ResumeAnswer::Resumed } else { ResumeAnswer::Rejected };
+            out.emit(Kind::ResumeAnswered(ResumeAnswered { wanted, got: got.clone(), answer }));
+        }
+        out.emit(Kind::SessionStarted(SessionStarted {
+            native_session: got,
+            version: self.version.clone(),
+            model: self.options.model(),
+            cwd,
+            permission_mode: self.options.mode(),
+            ..SessionStarted::default()
+        }));
+        if let Some(options) = options {
+            out.emit(options);
+        }
+    }
+
+    /// A tool call has ended: permissions for it that nobody was seen to answer are decided by that.
+    pub(super) fn tool_ended(&mut self, id: &str, status: ToolStatus, out: &mut Output<'_>) {
+        let of_tool =
+            |wanted: &Wanted| matches!(wanted, Wanted::Permission { tool: Some(tool), .. } if **tool == *id);
+        for (request, _) in self.wanted.take_all(of_tool) {
+            approvals::decided_unseen(&request, Some(status), out);
+        }
+    }
+
+    /// Ends what cannot go on: permissions and questions that nobody answered, and tools that were refused.
+    pub(super) fn settle(&mut self, out: &mut Output<'_>) {
+        for (request, _) in self.wanted.take_all(|wanted| matches!(wanted, Wanted::Question)) {
+            approvals::question_answered(&request, &Value::Null, out);
+        }
+        for (request, _) in self.wanted.take_all(|wanted| matches!(wanted, Wanted::Permission { .. })) {
+            approvals::decided_unseen(&request, None, out);
+        }
+        self.calls.end_turn(out);
+    }
+
+    /// Something was said or done. Without a prompt, nothing will say that it is over.
+    pub(super) fn outside_of_prompts(&mut self, out: &mut Output<'_>) {
+        if self.prompt.is_none() && self.hears_client {
+            self.turn.outside = true;
+            out.complete_at_eof(None);
+        }
+    }
+}
+
+/// Gives every message of a line to `take`: the line is one, or an array of them. Says whether it was.
+fn each_message(line: &str, mut take: impl FnMut(&Message<'_>)) -> bool {
+    match line.trim_ascii_start().as_bytes().first() {
+        Some(b'{') => serde_json::from_str(line).map(|message| take(&message)).is_ok(),
+        Some(b'[') => {
+            let Ok(batch) = serde_json::from_str::<Vec<&RawValue>>(line) else { return false };
+            let read = |raw: &&RawValue| raw.get().starts_with('{');
+            if batch.is_empty() || !batch.iter().all(read) {
+                return false;
+            }
+            for raw in batch {
+                let mut spare = String::new();
+                let message: Message<'_> = wire::read(raw.get(), &mut spare).unwrap_or_default();
+                take(&message);
+            }
+            true
+        }
+        Some(_) | None => false,
+    }
+}
+
+/// Says whether a method is an agent's own. The protocol's mark is an underscore; Qwen Code does without.
+fn is_extension(method: &str) -> bool {
+    method.starts_with('_') || method.starts_with("craft/") || method.starts_with("qwen/")
+}
+
+/// Takes how the agent is logged in. Only that it is not is news.
+fn auth_status(params: &Value, out: &mut Output<'_>) {
+    out.quiet();
+    let status = params.get("authStatus").unwrap_or(params);
+    let string = |key: &str| status.get(key).and_then(Value::as_str);
+    if string("kind") == Some("none") {
+        let text = string("label").unwrap_or("Not logged in").to_owned();
+        out.emit(Kind::Notice(Notice { level: Level::Warn, text, code: Some("not_logged_in".to_owned()) }));
+    }
+}

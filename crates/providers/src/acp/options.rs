@@ -1,0 +1,162 @@
+//! What can be set in a session: modes, models and configuration options.
+
+use std::collections::HashMap;
+
+use bowline_protocol::Kind;
+use bowline_protocol::kinds::{ModelChanged, OptionState, OptionsAdvertised, OptionsChanged};
+use serde_json::Value;
+
+use crate::dialect::Output;
+
+/// How many settings, and how many choices of each, are kept.
+const LIMIT: usize = 256;
+const CHOICES: usize = 1024;
+
+/// The settings of the session as they were last told.
+#[derive(Debug, Default)]
+pub(crate) struct Options {
+    known: HashMap<String, OptionState>,
+    /// The ids of the settings that choose the model and the mode.
+    model_id: Option<String>,
+    mode_id: Option<String>,
+}
+
+impl Options {
+    /// Takes the settings in the answer that opens a session, and returns the event that tells them.
+    pub(crate) fn advertised(&mut self, result: &Value) -> Option<Kind> {
+        *self = Self::default();
+        let options = self.read(result);
+        self.known = options.iter().map(|option| (option.id.clone(), option.clone())).collect();
+        (!options.is_empty()).then_some(Kind::OptionsAdvertised(OptionsAdvertised { options }))
+    }
+
+    /// Takes the settings as they are now, and tells those that are not as they were.
+    pub(crate) fn updated(&mut self, update: &Value, out: &mut Output<'_>) {
+        let mut changed = Vec::new();
+        for option in self.read(update) {
+            if self.known.get(&option.id) != Some(&option) {
+                self.tell_model(&option, out);
+                self.keep(option.clone());
+                changed.push(option);
+            }
+        }
+        out.quiet();
+        if !changed.is_empty() {
+            out.emit(Kind::OptionsChanged(OptionsChanged { options: changed }));
+        }
+    }
+
+    /// Takes the new mode of the session.
+    pub(crate) fn mode_is(&mut self, mode: &str, out: &mut Output<'_>) {
+        let id = self.mode_id.clone().unwrap_or_else(|| "mode".to_owned());
+        self.chosen(id, mode, out);
+    }
+
+    /// Takes the new model of the session.
+    pub(crate) fn model_is(&mut self, model: &str, out: &mut Output<'_>) {
+        let id = self.model_id.get_or_insert_with(|| "model".to_owned()).clone();
+        self.chosen(id, model, out);
+    }
+
+    fn chosen(&mut self, id: String, value: &str, out: &mut Output<'_>) {
+        out.quiet();
+        let before = self.known.get(&id);
+        if before.is_some_and(|option| option.current.as_deref() == Some(value)) {
+            return;
+        }
+        let choices = before.map(|option| option.choices.clone()).unwrap_or_default();
+        let option = OptionState { id, choices, current: Some(value.to_owned()) };
+        self.tell_model(&option, out);
+        self.keep(option.clone());
+        out.emit(Kind::OptionsChanged(OptionsChanged { options: vec![option] }));
+    }
+
+    /// Returns the model that is set. `default` is no model.
+    pub(crate) fn model(&self) -> Option<String> {
+        self.current(self.model_id.as_ref()?).filter(|model| model != "default")
+    }
+
+    /// Returns the mode that is set.
+    pub(crate) fn mode(&self) -> Option<String> {
+        self.current(self.mode_id.as_ref()?)
+    }
+
+    fn current(&self, id: &str) -> Option<String> {
+        self.known.get(id)?.current.clone()
+    }
+
+    fn tell_model(&self, option: &OptionState, out: &mut Output<'_>) {
+        let before = self.known.get(&option.id).and_then(|known| known.current.as_ref());
+        if self.model_id.as_ref() == Some(&option.id)
+            && before != option.current.as_ref()
+            && let Some(model) = option.current.clone()
+        {
+            out.emit(Kind::ModelChanged(ModelChanged { model, reason: None }));
+        }
+    }
+
+    fn keep(&mut self, option: OptionState) {
+        if self.known.len() < LIMIT || self.known.contains_key(&option.id) {
+            self.known.insert(option.id.clone(), option);
+        }
+    }
+
+    /// Reads `configOptions`, and `modes` and `models` where no option stands for them.
+    fn read(&mut self, holder: &Value) -> Vec<OptionState> {
+        let mut options = Vec::new();
+        for option in holder.get("configOptions").and_then(Value::as_array).into_iter().flatten().take(LIMIT)
+        {
+            let Some(id) = option.get("id").and_then(Value::as_str) else { continue };
+            match option.get("category").and_then(Value::as_str) {
+                Some("mode") => self.mode_id = Some(id.to_owned()),
+                Some("model") => self.model_id = Some(id.to_owned()),
+                Some(_) | None => {}
+            }
+            let boolean = option.get("type").and_then(Value::as_str) == Some("boolean");
+            let choices = if boolean { vec!["true".to_owned(), "false".to_owned()] } else { choices(option) };
+            let current = option.get("currentValue").and_then(plain);
+            options.push(OptionState { id: id.to_owned(), choices, current });
+        }
+        if let Some(modes) = holder.get("modes").filter(|modes| modes.is_object()) {
+            let id = self.mode_id.get_or_insert_with(|| "mode".to_owned()).clone();
+            add(&mut options, id, modes, ("availableModes", "id", "currentModeId"));
+        }
+        if let Some(models) = holder.get("models").filter(|models| models.is_object()) {
+            let id = self.model_id.get_or_insert_with(|| "model".to_owned()).clone();
+            add(&mut options, id, models, ("availableModels", "modelId", "currentModelId"));
+        }
+        options
+    }
+}
+
+fn add(options: &mut Vec<OptionState>, id: String, holder: &Value, (list, key, current): (&str, &str, &str)) {
+    if options.iter().any(|option| option.id == id) {
+        return;
+    }
+    let choices = holder.get(list).and_then(Value::as_array).into_iter().flatten();
+    let choices = choices.filter_map(|choice| plain(choice.get(key)?)).take(CHOICES).collect();
+    options.push(OptionState { id, choices, current: holder.get(current).and_then(plain) });
+}
+
+/// Returns the values of a list of choices, which may be in groups.
+fn choices(option: &Value) -> Vec<String> {
+    let mut values = Vec::new();
+    for choice in option.get("options").and_then(Value::as_array).into_iter().flatten() {
+        let group = choice.get("options").and_then(Value::as_array);
+        let inner = group.into_iter().flatten().chain(group.is_none().then_some(choice));
+        values.extend(inner.filter_map(|choice| plain(choice.get("value")?)));
+        if values.len() >= CHOICES {
+            values.truncate(CHOICES);
+            break;
+        }
+    }
+    values
+}
+
+fn plain(value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) => Some(text.clone()),
+        Value::Bool(_) | Value::Number(_) => Some(value.to_string()),
+        Value::Null | Value::Array(_) | Value::Object(_) => None,
+    }
+}

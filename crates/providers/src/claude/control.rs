@@ -1,0 +1,314 @@
+//! Permissions and questions that the program asks for, and their answers.
+//!
+//! The decision on a permission is what we write to the program. Where that is not seen, or never comes, the result of
+//! the tool tells; a request that is still open when its turn ends was withdrawn. So each is decided exactly once.
+
+use std::collections::VecDeque;
+
+use bowline_protocol::kinds::{ApprovalAsked, ApprovalDecided, QuestionAnswered, QuestionAsked, ToolKind};
+use bowline_protocol::{
+    ApprovalCategory, ApprovalId, ApprovalOption, Decider, Decision, EnforcedBy, Excerpt, Json, Kind,
+    OptionEffect, QuestionId, Risk, ToolId,
+};
+use serde_json::Value;
+
+use super::wire::Object;
+use crate::dialect::Output;
+use crate::dialects::tools;
+
+/// The most requests that may be open.
+const MOST_OPEN: usize = 256;
+
+/// How many refused calls are remembered, so that a refusal is told once.
+const MOST_REFUSED: usize = 256;
+
+/// The requests of the program that wait for an answer.
+#[derive(Debug, Default)]
+pub(super) struct Requests {
+    open: VecDeque<Request>,
+    /// Calls that were not allowed, as has been told, and who decided so.
+    refused: VecDeque<(String, Decider)>,
+}
+
+#[derive(Debug)]
+struct Request {
+    id: String,
+    tool: Option<String>,
+    input: Option<Json>,
+    /// The questions, if it asks any; else it asks for a permission.
+    questions: Vec<String>,
+}
+
+/// A decision, as far as it is known.
+struct Verdict {
+    decision: Decision,
+    by: Decider,
+    reason: Option<String>,
+    changed_input: Option<Json>,
+}
+
+impl Requests {
+    /// Takes a request for a permission, or a question to the user, which comes in the same form.
+    pub(super) fn can_use_tool(&mut self, id: &str, request: &Object<'_>, out: &mut Output<'_>) {
+        let name = request.text("tool_name").unwrap_or("tool".into());
+        let tool = request.text("tool_use_id").map(std::borrow::Cow::into_owned);
+        let mut entry =
+            Request { id: id.to_owned(), tool, input: request.json("input"), questions: Vec::new() };
+        if name == "AskUserQuestion" {
+            entry.questions = questions(id, request, out);
+        }
+        if entry.questions.is_empty() {
+            let kind = tools::kind_of(&name);
+            let shown = request.text("display_name").unwrap_or(name);
+            let what = request.text("description").or_else(|| request.text("title"));
+            out.emit(Kind::ApprovalAsked(ApprovalAsked {
+                id: ApprovalId::from(id),
+                category: category(kind),
+                risk: risk(kind),
+                summary: what.map_or_else(|| shown.clone().into_owned(), |what| format!("{shown}: {what}")),
+                tool: entry.tool.as_deref().map(ToolId::from),
+                input: entry.input.clone().filter(|input| input.as_str().len() <= Excerpt::LIMIT),
+                options: options(!request.array("permission_suggestions").is_empty()),
+                rule: request.text("decision_reason").map(std::borrow::Cow::into_owned),
+                enforced_by: EnforcedBy::Agent,
+                deadline: None,
+            }));
+        }
+        self.add(entry, out);
+    }
+
+    /// Takes a question of an MCP server.
+    pub(super) fn elicitation(&mut self, id: &str, request: &Object<'_>, out: &mut Output<'_>) {
+        let question = request.text_or_empty("message").into_owned();
+        out.emit(Kind::QuestionAsked(QuestionAsked {
+            id: QuestionId::from(id),
+            text: question.clone(),
+            choices: Vec::new(),
+            several: false,
+        }));
+        self.add(Request { id: id.to_owned(), tool: None, input: None, questions: vec![question] }, out);
+    }
+
+    fn add(&mut self, request: Request, out: &mut Output<'_>) {
+        if self.open.len() >= MOST_OPEN
+            && let Some(oldest) = self.open.pop_front()
+        {
+            self.decide(&oldest, withdrawn(), out);
+        }
+        self.open.push_back(request);
+    }
+
+    /// Takes our answer.
+    pub(super) fn answered(&mut self, response: &Object<'_>, out: &mut Output<'_>) {
+        let Some(request) = self.take(&response.text_or_empty("request_id")) else { return };
+        let answer = response.object("response").unwrap_or_default();
+        if !request.questions.is_empty() {
+            let given = answer.object("updatedInput").or_else(|| answer.object("content"));
+            let answers = given.as_ref().and_then(|given| given.object("answers")).or(given);
+            return answer_questions(&request, answers.as_ref(), out);
+        }
+        let reason = || answer.text("message").or_else(|| response.text("error"));
+        let verdict = match answer.text("behavior").as_deref() {
+            Some("allow") => Verdict {
+                decision: if answer.array("updatedPermissions").is_empty() {
+                    Decision::Allow
+                } else {
+                    Decision::AllowAlways
+                },
+                by: Decider::Host,
+                reason: None,
+                changed_input: answer.json("updatedInput").filter(|new| !same(request.input.as_ref(), new)),
+            },
+            // What the program does not understand, it takes for a refusal.
+            Some(_) | None => Verdict {
+                decision: Decision::Deny,
+                by: Decider::Host,
+                reason: reason().map(std::borrow::Cow::into_owned),
+                changed_input: None,
+            },
+        };
+        self.decide(&request, verdict, out);
+    }
+
+    /// Takes the program's withdrawal of a request.
+    pub(super) fn cancelled(&mut self, id: &str, out: &mut Output<'_>) {
+        out.quiet();
+        if let Some(request) = self.take(id) {
+            self.decide(&request, withdrawn(), out);
+        }
+    }
+
+    /// Takes the end of a call: it tells what became of a request of which no answer was seen.
+    pub(super) fn settled(&mut self, call: &Settled<'_>, out: &mut Output<'_>) {
+        let Some(place) = self.open.iter().position(|open| open.tool.as_deref() == Some(call.tool)) else {
+            return;
+        };
+        let Some(request) = self.open.remove(place) else { return };
+        if !request.questions.is_empty() {
+            let answers = call.details.and_then(|details| details.object("answers"));
+            return answer_questions(&request, answers.as_ref(), out);
+        }
+        let nobody_answered = call.refused && call.output.contains("closed before response");
+        let verdict = Verdict {
+            decision: if call.refused { Decision::Deny } else { Decision::Allow },
+            by: if nobody_answered { Decider::ClientLost } else { Decider::Host },
+            reason: call.refused.then(|| call.output.to_owned()),
+            changed_input: None,
+        };
+        self.decide(&request, verdict, out);
+    }
+
+    /// Takes a refusal that the program decided by itself.
+    pub(super) fn refused(
+        &mut self,
+        tool: &str,
+        rule: Option<String>,
+        reason: Option<String>,
+        out: &mut Output<'_>,
+    ) {
+        out.quiet();
+        if self.refused.iter().any(|(refused, _)| refused == tool) {
+            return;
+        }
+        self.remember_refused(tool, Decider::Policy);
+        out.emit(Kind::ApprovalDecided(ApprovalDecided {
+            id: ApprovalId::from(tool),
+            decision: Decision::Deny,
+            by: Decider::Policy,
+            rule,
+            reason: reason.map(|reason| Excerpt::of(&reason).text),
+            changed_input: None,
+            enforced_by: EnforcedBy::Agent,
+        }));
+    }
+
+    /// Says whether somebody refused a call. A request that was withdrawn was not refused.
+    pub(super) fn is_refused(&self, tool: &str) -> bool {
+        self.refused.iter().any(|(refused, by)| refused == tool && *by != Decider::Withdrawn)
+    }
+
+    /// Withdraws what is still open: nobody will answer any more.
+    pub(super) fn turn_over(&mut self, out: &mut Output<'_>) {
+        while let Some(request) = self.open.pop_front() {
+            self.decide(&request, withdrawn(), out);
+        }
+    }
+
+    fn take(&mut self, id: &str) -> Option<Request> {
+        let place = self.open.iter().position(|open| open.id == id)?;
+        self.open.remove(place)
+    }
+
+    fn decide(&mut self, request: &Request, verdict: Verdict, out: &mut Output<'_>) {
+        if !request.questions.is_empty() {
+            return answer_questions(request, None, out);
+        }
+        let refused = matches!(verdict.decision, Decision::Deny | Decision::DenyAlways);
+        if let (true, Some(tool)) = (refused, &request.tool) {
+            // The result of the turn lists it again.
+            self.remember_refused(tool, verdict.by);
+        }
+        out.emit(Kind::ApprovalDecided(ApprovalDecided {
+            id: ApprovalId::from(request.id.as_str()),
+            decision: verdict.decision,
+            by: verdict.by,
+            rule: None,
+            reason: verdict.reason.map(|reason| Excerpt::of(&reason).text),
+            changed_input: verdict.changed_input,
+            enforced_by: EnforcedBy::Agent,
+        }));
+    }
+
+    fn remember_refused(&mut self, tool: &str, by: Decider) {
+        if self.refused.len() >= MOST_REFUSED {
+            self.refused.pop_front();
+        }
+        self.refused.push_back((tool.to_owned(), by));
+    }
+}
+
+/// A call whose end was told.
+pub(super) struct Settled<'a> {
+    pub(super) tool: &'a str,
+    pub(super) refused: bool,
+    pub(super) output: &'a str,
+    pub(super) details: Option<&'a Object<'a>>,
+}
+
+fn withdrawn() -> Verdict {
+    Verdict { decision: Decision::Deny, by: Decider::Withdrawn, reason: None, changed_input: None }
+}
+
+fn same(old: Option<&Json>, new: &Json) -> bool {
+    let tree = |json: &Json| json.read::<Value>().ok();
+    old.is_some_and(|old| tree(old) == tree(new))
+}
+
+fn options(may_last: bool) -> Vec<ApprovalOption> {
+    let option =
+        |id: &str, label: &str, effect| ApprovalOption { id: id.into(), label: label.into(), effect };
+    let mut options = vec![option("allow", "Allow", OptionEffect::AllowOnce)];
+    if may_last {
+        options.push(option("allow_always", "Allow, and do not ask again", OptionEffect::AllowAlways));
+    }
+    options.push(option("deny", "Deny", OptionEffect::RejectOnce));
+    options
+}
+
+fn category(kind: ToolKind) -> ApprovalCategory {
+    match kind {
+        ToolKind::Execute => ApprovalCategory::Shell,
+        ToolKind::Edit | ToolKind::Delete | ToolKind::Move => ApprovalCategory::Edit,
+        ToolKind::Read | ToolKind::Search => ApprovalCategory::Read,
+        ToolKind::Fetch => ApprovalCategory::Network,
+        ToolKind::Think | ToolKind::Agent | ToolKind::SwitchMode | ToolKind::Other => ApprovalCategory::Other,
+    }
+}
+
+fn risk(kind: ToolKind) -> Risk {
+    match kind {
+        ToolKind::Read | ToolKind::Search | ToolKind::Think => Risk::Low,
+        ToolKind::Edit | ToolKind::Move | ToolKind::Fetch | ToolKind::Agent => Risk::Med,
+        ToolKind::SwitchMode | ToolKind::Other => Risk::Med,
+        ToolKind::Execute | ToolKind::Delete => Risk::High,
+    }
+}
+
+/// Asks the questions of `AskUserQuestion`. One request may hold several; each gets an id of its own.
+fn questions(id: &str, request: &Object<'_>, out: &mut Output<'_>) -> Vec<String> {
+    let asked = request.object("input").map(|input| input.objects("questions")).unwrap_or_default();
+    let mut texts = Vec::new();
+    for (place, question) in asked.iter().enumerate() {
+        let text = question.text_or_empty("question").into_owned();
+        let offered = question.objects("options");
+        let choices = offered.iter().filter_map(|option| option.text("label")).map(String::from);
+        out.emit(Kind::QuestionAsked(QuestionAsked {
+            id: question_id(id, place),
+            text: text.clone(),
+            choices: choices.collect(),
+            several: question.is("multiSelect"),
+        }));
+        texts.push(text);
+    }
+    texts
+}
+
+fn answer_questions(request: &Request, answers: Option<&Object<'_>>, out: &mut Output<'_>) {
+    for (place, question) in request.questions.iter().enumerate() {
+        let given = answers.and_then(|answers| answers.value(question));
+        let answers = match given {
+            Some(Value::String(answer)) => vec![answer],
+            Some(Value::Array(several)) => {
+                several.iter().filter_map(Value::as_str).map(str::to_owned).collect()
+            }
+            Some(Value::Object(fields)) => vec![Value::Object(fields).to_string()],
+            Some(Value::Null | Value::Bool(_) | Value::Number(_)) | None => Vec::new(),
+        };
+        let id = question_id(&request.id, place);
+        out.emit(Kind::QuestionAnswered(QuestionAnswered { id, answers }));
+    }
+}
+
+fn question_id(request: &str, place: usize) -> QuestionId {
+    if place == 0 { QuestionId::from(request) } else { QuestionId::from(format!("{request}#{}", place + 1)) }
+}

@@ -1,0 +1,327 @@
+//! The reader: which line is what, and in which turn.
+//!
+//! A turn begins with a prompt that we sent or with `system/init`, which is repeated every turn and need not be the
+//! first line, and ends with a `result`. One process may have several: when a task in the background ends, the agent is
+//! told in a turn of its own.
+
+use bowline_protocol::kinds::{
+    Level, Retrying, TurnOrigin, TurnStarted, UnrecognizedReason, UsageReported, UserOrigin,
+};
+use bowline_protocol::{Basis, Code, Exit, Kind, MessageId, Timestamp, UsageSource};
+use serde_json::value::RawValue;
+
+use super::control::Requests;
+use super::errors::{self, ApiError};
+use super::messages::words;
+use super::speech::{Sort, Speech, Which};
+use super::system::{self, McpServers};
+use super::tasks::Tasks;
+use super::toolcalls::Calls;
+use super::wire::{self, Delta, Object, Piece};
+use crate::decode::{Cause, End};
+use crate::dialect::{Dialect, Input, Output};
+use crate::dialects::json::Json;
+use crate::dialects::shaped::Speaker;
+use crate::dialects::stream_json::Documented;
+use crate::failure::Report;
+use crate::{lenient, usage};
+
+/// Reads what Claude Code prints, and what is sent to it.
+#[derive(Debug, Default)]
+pub(crate) struct Claude {
+    pub(super) speech: Speech,
+    pub(super) requests: Requests,
+    pub(super) tasks: Tasks,
+    pub(super) servers: McpServers,
+    pub(super) calls: Calls,
+    /// The turn that runs.
+    pub(super) turn: Option<Turn>,
+    /// Prompts that were sent while a turn ran; each will have a turn of its own.
+    queued: u32,
+    /// Whether a task in the background has ended of which the agent will be told.
+    pub(super) notified: bool,
+    pub(super) session: Option<String>,
+    pub(super) model: Option<String>,
+    /// What the session had cost at the last result.
+    pub(super) cost: f64,
+    /// When the limit ends that was last said to be reached.
+    pub(super) limit_resets_at: Option<Timestamp>,
+    /// Reads the lines that the adapter protocol documents for this program, which it never printed for us.
+    documented: Documented,
+}
+
+/// The turn that runs.
+#[derive(Debug, Default)]
+pub(super) struct Turn {
+    /// Whether a prompt began it.
+    prompted: bool,
+    /// Whether the agent itself has said or done anything, as opposed to a sub-agent that went on from before.
+    lively: bool,
+    /// Whether somebody interrupted it: the program says so, or we asked for it.
+    pub(super) interrupted: bool,
+    /// The error that stood where an answer should.
+    pub(super) error: Option<ApiError>,
+    /// What the program retries, if that is the last that it did.
+    pub(super) retrying: Option<Retrying>,
+}
+
+impl Speaker for Claude {
+    fn line(&mut self, line: &str, out: &mut Output<'_>) {
+        if let Some(delta) = Delta::read(line) {
+            return self.delta(&delta, out);
+        }
+        wire::each(line, out, |raw, object, out| self.object(raw, object, out));
+    }
+
+    fn document(&mut self, document: &str, out: &mut Output<'_>) {
+        // With `--verbose`, `json` is an array of what the lines would have been.
+        if document.starts_with('[') {
+            out.quiet();
+            let repaired;
+            let events: Vec<&RawValue> = match serde_json::from_str(document) {
+                Ok(events) => events,
+                Err(_) => {
+                    repaired = lenient::repair(document);
+                    serde_json::from_str(&repaired).unwrap_or_default()
+                }
+            };
+            return events.into_iter().for_each(|event| self.line(event.get(), out));
+        }
+        match Object::read(document) {
+            Some(object) if object.raw("type").is_none() => {
+                Json.handle(Input::Line(document), out);
+                out.complete_at_eof(None);
+            }
+            Some(_) | None => self.line(document, out),
+        }
+    }
+
+    fn text_was_error(&mut self, tail: &str, end: &End) -> Option<Report> {
+        // Killed programs print nothing; what is printed before an exit of 1 is the error.
+        let failed = matches!(end.exit, Some(Exit::Code(1..=127)));
+        let tail = tail.trim();
+        (failed && !tail.is_empty()).then(|| errors::printed(tail))
+    }
+
+    fn sent(&mut self, line: &str, out: &mut Output<'_>) {
+        let Some(object) = Object::read(line) else { return };
+        match object.text_or_empty("type").as_ref() {
+            "user" => self.prompt(&object, out),
+            "control_response" => {
+                if let Some(response) = object.object("response") {
+                    self.requests.answered(&response, out);
+                }
+            }
+            "control_request" => {
+                let request = object.object("request").unwrap_or_default();
+                if let (Some(turn), "interrupt") = (&mut self.turn, request.text_or_empty("subtype").as_ref())
+                {
+                    turn.interrupted = true;
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn end(&mut self, end: &End, out: &mut Output<'_>) {
+        self.requests.turn_over(out);
+        let retrying = self.turn.as_mut().and_then(|turn| turn.retrying.take());
+        if let (Cause::TimedOut, Some(Retrying { category, message, .. })) = (end.cause, retrying) {
+            let code = Some(Code::GaveUpWaiting);
+            out.failed(&Report { category: Some(category), code, ..Report::of(message) });
+            return self.turn_over();
+        }
+        // Before any answer began, an interrupt ends the program with exit code 0 and without a result.
+        if end.cause == Cause::Exited && self.was_interrupted() {
+            out.cancelled();
+            self.turn_over();
+        }
+    }
+}
+
+impl Claude {
+    fn object(&mut self, raw: &str, line: &Object<'_>, out: &mut Output<'_>) {
+        let type_name = line.text_or_empty("type");
+        match type_name.as_ref() {
+            "stream_event" => self.stream_event(raw, line, out),
+            "assistant" => self.assistant(raw, line, out),
+            "user" => self.user(raw, line, out),
+            "system" => self.system(raw, line, out),
+            "result" => self.result(line, out),
+            "rate_limit_event" => self.limit(line, out),
+            "control_request" => self.control_request(raw, line, out),
+            "control_response" => {
+                let response = line.object("response").unwrap_or_default();
+                self.response(&response, out);
+            }
+            "control_cancel_request" => self.requests.cancelled(&line.text_or_empty("request_id"), out),
+            // Which of our prompts is at work; its turn tells the same.
+            "command_lifecycle" => out.quiet(),
+            // Signs of life.
+            "keep_alive" | "tool_progress" => out.quiet(),
+            "tool_use_summary" | "prompt_suggestion" | "auth_status" => {
+                system::remark(&type_name, line, Level::Info, out);
+            }
+            "turn.started" | "content" | "turn.completed" | "turn.failed" | "error" | "" => {
+                self.documented.0.handle(Input::Line(raw), out);
+            }
+            _ => out.unrecognized(UnrecognizedReason::UnknownType, raw, Some(&type_name)),
+        }
+    }
+
+    /// Begins a turn, unless one runs.
+    pub(super) fn open_turn(&mut self, out: &mut Output<'_>) {
+        if self.turn.is_some() {
+            return;
+        }
+        // A prompt goes before a notice; of one that we do not know of, the notice is the better explanation.
+        let noticed = self.queued == 0 && std::mem::take(&mut self.notified);
+        self.queued = self.queued.saturating_sub(1);
+        self.begin_turn(if noticed { TurnOrigin::BackgroundNotice } else { TurnOrigin::Prompt }, out);
+    }
+
+    fn begin_turn(&mut self, origin: TurnOrigin, out: &mut Output<'_>) {
+        self.turn = Some(Turn { prompted: origin == TurnOrigin::Prompt, ..Turn::default() });
+        out.emit(Kind::TurnStarted(TurnStarted { origin, native_turn: None }));
+    }
+
+    /// Takes the announcement of a turn.
+    pub(super) fn announced(&mut self, out: &mut Output<'_>) {
+        // The next prompt's turn, although the last one was never ended.
+        if self.queued > 0 && self.turn.as_ref().is_some_and(|turn| turn.lively) {
+            self.turn_over();
+        }
+        self.open_turn(out);
+    }
+
+    /// Forgets the turn, which has ended.
+    pub(super) fn turn_over(&mut self) {
+        self.turn = None;
+        self.speech.turn_over();
+    }
+
+    /// Says whether somebody interrupted the turn that runs.
+    pub(super) fn was_interrupted(&self) -> bool {
+        self.turn.as_ref().is_some_and(|turn| turn.interrupted)
+    }
+
+    /// Returns the error that stood where an answer should.
+    pub(super) fn take_error(&mut self) -> Option<ApiError> {
+        self.turn.as_mut()?.error.take()
+    }
+
+    /// Takes notice that the agent, or a sub-agent, says or does something.
+    pub(super) fn stir(&mut self, parent: Option<&str>, out: &mut Output<'_>) {
+        match (&mut self.turn, parent) {
+            (Some(turn), None) => {
+                turn.lively = true;
+                turn.retrying = None;
+            }
+            (Some(_), Some(_)) => {}
+            (None, None) => {
+                self.open_turn(out);
+                self.turn.get_or_insert_default().lively = true;
+            }
+            // A sub-agent in the background goes on between turns.
+            (None, Some(_)) => self.begin_turn(TurnOrigin::BackgroundNotice, out),
+        }
+    }
+
+    /// Takes a prompt that was sent.
+    fn prompt(&mut self, line: &Object<'_>, out: &mut Output<'_>) {
+        // What has no message, the program refuses.
+        let Some(message) = line.object("message") else { return };
+        let text = words(&message);
+        match &mut self.turn {
+            None => self.begin_turn(TurnOrigin::Prompt, out),
+            // Words of a sub-agent have opened this one; it becomes the prompt's.
+            Some(turn) if !turn.prompted && !turn.lively => turn.prompted = true,
+            Some(_) => self.queued += 1,
+        }
+        out.user(UserOrigin::Human, &text, None);
+    }
+
+    /// Takes a piece of streamed text or thinking.
+    fn delta(&mut self, delta: &Delta<'_>, out: &mut Output<'_>) {
+        let parent = delta.parent.as_deref();
+        self.stir(parent, out);
+        let which = Which { parent, id: delta.message.as_deref(), model: None };
+        match &delta.piece {
+            Piece::Text(text) => self.speech.piece(which, delta.block, Sort::Text, text, out),
+            Piece::Thinking(text) => self.speech.piece(which, delta.block, Sort::Thinking, text, out),
+            // The block that follows has it whole.
+            Piece::Other => {}
+        }
+        out.quiet();
+    }
+
+    fn stream_event(&mut self, raw: &str, line: &Object<'_>, out: &mut Output<'_>) {
+        out.quiet();
+        let Some(event) = line.object("event") else {
+            return out.unrecognized(UnrecognizedReason::BadShape, raw, Some("stream_event"));
+        };
+        let parent = line.text("parent_tool_use_id");
+        let parent = parent.as_deref();
+        let message = event.object("message").unwrap_or_default();
+        let id = line.text("api_message_id").or_else(|| message.text("id"));
+        let model = message.text("model");
+        let which = Which { parent, id: id.as_deref(), model: model.as_deref() };
+        let index = event.count("index").and_then(|index| u32::try_from(index).ok()).unwrap_or_default();
+        self.stir(parent, out);
+        match event.text_or_empty("type").as_ref() {
+            "message_start" => self.speech.begin(which, out),
+            "content_block_start" => self.speech.begin_block(which, index, out),
+            "content_block_delta" => {
+                let delta = event.object("delta").unwrap_or_default();
+                let sort = match delta.text_or_empty("type").as_ref() {
+                    "text_delta" => Sort::Text,
+                    "thinking_delta" => Sort::Thinking,
+                    _ => return,
+                };
+                let key = if sort == Sort::Text { "text" } else { "thinking" };
+                self.speech.piece(which, index, sort, &delta.text_or_empty(key), out);
+            }
+            "content_block_stop" => self.speech.end_block(which, out),
+            // The only numbers of a call that are final before the result.
+            "message_delta" => {
+                if let Some(usage) = event.value("usage").as_ref().and_then(usage::read) {
+                    out.emit(Kind::UsageReported(UsageReported {
+                        usage,
+                        basis: Basis::PerCall,
+                        source: UsageSource::Reported,
+                        cost_usd: None,
+                        model: None,
+                        message: id.as_deref().map(MessageId::from),
+                    }));
+                }
+            }
+            "message_stop" => match line.object("abandoned_blocks") {
+                Some(abandoned) => {
+                    let from = abandoned.count("from_block_index").unwrap_or_default();
+                    self.speech.abandon(which, u32::try_from(from).unwrap_or(u32::MAX), out);
+                }
+                None => self.speech.end(which, out),
+            },
+            "ping" => {}
+            other => {
+                let name = format!("stream_event/{other}");
+                out.unrecognized(UnrecognizedReason::UnknownType, raw, Some(&name));
+            }
+        }
+    }
+
+    fn control_request(&mut self, raw: &str, line: &Object<'_>, out: &mut Output<'_>) {
+        let id = line.text_or_empty("request_id");
+        let request = line.object("request").unwrap_or_default();
+        match request.text_or_empty("subtype").as_ref() {
+            "can_use_tool" => self.requests.can_use_tool(&id, &request, out),
+            "elicitation" => self.requests.elicitation(&id, &request, out),
+            // Work for the host's own hooks and MCP servers.
+            "hook_callback" | "mcp_message" => out.quiet(),
+            other => {
+                let name = format!("control_request/{other}");
+                out.unrecognized(UnrecognizedReason::UnknownType, raw, Some(&name));
+            }
+        }
+    }
+}

@@ -1,0 +1,189 @@
+//! Whole messages: `assistant` lines, one for each block, and `user` lines, which mostly hold results of tools.
+
+use bowline_protocol::kinds::{Level, Notice, ToolStatus, UnrecognizedReason, UserOrigin};
+use bowline_protocol::{Excerpt, Kind, ToolId};
+use serde_json::value::RawValue;
+
+use super::control::Settled;
+use super::dialect::Claude;
+use super::errors::ApiError;
+use super::speech::{Sort, Which};
+use super::toolcalls::Ending;
+use super::wire::{Object, text};
+use crate::dialect::Output;
+use crate::dialects::content;
+use crate::lenient;
+
+impl Claude {
+    /// Takes an `assistant` line: a block of a message, whole.
+    pub(super) fn assistant(&mut self, raw: &str, line: &Object<'_>, out: &mut Output<'_>) {
+        out.quiet();
+        let Some(message) = line.object("message") else {
+            return out.unrecognized(UnrecognizedReason::BadShape, raw, Some("assistant"));
+        };
+        let parent = line.text("parent_tool_use_id");
+        let parent = parent.as_deref();
+        let model = message.text("model").filter(|model| model != "<synthetic>");
+        self.stir(parent, out);
+        let told = line.is("is_api_error_message");
+        let is_error = told || line.raw("error").is_some();
+        if told || is_error && model.is_none() {
+            return self.api_error(line, words(&message), parent, out);
+        }
+        let outcome = line.object("local_command_outcome").and_then(|outcome| outcome.text("kind"));
+        if outcome.as_deref() == Some("failed") {
+            let (level, text) = (Level::Error, Excerpt::with_limit(&words(&message), 4096).text);
+            return out.emit(Kind::Notice(Notice { level, text, code: Some("local_command_failed".into()) }));
+        }
+        if let (Some(turn), true) = (&mut self.turn, is_error && parent.is_none()) {
+            turn.error = Some(ApiError::of(line, String::new()));
+        }
+        if let (Some(model), None) = (&model, parent) {
+            self.changed_model(model, None, out);
+        }
+        if let (Some(turn), true) = (&mut self.turn, line.is("aborted") && parent.is_none()) {
+            turn.interrupted = true;
+        }
+        let id = message.text("id");
+        let which = Which { parent, id: id.as_deref(), model: model.as_deref() };
+        if let Some(text) = message.text("content") {
+            return self.speech.block(which, Sort::Text, &text, out);
+        }
+        for block in message.objects("content") {
+            self.block(which, &block, out);
+        }
+    }
+
+    fn block(&mut self, which: Which<'_>, block: &Object<'_>, out: &mut Output<'_>) {
+        match block.text_or_empty("type").as_ref() {
+            "text" => self.speech.block(which, Sort::Text, &block.text_or_empty("text"), out),
+            "thinking" => self.speech.block(which, Sort::Thinking, &block.text_or_empty("thinking"), out),
+            "tool_use" | "server_tool_use" | "mcp_tool_use" => {
+                self.speech.call(which, out);
+                self.calls.start(block, which.parent, out);
+            }
+            kind if kind.ends_with("tool_result") => {
+                self.speech.skip(which, out);
+                let status = if block.is("is_error") { ToolStatus::Failed } else { ToolStatus::Completed };
+                self.calls.end(block, &Ending { status, details: None }, out);
+            }
+            // Thoughts that are not shown, and whatever else is neither said nor done.
+            _ => self.speech.skip(which, out),
+        }
+    }
+
+    /// Takes an error that is printed as if the agent had said it.
+    fn api_error(&mut self, line: &Object<'_>, text: String, parent: Option<&str>, out: &mut Output<'_>) {
+        if parent.is_some() {
+            return out.notice(Level::Error, Excerpt::with_limit(&text, 4096).text);
+        }
+        self.speech.broken(out);
+        out.remember_error(&text);
+        if let Some(turn) = &mut self.turn {
+            turn.error = Some(ApiError::of(line, text));
+        }
+    }
+
+    /// Takes a `user` line: results of tools, or a text on the user's side.
+    pub(super) fn user(&mut self, raw: &str, line: &Object<'_>, out: &mut Output<'_>) {
+        out.quiet();
+        let Some(message) = line.object("message") else {
+            return out.unrecognized(UnrecognizedReason::BadShape, raw, Some("user"));
+        };
+        let parent = line.text("parent_tool_use_id");
+        let blocks = message.objects("content");
+        let results: Vec<_> =
+            blocks.iter().filter(|block| block.text_or_empty("type").ends_with("tool_result")).collect();
+        if !line.is("isReplay") {
+            for result in &results {
+                self.stir(parent.as_deref(), out);
+                // The details are those of the only result.
+                let details = (results.len() == 1).then(|| line.raw("tool_use_result")).flatten();
+                self.tool_result(line, result, details, out);
+            }
+        }
+        let text = words(&message);
+        if !text.is_empty() || results.is_empty() {
+            self.user_text(line, &text, parent.as_deref(), out);
+        }
+    }
+
+    fn tool_result(
+        &mut self,
+        line: &Object<'_>,
+        block: &Object<'_>,
+        details: Option<&RawValue>,
+        out: &mut Output<'_>,
+    ) {
+        let id = block.text_or_empty("tool_use_id");
+        let meta = line
+            .objects("tool_result_meta")
+            .into_iter()
+            .find(|meta| meta.text("id").as_deref() == Some(&*id));
+        let meta = meta.unwrap_or_default();
+        let decision = meta.object("permission_decision").and_then(|decision| decision.text("decision"));
+        let not_run = meta.text("non_execution_kind");
+        let output = block.text_or_empty("content");
+        let is_error = block.is("is_error");
+        // Versions without `tool_result_meta` have only words for it.
+        let rejected = not_run.as_deref() == Some("user-rejected")
+            || is_error && output.starts_with("The user doesn't want to proceed with this tool use");
+        let forbidden = decision.as_deref() == Some("reject")
+            || not_run.as_deref() == Some("permission-rule")
+            || is_error && output.starts_with("Claude requested permissions to");
+        let object = details.and_then(|details| Object::read(details.get()));
+        let settled =
+            Settled { tool: &id, refused: rejected || forbidden, output: &output, details: object.as_ref() };
+        self.requests.settled(&settled, out);
+        let status = if forbidden || self.requests.is_refused(&id) {
+            ToolStatus::Denied
+        } else if rejected || object.as_ref().is_some_and(|object| object.is("interrupted")) {
+            // Nobody refused it: it was stopped, which the program tells in the same words.
+            ToolStatus::Cancelled
+        } else if is_error {
+            ToolStatus::Failed
+        } else {
+            ToolStatus::Completed
+        };
+        self.calls.end(block, &Ending { status, details: object }, out);
+    }
+
+    /// Takes a text on the user's side. None that the program prints is a person's.
+    fn user_text(&mut self, line: &Object<'_>, text: &str, parent: Option<&str>, out: &mut Output<'_>) {
+        let interrupted = text.starts_with("[Request interrupted by user");
+        let of_command = text.starts_with("<local-command-std");
+        if (interrupted || of_command) && self.turn.is_none() {
+            // Between turns (the answer to `set_model`, say) there is no conversation that it belongs to.
+            let text = Excerpt::with_limit(&untagged(text), 4096).text;
+            let code = Some("local_command_output".into());
+            return out.emit(Kind::Notice(Notice { level: Level::Info, text, code }));
+        }
+        if parent.is_none() {
+            self.open_turn(out);
+        }
+        if let (Some(turn), true) = (&mut self.turn, interrupted) {
+            turn.interrupted = true;
+        }
+        if text.starts_with("[structured-output-enforce]") {
+            self.speech.reject(out);
+        }
+        let origin = if line.is("isReplay") { UserOrigin::Replayed } else { UserOrigin::Synthetic };
+        let parent = parent.map(ToolId::from);
+        out.user(origin, text, parent.as_ref());
+    }
+}
+
+/// Returns the text of a message, whether it is a string or blocks.
+pub(super) fn words(message: &Object<'_>) -> String {
+    let Some(content) = message.raw("content") else { return String::new() };
+    match text(content) {
+        Some(text) => text.into_owned(),
+        None => lenient::value(content.get()).as_ref().and_then(content::blocks).unwrap_or_default(),
+    }
+}
+
+/// Returns the output of a local command without the tags around it.
+fn untagged(text: &str) -> String {
+    let inner = text.split_once('>').map_or(text, |(_, inner)| inner);
+    inner.rsplit_once("</").map_or(inner, |(inner, _)| inner).trim().to_owned()
+}

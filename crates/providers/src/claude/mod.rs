@@ -1,0 +1,18 @@
+//! Claude Code: how the `claude` program speaks.
+//!
+//! `dialect` tells the lines apart and keeps the state of the turn; each other room reads one subject. `wire` is how
+//! their JSON is taken apart. How the program is started is in `manifest.toml`.
+
+mod answers;
+mod control;
+mod dialect;
+mod errors;
+mod messages;
+mod outcome;
+mod speech;
+mod system;
+mod tasks;
+mod toolcalls;
+mod wire;
+
+pub(crate) use dialect::Claude;

@@ -1,0 +1,104 @@
+//! The `result` of a turn: what it used, what it cost, and how it ended.
+//!
+//! `usage` is the turn's own. `total_cost_usd` and `modelUsage` are those of the whole session, also of the processes
+//! before a resume; `model_usage_since_last_result` is the turn's part of them, where it is told (lines, not `json`).
+
+use bowline_protocol::kinds::{StopReason, UsageReported};
+use bowline_protocol::{Basis, Kind, UsageSource};
+
+use super::dialect::Claude;
+use super::errors::ApiError;
+use super::wire::{Object, text};
+use crate::dialect::Output;
+use crate::usage;
+
+impl Claude {
+    /// Takes a `result`.
+    pub(super) fn result(&mut self, line: &Object<'_>, out: &mut Output<'_>) {
+        let subtype = line.text_or_empty("subtype");
+        let terminal_reason = line.text_or_empty("terminal_reason");
+        let stop_reason = line.text_or_empty("stop_reason");
+        let failed = line.flag("is_error").unwrap_or_else(|| subtype.starts_with("error"));
+        // A result without any turn behind it (no such session to resume) has an id that is made up.
+        if line.raw("terminal_reason").is_some() || !failed {
+            self.session_of_result(line, out);
+        }
+        self.open_turn(out);
+        let said = line.text_or_empty("result");
+        if !failed {
+            let structured = line.raw("structured_output").map_or("", |raw| raw.get());
+            self.speech.conclude(if said.is_empty() { structured } else { &said }, out);
+        }
+        self.usage(line, out);
+        for denial in line.objects("permission_denials") {
+            self.requests.refused(&denial.text_or_empty("tool_use_id"), None, None, out);
+        }
+        self.requests.turn_over(out);
+
+        let interrupted = terminal_reason.starts_with("aborted")
+            || subtype == "error_during_execution" && self.was_interrupted();
+        if !failed {
+            out.forget_errors();
+            out.completed(stop(&stop_reason));
+        } else if interrupted {
+            out.cancelled();
+        } else {
+            let errors: Vec<_> = line.array("errors").into_iter().filter_map(text).collect();
+            let words = if said.is_empty() { errors.join("; ") } else { said.into_owned() };
+            let mut error = ApiError::of(line, words).or(self.take_error().unwrap_or_default());
+            if error.text.is_empty() {
+                error.text = format!("the program reported {subtype}");
+            }
+            error.resets_at = error.resets_at.or(self.limit_resets_at);
+            out.failed(&error.report(&subtype, &terminal_reason, &stop_reason));
+        }
+        self.turn_over();
+    }
+
+    fn usage(&mut self, line: &Object<'_>, out: &mut Output<'_>) {
+        let total = line.number("total_cost_usd");
+        let since = line.object("model_usage_since_last_result");
+        let cost_usd = match &since {
+            Some(since) => Some(cost(since)),
+            None => total.map(|total| if total < self.cost { total } else { total - self.cost }),
+        };
+        self.cost = total.unwrap_or(self.cost);
+        let Some(mut used) = line.value("usage").as_ref().and_then(usage::read) else { return };
+        let details = line.object("usage").and_then(|usage| usage.object("output_tokens_details"));
+        used.reasoning = used.reasoning.or_else(|| details?.count("thinking_tokens"));
+        out.emit(Kind::UsageReported(UsageReported {
+            usage: used,
+            basis: Basis::PerTurn,
+            source: UsageSource::Reported,
+            cost_usd,
+            model: since.or_else(|| line.object("modelUsage")).and_then(|models| only(&models)),
+            message: None,
+        }));
+    }
+}
+
+/// Adds up what the models cost.
+fn cost(models: &Object<'_>) -> f64 {
+    let of = |(_, model): (&str, &serde_json::value::RawValue)| Object::read(model.get())?.number("costUSD");
+    // In a fixed order: the sum of floats depends on it.
+    let mut costs: Vec<f64> = models.fields().filter_map(of).collect();
+    costs.sort_by(f64::total_cmp);
+    costs.iter().sum()
+}
+
+/// Returns the model if there was only one.
+fn only(models: &Object<'_>) -> Option<String> {
+    let mut names = models.fields().map(|(name, _)| name.to_owned());
+    names.next().filter(|_| names.next().is_none())
+}
+
+/// Returns why the model stopped.
+pub(super) fn stop(reason: &str) -> Option<StopReason> {
+    match reason {
+        "end_turn" | "stop_sequence" => Some(StopReason::EndTurn),
+        "max_tokens" | "model_context_window_exceeded" => Some(StopReason::MaxTokens),
+        "refusal" => Some(StopReason::Refusal),
+        // `tool_use` is the last message's; no tool waits for us.
+        _ => None,
+    }
+}

@@ -1,0 +1,333 @@
+//! What `app-server` asks its client, and what the client answers.
+//!
+//! Server and client count their requests each for themselves, from 0 and from 1, so an id says nothing without its
+//! direction. Only the server's requests are kept here.
+
+use bowline_protocol::kinds::{ApprovalAsked, ApprovalDecided, QuestionAnswered, QuestionAsked};
+use bowline_protocol::{
+    ApprovalCategory, ApprovalId, ApprovalOption, Decider, Decision, EnforcedBy, Json, Kind, OptionEffect,
+    QuestionId, Risk, ToolId,
+};
+use serde::Deserialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use super::app_wire::{Rest, Rpc};
+
+use super::loose::{List, Object, Text};
+use super::parts::{Command, raw};
+use super::wire::part;
+use crate::dialect::Output;
+
+/// How many questions may wait for an answer.
+const LONGEST: usize = 1024;
+
+/// The requests of the server that have no answer yet.
+#[derive(Debug, Default)]
+pub(super) struct Asked {
+    waiting: Vec<Waiting>,
+    /// Whether we see what the client writes. If not, its answer shows in what becomes of the item.
+    sees_answers: bool,
+}
+
+#[derive(Debug)]
+struct Waiting {
+    /// The request's id, as it was written.
+    request: Box<str>,
+    item: Box<str>,
+    what: What,
+}
+
+#[derive(Debug)]
+enum What {
+    Approval(ApprovalId),
+    /// The ids of the questions, as the server wants them back.
+    Questions(Vec<String>),
+}
+
+impl Asked {
+    /// Takes a request of the server; `false` if it asks for nothing that we know.
+    pub(super) fn ask(
+        &mut self,
+        rpc: &Rpc<'_>,
+        params: &Rest<'_>,
+        tool: Option<&ToolId>,
+        out: &mut Output<'_>,
+    ) -> bool {
+        let Some(request) = rpc.id.map(RawValue::get) else { return false };
+        let name = request.trim_matches('"');
+        let what = match rpc.method.or_empty() {
+            "item/commandExecution/requestApproval" | "execCommandApproval" => {
+                let asked = command_of(name, params, tool);
+                approval(asked, out)
+            }
+            "item/fileChange/requestApproval" | "applyPatchApproval" => {
+                approval(edit(name, params.reason.get(), tool), out)
+            }
+            "item/permissions/requestApproval" => {
+                let input = raw(params.permissions);
+                let summary = params.reason.get().unwrap_or("more permissions");
+                approval(asked(name, ApprovalCategory::Other, Risk::High, summary, tool, input, &[]), out)
+            }
+            "mcpServer/elicitation/request" => elicitation(name, params, tool, out),
+            "item/tool/requestUserInput" => questions(name, params.questions, out),
+            _ => return false,
+        };
+        if self.waiting.len() < LONGEST {
+            self.waiting.push(Waiting {
+                request: request.into(),
+                item: params.item_id.or_empty().into(),
+                what,
+            });
+        }
+        true
+    }
+
+    /// Takes the client's answer to a request of the server.
+    pub(super) fn answer(&mut self, rpc: &Rpc<'_>, out: &mut Output<'_>) {
+        self.sees_answers = true;
+        let Some(place) =
+            self.waiting.iter().position(|waiting| rpc.id.is_some_and(|id| id.get() == &*waiting.request))
+        else {
+            return;
+        };
+        let waiting = self.waiting.remove(place);
+        match waiting.what {
+            What::Approval(id) => out.emit(decided(id, decision(rpc.result), Decider::Host)),
+            What::Questions(ids) => {
+                let given: Value = part(rpc.result);
+                for id in ids {
+                    let answers = texts(given.get("answers").and_then(|answers| answers.get(&id)));
+                    let id = question_id(waiting.request.trim_matches('"'), &id);
+                    out.emit(Kind::QuestionAnswered(QuestionAnswered { id, answers }));
+                }
+            }
+        }
+    }
+
+    /// The server says that a request is settled. If the client never answered, the server took it back.
+    pub(super) fn resolved(&mut self, request: Option<&RawValue>, out: &mut Output<'_>) {
+        if self.sees_answers
+            && let Some(request) = request
+            && let Some(place) = self.waiting.iter().position(|waiting| *waiting.request == *request.get())
+        {
+            let waiting = self.waiting.remove(place);
+            withdraw(waiting, Decider::Withdrawn, out);
+        }
+    }
+
+    /// The item that a request was about is complete: an answer that we did not see shows in its status.
+    pub(super) fn item_completed(&mut self, item: &str, status: &str, out: &mut Output<'_>) {
+        if item.is_empty() || self.sees_answers {
+            return;
+        }
+        while let Some(place) = self.waiting.iter().position(|waiting| *waiting.item == *item) {
+            let decision = if status == "declined" { Decision::Deny } else { Decision::Allow };
+            match self.waiting.remove(place).what {
+                What::Approval(id) => out.emit(decided(id, decision, Decider::Host)),
+                What::Questions(_) => {}
+            }
+        }
+    }
+
+    /// Nobody will answer any more: what was asked is refused.
+    pub(super) fn end(&mut self, by: Decider, out: &mut Output<'_>) {
+        for waiting in self.waiting.drain(..) {
+            withdraw(waiting, by, out);
+        }
+    }
+}
+
+fn withdraw(waiting: Waiting, by: Decider, out: &mut Output<'_>) {
+    match waiting.what {
+        What::Approval(id) => out.emit(decided(id, Decision::Deny, by)),
+        What::Questions(ids) => {
+            for id in ids {
+                let id = question_id(waiting.request.trim_matches('"'), &id);
+                out.emit(Kind::QuestionAnswered(QuestionAnswered { id, answers: Vec::new() }));
+            }
+        }
+    }
+}
+
+fn approval(kind: Kind, out: &mut Output<'_>) -> What {
+    let id = if let Kind::ApprovalAsked(asked) = &kind { asked.id.clone() } else { ApprovalId::from("") };
+    out.emit(kind);
+    What::Approval(id)
+}
+
+fn command_of(name: &str, params: &Rest<'_>, tool: Option<&ToolId>) -> Kind {
+    let text = part::<Text<'_>>(params.command).owned();
+    let words =
+        || part::<List<Text<'_>>>(params.command).0.iter().map(Text::or_empty).collect::<Vec<_>>().join(" ");
+    let command = text.unwrap_or_else(words);
+    let network = params.network_approval_context.is_some();
+    let category = if network { ApprovalCategory::Network } else { ApprovalCategory::Shell };
+    let summary = params.reason.get().filter(|reason| !reason.is_empty()).unwrap_or(&command);
+    let input = Json::of(&Command { command: &command, cwd: params.cwd.get() }).ok();
+    let offered = options(params.available_decisions);
+    asked(name, category, Risk::Med, summary, tool, input, &offered)
+}
+
+/// Makes the question whether a command may run.
+pub(super) fn command(name: &str, command: &str, reason: Option<&str>, tool: Option<&ToolId>) -> Kind {
+    let input = Json::of(&Command { command, cwd: None }).ok();
+    asked(name, ApprovalCategory::Shell, Risk::Med, reason.unwrap_or(command), tool, input, &[])
+}
+
+/// Makes the question whether files may be changed. The change itself was told when the item began.
+pub(super) fn edit(name: &str, reason: Option<&str>, tool: Option<&ToolId>) -> Kind {
+    let options = ["accept", "acceptForSession", "decline", "cancel"].map(option);
+    let summary = reason.unwrap_or("change files");
+    asked(name, ApprovalCategory::Edit, Risk::Med, summary, tool, None, &options)
+}
+
+fn asked(
+    name: &str,
+    category: ApprovalCategory,
+    risk: Risk,
+    summary: &str,
+    tool: Option<&ToolId>,
+    input: Option<Json>,
+    options: &[ApprovalOption],
+) -> Kind {
+    Kind::ApprovalAsked(ApprovalAsked {
+        id: ApprovalId::from(name),
+        category,
+        risk,
+        summary: summary.to_owned(),
+        tool: tool.cloned(),
+        input,
+        options: options.to_vec(),
+        rule: None,
+        enforced_by: EnforcedBy::Agent,
+        deadline: None,
+    })
+}
+
+fn decided(id: ApprovalId, decision: Decision, by: Decider) -> Kind {
+    let (rule, reason, changed_input) = (None, None, None);
+    let enforced_by = EnforcedBy::Agent;
+    Kind::ApprovalDecided(ApprovalDecided { id, decision, by, rule, reason, changed_input, enforced_by })
+}
+
+/// Reads the offered decisions: words, or objects with the word as their only key.
+fn options(offered: Option<&RawValue>) -> Vec<ApprovalOption> {
+    let offered: Vec<Value> = part(offered);
+    let word = |value: &Value| {
+        value.as_str().map(str::to_owned).or_else(|| value.as_object()?.keys().next().cloned())
+    };
+    offered.iter().filter_map(word).map(|word| option(&word)).collect()
+}
+
+fn option(word: &str) -> ApprovalOption {
+    let effect = match decision_of(word) {
+        Decision::Allow => OptionEffect::AllowOnce,
+        Decision::AllowAlways => OptionEffect::AllowAlways,
+        Decision::Deny => OptionEffect::RejectOnce,
+        Decision::DenyAlways => OptionEffect::RejectAlways,
+    };
+    ApprovalOption { id: word.to_owned(), label: word.to_owned(), effect }
+}
+
+/// Says what a decision's word means. What we do not know is a refusal.
+fn decision_of(word: &str) -> Decision {
+    match word {
+        "accept" | "approved" => Decision::Allow,
+        "acceptForSession"
+        | "approved_for_session"
+        | "acceptWithExecpolicyAmendment"
+        | "approved_execpolicy_amendment"
+        | "applyNetworkPolicyAmendment" => Decision::AllowAlways,
+        _ => Decision::Deny,
+    }
+}
+
+/// Reads the client's answer: `{"decision":…}`, `{"action":…}` or `{"permissions":{…}}`. No answer is a refusal.
+fn decision(result: Option<&RawValue>) -> Decision {
+    let result: Value = part(result);
+    let word = |value: &Value| {
+        value.as_str().map(str::to_owned).or_else(|| value.as_object()?.keys().next().cloned())
+    };
+    if let Some(word) = result.get("decision").or_else(|| result.get("action")).and_then(word) {
+        let keeps = result.get("_meta").is_some_and(|meta| meta.get("persist").is_some_and(Value::is_string));
+        let decision = decision_of(&word);
+        return if decision == Decision::Allow && keeps { Decision::AllowAlways } else { decision };
+    }
+    let granted =
+        result.get("permissions").and_then(Value::as_object).is_some_and(|granted| !granted.is_empty());
+    match (granted, result.get("scope").and_then(Value::as_str)) {
+        (true, Some("session")) => Decision::AllowAlways,
+        (true, _) => Decision::Allow,
+        (false, _) => Decision::Deny,
+    }
+}
+
+/// An MCP server asks: Codex itself, on its behalf, whether a tool may run, or the server something of its own.
+fn elicitation(name: &str, params: &Rest<'_>, tool: Option<&ToolId>, out: &mut Output<'_>) -> What {
+    #[derive(Default, Deserialize)]
+    #[serde(default)]
+    struct Meta<'a> {
+        #[serde(borrow)]
+        codex_approval_kind: Text<'a>,
+        #[serde(borrow)]
+        tool_params: Option<&'a RawValue>,
+    }
+    let meta = part::<Object<Meta<'_>>>(params.meta).0.unwrap_or_default();
+    let text = params.message.or_empty();
+    if meta.codex_approval_kind.get().is_some() {
+        let options = ["accept", "decline", "cancel"].map(option);
+        let input = raw(meta.tool_params);
+        return approval(asked(name, ApprovalCategory::Other, Risk::Med, text, tool, input, &options), out);
+    }
+    let server = params.server_name.or_empty();
+    out.emit(question(name, server, text, Vec::new()));
+    What::Questions(vec![server.to_owned()])
+}
+
+fn questions(name: &str, asked: Option<&RawValue>, out: &mut Output<'_>) -> What {
+    #[derive(Default, Deserialize)]
+    #[serde(default)]
+    struct Asked<'a> {
+        #[serde(borrow)]
+        id: Text<'a>,
+        #[serde(borrow)]
+        question: Text<'a>,
+        #[serde(borrow)]
+        options: List<Object<Label<'a>>>,
+    }
+    #[derive(Default, Deserialize)]
+    #[serde(default)]
+    struct Label<'a> {
+        #[serde(borrow)]
+        label: Text<'a>,
+    }
+    let mut ids = Vec::new();
+    for asked in part::<List<Object<Asked<'_>>>>(asked).0.iter().filter_map(|asked| asked.0.as_ref()) {
+        let labels = asked.options.0.iter().filter_map(|option| option.0.as_ref()?.label.owned());
+        out.emit(question(name, asked.id.or_empty(), asked.question.or_empty(), labels.collect()));
+        ids.push(asked.id.or_empty().to_owned());
+    }
+    out.quiet();
+    What::Questions(ids)
+}
+
+fn question(request: &str, id: &str, text: &str, choices: Vec<String>) -> Kind {
+    let id = question_id(request, id);
+    Kind::QuestionAsked(QuestionAsked { id, text: text.to_owned(), choices, several: false })
+}
+
+/// The ids of questions are the model's, so the request's id goes with them.
+fn question_id(request: &str, id: &str) -> QuestionId {
+    QuestionId::from(format!("{request}/{id}"))
+}
+
+/// Reads answers: a text, a list of texts, or either in `answers`.
+fn texts(given: Option<&Value>) -> Vec<String> {
+    match given {
+        Some(Value::String(text)) => vec![text.clone()],
+        Some(Value::Array(texts)) => texts.iter().filter_map(Value::as_str).map(str::to_owned).collect(),
+        Some(Value::Object(fields)) => texts(fields.get("answers")),
+        Some(Value::Null | Value::Bool(_) | Value::Number(_)) | None => Vec::new(),
+    }
+}

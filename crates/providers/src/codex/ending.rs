@@ -1,0 +1,97 @@
+//! What the end of the output means when Codex has not said how the turn ended.
+//!
+//! Codex tells every failure: by `turn.failed`, or on standard error when it could not begin. The one exit without a
+//! word is that of an interrupt, which it answers with exit code 1 and no last line (0.166.0).
+
+use bowline_protocol::kinds::Retrying;
+use bowline_protocol::{Category, Code, Exit};
+
+use super::words;
+use crate::decode::{Cause, End};
+use crate::dialect::Output;
+use crate::failure::Report;
+
+/// How far the turns are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Turn {
+    /// None has begun.
+    #[default]
+    None,
+    Open,
+    Ended,
+}
+
+/// What is known when the output ends.
+#[derive(Debug)]
+pub(super) struct Ending<'a> {
+    pub(super) turn: Turn,
+    /// Why the program could not go on.
+    pub(super) reason: Option<&'a str>,
+    /// The retry that was under way.
+    pub(super) retrying: Option<&'a Retrying>,
+}
+
+impl Ending<'_> {
+    /// Gives a verdict, unless one was given or the account knows as much.
+    pub(super) fn judge(&self, end: &End, out: &mut Output<'_>) {
+        if self.turn == Turn::Ended {
+            return;
+        }
+        match (end.cause, end.exit) {
+            (Cause::Cancelled, _) => {}
+            (Cause::TimedOut, _) => self.gave_up(out),
+            // Ctrl-C, as the account knows it.
+            (Cause::Exited, Some(Exit::Signal(2) | Exit::Code(130))) => {}
+            (Cause::Exited, Some(Exit::Signal(signal))) => self.signal(signal, out),
+            // How a shell in front of the program tells of a signal.
+            (Cause::Exited, Some(Exit::Code(code @ (129 | 137 | 143)))) => self.signal(code - 128, out),
+            (Cause::Exited, Some(Exit::Code(101))) => {
+                let report = Report::of(self.reason.unwrap_or("the program panicked"));
+                out.failed(&Report {
+                    category: Some(Category::Unknown),
+                    code: Some(Code::Crashed),
+                    ..report
+                });
+            }
+            (Cause::Exited, Some(Exit::Code(0)) | None) => {}
+            (Cause::Exited, Some(Exit::Code(code))) => match self.reason {
+                Some(reason) => out.failed(&words::report(reason)),
+                // An interrupted program says as little as one that failed without a word, and what it logged says
+                // nothing about its end: no guess.
+                None if self.turn == Turn::Open => out.failed(&Report {
+                    category: Some(Category::Unknown),
+                    code: Some(Code::Unknown),
+                    ..Report::of(format!("ended with exit code {code} before the turn did"))
+                }),
+                None => {}
+            },
+        }
+    }
+
+    /// Our deadline passed while requests were tried again and again: the cause of that is the cause of the failure.
+    fn gave_up(&self, out: &mut Output<'_>) {
+        if let Some(retrying) = self.retrying {
+            let report = Report::of(retrying.message.clone());
+            out.failed(&Report {
+                category: Some(retrying.category),
+                code: Some(Code::GaveUpWaiting),
+                ..report
+            });
+        }
+    }
+
+    /// A signal ended the program. Standard error always holds a line or two that say nothing about that.
+    fn signal(&self, signal: i32, out: &mut Output<'_>) {
+        let ended = format!("ended by signal {signal}");
+        let message = match (self.reason, self.retrying) {
+            (Some(reason), _) => return out.failed(&words::report(reason)),
+            (None, Some(retrying)) => format!("{ended} while it retried: {}", retrying.message),
+            (None, None) => ended,
+        };
+        // The message quotes the cause of a retry, which must not decide what a signal means.
+        let killed = [1, 9, 15].contains(&signal);
+        let (category, code) =
+            if killed { (Category::Timeout, Code::Killed) } else { (Category::Unknown, Code::Crashed) };
+        out.failed(&Report { category: Some(category), code: Some(code), ..Report::of(message) });
+    }
+}

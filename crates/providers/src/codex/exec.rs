@@ -1,0 +1,236 @@
+//! `codex-exec`: what `codex exec` prints, as JSON lines, as the JSON lines of older versions, or as plain text.
+//!
+//! Messages come whole. `error` lines are mostly notices of retries: only `turn.failed` ends a turn badly.
+
+use bowline_protocol::kinds::{
+    Phase, Retrying, SessionStarted, TurnOrigin, TurnStarted, UnrecognizedReason, UserOrigin,
+};
+use bowline_protocol::{Basis, Kind, NativeSessionId};
+use serde_json::Value;
+
+use super::ending::{Ending, Turn};
+use super::items::{Calls, Step, Was};
+use super::legacy::{Legacy, Msg};
+use super::loose::Object;
+use super::speech::{Sort, Speech};
+use super::stderr::{Heard, Stderr};
+use super::wire::{Item, Line, part, text};
+use super::{usage, words};
+use crate::decode::End;
+use crate::dialect::Output;
+use crate::dialects::content;
+use crate::dialects::shaped::Speaker;
+use crate::lenient;
+
+/// Reads the output of `codex exec`.
+#[derive(Debug, Default)]
+pub(crate) struct Exec {
+    state: State,
+    legacy: Legacy,
+    stderr: Stderr,
+}
+
+/// What both forms of JSON lines share.
+#[derive(Debug, Default)]
+pub(super) struct State {
+    pub(super) speech: Speech,
+    pub(super) calls: Calls,
+    pub(super) turn: Turn,
+    /// The thread that the process works on.
+    thread: Option<String>,
+    /// An error that was told and is not overcome.
+    pub(super) error: Option<String>,
+    /// The retry that is under way.
+    retrying: Option<Retrying>,
+}
+
+impl Speaker for Exec {
+    fn line(&mut self, line: &str, out: &mut Output<'_>) {
+        // A derived reader would take an array for an object, so the brace is looked for first.
+        if line.starts_with('{')
+            && let Ok(read) = serde_json::from_str::<Line<'_>>(line)
+        {
+            return self.object(&read, line, out);
+        }
+        // `web_search` items have the key `id` twice.
+        lenient::each_object(line, out, |value: Value, out| {
+            let text = value.to_string();
+            match serde_json::from_str::<Line<'_>>(&text) {
+                Ok(read) => self.object(&read, &text, out),
+                Err(_) => out.unrecognized(UnrecognizedReason::BadShape, &text, None),
+            }
+        });
+    }
+
+    fn document(&mut self, document: &str, out: &mut Output<'_>) {
+        self.line(document, out);
+    }
+
+    fn stderr(&mut self, line: &str, out: &mut Output<'_>) {
+        match self.stderr.line(line, out) {
+            Heard::Nothing => {}
+            Heard::Retry(retrying) => self.state.retry(retrying, out),
+        }
+    }
+
+    fn end(&mut self, end: &End, out: &mut Output<'_>) {
+        self.stderr.end(out);
+        // Plain text tells of no turn; what follows the banner is one.
+        let begun = self.state.turn == Turn::None && self.stderr.has_begun();
+        let turn = if begun { Turn::Open } else { self.state.turn };
+        let ending = Ending {
+            turn,
+            reason: self.state.error.as_deref().or(self.stderr.reason()),
+            retrying: self.state.retrying.as_ref(),
+        };
+        ending.judge(end, out);
+    }
+}
+
+impl Exec {
+    fn object(&mut self, line: &Line<'_>, raw: &str, out: &mut Output<'_>) {
+        let type_name = line.type_name.or_empty();
+        match type_name {
+            "thread.started" => {
+                self.state.thread = line.thread_id.owned();
+                let native_session = line.thread_id.get().map(NativeSessionId::from);
+                out.emit(Kind::SessionStarted(SessionStarted {
+                    native_session,
+                    ..SessionStarted::default()
+                }));
+            }
+            "turn.started" => self.state.begin(line.id.owned(), out),
+            "turn.completed" => {
+                if let Some(usage) = usage::read(line.usage) {
+                    out.emit(usage::reported(usage, Basis::Cumulative));
+                }
+                self.state.ended();
+                out.completed(None);
+            }
+            "turn.failed" => {
+                let error = error_text(line).or_else(|| self.state.error.take());
+                self.state.ended();
+                out.failed(&words::report(
+                    error.as_deref().unwrap_or("the turn failed and Codex did not say why"),
+                ));
+            }
+            "error" => self.state.error(&error_text(line).unwrap_or_default(), out),
+            "item.started" => self.state.item(Step::Started, line, raw, out),
+            "item.updated" => self.state.item(Step::Updated, line, raw, out),
+            "item.completed" => self.state.item(Step::Completed, line, raw, out),
+            "" => self.untyped(line, raw, out),
+            _ => out.unrecognized(UnrecognizedReason::UnknownType, raw, Some(type_name)),
+        }
+    }
+
+    /// Takes a line of an older version: an event, the prompt, or the settings.
+    fn untyped(&mut self, line: &Line<'_>, raw: &str, out: &mut Output<'_>) {
+        if let Object(Some(msg)) = part::<Object<Msg<'_>>>(line.msg) {
+            self.legacy.message(&msg, raw, &mut self.state, out);
+        } else if let Some(prompt) = text(line.prompt) {
+            out.user(UserOrigin::Replayed, &prompt, None);
+        } else if line.workdir.is_some() {
+            out.emit(Kind::SessionStarted(SessionStarted {
+                model: text(line.model),
+                cwd: text(line.workdir),
+                permission_mode: text(line.approval),
+                ..SessionStarted::default()
+            }));
+        } else {
+            out.unrecognized(UnrecognizedReason::UnknownType, raw, None);
+        }
+    }
+}
+
+impl State {
+    /// A turn begins.
+    pub(super) fn begin(&mut self, native_turn: Option<String>, out: &mut Output<'_>) {
+        self.ended();
+        self.turn = Turn::Open;
+        out.emit(Kind::TurnStarted(TurnStarted { origin: TurnOrigin::Prompt, native_turn }));
+        // The account has nothing to tell when the turn was opened before.
+        out.quiet();
+    }
+
+    /// A turn ends.
+    pub(super) fn ended(&mut self) {
+        self.turn = Turn::Ended;
+        self.speech.turn();
+        self.error = None;
+        self.retrying = None;
+    }
+
+    /// Takes an error line: a notice of a retry, or what `turn.failed` is about to say.
+    pub(super) fn error(&mut self, message: &str, out: &mut Output<'_>) {
+        match words::retrying(message) {
+            Some(retrying) => self.retry(retrying, out),
+            None => {
+                out.remember_error(message);
+                self.error = Some(message.to_owned());
+            }
+        }
+    }
+
+    pub(super) fn retry(&mut self, retrying: Retrying, out: &mut Output<'_>) {
+        self.speech.retried();
+        self.retrying = Some(retrying.clone());
+        out.emit(Kind::Retrying(retrying));
+    }
+
+    /// Something came of the request.
+    pub(super) fn progress(&mut self) {
+        self.retrying = None;
+    }
+
+    fn item(&mut self, step: Step, line: &Line<'_>, raw: &str, out: &mut Output<'_>) {
+        let Some(item) = &line.item.0 else {
+            return out.unrecognized(UnrecognizedReason::BadShape, raw, line.type_name.get());
+        };
+        let said = item.agent_message.0.as_ref().map(|said| &said.text);
+        let type_name = item.type_name.or_empty();
+        let sort = match type_name {
+            "agent_message" | "assistant_message" => Sort::Text,
+            // As the adapter protocol documents it: the text one level down, or no type at all.
+            "" if said.is_some() || item.text.get().is_some() => Sort::Text,
+            "reasoning" => Sort::Thinking,
+            _ => return self.work(step, item, raw, out),
+        };
+        let Some(text) = item.text.get().or_else(|| said?.get()) else {
+            return out.unrecognized(UnrecognizedReason::BadShape, raw, Some(type_name));
+        };
+        match step {
+            // Only when it is complete: started and updated would say it again.
+            Step::Started | Step::Updated => out.quiet(),
+            Step::Completed => {
+                self.progress();
+                self.speech.whole(sort, text, phase(item), None, out);
+            }
+        }
+    }
+
+    fn work(&mut self, step: Step, item: &Item<'_>, raw: &str, out: &mut Output<'_>) {
+        let sender = item.sender_thread_id.get().filter(|sender| self.thread.as_deref() != Some(*sender));
+        let parent = sender.and_then(|sender| self.calls.maker(sender)).cloned();
+        match self.calls.item(step, item, parent.as_ref(), out) {
+            Was::Tool => {
+                self.progress();
+                if step == Step::Completed {
+                    self.speech.tool_ended();
+                }
+            }
+            Was::Known => {}
+            Was::Unknown => out.unrecognized(UnrecognizedReason::UnknownType, raw, item.type_name.get()),
+        }
+    }
+}
+
+/// Says whether a message is commentary; `exec` drops the word for it today.
+pub(super) fn phase(item: &Item<'_>) -> Phase {
+    if item.phase.get() == Some("commentary") { Phase::Commentary } else { Phase::Final }
+}
+
+/// Returns what a line says about an error: `message`, `error.message`, or an `error` of another shape.
+fn error_text(line: &Line<'_>) -> Option<String> {
+    let field = || content::error(&serde_json::from_str::<Value>(line.error?.get()).ok()?);
+    line.message.owned().or_else(field)
+}

@@ -1,0 +1,28 @@
+//! Codex: `codex exec`, in its three shapes, and `codex app-server`.
+//!
+//! Both dialects speak of the same items; `items` says what an item means, `speech` what was said and must not be said
+//! twice, `words` what Codex's sentences about failures and retries mean. `legacy` reads the form that older versions
+//! print.
+
+mod app_server;
+mod app_wire;
+mod approvals;
+mod ending;
+mod exec;
+mod items;
+mod legacy;
+mod legacy_tools;
+mod loose;
+mod notifications;
+mod parts;
+mod responses;
+mod speech;
+mod stderr;
+mod stream;
+mod threads;
+mod usage;
+mod wire;
+mod words;
+
+pub(crate) use self::app_server::AppServer;
+pub(crate) use self::exec::Exec;

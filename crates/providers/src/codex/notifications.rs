@@ -1,0 +1,110 @@
+//! Notifications that stand for themselves: limits, states, diffs and MCP servers.
+
+use bowline_protocol::kinds::{
+    DiffAvailable, LimitReported, LimitState, McpServerStatus, McpState, SessionState, SessionStateChanged,
+};
+use bowline_protocol::{Excerpt, Kind, Timestamp};
+use serde::Deserialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use super::loose::{List, Number, Object, Text};
+use super::wire::part;
+use crate::dialect::Output;
+
+/// Tells the state of every limit that is given.
+pub(super) fn limits(raw: Option<&RawValue>, out: &mut Output<'_>) {
+    let limits: Value = part(raw);
+    let reached = ["rateLimitReachedType", "rate_limit_reached_type"]
+        .iter()
+        .any(|key| limits.get(key).is_some_and(Value::is_string));
+    let id = ["limitId", "limit_id"].iter().find_map(|key| limits.get(key)?.as_str()).unwrap_or("codex");
+    for window in ["primary", "secondary"] {
+        if let Some(found) = limits.get(window).filter(|found| found.is_object()) {
+            out.emit(limit(id, window, found, reached));
+        }
+    }
+    out.quiet();
+}
+
+fn limit(id: &str, window: &str, limit: &Value, reached: bool) -> Kind {
+    let number = |keys: [&str; 3]| keys.iter().find_map(|key| limit.get(key)?.as_f64());
+    let used_percent = number(["usedPercent", "used_percent", "used_percent"]);
+    let minutes = number(["windowDurationMins", "window_duration_mins", "window_minutes"]);
+    let resets = number(["resetsAt", "resets_at", "resets_at"]);
+    let state = match used_percent {
+        Some(used) if used >= 100.0 => LimitState::Exhausted,
+        None if reached => LimitState::Exhausted,
+        Some(used) if used >= 80.0 => LimitState::Warning,
+        Some(_) | None => LimitState::Allowed,
+    };
+    Kind::LimitReported(LimitReported {
+        window: minutes
+            .map_or_else(|| format!("{id}/{window}"), |minutes| format!("{id}/{window}/{minutes}m")),
+        state,
+        used_percent,
+        resets_at: resets.and_then(seconds),
+    })
+}
+
+/// Reads a time in seconds since 1970.
+fn seconds(seconds: f64) -> Option<Timestamp> {
+    (0.0..1e11).contains(&seconds).then(|| Timestamp::from_millis((seconds * 1000.0) as i64))
+}
+
+/// Says which state a thread is in; nothing for one that is not loaded.
+pub(super) fn state(raw: Option<&RawValue>) -> Option<Kind> {
+    #[derive(Default, Deserialize)]
+    #[serde(default, rename_all = "camelCase")]
+    struct Status<'a> {
+        #[serde(borrow, rename = "type")]
+        type_name: Text<'a>,
+        #[serde(borrow)]
+        active_flags: List<Text<'a>>,
+    }
+    let status = part::<Object<Status<'_>>>(raw).0.unwrap_or_default();
+    let flags: Vec<&str> = status.active_flags.0.iter().map(Text::or_empty).collect();
+    let state = match status.type_name.or_empty() {
+        "active" if flags.contains(&"waitingOnApproval") || flags.contains(&"waitingOnUserInput") => {
+            SessionState::WaitingForApproval
+        }
+        "active" => SessionState::Running,
+        "idle" => SessionState::Idle,
+        "systemError" => SessionState::Failed,
+        _ => return None,
+    };
+    let reason = (!flags.is_empty()).then(|| flags.join(", "));
+    Some(Kind::SessionStateChanged(SessionStateChanged { state, reason }))
+}
+
+/// The place of a block among those of its kind.
+pub(super) fn index(number: Number) -> u32 {
+    number.0.and_then(|number| u32::try_from(number).ok()).unwrap_or(0)
+}
+
+/// Tells a diff, with its size.
+pub(super) fn diff(diff: &str) -> Kind {
+    let count = |sign: char, rule: &str| {
+        let lines = diff.lines().filter(|line| line.starts_with(sign) && !line.starts_with(rule));
+        Some(lines.count() as u64)
+    };
+    Kind::DiffAvailable(DiffAvailable {
+        summary: None,
+        files_changed: Some(diff.lines().filter(|line| line.starts_with("diff --git ")).count() as u64),
+        lines_added: count('+', "+++ "),
+        lines_removed: count('-', "--- "),
+        diff: Some(Excerpt::of(diff)),
+    })
+}
+
+/// Tells the state of an MCP server.
+pub(super) fn server_status(name: &str, state: &str, error: Option<String>) -> Kind {
+    let state = match state {
+        "ready" => McpState::Ready,
+        "failed" => McpState::Failed,
+        "cancelled" | "disabled" => McpState::Disabled,
+        "needsLogin" | "notLoggedIn" | "authRequired" => McpState::NeedsLogin,
+        _ => McpState::Connecting,
+    };
+    Kind::McpServerStatus(McpServerStatus { name: name.to_owned(), state, error })
+}

@@ -1,0 +1,227 @@
+//! What an item holds: the name and arguments of a tool, its result, files, plans, and the user's words.
+
+use std::borrow::Cow;
+
+use bowline_protocol::kinds::{
+    CompactTrigger, ContextCompacted, FileOperation, FilesTouched, PlanStep, PlanUpdated, StepStatus,
+    ToolKind, ToolStatus, TouchSource, TouchedFile, UserOrigin,
+};
+use bowline_protocol::{Excerpt, Json, Kind};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use super::loose::{Flag, List, Object, Text};
+use super::wire::{Change, ChangeKind, Item, Said, part};
+use crate::dialect::Output;
+use crate::dialects::{content, tools};
+
+/// Says which tool an item is the work of.
+pub(super) fn tool<'a>(item: &'a Item<'_>) -> Option<(Cow<'a, str>, ToolKind)> {
+    let named = |name: &'a str, kind| Some((Cow::Borrowed(name), kind));
+    match item.type_name.or_empty() {
+        "command_execution" | "commandExecution" => named("command_execution", ToolKind::Execute),
+        "file_change" | "fileChange" => named("file_change", ToolKind::Edit),
+        "web_search" | "webSearch" => named("web_search", ToolKind::Fetch),
+        "mcp_tool_call" | "mcpToolCall" => {
+            let tool = item.tool.or_empty();
+            Some((mcp_name(item.server.or_empty(), tool).into(), tools::kind_of(tool)))
+        }
+        "collab_tool_call" | "collabToolCall" | "collabAgentToolCall" => {
+            named(item.tool.get().unwrap_or("agent"), ToolKind::Agent)
+        }
+        // A tool of the host, which answers `item/tool/call`.
+        "dynamicToolCall" => {
+            let tool = item.tool.get().unwrap_or("tool");
+            named(tool, tools::kind_of(tool))
+        }
+        "imageView" => named("image_view", ToolKind::Read),
+        "imageGeneration" => named("image_generation", ToolKind::Other),
+        "sleep" => named("sleep", ToolKind::Other),
+        _ => None,
+    }
+}
+
+/// Returns the arguments of a tool's work.
+pub(super) fn input(item: &Item<'_>) -> Option<Json> {
+    match item.type_name.or_empty() {
+        "command_execution" | "commandExecution" => {
+            Json::of(&Command { command: item.command.or_empty(), cwd: item.cwd.get() }).ok()
+        }
+        "file_change" | "fileChange" => Json::of(&Changes { changes: item.changes }).ok(),
+        "web_search" | "webSearch" => {
+            Json::of(&Search { query: item.query.or_empty(), action: item.action }).ok()
+        }
+        "collab_tool_call" | "collabToolCall" | "collabAgentToolCall" => {
+            let receiver_thread_ids = item.receiver_thread_ids;
+            Json::of(&Collab { prompt: item.prompt.get(), receiver_thread_ids }).ok()
+        }
+        "imageView" => Json::of(&Image { path: item.path.or_empty() }).ok(),
+        _ => raw(item.arguments),
+    }
+}
+
+/// Returns the name of a tool of an MCP server.
+pub(super) fn mcp_name(server: &str, tool: &str) -> String {
+    if server.is_empty() { tool.to_owned() } else { format!("{server}.{tool}") }
+}
+
+/// Keeps a part of the line as it was written.
+pub(super) fn raw(raw: Option<&RawValue>) -> Option<Json> {
+    raw.map(|raw| Json::from_raw(raw.to_owned()))
+}
+
+#[derive(Serialize)]
+pub(super) struct Command<'a> {
+    pub(super) command: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) cwd: Option<&'a str>,
+}
+
+#[derive(Serialize)]
+struct Changes<'a> {
+    changes: Option<&'a RawValue>,
+}
+
+#[derive(Serialize)]
+struct Search<'a> {
+    query: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    action: Option<&'a RawValue>,
+}
+
+#[derive(Serialize)]
+struct Collab<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    prompt: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    receiver_thread_ids: Option<&'a RawValue>,
+}
+
+#[derive(Serialize)]
+struct Image<'a> {
+    path: &'a str,
+}
+
+/// Says how a completed item ended.
+pub(super) fn status(item: &Item<'_>) -> ToolStatus {
+    match item.status.or_empty() {
+        "declined" => ToolStatus::Denied,
+        "failed" | "errored" => {
+            let refused = item.error.and_then(message).is_some_and(|error| is_refusal(&error));
+            if refused { ToolStatus::Denied } else { ToolStatus::Failed }
+        }
+        "interrupted" | "cancelled" | "canceled" | "aborted" => ToolStatus::Cancelled,
+        // A search has no status at all.
+        _ => ToolStatus::Completed,
+    }
+}
+
+/// Says whether an MCP call was not made because nobody allowed it.
+pub(super) fn is_refusal(error: &str) -> bool {
+    ["requires approval", "rejected MCP tool call", "rejected by user", "user cancelled MCP tool call"]
+        .iter()
+        .any(|phrase| error.contains(phrase))
+}
+
+pub(super) fn output(item: &Item<'_>) -> Option<Excerpt> {
+    if let Some(head) = &item.aggregated_output.0 {
+        return Some(head.clone()).filter(|head| head.bytes > 0);
+    }
+    let whole = |text: String| (!text.is_empty()).then(|| Excerpt::of(&text));
+    (item.error.and_then(message).and_then(whole))
+        .or_else(|| item.result.0.as_ref()?.head())
+        .or_else(|| whole(content_items(item.content_items?)?))
+        .or_else(|| whole(states(item.agents_states?)?))
+}
+
+fn message(error: &RawValue) -> Option<String> {
+    content::error(&serde_json::from_str::<Value>(error.get()).ok()?)
+}
+
+/// Returns what the host gave back for its tool.
+fn content_items(items: &RawValue) -> Option<String> {
+    let texts = serde_json::from_str::<List<Object<Said<'_>>>>(items.get()).ok()?;
+    Some(texts.0.iter().filter_map(|item| item.0.as_ref()?.text.get()).collect::<Vec<_>>().join("\n"))
+}
+
+/// Returns what sub-agents said at last.
+fn states(states: &RawValue) -> Option<String> {
+    let states: serde_json::Map<String, Value> = serde_json::from_str(states.get()).ok()?;
+    let said = states.values().filter_map(|state| state.get("message")?.as_str());
+    Some(said.collect::<Vec<_>>().join("\n"))
+}
+
+/// Says which files a change touches.
+pub(super) fn files(changes: Option<&RawValue>) -> Vec<TouchedFile> {
+    let mut files = Vec::new();
+    for change in part::<List<Object<Change<'_>>>>(changes).0.iter().filter_map(|change| change.0.as_ref()) {
+        let Some(path) = change.path.get() else { continue };
+        let word: Text<'_> = part(change.kind);
+        let kind = part::<Object<ChangeKind<'_>>>(change.kind).0.unwrap_or_default();
+        file(path, word.get().unwrap_or(kind.type_name.or_empty()), kind.move_path.get(), &mut files);
+    }
+    files
+}
+
+/// Adds what happened to one file.
+pub(super) fn file(path: &str, kind: &str, moved_to: Option<&str>, files: &mut Vec<TouchedFile>) {
+    let mut add = |path: &str, operation| files.push(TouchedFile { path: path.to_owned(), operation });
+    match (kind, moved_to) {
+        ("add", _) => add(path, FileOperation::Create),
+        ("delete", _) => add(path, FileOperation::Delete),
+        (_, Some(new)) => {
+            add(path, FileOperation::Move);
+            add(new, FileOperation::Create);
+        }
+        (_, None) => add(path, FileOperation::Write),
+    }
+}
+
+/// Tells which files the agent says it touched.
+pub(super) fn touched(files: &[TouchedFile], out: &mut Output<'_>) {
+    if !files.is_empty() {
+        out.emit(Kind::FilesTouched(FilesTouched {
+            seen_by: TouchSource::Agent,
+            files: files.to_vec(),
+            room: None,
+        }));
+    }
+}
+
+/// The conversation was shortened. Codex does not say by how much, nor that anyone asked.
+pub(super) fn compacted() -> Kind {
+    let trigger = CompactTrigger::Auto;
+    Kind::ContextCompacted(ContextCompacted { trigger, tokens_before: None, tokens_after: None })
+}
+
+/// Tells the plan: `{"text","completed"}` in `exec`, `{"step","status"}` elsewhere.
+pub(super) fn plan(steps: Option<&RawValue>, out: &mut Output<'_>) {
+    #[derive(Default, Deserialize)]
+    #[serde(default)]
+    struct Entry<'a> {
+        #[serde(borrow, alias = "step")]
+        text: Text<'a>,
+        completed: Flag,
+        #[serde(borrow)]
+        status: Text<'a>,
+    }
+    let step = |entry: &Entry<'_>| PlanStep {
+        text: entry.text.or_empty().to_owned(),
+        status: match (entry.status.get(), entry.completed.0) {
+            (Some("completed"), _) | (None, Some(true)) => StepStatus::Completed,
+            (Some("in_progress" | "inProgress"), _) => StepStatus::InProgress,
+            _ => StepStatus::Pending,
+        },
+    };
+    let entries = part::<List<Object<Entry<'_>>>>(steps);
+    let steps = entries.0.iter().filter_map(|entry| entry.0.as_ref()).map(step).collect();
+    out.emit(Kind::PlanUpdated(PlanUpdated { steps }));
+}
+
+/// Tells what the user said, as Codex repeats it.
+pub(super) fn user_message(item: &Item<'_>, out: &mut Output<'_>) {
+    let parts = part::<List<Object<Said<'_>>>>(item.content);
+    let texts: Vec<&str> = parts.0.iter().filter_map(|part| part.0.as_ref()?.text.get()).collect();
+    out.user(UserOrigin::Replayed, item.text.get().unwrap_or(&texts.join("\n")), None);
+}

@@ -1,0 +1,172 @@
+//! What the answers of `app-server` to the client's requests mean, and its typed reasons of failure.
+
+use bowline_protocol::kinds::{OptionState, OptionsAdvertised, SessionStarted};
+use bowline_protocol::{Category, Code, Kind, NativeSessionId};
+use serde::Deserialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use super::app_wire::{RpcError, Thread, TurnError};
+use super::loose::{Flag, List, Object, Text};
+use super::wire::part;
+use super::words;
+use crate::failure::Report;
+
+/// The answer to `thread/start`, `thread/resume` and `thread/fork`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(super) struct Started<'a> {
+    #[serde(borrow)]
+    pub(super) thread: Object<Thread<'a>>,
+    #[serde(borrow)]
+    model: Text<'a>,
+    #[serde(borrow)]
+    cwd: Text<'a>,
+    /// A word, or an object.
+    #[serde(borrow)]
+    approval_policy: Option<&'a RawValue>,
+}
+
+impl<'a> Started<'a> {
+    pub(super) fn of(result: Option<&'a RawValue>) -> Self {
+        part::<Object<Self>>(result).0.unwrap_or_default()
+    }
+
+    /// Makes the beginning of the session.
+    pub(super) fn session(&self) -> Option<Kind> {
+        let thread = self.thread.0.as_ref()?;
+        let mut session = session(thread);
+        session.model = self.model.owned().or(session.model);
+        session.cwd = self.cwd.owned().or(session.cwd);
+        session.permission_mode = part::<Text<'_>>(self.approval_policy).owned();
+        Some(Kind::SessionStarted(session))
+    }
+}
+
+/// Reads a thread.
+pub(super) fn session(thread: &Thread<'_>) -> SessionStarted {
+    SessionStarted {
+        native_session: thread.id.get().map(NativeSessionId::from),
+        version: thread.cli_version.owned(),
+        model: thread.model.owned(),
+        cwd: thread.cwd.owned(),
+        ..SessionStarted::default()
+    }
+}
+
+/// Reads the answer to `model/list`.
+pub(super) fn models(result: Option<&RawValue>) -> Kind {
+    #[derive(Default, Deserialize)]
+    #[serde(default)]
+    struct Models<'a> {
+        #[serde(borrow)]
+        data: List<Object<Model<'a>>>,
+    }
+    #[derive(Default, Deserialize)]
+    #[serde(default, rename_all = "camelCase")]
+    struct Model<'a> {
+        #[serde(borrow)]
+        id: Text<'a>,
+        hidden: Flag,
+        is_default: Flag,
+        #[serde(borrow)]
+        default_reasoning_effort: Text<'a>,
+        #[serde(borrow)]
+        supported_reasoning_efforts: List<Object<Effort<'a>>>,
+    }
+    #[derive(Default, Deserialize)]
+    #[serde(default, rename_all = "camelCase")]
+    struct Effort<'a> {
+        #[serde(borrow)]
+        reasoning_effort: Text<'a>,
+    }
+    let models = part::<Object<Models<'_>>>(result).0.unwrap_or_default();
+    let shown = || {
+        models.data.0.iter().filter_map(|model| model.0.as_ref()).filter(|model| model.hidden.0 != Some(true))
+    };
+    let default = shown().find(|model| model.is_default.0 == Some(true));
+    let mut options = vec![OptionState {
+        id: "model".to_owned(),
+        choices: shown().filter_map(|model| model.id.owned()).collect(),
+        current: default.and_then(|model| model.id.owned()),
+    }];
+    if let Some(model) = default {
+        let efforts = model.supported_reasoning_efforts.0.iter();
+        options.push(OptionState {
+            id: "effort".to_owned(),
+            choices: efforts.filter_map(|effort| effort.0.as_ref()?.reasoning_effort.owned()).collect(),
+            current: model.default_reasoning_effort.owned(),
+        });
+    }
+    Kind::OptionsAdvertised(OptionsAdvertised { options })
+}
+
+/// Makes a report of a request that was refused.
+pub(super) fn refused(error: &RpcError<'_>) -> Report {
+    let data: Value = part(error.data);
+    let too_large = data.get("input_error_code").and_then(Value::as_str) == Some("input_too_large");
+    let code = too_large.then_some(Code::RequestTooLarge);
+    Report { code, ..words::report(error.message.or_empty()) }
+}
+
+/// Makes a report of why a turn failed.
+pub(super) fn failed(error: &TurnError<'_>) -> Report {
+    let mut report =
+        words::report(error.message.get().unwrap_or("the turn failed and Codex did not say why"));
+    let (category, code, status) = typed(error.codex_error_info);
+    report.category = category.or(report.category);
+    report.code = code.or(report.code);
+    report.status = status.or(report.status);
+    report
+}
+
+/// Says what sort of failure is retried.
+pub(super) fn retried(error: &TurnError<'_>) -> Category {
+    let cause = error.additional_details.get().unwrap_or(error.message.or_empty());
+    let retrying = words::retrying(error.message.or_empty()).map(|retrying| retrying.category);
+    let (category, _, status) = typed(error.codex_error_info);
+    let by_status = || status.map(|status| words::category(&format!("unexpected status {status} ")));
+    let by_words = || Some(words::category(cause)).filter(|category| *category != Category::Unknown);
+    category.or_else(by_status).or_else(by_words).or(retrying).unwrap_or(Category::Unknown)
+}
+
+/// Reads `codexErrorInfo`. A word that says less than the message leaves the rest to it.
+fn typed(info: Option<&RawValue>) -> (Option<Category>, Option<Code>, Option<u16>) {
+    let info: Value = part(info);
+    let (word, inner) = match &info {
+        Value::String(word) => (word.as_str(), None),
+        Value::Object(fields) => match fields.iter().next() {
+            Some((word, inner)) => (word.as_str(), Some(inner)),
+            None => return (None, None, None),
+        },
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) => return (None, None, None),
+    };
+    let plain: String = word.chars().filter(|c| *c != '_').collect::<String>().to_ascii_lowercase();
+    let category = |category| (Some(category), None, None);
+    let code = |code| (None, Some(code), None);
+    match plain.as_str() {
+        "contextwindowexceeded" => code(Code::ContextOverflow),
+        "sessionbudgetexceeded" => code(Code::Budget),
+        "modelnotfound" => code(Code::ModelNotFound),
+        "cyberpolicy" => code(Code::Refused),
+        "serveroverloaded" => (Some(Category::Server), Some(Code::Overloaded), None),
+        "usagelimitexceeded" => category(Category::Quota),
+        "ratelimitexceeded" => category(Category::RateLimit),
+        "internalservererror" => category(Category::Server),
+        "unauthorized" => category(Category::Authentication),
+        "badrequest" => category(Category::Validation),
+        "httpconnectionfailed"
+        | "responsestreamconnectionfailed"
+        | "responsestreamdisconnected"
+        | "responsetoomanyfailedattempts" => {
+            let status =
+                inner.and_then(|inner| inner.get("httpStatusCode").or_else(|| inner.get("http_status_code")));
+            match status.and_then(Value::as_u64).and_then(|status| u16::try_from(status).ok()) {
+                Some(status) => (None, None, Some(status)),
+                None => category(Category::Network),
+            }
+        }
+        // "other", "sandboxError" and what is new: the message says more.
+        _ => (None, None, None),
+    }
+}

@@ -1,0 +1,167 @@
+//! What `app-server` says piece by piece, and whole when an item is complete.
+//!
+//! The ids of items are the model's and come again in other turns, so every item that says something becomes a message
+//! of our own. A broken connection begins the answer anew: pieces without an end are taken back at once, a complete
+//! message when the retry has said the same.
+
+use std::collections::{BTreeMap, HashMap};
+
+use bowline_protocol::kinds::{MessageFinished, Phase, TextRetracted};
+use bowline_protocol::{Kind, MessageId, ToolId};
+
+use crate::dialect::Output;
+use crate::dialects::said::{Messages, Said, Whole};
+
+/// How many messages are open, or remembered, at most.
+const REMEMBERED: usize = 256;
+
+/// What is being said.
+#[derive(Debug, Default)]
+pub(super) struct Stream {
+    messages: Messages,
+    /// In order, so that the same output gives the same events.
+    open: BTreeMap<Box<str>, Open>,
+    /// What this request has said and finished.
+    told: Vec<(Said, MessageId)>,
+    /// What the request said that is being retried.
+    repeatable: Vec<(Said, MessageId)>,
+}
+
+/// A message that is being said.
+#[derive(Debug)]
+struct Open {
+    message: MessageId,
+    /// What each block has said.
+    blocks: HashMap<u32, Said>,
+    /// Whether it has text.
+    said: bool,
+    /// Whether a sub-agent says it.
+    foreign: bool,
+}
+
+/// The block of a thought's own words, behind those of its summary.
+pub(super) const RAW_THOUGHT: u32 = 1 << 16;
+
+impl Stream {
+    /// Takes a piece of text.
+    pub(super) fn text(&mut self, item: &str, text: &str, parent: Option<&ToolId>, out: &mut Output<'_>) {
+        let open = self.open(item);
+        open.said = true;
+        open.foreign = parent.is_some();
+        open.blocks.entry(0).or_default().add(text);
+        out.text(&open.message, 0, text, parent);
+    }
+
+    /// Takes a piece of a thought.
+    pub(super) fn thought(
+        &mut self,
+        item: &str,
+        block: u32,
+        text: &str,
+        parent: Option<&ToolId>,
+        out: &mut Output<'_>,
+    ) {
+        let open = self.open(item);
+        open.blocks.entry(block).or_default().add(text);
+        out.thinking(&open.message, block, text, parent);
+    }
+
+    /// Takes a complete text, of which only what the pieces left out is said.
+    pub(super) fn whole(
+        &mut self,
+        item: &str,
+        text: &str,
+        phase: Phase,
+        parent: Option<&ToolId>,
+        out: &mut Output<'_>,
+    ) {
+        out.quiet();
+        let known = self.open(item).blocks.get(&0).cloned().unwrap_or_default();
+        match known.compare(text) {
+            Whole::Known => {}
+            Whole::Adds(rest) => self.text(item, rest, parent, out),
+            Whole::Differs => {
+                let message = self.open(item).message.clone();
+                out.emit(Kind::TextRetracted(TextRetracted { message, from_block: 0 }));
+                self.open(item).blocks.clear();
+                self.text(item, text, parent, out);
+            }
+        }
+        let Some(Open { message, mut blocks, said, .. }) = self.open.remove(item) else { return };
+        if !said {
+            return;
+        }
+        out.emit(Kind::MessageFinished(MessageFinished { message: message.clone(), phase, model: None }));
+        if parent.is_none() {
+            self.finished(text, blocks.remove(&0).unwrap_or_default(), message, out);
+        }
+    }
+
+    /// Takes a complete part of a thought.
+    pub(super) fn whole_thought(
+        &mut self,
+        item: &str,
+        block: u32,
+        text: &str,
+        parent: Option<&ToolId>,
+        out: &mut Output<'_>,
+    ) {
+        let known = self.open(item).blocks.get(&block).cloned().unwrap_or_default();
+        if let Whole::Adds(rest) = known.compare(text) {
+            self.thought(item, block, rest, parent, out);
+        }
+    }
+
+    /// An item of thoughts is complete.
+    pub(super) fn close(&mut self, item: &str) {
+        self.open.remove(item);
+    }
+
+    /// The request is sent again: what it began to say is void.
+    pub(super) fn retried(&mut self, out: &mut Output<'_>) {
+        for (_, Open { message, .. }) in self.open.extract_if(.., |_, open| open.said && !open.foreign) {
+            out.emit(Kind::TextRetracted(TextRetracted { message: message.clone(), from_block: 0 }));
+            out.emit(Kind::MessageFinished(MessageFinished { message, phase: Phase::Final, model: None }));
+        }
+        self.repeatable.append(&mut self.told);
+    }
+
+    /// A tool ended: the next request has the messages before it in its history.
+    pub(super) fn tool_ended(&mut self) {
+        self.told.clear();
+        self.repeatable.clear();
+    }
+
+    /// A turn begins or ends.
+    pub(super) fn turn(&mut self) {
+        self.open.clear();
+        self.tool_ended();
+    }
+
+    /// Takes back what the retry has just said again.
+    fn finished(&mut self, text: &str, said: Said, message: MessageId, out: &mut Output<'_>) {
+        if let Some(place) = self.repeatable.iter().position(|(known, _)| known.is(text)) {
+            for (_, message) in self.repeatable.drain(..=place).skip(place) {
+                out.emit(Kind::TextRetracted(TextRetracted { message, from_block: 0 }));
+            }
+        } else {
+            self.repeatable.clear();
+        }
+        if self.told.len() < REMEMBERED {
+            self.told.push((said, message));
+        }
+    }
+
+    fn open(&mut self, item: &str) -> &mut Open {
+        if self.open.len() > REMEMBERED {
+            self.open.clear();
+        }
+        // Looked for first, so that a piece of a known message costs no copy of its id.
+        if !self.open.contains_key(item) {
+            let message = self.messages.next();
+            self.open
+                .insert(item.into(), Open { message, blocks: HashMap::new(), said: false, foreign: false });
+        }
+        self.open.get_mut(item).expect("it was inserted")
+    }
+}

@@ -1,0 +1,47 @@
+//! Codex's token counts. They include cached input, and count from the beginning of the thread.
+
+use bowline_protocol::kinds::{ContextGauge, UsageReported};
+use bowline_protocol::{Basis, Kind, Usage, UsageSource};
+use serde::Deserialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use super::loose::Number;
+use super::wire::part;
+use crate::usage;
+
+/// Reads an object of counts.
+pub(super) fn read(raw: Option<&RawValue>) -> Option<Usage> {
+    usage::read(&serde_json::from_str::<Value>(raw?.get()).ok()?)
+}
+
+/// Makes the event.
+pub(super) fn reported(usage: Usage, basis: Basis) -> Kind {
+    let source = UsageSource::Reported;
+    Kind::UsageReported(UsageReported { usage, basis, source, cost_usd: None, model: None, message: None })
+}
+
+/// The counts of a thread so far and of its last request, in both spellings.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Counts<'a> {
+    #[serde(borrow, alias = "total_token_usage")]
+    pub(super) total: Option<&'a RawValue>,
+    #[serde(borrow, alias = "last_token_usage")]
+    pub(super) last: Option<&'a RawValue>,
+    #[serde(alias = "modelContextWindow")]
+    pub(super) model_context_window: Number,
+}
+
+impl<'a> Counts<'a> {
+    pub(super) fn of(raw: Option<&'a RawValue>) -> Self {
+        part(raw)
+    }
+
+    /// How full the context is: all that the last request held and gave.
+    pub(super) fn gauge(&self) -> Option<Kind> {
+        let used = read(self.last)?.total();
+        let window = self.model_context_window.0.and_then(|window| u64::try_from(window).ok());
+        Some(Kind::ContextGauge(ContextGauge { used, window }))
+    }
+}

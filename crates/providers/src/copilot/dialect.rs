@@ -1,0 +1,193 @@
+//! `copilot`: one JSON event a line, and the verdict.
+//!
+//! Every failed call of the model is told (`model.call_failure`), then either that it is retried (`assistant.turn_retry`)
+//! or why the program gives up (`session.error`). The last line is the result with the exit code.
+
+use bowline_protocol::kinds::{Level, Notice, StopReason, UnrecognizedReason};
+use bowline_protocol::{Category, Code, Excerpt, Kind};
+
+use super::figures::Figures;
+use super::session::Session;
+use super::speech::Speech;
+use super::wire::{Data, Line};
+use super::work::Work;
+use crate::decode::{Cause, End};
+use crate::dialect::Output;
+use crate::dialects::api_error::{self, Retry, Waiting};
+use crate::dialects::shaped::Speaker;
+use crate::failure::Report;
+use crate::lenient;
+
+/// Reads the output of Copilot CLI.
+#[derive(Debug, Default)]
+pub(crate) struct Copilot {
+    speech: Speech,
+    work: Work,
+    session: Session,
+    figures: Figures,
+    /// The last call of the model that failed, and which attempt it was.
+    failed_call: Option<(Report, u32)>,
+    /// Whether the retry of it was told.
+    retry_told: bool,
+    /// The retry that has not come to anything yet.
+    waiting: Option<Waiting>,
+    /// Why the program gives up.
+    error: Option<Report>,
+    aborted: bool,
+}
+
+impl Speaker for Copilot {
+    fn line(&mut self, line: &str, out: &mut Output<'_>) {
+        // A derived reader would take an array for an object.
+        if line.trim_ascii_start().starts_with('{')
+            && let Ok(object) = serde_json::from_str::<Line<'_>>(line)
+        {
+            return self.object(line, &object, out);
+        }
+        lenient::each_plain(line, out, |text, out| match serde_json::from_str::<Line<'_>>(text) {
+            Ok(object) => self.object(text, &object, out),
+            Err(_) => out.unrecognized(UnrecognizedReason::BadShape, text, None),
+        });
+    }
+
+    fn document(&mut self, document: &str, out: &mut Output<'_>) {
+        self.line(document, out);
+    }
+
+    fn text_line(&mut self, line: &str, out: &mut Output<'_>) -> bool {
+        match Figures::retry_notice(line, out) {
+            Some(waiting) => self.waiting = Some(waiting),
+            None if line.trim().is_empty() => return false,
+            None => {
+                self.waiting = None;
+                return false;
+            }
+        }
+        true
+    }
+
+    fn stderr(&mut self, line: &str, out: &mut Output<'_>) {
+        self.figures.stderr(line, out);
+    }
+
+    fn end(&mut self, end: &End, out: &mut Output<'_>) {
+        self.figures.end(out);
+        match (end.cause, self.waiting.take()) {
+            (Cause::Exited, _) => {}
+            (Cause::TimedOut, Some(waiting)) => return waiting.gave_up(out),
+            (Cause::TimedOut | Cause::Cancelled, _) => return,
+        }
+        // The result has not come, or has taken these.
+        if std::mem::take(&mut self.aborted) {
+            out.cancelled();
+        } else if let Some(report) = self.error.take() {
+            out.failed(&report);
+        }
+    }
+}
+
+impl Copilot {
+    fn object(&mut self, raw: &str, line: &Line<'_>, out: &mut Output<'_>) {
+        out.quiet();
+        let data = &line.data.0;
+        match line.type_name.str() {
+            "assistant.message_delta" => {
+                self.waiting = None;
+                self.speech.delta(data, self.work.parent(line).as_ref(), out);
+            }
+            "assistant.reasoning_delta" => self.speech.thought(data, self.work.parent(line).as_ref(), out),
+            "assistant.reasoning" => self.speech.whole_thought(data, self.work.parent(line).as_ref(), out),
+            "assistant.message" => {
+                self.waiting = None;
+                self.speech.message(data, self.work.parent(line).as_ref(), out);
+            }
+            "user.message" => self.speech.user(data, self.work.parent(line).as_ref(), out),
+            "model.call_start" => {
+                self.retry_told = false;
+                self.speech.call();
+            }
+            "model.call_failure" => self.call_failed(data),
+            "assistant.turn_retry" => self.retried(data, out),
+            "session.info" if data.info_type.text() == Some("model_retry") => self.retried(data, out),
+            "session.error" => self.failed(data, out),
+            "abort" => self.aborted = true,
+            "session.idle" => self.aborted |= data.aborted.truth() == Some(true),
+            "result" => self.result(line, out),
+            _ if self.work.take(line, out) || self.session.take(line, out) => {}
+            other => {
+                let name = Some(other).filter(|name| !name.is_empty());
+                out.unrecognized(UnrecognizedReason::UnknownType, raw, name);
+            }
+        }
+    }
+
+    fn call_failed(&mut self, data: &Data<'_>) {
+        let message = data.error_message.str();
+        let report = Report {
+            status: status(data),
+            code: api_error::code(message),
+            ..Report::of(Excerpt::with_limit(&api_error::words(message), 4096).text)
+        };
+        self.failed_call = Some((report, data.retry_attempt.small().unwrap_or(0)));
+    }
+
+    /// Takes the news that a failed call is made again. What it had said will be said anew, under another name.
+    fn retried(&mut self, data: &Data<'_>, out: &mut Output<'_>) {
+        if std::mem::replace(&mut self.retry_told, true) {
+            return;
+        }
+        let (report, attempt) = self.failed_call.take().unzip();
+        let words = data.message.text().or(data.reason.text()).unwrap_or_default();
+        let message = report.as_ref().map_or(words, |report| report.message.as_str());
+        let attempt = attempt.map(|attempt| attempt.saturating_add(1));
+        let retry = Retry { attempt, report: report.as_ref(), message, ..Retry::default() };
+        self.waiting = Some(retry.emit(out));
+        self.speech.retract(out);
+    }
+
+    fn failed(&mut self, data: &Data<'_>, out: &mut Output<'_>) {
+        let message = data.message.text().unwrap_or("the program reported an error");
+        let (category, code) = meaning(data.error_type.str());
+        let text = Excerpt::with_limit(message, 4096).text;
+        let notice = Notice { level: Level::Error, text, code: data.error_type.string() };
+        out.emit(Kind::Notice(notice));
+        let failed_call = self.failed_call.take().map(|(report, _)| report).unwrap_or_default();
+        self.error = Some(Report {
+            message: message.to_owned(),
+            category,
+            code: code.or(failed_call.code),
+            status: status(data).or(failed_call.status),
+            ..Report::default()
+        });
+    }
+
+    fn result(&mut self, line: &Line<'_>, out: &mut Output<'_>) {
+        self.session.named(&line.session_id, out);
+        self.work.changes(&line.usage.0.code_changes.0, out);
+        self.waiting = None;
+        let (aborted, error) = (std::mem::take(&mut self.aborted), self.error.take());
+        match (line.exit_code.number(), error) {
+            _ if aborted => out.cancelled(),
+            (Some(0.0), _) => out.completed(Some(StopReason::EndTurn)),
+            (_, Some(report)) => out.failed(&report),
+            (Some(code), None) => out.failed(&Report::of(format!("the program reported exit code {code}"))),
+            (None, None) => out.failed(&Report::of("the program reported no exit code")),
+        }
+    }
+}
+
+fn status(data: &Data<'_>) -> Option<u16> {
+    data.status_code.small().and_then(|status| u16::try_from(status).ok())
+}
+
+/// Returns what the program's own word for an error says. `rate_limit` is also said of a spent quota, and `query` of
+/// anything: there the status and the words decide.
+fn meaning(error_type: &str) -> (Option<Category>, Option<Code>) {
+    match error_type {
+        "authentication" => (Some(Category::Authentication), None),
+        "authorization" => (None, Some(Code::Forbidden)),
+        "quota" => (Some(Category::Quota), None),
+        "context_limit" => (None, Some(Code::ContextOverflow)),
+        _ => (None, None),
+    }
+}

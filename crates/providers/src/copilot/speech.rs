@@ -1,0 +1,121 @@
+//! What is said: messages and thoughts, in pieces and then whole.
+
+use std::collections::HashMap;
+
+use bowline_protocol::kinds::{MessageFinished, Phase, TextRetracted, UserOrigin};
+use bowline_protocol::{Kind, MessageId, ToolId};
+
+use super::wire::Data;
+use crate::dialect::Output;
+use crate::dialects::said::{Said, Whole};
+
+/// How many messages and thoughts of one call are remembered.
+const REMEMBERED: usize = 256;
+
+/// What was said since the last call of the model began. Sub-agents may speak between.
+#[derive(Debug, Default)]
+pub(super) struct Speech {
+    messages: HashMap<String, Said>,
+    thoughts: HashMap<String, Said>,
+    /// All thoughts of the call, which its message repeats as one.
+    thought: Said,
+    /// The agent's own message that is not complete, which a retry says anew.
+    unfinished: Option<MessageId>,
+}
+
+impl Speech {
+    /// Takes the beginning of a call of the model.
+    pub(super) fn call(&mut self) {
+        self.thought = Said::default();
+        self.thoughts.clear();
+        self.unfinished = None;
+    }
+
+    /// Takes a piece of a message.
+    pub(super) fn delta(&mut self, data: &Data<'_>, parent: Option<&ToolId>, out: &mut Output<'_>) {
+        let name = data.message_id.text().unwrap_or("message");
+        let text = data.delta_content.str();
+        let message = MessageId::from(name);
+        out.text(&message, 0, text, parent);
+        add(&mut self.messages, name, text);
+        if parent.is_none() && self.unfinished.as_ref() != Some(&message) {
+            self.unfinished = Some(message);
+        }
+    }
+
+    /// Takes a complete message: what its pieces left out is added.
+    pub(super) fn message(&mut self, data: &Data<'_>, parent: Option<&ToolId>, out: &mut Output<'_>) {
+        let name = data.message_id.text().unwrap_or("message");
+        let message = MessageId::from(name);
+        if let Whole::Adds(new) = self.thought.compare(data.reasoning_text.str()) {
+            self.thought.add(new);
+            out.thinking(&message, 0, new, parent);
+        }
+        let said = self.messages.remove(name).unwrap_or_default();
+        match said.compare(data.content.str()) {
+            Whole::Adds(new) => out.text(&message, 0, new, parent),
+            // The pieces stand: a reader has seen them.
+            Whole::Known | Whole::Differs => {}
+        }
+        self.unfinished = None;
+        let commentary = data.phase.text() == Some("commentary");
+        out.emit(Kind::MessageFinished(MessageFinished {
+            message,
+            phase: if commentary { Phase::Commentary } else { Phase::Final },
+            model: data.model.string(),
+        }));
+    }
+
+    /// Takes a piece of a thought.
+    pub(super) fn thought(&mut self, data: &Data<'_>, parent: Option<&ToolId>, out: &mut Output<'_>) {
+        let name = data.reasoning_id.text().unwrap_or("reasoning");
+        let text = data.delta_content.str();
+        out.thinking(&MessageId::from(name), 0, text, parent);
+        add(&mut self.thoughts, name, text);
+        self.thought.add(text);
+    }
+
+    /// Takes a complete thought, which comes after the message that it led to.
+    pub(super) fn whole_thought(&mut self, data: &Data<'_>, parent: Option<&ToolId>, out: &mut Output<'_>) {
+        let name = data.reasoning_id.text().unwrap_or("reasoning");
+        let text = data.content.str();
+        let new = match self.thoughts.get(name) {
+            Some(said) => said.compare(text),
+            // The message has said it.
+            None if self.thought.is(text) => Whole::Known,
+            None => Whole::Adds(text),
+        };
+        if let Whole::Adds(new) = new {
+            out.thinking(&MessageId::from(name), 0, new, parent);
+            add(&mut self.thoughts, name, new);
+            self.thought.add(new);
+        }
+    }
+
+    /// Takes back what a failed call has said.
+    pub(super) fn retract(&mut self, out: &mut Output<'_>) {
+        if let Some(message) = self.unfinished.take() {
+            self.messages.remove(message.as_str());
+            out.emit(Kind::TextRetracted(TextRetracted { message, from_block: 0 }));
+        }
+    }
+
+    /// Takes a message to the agent, which is repeated to us.
+    pub(super) fn user(&self, data: &Data<'_>, parent: Option<&ToolId>, out: &mut Output<'_>) {
+        // Skills, commands and schedules speak in the user's name and say so.
+        let synthetic = data.source.text().is_some_and(|source| source != "user");
+        let origin = if synthetic { UserOrigin::Synthetic } else { UserOrigin::Replayed };
+        out.user(origin, data.content.str(), parent);
+    }
+}
+
+/// Adds a piece to what is remembered under a name.
+fn add(map: &mut HashMap<String, Said>, name: &str, text: &str) {
+    if let Some(said) = map.get_mut(name) {
+        return said.add(text);
+    }
+    if map.len() >= REMEMBERED {
+        map.clear();
+    }
+    map.entry(name.to_owned()).or_default().add(text);
+}

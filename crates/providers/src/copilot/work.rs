@@ -1,0 +1,211 @@
+//! What is done: tools, sub-agents, files, and what the agent asks for.
+
+use std::collections::{HashMap, HashSet};
+
+use bowline_protocol::kinds::{
+    ApprovalAsked, ApprovalDecided, DiffAvailable, FileOperation, QuestionAnswered, QuestionAsked, ToolOwner,
+    ToolStatus, ToolUpdated,
+};
+use bowline_protocol::{
+    ApprovalCategory, ApprovalId, Decider, Decision, EnforcedBy, Excerpt, Kind, QuestionId, Risk, ToolId,
+};
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use super::wire::{self, CodeChanges, Data, Line, Outcome};
+use crate::dialect::Output;
+use crate::dialects::tools;
+
+/// How many sub-agents, and how many changed files, are remembered.
+const REMEMBERED: usize = 1024;
+
+/// What is remembered of the work.
+#[derive(Debug, Default)]
+pub(super) struct Work {
+    /// The calls that sub-agents work for.
+    agents: HashMap<String, ToolId>,
+    /// The files that were told.
+    files: HashSet<String>,
+}
+
+impl Work {
+    /// Returns the call of the sub-agent that a line is about.
+    pub(super) fn parent(&self, line: &Line<'_>) -> Option<ToolId> {
+        if let Some(call) = line.data.0.parent_tool_call_id.text() {
+            return Some(ToolId::from(call));
+        }
+        let agent = line.agent_id.text()?;
+        Some(self.agents.get(agent).cloned().unwrap_or_else(|| ToolId::from(agent)))
+    }
+
+    /// Takes a line about work; says no to any other.
+    pub(super) fn take(&mut self, line: &Line<'_>, out: &mut Output<'_>) -> bool {
+        let data = &line.data.0;
+        match line.type_name.str() {
+            "tool.execution_start" => self.started(line, out),
+            "tool.execution_partial_result" => {
+                updated(data, Some(Excerpt::of(data.partial_output.str())), None, out);
+            }
+            "tool.execution_progress" => updated(data, None, data.progress_message.string(), out),
+            "tool.execution_complete" => self.finished(data, out),
+            "subagent.started" => self.agent(line),
+            // The call that the sub-agent works for tells its end.
+            "subagent.completed"
+            | "subagent.failed"
+            | "subagent.selected"
+            | "subagent.deselected"
+            | "subagent.configured" => {}
+            // The arguments come whole when the tool starts, and what a user wants run starts like any other.
+            "assistant.tool_call_delta" | "tool.user_requested" => {}
+            "permission.requested" => permission_asked(data, out),
+            "permission.completed" => permission_decided(data, out),
+            "user_input.requested" | "elicitation.requested" => question_asked(data, out),
+            "user_input.completed" | "elicitation.completed" => {
+                let id = QuestionId::from(data.request_id.text().unwrap_or("question"));
+                let answers = data.answer.string().into_iter().collect();
+                out.emit(Kind::QuestionAnswered(QuestionAnswered { id, answers }));
+            }
+            _ => return false,
+        }
+        true
+    }
+
+    fn started(&mut self, line: &Line<'_>, out: &mut Output<'_>) {
+        let data = &line.data.0;
+        let name = data.tool_name.text().unwrap_or("tool");
+        let arguments = data.arguments.map(RawValue::get);
+        let mut started = tools::written(tool(data), name, arguments, ToolOwner::Cli);
+        if let Kind::ToolStarted(tool) = &mut started {
+            tool.parent = self.parent(line);
+        }
+        out.emit(started);
+    }
+
+    fn finished(&mut self, data: &Data<'_>, out: &mut Output<'_>) {
+        let result: Outcome<'_> = wire::part(data.result);
+        let error: Outcome<'_> = wire::part(data.error);
+        let status = match (data.success.truth(), error.code.str()) {
+            (_, "denied" | "rejected") => ToolStatus::Denied,
+            (_, "aborted" | "cancelled") => ToolStatus::Cancelled,
+            (Some(false), _) => ToolStatus::Failed,
+            (Some(true) | None, _) => ToolStatus::Completed,
+        };
+        let output = result.content.text().or(error.message.text());
+        out.emit(tools::finished(tool(data), status, output));
+        if status == ToolStatus::Completed {
+            self.touched(data.file_edits, out);
+            // The long form is for people: for an edit, its diff.
+            if let Some(diff) = result.detailed_content.text().filter(|_| data.file_edits.is_some()) {
+                out.emit(tools::diff(diff, None, None));
+            }
+        }
+    }
+
+    /// Tells of changed files: paths, or objects that name one.
+    fn touched(&mut self, files: Option<&RawValue>, out: &mut Output<'_>) {
+        for file in wire::part::<Vec<Value>>(files) {
+            let text = |keys: &[&str]| keys.iter().find_map(|key| file.get(*key)?.as_str());
+            let Some(path) = file.as_str().or_else(|| text(&["path", "filePath", "file", "fileName"])) else {
+                continue;
+            };
+            if self.files.len() >= REMEMBERED {
+                self.files.clear();
+            }
+            self.files.insert(path.to_owned());
+            let operation = match text(&["operation", "kind", "type", "changeType"]) {
+                Some("create" | "created" | "add" | "added") => FileOperation::Create,
+                Some("delete" | "deleted" | "remove" | "removed") => FileOperation::Delete,
+                Some("move" | "moved" | "rename" | "renamed") => FileOperation::Move,
+                Some(_) | None => FileOperation::Write,
+            };
+            out.emit(tools::touched(path, operation));
+        }
+    }
+
+    /// Takes the sum of all changes: files that no tool has named, and how many lines.
+    pub(super) fn changes(&mut self, changes: &CodeChanges<'_>, out: &mut Output<'_>) {
+        let files: Vec<Value> = wire::part(changes.files_modified);
+        let count = files.len() as u64;
+        for path in files.iter().filter_map(Value::as_str).filter(|path| !self.files.contains(*path)) {
+            out.emit(tools::touched(path, FileOperation::Write));
+        }
+        let (added, removed) = (changes.lines_added.whole(), changes.lines_removed.whole());
+        if count > 0 || added.unwrap_or(0) > 0 || removed.unwrap_or(0) > 0 {
+            out.emit(Kind::DiffAvailable(DiffAvailable {
+                summary: None,
+                files_changed: Some(count),
+                lines_added: added,
+                lines_removed: removed,
+                diff: None,
+            }));
+        }
+    }
+
+    fn agent(&mut self, line: &Line<'_>) {
+        if let (Some(agent), Some(call)) = (line.agent_id.text(), line.data.0.tool_call_id.text()) {
+            if self.agents.len() >= REMEMBERED {
+                self.agents.clear();
+            }
+            self.agents.insert(agent.to_owned(), ToolId::from(call));
+        }
+    }
+}
+
+fn tool<'a>(data: &'a Data<'_>) -> &'a str {
+    data.tool_call_id.text().unwrap_or("tool")
+}
+
+fn updated(data: &Data<'_>, output_delta: Option<Excerpt>, title: Option<String>, out: &mut Output<'_>) {
+    let id = ToolId::from(tool(data));
+    out.emit(Kind::ToolUpdated(ToolUpdated { id, input_delta: None, input: None, output_delta, title }));
+}
+
+fn permission_asked(data: &Data<'_>, out: &mut Output<'_>) {
+    let asked = &data.permission_request.0;
+    let kind = asked.kind.text().unwrap_or("permission");
+    let category = match kind {
+        "shell" => ApprovalCategory::Shell,
+        "write" => ApprovalCategory::Edit,
+        "read" => ApprovalCategory::Read,
+        "url" => ApprovalCategory::Network,
+        _ => ApprovalCategory::Other,
+    };
+    let words = [&asked.intention, &asked.full_command_text, &asked.file_name, &asked.path, &asked.url];
+    let summary = words.into_iter().find_map(|words| words.text()).unwrap_or(kind);
+    out.emit(Kind::ApprovalAsked(ApprovalAsked {
+        id: ApprovalId::from(data.request_id.text().unwrap_or("permission")),
+        category,
+        risk: Risk::Med,
+        summary: Excerpt::with_limit(summary, 1024).text,
+        tool: asked.tool_call_id.text().map(ToolId::from),
+        input: None,
+        options: Vec::new(),
+        rule: None,
+        enforced_by: EnforcedBy::Agent,
+        deadline: None,
+    }));
+}
+
+fn permission_decided(data: &Data<'_>, out: &mut Output<'_>) {
+    let result: Outcome<'_> = wire::part(data.result);
+    let kind = result.kind.str();
+    out.emit(Kind::ApprovalDecided(ApprovalDecided {
+        id: ApprovalId::from(data.request_id.text().unwrap_or("permission")),
+        decision: if kind.starts_with("approved") { Decision::Allow } else { Decision::Deny },
+        by: if kind.contains("interactively") { Decider::Human } else { Decider::Policy },
+        rule: None,
+        reason: Some(kind.to_owned()).filter(|kind| !kind.is_empty()),
+        changed_input: None,
+        enforced_by: EnforcedBy::Agent,
+    }));
+}
+
+fn question_asked(data: &Data<'_>, out: &mut Output<'_>) {
+    let choices: Vec<Value> = wire::part(data.choices);
+    out.emit(Kind::QuestionAsked(QuestionAsked {
+        id: QuestionId::from(data.request_id.text().unwrap_or("question")),
+        text: data.question.string().or(data.message.string()).unwrap_or_default(),
+        choices: choices.iter().filter_map(Value::as_str).map(str::to_owned).collect(),
+        several: false,
+    }));
+}

@@ -1,0 +1,312 @@
+//! One program, several shapes of output: lines of JSON, one JSON document, or plain text.
+//!
+//! A program's reader ([`Speaker`]) only says what its JSON means; which shape the output has is decided here, from the
+//! arguments if they are known, else from the output itself. While that is open, lines are held back, never lost:
+//! they become the answer, or noise before it.
+
+use std::fmt;
+
+use bowline_protocol::kinds::{TextRetracted, UnrecognizedReason};
+use bowline_protocol::{Kind, RawSpan};
+use serde::de::IgnoredAny;
+
+use super::text::Text;
+use crate::decode::End;
+use crate::dialect::{Dialect, Input, Output, Shape};
+use crate::failure::Report;
+use crate::lenient;
+
+/// What a program says, whatever the shape.
+pub(crate) trait Speaker: fmt::Debug + Send {
+    /// Takes a line that is, or should be, a JSON object. Noise is the speaker's to report.
+    fn line(&mut self, line: &str, out: &mut Output<'_>);
+
+    /// Takes a complete JSON document: an object or an array.
+    fn document(&mut self, document: &str, out: &mut Output<'_>);
+
+    /// Takes a line of plain text that is no part of the answer, and says whether it was one.
+    fn text_line(&mut self, line: &str, out: &mut Output<'_>) -> bool {
+        let _ = (line, out);
+        false
+    }
+
+    /// Says whether a plain text was no answer but the reason of a failure. Gets the end of the text.
+    fn text_was_error(&mut self, tail: &str, end: &End) -> Option<Report> {
+        let _ = (tail, end);
+        None
+    }
+
+    /// Takes a line of standard error.
+    fn stderr(&mut self, line: &str, out: &mut Output<'_>) {
+        let _ = (line, out);
+    }
+
+    /// Takes a line that was sent to the program.
+    fn sent(&mut self, line: &str, out: &mut Output<'_>) {
+        let _ = (line, out);
+    }
+
+    /// Takes the end of the output.
+    fn end(&mut self, end: &End, out: &mut Output<'_>) {
+        let _ = (end, out);
+    }
+}
+
+/// A speaker whose output may have any shape.
+#[derive(Debug)]
+pub(crate) struct Shaped<S> {
+    speaker: S,
+    state: State,
+    /// Whether the arguments told the shape.
+    told: bool,
+}
+
+#[derive(Debug)]
+enum State {
+    /// It has not shown yet.
+    Open(Held),
+    Lines,
+    /// A document that is not complete yet.
+    Document(Held),
+    Text(PlainText),
+}
+
+/// Lines that wait for a decision.
+#[derive(Debug, Default)]
+struct Held {
+    lines: Vec<(Option<RawSpan>, String)>,
+    bytes: usize,
+}
+
+/// Plain text, and its end so far.
+#[derive(Debug, Default)]
+struct PlainText {
+    text: Text,
+    tail: String,
+}
+
+/// How much plain text is held back in the hope of JSON.
+const HELD_LINES: usize = 32;
+const HELD_BYTES: usize = 8 * 1024;
+
+/// The longest document that is put together.
+const LONGEST_DOCUMENT: usize = 64 * 1024 * 1024;
+
+/// How much of the end of a plain text is kept for the case that it was an error.
+const TAIL: usize = 4 * 1024;
+
+impl<S: Speaker> Shaped<S> {
+    /// Makes a reader for output of this shape.
+    pub(crate) fn new(speaker: S, shape: Shape) -> Self {
+        let state = match shape {
+            Shape::Unknown => State::Open(Held::default()),
+            Shape::Lines => State::Lines,
+            Shape::Document => State::Document(Held::default()),
+            Shape::Text => State::Text(PlainText::default()),
+        };
+        Self { speaker, state, told: shape != Shape::Unknown }
+    }
+
+    fn line(&mut self, line: &str, out: &mut Output<'_>) {
+        match &mut self.state {
+            State::Lines => self.speaker.line(line, out),
+            State::Text(plain) => {
+                if !self.speaker.text_line(line, out) {
+                    plain.line(line, out);
+                }
+            }
+            State::Open(held) => {
+                if lenient::is_blank(line) && held.lines.is_empty() {
+                    return;
+                }
+                out.quiet_for_now();
+                held.add(line, out);
+                match beginning(line) {
+                    Beginning::Object => self.become_lines(out),
+                    Beginning::Unfinished | Beginning::Array => self.become_document(out),
+                    Beginning::Other if held.is_enough() => self.become_text(out),
+                    Beginning::Other => {}
+                }
+            }
+            State::Document(held) => {
+                out.quiet_for_now();
+                held.add(line, out);
+                // Objects of a document are indented; one that begins a line is a line of JSON.
+                let not_first = held.lines.len() > 1;
+                if held.bytes > LONGEST_DOCUMENT
+                    || !self.told && not_first && beginning(line) == Beginning::Object
+                {
+                    self.become_lines(out);
+                }
+            }
+        }
+    }
+
+    fn become_lines(&mut self, out: &mut Output<'_>) {
+        let held = self.take_held();
+        self.state = State::Lines;
+        held.replay(out, |line, out| self.speaker.line(line, out));
+    }
+
+    fn become_text(&mut self, out: &mut Output<'_>) {
+        let held = self.take_held();
+        let mut plain = PlainText::default();
+        held.replay(out, |line, out| {
+            if !self.speaker.text_line(line, out) {
+                plain.line(line, out);
+            }
+        });
+        self.state = State::Text(plain);
+    }
+
+    /// Begins a document with the last held line; what was held before it is noise.
+    fn become_document(&mut self, out: &mut Output<'_>) {
+        let mut held = self.take_held();
+        let first = held.lines.pop();
+        held.replay(out, noise);
+        let bytes = first.as_ref().map_or(0, |(_, line)| line.len());
+        self.state = State::Document(Held { lines: first.into_iter().collect(), bytes });
+    }
+
+    fn take_held(&mut self) -> Held {
+        match &mut self.state {
+            State::Open(held) | State::Document(held) => std::mem::take(held),
+            State::Lines | State::Text(_) => Held::default(),
+        }
+    }
+
+    fn end(&mut self, end: &End, out: &mut Output<'_>) {
+        match &self.state {
+            // Nothing was printed, or nothing but blank lines: how the program ended says the rest.
+            State::Open(held) if held.lines.is_empty() => {}
+            State::Open(_) => {
+                self.become_text(out);
+                out.complete_at_eof(None);
+            }
+            State::Document(_) => self.document(out),
+            State::Lines | State::Text(_) => {}
+        }
+        if let State::Text(plain) = &self.state
+            && let Some(report) = self.speaker.text_was_error(&plain.tail, end)
+        {
+            let message = Text::MESSAGE.into();
+            out.emit(Kind::TextRetracted(TextRetracted { message, from_block: 0 }));
+            out.failed(&report);
+        }
+        self.speaker.end(end, out);
+    }
+
+    /// Reads what was held as a document, or as whatever else it turns out to be.
+    fn document(&mut self, out: &mut Output<'_>) {
+        let mut held = self.take_held();
+        // Warnings may stand before a document.
+        let start = held.lines.iter().position(|(_, line)| line.trim_start().starts_with(['{', '[']));
+        let Some(start) = start else {
+            self.state = State::Open(held);
+            return if self.told { self.become_lines(out) } else { self.become_text(out) };
+        };
+        let document =
+            held.lines[start..].iter().map(|(_, line)| line.as_str()).collect::<Vec<_>>().join("\n");
+        let cut_short =
+            serde_json::from_str::<IgnoredAny>(document.trim()).is_err_and(|error| error.is_eof());
+        if cut_short && (self.told || start == 0) && held.lines.len() > 1 {
+            // Its beginning is understood, and that it has no end.
+            out.quiet();
+            out.at(held.lines[start].0, |out| {
+                out.unrecognized(UnrecognizedReason::BadShape, &document, None)
+            });
+            self.state = State::Lines;
+            return;
+        }
+        if lenient::value(document.trim()).is_none() {
+            let looks_like_text = !self.told && held.lines[start].1.trim_start().starts_with('[');
+            self.state = State::Open(held);
+            return if looks_like_text { self.become_text(out) } else { self.become_lines(out) };
+        }
+        let rest = held.lines.split_off(start);
+        held.replay(out, noise);
+        let whole = |at: Option<&(Option<RawSpan>, String)>| at.and_then(|(span, _)| *span);
+        let span = whole(rest.first()).zip(whole(rest.last()));
+        out.at(span.map(|(first, last)| RawSpan { end: last.end, ..first }), |out| {
+            self.speaker.document(document.trim(), out);
+        });
+        self.state = State::Lines;
+    }
+}
+
+impl<S: Speaker> Dialect for Shaped<S> {
+    fn handle(&mut self, input: Input<'_>, out: &mut Output<'_>) {
+        match input {
+            Input::Line(line) => self.line(line, out),
+            Input::Stderr(line) => self.speaker.stderr(line, out),
+            Input::Sent(line) => self.speaker.sent(line, out),
+            Input::Eof(end) => self.end(end, out),
+        }
+    }
+}
+
+impl Held {
+    fn add(&mut self, line: &str, out: &Output<'_>) {
+        self.bytes += line.len() + 1;
+        self.lines.push((out.span(), line.to_owned()));
+    }
+
+    fn is_enough(&self) -> bool {
+        self.lines.len() >= HELD_LINES || self.bytes >= HELD_BYTES
+    }
+
+    /// Gives every line to `take`, each with its own place.
+    fn replay(self, out: &mut Output<'_>, mut take: impl FnMut(&str, &mut Output<'_>)) {
+        for (span, line) in self.lines {
+            out.at(span, |out| take(&line, out));
+        }
+    }
+}
+
+impl PlainText {
+    fn line(&mut self, line: &str, out: &mut Output<'_>) {
+        self.text.line(&crate::ansi::strip(line), out);
+        self.tail.push_str(line);
+        self.tail.push('\n');
+        if self.tail.len() > 2 * TAIL {
+            let from = self.tail.ceil_char_boundary(self.tail.len() - TAIL);
+            self.tail.drain(..from);
+        }
+    }
+}
+
+fn noise(line: &str, out: &mut Output<'_>) {
+    if !lenient::is_blank(line) {
+        out.noise(line);
+    }
+}
+
+/// What a line looks like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Beginning {
+    /// A complete object.
+    Object,
+    /// A complete array.
+    Array,
+    /// The first line of an object or array.
+    Unfinished,
+    Other,
+}
+
+fn beginning(line: &str) -> Beginning {
+    let repaired;
+    let mut text = line.trim();
+    if text.starts_with('\u{1B}') {
+        repaired = lenient::repair(line);
+        text = repaired.trim();
+    }
+    let complete = || serde_json::from_str::<IgnoredAny>(text).is_ok() || lenient::value(text).is_some();
+    match text.as_bytes().first() {
+        Some(b'{') if complete() => Beginning::Object,
+        Some(b'[') if complete() => Beginning::Array,
+        // A document goes on after its first brace, and its first line holds little else.
+        Some(b'{') if text.len() == 1 || text.ends_with([',', '{', '[']) => Beginning::Unfinished,
+        Some(b'[') if text.len() == 1 || text.ends_with([',', '{', '[']) => Beginning::Unfinished,
+        _ => Beginning::Other,
+    }
+}

@@ -1,0 +1,131 @@
+//! The message that is being said, block by block, and the output of tools that run: for programs that say things in
+//! pieces and then whole.
+
+use std::collections::HashMap;
+
+use bowline_protocol::kinds::{MessageFinished, Phase, TextRetracted, ToolUpdated};
+use bowline_protocol::{Excerpt, Kind, MessageId, ToolId};
+
+use super::said::{Messages, Said, Whole};
+use crate::dialect::Output;
+
+/// What a block of a message holds.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Sort {
+    Text,
+    Thinking,
+}
+
+impl Sort {
+    fn emit(self, message: &MessageId, block: u32, text: &str, out: &mut Output<'_>) {
+        match self {
+            Self::Text => out.text(message, block, text, None),
+            Self::Thinking => out.thinking(message, block, text, None),
+        }
+    }
+}
+
+/// The message that is being said.
+#[derive(Debug, Default)]
+pub(crate) struct Speech {
+    messages: Messages,
+    /// What each block has said, by its place.
+    blocks: HashMap<u32, Said>,
+}
+
+impl Speech {
+    /// Begins a new message, and finishes the one before.
+    pub(crate) fn begin(&mut self, out: &mut Output<'_>) {
+        self.finish(None, out);
+        self.messages.next();
+    }
+
+    /// Returns the message that is being said.
+    pub(crate) fn message(&mut self) -> MessageId {
+        self.messages.current()
+    }
+
+    /// Says a piece of a block.
+    pub(crate) fn say(&mut self, block: u32, text: &str, sort: Sort, out: &mut Output<'_>) {
+        if self.blocks.len() >= BLOCKS && !self.blocks.contains_key(&block) {
+            self.blocks.clear();
+        }
+        self.blocks.entry(block).or_default().add(text);
+        let message = self.messages.current();
+        sort.emit(&message, block, text, out);
+    }
+
+    /// Takes a block that is repeated whole: what its pieces left out is added.
+    pub(crate) fn whole(&mut self, block: u32, text: &str, sort: Sort, out: &mut Output<'_>) {
+        out.quiet();
+        let said = self.blocks.entry(block).or_default();
+        match said.compare(text) {
+            Whole::Adds(new) => self.say(block, new, sort, out),
+            // The pieces stand: a reader has seen them.
+            Whole::Known | Whole::Differs => {}
+        }
+    }
+
+    /// Takes back a block, and those behind it, that the complete message gives as a longer, other text.
+    pub(crate) fn correct(&mut self, block: u32, text: &str, out: &mut Output<'_>) {
+        let other = self
+            .blocks
+            .get(&block)
+            .is_some_and(|said| said.compare(text) == Whole::Differs && said.is_shorter_than(text));
+        if other {
+            self.blocks.retain(|place, _| *place < block);
+            let message = self.messages.current();
+            out.emit(Kind::TextRetracted(TextRetracted { message, from_block: block }));
+        }
+    }
+
+    /// Finishes the message.
+    pub(crate) fn finish(&mut self, model: Option<&str>, out: &mut Output<'_>) {
+        self.blocks.clear();
+        if let Some(message) = self.messages.end() {
+            let model = model.map(str::to_owned);
+            out.emit(Kind::MessageFinished(MessageFinished { message, phase: Phase::Final, model }));
+        }
+    }
+}
+
+/// How many blocks of one message are remembered. No message has more.
+const BLOCKS: usize = 4096;
+
+/// How many running tools are remembered. No program runs more at once.
+const RUNNING_TOOLS: usize = 1024;
+
+/// What each running tool has printed, for programs that repeat it whole with every update.
+#[derive(Debug, Default)]
+pub(crate) struct Outputs(HashMap<String, Said>);
+
+impl Outputs {
+    /// Takes a tool's output so far, of which only the new end is told.
+    pub(crate) fn update(&mut self, id: &str, text: &str, out: &mut Output<'_>) {
+        if self.0.len() >= RUNNING_TOOLS && !self.0.contains_key(id) {
+            self.0.clear();
+        }
+        let said = self.0.entry(id.to_owned()).or_default();
+        let new = match said.compare(text) {
+            Whole::Adds(new) => new,
+            Whole::Known => return out.quiet(),
+            Whole::Differs => {
+                *said = Said::default();
+                text
+            }
+        };
+        said.add(new);
+        out.emit(Kind::ToolUpdated(ToolUpdated {
+            id: ToolId::from(id),
+            input_delta: None,
+            input: None,
+            output_delta: Some(Excerpt::of(new)),
+            title: None,
+        }));
+    }
+
+    /// Forgets a tool that has ended.
+    pub(crate) fn end(&mut self, id: &str) {
+        self.0.remove(id);
+    }
+}

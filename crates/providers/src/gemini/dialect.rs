@@ -1,0 +1,350 @@
+//! `gemini`: what Gemini CLI prints, whatever the shape.
+//!
+//! The text comes in pieces and is never repeated. A run ends with a `result` line; exit code 0 without one means
+//! that somebody stopped it. Errors of the API have no class worth the name, so their words and, failing that, the
+//! exit code decide; the end of such a turn waits for the exit code.
+
+use bowline_protocol::kinds::{
+    Level, MessageFinished, Notice, Phase, SessionStarted, StopReason, UsageReported, UserOrigin,
+};
+use bowline_protocol::{Basis, Code, Excerpt, Exit, Kind, NativeSessionId, UsageSource};
+use serde_json::{Map, Value};
+
+use super::failures;
+use super::retries::Retries;
+use super::thought::{Sort, Thoughts};
+use super::wire::{self, Line, Spent};
+use super::work::Work;
+use crate::decode::{Cause, End};
+use crate::dialect::{Dialect, Input, Output};
+use crate::dialects::content;
+use crate::dialects::said::Messages;
+use crate::dialects::shaped::Speaker;
+use crate::dialects::stream_json::Documented;
+use crate::failure::Report;
+use crate::{ansi, lenient};
+
+/// Reads Gemini CLI.
+#[derive(Debug, Default)]
+pub(crate) struct Gemini {
+    /// For the forms of the adapter protocol, which this program does not print but others in its name do.
+    generic: Documented,
+    messages: Messages,
+    thoughts: Thoughts,
+    /// Where the message is: what sort of block, and its number.
+    block: Option<(Sort, u32)>,
+    work: Work,
+    retries: Retries,
+    /// What an `error` line said last.
+    error: Option<String>,
+    /// Why the model stopped, if not by itself.
+    cut: Cut,
+    /// A failure that waits for the exit code.
+    pending: Option<Report>,
+    /// Whether a complete document was read.
+    document: bool,
+}
+
+/// What cut the model's answer short.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Cut {
+    #[default]
+    Nothing,
+    Loop,
+    Turns,
+}
+
+impl Speaker for Gemini {
+    fn line(&mut self, line: &str, out: &mut Output<'_>) {
+        if let Some(text) = wire::piece(line) {
+            return self.say(&text, out);
+        }
+        let mut place = 0;
+        let mut foreign = false;
+        lenient::each_object(line, out, |object: Line, out| {
+            let known = self.object(&object, out);
+            if !known && place == 0 {
+                foreign = true;
+            }
+            place += 1;
+        });
+        if !foreign {
+            return;
+        }
+        match lenient::value(line) {
+            // The object of the JSON format on one line.
+            Some(Value::Object(object)) if is_whole(&object) => self.whole(&object, out),
+            _ => self.generic.0.handle(Input::Line(line), out),
+        }
+    }
+
+    fn document(&mut self, document: &str, out: &mut Output<'_>) {
+        match lenient::value(document) {
+            Some(Value::Object(object)) => self.whole(&object, out),
+            // No version prints an array; what the adapter protocol makes of one is its blocks.
+            Some(array) => {
+                out.quiet();
+                self.say(&content::blocks(&array).unwrap_or_default(), out);
+                self.document = true;
+            }
+            None => out.noise(document),
+        }
+    }
+
+    fn text_was_error(&mut self, tail: &str, end: &End) -> Option<Report> {
+        let text = ansi::strip(tail);
+        let text = text.trim();
+        let is_error = text.starts_with("[API Error: ") && text.ends_with(']');
+        is_error.then(|| {
+            let mut report = failures::report(text);
+            if let Some(Exit::Code(code)) = end.exit {
+                failures::by_exit(code, &mut report);
+            }
+            report
+        })
+    }
+
+    fn stderr(&mut self, line: &str, out: &mut Output<'_>) {
+        self.retries.stderr(&ansi::strip(line), out);
+    }
+
+    fn end(&mut self, end: &End, out: &mut Output<'_>) {
+        if !out.awaits_verdict() {
+            return;
+        }
+        match end.cause {
+            Cause::Cancelled => return,
+            Cause::TimedOut => {
+                let report = match self.retries.waiting().cloned() {
+                    Some((category, message)) => {
+                        let code = Some(Code::GaveUpWaiting);
+                        Report { category: Some(category), code, ..failures::report(&message) }
+                    }
+                    None => failures::timed_out(&failures::words_of(out.stderr)),
+                };
+                return out.failed(&report);
+            }
+            Cause::Exited => {}
+        }
+        let pending = self.pending.take();
+        match end.exit {
+            None | Some(Exit::Code(0)) => self.ended_well(pending, out),
+            Some(Exit::Code(code)) => Self::ended_badly(code, pending, out),
+            // Ctrl-C is the account's to judge.
+            Some(Exit::Signal(2)) if pending.is_none() => {}
+            Some(Exit::Signal(signal)) => {
+                let said = || match failures::words_of(out.stderr).as_str() {
+                    "" => Report::of(format!("ended by signal {signal}")),
+                    said => failures::report(said),
+                };
+                let report = pending.unwrap_or_else(said);
+                out.failed(&report);
+            }
+        }
+    }
+}
+
+impl Gemini {
+    /// Takes a line of one of the program's own types; says no to any other.
+    fn object(&mut self, line: &Line, out: &mut Output<'_>) -> bool {
+        match line.type_name.as_str() {
+            Some("init") => out.emit(Kind::SessionStarted(SessionStarted {
+                native_session: line.session_id.as_str().map(NativeSessionId::from),
+                model: line.model.as_str().map(str::to_owned),
+                ..SessionStarted::default()
+            })),
+            Some("message") => return self.message(line, out),
+            Some("tool_use") => {
+                self.retries.overcome();
+                self.end_message(out);
+                self.work.started(line, out);
+            }
+            Some("tool_result") => self.work.finished(line, out),
+            Some("error") if line.severity.is_string() => self.error(line, out),
+            Some("result") if line.status.is_string() => self.result(line, out),
+            _ => return false,
+        }
+        true
+    }
+
+    fn message(&mut self, line: &Line, out: &mut Output<'_>) -> bool {
+        let text = content::text_of(&line.content).unwrap_or_default();
+        match line.role.as_str() {
+            Some("user") => {
+                out.user(UserOrigin::Replayed, &text, None);
+            }
+            Some("assistant") if line.delta.as_bool() == Some(true) => self.say(&text, out),
+            // Without `delta` it is a message of its own, and an adapter that prints those prints no result.
+            Some("assistant") => {
+                self.end_message(out);
+                self.say(&text, out);
+                self.end_message(out);
+                out.complete_at_eof(None);
+            }
+            Some(_) | None => return false,
+        }
+        true
+    }
+
+    /// Says a piece of the current message.
+    fn say(&mut self, text: &str, out: &mut Output<'_>) {
+        out.quiet();
+        self.retries.overcome();
+        let message = self.messages.current();
+        let (thoughts, block) = (&mut self.thoughts, &mut self.block);
+        thoughts.split(text, |sort, part| {
+            let number = match *block {
+                Some((before, number)) if before == sort => number,
+                Some((_, number)) => number + 1,
+                None => 0,
+            };
+            *block = Some((sort, number));
+            match sort {
+                Sort::Text => out.text(&message, number, part, None),
+                Sort::Thinking => out.thinking(&message, number, part, None),
+            }
+        });
+    }
+
+    fn end_message(&mut self, out: &mut Output<'_>) {
+        (self.thoughts, self.block) = (Thoughts::default(), None);
+        if let Some(message) = self.messages.end() {
+            out.emit(Kind::MessageFinished(MessageFinished { message, phase: Phase::Final, model: None }));
+        }
+    }
+
+    fn error(&mut self, line: &Line, out: &mut Output<'_>) {
+        let message = line.message.as_str().unwrap_or_default();
+        let is_loop = message.starts_with("Loop detected");
+        self.cut = match message {
+            _ if is_loop => Cut::Loop,
+            "Maximum session turns exceeded" => Cut::Turns,
+            _ => self.cut,
+        };
+        if line.severity.as_str() == Some("error") {
+            self.error = Some(message.to_owned());
+            return out.remember_error(message);
+        }
+        let code = is_loop.then(|| "loop_detected".to_owned());
+        let text = Excerpt::with_limit(message, 4096).text;
+        out.emit(Kind::Notice(Notice { level: Level::Warn, text, code }));
+    }
+
+    fn result(&mut self, line: &Line, out: &mut Output<'_>) {
+        out.quiet();
+        self.end_message(out);
+        spent(wire::stream_stats(&line.stats), out);
+        let class = line.error.get("type").and_then(Value::as_str).unwrap_or_default();
+        let reason = content::error(&line.error).or(self.error.take());
+        if line.status.as_str() == Some("success") {
+            return self.completed(out);
+        }
+        let reason = reason.unwrap_or_else(|| "the program reported an error".to_owned());
+        if failures::is_cancelled(class, &reason) {
+            return out.cancelled();
+        }
+        let mut report = failures::report(&reason);
+        failures::by_class(class, &mut report);
+        if failures::is_decisive(&report) {
+            out.failed(&report);
+        } else {
+            self.pending = Some(report);
+        }
+    }
+
+    fn completed(&mut self, out: &mut Output<'_>) {
+        out.completed(match std::mem::take(&mut self.cut) {
+            Cut::Nothing => Some(StopReason::EndTurn),
+            // No word of ours: the program stopped the model.
+            Cut::Loop => None,
+            Cut::Turns => Some(StopReason::MaxTurns),
+        });
+    }
+
+    /// Takes the object of the JSON format, or an object of the adapter protocol.
+    fn whole(&mut self, object: &Map<String, Value>, out: &mut Output<'_>) {
+        out.quiet();
+        let text = |key: &str| object.get(key).and_then(Value::as_str);
+        if let Some(session) = text("session_id") {
+            let native_session = Some(NativeSessionId::from(session));
+            let model = text("model").map(str::to_owned);
+            out.emit(Kind::SessionStarted(SessionStarted {
+                native_session,
+                model,
+                ..SessionStarted::default()
+            }));
+        }
+        self.say(&content::find(object).unwrap_or_default(), out);
+        for warning in object.get("warnings").and_then(Value::as_array).into_iter().flatten() {
+            if let Some(warning) = warning.as_str() {
+                out.notice(Level::Warn, Excerpt::with_limit(warning, 4096).text);
+            }
+        }
+        self.end_message(out);
+        let stats = object.get("stats").and_then(wire::document_stats);
+        let usage = || Some(Spent { usage: crate::usage::read(object.get("usage")?)?, model: None });
+        spent(stats.or_else(usage), out);
+        let error = object.get("error");
+        match error.and_then(content::error) {
+            Some(reason) => {
+                let class = error.and_then(|error| error.get("type")?.as_str()).unwrap_or_default();
+                let mut report = failures::report(&reason);
+                failures::by_class(class, &mut report);
+                self.pending = Some(report);
+            }
+            None => self.document = true,
+        }
+    }
+
+    /// Judges the end of a run that exited with 0.
+    fn ended_well(&mut self, pending: Option<Report>, out: &mut Output<'_>) {
+        // In the text format, an answer that was blocked leaves nothing but this line.
+        let blocked = || {
+            let said = failures::words_of(out.stderr);
+            let last = said.lines().last()?.strip_prefix("[ERROR] ")?.to_owned();
+            Some(failures::report(&last)).filter(|report| report.category.is_some())
+        };
+        if let Some(report) = pending.or_else(blocked) {
+            out.failed(&report);
+        } else if self.document {
+            self.completed(out);
+        }
+    }
+
+    /// Judges the end of a run that exited with an error and did not say which on standard output.
+    fn ended_badly(code: i32, pending: Option<Report>, out: &mut Output<'_>) {
+        let left = failures::left_on_stderr(out.stderr);
+        let class = left.as_ref().map_or("", |left| left.class.as_str());
+        if failures::meaning(code) == failures::Meaning::Cancelled || failures::is_cancelled(class, "") {
+            return out.cancelled();
+        }
+        if let Some(session) = left.as_ref().and_then(|left| left.session.as_deref()) {
+            let native_session = Some(NativeSessionId::from(session));
+            out.emit(Kind::SessionStarted(SessionStarted { native_session, ..SessionStarted::default() }));
+        }
+        let mut report = pending
+            .or(left.map(|left| left.report))
+            .unwrap_or_else(|| failures::report(&failures::words_of(out.stderr)));
+        failures::by_exit(code, &mut report);
+        out.failed(&report);
+    }
+}
+
+/// Says whether an object is the one that the JSON format prints.
+fn is_whole(object: &Map<String, Value>) -> bool {
+    let has = |key: &str| object.contains_key(key);
+    !has("type") && (has("stats") && has("response") || has("session_id") && has("error"))
+}
+
+fn spent(spent: Option<Spent>, out: &mut Output<'_>) {
+    if let Some(Spent { usage, model }) = spent {
+        out.emit(Kind::UsageReported(UsageReported {
+            usage,
+            basis: Basis::PerTurn,
+            source: UsageSource::Reported,
+            cost_usd: None,
+            model,
+            message: None,
+        }));
+    }
+}

@@ -1,0 +1,154 @@
+//! `grok-cli`: role lines, among them words that the program puts into the assistant's mouth.
+//!
+//! Errors are printed as an assistant's message, with exit code 0; a signal is answered with a line that is no JSON, also
+//! with exit code 0. The form of the lines is that of `role-lines`, whose reader does the rest.
+
+use std::collections::HashMap;
+
+use bowline_protocol::kinds::{FileOperation, TextRetracted, ToolKind, UnrecognizedReason};
+use bowline_protocol::{Code, Exit, Kind};
+use serde_json::Value;
+
+use crate::decode::{Cause, End};
+use crate::dialect::{Dialect, Input, Output};
+use crate::dialects::roles::{self, RoleLine};
+use crate::dialects::said::Messages;
+use crate::dialects::{api_error, content, tools};
+use crate::failure::Report;
+use crate::lenient;
+
+/// How many files that are being changed are remembered.
+const RUNNING_EDITS: usize = 1024;
+
+/// Reads the output of grok-cli.
+#[derive(Debug, Default)]
+pub(crate) struct GrokCli {
+    names: Messages,
+    /// Whether the last line was the prompt.
+    after_prompt: bool,
+    /// Whether the program said that it was told to stop.
+    stopped: bool,
+    /// How many messages the assistant has said, and the last of them if it may be the report of a crash.
+    messages: u64,
+    crash: Option<String>,
+    /// The files that running tools change, by the id of the call.
+    edits: HashMap<String, String>,
+}
+
+/// What the program says instead of the model.
+enum Words<'a> {
+    /// The request failed.
+    Failed(&'a str),
+    /// The limit of rounds was reached.
+    TooManyRounds,
+    /// The model called tools and said nothing.
+    Filler,
+    /// The model's own words.
+    Model,
+}
+
+impl Dialect for GrokCli {
+    fn handle(&mut self, input: Input<'_>, out: &mut Output<'_>) {
+        match input {
+            // Said for SIGINT and SIGTERM alike.
+            Input::Line(line) if line.trim() == "Gracefully shutting down..." => {
+                self.stopped = true;
+                out.quiet();
+            }
+            Input::Line(line) => {
+                lenient::each_object(line, out, |object: RoleLine, out| self.object(line, object, out))
+            }
+            Input::Stderr(_) | Input::Sent(_) => {}
+            Input::Eof(end) => self.end(end, out),
+        }
+    }
+}
+
+impl GrokCli {
+    fn object(&mut self, raw: &str, mut line: RoleLine, out: &mut Output<'_>) {
+        let after_prompt = std::mem::replace(&mut self.after_prompt, line.role == "user");
+        if line.role == "assistant" {
+            let text = content::text_of(&line.content).unwrap_or_default();
+            let calls = line.tool_calls.as_array().is_some_and(|calls| !calls.is_empty());
+            match words(&text, after_prompt, calls) {
+                Words::Failed(error) => return out.failed(&api_error::report(error)),
+                Words::TooManyRounds => {
+                    return out.failed(&Report { code: Some(Code::MaxTurns), ..Report::of(text) });
+                }
+                Words::Filler => line.content = Value::Null,
+                Words::Model => {}
+            }
+            self.messages += 1;
+            self.crash = text.strip_prefix("Error: ").map(str::to_owned);
+            self.remember_edits(&line);
+        }
+        if !roles::message(&line, &mut self.names, out) {
+            return out.unrecognized(UnrecognizedReason::UnknownType, raw, line.role.as_str());
+        }
+        if line.role == "tool" {
+            self.touched(&line, out);
+        }
+    }
+
+    fn remember_edits(&mut self, line: &RoleLine) {
+        for call in line.tool_calls.as_array().into_iter().flatten() {
+            let function = call.get("function").unwrap_or(call);
+            let text = |value: &Value, key: &str| value.get(key).and_then(Value::as_str).map(str::to_owned);
+            let is_edit = text(function, "name").is_some_and(|name| tools::kind_of(&name) == ToolKind::Edit);
+            let arguments = text(function, "arguments").and_then(|arguments| lenient::value(&arguments));
+            let path = arguments
+                .and_then(|arguments| text(&arguments, "path").or_else(|| text(&arguments, "file_path")));
+            if let (true, Some(id), Some(path)) = (is_edit, text(call, "id"), path)
+                && self.edits.len() < RUNNING_EDITS
+            {
+                self.edits.insert(id, path);
+            }
+        }
+    }
+
+    /// Tells of a changed file. The wire does not mark failures, but only a change is answered with its diff.
+    fn touched(&mut self, line: &RoleLine, out: &mut Output<'_>) {
+        let Some(path) = line.tool_call_id.as_str().and_then(|id| self.edits.remove(id)) else { return };
+        let output = content::text_of(&line.content).unwrap_or_default();
+        if let Some(at) = output.find("--- a/") {
+            out.emit(tools::touched(&path, FileOperation::Write));
+            out.emit(tools::diff(&output[at..], None, None));
+        }
+    }
+
+    fn end(&mut self, end: &End, out: &mut Output<'_>) {
+        if end.cause != Cause::Exited {
+            return;
+        }
+        let failed = end.exit.is_some_and(|exit| !Exit::is_success(exit));
+        match self.crash.take() {
+            // What it throws outside of a request, it prints as `Error: …` and exits with 1.
+            Some(error) if failed => {
+                let message = format!("m{}", self.messages).into();
+                out.emit(Kind::TextRetracted(TextRetracted { message, from_block: 0 }));
+                out.failed(&api_error::report(&error));
+            }
+            Some(_) | None if self.stopped => out.cancelled(),
+            Some(_) | None => {}
+        }
+    }
+}
+
+fn words(text: &str, after_prompt: bool, calls: bool) -> Words<'_> {
+    const FAILED: &str = "Sorry, I encountered an error: ";
+    const API: &str = "Grok API error: ";
+    if let Some(error) = text.strip_prefix(FAILED).filter(|_| !calls) {
+        // A model may say the same after its tools, but only the program names its API.
+        if let Some(api) = error.strip_prefix(API) {
+            return Words::Failed(api);
+        }
+        if after_prompt {
+            return Words::Failed(error);
+        }
+    }
+    match text {
+        "Maximum tool execution rounds reached. Stopping to prevent infinite loops." => Words::TooManyRounds,
+        "Using tools to help you..." if calls => Words::Filler,
+        _ => Words::Model,
+    }
+}

@@ -1,0 +1,201 @@
+//! `opencode`: the steps of a run, and how it ends.
+
+use bowline_protocol::kinds::{
+    Level, SessionStarted, StopReason, TurnOrigin, TurnStarted, UnrecognizedReason, UsageReported,
+};
+use bowline_protocol::{Basis, Category, Code, Excerpt, Exit, Kind, Millis, NativeSessionId, UsageSource};
+use serde_json::Value;
+
+use super::part::Parts;
+use super::stderr::Stderr;
+use super::wire::{Error, Line, Part};
+use crate::decode::{Cause, End};
+use crate::dialect::Output;
+use crate::dialects::api_error::{self, Retry, Waiting};
+use crate::dialects::shaped::Speaker;
+use crate::failure::Report;
+use crate::{lenient, usage};
+
+/// Reads the output of opencode.
+#[derive(Debug, Default)]
+pub(crate) struct Opencode {
+    session: Option<String>,
+    parts: Parts,
+    stderr: Stderr,
+    /// Whether the turn was told. There is one.
+    begun: bool,
+    /// The step that runs: its message, and how often it was begun.
+    step: Option<(String, u32)>,
+    /// The retry that has not come to anything yet.
+    waiting: Option<Waiting>,
+    /// The last error, and whether an answer was completed after it.
+    error: Option<Problem>,
+    overcome: bool,
+}
+
+/// What an error means.
+#[derive(Debug)]
+enum Problem {
+    Failed(Report),
+    Aborted,
+}
+
+impl Speaker for Opencode {
+    fn line(&mut self, line: &str, out: &mut Output<'_>) {
+        // A derived reader would take an array for an object.
+        if line.trim_ascii_start().starts_with('{')
+            && let Ok(object) = serde_json::from_str::<Line<'_>>(line)
+        {
+            return self.object(line, &object, out);
+        }
+        lenient::each_plain(line, out, |text, out| match serde_json::from_str::<Line<'_>>(text) {
+            Ok(object) => self.object(text, &object, out),
+            Err(_) => out.unrecognized(UnrecognizedReason::BadShape, text, None),
+        });
+    }
+
+    fn document(&mut self, document: &str, out: &mut Output<'_>) {
+        self.line(document, out);
+    }
+
+    fn stderr(&mut self, line: &str, out: &mut Output<'_>) {
+        self.stderr.line(line, out);
+    }
+
+    fn end(&mut self, end: &End, out: &mut Output<'_>) {
+        match (end.cause, self.waiting.take()) {
+            (Cause::Exited, _) => {}
+            (Cause::TimedOut, Some(waiting)) => return waiting.gave_up(out),
+            (Cause::TimedOut | Cause::Cancelled, _) => return,
+        }
+        // Errors are printed as they occur, some of them twice; whether they were the end shows here.
+        let well = end.exit.is_none_or(Exit::is_success) && self.overcome;
+        match self.error.take() {
+            Some(Problem::Failed(report)) if !well => out.failed(&self.stderr.explain(report)),
+            Some(Problem::Aborted) if !well => out.cancelled(),
+            Some(_) | None => {}
+        }
+    }
+}
+
+impl Opencode {
+    fn object(&mut self, raw: &str, line: &Line<'_>, out: &mut Output<'_>) {
+        out.quiet();
+        self.session(line, out);
+        let part = &line.part.0;
+        self.waiting = None;
+        match line.type_name.str() {
+            "text" => self.parts.text(part, out),
+            "reasoning" => self.parts.reasoning(part, out),
+            "tool_use" => self.parts.tool(part, out),
+            "step_start" => self.step_start(part, out),
+            "step_finish" => self.step_finish(part, out),
+            "error" => self.error(&line.error.0, out),
+            // Newer versions say that the session is idle. What was refused stands on stderr, the end in the exit code.
+            "done" => {}
+            other => {
+                let name = Some(other).filter(|name| !name.is_empty());
+                out.unrecognized(UnrecognizedReason::UnknownType, raw, name);
+            }
+        }
+    }
+
+    fn session(&mut self, line: &Line<'_>, out: &mut Output<'_>) {
+        let Some(id) = line.session_id.text().filter(|id| self.session.as_deref() != Some(*id)) else {
+            return;
+        };
+        self.session = Some(id.to_owned());
+        let native_session = Some(NativeSessionId::from(id));
+        out.emit(Kind::SessionStarted(SessionStarted { native_session, ..SessionStarted::default() }));
+    }
+
+    fn step_start(&mut self, part: &Part<'_>, out: &mut Output<'_>) {
+        let message = part.message_id.str();
+        if let Some((_, begun)) = self.step.as_mut().filter(|(running, _)| running == message) {
+            // The same step once more: the request broke and is sent again. Nothing else tells.
+            *begun += 1;
+            let attempt = Some(begun.saturating_sub(1));
+            let retry = Retry { attempt, message: "the step began anew", ..Retry::default() };
+            self.waiting = Some(retry.emit(out));
+            return;
+        }
+        if !std::mem::replace(&mut self.begun, true) {
+            out.emit(Kind::TurnStarted(TurnStarted { origin: TurnOrigin::Prompt, native_turn: None }));
+        }
+        self.step = Some((message.to_owned(), 1));
+        self.parts.step(message, out);
+    }
+
+    fn step_finish(&mut self, part: &Part<'_>, out: &mut Output<'_>) {
+        self.step = None;
+        let message = self.parts.finish(out);
+        let tokens = part.tokens.and_then(|tokens| serde_json::from_str::<Value>(tokens.get()).ok());
+        if let Some(usage) = tokens.as_ref().and_then(usage::read) {
+            out.emit(Kind::UsageReported(UsageReported {
+                usage,
+                basis: Basis::PerCall,
+                source: UsageSource::Reported,
+                cost_usd: part.cost.number(),
+                model: None,
+                message,
+            }));
+        }
+        let stop = match part.reason.str() {
+            // The results of the tools go to the model, which goes on.
+            "tool-calls" => return out.incomplete_at_eof(),
+            "length" => Some(StopReason::MaxTokens),
+            "content-filter" => Some(StopReason::Refusal),
+            "stop" => Some(StopReason::EndTurn),
+            _ => None,
+        };
+        self.overcome = true;
+        out.complete_at_eof(stop);
+    }
+
+    fn error(&mut self, error: &Error<'_>, out: &mut Output<'_>) {
+        let name = error.name.str();
+        let data = &error.data.0;
+        let message = data.message.text().or(error.message.text()).unwrap_or(name);
+        let message = if message.is_empty() { "the program reported an error" } else { message };
+        self.overcome = false;
+        if name == "MessageAbortedError" {
+            self.error = Some(Problem::Aborted);
+            return;
+        }
+        let again = matches!(&self.error, Some(Problem::Failed(report)) if report.message == message);
+        if !again {
+            out.notice(Level::Error, Excerpt::with_limit(message, 4096).text);
+        }
+        let (category, code) = meaning(name, message);
+        self.error = Some(Problem::Failed(Report {
+            message: message.to_owned(),
+            category,
+            code: code.or_else(|| data.response_body.text().and_then(api_error::code)),
+            status: data.status_code.small().and_then(|status| u16::try_from(status).ok()),
+            retry_after: retry_after(error),
+            ..Report::default()
+        }));
+    }
+}
+
+/// Returns what the name of an error says about it.
+fn meaning(name: &str, message: &str) -> (Option<Category>, Option<Code>) {
+    match name {
+        "ContextOverflowError" => (None, Some(Code::ContextOverflow)),
+        "MessageOutputLengthError" => (None, Some(Code::MaxOutput)),
+        "ProviderAuthError" => (Some(Category::Authentication), None),
+        "ContentFilterError" => (None, Some(Code::Refused)),
+        // The server is the program's own, and its error may be anything: an unknown model, a missing key. What it was
+        // is in the program's log, and on stderr with `--print-logs`.
+        "UnknownError" if message.starts_with("Unexpected server error") => (Some(Category::Unknown), None),
+        _ => (None, None),
+    }
+}
+
+fn retry_after(error: &Error<'_>) -> Option<Millis> {
+    let headers = &error.data.0.response_headers.0;
+    let number = |text: &str| text.trim().parse::<f64>().ok().filter(|number| (0.0..1e9).contains(number));
+    let millis = headers.retry_after_ms.text().and_then(number);
+    let seconds = || headers.retry_after.text().and_then(number).map(|seconds| seconds * 1000.0);
+    millis.or_else(seconds).map(|millis| Millis(millis.ceil() as u64))
+}

@@ -1,0 +1,90 @@
+//! Why a run of Qwen Code failed: its messages, its exit codes, and what it left on standard error.
+
+use bowline_protocol::{Category, Code};
+use serde_json::{Map, Value};
+
+use super::speech::ERROR;
+use crate::failure::Report;
+
+/// Makes a report of an error message: `[API Error: 401 Incorrect API key provided …]`.
+pub(super) fn report(message: &str) -> Report {
+    let message = message.trim();
+    let status = message
+        .split_once(ERROR)
+        .and_then(|(_, said)| said.get(..4))
+        .and_then(|said| said.strip_suffix([' ', ']', ':']))
+        .and_then(|status| status.parse().ok())
+        .filter(|status| (400..600).contains(status));
+    Report { status, ..Report::of(message) }
+}
+
+/// Adds what the subtype of a result says.
+pub(super) fn by_subtype(subtype: &str, report: &mut Report) {
+    let (category, code) = match subtype {
+        "error_max_turns" => (Category::Validation, Code::MaxTurns),
+        "error_max_budget" | "error_max_budget_usd" => (Category::Configuration, Code::Budget),
+        "error_max_structured_output_retries" => (Category::Validation, Code::InvalidRequest),
+        _ => return,
+    };
+    (report.category, report.code) = (Some(category), Some(code));
+}
+
+/// Adds what an exit code says.
+pub(super) fn by_exit(code: i32, report: &mut Report) {
+    let (category, code) = match code {
+        41 => (Category::Authentication, Code::NotLoggedIn),
+        44 | 52 => (Category::Configuration, Code::BadConfig),
+        53 => (Category::Validation, Code::MaxTurns),
+        // No category fits a tool that broke the run; the nearest code is one of our own.
+        54 => (Category::Unknown, Code::Other("tool_execution".into())),
+        // Too many calls of tools, or too much time.
+        55 => (Category::Configuration, Code::Budget),
+        _ => return,
+    };
+    report.category.get_or_insert(category);
+    report.code.get_or_insert(code);
+}
+
+/// Says whether a message means that the run was interrupted.
+pub(super) fn is_cancelled(message: &str) -> bool {
+    message.trim() == "Operation cancelled."
+}
+
+/// Returns what standard error says about a failure.
+pub(super) fn left_on_stderr(stderr: &str) -> String {
+    error_object(stderr).unwrap_or_else(|| words_of(stderr))
+}
+
+/// Finds the error object that the JSON format leaves at the end of standard error.
+fn error_object(stderr: &str) -> Option<String> {
+    let stderr = stderr.trim_end();
+    if !stderr.ends_with('}') {
+        return None;
+    }
+    let begins = |at: &usize| *at == 0 || stderr[..*at].ends_with('\n');
+    let starts = stderr.rmatch_indices('{').map(|(at, _)| at).filter(begins).take(4);
+    let object =
+        starts.filter_map(|at| serde_json::from_str::<Map<String, Value>>(&stderr[at..]).ok()).last()?;
+    object.get("error")?.get("message")?.as_str().map(str::to_owned)
+}
+
+/// Returns standard error without what the program says in every run, and without a list of its options.
+fn words_of(stderr: &str) -> String {
+    const NOISE: &[&str] = &[
+        "Ripgrep not available",
+        "Warning: running headless",
+        "Retrying ",
+        "(node:",
+        "(Use `node",
+        "    at ",
+    ];
+    let said = stderr.split_once("\nUsage: ").map_or(stderr, |(said, _)| said);
+    let is_said = |line: &&str| !line.trim().is_empty() && !NOISE.iter().any(|noise| line.starts_with(noise));
+    said.lines().filter(is_said).map(str::trim_end).collect::<Vec<_>>().join("\n")
+}
+
+/// Makes the report of a run that our deadline ended in silence.
+pub(super) fn timed_out(said: &str) -> Report {
+    let message = if said.is_empty() { "timed out".to_owned() } else { format!("timed out: {said}") };
+    Report { category: Some(Category::Timeout), code: Some(Code::TimedOut), ..Report::of(message) }
+}

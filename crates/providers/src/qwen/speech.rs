@@ -1,0 +1,284 @@
+//! How messages are put together.
+//!
+//! With partial messages a block comes in pieces and then whole; without, only whole. The index of a block is of no
+//! use: it restarts within a message, and the wholes of one message carry different ids. So blocks are numbered in the
+//! order in which they begin, and wholes are matched with the blocks that ended, in order.
+//!
+//! An error of the API is appended to the answer as text, `[API Error: …]`. It is held back until it is clear whether
+//! it is one: the message of an error has used no tokens.
+
+use std::collections::VecDeque;
+
+use bowline_protocol::kinds::{MessageFinished, Phase, TextRetracted};
+use bowline_protocol::{Kind, MessageId, ToolId};
+
+use super::retold::{self, Retold};
+use super::wire::Sort;
+use crate::dialect::Output;
+use crate::dialects::said::{Said, Whole};
+
+/// How the text of an error begins.
+pub(super) const ERROR: &str = "[API Error: ";
+
+/// What one speaker says: the agent, or one of its sub-agents.
+#[derive(Debug, Default)]
+pub(super) struct Speech {
+    parent: Option<ToolId>,
+    /// The message that is being said in pieces.
+    message: Option<MessageId>,
+    /// Its model.
+    model: Option<String>,
+    next_block: u32,
+    open: Option<Block>,
+    /// Blocks that came in pieces and have not come whole.
+    ended: VecDeque<Block>,
+    /// What may be an error, and where it would stand as text.
+    held: Option<Held>,
+    /// Retries since the last whole block.
+    retries: usize,
+    /// Whether the message that is being said in pieces has text that counts.
+    has_text: bool,
+    /// Whether anything was said in this turn.
+    pub(super) said: bool,
+}
+
+/// A block that comes in pieces.
+#[derive(Debug)]
+struct Block {
+    number: u32,
+    sort: Sort,
+    /// All that came, said or not.
+    came: Said,
+    retold: Retold,
+    tool: Option<Call>,
+}
+
+/// A tool call whose arguments come in pieces.
+#[derive(Debug, Default)]
+pub(super) struct Call {
+    pub(super) id: String,
+    pub(super) name: String,
+    pub(super) input: String,
+}
+
+#[derive(Debug)]
+struct Held {
+    message: MessageId,
+    block: u32,
+    text: String,
+}
+
+/// The longest arguments of a tool that are put together from pieces; longer ones come whole.
+const LONGEST_INPUT: usize = 1024 * 1024;
+
+/// How many blocks may wait for their whole.
+const MOST_ENDED: usize = 256;
+
+impl Speech {
+    /// Makes the speech of a sub-agent.
+    pub(super) fn of(parent: Option<ToolId>) -> Self {
+        Self { parent, ..Self::default() }
+    }
+
+    /// A message begins that comes in pieces.
+    pub(super) fn message_start(&mut self, id: &str, model: Option<&str>, out: &mut Output<'_>) {
+        self.message_stop(out);
+        self.message = Some(MessageId::from(id));
+        self.model = model.map(str::to_owned);
+    }
+
+    /// The message that came in pieces is complete.
+    pub(super) fn message_stop(&mut self, out: &mut Output<'_>) {
+        out.quiet();
+        if let Some(block) = self.open.take() {
+            self.keep(block);
+        }
+        self.ended.clear();
+        (self.next_block, self.has_text) = (0, false);
+        // An error that is held back belongs to the message, and may turn out to be text.
+        if self.held.is_none() {
+            self.finish_message(out);
+        }
+    }
+
+    fn finish_message(&mut self, out: &mut Output<'_>) {
+        if let Some(message) = self.message.take() {
+            let model = self.model.take();
+            out.emit(Kind::MessageFinished(MessageFinished { message, phase: Phase::Final, model }));
+        }
+    }
+
+    /// A block begins.
+    pub(super) fn block_start(&mut self, sort: Sort, tool: Option<Call>, out: &mut Output<'_>) {
+        out.quiet();
+        if let Some(block) = self.open.take() {
+            self.keep(block);
+        }
+        let number = self.next_block;
+        self.next_block += 1;
+        self.open = Some(Block { number, sort, came: Said::default(), retold: Retold::default(), tool });
+    }
+
+    /// The open block is complete. Returns the tool call that it is, if it is one.
+    pub(super) fn block_stop(&mut self, out: &mut Output<'_>) -> Option<Call> {
+        out.quiet();
+        let mut block = self.open.take()?;
+        let tool = block.tool.take();
+        self.keep(block);
+        tool
+    }
+
+    fn keep(&mut self, block: Block) {
+        if self.ended.len() >= MOST_ENDED {
+            self.ended.pop_front();
+        }
+        self.ended.push_back(block);
+    }
+
+    /// Takes a piece of the open block.
+    pub(super) fn piece(&mut self, sort: Sort, text: &str, out: &mut Output<'_>) {
+        out.quiet();
+        if self.open.as_ref().is_none_or(|block| block.sort != sort) {
+            self.block_start(sort, None, out);
+        }
+        // An error is the last thing that a message says.
+        self.release(out);
+        let message = self.message.get_or_insert_with(|| fallback_id(self.parent.as_ref())).clone();
+        let Some(block) = &mut self.open else { return };
+        match sort {
+            Sort::Tool => {
+                if let Some(tool) =
+                    block.tool.as_mut().filter(|tool| tool.input.len() + text.len() <= LONGEST_INPUT)
+                {
+                    tool.input.push_str(text);
+                }
+            }
+            Sort::Thinking => {
+                block.came.add(text);
+                out.thinking(&message, block.number, text, self.parent.as_ref());
+            }
+            Sort::Text => {
+                block.came.add(text);
+                if text.starts_with(ERROR) && self.parent.is_none() {
+                    self.held = Some(Held { message, block: block.number, text: text.to_owned() });
+                    return;
+                }
+                (self.said, self.has_text) = (true, true);
+                if block.retold.is_comparing() {
+                    let new = block.retold.new_of(text);
+                    return out.text(&message, block.number, &new, self.parent.as_ref());
+                }
+                block.retold.heard(text);
+                out.text(&message, block.number, text, self.parent.as_ref());
+            }
+        }
+    }
+
+    /// The request is made again. `keep` says whether the text so far still counts.
+    pub(super) fn retry(&mut self, keep: bool, out: &mut Output<'_>) {
+        self.retries = self.retries.saturating_add(1);
+        if !self.has_text {
+            return;
+        }
+        let open = self.open.as_mut().filter(|block| block.sort == Sort::Text);
+        if keep {
+            if let Some(block) = open {
+                block.retold.retry();
+            }
+            return;
+        }
+        if let Some(block) = open {
+            block.retold.clear();
+            // What follows is another block, so that nobody takes it for what was retracted.
+            block.number = self.next_block;
+            self.next_block += 1;
+        }
+        self.has_text = false;
+        if let Some(message) = self.message.clone() {
+            out.emit(Kind::TextRetracted(TextRetracted { message, from_block: 0 }));
+        }
+    }
+
+    /// Takes a block that is whole, of a message with this id. `spent` says whether the message has used tokens.
+    pub(super) fn whole(&mut self, id: &str, sort: Sort, text: &str, spent: bool, out: &mut Output<'_>) {
+        out.quiet();
+        let retries = std::mem::take(&mut self.retries);
+        let pieces = self.ended.pop_front().or_else(|| self.open.take());
+        if let Some(block) = pieces.filter(|block| block.sort == sort) {
+            if spent {
+                self.release(out);
+            }
+            if let (Whole::Adds(new), Some(message)) = (block.came.compare(text), self.message.clone()) {
+                self.say(&message, block.number, sort, new, out);
+            }
+            return;
+        }
+        // An error is the last thing that a turn says.
+        self.release(out);
+        let message = MessageId::from(id);
+        let may_be_error = sort == Sort::Text && !spent && self.parent.is_none();
+        let (text, error) = if may_be_error { split_error(text) } else { (text, None) };
+        let text = if sort == Sort::Text { retold::once(text, retries) } else { text };
+        self.say(&message, 0, sort, text, out);
+        self.held = error.map(|error| Held { message, block: 0, text: error.to_owned() });
+    }
+
+    fn say(&mut self, message: &MessageId, block: u32, sort: Sort, text: &str, out: &mut Output<'_>) {
+        match sort {
+            Sort::Text if text.is_empty() => {}
+            Sort::Text => {
+                self.said = true;
+                out.text(message, block, text, self.parent.as_ref());
+            }
+            Sort::Thinking => out.thinking(message, block, text, self.parent.as_ref()),
+            Sort::Tool => {}
+        }
+    }
+
+    /// Ends the message of a whole line, unless its pieces are still coming.
+    pub(super) fn whole_message_end(&mut self, id: &str, model: Option<&str>, out: &mut Output<'_>) {
+        if self.message.is_none() && self.held.is_none() {
+            let (message, model) = (MessageId::from(id), model.map(str::to_owned));
+            out.emit(Kind::MessageFinished(MessageFinished { message, phase: Phase::Final, model }));
+        }
+    }
+
+    /// Says what was held back after all: it was the model's text.
+    pub(super) fn release(&mut self, out: &mut Output<'_>) {
+        if let Some(Held { message, block, text }) = self.held.take() {
+            self.said = true;
+            out.text(&message, block, &text, self.parent.as_ref());
+            if self.message.as_ref() != Some(&message) {
+                out.emit(Kind::MessageFinished(MessageFinished {
+                    message,
+                    phase: Phase::Final,
+                    model: None,
+                }));
+            }
+        }
+    }
+
+    /// Takes the error that was held back.
+    pub(super) fn take_error(&mut self) -> Option<String> {
+        self.held.take().map(|held| held.text)
+    }
+
+    /// The turn is over.
+    pub(super) fn end(&mut self, out: &mut Output<'_>) {
+        self.message_stop(out);
+        *self = Self::of(self.parent.take());
+    }
+}
+
+/// Splits the error off the end of a text.
+fn split_error(text: &str) -> (&str, Option<&str>) {
+    match text.rfind(ERROR) {
+        Some(at) => (&text[..at], Some(&text[at..])),
+        None => (text, None),
+    }
+}
+
+/// The message of pieces before which none was announced: sub-agents announce none.
+fn fallback_id(parent: Option<&ToolId>) -> MessageId {
+    parent.map_or_else(|| MessageId::from("m1"), |parent| MessageId::from(format!("{}-m1", parent.as_str())))
+}

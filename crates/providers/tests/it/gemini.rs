@@ -1,0 +1,445 @@
+//! Gemini CLI: its failures as a table, and the traps that no recording shows.
+
+use bowline_protocol::kinds::{ToolStatus, UserOrigin};
+use bowline_protocol::{Exit, Kind};
+use bowline_providers::decode::{Cause, End};
+use serde_json::{Value, json};
+
+use crate::fixtures;
+use crate::support::{Run, text};
+
+const INIT: &str = r#"{"type":"init","timestamp":"t","session_id":"s1","model":"auto"}"#;
+const ECHO: &str = r#"{"type":"message","timestamp":"t","role":"user","content":"hi"}"#;
+
+fn delta(text: &str) -> String {
+    json!({"type": "message", "timestamp": "t", "role": "assistant", "content": text, "delta": true})
+        .to_string()
+}
+
+fn lines(lines: &[&str]) -> String {
+    [&[INIT, ECHO], lines].concat().join("\n") + "\n"
+}
+
+/// The failure of a run as `category/code`.
+fn failure(summary: &Value) -> String {
+    let word = |key: &str| summary["failure"][key].as_str().unwrap_or("none").to_owned();
+    format!("{}/{}", word("category"), word("code"))
+}
+
+#[test]
+fn exit_codes() {
+    // Without a result and without a word that tells more.
+    let table = [
+        (1, "failed", "unknown/unknown", None),
+        (41, "failed", "authentication/not_logged_in", None),
+        (42, "failed", "validation/invalid_request", None),
+        (44, "failed", "configuration/bad_config", None),
+        (52, "failed", "configuration/bad_config", None),
+        (53, "failed", "validation/max_turns", None),
+        (54, "failed", "unknown/tool_execution", None),
+        (55, "failed", "configuration/untrusted_folder", None),
+        (130, "cancelled", "none/none", None),
+        (144, "failed", "validation/invalid_request", None),
+        (145, "failed", "authentication/invalid_credentials", None),
+        (147, "failed", "authentication/forbidden", None),
+        (148, "failed", "not_found/not_found", None),
+        (152, "failed", "timeout/timed_out", None),
+        (157, "failed", "validation/request_too_large", None),
+        (173, "failed", "rate_limit/rate_limited", Some(1000)),
+        (244, "failed", "server/server_error", None),
+        (246, "failed", "server/server_error", None),
+        (247, "failed", "server/server_error", None),
+        (248, "failed", "server/server_error", None),
+    ];
+    for (code, outcome, expect, retry_after) in table {
+        for stdout in ["", &lines(&[])] {
+            let run = Run::of("gemini", stdout)
+                .exit(code)
+                .stderr("Ripgrep is not available. Falling back.\nsomething\n");
+            let summary = run.summary();
+            assert_eq!(summary["outcome"], outcome, "{code}");
+            assert_eq!(failure(&summary), expect, "{code}");
+            assert_eq!(summary["failure"]["retry_after_ms"].as_u64(), retry_after, "{code}");
+            if outcome == "failed" {
+                assert_eq!(summary["failure"]["message"], "something", "noise is no reason");
+            }
+        }
+    }
+}
+
+#[test]
+fn words_on_standard_error() {
+    for (code, stderr, expect) in [
+        (41, "Please set an Auth method in your settings.json", "authentication/not_logged_in"),
+        (41, "Invalid auth method selected.", "authentication/not_logged_in"),
+        (42, "No input provided via stdin.", "validation/invalid_request"),
+        (42, "Error resuming session: Invalid session identifier \"x\".", "not_found/session_not_found"),
+        (42, "Error starting session: Session ID \"x\" already exists.", "validation/invalid_request"),
+        (
+            55,
+            "\u{1b}[31mGemini CLI is not running in a trusted directory.\u{1b}[0m",
+            "configuration/untrusted_folder",
+        ),
+        (1, "Unknown argument: no-such-flag", "configuration/flag_rejected"),
+        (
+            1,
+            "[API Error: {\"error\":{\"code\":404,\"message\":\"models/x is not found\"}}]",
+            "not_found/model_not_found",
+        ),
+        (53, "Reached max session turns for this session.", "validation/max_turns"),
+    ] {
+        let summary = Run::of("gemini", "").exit(code).stderr(stderr).summary();
+        assert_eq!(failure(&summary), expect, "{stderr}");
+    }
+}
+
+/// A result line with an error of the API.
+fn api_error(body: &Value) -> String {
+    let message = format!("[API Error: {body}]");
+    json!({"type": "result", "status": "error", "error": {"type": "unknown", "message": message}}).to_string()
+}
+
+#[test]
+fn errors_of_the_api() {
+    let info = |reason: &str| json!({"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": reason});
+    let retry =
+        |delay: &str| json!({"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": delay});
+    let quota = |id: &str| json!({"@type": "type.googleapis.com/google.rpc.QuotaFailure", "violations": [{"quotaId": id}]});
+    let exceeded = "You exceeded your current quota, please check your plan and billing details.";
+    let table = [
+        (
+            400,
+            "API key not valid.",
+            vec![info("API_KEY_INVALID")],
+            "authentication/invalid_credentials",
+            None,
+        ),
+        (400, "Something is off.", vec![], "validation/invalid_request", None),
+        (400, "The input token count (9) exceeds the maximum", vec![], "validation/context_overflow", None),
+        (
+            401,
+            "Request had invalid authentication credentials.",
+            vec![],
+            "authentication/invalid_credentials",
+            None,
+        ),
+        (403, "Permission denied on resource.", vec![], "authentication/forbidden", None),
+        (404, "models/x is not found for API version v1", vec![], "not_found/model_not_found", None),
+        (429, exceeded, vec![retry("2s")], "rate_limit/rate_limited", Some(2000)),
+        (
+            429,
+            exceeded,
+            vec![quota("RequestsPerMinutePerProject"), retry("34.07s")],
+            "rate_limit/rate_limited",
+            Some(34_070),
+        ),
+        (
+            429,
+            exceeded,
+            vec![quota("RequestsPerDayPerProject"), retry("2s")],
+            "quota/usage_limit",
+            Some(2000),
+        ),
+        (429, exceeded, vec![], "quota/quota_exhausted", None),
+        (429, "Slow down.", vec![], "rate_limit/rate_limited", Some(1000)),
+        (429, "x", vec![info("RATE_LIMIT_EXCEEDED")], "rate_limit/rate_limited", Some(1000)),
+        (429, "x", vec![info("QUOTA_EXHAUSTED")], "quota/quota_exhausted", None),
+        (500, "An internal error has occurred.", vec![], "server/server_error", None),
+        (503, "The model is overloaded.", vec![], "server/overloaded", None),
+    ];
+    for (code, message, details, expect, retry_after) in table {
+        let line = api_error(&json!({"error": {"code": code, "message": message, "details": details}}));
+        let summary = Run::of("gemini", &lines(&[&line])).exit(code % 256).summary();
+        assert_eq!(failure(&summary), expect, "{line}");
+        assert_eq!(summary["failure"]["message"], message, "{line}");
+        assert_eq!(summary["failure"]["retry_after_ms"].as_u64(), retry_after, "{line}");
+        assert_eq!(summary["text"], "");
+    }
+}
+
+#[test]
+fn results_that_failed() {
+    let result = |class: &str, message: &str| {
+        json!({"type": "result", "status": "error", "error": {"type": class, "message": message}}).to_string()
+    };
+    for (class, message, exit, outcome, expect) in [
+        ("unknown", "[API Error: terminated]", 1, "failed", "network/connection_lost"),
+        (
+            "unknown",
+            "[API Error: You have exhausted your daily quota on this model.]",
+            173,
+            "failed",
+            "quota/usage_limit",
+        ),
+        ("unknown", "[API Error: it did not work]", 244, "failed", "server/server_error"),
+        ("unknown", "[API Error: it did not work]", 1, "failed", "unknown/unknown"),
+        ("FatalTurnLimitedError", "Reached the end.", 53, "failed", "validation/max_turns"),
+        ("FatalCancellationError", "Operation cancelled.", 130, "cancelled", "none/none"),
+        ("FatalToolExecutionError", "Error executing tool x", 54, "failed", "unknown/tool_execution"),
+        ("ModelNotFoundError", "x", 1, "failed", "not_found/model_not_found"),
+        ("TerminalQuotaError", "x", 173, "failed", "quota/quota_exhausted"),
+    ] {
+        let summary = Run::of("gemini", &lines(&[&result(class, message)])).exit(exit).summary();
+        assert_eq!(summary["outcome"], outcome, "{class}: {message}");
+        assert_eq!(failure(&summary), expect, "{class}: {message}");
+        assert_eq!(summary["events"]["turn_ended"], 1);
+    }
+}
+
+#[test]
+fn a_result_without_a_reason_takes_it_from_the_line_before() {
+    for (message, expect) in [
+        ("The model response was blocked due to safety settings.", "validation/refused"),
+        ("The model returned an empty response with no text or thoughts.", "server/server_error"),
+        (
+            "Invalid stream: The model returned an empty response or malformed tool call.",
+            "server/server_error",
+        ),
+    ] {
+        let error = json!({"type": "error", "severity": "error", "message": message}).to_string();
+        let run_lines = lines(&[&error, r#"{"type":"result","status":"error","stats":{}}"#]);
+        let summary = Run::of("gemini", &run_lines).summary();
+        assert_eq!(failure(&summary), expect, "{message}");
+        // The text format leaves only this on standard error, and exit code 0.
+        let summary = Run::of("gemini", "").stderr(&format!("[ERROR] {message}\n")).summary();
+        assert_eq!(failure(&summary), expect, "{message}");
+    }
+}
+
+#[test]
+fn what_cuts_an_answer_short() {
+    let error = |severity: &str, message: &str| {
+        json!({"type": "error", "severity": severity, "message": message}).to_string()
+    };
+    let success = r#"{"type":"result","status":"success","stats":{"input_tokens":1,"output_tokens":1}}"#;
+    let looped = lines(&[&delta("a"), &error("warning", "Loop detected, stopping execution"), success]);
+    let events = Run::of("gemini", &looped).events();
+    let notice = events
+        .iter()
+        .find_map(|event| if let Kind::Notice(notice) = &event.kind { Some(notice) } else { None });
+    assert_eq!(notice.and_then(|notice| notice.code.as_deref()), Some("loop_detected"));
+    let turns = lines(&[&delta("a"), &error("error", "Maximum session turns exceeded"), success]);
+    let run = Run::of("gemini", &turns);
+    assert_eq!(run.outcome(), "completed");
+    let stop = run
+        .events()
+        .into_iter()
+        .find_map(|event| if let Kind::TurnEnded(ended) = event.kind { ended.stop } else { None });
+    assert_eq!(stop, Some(bowline_protocol::kinds::StopReason::MaxTurns));
+}
+
+#[test]
+fn the_end_without_a_result() {
+    let cut = lines(&[&delta("half")]);
+    assert_eq!(Run::of("gemini", &cut).outcome(), "truncated", "exit 0 after a signal");
+    assert_eq!(Run::of("gemini", &cut).signal(2).outcome(), "cancelled");
+    let killed = Run::of("gemini", &cut).signal(15).stderr("Ripgrep is not available.\n").summary();
+    assert_eq!(failure(&killed), "timeout/killed");
+    assert_eq!(killed["failure"]["message"], "ended by signal 15");
+    let mut stopped = Run::of("gemini", &cut);
+    stopped.end = End { exit: Some(Exit::Code(0)), cause: Cause::Cancelled };
+    assert_eq!(stopped.outcome(), "cancelled");
+    stopped.end.cause = Cause::TimedOut;
+    assert_eq!(failure(&stopped.summary()), "timeout/timed_out");
+}
+
+#[test]
+fn the_error_object_at_the_end_of_standard_error() {
+    let stderr = "Warning: x\nError: {\n    at y (file.js:1:2) {\n  kind: 'x'\n}\n";
+    let object = |code: &str| {
+        format!(
+            "{{\n  \"session_id\": \"s9\",\n  \"error\": {{\n    \"type\": \"Error\",\n    \"message\": \"went wrong\",\n    \"code\": {code}\n  }}\n}}\n"
+        )
+    };
+    for (code, expect) in [
+        ("401", "authentication/invalid_credentials"),
+        ("41", "authentication/not_logged_in"),
+        ("500", "server/server_error"),
+        ("\"no_such_code\"", "unknown/unknown"),
+    ] {
+        for mark in ["", "[ERROR] "] {
+            let stderr = format!("{stderr}{mark}{}", object(code));
+            let summary = Run::of("gemini", "").exit(1).stderr(&stderr).summary();
+            assert_eq!(failure(&summary), expect, "{code}");
+            assert_eq!(summary["failure"]["message"], "went wrong");
+            assert_eq!(summary["native_session"], "s9");
+        }
+    }
+}
+
+#[test]
+fn retries_on_standard_error() {
+    let stderr = "\
+Attempt 1 failed: You exceeded your current quota. Please retry in 2s.
+Suggested retry after 2s.. Retrying after 5522ms...
+Attempt 2 failed: short. Retrying after 10ms...
+Attempt 3 failed with status 500. Retrying with backoff... _ApiError: {\"error\":{\"code\":500,\"message\":\"An internal error has occurred.\"}}
+    at somewhere (file.js:1:2)
+Attempt 4 failed. Retrying with backoff... Error: exception TypeError: fetch failed sending request
+Attempt 5 failed with 429 error (no Retry-After header). Retrying with backoff... Error: x
+Attempt 6 failed: no more. Max attempts reached
+Suggested Retrying is only a word here
+";
+    let run = Run::of("gemini", INIT).stderr(stderr);
+    let found: Vec<(Option<u32>, Option<u64>, &str, String)> = run
+        .events()
+        .into_iter()
+        .filter_map(|event| if let Kind::Retrying(retrying) = event.kind { Some(retrying) } else { None })
+        .map(|retrying| {
+            (
+                retrying.attempt,
+                retrying.delay_ms.map(|delay| delay.0),
+                retrying.category.as_str(),
+                retrying.message,
+            )
+        })
+        .collect();
+    let expect = [
+        (
+            Some(2),
+            Some(5522),
+            "rate_limit",
+            "You exceeded your current quota. Please retry in 2s.\nSuggested retry after 2s",
+        ),
+        (Some(3), Some(10), "unknown", "short"),
+        (Some(4), None, "server", "An internal error has occurred."),
+        (Some(5), None, "network", "Error: exception TypeError: fetch failed sending request"),
+        (Some(6), None, "rate_limit", "Error: x"),
+    ];
+    assert_eq!(
+        found,
+        expect.map(|(attempt, delay, category, message)| (attempt, delay, category, message.to_owned()))
+    );
+}
+
+#[test]
+fn tools_end_in_four_ways() {
+    let call = |id: &str, name: &str| {
+        json!({"type": "tool_use", "tool_name": name, "tool_id": id, "parameters": {"file_path": "/x/a"}})
+            .to_string()
+    };
+    let result = |id: &str, status: &str, class: &str| {
+        json!({"type": "tool_result", "tool_id": id, "status": status, "output": "o",
+            "error": {"type": class, "message": "why not"}})
+        .to_string()
+    };
+    let stdout = lines(&[
+        &call("a", "write_file"),
+        &call("a", "write_file"),
+        &call("b", "run_shell_command"),
+        &call("c", "no_such_tool"),
+        &call("d", "read_file"),
+        &call("e", "replace"),
+        &json!({"type": "tool_result", "tool_id": "a", "status": "success"}).to_string(),
+        &result("c", "error", "tool_not_registered"),
+        &result("b", "error", "tool_not_registered"),
+        &result("d", "error", "file_not_found"),
+        &result("e", "error", "policy_violation"),
+    ]);
+    let run = Run::of("gemini", &stdout);
+    let found: Vec<(String, ToolStatus)> = run
+        .events()
+        .into_iter()
+        .filter_map(|event| {
+            if let Kind::ToolFinished(tool) = event.kind {
+                Some((tool.id.as_str().to_owned(), tool.status))
+            } else {
+                None
+            }
+        })
+        .collect();
+    let expect = [
+        ("a", ToolStatus::Completed),
+        ("c", ToolStatus::Failed),
+        ("b", ToolStatus::Denied),
+        ("d", ToolStatus::Failed),
+        ("e", ToolStatus::Denied),
+    ];
+    assert_eq!(found, expect.map(|(id, status)| (id.to_owned(), status)));
+    let summary = run.summary();
+    assert_eq!(summary["tools"], 5, "the repeated call counts once");
+    assert_eq!(summary["events"]["files_touched"], 1);
+}
+
+#[test]
+fn thoughts_are_not_the_answer_and_the_echo_is_not_said() {
+    let stdout = lines(&[
+        &delta("[Thought: I consider it]"),
+        &delta("The answer "),
+        &delta("is [Thought: 42]."),
+        r#"{"type":"result","status":"success"}"#,
+    ]);
+    let run = Run::of("gemini", &stdout);
+    assert_eq!(run.text(), "The answer is [Thought: 42].");
+    let mut thought = String::new();
+    let mut origin = None;
+    for event in run.events() {
+        if let Kind::ThinkingDelta(delta) = &event.kind {
+            thought.push_str(&delta.text);
+        }
+        if let Kind::UserMessage(message) = &event.kind {
+            origin = Some(message.origin);
+        }
+    }
+    assert_eq!(thought, "I consider it");
+    assert_eq!(origin, Some(UserOrigin::Replayed));
+    assert_eq!(
+        text("gemini", r#"{"session_id":"s","response":"[Thought: true]Hello","stats":{"models":{}}}"#),
+        "Hello"
+    );
+}
+
+#[test]
+fn the_forms_of_the_adapter_protocol_work() {
+    assert_eq!(text("gemini", "{\"content\": \"Hello!\"}"), "Hello!");
+    assert_eq!(text("gemini", "{\n  \"content\": \"Hello!\"\n}\n"), "Hello!");
+    assert_eq!(text("gemini", "plain words\n"), "plain words");
+    let roles =
+        "{\"role\":\"user\",\"content\":\"Hello\"}\n{\"role\":\"assistant\",\"content\":\"Hi there!\"}\n";
+    let summary = Run::of("gemini", roles).summary();
+    assert_eq!(
+        (summary["text"].as_str(), summary["outcome"].as_str()),
+        (Some("Hi there!"), Some("completed"))
+    );
+    let content = "{\"type\":\"content\",\"content\":\"a\"}\n{\"type\":\"content\",\"content\":\"b\"}\n{\"type\":\"turn.completed\"}\n";
+    assert_eq!(text("gemini", content), "ab");
+    let failed = "{\"type\":\"turn.failed\",\"error\":{\"message\":\"429\"}}\n";
+    let summary = Run::of("gemini", failed).exit(1).summary();
+    assert_eq!(summary["events"]["turn_ended"], 1, "the exit code does not end it again");
+}
+
+#[test]
+fn careless_lines_lose_nothing() {
+    let stdout = [
+        r#"{"type":"message","role":"assistant","content":"a","content":"A","delta":true}"#,
+        "{\"type\":\"message\",\"role\":\"assistant\",\"content\":\"b\u{1}\",\"delta\":true}",
+        r#"{"type":"message","role":"assistant","content":[{"type":"text","text":"c"}],"delta":true,"timestamp":7}"#,
+        r#"{"type":"result","status":"success","stats":7}"#,
+    ];
+    let run_lines = lines(&stdout);
+    assert_eq!(Run::of("gemini", &run_lines).text(), "Ab\u{1}c");
+    let odd = lines(&[r#"{"type":"telemetry","x":1}"#, "Loaded cached credentials."]);
+    let run = Run::of("gemini", &odd);
+    assert_eq!(run.unrecognized(), [r#"{"type":"telemetry","x":1}"#, "Loaded cached credentials."]);
+}
+
+#[test]
+fn a_document_may_carry_an_error_and_warnings() {
+    let document = json!({"session_id": "s", "response": "half", "warnings": ["Loop detected, stopping execution"],
+        "error": {"type": "INVALID_STREAM", "message": "The model returned an empty text response."}});
+    let pretty = serde_json::to_string_pretty(&document).expect("JSON");
+    let summary = Run::of("gemini", &pretty).summary();
+    assert_eq!(failure(&summary), "server/server_error");
+    assert_eq!((summary["text"].as_str(), summary["events"]["notice"].as_u64()), (Some("half"), Some(1)));
+    let empty = "{\n  \"session_id\": \"s\",\n  \"response\": \"\",\n  \"stats\": {}\n}";
+    assert_eq!(Run::of("gemini", empty).outcome(), "completed", "an empty answer is an answer");
+}
+
+#[test]
+fn recordings_do_not_depend_on_how_they_are_cut() {
+    for capture in
+        fixtures::all().iter().filter(|capture| capture.cli == "gemini" && capture.dialect.is_none())
+    {
+        assert_eq!(capture.drafts(7), capture.drafts(usize::MAX), "{}", capture.name());
+    }
+}
