@@ -51,11 +51,20 @@ const TIMEOUT: u64 = 10;
 
 /// Runs one target, or all of them.
 pub fn run(args: &Fuzz) -> Result<()> {
-    run_for(args.seconds, args.target.as_deref())
+    run_for(args.seconds, args.target.as_deref(), Search::Anew)
+}
+
+/// Where the search begins.
+#[derive(Clone, Copy, Debug)]
+pub enum Search {
+    /// Somewhere else each time: for finding what nobody has found.
+    Anew,
+    /// At the same place each time: for a gate, which must not fail by luck.
+    Again,
 }
 
 /// Runs one target, or all of them, for so many seconds in all.
-pub fn run_for(seconds: u64, name: Option<&str>) -> Result<()> {
+pub fn run_for(seconds: u64, name: Option<&str>, search: Search) -> Result<()> {
     let chosen: Vec<&Target> =
         TARGETS.iter().filter(|target| name.is_none_or(|name| name == target.name)).collect();
     if chosen.is_empty() {
@@ -70,7 +79,7 @@ pub fn run_for(seconds: u64, name: Option<&str>) -> Result<()> {
     for target in chosen {
         plant(target, &words)?;
         // Zero would mean without end.
-        total += target.run(&built, (seconds * target.share / shares).max(1))?;
+        total += target.run(&built, (seconds * target.share / shares).max(1), search)?;
     }
     report::line(format_args!("fuzz: {total} executions in all"));
     Ok(())
@@ -148,12 +157,17 @@ fn name_of(entry: &fs::DirEntry) -> String {
 
 impl Target {
     /// Runs the target and returns how often it was executed.
-    fn run(&self, built: &Path, seconds: u64) -> Result<u64> {
+    fn run(&self, built: &Path, seconds: u64, search: Search) -> Result<u64> {
         let program = built.join(self.name);
         let call = Call::new(sh::root().join(&program))
             .arg(format!("-max_total_time={seconds}"))
             .arg(format!("-max_len={LONGEST_INPUT}"))
             .arg(format!("-timeout={TIMEOUT}"))
+            // Zero means a seed of its own choice.
+            .arg(match search {
+                Search::Anew => "-seed=0",
+                Search::Again => "-seed=1",
+            })
             .words("-print_final_stats=1 -rss_limit_mb=2048 -dict=fuzz/target/words.dict")
             .arg(format!("-artifact_prefix=fuzz/artifacts/{}/", self.name))
             .arg(format!("fuzz/corpus/{}", self.name))

@@ -191,7 +191,7 @@ fn fuzzing(context: &mut Context) -> Result<Outcome> {
     if !Call::new("c++").arg("--version").works() {
         return Ok(Outcome::Skipped("there is no C++ compiler to build libFuzzer with".to_owned()));
     }
-    crate::fuzz::run_for(context.fuzz_seconds, None)?;
+    crate::fuzz::run_for(context.fuzz_seconds, None, crate::fuzz::Search::Again)?;
     Ok(Outcome::Done)
 }
 
