@@ -50,6 +50,9 @@ pub(crate) struct Turns {
     pub(crate) prompt_chars: u64,
 }
 
+/// How many names of finished messages are remembered in a turn.
+const FINISHED_NAMES: usize = 64;
+
 /// How many messages may be undecided at once. What is older is taken for part of the answer.
 const UNDECIDED: usize = 64;
 
@@ -74,6 +77,9 @@ struct Open {
     lively: bool,
     /// Messages of which text was said and that are not finished.
     messages: Vec<Unfinished>,
+    /// Names of messages that are finished, and the names under which text goes on that comes for them all the same.
+    names: Vec<MessageId>,
+    renamed: Vec<(MessageId, MessageId)>,
     /// Messages that are finished, but may yet turn out to be commentary.
     undecided: Vec<MessageFinished>,
     running_tools: Vec<ToolId>,
@@ -93,6 +99,40 @@ struct Open {
 }
 
 impl Open {
+    /// Gives a message another name if the program uses that of one that is finished: what is finished stays so.
+    fn rename(&mut self, kind: &mut Kind) {
+        let message = if let Kind::TextDelta(delta) = kind {
+            // The message that is being said is nearly always the last one.
+            if self.names.is_empty() || self.messages.last().is_some_and(|last| last.id == delta.message) {
+                return;
+            }
+            let known = self.renamed.iter().any(|(name, _)| *name == delta.message);
+            if !known && self.names.contains(&delta.message) {
+                let other = MessageId::from(format!("{}~{}", delta.message, self.names.len() + 1));
+                self.renamed.push((delta.message.clone(), other));
+            }
+            &mut delta.message
+        } else if let Kind::MessageFinished(finished) = kind {
+            &mut finished.message
+        } else if let Kind::TextRetracted(retracted) = kind {
+            &mut retracted.message
+        } else {
+            return;
+        };
+        if let Some((_, other)) = self.renamed.iter().find(|(name, _)| name == message) {
+            *message = other.clone();
+        }
+    }
+
+    /// Takes note that a message is finished.
+    fn finished(&mut self, message: &MessageId) {
+        self.renamed.retain(|(_, other)| other != message);
+        self.names.push(message.clone());
+        if self.names.len() > FINISHED_NAMES {
+            self.names.remove(0);
+        }
+    }
+
     /// Takes note of a piece of a message, and says whether it begins one of the agent itself.
     fn heard(&mut self, delta: &TextDelta, chars: u64) -> bool {
         // The message that is being said is nearly always the last one.
@@ -101,8 +141,6 @@ impl Open {
             message.chars += chars;
             return false;
         }
-        // A message that goes on after its end was not over.
-        self.undecided.retain(|finished| finished.message != delta.message);
         let foreign = delta.parent.is_some();
         self.messages.push(Unfinished { id: delta.message.clone(), foreign, before_tool: false, chars });
         !foreign
@@ -133,8 +171,11 @@ impl Turns {
     }
 
     /// Takes an event of the agent.
-    pub(crate) fn agent(&mut self, kind: Kind, raw: Option<RawSpan>, out: &mut Vec<Draft>) {
+    pub(crate) fn agent(&mut self, mut kind: Kind, raw: Option<RawSpan>, out: &mut Vec<Draft>) {
         self.understood = true;
+        if let Some(open) = &mut self.open {
+            open.rename(&mut kind);
+        }
         match &kind {
             Kind::TurnStarted(started) => {
                 if let Some(open) = &mut self.open
@@ -190,6 +231,7 @@ impl Turns {
                     return;
                 };
                 let message = open.messages.remove(place);
+                open.finished(&message.id);
                 let mut finished = finished.clone();
                 if finished.phase == Phase::Final && message.before_tool {
                     finished.phase = Phase::Commentary;
