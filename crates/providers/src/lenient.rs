@@ -120,7 +120,7 @@ fn escape(rest: &str, out: &mut String) -> usize {
     if pair { 12 } else { 6 }
 }
 
-/// Reads `\uXXXX` at the beginning of a text.
+/// Reads `\u` and its four hexadecimal digits at the beginning of a text.
 fn unicode_escape(text: &str) -> Option<u32> {
     let digits = text.strip_prefix("\\u")?.get(..4)?;
     if digits.bytes().all(|b| b.is_ascii_hexdigit()) { u32::from_str_radix(digits, 16).ok() } else { None }

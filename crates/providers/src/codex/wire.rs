@@ -6,6 +6,8 @@ use bowline_protocol::Excerpt;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+pub(super) use crate::dialects::loose::part;
+
 use super::loose::{Head, List, Number, Object, Text};
 
 /// A line. Small, because every line is one; what is rare is kept raw.
@@ -164,9 +166,4 @@ pub(super) struct ChangeKind<'a> {
 /// Reads a text that was kept raw.
 pub(super) fn text(raw: Option<&RawValue>) -> Option<String> {
     part::<Text<'_>>(raw).owned()
-}
-
-/// Reads a part of a line; one of another shape is like an absent one.
-pub(super) fn part<'a, T: Default + Deserialize<'a>>(raw: Option<&'a RawValue>) -> T {
-    raw.and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default()
 }

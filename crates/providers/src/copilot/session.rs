@@ -6,9 +6,9 @@ use bowline_protocol::kinds::{
 };
 use bowline_protocol::{Basis, Kind, MessageId, NativeSessionId, Usage, UsageSource};
 
-use super::wire::{self, Data, Line, Outcome, Server};
+use super::wire::{Data, Line, Outcome, Server};
 use crate::dialect::Output;
-use crate::dialects::loose::{Field, Object};
+use crate::dialects::loose::{self, Field, Object};
 
 /// What is known of the session.
 #[derive(Debug, Default)]
@@ -44,7 +44,7 @@ impl Session {
                 out.emit(Kind::OptionsChanged(OptionsChanged { options: vec![option] }));
             }
             "session.mcp_servers_loaded" => {
-                for Object(server) in wire::part::<Vec<Object<Server<'_>>>>(data.servers) {
+                for Object(server) in loose::part::<Vec<Object<Server<'_>>>>(data.servers) {
                     mcp(server.name.str(), server.status.str(), server.error.string(), out);
                 }
             }
@@ -152,8 +152,8 @@ fn status(status: Option<&str>, out: &mut Output<'_>) {
 fn compacted(data: &Data<'_>, out: &mut Output<'_>) {
     status(None, out);
     if data.success.truth() == Some(false) {
-        let error: Outcome<'_> = wire::part(data.error);
-        let words = wire::part::<Field<'_>>(data.error);
+        let error: Outcome<'_> = loose::part(data.error);
+        let words = loose::part::<Field<'_>>(data.error);
         let text = words.text().or(error.message.text()).unwrap_or("the conversation could not be compacted");
         return out.notice(Level::Warn, text);
     }

@@ -229,8 +229,3 @@ pub(super) struct CodeChanges<'a> {
     #[serde(borrow)]
     pub(super) files_modified: Option<&'a RawValue>,
 }
-
-/// Reads a part of a line; what has another form counts as empty.
-pub(super) fn part<'a, T: Deserialize<'a> + Default>(raw: Option<&'a RawValue>) -> T {
-    raw.and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default()
-}

@@ -12,9 +12,9 @@ use bowline_protocol::{
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::wire::{self, CodeChanges, Data, Line, Outcome};
+use super::wire::{CodeChanges, Data, Line, Outcome};
 use crate::dialect::Output;
-use crate::dialects::tools;
+use crate::dialects::{loose, tools};
 
 /// How many sub-agents, and how many changed files, are remembered.
 const REMEMBERED: usize = 1024;
@@ -82,8 +82,8 @@ impl Work {
     }
 
     fn finished(&mut self, data: &Data<'_>, out: &mut Output<'_>) {
-        let result: Outcome<'_> = wire::part(data.result);
-        let error: Outcome<'_> = wire::part(data.error);
+        let result: Outcome<'_> = loose::part(data.result);
+        let error: Outcome<'_> = loose::part(data.error);
         let status = match (data.success.truth(), error.code.str()) {
             (_, "denied" | "rejected") => ToolStatus::Denied,
             (_, "aborted" | "cancelled") => ToolStatus::Cancelled,
@@ -103,7 +103,7 @@ impl Work {
 
     /// Tells of changed files: paths, or objects that name one.
     fn touched(&mut self, files: Option<&RawValue>, out: &mut Output<'_>) {
-        for file in wire::part::<Vec<Value>>(files) {
+        for file in loose::part::<Vec<Value>>(files) {
             let text = |keys: &[&str]| keys.iter().find_map(|key| file.get(*key)?.as_str());
             let Some(path) = file.as_str().or_else(|| text(&["path", "filePath", "file", "fileName"])) else {
                 continue;
@@ -124,7 +124,7 @@ impl Work {
 
     /// Takes the sum of all changes: files that no tool has named, and how many lines.
     pub(super) fn changes(&mut self, changes: &CodeChanges<'_>, out: &mut Output<'_>) {
-        let files: Vec<Value> = wire::part(changes.files_modified);
+        let files: Vec<Value> = loose::part(changes.files_modified);
         let count = files.len() as u64;
         for path in files.iter().filter_map(Value::as_str).filter(|path| !self.files.contains(*path)) {
             out.emit(tools::touched(path, FileOperation::Write));
@@ -187,7 +187,7 @@ fn permission_asked(data: &Data<'_>, out: &mut Output<'_>) {
 }
 
 fn permission_decided(data: &Data<'_>, out: &mut Output<'_>) {
-    let result: Outcome<'_> = wire::part(data.result);
+    let result: Outcome<'_> = loose::part(data.result);
     let kind = result.kind.str();
     out.emit(Kind::ApprovalDecided(ApprovalDecided {
         id: ApprovalId::from(data.request_id.text().unwrap_or("permission")),
@@ -201,7 +201,7 @@ fn permission_decided(data: &Data<'_>, out: &mut Output<'_>) {
 }
 
 fn question_asked(data: &Data<'_>, out: &mut Output<'_>) {
-    let choices: Vec<Value> = wire::part(data.choices);
+    let choices: Vec<Value> = loose::part(data.choices);
     out.emit(Kind::QuestionAsked(QuestionAsked {
         id: QuestionId::from(data.request_id.text().unwrap_or("question")),
         text: data.question.string().or(data.message.string()).unwrap_or_default(),

@@ -10,6 +10,7 @@ use std::marker::PhantomData;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
+use serde_json::value::RawValue;
 
 /// A field that should hold a text, a number or a truth.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -191,6 +192,11 @@ impl<'de, T: Deserialize<'de> + Default> Visitor<'de> for ObjectVisitor<T> {
     fn visit_unit<E>(self) -> Result<Object<T>, E> {
         Ok(Object::default())
     }
+}
+
+/// Reads a part of a line that was left as it stands; what has another form counts as empty.
+pub(crate) fn part<'a, T: Deserialize<'a> + Default>(raw: Option<&'a RawValue>) -> T {
+    raw.and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default()
 }
 
 #[cfg(test)]

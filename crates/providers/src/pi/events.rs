@@ -12,10 +12,11 @@ use bowline_protocol::kinds::{
 use bowline_protocol::{Excerpt, Kind, MessageId, Millis, NativeSessionId, ToolId};
 
 use super::tools::Tools;
-use super::wire::{self, Compaction, Line};
+use super::wire::{Compaction, Line};
 use crate::decode::{Cause, End};
 use crate::dialect::Output;
 use crate::dialects::api_error::{self, Retry, Waiting};
+use crate::dialects::loose;
 use crate::dialects::speech::Speech;
 use crate::failure::Report;
 use crate::lenient;
@@ -200,7 +201,7 @@ impl Events {
             out.notice(Level::Warn, error);
         }
         if line.result.is_some() && line.aborted.truth() != Some(true) {
-            let result: Compaction<'_> = wire::part(line.result);
+            let result: Compaction<'_> = loose::part(line.result);
             let manual = line.reason.text() == Some("manual");
             out.emit(Kind::ContextCompacted(ContextCompacted {
                 trigger: if manual { CompactTrigger::Manual } else { CompactTrigger::Auto },

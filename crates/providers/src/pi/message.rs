@@ -6,9 +6,9 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::events::{Ending, Events};
-use super::wire::{self, Block, Message, Update};
+use super::wire::{Block, Message, Update};
 use crate::dialect::Output;
-use crate::dialects::loose::Object;
+use crate::dialects::loose::{self, Object};
 use crate::dialects::speech::Sort;
 use crate::dialects::{api_error, content};
 use crate::usage;
@@ -79,7 +79,7 @@ impl Events {
     }
 
     fn assistant_end(&mut self, message: &Message<'_>, out: &mut Output<'_>) {
-        let blocks: Vec<Object<Block<'_>>> = wire::part(message.content);
+        let blocks: Vec<Object<Block<'_>>> = loose::part(message.content);
         let mut said = false;
         for (place, Object(block)) in blocks.iter().enumerate() {
             let place = u32::try_from(place).unwrap_or(u32::MAX);
@@ -106,7 +106,7 @@ impl Events {
     }
 
     fn usage(&mut self, message: &Message<'_>, out: &mut Output<'_>) {
-        let reported: Value = wire::part(message.usage);
+        let reported: Value = loose::part(message.usage);
         let Some(usage) = usage::read(&reported) else { return };
         // Zeros are what a message begins with: nobody has counted.
         if usage == (Usage { reasoning: usage.reasoning, ..Usage::default() }) {
@@ -124,7 +124,7 @@ impl Events {
 }
 
 fn user(message: &Message<'_>, origin: UserOrigin, out: &mut Output<'_>) {
-    let content: Value = wire::part(message.content);
+    let content: Value = loose::part(message.content);
     out.user(origin, &content::text_of(&content).unwrap_or_default(), None);
 }
 

@@ -11,9 +11,9 @@ use bowline_protocol::{Excerpt, Kind, NativeSessionId, QuestionId, TaskId};
 use serde_json::Value;
 
 use super::events::{self, Events};
-use super::wire::{self, Command, Data, Line};
+use super::wire::{Command, Data, Line};
 use crate::dialect::{Dialect, Input, Output};
-use crate::dialects::api_error;
+use crate::dialects::{api_error, loose};
 
 /// Reads the two-way mode of pi.
 #[derive(Debug, Default)]
@@ -84,7 +84,7 @@ impl Rpc {
 
     fn response(&mut self, line: &Line<'_>, out: &mut Output<'_>) {
         out.quiet();
-        let data: Data<'_> = wire::part(line.data);
+        let data: Data<'_> = loose::part(line.data);
         let command = line.command.str();
         if command == "bash" {
             bash_ended(line, &data, out);
@@ -151,11 +151,11 @@ fn bash_ended(line: &Line<'_>, data: &Data<'_>, out: &mut Output<'_>) {
 
 /// Takes what an extension wants from the user's interface.
 fn extension_asks(line: &Line<'_>, out: &mut Output<'_>) {
-    let message = || wire::part::<Value>(line.message).as_str().map(str::to_owned);
+    let message = || loose::part::<Value>(line.message).as_str().map(str::to_owned);
     match line.method.str() {
         "select" | "confirm" | "input" | "editor" => {
             let words = [line.title.string(), message()];
-            let options: Value = wire::part(line.options);
+            let options: Value = loose::part(line.options);
             let choices = options.as_array().into_iter().flatten().filter_map(Value::as_str);
             out.emit(Kind::QuestionAsked(QuestionAsked {
                 id: QuestionId::from(line.id.text().unwrap_or("question")),

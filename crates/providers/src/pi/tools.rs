@@ -7,10 +7,10 @@ use bowline_protocol::kinds::{FileOperation, ToolKind, ToolOwner, ToolStatus};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::wire::{self, Args, Line, ToolResult};
+use super::wire::{Args, Line, ToolResult};
 use crate::dialect::Output;
 use crate::dialects::speech::Outputs;
-use crate::dialects::{content, tools};
+use crate::dialects::{content, loose, tools};
 
 /// How many files that are being changed are remembered.
 const RUNNING_EDITS: usize = 1024;
@@ -28,7 +28,7 @@ impl Tools {
         let (id, name) = (id(line), line.tool_name.text().unwrap_or("tool"));
         out.incomplete_at_eof();
         if tools::kind_of(name) == ToolKind::Edit {
-            let args: Args<'_> = wire::part(line.args);
+            let args: Args<'_> = loose::part(line.args);
             if self.edits.len() < RUNNING_EDITS {
                 self.edits.extend(args.path.string().map(|path| (id.to_owned(), path)));
             }
@@ -51,7 +51,7 @@ impl Tools {
         let Some(path) = edited.filter(|_| !failed) else { return };
         // Whether the file is new is not told.
         out.emit(tools::touched(&path, FileOperation::Write));
-        let result: ToolResult<'_> = wire::part(line.result);
+        let result: ToolResult<'_> = loose::part(line.result);
         let details = result.details.0;
         if let Some(patch) = details.patch.text().or(details.diff.text()) {
             out.emit(patch_available(patch));
@@ -73,6 +73,6 @@ fn text(result: Option<&RawValue>) -> Option<String> {
     if let Ok(text) = serde_json::from_str::<String>(raw.get()) {
         return Some(text);
     }
-    let result: ToolResult<'_> = wire::part(Some(raw));
-    content::text_of(&wire::part::<Value>(result.content))
+    let result: ToolResult<'_> = loose::part(Some(raw));
+    content::text_of(&loose::part::<Value>(result.content))
 }

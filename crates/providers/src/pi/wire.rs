@@ -221,8 +221,3 @@ pub(super) struct Command<'a> {
     #[serde(borrow)]
     pub(super) confirmed: Field<'a>,
 }
-
-/// Reads a part of a line; what has another form counts as empty.
-pub(super) fn part<'a, T: Deserialize<'a> + Default>(raw: Option<&'a RawValue>) -> T {
-    raw.and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default()
-}
