@@ -46,7 +46,7 @@ pub(crate) struct DecodeArgs {
     #[arg(long, value_name = "NAME")]
     pub(crate) provider: Option<String>,
 
-    /// Which of the provider's output formats it is in; without it, the provider's default
+    /// Which of the provider's formats it is in; without it, the output shows it
     #[arg(long, value_name = "NAME", requires = "provider", conflicts_with = "dialect")]
     pub(crate) format: Option<String>,
 

@@ -117,8 +117,7 @@ Arguments:
 Options:
       --dialect <NAME>   How the output is to be read (`bowline dialects` lists them)
       --provider <NAME>  Whose output it is (`bowline providers` lists them)
-      --format <NAME>    Which of the provider's output formats it is in; without it, the provider's
-                         default
+      --format <NAME>    Which of the provider's formats it is in; without it, the output shows it
       --view <NAME>      What to print: events, text, summary, pi, simple, chunks, generate,
                          stream-events, provider-events [default: events]
       --exit-code <N>    The agent's exit code; a negative one is a signal
