@@ -21,7 +21,7 @@ use super::control::Control;
 use super::failures;
 use super::retries::Notice;
 use super::session;
-use super::speech::{Call, ERROR, Speech};
+use super::speech::{Call, ERROR, Speech, Told};
 use super::wire::{self, Line, Sort};
 use super::work::{self, Work};
 use crate::decode::{Cause, End};
@@ -48,6 +48,8 @@ pub(crate) struct Qwen {
     speaks_json: bool,
     /// Whether the session was named.
     named: bool,
+    /// Whether the program calls every turn a success, as 0.15.10 does.
+    always_succeeds: bool,
     /// The last retry, while nothing has come of it: what is retried, and what was said about it.
     waiting: Option<(Category, String)>,
 }
@@ -130,7 +132,10 @@ impl Speaker for Qwen {
         if !out.awaits_verdict() {
             return;
         }
-        let error = self.speech.take_error();
+        let left = failures::left_on_stderr(out.stderr);
+        let failed = end.exit.is_some_and(|exit| !exit.is_success());
+        let told = if failed { Told::Failed(left.trim()) } else { Told::Nothing };
+        let error = self.speech.settle(told, out);
         match end.cause {
             Cause::Cancelled => return,
             Cause::TimedOut => {
@@ -139,14 +144,12 @@ impl Speaker for Qwen {
                         let code = Some(Code::GaveUpWaiting);
                         Report { category: Some(category), code, ..failures::report(&message) }
                     }
-                    None => failures::timed_out(&failures::left_on_stderr(out.stderr)),
+                    None => failures::timed_out(&left),
                 };
                 return out.failed(&report);
             }
             Cause::Exited => {}
         }
-        let left = failures::left_on_stderr(out.stderr);
-        let failed = end.exit.is_some_and(|exit| !exit.is_success());
         if failed && left.lines().last().is_some_and(failures::is_cancelled) {
             return out.cancelled();
         }
@@ -202,6 +205,7 @@ impl Qwen {
             Some("init") => {
                 session::started(line, out);
                 self.named = true;
+                self.always_succeeds = line.qwen_code_version.as_str().is_some_and(session::always_succeeds);
                 // The program says so at every turn. It is quiet where the prompt has opened the turn already.
                 out.emit(Kind::TurnStarted(TurnStarted { origin: TurnOrigin::Prompt, native_turn: None }));
                 out.quiet();
@@ -374,16 +378,20 @@ impl Qwen {
             let reason = reason.unwrap_or_else(|| "a sub-agent failed".to_owned());
             return out.notice(Level::Warn, Excerpt::with_limit(&reason, 4096).text);
         }
-        let error = self.speech.take_error();
         let text = line.result.as_str().unwrap_or_default();
         let structured = !line.structured_result.is_null();
+        let told = match (failed, self.always_succeeds) {
+            (true, _) => Told::Failed(reason.as_deref().unwrap_or(text)),
+            (false, true) => Told::Ended,
+            (false, false) => Told::Answered(text),
+        };
+        let error = self.speech.settle(told, out);
         if !failed && error.is_none() && !text.is_empty() && (structured || !self.speech.said) {
             self.speech.end(out);
-            let is_error = text.starts_with(ERROR);
-            self.speech.whole("result", Sort::Text, text, !is_error, out);
+            self.speech.whole("result", Sort::Text, text, true, out);
             self.speech.whole_message_end("result", None, out);
         }
-        let error = error.or_else(|| self.speech.take_error());
+        let error = error.or_else(|| self.speech.settle(told, out));
         self.speech.end(out);
         self.others.clear();
         if let Some(usage) = wire::usage(&line.usage) {

@@ -33,6 +33,12 @@ pub(super) fn started(line: &Line, out: &mut Output<'_>) {
     }
 }
 
+/// Says whether this version calls every turn a success: 0.15.10 does, 0.24.4 does not.
+pub(super) fn always_succeeds(version: &str) -> bool {
+    let mut numbers = version.split('.').map_while(|number| number.parse::<u32>().ok());
+    numbers.next() == Some(0) && numbers.next().is_some_and(|minor| minor < 24)
+}
+
 /// Takes a line about a context that was shortened.
 pub(super) fn compacted(line: &Line, out: &mut Output<'_>) {
     let told = if line.compact_metadata.is_object() { &line.compact_metadata } else { &line.data };

@@ -4,8 +4,9 @@
 //! use: it restarts within a message, and the wholes of one message carry different ids. So blocks are numbered in the
 //! order in which they begin, and wholes are matched with the blocks that ended, in order.
 //!
-//! An error of the API is appended to the answer as text, `[API Error: …]`. It is held back until it is clear whether
-//! it is one: the message of an error has used no tokens.
+//! An error of the API is appended to the answer as text, `[API Error: …]`. What may be one is held back until the
+//! `result` decides, or until something follows it: an error is the last thing that a turn says. That a message has used
+//! no tokens makes an error of it too; that it has used some proves nothing.
 
 use std::collections::VecDeque;
 
@@ -61,11 +62,52 @@ pub(super) struct Call {
     pub(super) input: String,
 }
 
+/// The end of a text, from the first mark of an error on, with the line ends before it.
 #[derive(Debug)]
 struct Held {
     message: MessageId,
     block: u32,
     text: String,
+    /// The message's model, once that is known.
+    model: Option<String>,
+    /// Whether the message has used tokens.
+    spent: bool,
+}
+
+/// What is told at the end of a turn about the text that is held back.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Told<'a> {
+    /// The turn failed, for this reason.
+    Failed(&'a str),
+    /// The turn went well, and this is its answer.
+    Answered(&'a str),
+    /// By a version that calls every turn a success: the turn ended, and this is the last of what was said.
+    Ended,
+    /// Nothing.
+    Nothing,
+}
+
+impl Held {
+    fn new(message: MessageId, block: u32, text: &str) -> Self {
+        Self { message, block, text: text.to_owned(), model: None, spent: false }
+    }
+
+    /// Returns where in the text an error begins, if what is told makes one of its end.
+    fn error_at(&self, told: Told<'_>, alone: bool) -> Option<usize> {
+        // An error may quote another one.
+        let same = |reason: &str| {
+            let reason = reason.trim();
+            let rest = self.text.trim_end().strip_suffix(reason)?;
+            (!reason.is_empty() && reason.starts_with(ERROR)).then_some(rest.len())
+        };
+        let last = || self.text.rfind(ERROR);
+        match told {
+            Told::Failed(reason) => same(reason).or_else(|| last().filter(|_| !self.spent || alone)),
+            Told::Answered(answer) if answer.trim_start().starts_with(ERROR) => same(answer).or_else(last),
+            Told::Ended => last().filter(|_| self.text.trim_end().ends_with(']')),
+            Told::Answered(_) | Told::Nothing => last().filter(|_| !self.spent),
+        }
+    }
 }
 
 /// The longest arguments of a tool that are put together from pieces; longer ones come whole.
@@ -159,8 +201,9 @@ impl Speech {
             }
             Sort::Text => {
                 block.came.add(text);
-                if text.starts_with(ERROR) && self.parent.is_none() {
-                    self.held = Some(Held { message, block: block.number, text: text.to_owned() });
+                let (text, error) = if self.parent.is_none() { split_error(text) } else { (text, None) };
+                self.held = error.map(|error| Held::new(message.clone(), block.number, error));
+                if text.is_empty() {
                     return;
                 }
                 (self.said, self.has_text) = (true, true);
@@ -205,10 +248,11 @@ impl Speech {
         let retries = std::mem::take(&mut self.retries);
         let pieces = self.ended.pop_front().or_else(|| self.open.take());
         if let Some(block) = pieces.filter(|block| block.sort == sort) {
-            if spent {
-                self.release(out);
+            if let Some(held) = &mut self.held {
+                held.spent |= spent;
             }
             if let (Whole::Adds(new), Some(message)) = (block.came.compare(text), self.message.clone()) {
+                self.release(out);
                 self.say(&message, block.number, sort, new, out);
             }
             return;
@@ -216,11 +260,11 @@ impl Speech {
         // An error is the last thing that a turn says.
         self.release(out);
         let message = MessageId::from(id);
-        let may_be_error = sort == Sort::Text && !spent && self.parent.is_none();
+        let may_be_error = sort == Sort::Text && self.parent.is_none();
         let (text, error) = if may_be_error { split_error(text) } else { (text, None) };
         let text = if sort == Sort::Text { retold::once(text, retries) } else { text };
         self.say(&message, 0, sort, text, out);
-        self.held = error.map(|error| Held { message, block: 0, text: error.to_owned() });
+        self.held = error.map(|error| Held { spent, ..Held::new(message, 0, error) });
     }
 
     fn say(&mut self, message: &MessageId, block: u32, sort: Sort, text: &str, out: &mut Output<'_>) {
@@ -237,7 +281,9 @@ impl Speech {
 
     /// Ends the message of a whole line, unless its pieces are still coming.
     pub(super) fn whole_message_end(&mut self, id: &str, model: Option<&str>, out: &mut Output<'_>) {
-        if self.message.is_none() && self.held.is_none() {
+        if let Some(held) = self.held.as_mut().filter(|held| held.message.as_str() == id) {
+            held.model = model.map(str::to_owned);
+        } else if self.message.is_none() && self.held.is_none() {
             let (message, model) = (MessageId::from(id), model.map(str::to_owned));
             out.emit(Kind::MessageFinished(MessageFinished { message, phase: Phase::Final, model }));
         }
@@ -245,22 +291,27 @@ impl Speech {
 
     /// Says what was held back after all: it was the model's text.
     pub(super) fn release(&mut self, out: &mut Output<'_>) {
-        if let Some(Held { message, block, text }) = self.held.take() {
+        let Some(Held { message, block, text, model, .. }) = self.held.take() else { return };
+        if !text.is_empty() {
             self.said = true;
             out.text(&message, block, &text, self.parent.as_ref());
-            if self.message.as_ref() != Some(&message) {
-                out.emit(Kind::MessageFinished(MessageFinished {
-                    message,
-                    phase: Phase::Final,
-                    model: None,
-                }));
-            }
+        }
+        if self.message.as_ref() != Some(&message) {
+            out.emit(Kind::MessageFinished(MessageFinished { message, phase: Phase::Final, model }));
         }
     }
 
-    /// Takes the error that was held back.
-    pub(super) fn take_error(&mut self) -> Option<String> {
-        self.held.take().map(|held| held.text)
+    /// Decides about what was held back, at the end of a turn: says what is text, and returns what is an error.
+    pub(super) fn settle(&mut self, told: Told<'_>, out: &mut Output<'_>) -> Option<String> {
+        let alone = !self.said;
+        let held = self.held.as_mut()?;
+        let error = held.error_at(told, alone).map(|at| held.text.split_off(at));
+        if error.is_some() {
+            // The line ends that set the error off are no text.
+            held.text.truncate(held.text.trim_end_matches('\n').len());
+        }
+        self.release(out);
+        error.map(|error| error.trim().to_owned())
     }
 
     /// The turn is over.
@@ -270,10 +321,13 @@ impl Speech {
     }
 }
 
-/// Splits the error off the end of a text.
+/// Splits what may be an error off the end of a text.
 fn split_error(text: &str) -> (&str, Option<&str>) {
-    match text.rfind(ERROR) {
-        Some(at) => (&text[..at], Some(&text[at..])),
+    match text.find(ERROR) {
+        Some(at) => {
+            let at = text[..at].trim_end_matches('\n').len();
+            (&text[..at], Some(&text[at..]))
+        }
         None => (text, None),
     }
 }

@@ -193,6 +193,63 @@ fn other_failures() {
 }
 
 #[test]
+fn the_result_says_what_is_an_error_however_many_tokens_were_used() {
+    let message = "[API Error: 401 Incorrect API key provided: sk-fake.]";
+    let mut old = init();
+    old["qwen_code_version"] = json!("0.15.10");
+    let open = || [init(), start("a"), block(&json!({"type": "text", "text": ""}))];
+    let behind = format!("half\n{message}");
+    let nested = "[API Error: 401 it said [API Error: no]]";
+    let cases = [
+        // (lines, exit code, text, message)
+        (vec![init(), said("a", message, 7), error(message)], 1, "", message),
+        (vec![init(), said("a", &behind, 7), error(message)], 1, "half", message),
+        (vec![init(), said("a", nested, 7), error(nested)], 1, "", nested),
+        (vec![init(), said("a", message, 7), success(message)], 0, "", message),
+        (vec![old.clone(), said("a", message, 7), success(message)], 0, "", message),
+        (vec![old.clone(), said("a", &behind, 7), success(&behind)], 0, "half", message),
+        (vec![old, success(&behind)], 0, "half", message),
+        // In pieces: alone, set off by a line end, in one piece with the text, with and without the whole.
+        ([&open()[..], &[piece(&format!("\n{message}")), error(message)]].concat(), 1, "", message),
+        (
+            [&open()[..], &[piece("half"), piece(&format!("\n{message}")), error(message)]].concat(),
+            1,
+            "half",
+            message,
+        ),
+        (
+            [&open()[..], &[piece(&behind), stop(), message_stop(), error(message)]].concat(),
+            1,
+            "half",
+            message,
+        ),
+        (
+            [&open()[..], &[piece(&behind), stop(), said("a", &behind, 7), message_stop(), error(message)]]
+                .concat(),
+            1,
+            "half",
+            message,
+        ),
+        // The model's own words, and then another reason.
+        (vec![init(), said("a", &behind, 7), error("No more.")], 1, behind.as_str(), "No more."),
+        // No result: standard error repeats it.
+        (vec![init(), said("a", &behind, 7)], 1, "half", message),
+    ];
+    for (run, exit, text, reason) in cases {
+        let stdout = lines(&run);
+        let stderr = format!("Ripgrep not available: x.\n{message}\n");
+        let summary = Run::of("qwen", &stdout).exit(exit).stderr(&stderr).summary();
+        assert_eq!(summary["outcome"], "failed", "{stdout}");
+        assert_eq!(summary["text"], text, "{stdout}");
+        assert_eq!(summary["all_text"], text, "{stdout}");
+        assert_eq!(summary["failure"]["message"], reason, "{stdout}");
+        assert_eq!(summary["events"]["turn_ended"], 1, "{stdout}");
+        let messages = u64::from(!text.is_empty());
+        assert_eq!(summary["events"]["message_finished"].as_u64().unwrap_or(0), messages, "{stdout}");
+    }
+}
+
+#[test]
 fn a_model_that_speaks_of_errors_is_heard() {
     let quoted = "It prints\n[API Error: 401 no]";
     let whole = lines(&[init(), said("a", quoted, 7), success(quoted)]);
