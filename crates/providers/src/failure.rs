@@ -69,6 +69,17 @@ const SEARCHED_LINES: usize = 200;
 /// How long to wait after a rate limit when nobody said how long.
 const RATE_LIMIT_WAIT: Millis = Millis(1000);
 
+/// The longest wait that makes a rate limit of words about a quota: those of a minute are told in the same words as
+/// those of a day. Programs themselves give up on longer waits.
+const SHORT_WAIT: Millis = Millis(5 * 60 * 1000);
+
+/// Says whether a message about a quota is about one of a minute: a short wait is asked for, in a field or in words, and
+/// nothing says that what was bought is used up.
+pub(crate) fn is_short_limit(report: &Report) -> bool {
+    let wait = report.retry_after.or_else(|| retry_after(&report.message));
+    wait.is_some_and(|wait| wait <= SHORT_WAIT) && !finer::is_spent(&report.message)
+}
+
 /// Says what kind of failure the evidence shows.
 ///
 /// Our own deadline decides outright. After it, each source fills in what the ones before it left open: the fields of
@@ -152,7 +163,7 @@ impl Clues<'_> {
             patterns::category(words) == Some(Category::Quota)
                 || finer::code(Category::Quota, words).is_some()
         };
-        if meaning.0 == Category::RateLimit && speaks_of_quota() {
+        if meaning.0 == Category::RateLimit && speaks_of_quota() && !is_short_limit(self.report) {
             return Some((Category::Quota, Code::QuotaExhausted));
         }
         Some(meaning)

@@ -110,7 +110,10 @@ impl Problem {
             (None, None) => self.message.clone(),
         };
         let told = self.detail.is_some() || said.is_some();
-        let mut report = Report { status: self.status, ..Report::of(message) };
+        // Of a body that is quoted whole, the wait is in a field of its own.
+        let retry_after = Some(&self.message).filter(|body| body.starts_with('{'));
+        let retry_after = retry_after.and_then(|body| failure::retry_after(body));
+        let mut report = Report { status: self.status, retry_after, ..Report::of(message) };
         self.by_data(&mut report);
         self.by_code(told, &mut report);
         report

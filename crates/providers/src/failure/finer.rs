@@ -329,6 +329,21 @@ pub(super) fn is_refused_flag(text: &str) -> bool {
     REFUSED.is_match(text)
 }
 
+/// Says whether a text speaks of something that was bought and is used up, which no short wait brings back.
+pub(super) fn is_spent(text: &str) -> bool {
+    static SPENT: LazyLock<Regex> = LazyLock::new(|| {
+        compile(&[
+            "insufficient_quota",
+            "billing_hard_limit",
+            "credit_limit",
+            "credit balance",
+            "per_day",
+            "daily",
+        ])
+    });
+    matches!(code(Category::Quota, text), Some(Code::UsageLimit | Code::Billing)) || SPENT.is_match(text)
+}
+
 fn matching(text: &str) -> impl Iterator<Item = &'static Rule> {
     static COMPILED: LazyLock<Vec<Regex>> =
         LazyLock::new(|| RULES.iter().map(|rule| compile(rule.phrases)).collect());

@@ -151,6 +151,16 @@ fn a_status_decides_unless_the_dialect_does() {
         "quota/quota_exhausted",
     );
     check(&of(429, "Please check your billing"), "quota/billing");
+    // A quota of a minute is told in the words of a quota, and with a wait.
+    check(&of(429, "Quota exceeded for requests. Please retry in 2s."), "rate_limit/rate_limited");
+    check(
+        &of(429, "Resource has been exhausted (e.g. check quota). Retry after 5 minutes"),
+        "rate_limit/rate_limited",
+    );
+    check(&of(429, "Quota exceeded for requests. Please retry in 6m."), "quota/quota_exhausted");
+    check(&of(429, "Quota exceeded for RequestsPerDay. Please retry in 2s."), "quota/quota_exhausted");
+    check(&of(429, "insufficient_quota, retry after 2s"), "quota/quota_exhausted");
+    check(&of(429, "You've hit your weekly limit, try again in 2s"), "quota/usage_limit");
     check(&of(500, "hm"), "server/server_error");
     check(&of(503, "Selected model is at capacity."), "server/overloaded");
     check(&of(529, "hm"), "server/overloaded");

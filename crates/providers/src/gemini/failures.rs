@@ -212,9 +212,6 @@ fn by_quota(detail: &Value, report: &mut Report) {
     }
 }
 
-/// The longest wait that is a rate limit. The program itself gives up on longer ones.
-const SHORT_WAIT: Millis = Millis(5 * 60 * 1000);
-
 /// Adds what the message says in words that only this program and its API use.
 fn by_words(report: &mut Report) {
     if report.category.is_some() {
@@ -228,12 +225,8 @@ fn by_words(report: &mut Report) {
         (report.category, report.code) = (Some(Category::Server), Some(Code::ServerError));
     } else if says("Maximum session turns") || says("max session turns") {
         (report.category, report.code) = (Some(Category::Validation), Some(Code::MaxTurns));
-    } else if says("exceeded your current quota") {
-        // The words are about a quota also when it is one of a minute; then they say how long to wait.
-        let wait = report.retry_after.or_else(|| failure::retry_after(&report.message));
-        if wait.is_some_and(|wait| wait <= SHORT_WAIT) {
-            (report.category, report.code) = (Some(Category::RateLimit), Some(Code::RateLimited));
-        }
+    } else if says("exceeded your current quota") && failure::is_short_limit(report) {
+        (report.category, report.code) = (Some(Category::RateLimit), Some(Code::RateLimited));
     }
 }
 

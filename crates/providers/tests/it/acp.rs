@@ -174,6 +174,16 @@ fn errors_of_a_prompt() {
         (json!({"code": 403, "message": "no"}), "authentication/forbidden"),
         (json!({"code": 429, "message": "Resource has been exhausted"}), "rate_limit/rate_limited"),
         (json!({"code": "429", "message": "slow down"}), "rate_limit/rate_limited"),
+        (
+            json!({"code": 429, "message": "You exceeded your current quota. Please retry in 2s."}),
+            "rate_limit/rate_limited",
+        ),
+        (json!({"code": 429, "message": "You exceeded your current quota."}), "quota/quota_exhausted"),
+        (
+            json!({"code": 429, "message": json!({"error": {"code": 429, "message": "You exceeded your current quota.",
+                "details": [{"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "2s"}]}}).to_string()}),
+            "rate_limit/rate_limited",
+        ),
         (json!({"code": 500, "message": "boom"}), "server/server_error"),
         (json!({"code": 503, "message": "boom"}), "server/server_error"),
         (
