@@ -10,7 +10,7 @@ use bowline_protocol::kinds::{
     Level, Notice, StopReason, TextDelta, ThinkingDelta, Unrecognized, UnrecognizedReason, UserMessage,
     UserOrigin,
 };
-use bowline_protocol::{Excerpt, Exit, Kind, MessageId, RawSpan, Source, ToolId};
+use bowline_protocol::{Category, Excerpt, Exit, Kind, MessageId, RawSpan, Source, ToolId};
 
 use serde::{Deserialize, Serialize};
 
@@ -184,6 +184,21 @@ impl Output<'_> {
     /// Says whether the end of the output would have to be judged: a turn is open, or there never was one.
     pub(crate) fn awaits_verdict(&self) -> bool {
         self.turns.awaits_verdict()
+    }
+
+    /// Says why a request is retried, where the retry itself is told elsewhere.
+    pub(crate) fn waits_for(&mut self, category: Category, message: &str) {
+        self.turns.waits_for(category, message);
+    }
+
+    /// Says that something came of the last retry. What the agent says or does tells the same.
+    pub(crate) fn overcome(&mut self) {
+        self.turns.overcome();
+    }
+
+    /// Says whether the program was given up while it retried: then the account knows why the turn failed.
+    pub(crate) fn gave_up(&self, end: &End) -> bool {
+        self.turns.given_up(end).is_some()
     }
 
     /// Returns the place of the piece in hand.

@@ -8,6 +8,7 @@
 //! open one when none is; a verdict closes it; the end of the output closes whatever is left.
 
 mod ending;
+mod waiting;
 
 use bowline_protocol::kinds::{
     Level, MessageFinished, Notice, Outcome, Phase, StopReason, TextDelta, TurnEnded, TurnOrigin,
@@ -21,6 +22,8 @@ use crate::dialect::{Commentary, Draft};
 use crate::failure::{self, Evidence, Report};
 use crate::moment::Moment;
 use crate::usage;
+
+use self::waiting::Waiting;
 
 /// The code of notices about fields and types that a program never used before.
 pub(crate) const NOVEL: &str = "novel";
@@ -39,6 +42,8 @@ pub(crate) struct Turns {
     cumulative: Usage,
     cumulative_cost: Option<f64>,
     running_tasks: Vec<TaskId>,
+    /// The last retry, while nothing has come of it.
+    waiting: Option<Waiting>,
     /// Whether the dialect understood anything at all.
     understood: bool,
     /// How many pieces of output nobody understood, and the last of them.
@@ -162,6 +167,7 @@ impl Turns {
             cumulative: Usage::default(),
             cumulative_cost: None,
             running_tasks: Vec::new(),
+            waiting: None,
             understood: false,
             unrecognized: 0,
             noise: Tail::default(),
@@ -203,6 +209,9 @@ impl Turns {
             }
             Kind::TextDelta(delta) => {
                 let chars = delta.text.chars().count() as u64;
+                if delta.parent.is_none() {
+                    self.waiting = None;
+                }
                 let open = self.ensure_open(raw, out);
                 open.lively = true;
                 open.said_chars += chars;
@@ -223,7 +232,13 @@ impl Turns {
                     open.said_chars -= message(open).unwrap_or(0);
                 }
             }
-            Kind::ThinkingDelta(_) => self.ensure_open(raw, out).lively = true,
+            Kind::ThinkingDelta(thought) => {
+                if thought.parent.is_none() {
+                    self.waiting = None;
+                }
+                self.ensure_open(raw, out).lively = true;
+            }
+            Kind::Retrying(notice) => self.waits_for(notice.category, &notice.message),
             Kind::MessageFinished(finished) => {
                 // Only messages with text are finished, and only once.
                 let Some(open) = &mut self.open else { return };
@@ -250,6 +265,9 @@ impl Turns {
                 return;
             }
             Kind::ToolStarted(tool) => {
+                if tool.parent.is_none() {
+                    self.waiting = None;
+                }
                 let speech_is_over = self.commentary == Commentary::BeforeTools && tool.parent.is_none();
                 let open = self.ensure_open(raw, out);
                 open.lively = true;
@@ -293,7 +311,6 @@ impl Turns {
             | Kind::QuestionAnswered(_)
             | Kind::Status(_)
             | Kind::ContextCompacted(_)
-            | Kind::Retrying(_)
             | Kind::LimitReported(_)
             | Kind::UsageTick(_)
             | Kind::ContextGauge(_)
@@ -469,6 +486,8 @@ impl Turns {
         out: &mut Vec<Draft>,
     ) {
         let Some(open) = self.open.take() else { return };
+        self.prompt = None;
+        self.waiting = None;
         self.decide(open.undecided, Phase::Final, raw, out);
         for Unfinished { id: message, before_tool, .. } in open.messages {
             let phase = if before_tool { Phase::Commentary } else { Phase::Final };

@@ -5,9 +5,9 @@
 //! told in a turn of its own.
 
 use bowline_protocol::kinds::{
-    Level, Retrying, TurnOrigin, TurnStarted, UnrecognizedReason, UsageReported, UserOrigin,
+    Level, TurnOrigin, TurnStarted, UnrecognizedReason, UsageReported, UserOrigin,
 };
-use bowline_protocol::{Basis, Code, Exit, Kind, MessageId, Timestamp, UsageSource};
+use bowline_protocol::{Basis, Exit, Kind, MessageId, Timestamp, UsageSource};
 use serde_json::value::RawValue;
 
 use super::control::Requests;
@@ -61,8 +61,6 @@ pub(super) struct Turn {
     pub(super) interrupted: bool,
     /// The error that stood where an answer should.
     pub(super) error: Option<ApiError>,
-    /// What the program retries, if that is the last that it did.
-    pub(super) retrying: Option<Retrying>,
 }
 
 impl Speaker for Claude {
@@ -125,12 +123,6 @@ impl Speaker for Claude {
 
     fn end(&mut self, end: &End, out: &mut Output<'_>) {
         self.requests.turn_over(out);
-        let retrying = self.turn.as_mut().and_then(|turn| turn.retrying.take());
-        if let (Cause::TimedOut, Some(Retrying { category, message, .. })) = (end.cause, retrying) {
-            let code = Some(Code::GaveUpWaiting);
-            out.failed(&Report { category: Some(category), code, ..Report::of(message) });
-            return self.turn_over();
-        }
         // Before any answer began, an interrupt ends the program with exit code 0 and without a result.
         if end.cause == Cause::Exited && self.was_interrupted() {
             out.cancelled();
@@ -215,7 +207,7 @@ impl Claude {
         match (&mut self.turn, parent) {
             (Some(turn), None) => {
                 turn.lively = true;
-                turn.retrying = None;
+                out.overcome();
             }
             (Some(_), Some(_)) => {}
             (None, None) => {

@@ -19,13 +19,7 @@ impl Claude {
         match subtype.as_ref() {
             "init" => self.init(line, out),
             "status" => self.status(line, out),
-            "api_retry" => {
-                let retrying = errors::retrying(line);
-                if let Some(turn) = &mut self.turn {
-                    turn.retrying = Some(retrying.clone());
-                }
-                out.emit(Kind::Retrying(retrying));
-            }
+            "api_retry" => out.emit(Kind::Retrying(errors::retrying(line))),
             "permission_denied" => {
                 let owned = |key: &str| line.text(key).map(String::from);
                 let rule = owned("decision_reason_type");

@@ -38,8 +38,8 @@ impl Ending<'_> {
             return;
         }
         match (end.cause, end.exit) {
-            (Cause::Cancelled, _) => {}
-            (Cause::TimedOut, _) => self.gave_up(out),
+            (Cause::Cancelled | Cause::TimedOut, _) => {}
+            _ if out.gave_up(end) => {}
             // Ctrl-C, as the account knows it.
             (Cause::Exited, Some(Exit::Signal(2) | Exit::Code(130))) => {}
             (Cause::Exited, Some(Exit::Signal(signal))) => self.signal(signal, out),
@@ -65,18 +65,6 @@ impl Ending<'_> {
                 }),
                 None => {}
             },
-        }
-    }
-
-    /// Our deadline passed while requests were tried again and again: the cause of that is the cause of the failure.
-    fn gave_up(&self, out: &mut Output<'_>) {
-        if let Some(retrying) = self.retrying {
-            let report = Report::of(retrying.message.clone());
-            out.failed(&Report {
-                category: Some(retrying.category),
-                code: Some(Code::GaveUpWaiting),
-                ..report
-            });
         }
     }
 

@@ -13,7 +13,7 @@ use super::wire::{Data, Line};
 use super::work::Work;
 use crate::decode::{Cause, End};
 use crate::dialect::Output;
-use crate::dialects::api_error::{self, Retry, Waiting};
+use crate::dialects::api_error::{self, Retry};
 use crate::dialects::shaped::Speaker;
 use crate::failure::Report;
 use crate::lenient;
@@ -29,8 +29,6 @@ pub(crate) struct Copilot {
     failed_call: Option<(Report, u32)>,
     /// Whether the retry of it was told.
     retry_told: bool,
-    /// The retry that has not come to anything yet.
-    waiting: Option<Waiting>,
     /// Why the program gives up.
     error: Option<Report>,
     aborted: bool,
@@ -55,15 +53,7 @@ impl Speaker for Copilot {
     }
 
     fn text_line(&mut self, line: &str, out: &mut Output<'_>) -> bool {
-        match Figures::retry_notice(line, out) {
-            Some(waiting) => self.waiting = Some(waiting),
-            None if line.trim().is_empty() => return false,
-            None => {
-                self.waiting = None;
-                return false;
-            }
-        }
-        true
+        Figures::retry_notice(line, out)
     }
 
     fn stderr(&mut self, line: &str, out: &mut Output<'_>) {
@@ -72,10 +62,8 @@ impl Speaker for Copilot {
 
     fn end(&mut self, end: &End, out: &mut Output<'_>) {
         self.figures.end(out);
-        match (end.cause, self.waiting.take()) {
-            (Cause::Exited, _) => {}
-            (Cause::TimedOut, Some(waiting)) => return waiting.gave_up(out),
-            (Cause::TimedOut | Cause::Cancelled, _) => return,
+        if end.cause != Cause::Exited {
+            return;
         }
         // The result has not come, or has taken these.
         if std::mem::take(&mut self.aborted) {
@@ -92,13 +80,13 @@ impl Copilot {
         let data = &line.data.0;
         match line.type_name.str() {
             "assistant.message_delta" => {
-                self.waiting = None;
+                out.overcome();
                 self.speech.delta(data, self.work.parent(line).as_ref(), out);
             }
             "assistant.reasoning_delta" => self.speech.thought(data, self.work.parent(line).as_ref(), out),
             "assistant.reasoning" => self.speech.whole_thought(data, self.work.parent(line).as_ref(), out),
             "assistant.message" => {
-                self.waiting = None;
+                out.overcome();
                 self.speech.message(data, self.work.parent(line).as_ref(), out);
             }
             "user.message" => self.speech.user(data, self.work.parent(line).as_ref(), out),
@@ -141,7 +129,7 @@ impl Copilot {
         let message = report.as_ref().map_or(words, |report| report.message.as_str());
         let attempt = attempt.map(|attempt| attempt.saturating_add(1));
         let retry = Retry { attempt, report: report.as_ref(), message, ..Retry::default() };
-        self.waiting = Some(retry.emit(out));
+        retry.emit(out);
         self.speech.retract(out);
     }
 
@@ -164,7 +152,6 @@ impl Copilot {
     fn result(&mut self, line: &Line<'_>, out: &mut Output<'_>) {
         self.session.named(&line.session_id, out);
         self.work.changes(&line.usage.0.code_changes.0, out);
-        self.waiting = None;
         let (aborted, error) = (std::mem::take(&mut self.aborted), self.error.take());
         match (line.exit_code.number(), error) {
             _ if aborted => out.cancelled(),

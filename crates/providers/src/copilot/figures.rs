@@ -5,7 +5,7 @@ use bowline_protocol::{Basis, Kind, NativeSessionId, Usage, UsageSource};
 
 use crate::ansi;
 use crate::dialect::Output;
-use crate::dialects::api_error::{Retry, Waiting};
+use crate::dialects::api_error::Retry;
 
 /// Reads the figures.
 #[derive(Debug, Default)]
@@ -14,11 +14,14 @@ pub(super) struct Figures {
 }
 
 impl Figures {
-    /// Tells of the retry that a line of stdout announces, if it announces one.
-    pub(super) fn retry_notice(line: &str, out: &mut Output<'_>) -> Option<Waiting> {
+    /// Tells of the retry that a line of stdout announces, and says whether it announces one.
+    pub(super) fn retry_notice(line: &str, out: &mut Output<'_>) -> bool {
         let line = ansi::strip(line);
-        let message = line.trim().strip_prefix("● ").filter(|rest| rest.ends_with(" Retrying..."))?;
-        Some(Retry { message, ..Retry::default() }.emit(out))
+        let notice = line.trim().strip_prefix("● ").filter(|rest| rest.ends_with(" Retrying..."));
+        if let Some(message) = notice {
+            Retry { message, ..Retry::default() }.emit(out);
+        }
+        notice.is_some()
     }
 
     /// Takes a line of stderr: `Tokens     ↑ 11 (3 cached) • ↓ 7`, `Resume     copilot --resume=…`.

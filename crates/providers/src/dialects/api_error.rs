@@ -1,7 +1,7 @@
 //! What the error of a model's API says, as programs pass it on: a status in front, a JSON body behind.
 
 use bowline_protocol::kinds::Retrying;
-use bowline_protocol::{Category, Code, Excerpt, Kind, Millis};
+use bowline_protocol::{Code, Excerpt, Kind, Millis};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -81,24 +81,9 @@ pub(crate) struct Retry<'a> {
     pub(crate) message: &'a str,
 }
 
-/// A retry that has not come to anything yet.
-#[derive(Debug)]
-pub(crate) struct Waiting {
-    category: Category,
-    message: String,
-}
-
-impl Waiting {
-    /// Ends the turn: our deadline passed while the program tried again and again, and why it did is why it failed.
-    pub(crate) fn gave_up(self, out: &mut Output<'_>) {
-        let code = Some(Code::GaveUpWaiting);
-        out.failed(&Report { category: Some(self.category), code, ..Report::of(self.message) });
-    }
-}
-
 impl Retry<'_> {
     /// Tells of it.
-    pub(crate) fn emit(self, out: &mut Output<'_>) -> Waiting {
+    pub(crate) fn emit(self, out: &mut Output<'_>) {
         let evidence = Evidence { report: self.report, text: self.message, ..Evidence::default() };
         let category = failure::classify(&evidence, out.now).category;
         let message = Excerpt::with_limit(self.message, 4096).text;
@@ -107,9 +92,8 @@ impl Retry<'_> {
             max_attempts: self.max_attempts,
             delay_ms: self.delay,
             category,
-            message: message.clone(),
+            message,
         }));
-        Waiting { category, message }
     }
 }
 

@@ -7,7 +7,7 @@
 use bowline_protocol::kinds::{
     Level, MessageFinished, Notice, Phase, SessionStarted, StopReason, UsageReported, UserOrigin,
 };
-use bowline_protocol::{Basis, Code, Excerpt, Exit, Kind, NativeSessionId, UsageSource};
+use bowline_protocol::{Basis, Excerpt, Exit, Kind, NativeSessionId, UsageSource};
 use serde_json::{Map, Value};
 
 use super::failures;
@@ -114,16 +114,8 @@ impl Speaker for Gemini {
         }
         match end.cause {
             Cause::Cancelled => return,
-            Cause::TimedOut => {
-                let report = match self.retries.waiting().cloned() {
-                    Some((category, message)) => {
-                        let code = Some(Code::GaveUpWaiting);
-                        Report { category: Some(category), code, ..failures::report(&message) }
-                    }
-                    None => failures::timed_out(&failures::words_of(out.stderr)),
-                };
-                return out.failed(&report);
-            }
+            _ if out.gave_up(end) => return,
+            Cause::TimedOut => return out.failed(&failures::timed_out(&failures::words_of(out.stderr))),
             Cause::Exited => {}
         }
         let pending = self.pending.take();
@@ -155,7 +147,6 @@ impl Gemini {
             })),
             Some("message") => return self.message(line, out),
             Some("tool_use") => {
-                self.retries.overcome();
                 self.end_message(out);
                 self.work.started(line, out);
             }
@@ -189,7 +180,6 @@ impl Gemini {
     /// Says a piece of the current message.
     fn say(&mut self, text: &str, out: &mut Output<'_>) {
         out.quiet();
-        self.retries.overcome();
         let message = self.messages.current();
         let (thoughts, block) = (&mut self.thoughts, &mut self.block);
         thoughts.split(text, |sort, part| {
@@ -232,6 +222,7 @@ impl Gemini {
 
     fn result(&mut self, line: &Line, out: &mut Output<'_>) {
         out.quiet();
+        out.overcome();
         self.end_message(out);
         spent(wire::stream_stats(&line.stats), out);
         let class = line.error.get("type").and_then(Value::as_str).unwrap_or_default();

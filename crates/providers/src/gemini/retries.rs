@@ -16,8 +16,6 @@ use crate::moment::Moment;
 pub(super) struct Retries {
     /// A notice that has begun: which attempt failed, and what was said so far.
     begun: Option<(u32, String)>,
-    /// The last retry, while nothing has come of it.
-    waiting: Option<(Category, String)>,
 }
 
 /// The longest notice that is put together.
@@ -32,23 +30,13 @@ impl Retries {
             (None, None) => return,
         };
         if text.contains("Retrying") {
-            self.notice(attempt, &text, out);
+            Self::notice(attempt, &text, out);
         } else if !text.contains("Max attempts reached") && text.len() < LONGEST {
             self.begun = Some((attempt, text));
         }
     }
 
-    /// Something came of the last retry.
-    pub(super) fn overcome(&mut self) {
-        self.waiting = None;
-    }
-
-    /// Returns what the program was waiting for when its time ran out.
-    pub(super) fn waiting(&self) -> Option<&(Category, String)> {
-        self.waiting.as_ref()
-    }
-
-    fn notice(&mut self, attempt: u32, text: &str, out: &mut Output<'_>) {
+    fn notice(attempt: u32, text: &str, out: &mut Output<'_>) {
         let report = failures::report(&reason(text));
         let report = Report { status: status(text).or(report.status), ..report };
         let now = Moment::utc(Timestamp::EPOCH);
@@ -59,7 +47,6 @@ impl Retries {
             category = Category::RateLimit;
         }
         let message = Excerpt::with_limit(&report.message, 2048).text;
-        self.waiting = Some((category, message.clone()));
         out.emit(Kind::Retrying(Retrying {
             attempt: Some(attempt.saturating_add(1)),
             max_attempts: None,

@@ -11,7 +11,7 @@ use super::stderr::Stderr;
 use super::wire::{Error, Line, Part};
 use crate::decode::{Cause, End};
 use crate::dialect::Output;
-use crate::dialects::api_error::{self, Retry, Waiting};
+use crate::dialects::api_error::{self, Retry};
 use crate::dialects::shaped::Speaker;
 use crate::failure::Report;
 use crate::{lenient, usage};
@@ -26,8 +26,6 @@ pub(crate) struct Opencode {
     begun: bool,
     /// The step that runs: its message, and how often it was begun.
     step: Option<(String, u32)>,
-    /// The retry that has not come to anything yet.
-    waiting: Option<Waiting>,
     /// The last error, and whether an answer was completed after it.
     error: Option<Problem>,
     overcome: bool,
@@ -63,10 +61,8 @@ impl Speaker for Opencode {
     }
 
     fn end(&mut self, end: &End, out: &mut Output<'_>) {
-        match (end.cause, self.waiting.take()) {
-            (Cause::Exited, _) => {}
-            (Cause::TimedOut, Some(waiting)) => return waiting.gave_up(out),
-            (Cause::TimedOut | Cause::Cancelled, _) => return,
+        if end.cause != Cause::Exited {
+            return;
         }
         // Errors are printed as they occur, some of them twice; whether they were the end shows here.
         let well = end.exit.is_none_or(Exit::is_success) && self.overcome;
@@ -83,7 +79,7 @@ impl Opencode {
         out.quiet();
         self.session(line, out);
         let part = &line.part.0;
-        self.waiting = None;
+        out.overcome();
         match line.type_name.str() {
             "text" => self.parts.text(part, out),
             "reasoning" => self.parts.reasoning(part, out),
@@ -116,8 +112,7 @@ impl Opencode {
             *begun += 1;
             let attempt = Some(begun.saturating_sub(1));
             let retry = Retry { attempt, message: "the step began anew", ..Retry::default() };
-            self.waiting = Some(retry.emit(out));
-            return;
+            return retry.emit(out);
         }
         if !std::mem::replace(&mut self.begun, true) {
             out.emit(Kind::TurnStarted(TurnStarted { origin: TurnOrigin::Prompt, native_turn: None }));

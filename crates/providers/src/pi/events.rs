@@ -15,7 +15,7 @@ use super::tools::Tools;
 use super::wire::{Compaction, Line};
 use crate::decode::{Cause, End};
 use crate::dialect::Output;
-use crate::dialects::api_error::{self, Retry, Waiting};
+use crate::dialects::api_error::{self, Retry};
 use crate::dialects::loose;
 use crate::dialects::speech::Speech;
 use crate::failure::Report;
@@ -32,8 +32,6 @@ pub(super) struct Events {
     pub(super) ending: Option<Ending>,
     /// The last message, if it has text and ended in an error: a retry says it anew.
     pub(super) failed_message: Option<MessageId>,
-    /// The retry that has not come to anything yet.
-    pub(super) waiting: Option<Waiting>,
     /// Whether a turn runs.
     pub(super) in_turn: bool,
     /// Whether an old version has said `agent_end` after a failure.
@@ -56,14 +54,12 @@ impl Events {
         read(line, out, |text, object, out| self.object(text, object, out));
     }
 
-    /// Takes the end of the output: a failure that nothing followed is one, and so is a retry that we could not
-    /// wait for.
+    /// Takes the end of the output: a failure that nothing followed is one.
     pub(super) fn end(&mut self, end: &End, out: &mut Output<'_>) {
-        match (end.cause, self.waiting.take(), self.ending.take()) {
-            _ if !self.in_turn => {}
-            (Cause::Exited, _, Some(Ending::Failed(report))) => out.failed(&report),
-            (Cause::TimedOut, Some(waiting), _) => waiting.gave_up(out),
-            (Cause::Exited | Cause::TimedOut | Cause::Cancelled, _, _) => {}
+        if let (true, Cause::Exited, Some(Ending::Failed(report))) =
+            (self.in_turn, end.cause, self.ending.take())
+        {
+            out.failed(&report);
         }
     }
 
@@ -97,7 +93,7 @@ impl Events {
             "queue_update" => out.quiet(),
             "compaction_start" | "auto_compaction_start" => status(Some("compacting"), out),
             "compaction_end" | "auto_compaction_end" => self.compacted(line, out),
-            "summarization_retry_scheduled" => self.waiting = Some(retry(line, out)),
+            "summarization_retry_scheduled" => retry(line, out),
             // Told by `summarization_retry_scheduled` and by the end of the compaction.
             "summarization_retry_attempt_start" | "summarization_retry_finished" => out.quiet(),
             "thinking_level_changed" => {
@@ -157,7 +153,8 @@ impl Events {
     /// Ends the turn: nothing follows.
     fn settle(&mut self, out: &mut Output<'_>) {
         self.ended_badly = false;
-        (self.failed_message, self.waiting) = (None, None);
+        self.failed_message = None;
+        out.overcome();
         if !std::mem::take(&mut self.in_turn) {
             return;
         }
@@ -172,7 +169,7 @@ impl Events {
     fn retrying(&mut self, line: &Line<'_>, out: &mut Output<'_>) {
         self.ended_badly = false;
         self.start_over(out);
-        self.waiting = Some(retry(line, out));
+        retry(line, out);
     }
 
     /// Takes back what a failed request has said: it will be said anew.
@@ -242,7 +239,7 @@ pub(super) fn status(status: Option<&str>, out: &mut Output<'_>) {
     out.emit(Kind::Status(Status { status: status.map(str::to_owned) }));
 }
 
-fn retry(line: &Line<'_>, out: &mut Output<'_>) -> Waiting {
+fn retry(line: &Line<'_>, out: &mut Output<'_>) {
     let message = line.error_message.str();
     Retry {
         attempt: line.attempt.small(),
@@ -251,5 +248,5 @@ fn retry(line: &Line<'_>, out: &mut Output<'_>) -> Waiting {
         report: Some(&api_error::report(message)),
         message,
     }
-    .emit(out)
+    .emit(out);
 }

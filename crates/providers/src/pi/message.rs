@@ -36,7 +36,7 @@ impl Events {
 
     /// Takes a piece of the assistant's message.
     pub(super) fn update(&mut self, raw: &str, update: &Update<'_>, out: &mut Output<'_>) {
-        self.waiting = None;
+        out.overcome();
         let block = update.content_index.small().unwrap_or(0);
         match update.type_name.str() {
             "text_delta" => self.speech.say(block, update.delta.str(), Sort::Text, out),
@@ -100,7 +100,7 @@ impl Events {
         self.ending = ending(message);
         let failed = matches!(self.ending, Some(Ending::Failed(_)));
         if !failed {
-            self.waiting = None;
+            out.overcome();
         }
         self.failed_message = (failed && said).then_some(id);
     }

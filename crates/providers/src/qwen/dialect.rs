@@ -11,7 +11,7 @@ use bowline_protocol::kinds::{
     UsageReported, UserOrigin,
 };
 use bowline_protocol::{
-    Basis, Category, Code, Excerpt, Exit, Kind, MessageId, Millis, NativeSessionId, Timestamp, ToolId, Usage,
+    Basis, Category, Excerpt, Exit, Kind, MessageId, Millis, NativeSessionId, Timestamp, ToolId, Usage,
     UsageSource,
 };
 use serde::Deserialize;
@@ -50,8 +50,8 @@ pub(crate) struct Qwen {
     named: bool,
     /// Whether the program calls every turn a success, as 0.15.10 does.
     always_succeeds: bool,
-    /// The last retry, while nothing has come of it: what is retried, and what was said about it.
-    waiting: Option<(Category, String)>,
+    /// What is retried, and what standard error said about it: standard output does not.
+    retried: Option<(Category, String)>,
 }
 
 /// How many sub-agents are remembered.
@@ -60,7 +60,7 @@ const MOST_OTHERS: usize = 1024;
 impl Speaker for Qwen {
     fn line(&mut self, line: &str, out: &mut Output<'_>) {
         if let Some(piece) = wire::piece(line) {
-            self.waiting = None;
+            self.retried = None;
             return self.speech_of(piece.parent.as_deref()).piece(piece.sort, &piece.text, out);
         }
         let mut place = 0;
@@ -106,9 +106,8 @@ impl Speaker for Qwen {
         let evidence = Evidence { report: Some(&report), ..Evidence::default() };
         let category = failure::classify(&evidence, &Moment::utc(Timestamp::EPOCH)).category;
         let message = Excerpt::with_limit(notice.reason, 2048).text;
-        if out.awaits_verdict() {
-            self.waiting = Some((category, message.clone()));
-        }
+        out.waits_for(category, &message);
+        self.retried = Some((category, message.clone()));
         // The JSON formats tell the same retry on standard output, without its reason.
         if !self.speaks_json {
             out.emit(Kind::Retrying(Retrying {
@@ -138,16 +137,8 @@ impl Speaker for Qwen {
         let error = self.speech.settle(told, out);
         match end.cause {
             Cause::Cancelled => return,
-            Cause::TimedOut => {
-                let report = match self.waiting.take() {
-                    Some((category, message)) => {
-                        let code = Some(Code::GaveUpWaiting);
-                        Report { category: Some(category), code, ..failures::report(&message) }
-                    }
-                    None => failures::timed_out(&left),
-                };
-                return out.failed(&report);
-            }
+            _ if out.gave_up(end) => return,
+            Cause::TimedOut => return out.failed(&failures::timed_out(&left)),
             Cause::Exited => {}
         }
         if failed && left.lines().last().is_some_and(failures::is_cancelled) {
@@ -232,11 +223,10 @@ impl Qwen {
         let number =
             |key: &str| data.get(key).and_then(Value::as_u64).and_then(|number| u32::try_from(number).ok());
         let keep = data.get("preserveText").and_then(Value::as_bool).unwrap_or(false);
-        let (category, message) = self.waiting.clone().unwrap_or_else(|| {
+        let (category, message) = self.retried.clone().unwrap_or_else(|| {
             let reason = data.get("reason").and_then(Value::as_str).unwrap_or("retry");
             (Category::Unknown, reason.to_owned())
         });
-        self.waiting = Some((category, message.clone()));
         out.emit(Kind::Retrying(Retrying {
             attempt: number("attempt"),
             max_attempts: number("maxRetries"),
@@ -302,7 +292,8 @@ impl Qwen {
 
     fn assistant(&mut self, line: &Line, out: &mut Output<'_>) {
         out.quiet();
-        self.waiting = None;
+        self.retried = None;
+        out.overcome();
         let message = &line.message;
         let text = |value: &Value, key: &str| value.get(key).and_then(Value::as_str).map(str::to_owned);
         let parent = line.parent_tool_use_id.as_str();
@@ -368,7 +359,8 @@ impl Qwen {
             let native_session = Some(NativeSessionId::from(id));
             out.emit(Kind::SessionStarted(SessionStarted { native_session, ..SessionStarted::default() }));
         }
-        self.waiting = None;
+        self.retried = None;
+        out.overcome();
         let subtype = line.subtype.as_str().unwrap_or_default();
         let failed = line.is_error.as_bool().unwrap_or(false) || subtype.starts_with("error");
         let reason = content::error(&line.error);

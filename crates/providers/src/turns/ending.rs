@@ -62,10 +62,15 @@ impl Turns {
             let evidence = Evidence { report: report.as_ref(), text, exit: end.exit, timed_out };
             Verdict { outcome: Outcome::Failed, stop: None, failure: Some(failure::classify(&evidence, now)) }
         };
-        match end.cause {
-            Cause::Cancelled => return cancelled(),
-            Cause::TimedOut => return failed(true),
-            Cause::Exited => {}
+        let given_up = self.given_up(end).map(|report| {
+            let evidence = Evidence { report: Some(&report), text: stderr, exit: end.exit, timed_out: false };
+            Verdict { outcome: Outcome::Failed, stop: None, failure: Some(failure::classify(&evidence, now)) }
+        });
+        match (end.cause, given_up) {
+            (Cause::Cancelled, _) => return cancelled(),
+            (Cause::TimedOut | Cause::Exited, Some(given_up)) => return given_up,
+            (Cause::TimedOut, None) => return failed(true),
+            (Cause::Exited, None) => {}
         }
         match end.exit {
             // Somebody pressed Ctrl-C; 130 is how a shell, or a program that caught it, says so.

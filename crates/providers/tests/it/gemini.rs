@@ -140,6 +140,14 @@ fn errors_of_the_api() {
             "quota/usage_limit",
             Some(2000),
         ),
+        (
+            429,
+            "Resource has been exhausted (e.g. check quota).",
+            vec![retry("2s")],
+            "rate_limit/rate_limited",
+            Some(2000),
+        ),
+        (429, exceeded, vec![retry("3600s")], "quota/quota_exhausted", Some(3_600_000)),
         (429, exceeded, vec![], "quota/quota_exhausted", None),
         (429, "Slow down.", vec![], "rate_limit/rate_limited", Some(1000)),
         (429, "x", vec![info("RATE_LIMIT_EXCEEDED")], "rate_limit/rate_limited", Some(1000)),
@@ -310,6 +318,27 @@ Suggested Retrying is only a word here
         found,
         expect.map(|(attempt, delay, category, message)| (attempt, delay, category, message.to_owned()))
     );
+}
+
+#[test]
+fn a_run_that_was_killed_while_it_retried_failed_for_what_it_retried() {
+    let stderr = "Ripgrep is not available.\nAttempt 1 failed: You exceeded your current quota. Please retry in 2s.\n\
+        Suggested retry after 2s.. Retrying after 5522ms...\n";
+    let retried = |end: End| Run { end, ..Run::of("gemini", INIT).stderr(stderr) }.summary();
+    for (exit, cause) in [
+        (Exit::Signal(9), Cause::TimedOut),
+        (Exit::Signal(9), Cause::Exited),
+        (Exit::Signal(15), Cause::Exited),
+        (Exit::Code(124), Cause::Exited),
+        (Exit::Code(137), Cause::Exited),
+        (Exit::Code(143), Cause::Exited),
+    ] {
+        let summary = retried(End { exit: Some(exit), cause });
+        assert_eq!(failure(&summary), "rate_limit/gave_up_waiting", "{exit:?}");
+        assert_eq!(summary["failure"]["retry_after_ms"], 2000, "{exit:?}");
+    }
+    let stopped = retried(End { exit: Some(Exit::Signal(2)), cause: Cause::Exited });
+    assert_eq!(stopped["outcome"], "cancelled");
 }
 
 #[test]

@@ -1,7 +1,8 @@
 //! What every reader may rely on: turns, messages and usage add up.
 
-use bowline_protocol::Kind;
 use bowline_protocol::kinds::{Outcome, TurnOrigin};
+use bowline_protocol::{Exit, Kind};
+use bowline_providers::decode::{Cause, End};
 
 use crate::support::Run;
 
@@ -79,4 +80,36 @@ fn long_text_becomes_several_events_and_stays_whole() {
     assert_eq!(run.text(), long);
     let kinds = run.kinds();
     assert_eq!(kinds.iter().filter(|kind| *kind == "text_delta").count(), 7);
+}
+
+#[test]
+fn a_retry_that_came_to_nothing_explains_the_end_in_every_dialect() {
+    let retry = |reason: &str| {
+        format!("{{\"type\":\"auto_retry_start\",\"attempt\":1,\"errorMessage\":\"{reason}\"}}\n")
+    };
+    let answer =
+        "{\"type\":\"message_update\",\"assistantMessageEvent\":{\"type\":\"text_delta\",\"delta\":\"a\"}}\n";
+    let verdict = |stdout: &str, exit: Exit, cause: Cause| {
+        let run = Run { end: End { exit: Some(exit), cause }, ..Run::of("pi", stdout) };
+        let failure = &run.summary()["failure"];
+        format!("{}/{}", failure["category"].as_str().unwrap_or(""), failure["code"].as_str().unwrap_or(""))
+    };
+    let killed = Exit::Signal(9);
+    let start = "{\"type\":\"agent_start\"}\n";
+    let waiting = start.to_owned() + &retry("500: no");
+    assert_eq!(verdict(&waiting, killed, Cause::TimedOut), "server/gave_up_waiting");
+    assert_eq!(verdict(&waiting, killed, Cause::Exited), "server/gave_up_waiting");
+    assert_eq!(verdict(&waiting, Exit::Code(1), Cause::Exited), "unknown/unknown", "it gave up by itself");
+    assert_eq!(
+        verdict(&(waiting.clone() + answer), killed, Cause::TimedOut),
+        "timeout/timed_out",
+        "overcome"
+    );
+    assert_eq!(
+        verdict(&(waiting + &retry("401: no")), killed, Cause::TimedOut),
+        "authentication/gave_up_waiting"
+    );
+    let vague = start.to_owned() + &retry("hm");
+    assert_eq!(verdict(&vague, killed, Cause::TimedOut), "unknown/gave_up_waiting");
+    assert_eq!(verdict(&vague, killed, Cause::Exited), "timeout/killed", "nobody knows what it retried");
 }
