@@ -3,6 +3,8 @@
 //! Every failed call of the model is told (`model.call_failure`), then either that it is retried (`assistant.turn_retry`)
 //! or why the program gives up (`session.error`). The last line is the result with the exit code.
 
+use std::borrow::Cow;
+
 use bowline_protocol::kinds::{Level, Notice, StopReason, UnrecognizedReason};
 use bowline_protocol::{Category, Code, Excerpt, Kind};
 
@@ -52,8 +54,8 @@ impl Speaker for Copilot {
         self.line(document, out);
     }
 
-    fn text_line(&mut self, line: &str, out: &mut Output<'_>) -> bool {
-        Figures::retry_notice(line, out)
+    fn text_line<'a>(&mut self, line: &'a str, out: &mut Output<'_>) -> Option<Cow<'a, str>> {
+        (!Figures::retry_notice(line, out)).then_some(Cow::Borrowed(line))
     }
 
     fn stderr(&mut self, line: &str, out: &mut Output<'_>) {

@@ -4,6 +4,7 @@
 //! arguments if they are known, else from the output itself. While that is open, lines are held back, never lost:
 //! they become the answer, or noise before it.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use bowline_protocol::kinds::{TextRetracted, UnrecognizedReason};
@@ -24,10 +25,10 @@ pub(crate) trait Speaker: fmt::Debug + Send {
     /// Takes a complete JSON document: an object or an array.
     fn document(&mut self, document: &str, out: &mut Output<'_>);
 
-    /// Takes a line of plain text that is no part of the answer, and says whether it was one.
-    fn text_line(&mut self, line: &str, out: &mut Output<'_>) -> bool {
-        let _ = (line, out);
-        false
+    /// Takes a line of plain text and returns what of it is a part of the answer, if anything is.
+    fn text_line<'a>(&mut self, line: &'a str, out: &mut Output<'_>) -> Option<Cow<'a, str>> {
+        let _ = out;
+        Some(Cow::Borrowed(line))
     }
 
     /// Says whether a plain text was no answer but the reason of a failure. Gets the end of the text.
@@ -111,8 +112,8 @@ impl<S: Speaker> Shaped<S> {
         match &mut self.state {
             State::Lines => self.speaker.line(line, out),
             State::Text(plain) => {
-                if !self.speaker.text_line(line, out) {
-                    plain.line(line, out);
+                if let Some(line) = self.speaker.text_line(line, out) {
+                    plain.line(&line, out);
                 }
             }
             State::Open(held) => {
@@ -152,8 +153,8 @@ impl<S: Speaker> Shaped<S> {
         let held = self.take_held();
         let mut plain = PlainText::default();
         held.replay(out, |line, out| {
-            if !self.speaker.text_line(line, out) {
-                plain.line(line, out);
+            if let Some(line) = self.speaker.text_line(line, out) {
+                plain.line(&line, out);
             }
         });
         self.state = State::Text(plain);

@@ -1,13 +1,15 @@
 //! `gemini`: what Gemini CLI prints, whatever the shape.
 //!
 //! The text comes in pieces and is never repeated. A run ends with a `result` line; exit code 0 without one means
-//! that somebody stopped it. Errors of the API have no class worth the name, so their words and, failing that, the
-//! exit code decide; the end of such a turn waits for the exit code.
+//! that somebody stopped it. Errors of the API have no class worth the name on standard output: their words decide, the
+//! class that standard error names and, failing both, the exit code. The end of such a turn waits for them.
+
+use std::borrow::Cow;
 
 use bowline_protocol::kinds::{
     Level, MessageFinished, Notice, Phase, SessionStarted, StopReason, UsageReported, UserOrigin,
 };
-use bowline_protocol::{Basis, Excerpt, Exit, Kind, NativeSessionId, UsageSource};
+use bowline_protocol::{Basis, Excerpt, Exit, Kind, MessageId, NativeSessionId, RawSpan, UsageSource};
 use serde_json::{Map, Value};
 
 use super::failures;
@@ -39,8 +41,8 @@ pub(crate) struct Gemini {
     error: Option<String>,
     /// Why the model stopped, if not by itself.
     cut: Cut,
-    /// A failure that waits for the exit code.
-    pending: Option<Report>,
+    /// A failure that was told and waits for what standard error and the exit code add to it, and where it was told.
+    pending: Option<(Report, Option<RawSpan>)>,
     /// Whether a complete document was read.
     document: bool,
 }
@@ -91,6 +93,26 @@ impl Speaker for Gemini {
         }
     }
 
+    fn text_line<'a>(&mut self, line: &'a str, out: &mut Output<'_>) -> Option<Cow<'a, str>> {
+        if self.thoughts.are_over() {
+            return Some(Cow::Borrowed(line));
+        }
+        // A message of its own: that of the text has only text.
+        let thought = MessageId::from("thought");
+        let mut answer = None;
+        let mut take = |sort: Sort, part: &str| match sort {
+            Sort::Text => answer = Some(Cow::Owned(part.to_owned())),
+            Sort::Thinking => out.thinking(&thought, 0, part, None),
+        };
+        self.thoughts.split(&ansi::strip(line), &mut take);
+        self.thoughts.finish(&mut take);
+        out.quiet();
+        if self.thoughts.are_open() {
+            out.thinking(&thought, 0, "\n", None);
+        }
+        answer
+    }
+
     fn text_was_error(&mut self, tail: &str, end: &End) -> Option<Report> {
         let text = ansi::strip(tail);
         let text = text.trim();
@@ -109,8 +131,12 @@ impl Speaker for Gemini {
     }
 
     fn end(&mut self, end: &End, out: &mut Output<'_>) {
+        self.say_rest(out);
         if !out.awaits_verdict() {
             return;
+        }
+        if self.pending.is_some() {
+            return self.told(end.exit, out);
         }
         match end.cause {
             Cause::Cancelled => return,
@@ -118,18 +144,16 @@ impl Speaker for Gemini {
             Cause::TimedOut => return out.failed(&failures::timed_out(&failures::words_of(out.stderr))),
             Cause::Exited => {}
         }
-        let pending = self.pending.take();
         match end.exit {
-            None | Some(Exit::Code(0)) => self.ended_well(pending, out),
-            Some(Exit::Code(code)) => Self::ended_badly(code, pending, out),
+            None | Some(Exit::Code(0)) => self.ended_well(out),
+            Some(Exit::Code(code)) => Self::ended_badly(code, out),
             // Ctrl-C is the account's to judge.
-            Some(Exit::Signal(2)) if pending.is_none() => {}
+            Some(Exit::Signal(2)) => {}
             Some(Exit::Signal(signal)) => {
-                let said = || match failures::words_of(out.stderr).as_str() {
+                let report = match failures::words_of(out.stderr).as_str() {
                     "" => Report::of(format!("ended by signal {signal}")),
                     said => failures::report(said),
                 };
-                let report = pending.unwrap_or_else(said);
                 out.failed(&report);
             }
         }
@@ -139,6 +163,8 @@ impl Speaker for Gemini {
 impl Gemini {
     /// Takes a line of one of the program's own types; says no to any other.
     fn object(&mut self, line: &Line, out: &mut Output<'_>) -> bool {
+        // No version goes on after a failure; one that does has ended its turn.
+        self.told(None, out);
         match line.type_name.as_str() {
             Some("init") => out.emit(Kind::SessionStarted(SessionStarted {
                 native_session: line.session_id.as_str().map(NativeSessionId::from),
@@ -181,22 +207,22 @@ impl Gemini {
     fn say(&mut self, text: &str, out: &mut Output<'_>) {
         out.quiet();
         let message = self.messages.current();
-        let (thoughts, block) = (&mut self.thoughts, &mut self.block);
-        thoughts.split(text, |sort, part| {
-            let number = match *block {
-                Some((before, number)) if before == sort => number,
-                Some((_, number)) => number + 1,
-                None => 0,
-            };
-            *block = Some((sort, number));
-            match sort {
-                Sort::Text => out.text(&message, number, part, None),
-                Sort::Thinking => out.thinking(&message, number, part, None),
-            }
-        });
+        let block = &mut self.block;
+        self.thoughts.split(text, |sort, part| part_of(&message, block, sort, part, out));
+    }
+
+    /// Says what was held back of the current message.
+    fn say_rest(&mut self, out: &mut Output<'_>) {
+        if !self.thoughts.are_held() {
+            return;
+        }
+        let message = self.messages.current();
+        let block = &mut self.block;
+        self.thoughts.finish(|sort, part| part_of(&message, block, sort, part, out));
     }
 
     fn end_message(&mut self, out: &mut Output<'_>) {
+        self.say_rest(out);
         (self.thoughts, self.block) = (Thoughts::default(), None);
         if let Some(message) = self.messages.end() {
             out.emit(Kind::MessageFinished(MessageFinished { message, phase: Phase::Final, model: None }));
@@ -236,11 +262,20 @@ impl Gemini {
         }
         let mut report = failures::report(&reason);
         failures::by_class(class, &mut report);
-        if failures::is_decisive(&report) {
-            out.failed(&report);
-        } else {
-            self.pending = Some(report);
+        self.pending = Some((report, out.span()));
+    }
+
+    /// Ends the turn for the reason that was told, if one was.
+    fn told(&mut self, exit: Option<Exit>, out: &mut Output<'_>) {
+        let Some((mut report, raw)) = self.pending.take() else { return };
+        failures::by_class(failures::class_on_stderr(out.stderr), &mut report);
+        if let Some(Exit::Code(code)) = exit {
+            if failures::meaning(code) == failures::Meaning::Cancelled {
+                return out.cancelled();
+            }
+            failures::by_exit(code, &mut report);
         }
+        out.at(raw, |out| out.failed(&report));
     }
 
     fn completed(&mut self, out: &mut Output<'_>) {
@@ -281,21 +316,21 @@ impl Gemini {
                 let class = error.and_then(|error| error.get("type")?.as_str()).unwrap_or_default();
                 let mut report = failures::report(&reason);
                 failures::by_class(class, &mut report);
-                self.pending = Some(report);
+                self.pending = Some((report, out.span()));
             }
             None => self.document = true,
         }
     }
 
     /// Judges the end of a run that exited with 0.
-    fn ended_well(&mut self, pending: Option<Report>, out: &mut Output<'_>) {
+    fn ended_well(&mut self, out: &mut Output<'_>) {
         // In the text format, an answer that was blocked leaves nothing but this line.
         let blocked = || {
             let said = failures::words_of(out.stderr);
             let last = said.lines().last()?.strip_prefix("[ERROR] ")?.to_owned();
             Some(failures::report(&last)).filter(|report| report.category.is_some())
         };
-        if let Some(report) = pending.or_else(blocked) {
+        if let Some(report) = blocked() {
             out.failed(&report);
         } else if self.document {
             self.completed(out);
@@ -303,21 +338,41 @@ impl Gemini {
     }
 
     /// Judges the end of a run that exited with an error and did not say which on standard output.
-    fn ended_badly(code: i32, pending: Option<Report>, out: &mut Output<'_>) {
+    fn ended_badly(code: i32, out: &mut Output<'_>) {
         let left = failures::left_on_stderr(out.stderr);
-        let class = left.as_ref().map_or("", |left| left.class.as_str());
-        if failures::meaning(code) == failures::Meaning::Cancelled || failures::is_cancelled(class, "") {
-            return out.cancelled();
-        }
         if let Some(session) = left.as_ref().and_then(|left| left.session.as_deref()) {
             let native_session = Some(NativeSessionId::from(session));
             out.emit(Kind::SessionStarted(SessionStarted { native_session, ..SessionStarted::default() }));
         }
-        let mut report = pending
-            .or(left.map(|left| left.report))
-            .unwrap_or_else(|| failures::report(&failures::words_of(out.stderr)));
+        let class = left.as_ref().map_or("", |left| left.class.as_str());
+        if failures::meaning(code) == failures::Meaning::Cancelled || failures::is_cancelled(class, "") {
+            return out.cancelled();
+        }
+        let mut report =
+            left.map(|left| left.report).unwrap_or_else(|| failures::report(&failures::words_of(out.stderr)));
+        failures::by_class(failures::class_on_stderr(out.stderr), &mut report);
         failures::by_exit(code, &mut report);
         out.failed(&report);
+    }
+}
+
+/// Says a part of a message, in a block of its sort.
+fn part_of(
+    message: &MessageId,
+    block: &mut Option<(Sort, u32)>,
+    sort: Sort,
+    part: &str,
+    out: &mut Output<'_>,
+) {
+    let number = match *block {
+        Some((before, number)) if before == sort => number,
+        Some((_, number)) => number + 1,
+        None => 0,
+    };
+    *block = Some((sort, number));
+    match sort {
+        Sort::Text => out.text(message, number, part, None),
+        Sort::Thinking => out.thinking(message, number, part, None),
     }
 }
 

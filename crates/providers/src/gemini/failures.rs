@@ -84,13 +84,6 @@ pub(super) fn by_exit(code: i32, report: &mut Report) {
     }
 }
 
-/// Says whether the report alone, without exit code and standard error, tells what sort of failure it is.
-pub(super) fn is_decisive(report: &Report) -> bool {
-    let evidence = Evidence { report: Some(report), ..Evidence::default() };
-    let now = Moment::utc(Timestamp::EPOCH);
-    report.category.is_some() || failure::classify(&evidence, &now).category != Category::Unknown
-}
-
 /// The error object that the JSON format leaves at the end of standard error.
 #[derive(Debug)]
 pub(super) struct Left {
@@ -145,6 +138,16 @@ pub(super) fn words_of(stderr: &str) -> String {
     // "Error when talking to Gemini API Full report available at: FILE CLASS: what went wrong".
     let cause = said.split_once("Full report available at: ").and_then(|(_, rest)| rest.split_once(' '));
     cause.map_or(said.as_str(), |(_, cause)| cause).to_owned()
+}
+
+/// Returns the class of the last error that standard error names: `… TerminalQuotaError: You have exhausted …`. Those
+/// of retries, and `Error` itself, say nothing about the end.
+pub(super) fn class_on_stderr(stderr: &str) -> &str {
+    let is_class = |word: &&str| word.ends_with("Error") && word.len() > "Error".len();
+    let said =
+        stderr.lines().rev().filter(|line| !line.starts_with("Attempt ") && !line.starts_with("    at "));
+    let mut names = said.flat_map(|line| line.split_whitespace().filter_map(|word| word.strip_suffix(':')));
+    names.find(is_class).unwrap_or_default()
 }
 
 /// Says whether an error of the program means that it was interrupted.

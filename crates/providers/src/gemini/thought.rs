@@ -17,27 +17,76 @@ pub(super) struct Thoughts {
     depth: u32,
     /// Whether the message has said text: a thought stands before it.
     text_began: bool,
+    /// The beginning of what may be a mark, until that shows.
+    held: String,
 }
 
 const MARK: &str = "[Thought:";
 
+/// What stands in a mark that has no thought in it.
+const EMPTY: [&str; 3] = ["true]", "false]", "]"];
+
 impl Thoughts {
+    /// Says whether all that follows is text.
+    pub(super) fn are_over(&self) -> bool {
+        self.text_began
+    }
+
+    /// Says whether something is held back.
+    pub(super) fn are_held(&self) -> bool {
+        !self.held.is_empty()
+    }
+
+    /// Says whether a thought has begun and not ended.
+    pub(super) fn are_open(&self) -> bool {
+        self.depth > 0
+    }
+
     /// Takes the next piece of a message and gives its parts to `take`.
-    pub(super) fn split<'a>(&mut self, mut piece: &'a str, mut take: impl FnMut(Sort, &'a str)) {
-        while !self.text_began && (self.depth > 0 || piece.starts_with(MARK)) {
-            let begins = self.depth == 0;
-            if begins {
-                piece = &piece[MARK.len()..];
+    pub(super) fn split(&mut self, piece: &str, mut take: impl FnMut(Sort, &str)) {
+        if self.held.is_empty() {
+            return self.parts(piece, &mut take);
+        }
+        let piece = std::mem::take(&mut self.held) + piece;
+        self.parts(&piece, &mut take);
+    }
+
+    /// Takes the end of the message, or of a line: what was held back is what it looks like.
+    pub(super) fn finish(&mut self, mut take: impl FnMut(Sort, &str)) {
+        let held = std::mem::take(&mut self.held);
+        match held.strip_prefix(MARK).map(str::trim_start) {
+            Some(thought) => {
                 self.depth = 1;
+                if !thought.is_empty() {
+                    take(Sort::Thinking, thought);
+                }
+            }
+            None if !held.is_empty() => {
+                self.text_began = true;
+                take(Sort::Text, &held);
+            }
+            None => {}
+        }
+    }
+
+    fn parts(&mut self, mut piece: &str, take: &mut impl FnMut(Sort, &str)) {
+        while !self.text_began {
+            if self.depth == 0 {
+                if is_open(piece) {
+                    return piece.clone_into(&mut self.held);
+                }
+                let Some(inside) = piece.strip_prefix(MARK) else { break };
+                piece = inside.trim_start();
+                self.depth = 1;
+                // Only a mark, without a thought.
+                if let Some(rest) = EMPTY.iter().find_map(|empty| piece.strip_prefix(empty)) {
+                    self.depth = 0;
+                    piece = rest.trim_start();
+                    continue;
+                }
             }
             let end = self.end(piece);
-            let thought = &piece[..end.unwrap_or(piece.len())];
-            let thought = if begins { thought.trim_start() } else { thought };
-            // Only a mark, without a thought.
-            let empty = begins && end.is_some() && ["true", "false", ""].contains(&thought);
-            if !empty {
-                take(Sort::Thinking, thought);
-            }
+            take(Sort::Thinking, &piece[..end.unwrap_or(piece.len())]);
             let Some(end) = end else { return };
             piece = piece[end + 1..].trim_start();
         }
@@ -63,6 +112,15 @@ impl Thoughts {
     }
 }
 
+/// Says whether a text may yet become a mark, or a mark without a thought.
+fn is_open(text: &str) -> bool {
+    let begins = |whole: &str, text: &str| text.len() < whole.len() && whole.starts_with(text);
+    match text.strip_prefix(MARK).map(str::trim_start) {
+        Some(inside) => EMPTY.iter().any(|empty| begins(empty, inside)),
+        None => !text.is_empty() && begins(MARK, text),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::Sort::{Text, Thinking};
@@ -74,6 +132,7 @@ mod tests {
         for piece in pieces {
             thoughts.split(piece, |sort, part| found.push((sort, part.to_owned())));
         }
+        thoughts.finish(|sort, part| found.push((sort, part.to_owned())));
         let expect: Vec<(Sort, String)> =
             expect.iter().map(|(sort, part)| (*sort, (*part).to_owned())).collect();
         assert_eq!(found, expect, "{pieces:?}");
@@ -93,5 +152,18 @@ mod tests {
         check(&["[Thought: a][Thought: b]c"], &[(Thinking, "a"), (Thinking, "b"), (Text, "c")]);
         check(&["Look: ", "[Thought: no]"], &[(Text, "Look: "), (Text, "[Thought: no]")]);
         check(&[""], &[]);
+    }
+
+    #[test]
+    fn a_mark_may_come_in_pieces() {
+        check(&["[Tho", "ught: I see]", "Hello"], &[(Thinking, "I see"), (Text, "Hello")]);
+        check(&["[", "Thought:", " ", "I see] Hello"], &[(Thinking, "I see"), (Text, "Hello")]);
+        check(&["[Thought: tr", "ue]Hello"], &[(Text, "Hello")]);
+        check(&["[Thought: tr", "uly] Hello"], &[(Thinking, "truly"), (Text, "Hello")]);
+        check(&["[Thought: a]", "[", "Thought: b]c"], &[(Thinking, "a"), (Thinking, "b"), (Text, "c")]);
+        check(&["[Tho", "mas] said"], &[(Text, "[Thomas] said")]);
+        check(&["", "[Tho", ""], &[(Text, "[Tho")]);
+        check(&["[Thought: tr"], &[(Thinking, "tr")]);
+        check(&["[Thought:"], &[]);
     }
 }

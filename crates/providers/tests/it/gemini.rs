@@ -195,6 +195,60 @@ fn results_that_failed() {
 }
 
 #[test]
+fn standard_error_names_the_class_that_the_result_calls_unknown() {
+    let on_stderr = |class: &str, words: &str| {
+        format!(
+            "Ripgrep is not available.\nError when talking to Gemini API Full report available at: /tmp/x.json {class}: {words}\n    at f (x.js:1:2) {{\n  status: 1\n}}\n"
+        )
+    };
+    let capacity = "You have exhausted your capacity on this model. Your quota will reset after 8h44m7s.";
+    let entity = "Requested entity was not found.";
+    let capacity_now = "No capacity available for model x on the server";
+    for (class, words, exit, expect, resets_at) in [
+        ("ModelNotFoundError", entity, 1, "not_found/model_not_found", None),
+        ("TerminalQuotaError", capacity, 173, "quota/quota_exhausted", Some("2026-11-15T16:44:07Z")),
+        ("TerminalQuotaError", capacity_now, 173, "quota/quota_exhausted", None),
+        ("RetryableQuotaError", capacity_now, 173, "rate_limit/rate_limited", None),
+        ("_ApiError", "it did not work", 244, "server/server_error", None),
+    ] {
+        let stderr = on_stderr(class, words);
+        let result = json!({"type": "result", "status": "error", "error": {"type": "unknown", "message": format!("[API Error: {words}]")}});
+        let object =
+            json!({"session_id": "s9", "error": {"type": "Error", "message": words, "code": exit + 256}});
+        let document = format!("{stderr}{}\n", serde_json::to_string_pretty(&object).expect("JSON"));
+        for (stdout, stderr, message) in [
+            (lines(&[&result.to_string()]), &stderr, format!("[API Error: {words}]")),
+            (String::new(), &document, words.to_owned()),
+        ] {
+            let summary = Run::of("gemini", &stdout).exit(exit).stderr(stderr).summary();
+            assert_eq!(failure(&summary), expect, "{class}: {words}");
+            assert_eq!(summary["failure"]["message"], message, "{class}: {words}");
+            assert_eq!(summary["failure"]["resets_at"].as_str(), resets_at, "{class}: {words}");
+        }
+    }
+    // What was retried before is not what ended the run.
+    let stderr = "Attempt 1 failed. Retrying with backoff... RetryableQuotaError: x\n";
+    let result = r#"{"type":"result","status":"error","error":{"type":"unknown","message":"[API Error: terminated]"}}"#;
+    let summary = Run::of("gemini", &lines(&[result])).exit(1).stderr(stderr).summary();
+    assert_eq!(failure(&summary), "network/connection_lost");
+}
+
+#[test]
+fn a_failure_that_was_told_is_the_verdict_however_the_run_ended() {
+    let result = r#"{"type":"result","status":"error","error":{"type":"unknown","message":"[API Error: terminated]"}}"#;
+    let stdout = lines(&[result]);
+    for end in [
+        End { exit: Some(Exit::Signal(9)), cause: Cause::TimedOut },
+        End { exit: Some(Exit::Signal(15)), cause: Cause::Cancelled },
+        End { exit: Some(Exit::Signal(2)), cause: Cause::Exited },
+        End { exit: Some(Exit::Code(0)), cause: Cause::Exited },
+    ] {
+        let run = Run { end, ..Run::of("gemini", &stdout) };
+        assert_eq!(failure(&run.summary()), "network/connection_lost", "{end:?}");
+    }
+}
+
+#[test]
 fn a_result_without_a_reason_takes_it_from_the_line_before() {
     for (message, expect) in [
         ("The model response was blocked due to safety settings.", "validation/refused"),
@@ -271,6 +325,11 @@ fn the_error_object_at_the_end_of_standard_error() {
             assert_eq!(failure(&summary), expect, "{code}");
             assert_eq!(summary["failure"]["message"], "went wrong");
             assert_eq!(summary["native_session"], "s9");
+            let stopped = Run::of("gemini", "").exit(130).stderr(&stderr).summary();
+            assert_eq!(
+                (&stopped["outcome"], &stopped["native_session"]),
+                (&json!("cancelled"), &json!("s9"))
+            );
         }
     }
 }
@@ -416,6 +475,30 @@ fn thoughts_are_not_the_answer_and_the_echo_is_not_said() {
         text("gemini", r#"{"session_id":"s","response":"[Thought: true]Hello","stats":{"models":{}}}"#),
         "Hello"
     );
+}
+
+#[test]
+fn a_thought_may_stand_before_plain_text_and_in_pieces() {
+    for (stdout, thought, answer) in [
+        ("[Thought: true]Hello\nyou", "", "Hello\nyou"),
+        (
+            "[Thought: I see]\n\nHello [Thought: no]\n[Thought: nor this]\n",
+            "I see",
+            "Hello [Thought: no]\n[Thought: nor this]",
+        ),
+        ("[Thought: I see\n[a] and\n b] Hello", "I see\n[a] and\n b", "Hello"),
+        ("[Thomas]: x\n", "", "[Thomas]: x"),
+        ("[Tho\nught: x]", "", "[Tho\nught: x]"),
+        (&lines(&[&delta("[Tho"), &delta("ught: I see"), &delta("]Hel"), &delta("lo")]), "I see", "Hello"),
+        (&lines(&[&delta("[Tho")]), "", "[Tho"),
+    ] {
+        let run = Run::of("gemini", stdout);
+        assert_eq!(run.text(), answer, "{stdout}");
+        let thoughts = run.events().into_iter().filter_map(|event| {
+            if let Kind::ThinkingDelta(delta) = event.kind { Some(delta.text) } else { None }
+        });
+        assert_eq!(thoughts.collect::<String>(), thought, "{stdout}");
+    }
 }
 
 #[test]
