@@ -188,7 +188,7 @@ impl Output<'_> {
 
     /// Says why a request is retried, where the retry itself is told elsewhere.
     pub(crate) fn waits_for(&mut self, category: Category, message: &str) {
-        self.turns.waits_for(category, message);
+        self.turns.waits_for(category, message, self.raw);
     }
 
     /// Says that something came of the last retry. What the agent says or does tells the same.

@@ -42,6 +42,15 @@ impl Report {
     pub fn of(message: impl Into<String>) -> Self {
         Self { message: message.into(), ..Self::default() }
     }
+
+    /// Decides what sort of failure it is by the report, the program's words about it and its end alone: what else stands
+    /// on standard error tells of what it overcame.
+    #[must_use]
+    pub(crate) fn settled(self, words: &str, exit: Option<Exit>) -> Self {
+        let evidence = Evidence { report: Some(&self), text: words, exit, timed_out: false };
+        let Failure { category, code, .. } = classify(&evidence, &Moment::utc(Timestamp::EPOCH));
+        Self { category: Some(category), code: Some(code), ..self }
+    }
 }
 
 /// Everything that is known about a failed run.

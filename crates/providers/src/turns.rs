@@ -238,7 +238,7 @@ impl Turns {
                 }
                 self.ensure_open(raw, out).lively = true;
             }
-            Kind::Retrying(notice) => self.waits_for(notice.category, &notice.message),
+            Kind::Retrying(notice) => self.waits_for(notice.category, &notice.message, raw),
             Kind::MessageFinished(finished) => {
                 // Only messages with text are finished, and only once.
                 let Some(open) = &mut self.open else { return };

@@ -25,6 +25,7 @@ use super::wire::part;
 use crate::decode::End;
 use crate::dialect::{Dialect, Input, Output};
 use crate::dialects::tools;
+use crate::failure::Report;
 use crate::lenient;
 
 /// How many of the client's requests may wait for an answer.
@@ -43,6 +44,8 @@ pub(crate) struct AppServer {
     pub(super) turn: ending::Turn,
     /// Whether the turn has said anything.
     pub(super) spoke: bool,
+    /// Why a request that we did not see was refused.
+    pub(super) refused: Option<Report>,
     /// Whether the client ever asked for a turn, and whether the server ever answered.
     pub(super) prompted: bool,
     pub(super) answered: bool,
@@ -119,6 +122,9 @@ impl AppServer {
     fn response(&mut self, method: Option<&str>, rpc: &Rpc<'_>, out: &mut Output<'_>) {
         out.quiet();
         if let Some(error) = &rpc.error.0 {
+            if method.is_none() {
+                self.refused = Some(responses::refused(error));
+            }
             return match method {
                 Some(
                     "thread/start" | "thread/resume" | "thread/fork" | "turn/start" | "review/start"
@@ -257,8 +263,12 @@ impl AppServer {
         let turn = if self.turn == ending::Turn::None { self.first.1.turn } else { self.turn };
         let nothing_asked = turn == ending::Turn::None && self.answered && !self.prompted;
         if nothing_asked && end.exit.is_none_or(Exit::is_success) {
-            // A client that only looked around got its answers.
-            return out.completed(None);
+            // A client that only looked around got its answers. Of requests that we did not see, any may have been the
+            // prompt.
+            return match self.refused.take() {
+                Some(report) => out.failed(&report),
+                None => out.completed(None),
+            };
         }
         let ending = Ending {
             turn,

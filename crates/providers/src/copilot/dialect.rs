@@ -89,6 +89,8 @@ impl Copilot {
             "assistant.reasoning" => self.speech.whole_thought(data, self.work.parent(line).as_ref(), out),
             "assistant.message" => {
                 out.overcome();
+                // It went on after all.
+                self.error = None;
                 self.speech.message(data, self.work.parent(line).as_ref(), out);
             }
             "user.message" => self.speech.user(data, self.work.parent(line).as_ref(), out),
@@ -157,8 +159,11 @@ impl Copilot {
         let (aborted, error) = (std::mem::take(&mut self.aborted), self.error.take());
         match (line.exit_code.number(), error) {
             _ if aborted => out.cancelled(),
-            (Some(0.0), _) => out.completed(Some(StopReason::EndTurn)),
+            // Whatever the exit code: the program said why it gave up, and nothing after that.
             (_, Some(report)) => out.failed(&report),
+            (Some(0.0), None) => out.completed(Some(StopReason::EndTurn)),
+            // How a program that was interrupted says so.
+            (Some(130.0), None) => out.cancelled(),
             (Some(code), None) => out.failed(&Report::of(format!("the program reported exit code {code}"))),
             (None, None) => out.failed(&Report::of("the program reported no exit code")),
         }

@@ -220,6 +220,8 @@ const RULES: &[Rule] = &[
             "network is unreachable",
         ],
     ),
+    // Before a lost connection: "stream disconnected before completion: We’re currently experiencing high demand" (Codex).
+    rule(Category::Server, Code::Overloaded, &["overloaded", "at capacity", "high demand", "529"]),
     rule(
         Category::Network,
         Code::ConnectionLost,
@@ -239,7 +241,6 @@ const RULES: &[Rule] = &[
             "terminated",
         ],
     ),
-    rule(Category::Server, Code::Overloaded, &["overloaded", "at capacity", "high demand", "529"]),
     rule(
         Category::Server,
         Code::ServerError,

@@ -2,7 +2,7 @@
 //!
 //! The text comes in pieces and is never repeated. A run ends with a `result` line; exit code 0 without one means
 //! that somebody stopped it. Errors of the API have no class worth the name on standard output: their words decide, the
-//! class that standard error names and, failing both, the exit code. The end of such a turn waits for them.
+//! class that standard error names, and the status in the exit code. The end of such a turn waits for them.
 
 use std::borrow::Cow;
 
@@ -154,7 +154,7 @@ impl Speaker for Gemini {
                     "" => Report::of(format!("ended by signal {signal}")),
                     said => failures::report(said),
                 };
-                out.failed(&report);
+                out.failed(&report.settled("", end.exit));
             }
         }
     }
@@ -275,6 +275,7 @@ impl Gemini {
             }
             failures::by_exit(code, &mut report);
         }
+        let report = report.settled(&failures::words_of(out.stderr), exit);
         out.at(raw, |out| out.failed(&report));
     }
 
@@ -352,7 +353,7 @@ impl Gemini {
             left.map(|left| left.report).unwrap_or_else(|| failures::report(&failures::words_of(out.stderr)));
         failures::by_class(failures::class_on_stderr(out.stderr), &mut report);
         failures::by_exit(code, &mut report);
-        out.failed(&report);
+        out.failed(&report.settled("", Some(Exit::Code(code))));
     }
 }
 

@@ -152,13 +152,14 @@ impl Speaker for Qwen {
             None | Some(Exit::Code(0) | Exit::Signal(2)) => {}
             Some(Exit::Code(130)) if left.is_empty() => out.cancelled(),
             Some(Exit::Code(code)) => {
-                let mut report = failures::report(&left);
+                let said = if left.is_empty() { format!("exit code {code}") } else { left };
+                let mut report = failures::report(&said);
                 failures::by_exit(code, &mut report);
-                out.failed(&report);
+                out.failed(&report.settled("", end.exit));
             }
             Some(Exit::Signal(signal)) => {
                 let said = if left.is_empty() { format!("ended by signal {signal}") } else { left };
-                out.failed(&failures::report(&said));
+                out.failed(&failures::report(&said).settled("", end.exit));
             }
         }
     }

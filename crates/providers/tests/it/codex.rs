@@ -70,6 +70,14 @@ fn every_row_of_the_table_of_failures() {
         ),
         ("We’re currently experiencing high demand, which may cause temporary errors.", "server/overloaded"),
         ("Selected model is at capacity. Please try a different model.", "server/overloaded"),
+        (
+            "stream disconnected before completion: We’re currently experiencing high demand, which may cause temporary errors.",
+            "server/overloaded",
+        ),
+        (
+            "stream disconnected before completion: stream closed before response.completed",
+            "network/connection_lost",
+        ),
         ("unexpected status 502 Bad Gateway: <html>401</html>, url: http://h/v1", "server/server_error"),
         (
             "Codex ran out of room in the model's context window. Start a new thread or clear earlier history before retrying.",

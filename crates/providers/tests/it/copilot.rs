@@ -101,6 +101,28 @@ fn session_errors_are_failures() {
 }
 
 #[test]
+fn the_exit_code_of_the_result_is_not_the_last_word() {
+    let error = line("session.error", &json!({"errorType": "query", "message": "oops", "statusCode": 500}));
+    let said = line("assistant.message", &json!({"messageId": "a", "content": "Hello"}));
+    let aborted = line("abort", &json!({"reason": "user"}));
+    for (lines, code, outcome, failure) in [
+        (vec![&error], 0, "failed", Some("oops")),
+        (vec![&said, &error], 0, "failed", Some("oops")),
+        (vec![&error, &said], 0, "completed", None),
+        (vec![&said], 130, "cancelled", None),
+        (vec![], 130, "cancelled", None),
+        (vec![&error], 130, "failed", Some("oops")),
+        (vec![&error, &aborted], 1, "cancelled", None),
+        (vec![&said], 2, "failed", Some("the program reported exit code 2")),
+    ] {
+        let output: String = lines.into_iter().map(String::as_str).collect::<String>() + &result(code);
+        let summary = Run::of("copilot", &output).exit(code).summary();
+        assert_eq!(summary["outcome"], outcome, "{output}");
+        assert_eq!(summary["failure"]["message"].as_str(), failure, "{output}");
+    }
+}
+
+#[test]
 fn a_failed_call_names_a_spent_quota_that_the_error_does_not() {
     let output = [
         line("model.call_failure", &json!({"statusCode": 429, "retryAttempt": 5, "errorMessage": "{\"message\":\"No.\",\"code\":\"insufficient_quota\"}"})),

@@ -157,6 +157,18 @@ fn exit_codes_without_a_result() {
         Run::of("qwen", &lines(&[init()])).signal(15).stderr("Ripgrep not available: x.\n").summary();
     assert_eq!(failure(&killed), "timeout/killed");
     assert_eq!(killed["failure"]["message"], "ended by signal 15");
+    // What stands on standard error in every run, or was overcome, is not why it ended.
+    let noise = "Ripgrep not available: spawn /x/rg ENOENT. Falling back to built-in grep.\n\
+        Retrying in 60s (attempt 1/10): [API Error: 429 Slow down.]\n";
+    let stdout = lines(&[init(), said("a", "half", 3)]);
+    for (code, expect) in [(137, "timeout/killed"), (143, "timeout/killed"), (1, "unknown/unknown")] {
+        let run = Run::of("qwen", &stdout).exit(code).stderr(noise).summary();
+        assert_eq!(failure(&run), expect, "{code}");
+        assert_eq!(run["failure"]["message"], format!("exit code {code}"));
+    }
+    // Nothing came of the retry.
+    let run = Run::of("qwen", &lines(&[init()])).exit(137).stderr(noise).summary();
+    assert_eq!(failure(&run), "rate_limit/gave_up_waiting");
 }
 
 #[test]

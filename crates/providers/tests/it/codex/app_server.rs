@@ -360,3 +360,32 @@ fn a_sub_agents_thread_is_not_the_session() {
     assert_eq!(turn.usage.map(|usage| (usage.input, usage.output)), Some((150, 6)));
     assert_eq!(events.iter().filter(|event| matches!(event.kind, Kind::TurnStarted(_))).count(), 1);
 }
+
+#[test]
+fn an_answer_to_a_request_that_we_did_not_see_may_be_the_end() {
+    let refused =
+        || From(json!({"id":2,"error":{"code":-32600,"message":"no rollout found for thread id t9"}}));
+    let hello = || From(json!({"id":1,"result":{"userAgent":"codex"}}));
+    let verdict = |steps: &[Step]| {
+        let ended = wire(steps)
+            .into_iter()
+            .find_map(|event| if let Kind::TurnEnded(ended) = event.kind { Some(ended) } else { None });
+        let ended = ended.expect("an end");
+        ended.failure.map_or_else(
+            || "completed".to_owned(),
+            |failure| format!("{}/{}", failure.category.as_str(), failure.code.as_str()),
+        )
+    };
+    assert_eq!(
+        verdict(&[hello(), refused()]),
+        "not_found/session_not_found",
+        "only standard output was seen"
+    );
+    assert_eq!(verdict(&[hello()]), "completed");
+    let seen = To(json!({"id":2,"method":"model/list","params":{}}));
+    assert_eq!(verdict(&[hello(), seen, refused()]), "completed", "it only looked around");
+    let mut turn = vec![hello(), refused()];
+    turn.extend(opened());
+    turn.push(ended("completed", &Value::Null));
+    assert_eq!(verdict(&turn), "completed", "it went on");
+}
