@@ -118,7 +118,7 @@ pub const ALL: &[Entry] = &[
         about: "pi: JSON lines or text",
         framing: Framing::Lines,
         terminal: Terminal::Event,
-        commentary: Commentary::Told,
+        commentary: Commentary::AskedForTools,
         make: |shape| Box::new(shaped::Shaped::new(pi::Pi::default(), shape)),
     },
     Entry {
@@ -126,7 +126,7 @@ pub const ALL: &[Entry] = &[
         about: "pi's two-way mode: commands, answers and events as JSON lines",
         framing: Framing::Lines,
         terminal: Terminal::Event,
-        commentary: Commentary::Told,
+        commentary: Commentary::AskedForTools,
         make: |_| Box::new(pi::Rpc::default()),
     },
     Entry {
@@ -134,7 +134,7 @@ pub const ALL: &[Entry] = &[
         about: "opencode: JSON lines or text",
         framing: Framing::Lines,
         terminal: Terminal::Eof,
-        commentary: Commentary::Told,
+        commentary: Commentary::AskedForTools,
         make: |shape| Box::new(shaped::Shaped::new(opencode::Opencode::default(), shape)),
     },
     Entry {
@@ -142,7 +142,7 @@ pub const ALL: &[Entry] = &[
         about: "GitHub Copilot CLI: JSON lines or text",
         framing: Framing::Lines,
         terminal: Terminal::Event,
-        commentary: Commentary::Told,
+        commentary: Commentary::AskedForTools,
         make: |shape| Box::new(shaped::Shaped::new(copilot::Copilot::default(), shape)),
     },
     Entry {
@@ -150,7 +150,7 @@ pub const ALL: &[Entry] = &[
         about: "grok-cli: JSON lines with role and content",
         framing: Framing::Lines,
         terminal: Terminal::Eof,
-        commentary: Commentary::Told,
+        commentary: Commentary::AskedForTools,
         make: |_| Box::new(grok_cli::GrokCli::default()),
     },
     Entry {

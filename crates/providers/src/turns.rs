@@ -217,7 +217,9 @@ impl Turns {
                 open.said_chars += chars;
                 open.last_words.add(&delta.text);
                 let another = open.heard(delta, chars);
-                if another && self.commentary == Commentary::AllButLast {
+                let by_what_follows =
+                    matches!(self.commentary, Commentary::AllButLast | Commentary::AskedForTools);
+                if another && by_what_follows {
                     let undecided = self.open.as_mut().map(|open| std::mem::take(&mut open.undecided));
                     self.decide(undecided.unwrap_or_default(), Phase::Commentary, raw, out);
                 }
@@ -251,10 +253,12 @@ impl Turns {
                 if finished.phase == Phase::Final && message.before_tool {
                     finished.phase = Phase::Commentary;
                 }
-                if self.commentary == Commentary::Told
-                    || message.foreign
-                    || finished.phase == Phase::Commentary
-                {
+                let decided = match self.commentary {
+                    Commentary::Told => true,
+                    Commentary::AskedForTools => finished.phase == Phase::Final,
+                    Commentary::BeforeTools | Commentary::AllButLast => finished.phase == Phase::Commentary,
+                };
+                if decided || message.foreign {
                     self.append(Source::Agent, raw, Kind::MessageFinished(finished), out);
                 } else {
                     open.undecided.push(finished);

@@ -4,9 +4,11 @@ use std::collections::HashMap;
 
 use bowline_protocol::kinds::{MessageFinished, Phase, TextRetracted, UserOrigin};
 use bowline_protocol::{Kind, MessageId, ToolId};
+use serde_json::value::RawValue;
 
 use super::wire::Data;
 use crate::dialect::Output;
+use crate::dialects::loose;
 use crate::dialects::said::{Said, Whole};
 
 /// How many messages and thoughts of one call are remembered.
@@ -58,7 +60,9 @@ impl Speech {
             Whole::Known | Whole::Differs => {}
         }
         self.unfinished = None;
-        let commentary = data.phase.text() == Some("commentary");
+        // The message itself says which tools it asks for.
+        let asks: Vec<&RawValue> = loose::part(data.tool_requests);
+        let commentary = data.phase.text() == Some("commentary") || !asks.is_empty();
         out.emit(Kind::MessageFinished(MessageFinished {
             message,
             phase: if commentary { Phase::Commentary } else { Phase::Final },

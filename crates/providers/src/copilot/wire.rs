@@ -42,6 +42,9 @@ pub(super) struct Data<'a> {
     pub(super) content: Field<'a>,
     #[serde(borrow)]
     pub(super) phase: Field<'a>,
+    /// The tools that a message asks for.
+    #[serde(borrow)]
+    pub(super) tool_requests: Option<&'a RawValue>,
     #[serde(borrow)]
     pub(super) parent_tool_call_id: Field<'a>,
     #[serde(borrow)]

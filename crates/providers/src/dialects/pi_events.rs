@@ -5,7 +5,7 @@
 //! nothing better follows.
 
 use bowline_protocol::kinds::{
-    Retrying, SessionStarted, StopReason, UnrecognizedReason, UsageReported, UserOrigin,
+    Phase, Retrying, SessionStarted, StopReason, UnrecognizedReason, UsageReported, UserOrigin,
 };
 use bowline_protocol::{Basis, Category, Kind, Millis, NativeSessionId};
 use serde::Deserialize;
@@ -190,7 +190,8 @@ impl PiEvents {
                 ..reports::reported(usage, Basis::PerCall)
             }));
         }
-        self.speech.finish(model.as_deref(), out);
+        // The specification has no word for a message that only accompanies the work.
+        self.speech.finish(Phase::Final, model.as_deref(), out);
         self.settle(message, calls_tools, out);
     }
 

@@ -38,7 +38,7 @@ impl Dialect for RoleLines {
     fn handle(&mut self, input: Input<'_>, out: &mut Output<'_>) {
         match input {
             Input::Line(line) => lenient::each_object(line, out, |object: RoleLine, out| {
-                if !message(&object, &mut self.messages, out) {
+                if !message(&object, Phase::Final, &mut self.messages, out) {
                     other(line, &object, out);
                 }
             }),
@@ -47,10 +47,10 @@ impl Dialect for RoleLines {
     }
 }
 
-/// Takes a line with a role; says no to any other.
-pub(crate) fn message(line: &RoleLine, messages: &mut Messages, out: &mut Output<'_>) -> bool {
+/// Takes a line with a role; says no to any other. `phase` is that of an assistant's message.
+pub(crate) fn message(line: &RoleLine, phase: Phase, messages: &mut Messages, out: &mut Output<'_>) -> bool {
     match line.role.as_str() {
-        Some("assistant") => assistant(line, messages, out),
+        Some("assistant") => assistant(line, phase, messages, out),
         Some("user") => {
             out.user(UserOrigin::Replayed, &content::text_of(&line.content).unwrap_or_default(), None);
         }
@@ -66,7 +66,7 @@ pub(crate) fn message(line: &RoleLine, messages: &mut Messages, out: &mut Output
     true
 }
 
-fn assistant(line: &RoleLine, messages: &mut Messages, out: &mut Output<'_>) {
+fn assistant(line: &RoleLine, phase: Phase, messages: &mut Messages, out: &mut Output<'_>) {
     out.quiet();
     let message = messages.next();
     if let Some(thinking) = line.reasoning_content.as_str() {
@@ -74,7 +74,7 @@ fn assistant(line: &RoleLine, messages: &mut Messages, out: &mut Output<'_>) {
     }
     if let Some(text) = content::text_of(&line.content).filter(|text| !text.is_empty()) {
         out.text(&message, 0, &text, None);
-        out.emit(Kind::MessageFinished(MessageFinished { message, phase: Phase::Final, model: None }));
+        out.emit(Kind::MessageFinished(MessageFinished { message, phase, model: None }));
     }
     messages.end();
     tools::calls(&line.tool_calls, ToolOwner::Cli, out);

@@ -36,7 +36,7 @@ pub(crate) struct Speech {
 impl Speech {
     /// Begins a new message, and finishes the one before.
     pub(crate) fn begin(&mut self, out: &mut Output<'_>) {
-        self.finish(None, out);
+        self.finish(Phase::Final, None, out);
         self.messages.next();
     }
 
@@ -80,11 +80,11 @@ impl Speech {
     }
 
     /// Finishes the message.
-    pub(crate) fn finish(&mut self, model: Option<&str>, out: &mut Output<'_>) {
+    pub(crate) fn finish(&mut self, phase: Phase, model: Option<&str>, out: &mut Output<'_>) {
         self.blocks.clear();
         if let Some(message) = self.messages.end() {
             let model = model.map(str::to_owned);
-            out.emit(Kind::MessageFinished(MessageFinished { message, phase: Phase::Final, model }));
+            out.emit(Kind::MessageFinished(MessageFinished { message, phase, model }));
         }
     }
 }

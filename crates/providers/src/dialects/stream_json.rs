@@ -252,7 +252,7 @@ impl StreamJson {
             self.speech.said = Said::default();
             self.speech.said.add(&text);
         }
-        if !roles::message(&message, &mut self.speech.messages, out) {
+        if !roles::message(&message, Phase::Final, &mut self.speech.messages, out) {
             return out.unrecognized(UnrecognizedReason::UnknownType, raw, None);
         }
         // Programs that print role lines have no other way to end than to end.

@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 
-use bowline_protocol::kinds::{FileOperation, TextRetracted, ToolKind, UnrecognizedReason};
+use bowline_protocol::kinds::{FileOperation, Phase, TextRetracted, ToolKind, UnrecognizedReason};
 use bowline_protocol::{Code, Exit, Kind};
 use serde_json::Value;
 
@@ -66,6 +66,7 @@ impl Dialect for GrokCli {
 
 impl GrokCli {
     fn object(&mut self, raw: &str, mut line: RoleLine, out: &mut Output<'_>) {
+        let mut phase = Phase::Final;
         let after_prompt = std::mem::replace(&mut self.after_prompt, line.role == "user");
         if line.role == "assistant" {
             let text = content::text_of(&line.content).unwrap_or_default();
@@ -78,11 +79,14 @@ impl GrokCli {
                 Words::Filler => line.content = Value::Null,
                 Words::Model => {}
             }
+            if calls {
+                phase = Phase::Commentary;
+            }
             self.messages += 1;
             self.crash = text.strip_prefix("Error: ").map(str::to_owned);
             self.remember_edits(&line);
         }
-        if !roles::message(&line, &mut self.names, out) {
+        if !roles::message(&line, phase, &mut self.names, out) {
             return out.unrecognized(UnrecognizedReason::UnknownType, raw, line.role.as_str());
         }
         if line.role == "tool" {

@@ -1,7 +1,7 @@
 //! `opencode`: the steps of a run, and how it ends.
 
 use bowline_protocol::kinds::{
-    Level, SessionStarted, StopReason, TurnOrigin, TurnStarted, UnrecognizedReason, UsageReported,
+    Level, Phase, SessionStarted, StopReason, TurnOrigin, TurnStarted, UnrecognizedReason, UsageReported,
 };
 use bowline_protocol::{Basis, Category, Code, Excerpt, Exit, Kind, Millis, NativeSessionId, UsageSource};
 use serde_json::Value;
@@ -123,7 +123,10 @@ impl Opencode {
 
     fn step_finish(&mut self, part: &Part<'_>, out: &mut Output<'_>) {
         self.step = None;
-        let message = self.parts.finish(out);
+        // A step that ended in tools has only said what it is about to do.
+        let on_the_way = part.reason.str() == "tool-calls";
+        let phase = if on_the_way { Phase::Commentary } else { Phase::Final };
+        let message = self.parts.finish(phase, out);
         let tokens = part.tokens.and_then(|tokens| serde_json::from_str::<Value>(tokens.get()).ok());
         if let Some(usage) = tokens.as_ref().and_then(usage::read) {
             out.emit(Kind::UsageReported(UsageReported {

@@ -32,7 +32,7 @@ pub(super) struct Parts {
 impl Parts {
     /// Begins a step. Each is a call of the model, so each is a message of ours, even if it shares its name.
     pub(super) fn step(&mut self, name: &str, out: &mut Output<'_>) {
-        self.finish(out);
+        self.finish(Phase::Final, out);
         if self.name == name {
             self.steps += 1;
         } else {
@@ -43,9 +43,9 @@ impl Parts {
     }
 
     /// Ends the step and returns its message.
-    pub(super) fn finish(&mut self, out: &mut Output<'_>) -> Option<MessageId> {
+    pub(super) fn finish(&mut self, phase: Phase, out: &mut Output<'_>) -> Option<MessageId> {
         let message = self.message.take()?;
-        let finished = MessageFinished { message: message.clone(), phase: Phase::Final, model: None };
+        let finished = MessageFinished { message: message.clone(), phase, model: None };
         out.emit(Kind::MessageFinished(finished));
         Some(message)
     }

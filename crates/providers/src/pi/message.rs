@@ -1,6 +1,8 @@
 //! The messages of a conversation with pi: begun, said in pieces, complete.
 
-use bowline_protocol::kinds::{ModelChanged, StopReason, UnrecognizedReason, UsageReported, UserOrigin};
+use bowline_protocol::kinds::{
+    ModelChanged, Phase, StopReason, UnrecognizedReason, UsageReported, UserOrigin,
+};
 use bowline_protocol::{Basis, Kind, Usage, UsageSource};
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -96,7 +98,10 @@ impl Events {
         }
         let id = self.speech.message();
         self.usage(message, out);
-        self.speech.finish(message.model.text(), out);
+        // What it said on the way to its tools; pi itself gives only the last message as its answer.
+        let on_the_way = message.stop_reason.str() == "toolUse";
+        let phase = if on_the_way { Phase::Commentary } else { Phase::Final };
+        self.speech.finish(phase, message.model.text(), out);
         self.ending = ending(message);
         let failed = matches!(self.ending, Some(Ending::Failed(_)));
         if !failed {

@@ -176,10 +176,8 @@ fn steps_that_share_a_message_are_messages_of_their_own() {
         [start(), text("a", "First. "), finish("tool-calls"), start(), text("b", "Second."), finish("stop")]
             .concat();
     let summary = Run::of("opencode", &output).summary();
-    assert_eq!(
-        (&summary["text"], &summary["events"]["retrying"]),
-        (&json!("First. \nSecond."), &Value::Null)
-    );
+    assert_eq!((&summary["text"], &summary["events"]["retrying"]), (&json!("Second."), &Value::Null));
+    assert_eq!(summary["all_text"], "First. \nSecond.");
     assert_eq!((&summary["usage"]["input"], &summary["usage"]["cache_read"]), (&json!(16), &json!(6)));
 }
 

@@ -3,6 +3,7 @@
 use bowline_protocol::kinds::{Outcome, TurnOrigin};
 use bowline_protocol::{Exit, Kind};
 use bowline_providers::decode::{Cause, End};
+use serde_json::{Value, json};
 
 use crate::support::Run;
 
@@ -112,4 +113,73 @@ fn a_retry_that_came_to_nothing_explains_the_end_in_every_dialect() {
     let vague = start.to_owned() + &retry("hm");
     assert_eq!(verdict(&vague, killed, Cause::TimedOut), "unknown/gave_up_waiting");
     assert_eq!(verdict(&vague, killed, Cause::Exited), "timeout/killed", "nobody knows what it retried");
+}
+
+#[test]
+fn what_was_said_on_the_way_to_tools_is_no_answer_where_the_wire_tells() {
+    let lines = |lines: &[Value]| lines.iter().map(|line| line.to_string() + "\n").collect::<String>();
+    let pi = |text: &str, stop: &str| json!({"type": "message_end", "message": {"role": "assistant", "content": [{"type": "text", "text": text}], "stopReason": stop}});
+    let begin = json!({"type": "message_start", "message": {"role": "assistant", "content": []}});
+    let settled = [json!({"type": "agent_end", "willRetry": false}), json!({"type": "agent_settled"})];
+    let opencode = |text: &str, stop: &str| {
+        let part = |kind: &str, more: Value| {
+            let mut part = json!({"messageID": text, "id": format!("{text}{kind}")});
+            part.as_object_mut().expect("an object").extend(more.as_object().expect("an object").clone());
+            json!({"type": kind, "sessionID": "s", "part": part})
+        };
+        [
+            part("step_start", json!({})),
+            part("text", json!({"text": text})),
+            part("step_finish", json!({"reason": stop})),
+        ]
+    };
+    let copilot = |id: &str, text: &str, tools: Value| json!({"type": "assistant.message", "data": {"messageId": id, "content": text, "toolRequests": tools}});
+    let result = json!({"type": "result", "sessionId": "s", "exitCode": 0});
+    let call = json!([{"id": "t", "function": {"name": "bash", "arguments": "{}"}}]);
+    let grok = |text: &str, calls: &Value| json!({"role": "assistant", "content": text, "tool_calls": calls});
+    let gemini = |text: &str| json!({"type": "message", "role": "assistant", "content": text, "delta": true});
+    let tool = json!({"type": "tool_use", "tool_name": "x", "tool_id": "t", "parameters": {}});
+    let success = json!({"type": "result", "status": "success"});
+    let start = json!({"type": "agent_start"});
+    let first = [
+        (
+            "pi",
+            vec![start.clone(), begin.clone(), pi("I look.", "toolUse")],
+            vec![begin, pi("Done.", "stop")],
+            settled.to_vec(),
+            "Done.",
+        ),
+        (
+            "opencode",
+            opencode("I look.", "tool-calls").to_vec(),
+            opencode("Done.", "stop").to_vec(),
+            vec![],
+            "Done.",
+        ),
+        (
+            "copilot",
+            vec![copilot("a", "I look.", json!([{"toolCallId": "t"}]))],
+            vec![copilot("b", "Done.", json!([]))],
+            vec![result],
+            "Done.",
+        ),
+        ("grok-cli", vec![grok("I look.", &call)], vec![grok("Done.", &json!([]))], vec![], "Done."),
+        ("gemini", vec![gemini("I look."), tool], vec![gemini("Done.")], vec![success], "I look.\nDone."),
+    ];
+    for (dialect, before, after, end, expect) in first {
+        let all = Run::of(dialect, &lines(&[&before[..], &after, &end].concat())).summary();
+        assert_eq!((&all["text"], &all["outcome"]), (&json!(expect), &json!("completed")), "{dialect}");
+        assert_eq!(
+            (&all["all_text"], &all["events"]["message_finished"]),
+            (&json!("I look.\nDone."), &json!(2)),
+            "{dialect}"
+        );
+        // A program may stop after its tools: then this is what it has to say.
+        let stopped = Run::of(dialect, &lines(&[&before[..], &end].concat())).summary();
+        assert_eq!(
+            (&stopped["text"], &stopped["outcome"]),
+            (&json!("I look."), &json!("completed")),
+            "{dialect}"
+        );
+    }
 }
