@@ -71,8 +71,9 @@ pub enum Shape {
 /// What tells an answer from the words that accompany the work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Commentary {
-    /// Only what the program marks as such, or nothing: Gemini and the agents of ACP tell no message that ended in a
-    /// call of tools from one that did not, and the specifications' own formats have no word for it.
+    /// Only what the program marks as such, or nothing: the lines of Gemini and of ACP tell no message that ended in a
+    /// call of tools from one that did not (Gemini's JSON document has only what stands behind the last tool), and the
+    /// specifications' own formats have no word for it.
     Told,
     /// A message that asked for tools, by the program's own word, once something is said after it. If nothing is, it is
     /// the answer: a program may stop after its tools.
