@@ -1,7 +1,7 @@
 //! Their JSON, taken apart.
 //!
-//! Two readers. [`Delta`] is for the one line that comes by the thousand, a piece of streamed text: typed, in one
-//! pass, borrowing from the line. [`Object`] is for everything else: the fields of an object as they stand, each read
+//! Two readers here, and a third in `user`. [`Delta`] is for the one line that comes by the thousand, a piece of streamed
+//! text: typed, in one pass, borrowing from the line. [`Object`] is for everything else: the fields of an object as they stand, each read
 //! when an arm asks for it. A field of another type is as good as absent, of two equal keys the last one counts, and no
 //! order of keys is relied on (since 2.1.325 `type` is not the first key of a `result`).
 
@@ -9,12 +9,13 @@ use std::borrow::Cow;
 use std::fmt;
 
 use bowline_protocol::Json;
-use serde::de::{IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::dialect::Output;
+use crate::dialects::loose::Text;
 use crate::lenient;
 
 /// An object whose fields are read on demand.
@@ -100,8 +101,8 @@ pub(super) fn text(raw: &RawValue) -> Option<Cow<'_, str>> {
     if !text.starts_with('"') {
         return None;
     }
-    match serde_json::from_str::<Borrowed<'_>>(text) {
-        Ok(Borrowed(text)) => text,
+    match serde_json::from_str::<Text<'_>>(text) {
+        Ok(Text(text)) => text,
         Err(_) => serde_json::from_str(&lenient::repair(text)).ok().map(Cow::Owned),
     }
 }
@@ -118,7 +119,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Object<'a> {
 
             fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<Object<'de>, M::Error> {
                 let mut fields = Vec::new();
-                while let Some(Borrowed(name)) = map.next_key()? {
+                while let Some(Text(name)) = map.next_key()? {
                     fields.push((name.unwrap_or_default(), map.next_value()?));
                 }
                 Ok(Object(fields))
@@ -156,62 +157,6 @@ pub(super) fn each(
     let rest = text[read..].trim();
     if !rest.is_empty() {
         out.noise(rest);
-    }
-}
-
-/// A text that is borrowed where it has no escapes; nothing if it is no text.
-#[derive(Debug, Default)]
-struct Borrowed<'a>(Option<Cow<'a, str>>);
-
-impl<'de: 'a, 'a> Deserialize<'de> for Borrowed<'a> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Text;
-        impl<'de> Visitor<'de> for Text {
-            type Value = Borrowed<'de>;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("anything")
-            }
-
-            fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Self::Value, E> {
-                Ok(Borrowed(Some(Cow::Borrowed(text))))
-            }
-
-            fn visit_str<E>(self, text: &str) -> Result<Self::Value, E> {
-                Ok(Borrowed(Some(Cow::Owned(text.to_owned()))))
-            }
-
-            fn visit_unit<E>(self) -> Result<Self::Value, E> {
-                Ok(Borrowed(None))
-            }
-
-            fn visit_bool<E>(self, _: bool) -> Result<Self::Value, E> {
-                Ok(Borrowed(None))
-            }
-
-            fn visit_i64<E>(self, _: i64) -> Result<Self::Value, E> {
-                Ok(Borrowed(None))
-            }
-
-            fn visit_u64<E>(self, _: u64) -> Result<Self::Value, E> {
-                Ok(Borrowed(None))
-            }
-
-            fn visit_f64<E>(self, _: f64) -> Result<Self::Value, E> {
-                Ok(Borrowed(None))
-            }
-
-            fn visit_seq<S: SeqAccess<'de>>(self, mut parts: S) -> Result<Self::Value, S::Error> {
-                while parts.next_element::<IgnoredAny>()?.is_some() {}
-                Ok(Borrowed(None))
-            }
-
-            fn visit_map<M: MapAccess<'de>>(self, mut fields: M) -> Result<Self::Value, M::Error> {
-                while fields.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
-                Ok(Borrowed(None))
-            }
-        }
-        deserializer.deserialize_any(Text)
     }
 }
 
@@ -270,9 +215,9 @@ struct DeltaLine<'a> {
     #[serde(borrow)]
     event: DeltaEvent<'a>,
     #[serde(borrow, default)]
-    parent_tool_use_id: Borrowed<'a>,
+    parent_tool_use_id: Text<'a>,
     #[serde(borrow, default)]
-    api_message_id: Borrowed<'a>,
+    api_message_id: Text<'a>,
 }
 
 #[derive(Deserialize)]
@@ -290,7 +235,7 @@ struct DeltaBody<'a> {
     #[serde(rename = "type")]
     kind: &'a str,
     #[serde(borrow, default)]
-    text: Borrowed<'a>,
+    text: Text<'a>,
     #[serde(borrow, default)]
-    thinking: Borrowed<'a>,
+    thinking: Text<'a>,
 }

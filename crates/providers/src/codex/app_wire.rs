@@ -6,8 +6,8 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::legacy::Msg;
-use super::loose::{Flag, Number, Object, Text};
 use super::wire::Item;
+use crate::dialects::loose::{Flag, Maybe, Number, Text};
 
 /// A message in either direction.
 #[derive(Debug, Default, Deserialize)]
@@ -17,11 +17,11 @@ pub(super) struct Rpc<'a> {
     #[serde(borrow, default)]
     pub(super) method: Text<'a>,
     #[serde(borrow, default)]
-    pub(super) params: Object<Params<'a>>,
+    pub(super) params: Maybe<Params<'a>>,
     #[serde(borrow)]
     pub(super) result: Option<&'a RawValue>,
     #[serde(borrow, default)]
-    pub(super) error: Object<RpcError<'a>>,
+    pub(super) error: Maybe<RpcError<'a>>,
 }
 
 /// Why a request failed.
@@ -45,7 +45,7 @@ pub(super) struct Params<'a> {
     #[serde(borrow, default)]
     pub(super) delta: Text<'a>,
     #[serde(borrow, default)]
-    pub(super) item: Object<Box<Item<'a>>>,
+    pub(super) item: Maybe<Box<Item<'a>>>,
     #[serde(default)]
     pub(super) summary_index: Number,
     #[serde(default)]
@@ -57,7 +57,7 @@ pub(super) struct Params<'a> {
 #[serde(default)]
 struct Again<'a> {
     #[serde(borrow)]
-    params: Object<Rest<'a>>,
+    params: Maybe<Rest<'a>>,
 }
 
 /// The other parameters of a notification or request. Which there are depends on the method.
@@ -67,9 +67,9 @@ pub(super) struct Rest<'a> {
     #[serde(borrow)]
     pub(super) item_id: Text<'a>,
     #[serde(borrow)]
-    pub(super) turn: Object<Turn<'a>>,
+    pub(super) turn: Maybe<Turn<'a>>,
     #[serde(borrow)]
-    pub(super) thread: Object<Thread<'a>>,
+    pub(super) thread: Maybe<Thread<'a>>,
     #[serde(borrow)]
     pub(super) token_usage: Option<&'a RawValue>,
     #[serde(borrow)]
@@ -123,7 +123,7 @@ pub(super) struct Rest<'a> {
     pub(super) arguments: Option<&'a RawValue>,
     /// An event of the first version of the protocol.
     #[serde(borrow)]
-    pub(super) msg: Object<Msg<'a>>,
+    pub(super) msg: Maybe<Msg<'a>>,
 }
 
 impl<'a> Rest<'a> {

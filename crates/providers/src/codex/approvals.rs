@@ -14,10 +14,10 @@ use serde_json::value::RawValue;
 
 use super::app_wire::{Rest, Rpc};
 
-use super::loose::{List, Object, Text};
 use super::parts::{Command, raw};
 use super::wire::part;
 use crate::dialect::Output;
+use crate::dialects::loose::{List, Maybe, Text};
 
 /// How many questions may wait for an answer.
 const LONGEST: usize = 1024;
@@ -273,7 +273,7 @@ fn elicitation(name: &str, params: &Rest<'_>, tool: Option<&ToolId>, out: &mut O
         #[serde(borrow)]
         tool_params: Option<&'a RawValue>,
     }
-    let meta = part::<Object<Meta<'_>>>(params.meta).0.unwrap_or_default();
+    let meta = part::<Maybe<Meta<'_>>>(params.meta).0.unwrap_or_default();
     let text = params.message.or_empty();
     if meta.codex_approval_kind.get().is_some() {
         let options = ["accept", "decline", "cancel"].map(option);
@@ -294,7 +294,7 @@ fn questions(name: &str, asked: Option<&RawValue>, out: &mut Output<'_>) -> What
         #[serde(borrow)]
         question: Text<'a>,
         #[serde(borrow)]
-        options: List<Object<Label<'a>>>,
+        options: List<Maybe<Label<'a>>>,
     }
     #[derive(Default, Deserialize)]
     #[serde(default)]
@@ -303,7 +303,7 @@ fn questions(name: &str, asked: Option<&RawValue>, out: &mut Output<'_>) -> What
         label: Text<'a>,
     }
     let mut ids = Vec::new();
-    for asked in part::<List<Object<Asked<'_>>>>(asked).0.iter().filter_map(|asked| asked.0.as_ref()) {
+    for asked in part::<List<Maybe<Asked<'_>>>>(asked).0.iter().filter_map(|asked| asked.0.as_ref()) {
         let labels = asked.options.0.iter().filter_map(|option| option.0.as_ref()?.label.owned());
         out.emit(question(name, asked.id.or_empty(), asked.question.or_empty(), labels.collect()));
         ids.push(asked.id.or_empty().to_owned());

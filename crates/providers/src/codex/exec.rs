@@ -11,7 +11,6 @@ use serde_json::Value;
 use super::ending::{Ending, Turn};
 use super::items::{Calls, Step, Was};
 use super::legacy::{Legacy, Msg};
-use super::loose::Object;
 use super::speech::{Sort, Speech};
 use super::stderr::{Heard, Stderr};
 use super::wire::{Item, Line, part, text};
@@ -19,6 +18,7 @@ use super::{usage, words};
 use crate::decode::End;
 use crate::dialect::Output;
 use crate::dialects::content;
+use crate::dialects::loose::Maybe;
 use crate::dialects::shaped::Speaker;
 use crate::lenient;
 
@@ -125,7 +125,7 @@ impl Exec {
 
     /// Takes a line of an older version: an event, the prompt, or the settings.
     fn untyped(&mut self, line: &Line<'_>, raw: &str, out: &mut Output<'_>) {
-        if let Object(Some(msg)) = part::<Object<Msg<'_>>>(line.msg) {
+        if let Maybe(Some(msg)) = part::<Maybe<Msg<'_>>>(line.msg) {
             self.legacy.message(&msg, raw, &mut self.state, out);
         } else if let Some(prompt) = text(line.prompt) {
             out.user(UserOrigin::Replayed, &prompt, None);

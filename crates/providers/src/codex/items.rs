@@ -11,10 +11,10 @@ use bowline_protocol::kinds::{
 };
 use bowline_protocol::{Excerpt, Json, Kind, ToolId};
 
-use super::loose::{List, Object, Text};
 use super::parts::{compacted, files, input, output, plan, status, tool, touched, user_message};
 use super::wire::{Item, Said, part};
 use crate::dialect::Output;
+use crate::dialects::loose::{List, Maybe, Text};
 
 /// How many ids are remembered.
 const REMEMBERED: usize = 4096;
@@ -114,7 +114,7 @@ impl Calls {
             "exitedReviewMode" if step == Step::Completed => out.emit(Kind::Status(Status { status: None })),
             // What a hook adds to the conversation, in the user's name.
             "hookPrompt" if step == Step::Completed => {
-                let texts = part::<List<Object<Said<'_>>>>(item.content);
+                let texts = part::<List<Maybe<Said<'_>>>>(item.content);
                 let text = texts
                     .0
                     .iter()

@@ -13,12 +13,12 @@ use serde_json::value::RawValue;
 
 use super::exec::State;
 use super::items::Call;
-use super::loose::{Flag, Head, Number, Object, Text};
 use super::speech::Sort;
 use super::usage::{self, Counts};
 use super::wire::part;
 use super::{approvals, legacy_tools, notifications, parts};
 use crate::dialect::Output;
+use crate::dialects::loose::{Flag, Head, Maybe, Number, Text};
 use crate::dialects::said::{Said, Whole};
 
 /// Reads the events of older versions.
@@ -67,7 +67,7 @@ pub(super) struct Msg<'a> {
     #[serde(borrow)]
     pub(super) changes: Option<&'a RawValue>,
     #[serde(borrow)]
-    pub(super) invocation: Object<Invocation<'a>>,
+    pub(super) invocation: Maybe<Invocation<'a>>,
     #[serde(borrow)]
     pub(super) result: Option<&'a RawValue>,
     #[serde(borrow)]

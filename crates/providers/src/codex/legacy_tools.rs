@@ -9,10 +9,10 @@ use serde_json::value::RawValue;
 use super::exec::State;
 use super::items::Call;
 use super::legacy::{Invocation, Msg};
-use super::loose::{Flag, List, Object, Text};
 use super::parts::{self, Command, mcp_name, raw};
 use super::wire::{McpResult, part};
 use crate::dialect::Output;
+use crate::dialects::loose::{Flag, List, Maybe, Text};
 use crate::dialects::tools;
 
 /// Takes the beginning or end of a tool's work; `false` if we do not know the tool.
@@ -149,13 +149,13 @@ fn mcp_result(result: Option<&RawValue>) -> (ToolStatus, Option<Excerpt>) {
         #[serde(alias = "isError")]
         is_error: Flag,
     }
-    let result: Object<Result<'_>> = part(result);
+    let result: Maybe<Result<'_>> = part(result);
     let Some(result) = result.0 else { return (ToolStatus::Completed, None) };
     if let Some(error) = result.bad.get() {
         let status = if parts::is_refusal(error) { ToolStatus::Denied } else { ToolStatus::Failed };
         return (status, Some(Excerpt::of(error)));
     }
-    let failed = part::<Object<Good>>(result.good).0.is_some_and(|good| good.is_error.0 == Some(true));
+    let failed = part::<Maybe<Good>>(result.good).0.is_some_and(|good| good.is_error.0 == Some(true));
     let status = if failed { ToolStatus::Failed } else { ToolStatus::Completed };
-    (status, part::<Object<McpResult<'_>>>(result.good).0.and_then(|good| good.head()))
+    (status, part::<Maybe<McpResult<'_>>>(result.good).0.and_then(|good| good.head()))
 }

@@ -12,7 +12,6 @@ mod exec;
 mod items;
 mod legacy;
 mod legacy_tools;
-mod loose;
 mod notifications;
 mod parts;
 mod responses;

@@ -8,9 +8,9 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::loose::{List, Number, Object, Text};
 use super::wire::part;
 use crate::dialect::Output;
+use crate::dialects::loose::{List, Maybe, Number, Text};
 
 /// Tells the state of every limit that is given.
 pub(super) fn limits(raw: Option<&RawValue>, out: &mut Output<'_>) {
@@ -62,7 +62,7 @@ pub(super) fn state(raw: Option<&RawValue>) -> Option<Kind> {
         #[serde(borrow)]
         active_flags: List<Text<'a>>,
     }
-    let status = part::<Object<Status<'_>>>(raw).0.unwrap_or_default();
+    let status = part::<Maybe<Status<'_>>>(raw).0.unwrap_or_default();
     let flags: Vec<&str> = status.active_flags.0.iter().map(Text::or_empty).collect();
     let state = match status.type_name.or_empty() {
         "active" if flags.contains(&"waitingOnApproval") || flags.contains(&"waitingOnUserInput") => {

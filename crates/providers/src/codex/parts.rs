@@ -11,9 +11,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::loose::{Flag, List, Object, Text};
 use super::wire::{Change, ChangeKind, Item, Said, part};
 use crate::dialect::Output;
+use crate::dialects::loose::{Flag, List, Maybe, Text};
 use crate::dialects::{content, tools};
 
 /// Says which tool an item is the work of.
@@ -141,7 +141,7 @@ fn message(error: &RawValue) -> Option<String> {
 
 /// Returns what the host gave back for its tool.
 fn content_items(items: &RawValue) -> Option<String> {
-    let texts = serde_json::from_str::<List<Object<Said<'_>>>>(items.get()).ok()?;
+    let texts = serde_json::from_str::<List<Maybe<Said<'_>>>>(items.get()).ok()?;
     Some(texts.0.iter().filter_map(|item| item.0.as_ref()?.text.get()).collect::<Vec<_>>().join("\n"))
 }
 
@@ -155,10 +155,10 @@ fn states(states: &RawValue) -> Option<String> {
 /// Says which files a change touches.
 pub(super) fn files(changes: Option<&RawValue>) -> Vec<TouchedFile> {
     let mut files = Vec::new();
-    for change in part::<List<Object<Change<'_>>>>(changes).0.iter().filter_map(|change| change.0.as_ref()) {
+    for change in part::<List<Maybe<Change<'_>>>>(changes).0.iter().filter_map(|change| change.0.as_ref()) {
         let Some(path) = change.path.get() else { continue };
         let word: Text<'_> = part(change.kind);
-        let kind = part::<Object<ChangeKind<'_>>>(change.kind).0.unwrap_or_default();
+        let kind = part::<Maybe<ChangeKind<'_>>>(change.kind).0.unwrap_or_default();
         file(path, word.get().unwrap_or(kind.type_name.or_empty()), kind.move_path.get(), &mut files);
     }
     files
@@ -214,14 +214,14 @@ pub(super) fn plan(steps: Option<&RawValue>, out: &mut Output<'_>) {
             _ => StepStatus::Pending,
         },
     };
-    let entries = part::<List<Object<Entry<'_>>>>(steps);
+    let entries = part::<List<Maybe<Entry<'_>>>>(steps);
     let steps = entries.0.iter().filter_map(|entry| entry.0.as_ref()).map(step).collect();
     out.emit(Kind::PlanUpdated(PlanUpdated { steps }));
 }
 
 /// Tells what the user said, as Codex repeats it.
 pub(super) fn user_message(item: &Item<'_>, out: &mut Output<'_>) {
-    let parts = part::<List<Object<Said<'_>>>>(item.content);
+    let parts = part::<List<Maybe<Said<'_>>>>(item.content);
     let texts: Vec<&str> = parts.0.iter().filter_map(|part| part.0.as_ref()?.text.get()).collect();
     out.user(UserOrigin::Replayed, item.text.get().unwrap_or(&texts.join("\n")), None);
 }

@@ -7,9 +7,9 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::app_wire::{RpcError, Thread, TurnError};
-use super::loose::{Flag, List, Object, Text};
 use super::wire::part;
 use super::words;
+use crate::dialects::loose::{Flag, List, Maybe, Text};
 use crate::failure::Report;
 
 /// The answer to `thread/start`, `thread/resume` and `thread/fork`.
@@ -17,7 +17,7 @@ use crate::failure::Report;
 #[serde(default, rename_all = "camelCase")]
 pub(super) struct Started<'a> {
     #[serde(borrow)]
-    pub(super) thread: Object<Thread<'a>>,
+    pub(super) thread: Maybe<Thread<'a>>,
     #[serde(borrow)]
     model: Text<'a>,
     #[serde(borrow)]
@@ -29,7 +29,7 @@ pub(super) struct Started<'a> {
 
 impl<'a> Started<'a> {
     pub(super) fn of(result: Option<&'a RawValue>) -> Self {
-        part::<Object<Self>>(result).0.unwrap_or_default()
+        part::<Maybe<Self>>(result).0.unwrap_or_default()
     }
 
     /// Makes the beginning of the session.
@@ -60,7 +60,7 @@ pub(super) fn models(result: Option<&RawValue>) -> Kind {
     #[serde(default)]
     struct Models<'a> {
         #[serde(borrow)]
-        data: List<Object<Model<'a>>>,
+        data: List<Maybe<Model<'a>>>,
     }
     #[derive(Default, Deserialize)]
     #[serde(default, rename_all = "camelCase")]
@@ -72,7 +72,7 @@ pub(super) fn models(result: Option<&RawValue>) -> Kind {
         #[serde(borrow)]
         default_reasoning_effort: Text<'a>,
         #[serde(borrow)]
-        supported_reasoning_efforts: List<Object<Effort<'a>>>,
+        supported_reasoning_efforts: List<Maybe<Effort<'a>>>,
     }
     #[derive(Default, Deserialize)]
     #[serde(default, rename_all = "camelCase")]
@@ -80,7 +80,7 @@ pub(super) fn models(result: Option<&RawValue>) -> Kind {
         #[serde(borrow)]
         reasoning_effort: Text<'a>,
     }
-    let models = part::<Object<Models<'_>>>(result).0.unwrap_or_default();
+    let models = part::<Maybe<Models<'_>>>(result).0.unwrap_or_default();
     let shown = || {
         models.data.0.iter().filter_map(|model| model.0.as_ref()).filter(|model| model.hidden.0 != Some(true))
     };

@@ -8,12 +8,12 @@ use super::app_server::AppServer;
 use super::app_wire::{Params, Rest, Turn, TurnError};
 use super::exec::phase;
 use super::items::{Step, Was};
-use super::loose::{List, Object, Text};
 use super::stream::RAW_THOUGHT;
 use super::usage::{self, Counts};
 use super::wire::{Item, part};
 use super::{ending, responses, words};
 use crate::dialect::Output;
+use crate::dialects::loose::{List, Maybe, Text};
 
 impl AppServer {
     /// Returns the call that a thread works for; nothing for the session's own thread.
@@ -75,7 +75,7 @@ impl AppServer {
         match turn.status.or_empty() {
             "interrupted" => out.cancelled(),
             "failed" => {
-                let error = part::<Object<TurnError<'_>>>(turn.error).0;
+                let error = part::<Maybe<TurnError<'_>>>(turn.error).0;
                 let words =
                     || words::report(told.as_deref().unwrap_or("the turn failed and Codex did not say why"));
                 out.failed(&error.as_ref().map_or_else(words, responses::failed));
@@ -86,7 +86,7 @@ impl AppServer {
 
     /// Says the message that the end of a turn repeats, for the case that nobody said it before.
     fn last_word(&mut self, turn: &Turn<'_>, out: &mut Output<'_>) {
-        let items = part::<List<Object<Item<'_>>>>(turn.items);
+        let items = part::<List<Maybe<Item<'_>>>>(turn.items);
         let messages = items.0.iter().filter_map(|item| item.0.as_ref());
         for item in messages.filter(|item| item.type_name.get() == Some("agentMessage")) {
             self.stream.whole(item.id.or_empty(), item.text.or_empty(), phase(item), None, out);
@@ -196,7 +196,7 @@ impl AppServer {
     }
 
     pub(super) fn error(&mut self, params: &Rest<'_>, parent: Option<&ToolId>, out: &mut Output<'_>) {
-        let error = part::<Object<TurnError<'_>>>(params.error).0.unwrap_or_default();
+        let error = part::<Maybe<TurnError<'_>>>(params.error).0.unwrap_or_default();
         let message = error.message.get().unwrap_or(params.message.or_empty());
         if params.will_retry.0 == Some(true) {
             let details = error.additional_details.get().filter(|details| !message.contains(details));

@@ -6,8 +6,8 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::loose::Number;
 use super::wire::part;
+use crate::dialects::loose::Number;
 use crate::usage;
 
 /// Reads an object of counts.

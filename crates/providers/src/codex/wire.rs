@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 
 pub(super) use crate::dialects::loose::part;
 
-use super::loose::{Head, List, Number, Object, Text};
+use crate::dialects::loose::{Head, List, Maybe, Number, Text};
 
 /// A line. Small, because every line is one; what is rare is kept raw.
 #[derive(Debug, Default, Deserialize)]
@@ -20,7 +20,7 @@ pub(super) struct Line<'a> {
     #[serde(borrow, default)]
     pub(super) thread_id: Text<'a>,
     #[serde(borrow, default)]
-    pub(super) item: Object<Box<Item<'a>>>,
+    pub(super) item: Maybe<Box<Item<'a>>>,
     #[serde(borrow)]
     pub(super) usage: Option<&'a RawValue>,
     #[serde(borrow)]
@@ -56,7 +56,7 @@ pub(super) struct Item<'a> {
     pub(super) text: Text<'a>,
     /// The same in the form that the adapter protocol documents.
     #[serde(borrow, default)]
-    pub(super) agent_message: Object<Said<'a>>,
+    pub(super) agent_message: Maybe<Said<'a>>,
     #[serde(borrow, default)]
     pub(super) phase: Text<'a>,
     #[serde(borrow, default)]
@@ -78,7 +78,7 @@ pub(super) struct Item<'a> {
     #[serde(borrow)]
     pub(super) arguments: Option<&'a RawValue>,
     #[serde(borrow, default)]
-    pub(super) result: Object<McpResult<'a>>,
+    pub(super) result: Maybe<McpResult<'a>>,
     #[serde(borrow)]
     pub(super) error: Option<&'a RawValue>,
     #[serde(borrow, alias = "contentItems")]
@@ -109,7 +109,7 @@ pub(super) struct Item<'a> {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct McpResult<'a> {
-    content: List<Object<Block>>,
+    content: List<Maybe<Block>>,
     #[serde(borrow, alias = "structuredContent")]
     structured_content: Option<&'a RawValue>,
 }
