@@ -145,8 +145,7 @@ impl Requests {
         };
         let Some(request) = self.open.remove(place) else { return };
         if !request.questions.is_empty() {
-            let answers = call.details.and_then(|details| details.object("answers"));
-            return answer_questions(&request, answers.as_ref(), out);
+            return answer_questions(&request, call.answers, out);
         }
         let nobody_answered = call.refused && call.output.contains("closed before response");
         let verdict = Verdict {
@@ -232,7 +231,8 @@ pub(super) struct Settled<'a> {
     pub(super) tool: &'a str,
     pub(super) refused: bool,
     pub(super) output: &'a str,
-    pub(super) details: Option<&'a Object<'a>>,
+    /// What was answered, if it asked questions.
+    pub(super) answers: Option<&'a Object<'a>>,
 }
 
 fn withdrawn() -> Verdict {

@@ -17,6 +17,7 @@ use super::speech::{Sort, Speech, Which};
 use super::system::{self, McpServers};
 use super::tasks::Tasks;
 use super::toolcalls::Calls;
+use super::user::User;
 use super::wire::{self, Delta, Object, Piece};
 use crate::decode::{Cause, End};
 use crate::dialect::{Dialect, Input, Output};
@@ -67,6 +68,9 @@ impl Speaker for Claude {
     fn line(&mut self, line: &str, out: &mut Output<'_>) {
         if let Some(delta) = Delta::read(line) {
             return self.delta(&delta, out);
+        }
+        if let Some(user) = User::read(line) {
+            return self.user(line, &user, out);
         }
         wire::each(line, out, |raw, object, out| self.object(raw, object, out));
     }
@@ -137,7 +141,7 @@ impl Claude {
         match type_name.as_ref() {
             "stream_event" => self.stream_event(raw, line, out),
             "assistant" => self.assistant(raw, line, out),
-            "user" => self.user(raw, line, out),
+            "user" => User::with(raw, |user| self.user(raw, user, out)),
             "system" => self.system(raw, line, out),
             "result" => self.result(line, out),
             "rate_limit_event" => self.limit(line, out),

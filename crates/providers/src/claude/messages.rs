@@ -2,17 +2,15 @@
 
 use bowline_protocol::kinds::{Level, Notice, ToolStatus, UnrecognizedReason, UserOrigin};
 use bowline_protocol::{Excerpt, Kind, ToolId};
-use serde_json::value::RawValue;
 
 use super::control::Settled;
 use super::dialect::Claude;
 use super::errors::ApiError;
 use super::speech::{Sort, Which};
 use super::toolcalls::Ending;
-use super::wire::{Object, text};
+use super::user::{Block, Content, Details, User};
+use super::wire::Object;
 use crate::dialect::Output;
-use crate::dialects::content;
-use crate::lenient;
 
 impl Claude {
     /// Takes an `assistant` line: a block of a message, whole.
@@ -65,7 +63,10 @@ impl Claude {
             kind if kind.ends_with("tool_result") => {
                 self.speech.skip(which, out);
                 let status = if block.is("is_error") { ToolStatus::Failed } else { ToolStatus::Completed };
-                self.calls.end(block, &Ending { status, details: None }, out);
+                let output = Content::of(block.raw("content"));
+                let output = output.words();
+                let ending = Ending { status, output: output.as_deref(), details: None };
+                self.calls.end(block.text("tool_use_id").as_deref(), &ending, out);
             }
             // Thoughts that are not shown, and whatever else is neither said nor done.
             _ => self.speech.skip(which, out),
@@ -85,59 +86,53 @@ impl Claude {
     }
 
     /// Takes a `user` line: results of tools, or a text on the user's side.
-    pub(super) fn user(&mut self, raw: &str, line: &Object<'_>, out: &mut Output<'_>) {
+    pub(super) fn user(&mut self, raw: &str, line: &User<'_>, out: &mut Output<'_>) {
         out.quiet();
-        let Some(message) = line.object("message") else {
+        let Some(message) = &line.message.0 else {
             return out.unrecognized(UnrecognizedReason::BadShape, raw, Some("user"));
         };
-        let parent = line.text("parent_tool_use_id");
-        let blocks = message.objects("content");
-        let results: Vec<_> =
-            blocks.iter().filter(|block| block.text_or_empty("type").ends_with("tool_result")).collect();
-        if !line.is("isReplay") {
+        let results = message.content.results();
+        if line.is_replay.0 != Some(true) {
             for result in &results {
-                self.stir(parent.as_deref(), out);
+                self.stir(line.parent_tool_use_id.get(), out);
                 // The details are those of the only result.
-                let details = (results.len() == 1).then(|| line.raw("tool_use_result")).flatten();
+                let details = line.tool_use_result.0.as_ref().filter(|_| results.len() == 1);
                 self.tool_result(line, result, details, out);
             }
         }
-        let text = words(&message);
+        let text = message.content.words().unwrap_or_default();
         if !text.is_empty() || results.is_empty() {
-            self.user_text(line, &text, parent.as_deref(), out);
+            self.user_text(line, &text, out);
         }
     }
 
     fn tool_result(
         &mut self,
-        line: &Object<'_>,
-        block: &Object<'_>,
-        details: Option<&RawValue>,
+        line: &User<'_>,
+        block: &Block<'_>,
+        details: Option<&Details<'_>>,
         out: &mut Output<'_>,
     ) {
-        let id = block.text_or_empty("tool_use_id");
-        let meta = line
-            .objects("tool_result_meta")
-            .into_iter()
-            .find(|meta| meta.text("id").as_deref() == Some(&*id));
-        let meta = meta.unwrap_or_default();
-        let decision = meta.object("permission_decision").and_then(|decision| decision.text("decision"));
-        let not_run = meta.text("non_execution_kind");
-        let output = block.text_or_empty("content");
-        let is_error = block.is("is_error");
+        let id = block.tool_use_id.or_empty();
+        let mut metas = line.tool_result_meta.0.iter().filter_map(|meta| meta.0.as_ref());
+        let meta = metas.find(|meta| meta.id.get() == Some(id));
+        let decision = meta.and_then(|meta| meta.permission_decision.0.decision.get());
+        let not_run = meta.and_then(|meta| meta.non_execution_kind.get());
+        let output = block.content.words();
+        let words = output.as_deref().unwrap_or_default();
+        let is_error = block.is_error.0 == Some(true);
         // Versions without `tool_result_meta` have only words for it.
-        let rejected = not_run.as_deref() == Some("user-rejected")
-            || is_error && output.starts_with("The user doesn't want to proceed with this tool use");
-        let forbidden = decision.as_deref() == Some("reject")
-            || not_run.as_deref() == Some("permission-rule")
-            || is_error && output.starts_with("Claude requested permissions to");
-        let object = details.and_then(|details| Object::read(details.get()));
-        let settled =
-            Settled { tool: &id, refused: rejected || forbidden, output: &output, details: object.as_ref() };
+        let rejected = not_run == Some("user-rejected")
+            || is_error && words.starts_with("The user doesn't want to proceed with this tool use");
+        let forbidden = decision == Some("reject")
+            || not_run == Some("permission-rule")
+            || is_error && words.starts_with("Claude requested permissions to");
+        let answers = details.and_then(|details| details.answers.0.as_ref());
+        let settled = Settled { tool: id, refused: rejected || forbidden, output: words, answers };
         self.requests.settled(&settled, out);
-        let status = if forbidden || self.requests.is_refused(&id) {
+        let status = if forbidden || self.requests.is_refused(id) {
             ToolStatus::Denied
-        } else if rejected || object.as_ref().is_some_and(|object| object.is("interrupted")) {
+        } else if rejected || details.is_some_and(|details| details.interrupted.0 == Some(true)) {
             // Nobody refused it: it was stopped, which the program tells in the same words.
             ToolStatus::Cancelled
         } else if is_error {
@@ -145,11 +140,13 @@ impl Claude {
         } else {
             ToolStatus::Completed
         };
-        self.calls.end(block, &Ending { status, details: object }, out);
+        let ending = Ending { status, output: output.as_deref(), details };
+        self.calls.end(block.tool_use_id.get(), &ending, out);
     }
 
     /// Takes a text on the user's side. None that the program prints is a person's.
-    fn user_text(&mut self, line: &Object<'_>, text: &str, parent: Option<&str>, out: &mut Output<'_>) {
+    fn user_text(&mut self, line: &User<'_>, text: &str, out: &mut Output<'_>) {
+        let parent = line.parent_tool_use_id.get();
         let interrupted = text.starts_with("[Request interrupted by user");
         let of_command = text.starts_with("<local-command-std");
         if (interrupted || of_command) && self.turn.is_none() {
@@ -167,7 +164,8 @@ impl Claude {
         if text.starts_with("[structured-output-enforce]") {
             self.speech.reject(out);
         }
-        let origin = if line.is("isReplay") { UserOrigin::Replayed } else { UserOrigin::Synthetic };
+        let replayed = line.is_replay.0 == Some(true);
+        let origin = if replayed { UserOrigin::Replayed } else { UserOrigin::Synthetic };
         let parent = parent.map(ToolId::from);
         out.user(origin, text, parent.as_ref());
     }
@@ -175,11 +173,7 @@ impl Claude {
 
 /// Returns the text of a message, whether it is a string or blocks.
 pub(super) fn words(message: &Object<'_>) -> String {
-    let Some(content) = message.raw("content") else { return String::new() };
-    match text(content) {
-        Some(text) => text.into_owned(),
-        None => lenient::value(content.get()).as_ref().and_then(content::blocks).unwrap_or_default(),
-    }
+    Content::of(message.raw("content")).words().unwrap_or_default().into_owned()
 }
 
 /// Returns the output of a local command without the tags around it.

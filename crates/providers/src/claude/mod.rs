@@ -1,7 +1,7 @@
 //! Claude Code: how the `claude` program speaks.
 //!
 //! `dialect` tells the lines apart and keeps the state of the turn; each other room reads one subject. `wire` is how
-//! their JSON is taken apart. How the program is started is in `manifest.toml`.
+//! their JSON is taken apart, `user` the lines with results of tools. How the program is started is in `manifest.toml`.
 
 mod answers;
 mod control;
@@ -13,6 +13,7 @@ mod speech;
 mod system;
 mod tasks;
 mod toolcalls;
+mod user;
 mod wire;
 
 pub(crate) use dialect::Claude;

@@ -8,9 +8,11 @@ use bowline_protocol::kinds::{
 };
 use bowline_protocol::{Excerpt, Kind, ToolId};
 
-use super::wire::{Object, text};
+use super::user::{Details, Hunk};
+use super::wire::Object;
 use crate::dialect::Output;
-use crate::dialects::{content, tools};
+use crate::dialects::loose::Text;
+use crate::dialects::tools;
 
 /// The most calls that are remembered. Programs make a few at a time; the rest are those that never ended.
 const MOST_CALLS: usize = 1024;
@@ -30,8 +32,10 @@ pub(super) struct Calls {
 pub(super) struct Ending<'a> {
     /// How.
     pub(super) status: ToolStatus,
-    /// `tool_use_result`: an object after a success, a text after a failure.
-    pub(super) details: Option<Object<'a>>,
+    /// What the tool gave back.
+    pub(super) output: Option<&'a str>,
+    /// What the program itself knows of it.
+    pub(super) details: Option<&'a Details<'a>>,
 }
 
 impl Calls {
@@ -64,30 +68,26 @@ impl Calls {
     }
 
     /// Takes the result of a call; says whether it was the first one.
-    pub(super) fn end(&mut self, block: &Object<'_>, ending: &Ending<'_>, out: &mut Output<'_>) -> bool {
-        let id = block.text("tool_use_id").unwrap_or("tool".into());
-        if self.ended.iter().any(|ended| *ended == id) {
+    pub(super) fn end(&mut self, id: Option<&str>, ending: &Ending<'_>, out: &mut Output<'_>) -> bool {
+        let id = id.unwrap_or("tool");
+        if self.ended.iter().any(|ended| ended == id) {
             return false;
         }
         if self.ended.len() >= ENDED_CALLS {
             self.ended.pop_front();
         }
-        self.ended.push_back(id.clone().into_owned());
-        let place = self.running.iter().position(|(running, _)| *running == id);
+        self.ended.push_back(id.to_owned());
+        let place = self.running.iter().position(|(running, _)| running == id);
         let kind = place.and_then(|place| self.running.remove(place)).map(|(_, kind)| kind);
-        let output = block.raw("content").and_then(|raw| {
-            let whole = || content::blocks(&crate::lenient::value(raw.get())?);
-            text(raw).map(std::borrow::Cow::into_owned).or_else(whole)
-        });
-        let exit_code = output.as_deref().filter(|_| kind == Some(ToolKind::Execute)).and_then(exit_code);
+        let exit_code = ending.output.filter(|_| kind == Some(ToolKind::Execute)).and_then(exit_code);
         out.emit(Kind::ToolFinished(ToolFinished {
-            id: ToolId::from(&*id),
+            id: ToolId::from(id),
             status: ending.status,
-            output: output.as_deref().map(Excerpt::of),
+            output: ending.output.map(Excerpt::of),
             exit_code,
         }));
         if ending.status == ToolStatus::Completed
-            && let Some(details) = &ending.details
+            && let Some(details) = ending.details
         {
             changes(kind, details, out);
         }
@@ -105,44 +105,38 @@ fn exit_code(output: &str) -> Option<i32> {
 }
 
 /// Tells which file an edit has changed, and how.
-fn changes(kind: Option<ToolKind>, details: &Object<'_>, out: &mut Output<'_>) {
-    let patch = details.objects("structuredPatch");
+fn changes(kind: Option<ToolKind>, details: &Details<'_>, out: &mut Output<'_>) {
     // Other tools name files too: `ExitPlanMode` the one that keeps its plan.
-    if kind != Some(ToolKind::Edit) && details.raw("structuredPatch").is_none() {
+    if kind != Some(ToolKind::Edit) && details.patch.is_none() {
         return;
     }
-    let path = details.text("filePath").or_else(|| details.text("notebook_path"));
-    let Some(path) = path else { return };
-    let created = details.text("type").as_deref() == Some("create");
+    let Some(path) = details.file_path.get().or(details.notebook_path.get()) else { return };
+    let created = details.type_name.get() == Some("create");
     let operation = if created { FileOperation::Create } else { FileOperation::Write };
-    let path = path.into_owned();
     out.emit(Kind::FilesTouched(FilesTouched {
         seen_by: TouchSource::Agent,
-        files: vec![TouchedFile { path: path.clone(), operation }],
+        files: vec![TouchedFile { path: path.to_owned(), operation }],
         room: None,
     }));
-    if !patch.is_empty() {
-        out.emit(Kind::DiffAvailable(diff(&path, &patch)));
+    let hunks = details.patch.iter().flat_map(|patch| &patch.0);
+    let hunks: Vec<_> = hunks.filter_map(|hunk| hunk.0.as_ref()).collect();
+    if !hunks.is_empty() {
+        out.emit(Kind::DiffAvailable(diff(path, &hunks)));
     }
 }
 
 /// Writes a patch as a unified diff.
-fn diff(path: &str, patch: &[Object<'_>]) -> DiffAvailable {
+fn diff(path: &str, hunks: &[&Hunk<'_>]) -> DiffAvailable {
     let (mut added, mut removed) = (0, 0);
     let mut diff = format!("--- {path}\n+++ {path}\n");
-    for hunk in patch {
-        let number = |key: &str| hunk.count(key).unwrap_or_default();
-        diff.push_str(&format!(
-            "@@ -{},{} +{},{} @@\n",
-            number("oldStart"),
-            number("oldLines"),
-            number("newStart"),
-            number("newLines")
-        ));
-        for line in hunk.array("lines").into_iter().filter_map(text) {
+    for hunk in hunks {
+        let [from, before, to, after] = [&hunk.old_start, &hunk.old_lines, &hunk.new_start, &hunk.new_lines]
+            .map(|number| number.whole().unwrap_or_default());
+        diff.push_str(&format!("@@ -{from},{before} +{to},{after} @@\n"));
+        for line in hunk.lines.0.iter().filter_map(Text::get) {
             added += u64::from(line.starts_with('+'));
             removed += u64::from(line.starts_with('-'));
-            diff.push_str(&line);
+            diff.push_str(line);
             diff.push('\n');
         }
     }
