@@ -1,6 +1,9 @@
 //! Names of things, one type each, so that a message id cannot be passed where a tool id is meant.
+//!
+//! The text of an id is shared: every event carries the session's, and a message's stands in each of its pieces.
 
 use std::fmt;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
@@ -10,11 +13,11 @@ macro_rules! ids {
         #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
         #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
         #[serde(transparent)]
-        pub struct $name(Box<str>);
+        pub struct $name(Arc<str>);
 
         impl $name {
             /// Wraps the text of an id.
-            pub fn new(text: impl Into<Box<str>>) -> Self {
+            pub fn new(text: impl Into<Arc<str>>) -> Self {
                 Self(text.into())
             }
 
