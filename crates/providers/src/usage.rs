@@ -2,8 +2,15 @@
 //!
 //! Whether a report covers a call, a turn or the whole session is the dialect's knowledge and is not decided here.
 
+use std::borrow::Cow;
+
 use bowline_protocol::Usage;
+use serde::Deserialize;
+use serde::de::MapAccess;
 use serde_json::Value;
+use serde_json::value::RawValue;
+
+use crate::dialects::loose::{self, Field, Pick, Text};
 
 /// Paths of the prompt's tokens, the first that holds a count wins.
 const INPUT: &[&str] =
@@ -72,34 +79,12 @@ enum Counted {
 /// that only the other way of counting explains: Qwen Code writes Anthropic's names with caches inside the input, and
 /// opencode leaves reasoning out of the output where pi, with the same name, does not.
 pub fn read(value: &Value) -> Option<Usage> {
-    let input = first(value, INPUT)?;
-    let output = first(value, OUTPUT)?;
-    let (cache_read, read_habit) = first_counted(value, CACHE_READ).unwrap_or((0, Counted::Apart));
-    let (cache_write, write_habit) = first_counted(value, CACHE_WRITE).unwrap_or((0, Counted::Apart));
-    let reasoning = first_counted(value, REASONING);
+    Tokens::deserialize(value).ok()?.usage()
+}
 
-    let arranged = |read: Counted, write: Counted, thought: Counted| {
-        let inside = |tokens, counted| if counted == Counted::Inside { tokens } else { 0 };
-        let held = inside(cache_read, read).saturating_add(inside(cache_write, write));
-        let thoughts = reasoning.map_or(0, |(tokens, _)| tokens);
-        let beside = if thought == Counted::Apart { thoughts } else { 0 };
-        Usage {
-            input: input.saturating_sub(held),
-            output: output.saturating_add(beside),
-            cache_read,
-            cache_write,
-            reasoning: reasoning.map(|(tokens, _)| tokens),
-        }
-    };
-    let thought_habit = reasoning.map_or(Counted::Inside, |(_, counted)| counted);
-    let habitual = arranged(read_habit, write_habit, thought_habit);
-
-    let Some(total) = first(value, TOTAL) else { return Some(habitual) };
-    let mut others = [Counted::Inside, Counted::Apart]
-        .into_iter()
-        .flat_map(|cache| [Counted::Inside, Counted::Apart].map(|thought| arranged(cache, cache, thought)));
-    let explained = |usage: &Usage| usage.total() == total;
-    Some(if explained(&habitual) { habitual } else { others.find(explained).unwrap_or(habitual) })
+/// Reads a `usage` object that was left as it stands; see [`read`].
+pub(crate) fn read_raw(raw: &RawValue) -> Option<Usage> {
+    serde_json::from_str::<Tokens<'_>>(raw.get()).ok()?.usage()
 }
 
 /// Estimates tokens from lengths in characters: one for every four, rounded up.
@@ -107,21 +92,122 @@ pub fn estimate(prompt_chars: u64, answer_chars: u64) -> Usage {
     Usage { input: prompt_chars.div_ceil(4), output: answer_chars.div_ceil(4), ..Usage::default() }
 }
 
-fn first(value: &Value, paths: &[&str]) -> Option<u64> {
-    paths.iter().find_map(|path| count(value, path))
+/// The numbers of an object by their names; those of an object in it as `outer/inner`.
+#[derive(Debug, Default)]
+pub(crate) struct Tokens<'a>(Vec<(Cow<'a, str>, Option<u64>)>);
+
+impl Tokens<'_> {
+    /// Brings the counts to the normal form; see [`read`].
+    pub(crate) fn usage(&self) -> Option<Usage> {
+        let input = self.first(INPUT)?;
+        let output = self.first(OUTPUT)?;
+        let (cache_read, read_habit) = self.first_counted(CACHE_READ).unwrap_or((0, Counted::Apart));
+        let (cache_write, write_habit) = self.first_counted(CACHE_WRITE).unwrap_or((0, Counted::Apart));
+        let reasoning = self.first_counted(REASONING);
+
+        let arranged = |read: Counted, write: Counted, thought: Counted| {
+            let inside = |tokens, counted| if counted == Counted::Inside { tokens } else { 0 };
+            let held = inside(cache_read, read).saturating_add(inside(cache_write, write));
+            let thoughts = reasoning.map_or(0, |(tokens, _)| tokens);
+            let beside = if thought == Counted::Apart { thoughts } else { 0 };
+            Usage {
+                input: input.saturating_sub(held),
+                output: output.saturating_add(beside),
+                cache_read,
+                cache_write,
+                reasoning: reasoning.map(|(tokens, _)| tokens),
+            }
+        };
+        let thought_habit = reasoning.map_or(Counted::Inside, |(_, counted)| counted);
+        let habitual = arranged(read_habit, write_habit, thought_habit);
+
+        let Some(total) = self.first(TOTAL) else { return Some(habitual) };
+        let mut others = [Counted::Inside, Counted::Apart].into_iter().flat_map(|cache| {
+            [Counted::Inside, Counted::Apart].map(|thought| arranged(cache, cache, thought))
+        });
+        let explained = |usage: &Usage| usage.total() == total;
+        Some(if explained(&habitual) { habitual } else { others.find(explained).unwrap_or(habitual) })
+    }
+
+    fn first(&self, paths: &[&str]) -> Option<u64> {
+        paths.iter().find_map(|path| self.count(path))
+    }
+
+    fn first_counted(&self, paths: &[(&str, Counted)]) -> Option<(u64, Counted)> {
+        paths.iter().find_map(|(path, counted)| Some((self.count(path)?, *counted)))
+    }
+
+    /// Returns the whole, non-negative number at a path; anything else is not a count. Of two equal keys the last one
+    /// counts.
+    fn count(&self, path: &str) -> Option<u64> {
+        self.0.iter().rev().find(|(name, _)| name == path)?.1
+    }
 }
 
-fn first_counted(value: &Value, paths: &[(&str, Counted)]) -> Option<(u64, Counted)> {
-    paths.iter().find_map(|(path, counted)| Some((count(value, path)?, *counted)))
+impl<'de: 'a, 'a> Pick<'de> for Tokens<'a> {
+    fn map<A: MapAccess<'de>>(mut map: A) -> Result<Self, A::Error> {
+        let mut counts = Vec::with_capacity(8);
+        while let Some(name) = map.next_key::<Text<'a>>()? {
+            let name = name.0.unwrap_or_default();
+            match map.next_value()? {
+                Member::Count(count) => counts.push((name, count)),
+                Member::Inner(inner) => {
+                    let named = |(inner, Count(count))| (format!("{name}/{inner}").into(), count);
+                    counts.extend(inner.into_iter().map(named));
+                }
+            }
+        }
+        Ok(Self(counts))
+    }
 }
 
-/// Returns the whole, non-negative number at a path; anything else is not a count.
-fn count(value: &Value, path: &str) -> Option<u64> {
-    let number = path.split('/').try_fold(value, |value, key| value.get(key))?;
-    // Some JSON writers have only floats. Above 2^53 a float no longer names one integer.
-    let whole = |float: &f64| float.fract() == 0.0 && (0.0..=9_007_199_254_740_992.0).contains(float);
-    number.as_u64().or_else(|| number.as_f64().filter(whole).map(|float| float as u64))
+/// What an object of counts holds under one name.
+#[derive(Debug)]
+enum Member<'a> {
+    Count(Option<u64>),
+    /// An object; no count stands deeper.
+    Inner(Vec<(Cow<'a, str>, Count)>),
 }
+
+impl Default for Member<'_> {
+    fn default() -> Self {
+        Self::Count(None)
+    }
+}
+
+impl<'de: 'a, 'a> Pick<'de> for Member<'a> {
+    fn whole(number: u64) -> Self {
+        Self::Count(Some(number))
+    }
+
+    fn float(number: f64) -> Self {
+        Self::Count(Count::float(number).0)
+    }
+
+    fn map<A: MapAccess<'de>>(mut map: A) -> Result<Self, A::Error> {
+        let mut inner = Vec::new();
+        while let Some((name, count)) = map.next_entry::<Text<'a>, Count>()? {
+            inner.push((name.0.unwrap_or_default(), count));
+        }
+        Ok(Self::Inner(inner))
+    }
+}
+
+/// A whole number that is not negative.
+#[derive(Debug, Default)]
+struct Count(Option<u64>);
+
+impl Pick<'_> for Count {
+    fn whole(number: u64) -> Self {
+        Self(Some(number))
+    }
+
+    fn float(number: f64) -> Self {
+        Self(Field::Number(number).whole())
+    }
+}
+
+loose::picked!(impl<'a> Tokens<'a>; impl<'a> Member<'a>; impl<> Count;);
 
 #[cfg(test)]
 mod tests {

@@ -280,7 +280,7 @@ impl Claude {
             "content_block_stop" => self.speech.end_block(which, out),
             // The only numbers of a call that are final before the result.
             "message_delta" => {
-                if let Some(usage) = event.value("usage").as_ref().and_then(usage::read) {
+                if let Some(usage) = event.raw("usage").and_then(usage::read_raw) {
                     out.emit(Kind::UsageReported(UsageReported {
                         usage,
                         basis: Basis::PerCall,

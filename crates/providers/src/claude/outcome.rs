@@ -63,7 +63,7 @@ impl Claude {
             None => total.map(|total| if total < self.cost { total } else { total - self.cost }),
         };
         self.cost = total.unwrap_or(self.cost);
-        let Some(mut used) = line.value("usage").as_ref().and_then(usage::read) else { return };
+        let Some(mut used) = line.raw("usage").and_then(usage::read_raw) else { return };
         let details = line.object("usage").and_then(|usage| usage.object("output_tokens_details"));
         used.reasoning = used.reasoning.or_else(|| details?.count("thinking_tokens"));
         out.emit(Kind::UsageReported(UsageReported {

@@ -5,9 +5,9 @@
 
 use std::borrow::Cow;
 
+use serde::Deserialize;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{MapAccess, SeqAccess};
-use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
 use super::wire::Object;
@@ -229,17 +229,7 @@ pub(super) struct PermissionDecision<'a> {
     pub(super) decision: Text<'a>,
 }
 
-macro_rules! picked {
-    ($($name:ident),+) => {$(
-        impl<'de: 'a, 'a> Deserialize<'de> for $name<'a> {
-            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                loose::pick(deserializer)
-            }
-        }
-    )+};
-}
-
-picked!(Content, Member);
+loose::picked!(impl<'a> Content<'a>; impl<'a> Member<'a>;);
 
 #[cfg(test)]
 mod tests {

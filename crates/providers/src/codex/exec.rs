@@ -37,7 +37,7 @@ pub(super) struct State {
     pub(super) calls: Calls,
     pub(super) turn: Turn,
     /// The thread that the process works on.
-    thread: Option<String>,
+    thread: Option<NativeSessionId>,
     /// An error that was told and is not overcome.
     pub(super) error: Option<String>,
     /// The retry that is under way.
@@ -92,8 +92,8 @@ impl Exec {
         let type_name = line.type_name.or_empty();
         match type_name {
             "thread.started" => {
-                self.state.thread = line.thread_id.owned();
                 let native_session = line.thread_id.get().map(NativeSessionId::from);
+                self.state.thread = native_session.clone();
                 out.emit(Kind::SessionStarted(SessionStarted {
                     native_session,
                     ..SessionStarted::default()
@@ -101,7 +101,7 @@ impl Exec {
             }
             "turn.started" => self.state.begin(line.id.owned(), out),
             "turn.completed" => {
-                if let Some(usage) = usage::read(line.usage) {
+                if let Some(usage) = line.usage.usage() {
                     out.emit(usage::reported(usage, Basis::Cumulative));
                 }
                 self.state.ended();
@@ -209,7 +209,8 @@ impl State {
     }
 
     fn work(&mut self, step: Step, item: &Item<'_>, raw: &str, out: &mut Output<'_>) {
-        let sender = item.sender_thread_id.get().filter(|sender| self.thread.as_deref() != Some(*sender));
+        let own = self.thread.as_ref().map(NativeSessionId::as_str);
+        let sender = item.sender_thread_id.get().filter(|sender| own != Some(*sender));
         let parent = sender.and_then(|sender| self.calls.maker(sender)).cloned();
         match self.calls.item(step, item, parent.as_ref(), out) {
             Was::Tool => {

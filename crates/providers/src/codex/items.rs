@@ -4,7 +4,8 @@
 //! gave, which a model may give again. Each call gets an id of its own here.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::BTreeMap;
+use std::fmt::Write;
 
 use bowline_protocol::kinds::{
     Level, Notice, Status, ToolFinished, ToolKind, ToolOwner, ToolStarted, ToolStatus, UserOrigin,
@@ -41,11 +42,11 @@ pub(super) enum Was {
 /// The calls of tools.
 #[derive(Debug, Default)]
 pub(super) struct Calls {
-    open: HashMap<Box<str>, ToolId>,
+    open: BTreeMap<Box<str>, ToolId>,
     /// How often each id was used, by its hash.
-    uses: HashMap<u64, u32>,
+    uses: BTreeMap<u64, u32>,
     /// Which call made each thread of a sub-agent.
-    spawned: HashMap<Box<str>, ToolId>,
+    spawned: BTreeMap<Box<str>, ToolId>,
 }
 
 /// A call that begins.
@@ -83,7 +84,7 @@ impl Calls {
                 } else {
                     ToolOwner::Cli
                 };
-                self.start(id, Call { name, kind, owner, input: input(item) }, parent, out);
+                self.begin(id, Call { name, kind, owner, input: input(item) }, parent, out);
             }
             self.tool(step, id, kind, item, out);
             return Was::Tool;
@@ -141,7 +142,7 @@ impl Calls {
             let status = status(item);
             self.finish(id, status, output(item), item.exit_code.0, out);
             if status == ToolStatus::Completed {
-                touched(&files(item.changes), out);
+                touched(files(item.changes), out);
             }
         }
     }
@@ -149,9 +150,12 @@ impl Calls {
     /// A call begins; nothing if it runs already.
     pub(super) fn start(&mut self, id: &str, call: Call<'_>, parent: Option<&ToolId>, out: &mut Output<'_>) {
         out.quiet();
-        if self.open.contains_key(id) {
-            return;
+        if !self.open.contains_key(id) {
+            self.begin(id, call, parent, out);
         }
+    }
+
+    fn begin(&mut self, id: &str, call: Call<'_>, parent: Option<&ToolId>, out: &mut Output<'_>) {
         let name = self.name(id);
         self.open.insert(id.into(), name.clone());
         let (input, input_head) = match call.input {
@@ -212,6 +216,14 @@ impl Calls {
         }
         let uses = self.uses.entry(super::speech::hash(id)).or_default();
         *uses += 1;
-        if *uses == 1 { ToolId::from(id) } else { ToolId::from(format!("{id}~{uses}")) }
+        if *uses == 1 {
+            return ToolId::from(id);
+        }
+        let mut name = String::with_capacity(id.len() + 11);
+        name.push_str(id);
+        name.push('~');
+        // Writing to a string cannot fail.
+        let _ = write!(name, "{uses}");
+        ToolId::from(name)
     }
 }

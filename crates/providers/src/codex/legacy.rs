@@ -280,7 +280,7 @@ fn tokens(msg: &Msg<'_>, line: &str, out: &mut Output<'_>) {
         let line: Value = serde_json::from_str(line).ok()?;
         crate::usage::read(line.get("msg").or_else(|| line.get("params")?.get("msg"))?)
     };
-    if let Some(usage) = usage::read(counts.total).or_else(flat) {
+    if let Some(usage) = counts.total.usage().or_else(flat) {
         out.emit(usage::reported(usage, Basis::Cumulative));
     }
     if let Some(gauge) = counts.gauge() {

@@ -43,7 +43,7 @@ pub(super) fn tool(name: &str, msg: &Msg<'_>, state: &mut State, out: &mut Outpu
             let output = heads.into_iter().filter_map(|head| head.0.clone()).find(|head| head.bytes > 0);
             end(id, "apply_patch", ToolKind::Edit, outcome(good), output, None, state, out);
             if good {
-                parts::touched(&patched(msg.changes), out);
+                parts::touched(patched(msg.changes), out);
             }
         }
         "mcp_tool_call_begin" => {

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::wire::{Change, ChangeKind, Item, Said, part};
+use super::wire::{Change, Item, Said, part};
 use crate::dialect::Output;
 use crate::dialects::loose::{Flag, List, Maybe, Text};
 use crate::dialects::{content, tools};
@@ -157,9 +157,7 @@ pub(super) fn files(changes: Option<&RawValue>) -> Vec<TouchedFile> {
     let mut files = Vec::new();
     for change in part::<List<Maybe<Change<'_>>>>(changes).0.iter().filter_map(|change| change.0.as_ref()) {
         let Some(path) = change.path.get() else { continue };
-        let word: Text<'_> = part(change.kind);
-        let kind = part::<Maybe<ChangeKind<'_>>>(change.kind).0.unwrap_or_default();
-        file(path, word.get().unwrap_or(kind.type_name.or_empty()), kind.move_path.get(), &mut files);
+        file(path, change.kind.type_name.or_empty(), change.kind.move_path.get(), &mut files);
     }
     files
 }
@@ -179,13 +177,9 @@ pub(super) fn file(path: &str, kind: &str, moved_to: Option<&str>, files: &mut V
 }
 
 /// Tells which files the agent says it touched.
-pub(super) fn touched(files: &[TouchedFile], out: &mut Output<'_>) {
+pub(super) fn touched(files: Vec<TouchedFile>, out: &mut Output<'_>) {
     if !files.is_empty() {
-        out.emit(Kind::FilesTouched(FilesTouched {
-            seen_by: TouchSource::Agent,
-            files: files.to_vec(),
-            room: None,
-        }));
+        out.emit(Kind::FilesTouched(FilesTouched { seen_by: TouchSource::Agent, files, room: None }));
     }
 }
 

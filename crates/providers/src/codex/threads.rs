@@ -178,12 +178,12 @@ impl AppServer {
         out.quiet();
         let counts = Counts::of(raw);
         if parent.is_some() {
-            if let Some(last) = usage::read(counts.last) {
+            if let Some(last) = counts.last.usage() {
                 out.emit(usage::reported(last, Basis::PerCall));
             }
             return;
         }
-        if let Some(total) = usage::read(counts.total) {
+        if let Some(total) = counts.total.usage() {
             match (self.turn, &self.before) {
                 (ending::Turn::None, _) => self.before = Some(total),
                 (_, Some(before)) => out.emit(usage::reported(total.since(before), Basis::Cumulative)),

@@ -3,17 +3,11 @@
 use bowline_protocol::kinds::{ContextGauge, UsageReported};
 use bowline_protocol::{Basis, Kind, Usage, UsageSource};
 use serde::Deserialize;
-use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::wire::part;
 use crate::dialects::loose::Number;
-use crate::usage;
-
-/// Reads an object of counts.
-pub(super) fn read(raw: Option<&RawValue>) -> Option<Usage> {
-    usage::read(&serde_json::from_str::<Value>(raw?.get()).ok()?)
-}
+use crate::usage::Tokens;
 
 /// Makes the event.
 pub(super) fn reported(usage: Usage, basis: Basis) -> Kind {
@@ -26,9 +20,9 @@ pub(super) fn reported(usage: Usage, basis: Basis) -> Kind {
 #[serde(default)]
 pub(super) struct Counts<'a> {
     #[serde(borrow, alias = "total_token_usage")]
-    pub(super) total: Option<&'a RawValue>,
+    pub(super) total: Tokens<'a>,
     #[serde(borrow, alias = "last_token_usage")]
-    pub(super) last: Option<&'a RawValue>,
+    pub(super) last: Tokens<'a>,
     #[serde(alias = "modelContextWindow")]
     pub(super) model_context_window: Number,
 }
@@ -40,7 +34,7 @@ impl<'a> Counts<'a> {
 
     /// How full the context is: all that the last request held and gave.
     pub(super) fn gauge(&self) -> Option<Kind> {
-        let used = read(self.last)?.total();
+        let used = self.last.usage()?.total();
         let window = self.model_context_window.0.and_then(|window| u64::try_from(window).ok());
         Some(Kind::ContextGauge(ContextGauge { used, window }))
     }

@@ -4,11 +4,14 @@
 
 use bowline_protocol::Excerpt;
 use serde::Deserialize;
+use serde::de::MapAccess;
+use serde::de::value::MapAccessDeserializer;
 use serde_json::value::RawValue;
 
 pub(super) use crate::dialects::loose::part;
 
-use crate::dialects::loose::{Head, List, Maybe, Number, Text};
+use crate::dialects::loose::{self, Head, List, Maybe, Number, Pick, Text};
+use crate::usage::Tokens;
 
 /// A line. Small, because every line is one; what is rare is kept raw.
 #[derive(Debug, Default, Deserialize)]
@@ -21,8 +24,8 @@ pub(super) struct Line<'a> {
     pub(super) thread_id: Text<'a>,
     #[serde(borrow, default)]
     pub(super) item: Maybe<Box<Item<'a>>>,
-    #[serde(borrow)]
-    pub(super) usage: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    pub(super) usage: Tokens<'a>,
     #[serde(borrow)]
     pub(super) error: Option<&'a RawValue>,
     #[serde(borrow, default)]
@@ -143,25 +146,47 @@ pub(super) struct Said<'a> {
     pub(super) text: Text<'a>,
 }
 
-/// One changed file. `kind` is a word, or an object with the word as its type.
+/// One changed file.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Change<'a> {
     #[serde(borrow)]
     pub(super) path: Text<'a>,
     #[serde(borrow)]
-    pub(super) kind: Option<&'a RawValue>,
+    pub(super) kind: ChangeKind<'a>,
 }
 
-/// The object form of a change's kind.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+/// What was done to a file: a word, or an object with the word as its type.
+#[derive(Debug, Default)]
 pub(super) struct ChangeKind<'a> {
-    #[serde(borrow, rename = "type")]
     pub(super) type_name: Text<'a>,
-    #[serde(borrow, alias = "movePath")]
     pub(super) move_path: Text<'a>,
 }
+
+impl<'de: 'a, 'a> Pick<'de> for ChangeKind<'a> {
+    fn text(text: &str) -> Self {
+        Self { type_name: Text::text(text), ..Self::default() }
+    }
+
+    fn borrowed(text: &'de str) -> Self {
+        Self { type_name: Text::borrowed(text), ..Self::default() }
+    }
+
+    fn map<A: MapAccess<'de>>(map: A) -> Result<Self, A::Error> {
+        #[derive(Default, Deserialize)]
+        #[serde(default)]
+        struct Fields<'a> {
+            #[serde(borrow, rename = "type")]
+            type_name: Text<'a>,
+            #[serde(borrow, alias = "movePath")]
+            move_path: Text<'a>,
+        }
+        let Fields { type_name, move_path } = Fields::deserialize(MapAccessDeserializer::new(map))?;
+        Ok(Self { type_name, move_path })
+    }
+}
+
+loose::picked!(impl<'a> ChangeKind<'a>;);
 
 /// Reads a text that was kept raw.
 pub(super) fn text(raw: Option<&RawValue>) -> Option<String> {

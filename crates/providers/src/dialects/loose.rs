@@ -323,17 +323,19 @@ impl<'de, T: Deserialize<'de>> Pick<'de> for List<T> {
     }
 }
 
-macro_rules! loose {
+/// Makes types readable that say with [`Pick`] what they take.
+macro_rules! picked {
     ($(impl<$($a:lifetime)? $($t:ident $(: $bound:ident)?)?> $name:ty;)+) => {$(
-        impl<'de $(: $a, $a)? $(, $t: Deserialize<'de> $(+ $bound)?)?> Deserialize<'de> for $name {
-            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                pick(deserializer)
+        impl<'de $(: $a, $a)? $(, $t: serde::Deserialize<'de> $(+ $bound)?)?> serde::Deserialize<'de> for $name {
+            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                $crate::dialects::loose::pick(deserializer)
             }
         }
     )+};
 }
+pub(crate) use picked;
 
-loose! {
+picked! {
     impl<'a> Text<'a>;
     impl<'a> Field<'a>;
     impl<> Head;

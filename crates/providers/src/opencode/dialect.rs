@@ -4,7 +4,6 @@ use bowline_protocol::kinds::{
     Level, Phase, SessionStarted, StopReason, TurnOrigin, TurnStarted, UnrecognizedReason, UsageReported,
 };
 use bowline_protocol::{Basis, Category, Code, Excerpt, Exit, Kind, Millis, NativeSessionId, UsageSource};
-use serde_json::Value;
 
 use super::part::Parts;
 use super::stderr::Stderr;
@@ -127,8 +126,7 @@ impl Opencode {
         let on_the_way = part.reason.str() == "tool-calls";
         let phase = if on_the_way { Phase::Commentary } else { Phase::Final };
         let message = self.parts.finish(phase, out);
-        let tokens = part.tokens.and_then(|tokens| serde_json::from_str::<Value>(tokens.get()).ok());
-        if let Some(usage) = tokens.as_ref().and_then(usage::read) {
+        if let Some(usage) = part.tokens.and_then(usage::read_raw) {
             out.emit(Kind::UsageReported(UsageReported {
                 usage,
                 basis: Basis::PerCall,
