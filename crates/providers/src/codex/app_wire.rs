@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 
 use super::legacy::Msg;
 use super::wire::Item;
-use crate::dialects::loose::{Flag, Maybe, Number, Text};
+use crate::dialects::loose::{Boxed, Flag, Maybe, Number, Text};
 
 /// A message in either direction.
 #[derive(Debug, Default, Deserialize)]
@@ -45,7 +45,7 @@ pub(super) struct Params<'a> {
     #[serde(borrow, default)]
     pub(super) delta: Text<'a>,
     #[serde(borrow, default)]
-    pub(super) item: Maybe<Box<Item<'a>>>,
+    pub(super) item: Boxed<Item<'a>>,
     #[serde(default)]
     pub(super) summary_index: Number,
     #[serde(default)]

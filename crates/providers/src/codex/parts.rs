@@ -7,13 +7,14 @@ use bowline_protocol::kinds::{
     ToolKind, ToolStatus, TouchSource, TouchedFile, UserOrigin,
 };
 use bowline_protocol::{Excerpt, Json, Kind};
+use serde::de::SeqAccess;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::wire::{Change, Item, Said, part};
 use crate::dialect::Output;
-use crate::dialects::loose::{Flag, List, Maybe, Text};
+use crate::dialects::loose::{self, Flag, List, Maybe, Pick, Text};
 use crate::dialects::{content, tools};
 
 /// Says which tool an item is the work of.
@@ -152,14 +153,28 @@ fn states(states: &RawValue) -> Option<String> {
     Some(said.collect::<Vec<_>>().join("\n"))
 }
 
+/// The files that changes touch.
+#[derive(Debug, Default)]
+struct Files(Vec<TouchedFile>);
+
+impl<'de> Pick<'de> for Files {
+    fn seq<A: SeqAccess<'de>>(mut seq: A) -> Result<Self, A::Error> {
+        let mut files = Vec::new();
+        while let Some(change) = seq.next_element::<loose::Object<Change<'_>>>()? {
+            let Change { path, kind } = change.0;
+            if let Some(path) = path.get() {
+                file(path, kind.type_name.or_empty(), kind.move_path.get(), &mut files);
+            }
+        }
+        Ok(Self(files))
+    }
+}
+
+loose::picked!(impl<> Files;);
+
 /// Says which files a change touches.
 pub(super) fn files(changes: Option<&RawValue>) -> Vec<TouchedFile> {
-    let mut files = Vec::new();
-    for change in part::<List<Maybe<Change<'_>>>>(changes).0.iter().filter_map(|change| change.0.as_ref()) {
-        let Some(path) = change.path.get() else { continue };
-        file(path, change.kind.type_name.or_empty(), change.kind.move_path.get(), &mut files);
-    }
-    files
+    part::<Files>(changes).0
 }
 
 /// Adds what happened to one file.

@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 
 pub(super) use crate::dialects::loose::part;
 
-use crate::dialects::loose::{self, Head, List, Maybe, Number, Pick, Text};
+use crate::dialects::loose::{self, Boxed, Head, List, Maybe, Number, Pick, Text};
 use crate::usage::Tokens;
 
 /// A line. Small, because every line is one; what is rare is kept raw.
@@ -23,7 +23,7 @@ pub(super) struct Line<'a> {
     #[serde(borrow, default)]
     pub(super) thread_id: Text<'a>,
     #[serde(borrow, default)]
-    pub(super) item: Maybe<Box<Item<'a>>>,
+    pub(super) item: Boxed<Item<'a>>,
     #[serde(borrow, default)]
     pub(super) usage: Tokens<'a>,
     #[serde(borrow)]

@@ -303,6 +303,25 @@ impl<'de, T: Deserialize<'de>> Pick<'de> for Maybe<T> {
     }
 }
 
+/// A large object, or nothing. Not `Maybe<Box<T>>`, which moves the object twice before it is in its box.
+#[derive(Clone, Debug)]
+pub(crate) struct Boxed<T>(pub(crate) Option<Box<T>>);
+
+impl<T> Default for Boxed<T> {
+    fn default() -> Self {
+        Self(None)
+    }
+}
+
+impl<'de, T: Deserialize<'de>> Pick<'de> for Boxed<T> {
+    fn map<A: MapAccess<'de>>(map: A) -> Result<Self, A::Error> {
+        match T::deserialize(MapAccessDeserializer::new(map)) {
+            Ok(value) => Ok(Self(Some(Box::new(value)))),
+            Err(error) => Err(error),
+        }
+    }
+}
+
 /// The members of an array; anything else has none.
 #[derive(Clone, Debug)]
 pub(crate) struct List<T>(pub(crate) Vec<T>);
@@ -343,6 +362,7 @@ picked! {
     impl<> Flag;
     impl<T: Default> Object<T>;
     impl<T> Maybe<T>;
+    impl<T> Boxed<T>;
     impl<T> List<T>;
 }
 
