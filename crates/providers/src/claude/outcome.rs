@@ -83,7 +83,8 @@ fn cost(models: &Object<'_>) -> f64 {
     // In a fixed order: the sum of floats depends on it.
     let mut costs: Vec<f64> = models.fields().filter_map(of).collect();
     costs.sort_by(f64::total_cmp);
-    costs.iter().sum()
+    // Not `sum`: that of nothing is -0.0.
+    costs.iter().fold(0.0, |sum, cost| sum + cost)
 }
 
 /// Returns the model if there was only one.
