@@ -193,6 +193,8 @@ codes! {
     Forbidden = "forbidden",
     /// The request is malformed.
     InvalidRequest = "invalid_request",
+    /// The provider cannot do what was asked for.
+    Unsupported = "unsupported",
     /// The conversation does not fit into the model's context.
     ContextOverflow = "context_overflow",
     /// A single request is larger than the service or the program accepts.
@@ -243,6 +245,10 @@ codes! {
     Crashed = "crashed",
     /// The output ended before the turn did.
     Truncated = "truncated",
+    /// The disk is full: nothing more can be recorded.
+    DiskFull = "disk_full",
+    /// The session has written as much as it may.
+    DiskQuota = "disk_quota",
     /// The turn is over, but whether all its processes are gone could not be confirmed.
     CleanupUnconfirmed = "cleanup_unconfirmed",
     /// Nothing more is known.

@@ -66,6 +66,15 @@ pub struct Request {
     /// Whether to go on with an earlier session.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resume: Option<Resume>,
+    /// The agent is to leave no trace of the session in its own history.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub ephemeral: bool,
+    /// The agent is to ignore the user's settings for it.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub isolate: bool,
+    /// The container in which the agent is to run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub docker: Option<String>,
     /// The most turns that the agent may take.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_turns: Option<u32>,

@@ -115,6 +115,12 @@ impl Millis {
         // A float to integer cast saturates, and NaN becomes zero.
         Self((seconds.max(0.0) * 1000.0).ceil() as u64)
     }
+
+    /// Returns the sum of two spans.
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
+        Self(self.0.saturating_add(other.0))
+    }
 }
 
 #[cfg(test)]

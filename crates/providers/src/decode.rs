@@ -98,6 +98,11 @@ impl Decoder {
         self
     }
 
+    /// Tells the prompt that begins the first turn, for callers that sent one. The program may repeat it.
+    pub fn prompt(&mut self, text: &str, out: &mut Vec<Draft>) {
+        self.turns.prompt(text, out);
+    }
+
     /// Takes the next bytes of standard output.
     pub fn stdout(&mut self, bytes: &[u8], now: &Moment, out: &mut Vec<Draft>) {
         let Self { dialect, stdout, stderr_tail, turns, stdin, watch, .. } = self;

@@ -25,6 +25,7 @@ pub mod framing;
 mod gemini;
 #[path = "grok-cli/mod.rs"]
 mod grok_cli;
+pub mod invocation;
 mod lenient;
 pub mod manifest;
 pub mod moment;

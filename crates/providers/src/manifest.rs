@@ -1,17 +1,22 @@
 //! What a provider's `manifest.toml` says: the data side of an adapter.
 //!
 //! Commands are data, decoding is code. A manifest names the program, how a prompt gets in, which dialect each of its
-//! output formats speaks, and what the provider can do. Where the program's files live and how it is installed will
-//! be sections of their own, with the commands that read them.
+//! output formats speaks, what the provider can do, and how a run of it is put together ([`run`]). Where the program's
+//! files live and how it is installed will be sections of their own, with the commands that read them.
+
+mod check;
+pub mod run;
+mod time;
 
 use std::collections::BTreeMap;
-use std::fmt;
 
 use bowline_protocol::{Capabilities, Millis};
-use serde::{Deserialize, Deserializer, Serialize, de};
+use serde::{Deserialize, Serialize};
 
 use crate::dialect::Shape;
 use crate::dialects;
+use run::{Permissions, Run, Stop, Watchdog};
+use time::span_of_time;
 
 /// A provider, as its manifest describes it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -35,6 +40,9 @@ pub struct Manifest {
     pub signature: String,
     /// The program to run.
     pub program: String,
+    /// When it is chosen.
+    #[serde(default)]
+    pub chosen: Chosen,
     /// How the prompt gets in.
     pub prompt: PromptStyle,
     /// Which output format is used unless another is asked for.
@@ -54,6 +62,29 @@ pub struct Manifest {
     pub auth: Auth,
     /// What it can do.
     pub capabilities: Capabilities,
+    /// How a run is put together.
+    #[serde(default)]
+    pub run: Run,
+    /// What each permission mode means to it.
+    #[serde(default)]
+    pub permission: Permissions,
+    /// How long each phase of a run may take.
+    #[serde(default)]
+    pub watchdog: Watchdog,
+    /// How a run is ended politely.
+    #[serde(default)]
+    pub stop: Stop,
+}
+
+/// When a provider is chosen.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Chosen {
+    /// Also when nobody named one, if it is what there is.
+    #[default]
+    Freely,
+    /// Only when it is named.
+    ByName,
 }
 
 /// How a prompt gets into a program.
@@ -135,6 +166,14 @@ pub enum ManifestError {
     /// The folder has another name.
     #[error("the manifest is for `{0}`")]
     WrongName(String),
+    /// A key says something that cannot be meant.
+    #[error("`{key}`: {reason}")]
+    Key {
+        /// The key, from the top of the file.
+        key: String,
+        /// What is wrong with it.
+        reason: String,
+    },
 }
 
 impl Manifest {
@@ -153,36 +192,9 @@ impl Manifest {
         if !manifest.models.iter().any(|model| model.id == manifest.default_model) {
             return Err(ManifestError::NoSuchModel(manifest.default_model));
         }
+        check::run(&manifest)?;
         Ok(manifest)
     }
-}
-
-/// Reads a span of time: a number of milliseconds, or a text such as `120s`, `2m` or `1h 30m`.
-fn span_of_time<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Millis, D::Error> {
-    struct Span;
-    impl de::Visitor<'_> for Span {
-        type Value = Millis;
-
-        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            f.write_str("milliseconds, or a text such as `120s`")
-        }
-
-        fn visit_i64<E: de::Error>(self, millis: i64) -> Result<Millis, E> {
-            u64::try_from(millis).map(Millis).map_err(|_| E::custom("a span of time is not negative"))
-        }
-
-        fn visit_u64<E: de::Error>(self, millis: u64) -> Result<Millis, E> {
-            Ok(Millis(millis))
-        }
-
-        fn visit_str<E: de::Error>(self, text: &str) -> Result<Millis, E> {
-            let span: jiff::SignedDuration = text.parse().map_err(E::custom)?;
-            u64::try_from(span.as_millis())
-                .map(Millis)
-                .map_err(|_| E::custom("a span of time is not negative"))
-        }
-    }
-    deserializer.deserialize_any(Span)
 }
 
 #[cfg(test)]

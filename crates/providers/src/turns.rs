@@ -12,10 +12,10 @@ mod waiting;
 
 use bowline_protocol::kinds::{
     Level, MessageFinished, Notice, Outcome, Phase, StopReason, TextDelta, TurnEnded, TurnOrigin,
-    TurnStarted, Unrecognized, UsageReported,
+    TurnStarted, Unrecognized, UsageReported, UserMessage, UserOrigin,
 };
 use bowline_protocol::{
-    Basis, Exit, Failure, Kind, MessageId, RawSpan, Source, TaskId, ToolId, Usage, UsageSource,
+    Basis, Excerpt, Exit, Failure, Kind, MessageId, RawSpan, Source, TaskId, ToolId, Usage, UsageSource,
 };
 
 use crate::dialect::{Commentary, Draft};
@@ -53,6 +53,8 @@ pub(crate) struct Turns {
     pub(crate) plain: bool,
     /// Characters of the prompt, for the estimate of the first turn.
     pub(crate) prompt_chars: u64,
+    /// The prompt as we told it, until the program has repeated it or the turn is over.
+    prompt: Option<String>,
 }
 
 /// How many names of finished messages are remembered in a turn.
@@ -173,7 +175,19 @@ impl Turns {
             noise: Tail::default(),
             plain: false,
             prompt_chars: 0,
+            prompt: None,
         }
+    }
+
+    /// Begins the first turn with the prompt that was sent. A program that repeats it does not tell it again.
+    pub(crate) fn prompt(&mut self, text: &str, out: &mut Vec<Draft>) {
+        self.prompt_chars = text.chars().count() as u64;
+        self.ensure_open(None, out);
+        let Excerpt { text: head, bytes } = Excerpt::of(text);
+        let bytes = ((head.len() as u64) < bytes).then_some(bytes);
+        self.prompt = Some(head.clone());
+        let message = UserMessage { origin: UserOrigin::Human, text: head, bytes, parent: None };
+        self.append(Source::Bowline, None, Kind::UserMessage(message), out);
     }
 
     /// Takes an event of the agent.
@@ -206,6 +220,9 @@ impl Turns {
             }
             Kind::UserMessage(message) if message.parent.is_none() => {
                 self.ensure_open(raw, out);
+                if self.prompt.as_deref().is_some_and(|told| told.trim() == message.text.trim()) {
+                    return;
+                }
             }
             Kind::TextDelta(delta) => {
                 let chars = delta.text.chars().count() as u64;
@@ -381,7 +398,8 @@ impl Turns {
 
     /// Counts characters of the open turn's prompt, for the estimate.
     pub(crate) fn count_prompt(&mut self, chars: u64) {
-        if let Some(open) = &mut self.open {
+        // What we told ourselves is counted already.
+        if let Some(open) = self.open.as_mut().filter(|_| self.prompt.is_none()) {
             open.prompt_chars += chars;
         }
     }

@@ -49,6 +49,7 @@ mod answer;
 mod blocks;
 mod calls;
 mod chunks;
+mod digest;
 mod events;
 mod generate;
 mod pi;
@@ -63,7 +64,9 @@ mod tally;
 mod tests;
 mod text;
 
+pub use digest::{Digest, Refused};
 pub use summary::failure_object;
+pub use tally::Tally;
 
 /// Writes events in some format, as they come.
 pub trait View: std::fmt::Debug + Send {

@@ -374,6 +374,7 @@ pub(super) fn home(code: &Code) -> Option<Category> {
         Code::RateLimited => Some(Category::RateLimit),
         Code::NotLoggedIn | Code::InvalidCredentials | Code::Forbidden => Some(Category::Authentication),
         Code::InvalidRequest
+        | Code::Unsupported
         | Code::ContextOverflow
         | Code::RequestTooLarge
         | Code::MaxOutput
@@ -388,9 +389,13 @@ pub(super) fn home(code: &Code) -> Option<Category> {
         | Code::SessionNotFound
         | Code::NotFound => Some(Category::NotFound),
         // A budget is the user's own limit: to go on with another provider would spend past it.
-        Code::BadConfig | Code::UntrustedFolder | Code::FlagRejected | Code::Policy | Code::Budget => {
-            Some(Category::Configuration)
-        }
+        Code::BadConfig
+        | Code::UntrustedFolder
+        | Code::FlagRejected
+        | Code::Policy
+        | Code::Budget
+        | Code::DiskFull
+        | Code::DiskQuota => Some(Category::Configuration),
         Code::Cancelled
         | Code::Crashed
         | Code::FormatChanged

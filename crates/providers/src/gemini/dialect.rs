@@ -58,6 +58,10 @@ enum Cut {
 
 impl Speaker for Gemini {
     fn line(&mut self, line: &str, out: &mut Output<'_>) {
+        // A failure waits for what standard error says of it, but not beyond the next line: events keep their order.
+        if self.pending.is_some() && !lenient::is_blank(line) {
+            self.told(None, out);
+        }
         if let Some(text) = wire::piece(line) {
             return self.say(&text, out);
         }

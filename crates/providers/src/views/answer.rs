@@ -102,6 +102,13 @@ impl Answer {
         join(self.said.iter())
     }
 
+    /// Forgets what was said.
+    pub(crate) fn forget_text(&mut self) {
+        self.said.clear();
+        self.places.clear();
+        self.turn_from = 0;
+    }
+
     fn turn_started(&mut self) {
         self.places.clear();
         match self.keep {

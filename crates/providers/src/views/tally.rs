@@ -15,33 +15,33 @@ use crate::turns::NOVEL;
 
 /// What is known about a stream so far, except what was said.
 #[derive(Debug, Default)]
-pub(crate) struct Tally {
+pub struct Tally {
     /// How the last turn ended; nothing while it runs.
-    pub(crate) outcome: Option<Outcome>,
+    pub outcome: Option<Outcome>,
     /// Why the model stopped in the last turn.
-    pub(crate) stop: Option<StopReason>,
+    pub stop: Option<StopReason>,
     /// Why the last turn failed.
-    pub(crate) failure: Option<Failure>,
+    pub failure: Option<Failure>,
     /// The agent's own name for the session.
-    pub(crate) native_session: Option<NativeSessionId>,
+    pub native_session: Option<NativeSessionId>,
     /// The provider, as the stream names it.
-    pub(crate) provider: Option<String>,
+    pub provider: Option<String>,
     /// The model that the agent itself answered with last.
-    pub(crate) model: Option<String>,
+    pub model: Option<String>,
     /// The usage of all ended turns.
-    pub(crate) usage: Option<Usage>,
+    pub usage: Option<Usage>,
     /// Where that usage comes from: estimated as soon as one turn was.
-    pub(crate) usage_source: Option<UsageSource>,
+    pub usage_source: Option<UsageSource>,
     /// The cost of all ended turns in US dollars.
-    pub(crate) cost_usd: Option<f64>,
+    pub cost_usd: Option<f64>,
     /// Calls that the host has to run and that have not ended.
     pub(crate) waiting: Vec<Call>,
     /// How many turns began.
-    pub(crate) turns: u32,
+    pub turns: u32,
     /// How many tool calls began.
-    pub(crate) tools: u64,
+    pub tools: u64,
     /// How many fields and types the program never used before.
-    pub(crate) novel: u64,
+    pub novel: u64,
     /// How many events of each kind there were.
     pub(crate) events: BTreeMap<Box<str>, u64>,
     /// When the first event was read.
@@ -78,7 +78,7 @@ pub(crate) enum Finish {
 
 impl Tally {
     /// Takes in one event.
-    pub(crate) fn event(&mut self, event: &Event) {
+    pub fn event(&mut self, event: &Event) {
         self.first_at.get_or_insert(event.at);
         self.last_at = Some(event.at);
         self.count(event.kind.type_name());
@@ -135,7 +135,7 @@ impl Tally {
 
     /// Returns why there is no complete answer; nothing when there is one. The message is never empty, because some
     /// formats read an empty error as success.
-    pub(crate) fn trouble(&self) -> Option<Failure> {
+    pub fn trouble(&self) -> Option<Failure> {
         let (code, message) = match self.outcome {
             Some(Outcome::Completed) => return None,
             Some(Outcome::Cancelled) => (Code::Cancelled, "the turn was cancelled"),

@@ -1,12 +1,14 @@
 //! Tests of the whole way from bytes to a view, by specification.
 
 mod acp;
+mod argv;
 mod captures;
 mod careless;
 mod claude;
 mod claude_failures;
 mod codex;
 mod copilot;
+mod docker;
 mod fixtures;
 mod framing;
 mod gemini;

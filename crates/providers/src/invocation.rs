@@ -1,0 +1,195 @@
+//! From a request to a command, as plain data.
+//!
+//! [`build`] reads the provider's manifest and gives an [`Invocation`]: program, arguments, environment, standard input.
+//! Nothing is started, written or looked up here, and no shell is ever in between: an argument is an argument, whatever
+//! quotation marks, line ends or dashes it has. What a provider cannot honour is a [`Refusal`] that names the option,
+//! before anything is started; only sampling hints become notices.
+//!
+//! The order of arguments: those of the format, of every run, of the permission mode, of each option in the order of
+//! [`RunFlag`](crate::manifest::run::RunFlag), and at last what stands for the prompt.
+
+mod apply;
+mod build;
+pub mod docker;
+pub mod environment;
+pub mod external;
+mod mcp;
+mod preview;
+mod prompt;
+mod refusal;
+pub(crate) mod template;
+
+use std::collections::BTreeMap;
+
+use bowline_protocol::Millis;
+use bowline_protocol::kinds::Notice;
+use serde::Serialize;
+
+use crate::dialect::Shape;
+use crate::manifest::run::Stop;
+
+pub use build::build;
+pub use preview::Preview;
+pub use refusal::Refusal;
+
+/// The longest argument that is passed. Linux takes 128 KiB for each; what is longer goes over standard input or by file.
+pub const LONGEST_ARGUMENT: usize = 96 * 1024;
+
+/// A command that runs one turn of an agent.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Invocation {
+    /// The provider.
+    pub provider: String,
+    /// The program: a name to be looked up, or a path.
+    pub program: String,
+    /// Its arguments.
+    pub args: Vec<Arg>,
+    /// Variables that are set.
+    pub env: BTreeMap<String, String>,
+    /// Variables that get the path of a side file, by the name of the file.
+    pub env_files: BTreeMap<String, String>,
+    /// Variables that are taken from the host: `NAME` or `PREFIX_*`.
+    pub env_keep: Vec<String>,
+    /// Variables that are never taken from the host, though `env_keep` names them.
+    pub env_removed: Vec<String>,
+    /// What happens to its standard input.
+    pub stdin: StdinPlan,
+    /// Its working directory.
+    pub cwd: Option<String>,
+    /// How we are connected to it.
+    pub transport: Transport,
+    /// The provider's name for the output format.
+    pub format: String,
+    /// The dialect to read it with.
+    pub dialect: String,
+    /// The shape of the output.
+    pub shape: Shape,
+    /// Files to be written before it starts, into the session's directory, for its user alone.
+    pub files: Vec<SideFile>,
+    /// What the user should know.
+    pub notices: Vec<Notice>,
+    /// Variables whose values are to be masked: `NAME` or `PREFIX_*`.
+    pub secrets_env: Vec<String>,
+    /// Further values that are to be masked.
+    pub secret_values: Vec<String>,
+    /// How long each phase may take.
+    pub limits: Limits,
+    /// How it is ended politely.
+    pub stop: Stop,
+}
+
+/// One argument.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Arg {
+    /// A text.
+    Plain(String),
+    /// The path of a side file, with something before it.
+    File {
+        /// What stands before the path.
+        before: String,
+        /// The name of the side file.
+        name: String,
+    },
+}
+
+impl Arg {
+    /// Returns the text of the argument, given where side files lie.
+    pub fn text(&self, path: impl FnOnce(&str) -> String) -> String {
+        match self {
+            Self::Plain(text) => text.clone(),
+            Self::File { before, name } => format!("{before}{}", path(name)),
+        }
+    }
+}
+
+impl From<&str> for Arg {
+    fn from(text: &str) -> Self {
+        Self::Plain(text.to_owned())
+    }
+}
+
+/// A file that has to be there before the agent starts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SideFile {
+    /// Its name in the session's directory.
+    pub name: String,
+    /// What is in it.
+    pub content: String,
+}
+
+/// What happens to the agent's standard input. It is never left open by accident.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum StdinPlan {
+    /// It is empty.
+    Null,
+    /// It is this text, and then its end.
+    Prompt(String),
+    /// A protocol owns it; these are its first bytes.
+    Protocol(String),
+}
+
+/// How we are connected to an agent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Transport {
+    /// By pipes.
+    #[default]
+    Pipe,
+    /// By a terminal.
+    Pty,
+}
+
+/// How long each phase of a run may take; absent means that there is no limit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Limits {
+    /// Until the process is there.
+    pub spawn: Option<Millis>,
+    /// From the spawn to the first event.
+    pub first_event: Option<Millis>,
+    /// Silence while no tool runs.
+    pub idle: Option<Millis>,
+    /// Silence while a tool runs.
+    pub in_tool: Option<Millis>,
+    /// From the end of the answer to the end of the process.
+    pub shutdown: Option<Millis>,
+    /// The whole run.
+    pub total: Option<Millis>,
+}
+
+/// What the caller wants of the run that is not part of the request.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Wish {
+    /// The program to run instead of the manifest's.
+    pub binary: Option<String>,
+    /// Whether somebody watches.
+    pub streaming: Streaming,
+    /// The provider's name for the format, if not the usual one.
+    pub format: Option<String>,
+    /// How to connect.
+    pub transport: Transport,
+    /// Who runs it.
+    pub user: User,
+}
+
+/// Whether somebody watches the run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Streaming {
+    /// Yes: everything as it happens.
+    #[default]
+    On,
+    /// No: the result is enough.
+    Off,
+}
+
+/// Who runs the agent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum User {
+    /// An ordinary user.
+    #[default]
+    Ordinary,
+    /// The superuser, to whom some programs refuse some things.
+    Root,
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,315 @@
+//! One option at a time: what a manifest says of it, done.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use bowline_protocol::Attachment;
+use bowline_protocol::kinds::{Level, Notice};
+
+use super::mcp::{self, Servers};
+use super::prompt::{self, Body};
+use super::{Arg, Invocation, LONGEST_ARGUMENT, Refusal, SideFile, template};
+use crate::manifest::run::{Flag, Rule, RunFlag, ValueShape};
+
+/// What an option brings with it.
+pub(super) enum Value<'a> {
+    /// It is asked for, and that is all.
+    Nothing,
+    /// A text.
+    Text(String),
+    /// Words that no program may take for an option.
+    Words(Vec<String>),
+    /// Directories.
+    Paths(&'a [String]),
+    /// Files that go with the prompt.
+    Files(&'a [Attachment]),
+    /// MCP servers.
+    Servers(&'a Servers),
+}
+
+/// An invocation in the making.
+pub(super) struct Draft {
+    pub(super) made: Invocation,
+    pub(super) body: Body,
+    /// Which options have set which variables, so that the request cannot undo them unseen.
+    pub(super) env_of: Vec<(String, String)>,
+    /// Options without a value that are there already.
+    switches: BTreeSet<String>,
+}
+
+impl Draft {
+    pub(super) fn new(made: Invocation) -> Self {
+        Self { made, body: Body::default(), env_of: Vec::new(), switches: BTreeSet::new() }
+    }
+
+    pub(super) fn notice(&mut self, level: Level, code: &str, text: String) {
+        self.made.notices.push(Notice { level, text, code: Some(code.to_owned()) });
+    }
+
+    pub(super) fn unsupported(&self, option: &str, reason: impl Into<String>) -> Refusal {
+        Refusal::unsupported(&self.made.provider, option, reason)
+    }
+
+    fn invalid(&self, option: &str, reason: impl Into<String>) -> Refusal {
+        Refusal::invalid(&self.made.provider, option, reason)
+    }
+
+    /// Adds arguments that have nothing to be put in.
+    pub(super) fn plain(&mut self, args: &[String]) {
+        self.made.args.extend(args.iter().map(|arg| Arg::Plain(arg.clone())));
+    }
+
+    pub(super) fn set_env(&mut self, option: &str, name: &str, value: String) {
+        self.made.env.insert(name.to_owned(), value);
+        self.env_of.push((name.to_owned(), option.to_owned()));
+    }
+
+    /// Does what the manifest says of an option.
+    pub(super) fn apply(&mut self, option: &str, flag: &Flag, value: Value<'_>) -> Result<(), Refusal> {
+        if let Some(reason) = &flag.refused {
+            return Err(self.unsupported(option, reason).maybe_hint(flag.hint.as_ref()));
+        }
+        if let Some(reason) = &flag.granted {
+            self.notice(Level::Info, "option_granted", format!("`{option}` needs nothing: {reason}"));
+            return Ok(());
+        }
+        if let Some(reason) = &flag.ignored {
+            self.notice(Level::Warn, "option_ignored", format!("`{option}` is ignored: {reason}"));
+            return Ok(());
+        }
+        match value {
+            Value::Nothing => self.once(option, flag, &[]),
+            Value::Text(text) => self.text(option, flag, &text),
+            Value::Words(words) => {
+                for word in &words {
+                    self.word(option, flag, word)?;
+                }
+                self.many(option, flag, &words)
+            }
+            Value::Paths(paths) => {
+                let paths: Vec<String> = paths.iter().map(|path| guarded(path)).collect();
+                for path in &paths {
+                    self.check(option, flag, path)?;
+                }
+                self.many(option, flag, &paths)
+            }
+            Value::Files(files) => self.files(option, flag, files),
+            Value::Servers(servers) => self.servers(option, flag, servers),
+        }
+    }
+
+    fn text(&mut self, option: &str, flag: &Flag, text: &str) -> Result<(), Refusal> {
+        self.check(option, flag, text)?;
+        if let Some(large) = flag.large.as_ref().filter(|_| text.len() > LONGEST_ARGUMENT) {
+            self.made.files.push(SideFile { name: large.file.clone(), content: text.to_owned() });
+            return self.args(option, &large.args, &[("file", &large.file)]);
+        }
+        if let Some(name) = &flag.file {
+            self.made.files.push(SideFile { name: name.clone(), content: text.to_owned() });
+        }
+        let quoted = mcp::toml_text(text);
+        let file = flag.file.as_deref().unwrap_or_default();
+        self.once(option, flag, &[("value", text), ("toml", &quoted), ("file", file)])
+    }
+
+    /// Everything of a flag that is used once.
+    fn once(&mut self, option: &str, flag: &Flag, values: &[(&str, &str)]) -> Result<(), Refusal> {
+        self.args(option, &flag.args, values)?;
+        for (name, text) in &flag.env {
+            if text == "{file}" {
+                let file = flag.file.clone().unwrap_or_default();
+                self.made.env_files.insert(name.clone(), file);
+            } else {
+                self.set_env(option, name, filled(text, values));
+            }
+        }
+        self.body.before.extend(flag.before.iter().map(|text| filled(text, values)));
+        self.body.after.extend(flag.after.iter().map(|text| filled(text, values)));
+        Ok(())
+    }
+
+    fn many(&mut self, option: &str, flag: &Flag, values: &[String]) -> Result<(), Refusal> {
+        let listed = flag.args.iter().any(|arg| arg.contains("{list}"));
+        if let Some(value) = values.iter().find(|value| listed && value.contains(',')) {
+            let reason = format!("values are passed with commas between them, and `{value}` has one");
+            return Err(self.unsupported(option, reason));
+        }
+        let list = values.join(",");
+        for arg in &flag.args {
+            if arg == "{values}" {
+                self.made.args.extend(values.iter().cloned().map(Arg::Plain));
+            } else {
+                self.args(option, std::slice::from_ref(arg), &[("list", &list)])?;
+            }
+        }
+        for value in values {
+            self.args(option, &flag.each, &[("value", value), ("toml", &mcp::toml_text(value))])?;
+        }
+        flag.rule.as_ref().map_or(Ok(()), |rule| self.rule(option, rule, values))
+    }
+
+    /// Adds entries to a variable that holds a JSON object.
+    fn rule(&mut self, option: &str, rule: &Rule, values: &[String]) -> Result<(), Refusal> {
+        let before = self.made.env.get(&rule.env).map_or("{}", String::as_str);
+        let mut entries: BTreeMap<String, serde_json::Value> =
+            serde_json::from_str(before).map_err(|_| {
+                let reason = format!("the manifest sets `{}` to what is no JSON object", rule.env);
+                Refusal::misconfigured(&self.made.provider, option, reason)
+            })?;
+        for value in values {
+            entries.insert(value.clone(), rule.says.as_str().into());
+        }
+        let all: serde_json::Map<String, serde_json::Value> = entries.into_iter().collect();
+        self.set_env(option, &rule.env, serde_json::Value::Object(all).to_string());
+        Ok(())
+    }
+
+    fn files(&mut self, option: &str, flag: &Flag, files: &[Attachment]) -> Result<(), Refusal> {
+        let mut paths = Vec::new();
+        for file in files {
+            if flag.shape == Some(ValueShape::Image) && !prompt::is_image(file) {
+                let reason = format!("only images can be attached, and `{}` is none", file.path);
+                return Err(self.unsupported(option, reason).hint("mention the file in the prompt"));
+            }
+            let path = guarded(&file.path);
+            self.check(option, flag, &path)?;
+            if let Some(template) = &flag.after {
+                let path =
+                    prompt::mentioned(&path, flag.blanks).map_err(|why| self.unsupported(option, why))?;
+                self.body.mentions.push(filled(template, &[("value", &path)]));
+            }
+            paths.push(path);
+        }
+        self.many(option, flag, &paths)
+    }
+
+    fn servers(&mut self, option: &str, flag: &Flag, servers: &Servers) -> Result<(), Refusal> {
+        let Some(form) = flag.form else { return Ok(()) };
+        self.made.secret_values.extend(mcp::secrets(servers));
+        if !flag.each.is_empty() {
+            let overrides = mcp::overrides(servers).map_err(|why| self.unsupported(option, why))?;
+            for value in &overrides.values {
+                self.args(option, &flag.each, &[("value", value)])?;
+            }
+            for (name, value) in overrides.env {
+                if super::environment::listed(super::environment::BASE, &name) {
+                    let reason = format!("the server's variable `{name}` would change the agent's own");
+                    return Err(self.unsupported(option, reason));
+                }
+                if mcp::is_maskable(&value) {
+                    self.made.secrets_env.push(name.clone());
+                }
+                self.set_env(option, &name, value);
+            }
+        }
+        let json = mcp::document(form, servers);
+        if let Some(name) = &flag.file {
+            self.made.files.push(SideFile { name: name.clone(), content: json.clone() });
+        }
+        let file = flag.file.as_deref().unwrap_or_default();
+        self.once(option, flag, &[("json", &json), ("file", file)])
+    }
+
+    /// Adds arguments from templates.
+    fn args(&mut self, option: &str, templates: &[String], values: &[(&str, &str)]) -> Result<(), Refusal> {
+        for (place, arg) in templates.iter().enumerate() {
+            if let Some(before) = arg.strip_suffix("{file}") {
+                let file = values.iter().find(|(name, _)| *name == "file").map_or("", |(_, file)| *file);
+                self.made.args.push(Arg::File { before: before.to_owned(), name: file.to_owned() });
+                continue;
+            }
+            // An option without a value is said once, though several of ours ask for it.
+            let next = templates.get(place + 1);
+            let switch = arg.starts_with("--")
+                && !arg.contains(['=', '{'])
+                && next.is_none_or(|it| it.starts_with("--"));
+            if switch && !self.switches.insert(arg.clone()) {
+                continue;
+            }
+            let text = filled(arg, values);
+            if text.len() > LONGEST_ARGUMENT {
+                let reason = format!(
+                    "it is {} bytes long, and {LONGEST_ARGUMENT} bytes are the most that goes into an argument",
+                    text.len()
+                );
+                return Err(Refusal::too_large(&self.made.provider, option, reason)
+                    .hint("shorten it, or put it into a file and mention the file in the prompt"));
+            }
+            self.made.args.push(Arg::Plain(text));
+        }
+        Ok(())
+    }
+
+    /// Checks a word: it must not be taken for an option.
+    fn word(&self, option: &str, flag: &Flag, word: &str) -> Result<(), Refusal> {
+        if word.is_empty() || word.starts_with('-') {
+            let reason = format!("`{word}` is not a value: it is empty or would be taken for an option");
+            return Err(self.invalid(option, reason));
+        }
+        self.check(option, flag, word)
+    }
+
+    fn check(&self, option: &str, flag: &Flag, value: &str) -> Result<(), Refusal> {
+        if value.contains('\0') {
+            return Err(self.invalid(option, "a NUL cannot be passed to a program"));
+        }
+        if !flag.values.is_empty() && !flag.values.iter().any(|known| known == value) {
+            let reason = format!("`{value}` is not one of {}", flag.values.join(", "));
+            return Err(self.invalid(option, reason).maybe_hint(flag.hint.as_ref()));
+        }
+        if let Some(bad) = value.chars().find(|c| flag.forbidden.as_ref().is_some_and(|bad| bad.contains(*c)))
+        {
+            return Err(self.unsupported(
+                option,
+                format!("the program would not read the `{bad}` in `{value}` as it is meant"),
+            ));
+        }
+        if flag.shape == Some(ValueShape::Uuid) && !is_uuid(value) {
+            let reason = format!("`{value}` is not a session's id, and a new session would begin unasked");
+            return Err(self.invalid(option, reason).hint("give the id that the earlier run reported"));
+        }
+        Ok(())
+    }
+}
+
+/// Says whether a value of an option has to be a word that cannot be taken for an option.
+pub(super) fn is_word(flag: RunFlag) -> bool {
+    match flag {
+        RunFlag::Model | RunFlag::Effort | RunFlag::Resume | RunFlag::Fork => true,
+        RunFlag::System
+        | RunFlag::AppendSystem
+        | RunFlag::MaxTurns
+        | RunFlag::MaxCost
+        | RunFlag::AddDir
+        | RunFlag::AllowTool
+        | RunFlag::DenyTool
+        | RunFlag::NoTools
+        | RunFlag::McpConfig
+        | RunFlag::Schema
+        | RunFlag::Image
+        | RunFlag::Ephemeral
+        | RunFlag::Isolate
+        | RunFlag::Continue => false,
+    }
+}
+
+impl Draft {
+    /// Checks a value that has to be a word.
+    pub(super) fn check_word(&self, option: &str, word: &str) -> Result<(), Refusal> {
+        self.word(option, &Flag::default(), word)
+    }
+}
+
+/// A path that begins with a dash would be taken for an option.
+fn guarded(path: &str) -> String {
+    if path.starts_with('-') { format!("./{path}") } else { path.to_owned() }
+}
+
+fn filled(text: &str, values: &[(&str, &str)]) -> String {
+    template::fill(text, |name| values.iter().find(|(known, _)| *known == name).map(|(_, value)| *value))
+}
+
+fn is_uuid(text: &str) -> bool {
+    let groups: Vec<&str> = text.split('-').collect();
+    groups.iter().map(|group| group.len()).eq([8, 4, 4, 4, 12])
+        && groups.iter().all(|group| group.chars().all(|c| c.is_ascii_hexdigit()))
+}

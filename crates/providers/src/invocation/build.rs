@@ -1,0 +1,371 @@
+//! The whole command: format, permission mode, options, prompt, environment, in this order.
+
+use bowline_protocol::kinds::Level;
+use bowline_protocol::{Category, Request, Resume};
+
+use super::apply::{Draft, Value, is_word};
+use super::environment::{self, BASE, NESTING};
+use super::{
+    Arg, Invocation, LONGEST_ARGUMENT, Limits, Refusal, StdinPlan, Streaming, Transport, User, Wish,
+};
+use crate::dialect::Shape;
+use crate::manifest::run::{Flag, Mode, Permission, RunFlag, Total};
+use crate::manifest::{Format, Manifest, PromptStyle};
+
+/// Puts a request to a provider as a command, or says which option cannot be honoured and why.
+pub fn build(manifest: &Manifest, request: &Request, wish: &Wish) -> Result<Invocation, Refusal> {
+    let (name, format) = format(manifest, wish)?;
+    let mut draft = Draft::new(Invocation {
+        provider: manifest.name.clone(),
+        program: wish.binary.clone().unwrap_or_else(|| manifest.program.clone()),
+        args: Vec::new(),
+        env: environment::of(wish.transport),
+        env_files: Default::default(),
+        env_keep: BASE
+            .iter()
+            .map(|it| (*it).to_owned())
+            .chain(manifest.run.env_keep.iter().cloned())
+            .collect(),
+        env_removed: NESTING
+            .iter()
+            .map(|it| (*it).to_owned())
+            .chain(manifest.run.env_remove.iter().cloned())
+            .collect(),
+        stdin: StdinPlan::Null,
+        cwd: request.cwd.clone(),
+        transport: wish.transport,
+        format: name.to_owned(),
+        dialect: format.dialect.clone(),
+        shape: format.shape,
+        files: Vec::new(),
+        notices: Vec::new(),
+        secrets_env: manifest.run.secrets.clone(),
+        secret_values: Vec::new(),
+        limits: limits(manifest, request, format.shape),
+        stop: manifest.stop,
+    });
+    never(&draft, request)?;
+    draft.plain(&format.args);
+    draft.plain(&manifest.run.args);
+    draft.made.env.extend(manifest.run.env.iter().map(|(name, value)| (name.clone(), value.clone())));
+
+    let permission = permission(manifest, request, wish, &mut draft)?;
+    for flag in RunFlag::ALL {
+        if *flag == RunFlag::Resume {
+            settings(manifest, request, &mut draft)?;
+        }
+        option(manifest, request, permission, *flag, &mut draft)?;
+    }
+    sampling(request, &mut draft);
+    prompt(manifest, request, &mut draft)?;
+    variables(request, &mut draft)?;
+    Ok(draft.made)
+}
+
+fn format<'a>(manifest: &'a Manifest, wish: &'a Wish) -> Result<(&'a str, &'a Format), Refusal> {
+    let refuse = |option: &str, reason: String| Err(Refusal::unsupported(&manifest.name, option, reason));
+    let name = match (&wish.format, wish.streaming) {
+        (Some(name), _) => name,
+        (None, Streaming::On) => manifest.run.format.as_ref().unwrap_or(&manifest.default_format),
+        (None, Streaming::Off) => match &manifest.run.no_stream_format {
+            Some(name) => name,
+            None => return refuse("--no-stream", "it has no form that prints the result only".into()),
+        },
+    };
+    match manifest.formats.get(name) {
+        Some(format) => Ok((name, format)),
+        None => {
+            let known: Vec<&str> = manifest.formats.keys().map(String::as_str).collect();
+            refuse("--format", format!("it has no format `{name}`; it has {}", known.join(", ")))
+        }
+    }
+}
+
+fn limits(manifest: &Manifest, request: &Request, shape: Shape) -> Limits {
+    let watchdog = &manifest.watchdog;
+    // What prints nothing before its end is silent all the time, and a tool may be running.
+    let (first_event, idle) = match shape {
+        Shape::Document | Shape::Text => (None, watchdog.in_tool),
+        Shape::Lines | Shape::Unknown => (watchdog.first_event, watchdog.idle),
+    };
+    let total = match watchdog.total {
+        Total::Timeout => Some(manifest.timeout),
+        Total::None => None,
+        Total::Of(span) => Some(span),
+    };
+    Limits {
+        spawn: watchdog.spawn,
+        first_event,
+        idle: request.idle_timeout_ms.or(idle),
+        in_tool: watchdog.in_tool,
+        shutdown: watchdog.shutdown,
+        total: request.timeout_ms.or(total),
+    }
+}
+
+/// What no agent's command line can do, and what contradicts itself.
+fn never(draft: &Draft, request: &Request) -> Result<(), Refusal> {
+    let refuse = |option: &str, reason: &str| Err(draft.unsupported(option, reason));
+    if !request.tools.is_empty() {
+        return refuse("tools", "an agent's command line runs its own tools and cannot call the host's");
+    }
+    if request.policy.is_some() {
+        return refuse(
+            "policy",
+            "nothing enforces a policy for a single run, and it must not be dropped unseen",
+        );
+    }
+    if request.task.is_some() && request.prompt.is_empty() {
+        return refuse("task", "a single run wants a prompt; a task is for sessions");
+    }
+    if request.no_tools && !request.allow_tools.is_empty() {
+        return refuse("--no-tools", "it contradicts `--allow-tool`");
+    }
+    if request.no_tools && !request.mcp_servers.is_empty() {
+        return refuse("--no-tools", "it contradicts `--mcp-config`: what MCP servers offer are tools");
+    }
+    Ok(())
+}
+
+fn permission<'a>(
+    manifest: &'a Manifest,
+    request: &Request,
+    wish: &Wish,
+    draft: &mut Draft,
+) -> Result<&'a Permission, Refusal> {
+    let mode = Mode::from(request.permission);
+    let option = format!("--permission {}", mode.as_str());
+    let Some(permission) = manifest.permission.get(&mode) else {
+        let reason = format!("its manifest does not say what `{}` means to it", mode.as_str());
+        return Err(Refusal::misconfigured(&manifest.name, option, reason)
+            .hint(format!("add a section `[permission.{}]` to the manifest", mode.as_str())));
+    };
+    if let Some(reason) = &permission.refused {
+        return Err(draft.unsupported(&option, reason).maybe_hint(permission.hint.as_ref()));
+    }
+    // Inside a container the user is another one, and whether it is the superuser is not known here.
+    let root = wish.user == User::Root && request.docker.is_none();
+    let excused = permission.root_env.as_ref().is_some_and(|name| request.env.contains_key(name));
+    if let Some(reason) = permission.refused_as_root.as_ref().filter(|_| root && !excused) {
+        let refusal = draft.unsupported(&option, reason).maybe_hint(permission.hint.as_ref());
+        return Err(Refusal { category: Category::Configuration, ..refusal });
+    }
+    draft.plain(&permission.args);
+    for (name, value) in &permission.env {
+        draft.set_env(&option, name, value.clone());
+    }
+    Ok(permission)
+}
+
+/// Does one option, if it is asked for.
+fn option(
+    manifest: &Manifest,
+    request: &Request,
+    permission: &Permission,
+    flag: RunFlag,
+    draft: &mut Draft,
+) -> Result<(), Refusal> {
+    let how = manifest.run.flags.get(&flag);
+    let Some(value) = value(manifest, request, permission, flag, how, draft)? else { return Ok(()) };
+    match how {
+        Some(how) => draft.apply(flag.option(), how, value),
+        None => {
+            let reason = format!("its manifest does not say what to do with it (`run.flags.{}`)", flag.key());
+            Err(Refusal::misconfigured(&manifest.name, flag.option(), reason))
+        }
+    }
+}
+
+fn value<'a>(
+    manifest: &Manifest,
+    request: &'a Request,
+    permission: &Permission,
+    flag: RunFlag,
+    how: Option<&Flag>,
+    draft: &mut Draft,
+) -> Result<Option<Value<'a>>, Refusal> {
+    let asked = |asked: bool| asked.then_some(Value::Nothing);
+    let text = |text: &Option<String>| text.clone().map(Value::Text);
+    let words = |words: Vec<String>| (!words.is_empty()).then_some(Value::Words(words));
+    let value = match flag {
+        RunFlag::Model => {
+            let ours = how.is_some_and(Flag::is_done).then(|| manifest.default_model.clone());
+            // `default` stands for whatever the program itself would take.
+            request.model.clone().or(ours).filter(|model| model != "default").map(Value::Text)
+        }
+        RunFlag::Effort => text(&request.effort),
+        RunFlag::System => text(&request.system_prompt),
+        RunFlag::AppendSystem => text(&request.append_system_prompt),
+        RunFlag::MaxTurns => match request.max_turns {
+            Some(0) => {
+                return Err(Refusal::invalid(&manifest.name, flag.option(), "a run has at least one turn"));
+            }
+            turns => turns.map(|turns| Value::Text(turns.to_string())),
+        },
+        RunFlag::MaxCost => match request.max_cost_usd {
+            Some(cost) if !(cost.is_finite() && cost > 0.0) => {
+                let reason = format!("{cost} is not an amount of money");
+                return Err(Refusal::invalid(&manifest.name, flag.option(), reason));
+            }
+            cost => cost.map(|cost| Value::Text(cost.to_string())),
+        },
+        RunFlag::AddDir => (!request.add_dirs.is_empty()).then_some(Value::Paths(&request.add_dirs)),
+        RunFlag::AllowTool if request.permission == bowline_protocol::PermissionMode::Yolo => {
+            if !request.allow_tools.is_empty() {
+                let text = "`--allow-tool` adds nothing: `--permission yolo` allows every tool".to_owned();
+                draft.notice(Level::Info, "option_granted", text);
+            }
+            words(permission.allow_tools.clone())
+        }
+        RunFlag::AllowTool => {
+            let name = |tool: &str| tool.split('(').next().unwrap_or_default().to_owned();
+            let denied = |tool: &&String| permission.deny_tools.contains(&name(tool));
+            if let Some(tool) = request.allow_tools.iter().find(denied) {
+                let mode = Mode::from(request.permission).as_str();
+                let reason = format!("`--permission {mode}` denies `{tool}`, and a denial wins");
+                return Err(draft.unsupported(flag.option(), reason).hint("choose a wider mode"));
+            }
+            words(merged(request, &permission.allow_tools, &request.allow_tools))
+        }
+        RunFlag::DenyTool => words(merged(request, &permission.deny_tools, &request.deny_tools)),
+        RunFlag::NoTools => asked(request.no_tools),
+        RunFlag::McpConfig => {
+            (!request.mcp_servers.is_empty()).then_some(Value::Servers(&request.mcp_servers))
+        }
+        RunFlag::Schema => {
+            request.output_schema.as_ref().map(|schema| Value::Text(schema.as_str().to_owned()))
+        }
+        RunFlag::Image => (!request.attachments.is_empty()).then_some(Value::Files(&request.attachments)),
+        RunFlag::Ephemeral => asked(request.ephemeral),
+        RunFlag::Isolate => asked(request.isolate),
+        RunFlag::Resume | RunFlag::Continue | RunFlag::Fork => match (&request.resume, flag) {
+            (Some(Resume::Id { native_session }), RunFlag::Resume)
+            | (Some(Resume::Fork { native_session }), RunFlag::Fork) => {
+                Some(Value::Text(native_session.as_str().to_owned()))
+            }
+            (Some(Resume::Latest), RunFlag::Continue) => Some(Value::Nothing),
+            (Some(Resume::Id { .. } | Resume::Fork { .. } | Resume::Latest) | None, _) => None,
+        },
+    };
+    if let Some(Value::Text(text)) = value.as_ref().filter(|_| is_word(flag)) {
+        draft.check_word(flag.option(), text)?;
+    }
+    Ok(value)
+}
+
+/// The tools of the mode and those of the request. Who has no tools at all needs no list of them.
+fn merged(request: &Request, mode: &[String], asked: &[String]) -> Vec<String> {
+    let mode: &[String] = if request.no_tools { &[] } else { mode };
+    let mut all: Vec<String> = mode.to_vec();
+    for tool in asked {
+        if !all.contains(tool) {
+            all.push(tool.clone());
+        }
+    }
+    all
+}
+
+/// Settings that only this provider understands.
+fn settings(manifest: &Manifest, request: &Request, draft: &mut Draft) -> Result<(), Refusal> {
+    for (name, value) in &request.config {
+        let option = format!("config.{name}");
+        let Some(how) = manifest.run.config.get(name) else {
+            let known: Vec<&str> = manifest.run.config.keys().map(String::as_str).collect();
+            let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+            return Err(draft.unsupported(&option, format!("it has no such setting; known: {known}")));
+        };
+        // A text is meant as it reads; anything else as it is written.
+        let text = value.read::<String>().unwrap_or_else(|_| value.as_str().to_owned());
+        draft.apply(&option, how, Value::Text(text))?;
+    }
+    Ok(())
+}
+
+/// Sampling is hinted at, not ordered: the run goes on without.
+fn sampling(request: &Request, draft: &mut Draft) {
+    let hints = &request.sampling;
+    for (name, given) in [
+        ("max_tokens", hints.max_tokens.is_some()),
+        ("temperature", hints.temperature.is_some()),
+        ("top_p", hints.top_p.is_some()),
+    ] {
+        if given {
+            let text = format!("`{name}` is not passed on: the program chooses it itself");
+            draft.notice(Level::Info, "sampling_ignored", text);
+        }
+    }
+    if request.context.iter().any(|message| !message.tool_calls.is_empty()) {
+        let text = "tool calls of the earlier conversation are not told to the program".to_owned();
+        draft.notice(Level::Warn, "context_shortened", text);
+    }
+}
+
+fn prompt(manifest: &Manifest, request: &Request, draft: &mut Draft) -> Result<(), Refusal> {
+    let run = &manifest.run;
+    let provider = &manifest.name;
+    if request.prompt.trim().is_empty() {
+        return Err(Refusal::invalid(provider, "PROMPT", "the prompt is empty"));
+    }
+    let text = draft.body.text(&request.context, &request.prompt);
+    let chars = u64::try_from(text.chars().count()).unwrap_or(u64::MAX);
+    if let Some(most) = run.max_prompt_chars.filter(|most| chars > *most) {
+        let reason = format!("it has {chars} characters, and the program accepts {most} at most");
+        return Err(Refusal::too_large(provider, "PROMPT", reason)
+            .hint("put the bulk into a file and mention the file in the prompt"));
+    }
+    match manifest.prompt {
+        PromptStyle::Stdin => {
+            draft.plain(&run.stdin_args);
+            draft.made.stdin = StdinPlan::Prompt(text);
+        }
+        PromptStyle::Arg => {
+            if text.len() > LONGEST_ARGUMENT {
+                let reason = format!(
+                    "it is {} bytes long; the program takes its prompt as an argument, and {LONGEST_ARGUMENT} bytes are the most that goes into one",
+                    text.len()
+                );
+                return Err(Refusal::too_large(provider, "PROMPT", reason)
+                    .hint("put the bulk into a file and mention the file in the prompt"));
+            }
+            if text.contains('\0') {
+                return Err(Refusal::invalid(provider, "PROMPT", "a NUL cannot be passed as an argument"));
+            }
+            if text.starts_with('-') {
+                draft.plain(&run.dash_guard);
+            }
+            let own = ["{prompt}".to_owned()];
+            let templates = if run.prompt_args.is_empty() { &own[..] } else { &run.prompt_args };
+            let args = templates.iter().map(|arg| {
+                Arg::Plain(super::template::fill(arg, |name| (name == "prompt").then_some(text.as_str())))
+            });
+            draft.made.args.extend(args);
+        }
+    }
+    Ok(())
+}
+
+/// The variables of the request. They come last, but undo nothing that an option has set.
+fn variables(request: &Request, draft: &mut Draft) -> Result<(), Refusal> {
+    for (name, value) in &request.env {
+        let option = format!("--env {name}");
+        let invalid = |reason: &str| Err(Refusal::invalid(&draft.made.provider, option.as_str(), reason));
+        if name.is_empty() || name.contains(['=', '\0']) || value.contains('\0') {
+            return invalid("it is not a variable");
+        }
+        if NESTING.contains(&name.as_str()) {
+            return invalid("an agent would take itself for the child of another one");
+        }
+        if let Some((_, by)) = draft.env_of.iter().find(|(set, _)| set == name) {
+            return invalid(&format!("it is set by `{by}`, which it would undo"));
+        }
+        if environment::looks_secret(name) {
+            draft.made.secrets_env.push(name.clone());
+        }
+        draft.made.env.insert(name.clone(), value.clone());
+    }
+    // Who asks for a name gets it, also where the manifest's list would take the host's value away.
+    if draft.made.transport == Transport::Pty {
+        draft.made.env_removed.extend(["NO_COLOR".to_owned(), "CI".to_owned()]);
+    }
+    Ok(())
+}

@@ -1,0 +1,244 @@
+//! Programs that are described as the specification for pi describes them: a JSON object by model id.
+//!
+//! `{"claude-cli": {"executable": "claude", "modelArg": "sonnet", "extraArgs": ["--json"]}}`. The default is that
+//! specification's line, word for word: `--mode json --model M --thinking L <extraArgs> <extraArgs of the call> -p PROMPT`.
+//! The keys with which its implementation changes that line are read too. Model and thinking level are mapped; token
+//! limit and temperature are not passed on, which a notice says.
+
+use std::collections::BTreeMap;
+
+use bowline_protocol::kinds::{Level, Notice};
+use bowline_protocol::{Millis, PermissionMode, Request, Resume};
+use serde::{Deserialize, Serialize};
+
+use super::environment::{self, BASE, NESTING};
+use super::{Arg, Invocation, LONGEST_ARGUMENT, Limits, Refusal, StdinPlan, Transport};
+use crate::dialect::Shape;
+use crate::dialects;
+use crate::manifest::run::{Polite, Stop, StopScope};
+
+/// A program, as the configuration for pi describes it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
+pub struct ExternalCli {
+    /// The program; absent takes the model's id.
+    #[serde(alias = "command")]
+    pub executable: Option<String>,
+    /// The model's name for the program; absent takes the model's id.
+    pub model_arg: Option<String>,
+    /// Further arguments.
+    pub extra_args: Vec<String>,
+    /// The first arguments, instead of `--mode json`.
+    pub args: Option<Vec<String>>,
+    /// The option for the model, instead of `--model`; empty for none.
+    pub model_flag: Option<String>,
+    /// The option for the thinking level, instead of `--thinking`; empty for none.
+    pub thinking_flag: Option<String>,
+    /// The option for the session, instead of `--session`; empty for none.
+    pub session_flag: Option<String>,
+    /// The option for a session that exists already; absent takes the session's and `--continue`.
+    pub resume_flag: Option<String>,
+    /// The option for the prompt, instead of `-p`; empty for none.
+    pub prompt_flag: Option<String>,
+    /// How it prints: `jsonl`, `sse` or `text`.
+    pub output_format: Option<OutputFormat>,
+    /// The dialect, where it is not that of pi's events.
+    pub dialect: Option<String>,
+    /// Its working directory.
+    #[serde(alias = "cwd")]
+    pub workdir: Option<String>,
+    /// Variables to set.
+    pub env: BTreeMap<String, String>,
+    /// Variables of the host that it gets besides the shared list; `NAME` or `PREFIX_*`.
+    pub env_keep: Vec<String>,
+    /// How long it may take, in milliseconds; absent means that there is no limit.
+    #[serde(alias = "timeoutMs")]
+    pub timeout: Option<u64>,
+    /// The session to use.
+    pub cli_session_id: Option<String>,
+    /// Arguments by permission mode. Without them it may only be run when it may do anything.
+    pub permission_args: BTreeMap<crate::manifest::run::Mode, Vec<String>>,
+}
+
+/// How a program prints.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum OutputFormat {
+    /// Lines of JSON.
+    Jsonl,
+    /// Server-sent events.
+    Sse,
+    /// Text.
+    Text,
+}
+
+/// Programs by model id.
+pub type ByModel = BTreeMap<String, ExternalCli>;
+
+/// Reads a configuration file of the specification for pi.
+pub fn read(json: &str) -> Result<ByModel, serde_json::Error> {
+    serde_json::from_str(json)
+}
+
+impl ExternalCli {
+    /// Puts a request to the program of a model. `extra` are the arguments of this call.
+    pub fn build(&self, model: &str, request: &Request, extra: &[String]) -> Result<Invocation, Refusal> {
+        self.refuse(model, request)?;
+        let prompt = &request.prompt;
+        if prompt.trim().is_empty() {
+            return Err(Refusal::invalid(model, "PROMPT", "the prompt is empty"));
+        }
+        if prompt.len() > LONGEST_ARGUMENT || prompt.contains('\0') {
+            let reason = format!(
+                "it is {} bytes long; the program takes its prompt as an argument, and {LONGEST_ARGUMENT} bytes without a NUL are the most that goes into one",
+                prompt.len()
+            );
+            return Err(Refusal::too_large(model, "PROMPT", reason));
+        }
+        let (dialect, shape) = self.dialect(model)?;
+        let mut env = environment::of(Transport::Pipe);
+        env.extend(self.env.iter().chain(&request.env).map(|(name, value)| (name.clone(), value.clone())));
+        if let Some(name) = env.keys().find(|name| NESTING.contains(&name.as_str())) {
+            let reason = "an agent would take itself for the child of another one";
+            return Err(Refusal::invalid(model, format!("--env {name}"), reason));
+        }
+        let base = BASE.iter().map(|name| (*name).to_owned());
+        let span = |millis: u64| Some(Millis(millis));
+        Ok(Invocation {
+            provider: model.to_owned(),
+            program: self.executable.clone().unwrap_or_else(|| model.to_owned()),
+            args: self.line(model, request, extra).into_iter().map(Arg::Plain).collect(),
+            secrets_env: env.keys().filter(|name| environment::looks_secret(name)).cloned().collect(),
+            env,
+            env_files: BTreeMap::new(),
+            env_keep: base.chain(self.env_keep.iter().cloned()).collect(),
+            env_removed: NESTING.iter().map(|name| (*name).to_owned()).collect(),
+            stdin: StdinPlan::Null,
+            cwd: request.cwd.clone().or_else(|| self.workdir.clone()),
+            transport: Transport::Pipe,
+            format: "external".into(),
+            dialect,
+            shape,
+            files: Vec::new(),
+            notices: notices(request),
+            secret_values: Vec::new(),
+            limits: Limits {
+                spawn: span(30_000),
+                first_event: span(120_000),
+                idle: request.idle_timeout_ms.or(span(300_000)),
+                in_tool: span(3_600_000),
+                shutdown: span(1000),
+                total: request.timeout_ms.or(self.timeout.map(Millis)),
+            },
+            stop: Stop { polite: Polite::Sigterm, scope: StopScope::Tree, grace: Millis(2000) },
+        })
+    }
+
+    fn line(&self, model: &str, request: &Request, extra: &[String]) -> Vec<String> {
+        let mut args = Vec::new();
+        let flag = |own: &Option<String>, usual: &str| own.clone().unwrap_or_else(|| usual.to_owned());
+        let option = |args: &mut Vec<String>, flag: String, value: &str| {
+            if !flag.is_empty() {
+                args.extend([flag, value.to_owned()]);
+            }
+        };
+        let session = flag(&self.session_flag, "--session");
+        match (&request.resume, &self.resume_flag, &self.cli_session_id) {
+            (Some(Resume::Id { native_session }), Some(resume), _) => {
+                option(&mut args, resume.clone(), native_session.as_str());
+            }
+            (Some(Resume::Id { native_session }), None, _) => {
+                option(&mut args, session, native_session.as_str());
+                args.push("--continue".into());
+            }
+            (_, _, Some(id)) => option(&mut args, session, id),
+            (Some(Resume::Latest | Resume::Fork { .. }) | None, _, None) => {}
+        }
+        args.extend(self.args.clone().unwrap_or_else(|| vec!["--mode".into(), "json".into()]));
+        let wanted = request.model.as_deref().filter(|wanted| *wanted != model);
+        let name = wanted.or(self.model_arg.as_deref()).unwrap_or(model);
+        if !name.is_empty() {
+            option(&mut args, flag(&self.model_flag, "--model"), name);
+        }
+        if let Some(level) = &request.effort {
+            option(&mut args, flag(&self.thinking_flag, "--thinking"), level);
+        }
+        if let Some(permission) = self.permission_args.get(&request.permission.into()) {
+            args.extend(permission.iter().cloned());
+        }
+        args.extend(self.extra_args.iter().chain(extra).cloned());
+        args.extend(request.attachments.iter().map(|file| format!("@{}", file.path)));
+        args.extend(Some(flag(&self.prompt_flag, "-p")).filter(|flag| !flag.is_empty()));
+        args.push(request.prompt.clone());
+        args
+    }
+
+    fn dialect(&self, model: &str) -> Result<(String, Shape), Refusal> {
+        let (usual, shape) = match self.output_format {
+            Some(OutputFormat::Text) => ("text", Shape::Text),
+            Some(OutputFormat::Jsonl | OutputFormat::Sse) | None => ("pi-events", Shape::Lines),
+        };
+        let name = self.dialect.as_deref().unwrap_or(usual);
+        if dialects::by_name(name).is_none() {
+            return Err(Refusal::misconfigured(model, "dialect", format!("there is no dialect `{name}`")));
+        }
+        Ok((name.to_owned(), shape))
+    }
+
+    /// What the specification's line has no place for.
+    fn refuse(&self, model: &str, request: &Request) -> Result<(), Refusal> {
+        let asked = [
+            ("--system", request.system_prompt.is_some()),
+            ("--append-system", request.append_system_prompt.is_some()),
+            ("--max-turns", request.max_turns.is_some()),
+            ("--max-cost", request.max_cost_usd.is_some()),
+            ("--add-dir", !request.add_dirs.is_empty()),
+            ("--allow-tool", !request.allow_tools.is_empty()),
+            ("--deny-tool", !request.deny_tools.is_empty()),
+            ("--no-tools", request.no_tools),
+            ("--mcp-config", !request.mcp_servers.is_empty()),
+            ("--schema", request.output_schema.is_some()),
+            ("--ephemeral", request.ephemeral),
+            ("--isolate", request.isolate),
+            ("--continue", matches!(request.resume, Some(Resume::Latest))),
+            ("fork", matches!(request.resume, Some(Resume::Fork { .. }))),
+            ("tools", !request.tools.is_empty()),
+            ("context", !request.context.is_empty()),
+            ("policy", request.policy.is_some()),
+            ("config", !request.config.is_empty()),
+        ];
+        if let Some((option, _)) = asked.iter().find(|(_, asked)| *asked) {
+            let reason = "the command line of its configuration has no place for it";
+            return Err(Refusal::unsupported(model, *option, reason)
+                .hint("put the program's own option into `extraArgs`, or describe it in a manifest"));
+        }
+        if request.permission != PermissionMode::Yolo
+            && !self.permission_args.contains_key(&request.permission.into())
+        {
+            let mode = crate::manifest::run::Mode::from(request.permission).as_str();
+            let reason = "its configuration does not say how the program is held to it";
+            return Err(Refusal::unsupported(model, format!("--permission {mode}"), reason).hint(format!(
+                "add `permissionArgs.{mode}` to the configuration; `--permission yolo` if it may do anything"
+            )));
+        }
+        Ok(())
+    }
+}
+
+fn notices(request: &Request) -> Vec<Notice> {
+    let hints = &request.sampling;
+    let asked = [
+        ("max_tokens", hints.max_tokens.is_some()),
+        ("temperature", hints.temperature.is_some()),
+        ("top_p", hints.top_p.is_some()),
+    ];
+    let notice = |name: &str| Notice {
+        level: Level::Info,
+        text: format!("`{name}` is not passed on: the program chooses it itself"),
+        code: Some("sampling_ignored".to_owned()),
+    };
+    asked.iter().filter(|(_, asked)| *asked).map(|(name, _)| notice(name)).collect()
+}
+
+#[cfg(test)]
+mod tests;

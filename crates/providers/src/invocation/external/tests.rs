@@ -1,0 +1,104 @@
+//! The specification's own examples.
+
+use bowline_protocol::{Attachment, Sampling};
+
+use super::*;
+
+const CONFIG: &str = r#"{
+    "claude-cli/sonnet": { "executable": "claude", "modelArg": "claude-sonnet-4-20250514" },
+    "codex-cli": { "executable": "codex", "extraArgs": ["--json"] },
+    "my-cli": { "command": "mine", "args": ["--print"], "modelFlag": "", "promptFlag": "", "resumeFlag": "--resume",
+                "outputFormat": "sse", "dialect": "simple", "timeoutMs": 5000, "cwd": "/w", "env": { "MY_API_KEY": "k" },
+                "permissionArgs": { "ask": ["--safe"] } }
+}"#;
+
+fn request() -> Request {
+    Request { prompt: "-- \"hi\"\n".into(), permission: PermissionMode::Yolo, ..Request::default() }
+}
+
+fn line(model: &str, request: &Request, extra: &[String]) -> Vec<String> {
+    let made =
+        read(CONFIG).expect("a configuration")[model].build(model, request, extra).expect("can be honoured");
+    let args = made.args.iter().map(|arg| arg.text(str::to_owned));
+    std::iter::once(made.program.clone()).chain(args).collect()
+}
+
+#[test]
+fn the_line_is_the_specifications() {
+    let thinking = Request { effort: Some("high".into()), ..request() };
+    assert_eq!(
+        line("claude-cli/sonnet", &thinking, &["--verbose".into()]),
+        [
+            "claude",
+            "--mode",
+            "json",
+            "--model",
+            "claude-sonnet-4-20250514",
+            "--thinking",
+            "high",
+            "--verbose",
+            "-p",
+            "-- \"hi\"\n"
+        ]
+    );
+    assert_eq!(
+        line("codex-cli", &thinking, &["--x".into()]),
+        [
+            "codex",
+            "--mode",
+            "json",
+            "--model",
+            "codex-cli",
+            "--thinking",
+            "high",
+            "--json",
+            "--x",
+            "-p",
+            "-- \"hi\"\n"
+        ]
+    );
+}
+
+#[test]
+fn sessions_and_images() {
+    let resumed = Request { resume: Some(Resume::Id { native_session: "abc123".into() }), ..request() };
+    assert_eq!(
+        line("codex-cli", &resumed, &[])[..6],
+        ["codex", "--session", "abc123", "--continue", "--mode", "json"]
+    );
+    let image = Attachment { path: "x.png".into(), media_type: None };
+    let seen = Request { attachments: vec![image], ..request() };
+    assert!(line("codex-cli", &seen, &[]).ends_with(&["@x.png".into(), "-p".into(), request().prompt]));
+}
+
+#[test]
+fn the_keys_of_its_implementation() {
+    let resume = Some(Resume::Id { native_session: "s".into() });
+    let asking = Request { permission: PermissionMode::Ask, resume, ..request() };
+    assert_eq!(line("my-cli", &asking, &[]), ["mine", "--resume", "s", "--print", "--safe", "-- \"hi\"\n"]);
+    let made =
+        read(CONFIG).expect("a configuration")["my-cli"].build("my-cli", &asking, &[]).expect("honoured");
+    assert_eq!((made.dialect.as_str(), made.cwd.as_deref()), ("simple", Some("/w")));
+    assert_eq!(made.limits.total, Some(Millis(5000)));
+    assert!(made.is_secret("MY_API_KEY"));
+    assert!(
+        read(r#"{"x":{"executible":"y"}}"#).expect_err("a typing error").to_string().contains("executible")
+    );
+}
+
+#[test]
+fn what_has_no_place_is_refused_and_hints_are_notices() {
+    let program = &read(CONFIG).expect("a configuration")["codex-cli"];
+    let sampling = Sampling { max_tokens: Some(1), temperature: Some(0.5), top_p: None };
+    let made = program.build("codex-cli", &Request { sampling, ..request() }, &[]).expect("hints are hints");
+    assert_eq!(made.notices.len(), 2);
+    assert!(!made.args.iter().any(|arg| *arg == Arg::from("0.5")));
+    assert_eq!(made.limits.total, None, "the specification has no limit");
+    for (request, option) in [
+        (Request { system_prompt: Some("s".into()), ..request() }, "--system"),
+        (Request { permission: PermissionMode::Ask, ..request() }, "--permission ask"),
+        (Request { prompt: "x".repeat(LONGEST_ARGUMENT + 1), ..request() }, "PROMPT"),
+    ] {
+        assert_eq!(program.build("codex-cli", &request, &[]).expect_err(option).option, option);
+    }
+}

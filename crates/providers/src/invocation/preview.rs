@@ -1,0 +1,70 @@
+//! What would be started, for people and programs that want to look first (`--dry-run`).
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use super::{Arg, Invocation, StdinPlan, Transport};
+
+/// What stands for a secret.
+const MASK: &str = "***";
+
+/// An invocation as it is shown: side files by `{file:NAME}`, secrets masked.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Preview {
+    /// The program.
+    pub program: String,
+    /// Its arguments.
+    pub args: Vec<String>,
+    /// The variables that are set.
+    pub env: BTreeMap<String, String>,
+    /// The variables that are taken from the host, by name or beginning.
+    pub env_keep: Vec<String>,
+    /// The variables that are never taken from the host.
+    pub env_removed: Vec<String>,
+    /// What it reads from its standard input, if anything.
+    pub stdin: Option<String>,
+    /// Its working directory.
+    pub cwd: Option<String>,
+    /// How we would be connected to it.
+    pub transport: Transport,
+    /// The files that would be written first.
+    pub files: BTreeMap<String, String>,
+    /// What the user should know.
+    pub notices: Vec<String>,
+}
+
+impl Invocation {
+    /// Returns what would be started.
+    pub fn preview(&self) -> Preview {
+        let masked = |text: &str| {
+            self.secret_values
+                .iter()
+                .fold(text.to_owned(), |text, secret| text.replace(secret.as_str(), MASK))
+        };
+        let path = |name: &str| format!("{{file:{name}}}");
+        let mut env: BTreeMap<String, String> = self
+            .env
+            .iter()
+            .map(|(name, value)| {
+                (name.clone(), if self.is_secret(name) { MASK.to_owned() } else { masked(value) })
+            })
+            .collect();
+        env.extend(self.env_files.iter().map(|(name, file)| (name.clone(), path(file))));
+        Preview {
+            program: self.program.clone(),
+            args: self.args.iter().map(|arg: &Arg| masked(&arg.text(path))).collect(),
+            env,
+            env_keep: self.env_keep.clone(),
+            env_removed: self.env_removed.clone(),
+            stdin: match &self.stdin {
+                StdinPlan::Null => None,
+                StdinPlan::Prompt(text) | StdinPlan::Protocol(text) => Some(text.clone()),
+            },
+            cwd: self.cwd.clone(),
+            transport: self.transport,
+            files: self.files.iter().map(|file| (file.name.clone(), masked(&file.content))).collect(),
+            notices: self.notices.iter().map(|notice| notice.text.clone()).collect(),
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! The text that reaches the model: what stands before the prompt, the prompt, and what stands after it.
+
+use bowline_protocol::{Attachment, Message, Role};
+
+use crate::manifest::run::Blanks;
+
+/// The parts of a prompt.
+#[derive(Debug, Default)]
+pub(super) struct Body {
+    /// What stands before it, such as a system prompt.
+    pub(super) before: Vec<String>,
+    /// Files that are mentioned right behind it.
+    pub(super) mentions: Vec<String>,
+    /// What stands after it, such as further instructions.
+    pub(super) after: Vec<String>,
+}
+
+impl Body {
+    /// Puts the parts together, with blank lines between them.
+    pub(super) fn text(&self, context: &[Message], prompt: &str) -> String {
+        let mut said = conversation(context);
+        said.push_str(prompt);
+        for mention in &self.mentions {
+            said.push('\n');
+            said.push_str(mention);
+        }
+        let parts = self.before.iter().map(String::as_str).chain([said.as_str()]);
+        let parts: Vec<&str> = parts.chain(self.after.iter().map(String::as_str)).collect();
+        parts.join("\n\n")
+    }
+}
+
+/// Writes an earlier conversation as the adapter protocol's programs are told of it: the user's words bare, the others'
+/// under their names.
+fn conversation(messages: &[Message]) -> String {
+    let mut text = String::new();
+    for message in messages {
+        match message.role {
+            Role::System => text.push_str("[System]\n"),
+            Role::Assistant => text.push_str("[Assistant]\n"),
+            Role::Tool => text.push_str("[Tool]\n"),
+            Role::User => {}
+        }
+        text.push_str(&message.content);
+        text.push_str(if message.role == Role::User { "\n" } else { "\n\n" });
+    }
+    text
+}
+
+/// Writes a path so that it can be mentioned in a prompt, if that can be done.
+pub(super) fn mentioned(path: &str, blanks: Option<Blanks>) -> Result<String, String> {
+    if path.contains(['\n', '\r']) {
+        return Err(format!("a path with a line end cannot be mentioned in a prompt: {path:?}"));
+    }
+    if !path.contains(char::is_whitespace) {
+        return Ok(path.to_owned());
+    }
+    match blanks {
+        Some(Blanks::Quotes) if !path.contains('"') => Ok(format!("\"{path}\"")),
+        Some(Blanks::Backslash) => Ok(path.replace(' ', "\\ ")),
+        Some(Blanks::Quotes) | None => {
+            Err(format!("the path has a blank, which cannot be mentioned: `{path}`"))
+        }
+    }
+}
+
+/// Says whether a file is an image, by its media type or its name.
+pub(super) fn is_image(file: &Attachment) -> bool {
+    match &file.media_type {
+        Some(media) => media.starts_with("image/"),
+        None => {
+            let ending = file.path.rsplit_once('.').map_or("", |(_, ending)| ending);
+            ["png", "jpg", "jpeg", "gif", "webp", "bmp"]
+                .iter()
+                .any(|known| ending.eq_ignore_ascii_case(known))
+        }
+    }
+}

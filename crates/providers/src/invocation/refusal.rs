@@ -1,0 +1,87 @@
+//! Why a request cannot be put to a provider. Nothing has been started when this is said.
+
+use std::fmt;
+
+use bowline_protocol::{Category, Code, Failure};
+
+/// An option that cannot be honoured.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// The provider.
+    pub provider: String,
+    /// The option, as it is written on the command line; `PROMPT` for the prompt itself.
+    pub option: String,
+    /// Why not.
+    pub reason: String,
+    /// What to try instead.
+    pub hint: Option<Box<str>>,
+    /// Whether the request is at fault or the setup.
+    pub category: Category,
+    /// The finer reason.
+    pub code: Code,
+}
+
+impl Refusal {
+    /// Makes the refusal of an option that the provider cannot honour.
+    pub(crate) fn unsupported(provider: &str, option: impl Into<String>, reason: impl Into<String>) -> Self {
+        Self {
+            provider: provider.to_owned(),
+            option: option.into(),
+            reason: reason.into(),
+            hint: None,
+            category: Category::Validation,
+            code: Code::Unsupported,
+        }
+    }
+
+    /// Makes the refusal of a value that nobody could honour.
+    pub(crate) fn invalid(provider: &str, option: impl Into<String>, reason: impl Into<String>) -> Self {
+        Self { code: Code::InvalidRequest, ..Self::unsupported(provider, option, reason) }
+    }
+
+    /// Makes the refusal of something too large.
+    pub(crate) fn too_large(provider: &str, option: impl Into<String>, reason: impl Into<String>) -> Self {
+        Self { code: Code::RequestTooLarge, ..Self::unsupported(provider, option, reason) }
+    }
+
+    /// Makes the refusal of what only a manifest or a configuration file can have got wrong.
+    pub(crate) fn misconfigured(
+        provider: &str,
+        option: impl Into<String>,
+        reason: impl Into<String>,
+    ) -> Self {
+        let category = Category::Configuration;
+        Self { category, code: Code::BadConfig, ..Self::unsupported(provider, option, reason) }
+    }
+
+    /// Adds what to try instead.
+    #[must_use]
+    pub(crate) fn hint(mut self, hint: impl Into<Box<str>>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// Adds what to try instead, if there is anything.
+    #[must_use]
+    pub(crate) fn maybe_hint(mut self, hint: Option<&String>) -> Self {
+        self.hint = hint.map(|hint| hint.as_str().into());
+        self
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} cannot be run with `{}`: {}", self.provider, self.option, self.reason)
+    }
+}
+
+impl std::error::Error for Refusal {}
+
+impl From<Refusal> for Failure {
+    fn from(refusal: Refusal) -> Self {
+        let message = refusal.to_string();
+        let mut failure = Self::new(refusal.category, refusal.code, message);
+        failure.hint = refusal.hint.map(String::from).or(failure.hint);
+        failure
+    }
+}

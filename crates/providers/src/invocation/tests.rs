@@ -1,0 +1,168 @@
+//! The CLI layer's lines in full, and what no argument may lose.
+
+use bowline_protocol::{
+    Attachment, Category, Code, Failure, Json, McpServer, PermissionMode, Request, Resume,
+};
+
+use super::*;
+use crate::catalogue;
+use crate::manifest::Manifest;
+
+fn manifest(name: &str) -> &'static Manifest {
+    catalogue::by_name(name).expect("a provider of the catalogue")
+}
+
+fn ask(prompt: &str) -> Request {
+    Request { prompt: prompt.into(), ..Request::default() }
+}
+
+fn built(name: &str, request: &Request) -> Invocation {
+    build(manifest(name), request, &Wish::default()).expect("can be honoured")
+}
+
+fn refused(name: &str, request: &Request) -> Refusal {
+    build(manifest(name), request, &Wish::default()).expect_err("cannot be honoured")
+}
+
+fn args(invocation: &Invocation) -> Vec<String> {
+    invocation.args.iter().map(|arg| arg.text(|name| format!("/session/{name}"))).collect()
+}
+
+/// Everything that the CLI layer's request has.
+fn everything() -> Request {
+    Request {
+        system_prompt: Some("Be brief.".into()),
+        append_system_prompt: Some("Use tabs.".into()),
+        model: Some("big".into()),
+        effort: Some("high".into()),
+        permission: PermissionMode::Edit,
+        resume: Some(Resume::Id { native_session: "0cb916db-26aa-40f2-86b5-1ba81b225fd2".into() }),
+        ..ask("Fix it")
+    }
+}
+
+#[test]
+fn the_line_of_the_cli_layer_for_claude() {
+    let request = Request { max_turns: Some(3), max_cost_usd: Some(0.5), ..everything() };
+    let wish = Wish { streaming: Streaming::Off, ..Wish::default() };
+    let made = build(manifest("claude"), &request, &wish).expect("can be honoured");
+    assert_eq!(made.program, "claude");
+    assert_eq!(
+        args(&made).join(" "),
+        "--print --output-format json --permission-mode acceptEdits --model big --effort high \
+         --system-prompt Be brief. --append-system-prompt Use tabs. --max-turns 3 --max-budget-usd 0.5 \
+         --resume 0cb916db-26aa-40f2-86b5-1ba81b225fd2"
+    );
+    assert_eq!(made.stdin, StdinPlan::Prompt("Fix it".into()));
+    let streaming = Request { resume: Some(Resume::Latest), ..request };
+    let line = args(&built("claude", &streaming)).join(" ");
+    assert!(line.starts_with("--print --output-format stream-json --verbose "), "{line}");
+    assert!(line.ends_with(" --continue"), "{line}");
+}
+
+#[test]
+fn the_line_of_the_cli_layer_for_codex() {
+    let image = Attachment { path: "a b.png".into(), media_type: None };
+    let fresh = Request { resume: None, attachments: vec![image], ..everything() };
+    let made = built("codex", &fresh);
+    assert_eq!(
+        args(&made),
+        [
+            "exec",
+            "--json",
+            "--color",
+            "never",
+            "--skip-git-repo-check",
+            "--sandbox",
+            "workspace-write",
+            "--model",
+            "big",
+            "-c",
+            "model_reasoning_effort=high",
+            "--image=a b.png",
+            "-"
+        ]
+    );
+    assert_eq!(made.stdin, StdinPlan::Prompt("Be brief.\n\nFix it\n\nUse tabs.".into()));
+
+    // Options of `exec` stand before `resume`, which does not know them.
+    let line = args(&built("codex", &everything())).join(" ");
+    assert_eq!(
+        line,
+        "exec --json --color never --skip-git-repo-check --sandbox workspace-write --model big \
+         -c model_reasoning_effort=high resume 0cb916db-26aa-40f2-86b5-1ba81b225fd2 -"
+    );
+    // `continue` is ignored, with a note.
+    let made = built("codex", &Request { resume: Some(Resume::Latest), ..ask("Go on") });
+    assert!(!args(&made).iter().any(|arg| arg == "resume"));
+    assert_eq!(made.notices.len(), 1);
+    assert!(made.notices[0].text.starts_with("`--continue` is ignored: "), "{:?}", made.notices);
+    // What `--instructions` was.
+    let config = [("instructions".to_owned(), Json::parse(r#""say \"hi\"""#).expect("JSON"))].into();
+    let made = built("codex", &Request { config, ..ask("x") });
+    assert!(args(&made).contains(&r#"developer_instructions="say \"hi\"""#.to_owned()), "{:?}", made.args);
+}
+
+#[test]
+fn a_refusal_is_a_failure_with_a_hint() {
+    let refusal = refused("codex", &Request { max_turns: Some(2), ..ask("x") });
+    assert_eq!(refusal.option, "--max-turns");
+    assert_eq!(refusal.to_string(), "codex cannot be run with `--max-turns`: it has no limit of turns");
+    let failure = Failure::from(refusal);
+    assert_eq!((failure.category, failure.code.clone()), (Category::Validation, Code::Unsupported));
+    assert_eq!(failure.hint.as_deref(), Some("limit the time with `--timeout`"));
+    assert!(!failure.retry && !failure.fallback);
+}
+
+#[test]
+fn the_superuser_is_told_before_claude_refuses() {
+    let yolo = Request { permission: PermissionMode::Yolo, ..ask("x") };
+    let root = Wish { user: User::Root, ..Wish::default() };
+    let refusal = build(manifest("claude"), &yolo, &root).expect_err("as root");
+    assert_eq!(refusal.option, "--permission yolo");
+    assert!(refusal.hint.expect("a hint").contains("IS_SANDBOX"));
+    let sandboxed = Request { env: [("IS_SANDBOX".into(), "1".into())].into(), ..yolo.clone() };
+    let made = build(manifest("claude"), &sandboxed, &root).expect("the user says that it is a sandbox");
+    assert_eq!(made.env["IS_SANDBOX"], "1");
+    let made = built("claude", &yolo);
+    assert!(!made.env.contains_key("IS_SANDBOX") && !made.keeps("IS_SANDBOX"), "it is never set silently");
+    let inside = Request { docker: Some("box".into()), ..yolo };
+    build(manifest("claude"), &inside, &root).expect("who is the user inside is not known");
+}
+
+#[test]
+fn codex_servers_carry_no_secret_in_their_arguments() {
+    let stdio = McpServer::Stdio {
+        command: "my server".into(),
+        args: vec!["--x".into(), "a\"b".into()],
+        env: [("DB_PASSWORD".to_owned(), "hunter2hunter2".to_owned())].into(),
+    };
+    let http = McpServer::Http {
+        url: "http://h/".into(),
+        headers: [("Authorization".to_owned(), "Bearer abcdefgh".to_owned())].into(),
+    };
+    let servers = [("db".to_owned(), stdio), ("web".to_owned(), http)].into();
+    let request = Request { mcp_servers: servers, ..ask("x") };
+    let made = built("codex", &request);
+    let line = args(&made).join(" ");
+    for part in [
+        r#"-c mcp_servers.db.command="my server""#,
+        r#"-c mcp_servers.db.args=["--x","a\"b"]"#,
+        r#"-c mcp_servers.db.env_vars=["DB_PASSWORD"]"#,
+        r#"-c mcp_servers.web.url="http://h/""#,
+        r#"-c mcp_servers.web.env_http_headers={"Authorization"="BOWLINE_MCP_HEADER_1_0"}"#,
+    ] {
+        assert!(line.contains(part), "{part} in {line}");
+    }
+    assert!(!line.contains("hunter2") && !line.contains("abcdefgh"), "{line}");
+    assert_eq!(made.env["DB_PASSWORD"], "hunter2hunter2");
+    assert_eq!(made.env["BOWLINE_MCP_HEADER_1_0"], "Bearer abcdefgh");
+    let shown = serde_json::to_string(&made.preview()).expect("plain data");
+    assert!(!shown.contains("hunter2") && !shown.contains("abcdefgh"), "{shown}");
+
+    let made = built("claude", &request);
+    let line = args(&made).join(" ");
+    assert!(line.contains("--mcp-config /session/mcp.json --strict-mcp-config"), "{line}");
+    assert!(made.files[0].content.contains("hunter2hunter2"), "the file is for its user alone");
+    assert!(!serde_json::to_string(&made.preview()).expect("plain data").contains("hunter2"));
+}

@@ -1,0 +1,215 @@
+//! Whether the sections about runs can be meant. Each mistake is named by its key.
+
+use super::run::{Flag, McpForm, RunFlag};
+use super::{Manifest, ManifestError, PromptStyle};
+use crate::invocation::template;
+
+/// Checks the sections about runs.
+pub(super) fn run(manifest: &Manifest) -> Result<(), ManifestError> {
+    let run = &manifest.run;
+    for (key, format) in [("format", &run.format), ("no_stream_format", &run.no_stream_format)] {
+        if let Some(name) = format.as_ref().filter(|name| !manifest.formats.contains_key(*name)) {
+            return wrong(format!("run.{key}"), format!("there is no format `{name}`"));
+        }
+    }
+    plain("run.args", &run.args)?;
+    plain("run.stdin_args", &run.stdin_args)?;
+    plain("run.dash_guard", &run.dash_guard)?;
+    prompt(manifest)?;
+    for (name, value) in &run.env {
+        plain(&format!("run.env.{name}"), std::slice::from_ref(value))?;
+    }
+    for (list, names) in
+        [("env_keep", &run.env_keep), ("env_remove", &run.env_remove), ("secrets", &run.secrets)]
+    {
+        for name in names {
+            let stem = name.strip_suffix('*').unwrap_or(name);
+            if stem.is_empty() || stem.contains(['*', '=', ' ']) {
+                return wrong(
+                    format!("run.{list}"),
+                    format!("`{name}` is neither a variable nor a beginning with `*`"),
+                );
+            }
+        }
+    }
+    for (flag, how) in &run.flags {
+        check(&format!("run.flags.{}", flag.key()), Value::of(*flag), how)?;
+    }
+    for (name, how) in &run.config {
+        check(&format!("run.config.{name}"), Value::One, how)?;
+    }
+    for (mode, permission) in &manifest.permission {
+        let key = format!("permission.{}", mode.as_str());
+        plain(&format!("{key}.args"), &permission.args)?;
+        for (name, value) in &permission.env {
+            plain(&format!("{key}.env.{name}"), std::slice::from_ref(value))?;
+        }
+        let says_how = !permission.args.is_empty() || !permission.env.is_empty();
+        if permission.refused.is_some() && says_how {
+            return wrong(key, "it is refused, and yet has arguments or variables".into());
+        }
+        if permission.root_env.is_some() && permission.refused_as_root.is_none() {
+            return wrong(format!("{key}.root_env"), "means nothing without `refused_as_root`".into());
+        }
+        for (list, tools, flag) in [
+            ("allow_tools", &permission.allow_tools, RunFlag::AllowTool),
+            ("deny_tools", &permission.deny_tools, RunFlag::DenyTool),
+        ] {
+            let honoured = run.flags.get(&flag).is_some_and(Flag::is_done);
+            if !tools.is_empty() && !honoured {
+                let reason = format!("`run.flags.{}` does not say how tools are named", flag.key());
+                return wrong(format!("{key}.{list}"), reason);
+            }
+        }
+    }
+    Ok(())
+}
+
+fn prompt(manifest: &Manifest) -> Result<(), ManifestError> {
+    let run = &manifest.run;
+    let key = || "run.prompt_args".to_owned();
+    match manifest.prompt {
+        PromptStyle::Stdin if !run.prompt_args.is_empty() => {
+            wrong(key(), "the prompt comes over standard input".into())
+        }
+        PromptStyle::Arg if !run.stdin_args.is_empty() => {
+            wrong("run.stdin_args".into(), "the prompt is an argument".into())
+        }
+        PromptStyle::Arg if !run.prompt_args.is_empty() => {
+            let names: Vec<&str> = run.prompt_args.iter().flat_map(|arg| template::names(arg)).collect();
+            if names == ["prompt"] { Ok(()) } else { wrong(key(), "`{prompt}` has to occur once".into()) }
+        }
+        PromptStyle::Arg | PromptStyle::Stdin => Ok(()),
+    }
+}
+
+/// What an option brings with it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Value {
+    Nothing,
+    One,
+    Many,
+    Servers,
+}
+
+impl Value {
+    fn of(flag: RunFlag) -> Self {
+        match flag {
+            RunFlag::NoTools | RunFlag::Ephemeral | RunFlag::Isolate | RunFlag::Continue => Self::Nothing,
+            RunFlag::Model
+            | RunFlag::Effort
+            | RunFlag::System
+            | RunFlag::AppendSystem
+            | RunFlag::MaxTurns
+            | RunFlag::MaxCost
+            | RunFlag::Schema
+            | RunFlag::Resume
+            | RunFlag::Fork => Self::One,
+            RunFlag::AddDir | RunFlag::AllowTool | RunFlag::DenyTool | RunFlag::Image => Self::Many,
+            RunFlag::McpConfig => Self::Servers,
+        }
+    }
+
+    /// The names that a template used once may have, and those of a template used for each value.
+    fn names(self) -> (&'static [&'static str], &'static [&'static str]) {
+        match self {
+            Self::Nothing => (&[], &[]),
+            Self::One => (&["value", "toml", "file"], &[]),
+            Self::Many => (&["values", "list"], &["value", "toml"]),
+            Self::Servers => (&["json", "file"], &["value"]),
+        }
+    }
+}
+
+fn check(key: &str, value: Value, flag: &Flag) -> Result<(), ManifestError> {
+    let large = flag.large.iter().flat_map(|large| &large.args);
+    let texts = flag.before.iter().chain(&flag.after).chain(flag.env.values());
+    let says_how = [&flag.args, &flag.each].iter().any(|args| !args.is_empty())
+        || texts.clone().next().is_some()
+        || flag.large.is_some()
+        || flag.rule.is_some();
+    let verdicts = [&flag.granted, &flag.ignored, &flag.refused].iter().filter(|it| it.is_some()).count();
+    match (verdicts, says_how) {
+        (1, false) => return Ok(()),
+        (0, true) => {}
+        (0, false) => {
+            return wrong(
+                key.into(),
+                "says nothing: give arguments, variables or a text, or `refused`".into(),
+            );
+        }
+        _ => {
+            let reason = "says how it is done, or one of `granted`, `ignored` and `refused`, not both";
+            return wrong(key.into(), reason.into());
+        }
+    }
+    let (once, each) = value.names();
+    for (part, templates, known) in [("args", &flag.args, once), ("each", &flag.each, each)] {
+        for name in templates.iter().flat_map(|arg| template::names(arg)) {
+            known_name(&format!("{key}.{part}"), name, known)?;
+        }
+    }
+    let text_names = if value == Value::Many { each } else { once };
+    for name in texts.clone().flat_map(|text| template::names(text)) {
+        known_name(key, name, text_names)?;
+    }
+    for name in large.clone().flat_map(|arg| template::names(arg)) {
+        known_name(&format!("{key}.large.args"), name, &["file"])?;
+    }
+    let uses = flag.args.iter().chain(&flag.each).chain(texts).flat_map(|text| template::names(text)).count();
+    if flag.rule.is_some() && value != Value::Many {
+        return wrong(format!("{key}.rule"), "is for options with several values".into());
+    }
+    if value != Value::Nothing && uses == 0 && flag.rule.is_none() {
+        return wrong(key.into(), "does not use its value".into());
+    }
+    for arg in flag.args.iter().chain(large) {
+        let file = template::names(arg).any(|name| name == "file");
+        if file && (!arg.ends_with("{file}") || template::names(arg).count() > 1) {
+            return wrong(format!("{key}.args"), format!("`{{file}}` has to be the end of `{arg}`"));
+        }
+        if arg != "{values}" && template::names(arg).any(|name| name == "values") {
+            return wrong(format!("{key}.args"), format!("`{{values}}` has to be all of `{arg}`"));
+        }
+    }
+    let wants_file = flag.args.iter().chain(flag.env.values()).any(|arg| arg.contains("{file}"));
+    if wants_file != flag.file.is_some() {
+        return wrong(format!("{key}.file"), "a file has a name and is used in `args` or `env`".into());
+    }
+    servers(key, value, flag)
+}
+
+fn servers(key: &str, value: Value, flag: &Flag) -> Result<(), ManifestError> {
+    let per_key = flag.form == Some(McpForm::TomlOverrides);
+    match (value, flag.form) {
+        (Value::Servers, None) => wrong(format!("{key}.form"), "is missing: how are servers written?".into()),
+        (Value::Servers, Some(_)) if per_key == flag.each.is_empty() => {
+            wrong(format!("{key}.each"), "goes with `form = \"toml_overrides\"`, and only with it".into())
+        }
+        (Value::Nothing | Value::One | Value::Many, Some(_)) => {
+            wrong(format!("{key}.form"), "is for MCP servers".into())
+        }
+        (Value::Servers, Some(_)) | (Value::Nothing | Value::One | Value::Many, None) => Ok(()),
+    }
+}
+
+/// Checks templates that have no value to put in.
+fn plain(key: &str, templates: &[String]) -> Result<(), ManifestError> {
+    match templates.iter().flat_map(|arg| template::names(arg)).next() {
+        Some(name) => known_name(key, name, &[]),
+        None => Ok(()),
+    }
+}
+
+fn known_name(key: &str, name: &str, known: &[&str]) -> Result<(), ManifestError> {
+    if known.contains(&name) {
+        return Ok(());
+    }
+    let known: Vec<String> = known.iter().map(|name| format!("`{{{name}}}`")).collect();
+    let known = if known.is_empty() { "nothing can be put in here".into() } else { known.join(", ") };
+    wrong(key.into(), format!("`{{{name}}}` has no meaning here; known: {known}"))
+}
+
+fn wrong(key: String, reason: String) -> Result<(), ManifestError> {
+    Err(ManifestError::Key { key, reason })
+}

@@ -1,0 +1,384 @@
+//! How a run of a provider is put together: the sections `[run]`, `[permission.*]`, `[watchdog]` and `[stop]`.
+//!
+//! Everything that `bowline run` can ask for is one [`RunFlag`], and a manifest says of each how it becomes arguments,
+//! variables, a file or a part of the prompt, or why it cannot be had. What is not said is refused.
+
+use std::collections::BTreeMap;
+
+use bowline_protocol::{Millis, PermissionMode};
+use serde::{Deserialize, Serialize};
+
+use super::time::{optional_limit, span_of_time};
+
+/// How a run is put together.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Run {
+    /// The format in which a run is watched; absent takes the default format.
+    pub format: Option<String>,
+    /// The format of a run that nobody watches; absent means that there is none.
+    pub no_stream_format: Option<String>,
+    /// Arguments of every run, after those of the format.
+    pub args: Vec<String>,
+    /// Where the prompt stands among the arguments, for programs that take it there.
+    pub prompt_args: Vec<String>,
+    /// What has to stand before a prompt among the arguments that begins with a dash.
+    pub dash_guard: Vec<String>,
+    /// The last arguments when the prompt comes over standard input.
+    pub stdin_args: Vec<String>,
+    /// The longest prompt that the program accepts, in characters.
+    pub max_prompt_chars: Option<u64>,
+    /// Variables that every run sets.
+    pub env: BTreeMap<String, String>,
+    /// Variables of the host that the program gets besides the shared list; `NAME` or `PREFIX_*`.
+    pub env_keep: Vec<String>,
+    /// Variables of the host that it never gets, though a pattern of `env_keep` names them.
+    pub env_remove: Vec<String>,
+    /// Variables whose values are secrets; `NAME` or `PREFIX_*`.
+    pub secrets: Vec<String>,
+    /// What becomes of each option of a run.
+    pub flags: BTreeMap<RunFlag, Flag>,
+    /// Settings that only this program understands, by name.
+    pub config: BTreeMap<String, Flag>,
+}
+
+macro_rules! run_flags {
+    ($($(#[doc = $doc:literal])+ $variant:ident = $key:literal, $option:literal;)+) => {
+        /// An option of a run that a program has to honour, in the order in which they become arguments.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        pub enum RunFlag {
+            $($(#[doc = $doc])+ #[serde(rename = $key)] $variant,)+
+        }
+
+        impl RunFlag {
+            /// Every option, in the order in which they become arguments.
+            pub const ALL: &'static [Self] = &[$(Self::$variant),+];
+
+            /// Returns the key in a manifest.
+            pub fn key(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $key,)+
+                }
+            }
+
+            /// Returns the option of `bowline run`, for messages.
+            pub fn option(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $option,)+
+                }
+            }
+        }
+    };
+}
+
+run_flags! {
+    /// Which model.
+    Model = "model", "--model";
+    /// How much it is to think.
+    Effort = "effort", "--effort";
+    /// What replaces the system prompt.
+    System = "system", "--system";
+    /// What is added to the system prompt.
+    AppendSystem = "append_system", "--append-system";
+    /// The most turns.
+    MaxTurns = "max_turns", "--max-turns";
+    /// The most money.
+    MaxCost = "max_cost", "--max-cost";
+    /// Further directories.
+    AddDir = "add_dir", "--add-dir";
+    /// Tools that are allowed by name.
+    AllowTool = "allow_tool", "--allow-tool";
+    /// Tools that are refused by name.
+    DenyTool = "deny_tool", "--deny-tool";
+    /// No tools at all.
+    NoTools = "no_tools", "--no-tools";
+    /// MCP servers.
+    McpConfig = "mcp_config", "--mcp-config";
+    /// The JSON Schema of the answer.
+    Schema = "schema", "--schema";
+    /// Images and other files.
+    Image = "image", "--image";
+    /// No trace in the program's own history.
+    Ephemeral = "ephemeral", "--ephemeral";
+    /// Without the user's settings.
+    Isolate = "isolate", "--isolate";
+    /// An earlier session, by its id.
+    Resume = "resume", "--resume";
+    /// The latest session in the directory.
+    Continue = "continue", "--continue";
+    /// A branch of an earlier session. Only callers of the library ask for it so far.
+    Fork = "fork", "fork";
+}
+
+/// What becomes of one option: arguments, variables, a file, a part of the prompt, a remark or a refusal.
+///
+/// Templates name what they want: `{value}`, `{values}` (each an argument of its own), `{list}` (with commas between),
+/// `{toml}` (quoted for TOML), `{file}` (the path of the side file), `{name}` and `{json}` (MCP servers).
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Flag {
+    /// Arguments, once.
+    pub args: Vec<String>,
+    /// Arguments, once for each value.
+    pub each: Vec<String>,
+    /// Variables.
+    pub env: BTreeMap<String, String>,
+    /// An entry for each value in a variable that holds a JSON object.
+    pub rule: Option<Rule>,
+    /// Text before the prompt.
+    pub before: Option<String>,
+    /// Text after the prompt, once for each value.
+    pub after: Option<String>,
+    /// The name of the side file that carries the value.
+    pub file: Option<String>,
+    /// How MCP servers are written.
+    pub form: Option<McpForm>,
+    /// What to do instead when the value is too long for an argument.
+    pub large: Option<Large>,
+    /// The only values that the program knows.
+    pub values: Vec<String>,
+    /// What a value has to look like.
+    pub shape: Option<ValueShape>,
+    /// How a blank in a path is written, in `after`.
+    pub blanks: Option<Blanks>,
+    /// Characters that a value cannot have, because the program would cut it there.
+    pub forbidden: Option<String>,
+    /// The option asks for what is so anyway, and why. A notice says it.
+    pub granted: Option<String>,
+    /// The option does nothing, and why. The run goes on and a warning says it.
+    pub ignored: Option<String>,
+    /// The option cannot be honoured, and why.
+    pub refused: Option<String>,
+    /// What to try instead.
+    pub hint: Option<String>,
+}
+
+impl Flag {
+    /// Says whether the flag tells how the option is done, rather than why it is not.
+    pub fn is_done(&self) -> bool {
+        self.granted.is_none() && self.ignored.is_none() && self.refused.is_none()
+    }
+}
+
+/// An entry in a variable that holds a JSON object: the value is its key.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Rule {
+    /// The variable.
+    pub env: String,
+    /// What the entry says.
+    pub says: String,
+}
+
+/// What to do with a value that is too long for an argument.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Large {
+    /// The name of the side file.
+    pub file: String,
+    /// The arguments.
+    pub args: Vec<String>,
+}
+
+/// How a program wants MCP servers written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum McpForm {
+    /// `{"mcpServers": …}` with `type` `stdio` or `http`.
+    Typed,
+    /// The same with the list of allowed tools that some want in it.
+    TypedWithTools,
+    /// `{"mcpServers": …}` without a type; an address is `httpUrl`.
+    HttpUrl,
+    /// `{"name": {"type": "local" | "remote", …}}`, the command as one list.
+    LocalOrRemote,
+    /// Overrides `key=value` in TOML; secrets go by the names of variables.
+    TomlOverrides,
+}
+
+/// What a value has to look like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ValueShape {
+    /// A UUID.
+    Uuid,
+    /// The path of an image.
+    Image,
+}
+
+/// How a blank in a path is written where the path stands in a prompt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Blanks {
+    /// Quotation marks around the path.
+    Quotes,
+    /// A backslash before the blank.
+    Backslash,
+}
+
+/// What a permission mode means to a program.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Permission {
+    /// Arguments.
+    pub args: Vec<String>,
+    /// Variables.
+    pub env: BTreeMap<String, String>,
+    /// Tools that the mode allows, written like those of `--allow-tool`.
+    pub allow_tools: Vec<String>,
+    /// Tools that the mode refuses, written like those of `--deny-tool`.
+    pub deny_tools: Vec<String>,
+    /// Why the mode cannot be had.
+    pub refused: Option<String>,
+    /// Why the superuser cannot have it.
+    pub refused_as_root: Option<String>,
+    /// A variable of the request with which the superuser can have it after all.
+    pub root_env: Option<String>,
+    /// What to try instead.
+    pub hint: Option<String>,
+}
+
+/// How long each phase of a run may take. `"none"` means that there is no limit.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Watchdog {
+    /// Until the process is there.
+    #[serde(deserialize_with = "optional_limit")]
+    pub spawn: Option<Millis>,
+    /// From the spawn to the first event.
+    #[serde(deserialize_with = "optional_limit")]
+    pub first_event: Option<Millis>,
+    /// Silence while no tool runs.
+    #[serde(deserialize_with = "optional_limit")]
+    pub idle: Option<Millis>,
+    /// Silence while a tool runs.
+    #[serde(deserialize_with = "optional_limit")]
+    pub in_tool: Option<Millis>,
+    /// From the end of the answer to the end of the process.
+    #[serde(deserialize_with = "optional_limit")]
+    pub shutdown: Option<Millis>,
+    /// The whole run; absent takes the manifest's `timeout`.
+    #[serde(deserialize_with = "total_limit")]
+    pub total: Total,
+}
+
+impl Default for Watchdog {
+    fn default() -> Self {
+        let seconds = |seconds: u64| Some(Millis(seconds * 1000));
+        Self {
+            spawn: seconds(30),
+            first_event: seconds(120),
+            idle: seconds(300),
+            in_tool: seconds(3600),
+            // Who has answered and does not leave is stopped within a second, and has still succeeded.
+            shutdown: seconds(1),
+            total: Total::Timeout,
+        }
+    }
+}
+
+/// The limit of a whole run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Total {
+    /// The `timeout` of the manifest.
+    #[default]
+    Timeout,
+    /// None.
+    None,
+    /// This.
+    Of(Millis),
+}
+
+fn total_limit<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Total, D::Error> {
+    Ok(optional_limit(deserializer)?.map_or(Total::None, Total::Of))
+}
+
+/// How a run is ended politely, before the tree is killed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Stop {
+    /// The polite way.
+    pub polite: Polite,
+    /// Who gets the signal: launchers do not pass it on.
+    pub scope: StopScope,
+    /// How long to wait before the next step.
+    #[serde(deserialize_with = "span_of_time")]
+    pub grace: Millis,
+}
+
+impl Default for Stop {
+    fn default() -> Self {
+        Self { polite: Polite::Sigterm, scope: StopScope::Tree, grace: Millis(2000) }
+    }
+}
+
+/// A polite way to end a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Polite {
+    /// The signal of Ctrl-C.
+    #[serde(rename = "sigint")]
+    Sigint,
+    /// The signal to end.
+    #[serde(rename = "sigterm")]
+    Sigterm,
+    /// The end of its standard input.
+    #[serde(rename = "stdin-close")]
+    StdinClose,
+    /// A message of its protocol.
+    #[serde(rename = "protocol")]
+    Protocol,
+}
+
+/// Who gets a polite signal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StopScope {
+    /// The process that we started.
+    Leader,
+    /// It and its descendants.
+    Tree,
+}
+
+/// The permission modes that a manifest describes.
+pub type Permissions = BTreeMap<Mode, Permission>;
+
+/// A permission mode as the key of a table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Mode {
+    /// Look, and change nothing.
+    Read,
+    /// Ask first.
+    Ask,
+    /// Change files.
+    Edit,
+    /// Anything.
+    Yolo,
+}
+
+impl Mode {
+    /// Every mode, from the strictest.
+    pub const ALL: [Self; 4] = [Self::Read, Self::Ask, Self::Edit, Self::Yolo];
+
+    /// Returns the word used in manifests and options.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Ask => "ask",
+            Self::Edit => "edit",
+            Self::Yolo => "yolo",
+        }
+    }
+}
+
+impl From<PermissionMode> for Mode {
+    fn from(mode: PermissionMode) -> Self {
+        match mode {
+            PermissionMode::Read => Self::Read,
+            PermissionMode::Ask => Self::Ask,
+            PermissionMode::Edit => Self::Edit,
+            PermissionMode::Yolo => Self::Yolo,
+        }
+    }
+}

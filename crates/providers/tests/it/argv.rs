@@ -1,0 +1,315 @@
+//! Every option of a run with every provider: what it becomes, or why it is refused. No cell may be missing.
+//!
+//! The tables are in `tests/snapshots/argv/`, one for each provider; a new provider needs no line here. To write them
+//! anew: `INSTA_UPDATE=always cargo test -p bowline-providers --test it argv`, and look at the difference.
+
+mod limits;
+mod recorded;
+
+use std::fmt::Write as _;
+
+use bowline_protocol::{Attachment, Json, McpServer, Millis, PermissionMode, Request, Resume, Sampling};
+use bowline_providers::catalogue;
+use bowline_providers::invocation::{
+    Arg, Invocation, Refusal, StdinPlan, Streaming, Transport, User, Wish, build,
+};
+use bowline_providers::manifest::Manifest;
+use bowline_providers::manifest::run::{Flag, Mode, RunFlag};
+
+const SESSION: &str = "0cb916db-26aa-40f2-86b5-1ba81b225fd2";
+
+/// The options of `bowline run` that reach a provider or its surroundings, as the help of the command lists them.
+const OPTIONS: &[&str] = &[
+    "--binary",
+    "--model",
+    "--effort",
+    "--cwd",
+    "--add-dir",
+    "--image",
+    "--system",
+    "--append-system",
+    "--schema",
+    "--mcp-config",
+    "--allow-tool",
+    "--deny-tool",
+    "--permission",
+    "--max-turns",
+    "--max-cost",
+    "--timeout",
+    "--idle-timeout",
+    "--resume",
+    "--continue",
+    "--env",
+    "--no-tools",
+    "--ephemeral",
+    "--isolate",
+    "--docker",
+    "--key",
+    "--no-stream",
+];
+
+/// A row of the table.
+struct Row {
+    name: String,
+    request: Request,
+    wish: Wish,
+}
+
+/// A request that the provider can be asked in the first place: some are only run when they may do anything.
+pub(crate) fn plain(manifest: &Manifest) -> Request {
+    let asks = manifest.permission.get(&Mode::Ask).is_some_and(|permission| permission.refused.is_none());
+    let permission = if asks { PermissionMode::Ask } else { PermissionMode::Yolo };
+    Request { prompt: "Hello".into(), permission, ..Request::default() }
+}
+
+pub(crate) fn texts(invocation: &Invocation) -> Vec<String> {
+    invocation.args.iter().map(|arg| arg.text(|name| format!("{{file:{name}}}"))).collect()
+}
+
+/// A request for one option. The compiler asks for a new one here.
+fn wanting(flag: RunFlag, effort: &str, base: Request) -> Request {
+    let session = || SESSION.into();
+    let text = || Some("- Be brief.\nSay \"ok\".".to_owned());
+    match flag {
+        RunFlag::Model => Request { model: Some("big".into()), ..base },
+        RunFlag::Effort => Request { effort: Some(effort.into()), ..base },
+        RunFlag::System => Request { system_prompt: text(), ..base },
+        RunFlag::AppendSystem => Request { append_system_prompt: text(), ..base },
+        RunFlag::MaxTurns => Request { max_turns: Some(3), ..base },
+        RunFlag::MaxCost => Request { max_cost_usd: Some(0.25), ..base },
+        RunFlag::AddDir => Request { add_dirs: vec!["/a b".into(), "-c".into()], ..base },
+        RunFlag::AllowTool => Request { allow_tools: vec!["Bash(git *)".into(), "read".into()], ..base },
+        RunFlag::DenyTool => Request { deny_tools: vec!["Bash(rm *)".into(), "write".into()], ..base },
+        RunFlag::NoTools => Request { no_tools: true, ..base },
+        RunFlag::McpConfig => {
+            let stdio = McpServer::Stdio {
+                command: "files-server".into(),
+                args: vec!["--root".into(), "/a b".into()],
+                env: [("LEVEL".to_owned(), "1".to_owned())].into(),
+            };
+            let http = McpServer::Http {
+                url: "http://127.0.0.1:1/mcp".into(),
+                headers: [("Authorization".to_owned(), "Bearer made-up".to_owned())].into(),
+            };
+            Request { mcp_servers: [("files".to_owned(), stdio), ("web".to_owned(), http)].into(), ..base }
+        }
+        RunFlag::Schema => {
+            Request { output_schema: Some(Json::parse(r#"{"type":"object"}"#).expect("JSON")), ..base }
+        }
+        RunFlag::Image => {
+            let image = |path: &str| Attachment { path: path.into(), media_type: None };
+            Request { attachments: vec![image("/a b/x.png"), image("y.JPG")], ..base }
+        }
+        RunFlag::Ephemeral => Request { ephemeral: true, ..base },
+        RunFlag::Isolate => Request { isolate: true, ..base },
+        RunFlag::Resume => Request { resume: Some(Resume::Id { native_session: session() }), ..base },
+        RunFlag::Continue => Request { resume: Some(Resume::Latest), ..base },
+        RunFlag::Fork => Request { resume: Some(Resume::Fork { native_session: session() }), ..base },
+    }
+}
+
+fn mode(mode: Mode) -> PermissionMode {
+    match mode {
+        Mode::Read => PermissionMode::Read,
+        Mode::Ask => PermissionMode::Ask,
+        Mode::Edit => PermissionMode::Edit,
+        Mode::Yolo => PermissionMode::Yolo,
+    }
+}
+
+fn rows(manifest: &Manifest) -> Vec<Row> {
+    let base = || plain(manifest);
+    let row = |name: &str, request: Request| Row { name: name.into(), request, wish: Wish::default() };
+    let mut rows = vec![row("(nothing)", base())];
+    for known in Mode::ALL {
+        let request = Request { permission: mode(known), ..base() };
+        rows.push(row(&format!("--permission {}", known.as_str()), request.clone()));
+        let wish = Wish { user: User::Root, ..Wish::default() };
+        rows.push(Row { wish, ..row(&format!("--permission {} (as root)", known.as_str()), request) });
+    }
+    // A word that the provider knows, where it knows some only.
+    let effort = manifest.run.flags.get(&RunFlag::Effort).and_then(|how| how.values.get(1));
+    let effort = effort.map_or("high", String::as_str);
+    rows.extend(RunFlag::ALL.iter().map(|flag| row(flag.option(), wanting(*flag, effort, base()))));
+    let sampling = Sampling { max_tokens: Some(100), temperature: Some(0.1), top_p: Some(0.9) };
+    rows.extend([
+        row("--allow-tool (names)", Request { allow_tools: vec!["bash".into(), "task".into()], ..base() }),
+        row("--deny-tool (names)", Request { deny_tools: vec!["bash".into(), "task".into()], ..base() }),
+        row("--cwd", Request { cwd: Some("/work".into()), ..base() }),
+        row("--env", Request { env: [("A_TOKEN".into(), "made-up".into())].into(), ..base() }),
+        row("--timeout", Request { timeout_ms: Some(Millis(1)), ..base() }),
+        row("--idle-timeout", Request { idle_timeout_ms: Some(Millis(2)), ..base() }),
+        row("--docker", Request { docker: Some("box".into()), ..base() }),
+        row("--key", Request { key: Some("chat-7".into()), ..base() }),
+        row("(sampling hints)", Request { sampling, ..base() }),
+    ]);
+    let wished = |name: &str, wish: Wish| Row { wish, ..row(name, base()) };
+    rows.extend([
+        wished("--no-stream", Wish { streaming: Streaming::Off, ..Wish::default() }),
+        wished("--binary", Wish { binary: Some("/opt/agent".into()), ..Wish::default() }),
+        wished("(terminal)", Wish { transport: Transport::Pty, ..Wish::default() }),
+    ]);
+    rows
+}
+
+#[test]
+fn every_cell_of_the_table() {
+    let mut settings = insta::Settings::new();
+    settings.set_prepend_module_to_snapshot(false);
+    settings.set_omit_expression(true);
+    settings.set_snapshot_path("../snapshots/argv");
+    for manifest in catalogue::built_in() {
+        settings.bind(|| insta::assert_snapshot!(manifest.name.as_str(), table(manifest)));
+    }
+}
+
+#[test]
+fn no_cell_is_missing() {
+    for manifest in catalogue::built_in() {
+        for flag in RunFlag::ALL {
+            let (name, key) = (&manifest.name, flag.key());
+            assert!(manifest.run.flags.contains_key(flag), "{name}: `run.flags.{key}` is missing");
+        }
+        for mode in Mode::ALL {
+            let (name, key) = (&manifest.name, mode.as_str());
+            assert!(manifest.permission.contains_key(&mode), "{name}: `permission.{key}` is missing");
+        }
+        let rows = rows(manifest);
+        for option in OPTIONS {
+            assert!(rows.iter().any(|row| row.name.starts_with(option)), "no row for {option}");
+        }
+    }
+}
+
+#[test]
+fn the_table_and_the_capabilities_agree() {
+    for manifest in catalogue::built_in() {
+        let name = &manifest.name;
+        let can = &manifest.capabilities;
+        let done = |flag: RunFlag| manifest.run.flags.get(&flag).is_some_and(Flag::is_done);
+        for (flag, declared) in [
+            (RunFlag::Model, can.chooses_model),
+            (RunFlag::Effort, can.chooses_effort),
+            (RunFlag::System, can.system_prompt),
+            (RunFlag::MaxTurns, can.max_turns),
+            (RunFlag::MaxCost, can.max_cost),
+            (RunFlag::Schema, can.output_schema),
+            (RunFlag::Image, can.images),
+            (RunFlag::Fork, can.forks),
+            (RunFlag::Resume, can.resume == bowline_protocol::ResumeSupport::ById),
+        ] {
+            assert_eq!(done(flag), declared, "{name}: {}", flag.key());
+        }
+        assert!(can.supports_mcp || !done(RunFlag::McpConfig), "{name}: supports_mcp");
+        let modes: Vec<PermissionMode> = Mode::ALL
+            .iter()
+            .filter(|mode| manifest.permission.get(mode).is_some_and(|it| it.refused.is_none()))
+            .map(|known| mode(*known))
+            .collect();
+        assert_eq!(modes, can.permission_modes, "{name}: permission_modes");
+    }
+}
+
+/// The table of a provider, as text.
+fn table(manifest: &Manifest) -> String {
+    let base = build(manifest, &plain(manifest), &Wish::default()).expect("a plain prompt can be put");
+    let mut text = format!(
+        "{} {}\n    env {}\n    limits {}\n    stop {}\n    keeps {}\n    removes {}\n    secrets {}\n\n",
+        base.program,
+        texts(&base).join(" "),
+        base.env.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(" "),
+        serde_json::to_string(&base.limits).expect("plain data"),
+        serde_json::to_string(&base.stop).expect("plain data"),
+        manifest.run.env_keep.join(" "),
+        manifest.run.env_remove.join(" "),
+        base.secrets_env.join(" "),
+    );
+    for row in rows(manifest) {
+        let cell = match build(manifest, &row.request, &row.wish) {
+            Ok(made) => difference(&base, &made),
+            Err(refusal) => refused(&refusal),
+        };
+        let _ = writeln!(text, "{}\n{cell}", row.name);
+    }
+    text
+}
+
+fn refused(refusal: &Refusal) -> String {
+    let hint = refusal.hint.as_ref().map_or(String::new(), |hint| format!("\n    hint: {hint}"));
+    format!("    refused ({}): {refusal}{hint}\n", refusal.code)
+}
+
+/// What differs from a run without options.
+fn difference(base: &Invocation, made: &Invocation) -> String {
+    let mut text = String::new();
+    let mut line = |what: &str, value: String| {
+        let _ = writeln!(text, "    {what} {value}");
+    };
+    if base.program != made.program {
+        line("program", made.program.clone());
+    }
+    if base.args != made.args {
+        let mut old = base.args.iter().peekable();
+        let mut added = Vec::new();
+        for arg in &made.args {
+            if old.next_if_eq(&arg).is_none() {
+                added.push(shown(arg));
+            }
+        }
+        if old.next().is_none() {
+            line("adds", added.join(" "));
+        } else {
+            line("args", made.args.iter().map(shown).collect::<Vec<_>>().join(" "));
+        }
+    }
+    for (name, value) in &made.env {
+        if base.env.get(name) != Some(value) {
+            line("env", format!("{name}={value}"));
+        }
+    }
+    base.env.keys().filter(|name| !made.env.contains_key(*name)).for_each(|name| line("unset", name.clone()));
+    made.env_files.iter().for_each(|(name, file)| line("env", format!("{name}={{file:{file}}}")));
+    let secrets: Vec<&String> =
+        made.secrets_env.iter().filter(|name| !base.secrets_env.contains(name)).collect();
+    if !secrets.is_empty() || !made.secret_values.is_empty() {
+        line("masks", format!("{secrets:?} and {} values", made.secret_values.len()));
+    }
+    if base.env_removed != made.env_removed {
+        line("removes", made.env_removed[base.env_removed.len()..].join(" "));
+    }
+    if base.stdin != made.stdin {
+        line("stdin", format!("{:?}", prompt(made)));
+    }
+    if base.cwd != made.cwd {
+        line("cwd", format!("{:?}", made.cwd));
+    }
+    if base.format != made.format {
+        line("format", format!("{} ({}, {:?})", made.format, made.dialect, made.shape));
+    }
+    if base.transport != made.transport {
+        line("transport", format!("{:?}", made.transport));
+    }
+    if base.limits != made.limits {
+        line("limits", serde_json::to_string(&made.limits).expect("plain data"));
+    }
+    made.files.iter().for_each(|file| line("file", format!("{} {}", file.name, file.content)));
+    made.notices.iter().for_each(|notice| line("notice", format!("{:?}: {}", notice.level, notice.text)));
+    if text.is_empty() { "    the same\n".into() } else { text }
+}
+
+fn prompt(made: &Invocation) -> &str {
+    match &made.stdin {
+        StdinPlan::Null => "",
+        StdinPlan::Prompt(text) | StdinPlan::Protocol(text) => text,
+    }
+}
+
+/// An argument that can be read among others: in quotation marks where its ends do not show.
+fn shown(arg: &Arg) -> String {
+    let text = arg.text(|name| format!("{{file:{name}}}"));
+    if text.is_empty() || text.contains(|c: char| c.is_whitespace() || c == '"') {
+        format!("{text:?}")
+    } else {
+        text
+    }
+}
