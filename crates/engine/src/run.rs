@@ -1,0 +1,593 @@
+//! One run: from a request to its outcome, over one or two processes.
+//!
+//! ```text
+//!  new ──begin──> spawning ──spawned──> running ──exited──> draining ──pipes closed, or long enough──> sweeping
+//!                    │                     │  ^                                                           │ swept
+//!                    │ failed              │  └── a ladder may be going on: polite, SIGTERM, SIGKILL      v
+//!                    v                     v                                                           looking
+//!                  over <────────────── (killed and not reaped: given up after a while) <─────────────────┘ files
+//!                    ^                                                                                    │
+//!                    └──────────────── no second attempt ──────────── judged ─────────────────────────────┘
+//! ```
+//!
+//! Standard output that ends, a process that ends, and a descendant that still holds the pipe are three things. Only
+//! when the tree is gone is the end of the output judged, so that nothing is said after it. A program that has
+//! given its answer and does not exit is ended without prejudice: the answer counts.
+
+mod account;
+mod ladder;
+mod values;
+mod watch;
+
+#[cfg(test)]
+mod tests;
+
+use bowline_protocol::kinds::{
+    EndReason, FallbackTaken, FilesTouched, Level, Notice, Outcome, ProcessLeaked, ProcessReaped,
+    ProcessSpawned, SessionEnded, SessionStarted, SessionState, SessionStateChanged, TouchSource,
+    TouchedFile,
+};
+use bowline_protocol::{Category, Code, Exit, Failure, Kind, Millis};
+use bowline_providers::decode::{Cause, Decoder, End};
+use bowline_providers::dialect::Draft;
+use bowline_providers::moment::Moment;
+
+use crate::fallback::{self, Rule, StreamEnd};
+use account::Account;
+use ladder::{Ladder, Rung, Why};
+pub use values::{
+    Action, Attempt, Command, Ended, Input, Limits, Now, Plan, Polite, Scope, Signal, SpawnFailure, Step,
+    Survivor, Wanted, Watchdog,
+};
+use watch::Watch;
+
+/// How long a pipe is listened to after the program that was started has ended, in case somebody else still writes.
+const DRAIN: Millis = Millis(250);
+
+/// The longest that a writer can hold up the end of a run by writing on.
+const DRAIN_AT_MOST: Millis = Millis(1_000);
+
+/// How long we wait for a killed process to be reaped, for a sweep, or for git.
+const PATIENCE: Millis = Millis(5_000);
+
+/// The run of one request.
+#[derive(Debug)]
+pub struct Run {
+    plan: Plan,
+    moment: Moment,
+    phase: Phase,
+    attempt: usize,
+    decoder: Decoder,
+    drafts: Vec<Draft>,
+    account: Account,
+    watch: Watch,
+    ladder: Option<Ladder>,
+    /// Why we ended the program, once that is done.
+    why: Option<Why>,
+    process: Process,
+    survivors: Vec<Survivor>,
+    rule: Rule,
+    /// Whether somebody wanted to stop when the program had ended already.
+    no_more: bool,
+}
+
+/// Where a run is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    New,
+    Spawning,
+    Running,
+    /// The process has ended; its pipes may be held by others until then.
+    Draining {
+        until: Millis,
+        at_most: Millis,
+    },
+    /// What is left of the tree is being ended.
+    Sweeping {
+        until: Millis,
+    },
+    /// The tree is gone, but a pipe is not closed yet: what lies in it is read until then.
+    Closing {
+        until: Millis,
+    },
+    /// Somebody looks at the files.
+    Looking {
+        until: Millis,
+    },
+    Over,
+}
+
+/// What is known about the process of the attempt.
+#[derive(Debug, Default)]
+struct Process {
+    pid: Option<u32>,
+    exit: Option<Exit>,
+    stdout_closed: bool,
+    stderr_closed: bool,
+}
+
+impl Process {
+    fn is_closed(&self) -> bool {
+        self.stdout_closed && self.stderr_closed
+    }
+}
+
+impl Run {
+    /// Makes a run of a plan that has at least one attempt.
+    pub fn new(plan: Plan) -> Self {
+        let decoder = Self::decoder(&plan, 0);
+        Self {
+            moment: Moment { at: bowline_protocol::Timestamp::EPOCH, zone: plan.zone.clone() },
+            account: Account::new(&plan),
+            watch: Watch::new(plan.limits),
+            plan,
+            phase: Phase::New,
+            attempt: 0,
+            decoder,
+            drafts: Vec::new(),
+            ladder: None,
+            why: None,
+            process: Process::default(),
+            survivors: Vec::new(),
+            rule: Rule::Result,
+            no_more: false,
+        }
+    }
+
+    fn decoder(plan: &Plan, attempt: usize) -> Decoder {
+        let attempt = &plan.attempts[attempt];
+        Decoder::of_shape(attempt.dialect, attempt.shape)
+    }
+
+    /// Takes what happened and adds what follows.
+    pub fn handle(&mut self, input: Input<'_>, now: Now, step: &mut Step) {
+        self.moment.at = now.wall;
+        if self.phase == Phase::Over {
+            return;
+        }
+        match input {
+            Input::Begin => self.begin(now, step),
+            Input::Spawned { pid, containment } => self.spawned(pid, containment, now, step),
+            Input::SpawnFailed(SpawnFailure { failure }) => self.not_spawned(failure, now, step),
+            // Nobody can be heard before there is a process.
+            Input::Stdout(_) | Input::Stderr(_) | Input::StdoutClosed | Input::StderrClosed
+                if matches!(self.phase, Phase::New | Phase::Spawning) => {}
+            Input::Stdout(bytes) => self.output(bytes, now, step),
+            Input::Stderr(bytes) => self.complaint(bytes, now, step),
+            Input::StdoutClosed => {
+                self.process.stdout_closed = true;
+                self.closed(now, step);
+            }
+            Input::StderrClosed => {
+                self.process.stderr_closed = true;
+                self.closed(now, step);
+            }
+            Input::Exited(exit) => self.exited(exit, now, step),
+            Input::Swept(survivors) => self.swept(survivors, now, step),
+            Input::Files(files) => self.files(files, now, step),
+            Input::Command(command) => self.command(command, now, step),
+            Input::Trouble(failure) => self.stop(Why::Trouble(Box::new(failure)), now, step),
+            Input::Remark(notice) => self.say(Kind::Notice(notice), now, step),
+            Input::Timer => self.timer(now, step),
+        }
+    }
+
+    /// Returns when [`Input::Timer`] is due, as time since the run began.
+    pub fn deadline(&self) -> Option<Millis> {
+        let phase = match self.phase {
+            Phase::New | Phase::Over => return None,
+            Phase::Spawning | Phase::Running => self.watch.deadline(),
+            Phase::Draining { until, .. }
+            | Phase::Sweeping { until }
+            | Phase::Closing { until }
+            | Phase::Looking { until } => return Some(until),
+        };
+        let ladder = self.ladder.as_ref().map(|ladder| ladder.next_at);
+        if ladder.is_some() { ladder } else { phase }
+    }
+
+    /// Says whether it is over.
+    pub fn is_over(&self) -> bool {
+        self.phase == Phase::Over
+    }
+
+    fn begin(&mut self, now: Now, step: &mut Step) {
+        if self.phase != Phase::New {
+            return;
+        }
+        let started = SessionStarted {
+            provider: Some(self.plan.provider.clone()),
+            version: self.plan.version.clone(),
+            cwd: self.plan.cwd.clone(),
+            capabilities: self.plan.capabilities.clone().map(Box::new),
+            ..SessionStarted::default()
+        };
+        self.say(Kind::SessionStarted(started), now, step);
+        self.state(SessionState::Starting, None, now, step);
+        for notice in std::mem::take(&mut self.plan.notices) {
+            self.say(Kind::Notice(notice), now, step);
+        }
+        self.spawn(now, step);
+    }
+
+    /// Begins the current attempt.
+    fn spawn(&mut self, now: Now, step: &mut Step) {
+        self.phase = Phase::Spawning;
+        self.process = Process::default();
+        self.watch.spawning(now.up);
+        self.decoder.prompt(&self.plan.prompt, &mut self.drafts);
+        self.pass(now, step);
+        step.actions.push(Action::Spawn(self.attempt));
+    }
+
+    fn spawned(&mut self, pid: u32, containment: &str, now: Now, step: &mut Step) {
+        if self.phase != Phase::Spawning {
+            return;
+        }
+        self.phase = Phase::Running;
+        self.process.pid = Some(pid);
+        self.watch.running(now.up);
+        let attempt = &self.plan.attempts[self.attempt];
+        let spawned = ProcessSpawned {
+            pid,
+            program: attempt.program.clone(),
+            transport: attempt.transport,
+            containment: Some(containment.to_owned()),
+        };
+        self.say(Kind::ProcessSpawned(spawned), now, step);
+        self.state(SessionState::Running, None, now, step);
+        if let Some(ladder) = &mut self.ladder {
+            // It was stopped before it ran.
+            ladder.rung = Rung::Kill;
+            ladder.next_at = now.up.plus(PATIENCE);
+            step.actions.push(Action::KillTree);
+        }
+    }
+
+    fn not_spawned(&mut self, failure: Failure, now: Now, step: &mut Step) {
+        if self.phase != Phase::Spawning {
+            return;
+        }
+        self.ladder.get_or_insert(Ladder::over(Why::Trouble(Box::new(failure))));
+        self.judge(now, step);
+    }
+
+    fn output(&mut self, bytes: &[u8], now: Now, step: &mut Step) {
+        self.watch.heard(now.up);
+        if let Phase::Draining { until, at_most } = &mut self.phase {
+            *until = now.up.plus(DRAIN).min(*at_most);
+        }
+        self.decoder.stdout(bytes, &self.moment, &mut self.drafts);
+        self.pass(now, step);
+        self.account.stdout_bytes += bytes.len() as u64;
+        let words = self.decoder.take_stdin();
+        if !words.is_empty() {
+            step.actions.push(Action::Write(words));
+        }
+    }
+
+    fn complaint(&mut self, bytes: &[u8], now: Now, step: &mut Step) {
+        self.watch.alive(now.up);
+        self.decoder.stderr(bytes, &self.moment, &mut self.drafts);
+        self.pass(now, step);
+        self.account.stderr_bytes += bytes.len() as u64;
+    }
+
+    /// A pipe was closed.
+    fn closed(&mut self, now: Now, step: &mut Step) {
+        if !self.process.is_closed() {
+            if self.process.stdout_closed && self.phase == Phase::Running {
+                // It has nothing more to say, so it has no more time than after its answer.
+                self.watch.finished(now.up);
+            }
+            return;
+        }
+        match self.phase {
+            Phase::Draining { .. } => self.sweep(now, step),
+            Phase::Closing { .. } => self.look(now, step),
+            Phase::Running => self.watch.finished(now.up),
+            Phase::New | Phase::Spawning | Phase::Sweeping { .. } | Phase::Looking { .. } | Phase::Over => {}
+        }
+    }
+
+    fn exited(&mut self, exit: Exit, now: Now, step: &mut Step) {
+        if self.phase != Phase::Running || self.process.exit.is_some() {
+            return;
+        }
+        self.process.exit = Some(exit);
+        if let Some(pid) = self.process.pid {
+            self.say(Kind::ProcessReaped(ProcessReaped { pid, exit }), now, step);
+        }
+        if self.process.is_closed() {
+            self.sweep(now, step);
+        } else {
+            let (until, at_most) = (now.up.plus(DRAIN), now.up.plus(DRAIN_AT_MOST));
+            self.phase = Phase::Draining { until, at_most };
+        }
+    }
+
+    fn sweep(&mut self, now: Now, step: &mut Step) {
+        self.phase = Phase::Sweeping { until: now.up.plus(PATIENCE) };
+        step.actions.push(Action::Sweep);
+    }
+
+    fn swept(&mut self, survivors: Vec<Survivor>, now: Now, step: &mut Step) {
+        if !matches!(self.phase, Phase::Sweeping { .. }) {
+            return;
+        }
+        for Survivor { pid, command } in &survivors {
+            let reason = "it did not end when it was killed".to_owned();
+            let leaked = ProcessLeaked { pid: *pid, command: command.clone(), reason };
+            self.say(Kind::ProcessLeaked(leaked), now, step);
+        }
+        self.survivors.extend(survivors);
+        if self.process.is_closed() {
+            self.look(now, step);
+        } else {
+            self.phase = Phase::Closing { until: now.up.plus(DRAIN) };
+        }
+    }
+
+    fn look(&mut self, now: Now, step: &mut Step) {
+        if self.plan.files {
+            self.phase = Phase::Looking { until: now.up.plus(PATIENCE) };
+            step.actions.push(Action::LookAtFiles);
+        } else {
+            self.judge(now, step);
+        }
+    }
+
+    fn files(&mut self, files: Vec<TouchedFile>, now: Now, step: &mut Step) {
+        if !matches!(self.phase, Phase::Looking { .. }) {
+            return;
+        }
+        if !files.is_empty() {
+            let touched = FilesTouched { seen_by: TouchSource::Git, files, room: None };
+            self.say(Kind::FilesTouched(touched), now, step);
+        }
+        self.judge(now, step);
+    }
+
+    fn command(&mut self, command: Command, now: Now, step: &mut Step) {
+        match command {
+            Command::Cancel => self.stop(Why::Cancelled, now, step),
+            Command::Kill => {
+                self.stop(Why::Cancelled, now, step);
+                if self.phase == Phase::Running
+                    && let Some(ladder) = &mut self.ladder
+                    && ladder.rung != Rung::Kill
+                {
+                    ladder.rung = Rung::Kill;
+                    ladder.next_at = now.up.plus(PATIENCE);
+                    step.actions.push(Action::KillTree);
+                }
+            }
+        }
+    }
+
+    /// Begins to end the program, unless that has begun.
+    fn stop(&mut self, why: Why, now: Now, step: &mut Step) {
+        match self.phase {
+            Phase::Spawning | Phase::Running => {}
+            Phase::New => {
+                // Nothing was started: it is over before it began.
+                self.ladder = Some(Ladder::over(why));
+                self.phase = Phase::Spawning;
+                self.decoder.prompt(&self.plan.prompt, &mut self.drafts);
+                self.pass(now, step);
+                self.judge(now, step);
+                return;
+            }
+            Phase::Draining { .. }
+            | Phase::Sweeping { .. }
+            | Phase::Closing { .. }
+            | Phase::Looking { .. }
+            | Phase::Over => {
+                // It has ended by itself, which nobody can take back; but a reason of our own still counts.
+                match why {
+                    Why::Trouble(_) => drop(self.ladder.get_or_insert(Ladder::over(why))),
+                    // Whoever wants it to stop does not want it to begin again.
+                    Why::Cancelled => self.no_more = true,
+                    Why::TimedOut(..) | Why::Lingering => {}
+                }
+                return;
+            }
+        }
+        if let Some(ladder) = &mut self.ladder {
+            // A program that lingers after its answer is ended anyway; anything else keeps its first reason.
+            if matches!(ladder.why, Why::Lingering) && !matches!(why, Why::Lingering) {
+                ladder.why = why;
+            }
+            return;
+        }
+        if !matches!(why, Why::Lingering) {
+            self.state(SessionState::Stopping, Some(why.in_words()), now, step);
+        }
+        let (ladder, first) = Ladder::begin(why, &self.plan, now.up);
+        self.ladder = Some(ladder);
+        // While it is being started there is nobody to be polite to yet.
+        if self.phase == Phase::Running {
+            step.actions.push(first);
+        }
+    }
+
+    fn timer(&mut self, now: Now, step: &mut Step) {
+        match self.phase {
+            Phase::New | Phase::Over => {}
+            Phase::Spawning | Phase::Running if self.ladder.is_some() => self.climb(now, step),
+            Phase::Spawning | Phase::Running => match self.watch.check(now.up) {
+                watch::Bite::None => {}
+                watch::Bite::Stall(text) => {
+                    let code = Some("stall".to_owned());
+                    self.say(Kind::Notice(Notice { level: Level::Warn, text, code }), now, step);
+                }
+                watch::Bite::Lingering => self.stop(Why::Lingering, now, step),
+                watch::Bite::Watchdog(which, limit) => {
+                    let (text, code) = (which.about(limit), Some(which.code().to_owned()));
+                    self.say(Kind::Notice(Notice { level: Level::Error, text, code }), now, step);
+                    self.stop(Why::TimedOut(which, limit), now, step);
+                }
+            },
+            Phase::Draining { until, .. } if now.up >= until => self.sweep(now, step),
+            Phase::Closing { until } if now.up >= until => self.look(now, step),
+            Phase::Sweeping { until } if now.up >= until => {
+                let text = "whether every process of the agent is gone could not be confirmed".to_owned();
+                let code = Some(Code::CleanupUnconfirmed.as_str().to_owned());
+                self.say(Kind::Notice(Notice { level: Level::Warn, text, code }), now, step);
+                self.look(now, step);
+            }
+            Phase::Looking { until } if now.up >= until => {
+                let text = "git did not say in time which files changed".to_owned();
+                self.say(Kind::Notice(Notice { level: Level::Warn, text, code: None }), now, step);
+                self.judge(now, step);
+            }
+            Phase::Draining { .. }
+            | Phase::Sweeping { .. }
+            | Phase::Closing { .. }
+            | Phase::Looking { .. } => {}
+        }
+    }
+
+    /// Goes one rung higher if it is time.
+    fn climb(&mut self, now: Now, step: &mut Step) {
+        let spawning = self.phase == Phase::Spawning;
+        let Some(ladder) = &mut self.ladder else { return };
+        if now.up < ladder.next_at {
+            return;
+        }
+        match ladder.climb(now.up, spawning) {
+            Some(action) => step.actions.push(action),
+            None => {
+                // Killed, and still no word of its end: we do not wait for ever.
+                if let Some(pid) = self.process.pid {
+                    let command = self.plan.attempts[self.attempt].program.clone();
+                    let reason = "its end was never confirmed".to_owned();
+                    self.say(Kind::ProcessLeaked(ProcessLeaked { pid, command, reason }), now, step);
+                    let command = self.plan.attempts[self.attempt].program.clone();
+                    self.survivors.push(Survivor { pid, command });
+                }
+                self.judge(now, step);
+            }
+        }
+    }
+
+    /// Judges the end of the output, then begins the second attempt or ends the session.
+    fn judge(&mut self, now: Now, step: &mut Step) {
+        let why = self.ladder.take().map(|ladder| ladder.why);
+        let (exit, cause) = match &why {
+            None => (self.process.exit, Cause::Exited),
+            Some(Why::Cancelled | Why::Trouble(_)) => (self.process.exit, Cause::Cancelled),
+            Some(Why::TimedOut(..)) => (self.process.exit, Cause::TimedOut),
+            // We ended it, so how it ended says nothing about its answer.
+            Some(Why::Lingering) => (None, Cause::Exited),
+        };
+        self.why = why;
+        self.decoder.finish(&End { exit, cause }, &self.moment, &mut self.drafts);
+        self.pass(now, step);
+        self.rule = self.rule_of_the_end();
+        let again = self.rule == Rule::Retry;
+        if let Some(about) = self.rule.about() {
+            let failure = self.account.failure.clone().unwrap_or_else(|| {
+                Failure::new(Category::Unknown, Code::Truncated, "the stream ended without a result")
+            });
+            let kind = if again {
+                let (from, to) = ("streaming".to_owned(), "non-streaming".to_owned());
+                let rule = self.rule.as_str().to_owned();
+                Kind::FallbackTaken(FallbackTaken { from, to, rule, failure: Box::new(failure) })
+            } else {
+                let code = Some(self.rule.as_str().to_owned());
+                Kind::Notice(Notice { level: Level::Warn, text: about.to_owned(), code })
+            };
+            self.say(kind, now, step);
+        }
+        if again {
+            self.attempt += 1;
+            self.decoder = Self::decoder(&self.plan, self.attempt);
+            self.account.next_attempt(self.plan.resume.clone());
+            self.why = None;
+            self.spawn(now, step);
+        } else {
+            self.end(now, step);
+        }
+    }
+
+    fn rule_of_the_end(&self) -> Rule {
+        let end = StreamEnd {
+            outcome: self.account.outcome.unwrap_or(Outcome::Truncated),
+            failure: self.account.failure.as_ref(),
+            has_text: self.account.has_text,
+            tool_ran: self.account.tool_ran,
+        };
+        // Trouble of our own is not the stream's: a second attempt would meet the same.
+        let ours = matches!(self.why, Some(Why::Trouble(_)));
+        let again = self.attempt + 1 < self.plan.attempts.len() && !ours && !self.no_more;
+        fallback::decide(&end, self.plan.stream_fallback, again)
+    }
+
+    fn end(&mut self, now: Now, step: &mut Step) {
+        let outcome = self.account.outcome.unwrap_or(Outcome::Truncated);
+        let state =
+            if outcome == Outcome::Completed { SessionState::Completed } else { SessionState::Failed };
+        self.state(state, None, now, step);
+        let reason = match &self.why {
+            None | Some(Why::Lingering) => EndReason::Exited,
+            Some(Why::Cancelled | Why::Trouble(_)) => EndReason::Stopped,
+            Some(Why::TimedOut(..)) => EndReason::TimedOut,
+        };
+        self.say(Kind::SessionEnded(SessionEnded { exit: self.process.exit, reason }), now, step);
+        self.phase = Phase::Over;
+        let timed_out = match &self.why {
+            Some(Why::TimedOut(which, _)) => Some(*which),
+            _ => None,
+        };
+        let ended = Ended {
+            outcome,
+            failure: self.account.failure.take(),
+            exit: self.process.exit,
+            survivors: std::mem::take(&mut self.survivors),
+            rule: self.rule,
+            stream_fallback: self.attempt > 0,
+            timed_out,
+        };
+        step.actions.push(Action::Done(Box::new(ended)));
+    }
+
+    /// Says something in our own name.
+    fn say(&mut self, kind: Kind, now: Now, step: &mut Step) {
+        let event = self.account.own(kind, now.wall);
+        step.durable |= Account::is_durable(&event.kind);
+        step.events.push(event);
+    }
+
+    fn state(&mut self, state: SessionState, reason: Option<String>, now: Now, step: &mut Step) {
+        self.say(Kind::SessionStateChanged(SessionStateChanged { state, reason }), now, step);
+    }
+
+    /// Numbers what the decoder said, and takes note of what matters for the run.
+    fn pass(&mut self, now: Now, step: &mut Step) {
+        let mut drafts = std::mem::take(&mut self.drafts);
+        for draft in drafts.drain(..) {
+            let why = self.ladder.as_ref().map(|ladder| &ladder.why).or(self.why.as_ref());
+            let Some(event) = self.account.agents(draft, now.wall, why) else { continue };
+            step.durable |= Account::is_durable(&event.kind);
+            if matches!(event.kind, Kind::TurnStarted(_) | Kind::TurnEnded(_)) {
+                if self.account.may_linger() {
+                    self.watch.finished(now.up);
+                } else {
+                    self.watch.goes_on();
+                }
+            }
+            step.events.push(event);
+            if let Some(answer) = self.account.resume_answer() {
+                let rejected = self.account.wrong_session();
+                self.say(Kind::ResumeAnswered(answer), now, step);
+                if let Some(failure) = rejected {
+                    self.stop(Why::Trouble(Box::new(failure)), now, step);
+                }
+            }
+        }
+        // Keep the room for the next piece.
+        self.drafts = drafts;
+        self.watch.in_tool(self.account.is_working());
+    }
+}

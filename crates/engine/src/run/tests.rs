@@ -1,0 +1,364 @@
+//! Runs as tables: what happens, and what the run makes of it. No process, no sleeping.
+
+mod random;
+mod world;
+
+use bowline_protocol::kinds::Outcome;
+use bowline_protocol::{Category, Code, Exit, Failure};
+
+use super::*;
+use world::{INIT, RESULT, World, text};
+
+#[test]
+fn an_answer_is_judged_when_the_tree_is_gone() {
+    let mut world = World::new();
+    world.start();
+    world.says(INIT).says(&text("Hello")).says(RESULT).exits(0).swept();
+    assert_eq!(
+        world.log(),
+        "session_started state:starting turn_started user_message !spawn(0) process_spawned state:running \
+         session_started text_delta message_finished usage_reported turn_ended:completed process_reaped !sweep \
+         state:completed session_ended !done"
+    );
+    assert_eq!(world.ended().outcome, Outcome::Completed);
+}
+
+#[test]
+fn a_program_that_answers_and_does_not_exit_is_ended_and_counts() {
+    let mut world = World::new();
+    world.start();
+    world.says(INIT).says(&text("Hello")).says(RESULT);
+    let answered = world.now;
+    world.wait_for_action("!signal(Terminate, Tree)");
+    assert!(world.now.0 - answered.0 < 1_000);
+    world.wait_for_action("!kill");
+    assert!(world.now.0 - answered.0 < 1_000, "it is gone within a second");
+    world.killed(9).swept();
+    let ended = world.ended();
+    assert_eq!((ended.outcome, ended.failure), (Outcome::Completed, None));
+    assert_eq!(ended.exit, Some(Exit::Signal(9)));
+}
+
+#[test]
+fn a_second_turn_after_the_first_result_is_waited_for() {
+    let mut world = World::new();
+    world.start();
+    world.says(INIT).says(&text("one")).says(RESULT).wait(500).says(INIT).says(&text("two"));
+    world.wait(5_000);
+    assert!(!world.log().contains("!signal"), "{}", world.log());
+    world.says(RESULT).exits(0).swept();
+    assert_eq!(world.ended().outcome, Outcome::Completed);
+    assert_eq!(world.log().matches("turn_ended:completed").count(), 2);
+}
+
+#[test]
+fn cancel_is_polite_first_and_keeps_the_partial_answer() {
+    let mut world = World::new();
+    world.start();
+    world.says(INIT).says(&text("Hel"));
+    let asked = world.now;
+    world.command(Command::Cancel);
+    assert!(world.log().ends_with("state:stopping !signal(Interrupt, Leader)"), "{}", world.log());
+    world.wait_for_action("!signal(Terminate, Tree)");
+    world.wait_for_action("!kill");
+    assert!(world.now.0 - asked.0 <= 2_000, "an abort takes at most two seconds");
+    world.killed(9).swept();
+    assert_eq!(world.ended().outcome, Outcome::Cancelled);
+    assert!(world.log().contains("text_delta"));
+}
+
+#[test]
+fn cancel_twice_kills_at_once() {
+    let mut world = World::new();
+    world.start();
+    world.command(Command::Cancel).command(Command::Kill);
+    assert!(world.log().ends_with("!signal(Interrupt, Leader) !kill"), "{}", world.log());
+    world.command(Command::Kill);
+    assert_eq!(world.log().matches("!kill").count(), 1);
+    world.killed(9).swept();
+    assert_eq!(world.ended().outcome, Outcome::Cancelled);
+}
+
+#[test]
+fn cancel_before_and_during_the_start() {
+    let mut world = World::new();
+    world.command(Command::Cancel);
+    assert_eq!(world.ended().outcome, Outcome::Cancelled);
+    assert!(!world.log().contains("!spawn"));
+
+    let mut world = World::new();
+    world.give(Input::Begin);
+    world.command(Command::Cancel);
+    world.give(Input::Spawned { pid: 7, containment: "test" });
+    assert!(world.log().ends_with("!kill"), "{}", world.log());
+    world.killed(9).swept();
+    assert_eq!(world.ended().outcome, Outcome::Cancelled);
+}
+
+#[test]
+fn a_real_failure_that_was_told_is_not_hidden_by_a_cancel() {
+    let mut world = World::new();
+    world.start();
+    world.command(Command::Cancel);
+    world.says(r#"{"type":"result","subtype":"success","is_error":true,"api_error_status":429,"result":"API Error: Request rejected (429)","session_id":"s"}"#);
+    world.exits(1).swept();
+    let failure = world.ended().failure.expect("a failure");
+    assert_eq!(failure.category, Category::RateLimit);
+}
+
+#[test]
+fn each_watchdog_names_itself() {
+    // limits, what happens before, the notice, the category.
+    type Case = (fn(&mut Limits), &'static [&'static str], &'static str);
+    let cases: [Case; 4] = [
+        (|limits| limits.first_event = Some(Millis(3_000)), &[], "watchdog_first_event"),
+        (|limits| limits.idle = Some(Millis(3_000)), &[INIT], "watchdog_idle"),
+        (|limits| limits.in_tool = Some(Millis(3_000)), &[INIT, world::TOOL], "watchdog_in_tool"),
+        (|limits| limits.total = Some(Millis(3_000)), &[INIT], "watchdog_total"),
+    ];
+    for (set, lines, code) in cases {
+        let mut world = World::with(|plan| set(&mut plan.limits));
+        world.start();
+        for line in lines {
+            world.says(line);
+        }
+        world.wait_for_action("!signal(Interrupt, Leader)");
+        assert!(world.log().contains(&format!("notice:{code}")), "{code}: {}", world.log());
+        world.killed(15).swept();
+        let ended = world.ended();
+        let failure = ended.failure.expect("a failure");
+        assert_eq!((failure.category, failure.code), (Category::Timeout, Code::TimedOut), "{code}");
+        assert!(failure.message.contains("3 s"), "{}", failure.message);
+        assert_eq!(ended.timed_out.map(Watchdog::code), Some(code));
+    }
+}
+
+#[test]
+fn a_start_that_takes_too_long_ends_too() {
+    let mut world = World::new();
+    world.give(Input::Begin);
+    world.wait(60_000);
+    assert_eq!(world.ended().timed_out, Some(Watchdog::Spawn));
+}
+
+#[test]
+fn a_tool_may_be_silent_for_longer_than_the_agent() {
+    let mut world = World::with(|plan| {
+        plan.limits.idle = Some(Millis(3_000));
+        plan.limits.in_tool = None;
+    });
+    world.start();
+    world.says(INIT).says(world::TOOL).wait(600_000);
+    assert!(!world.log().contains("!signal"), "{}", world.log());
+}
+
+#[test]
+fn silence_is_remarked_upon_well_before_a_watchdog_acts() {
+    let mut world = World::with(|plan| plan.limits.idle = Some(Millis(60_000)));
+    world.start();
+    world.says(INIT).wait(25_000);
+    assert!(world.log().ends_with("notice:stall"), "{}", world.log());
+    world.wait(20_000);
+    assert_eq!(world.log().matches("notice:stall").count(), 1, "once in a silence");
+    world.says(&text("a")).wait(25_000);
+    assert_eq!(world.log().matches("notice:stall").count(), 2);
+}
+
+#[test]
+fn a_deadline_in_a_retry_has_the_category_of_the_retry() {
+    let mut world = World::with(|plan| plan.limits.total = Some(Millis(10_000)));
+    world.start();
+    world.says(INIT).says(r#"{"type":"system","subtype":"api_retry","attempt":1,"max_retries":10,"retry_delay_ms":593,"error_status":529,"error":"overloaded","session_id":"s"}"#);
+    world.wait_for_action("!signal(Interrupt, Leader)");
+    world.killed(15).swept();
+    let failure = world.ended().failure.expect("a failure");
+    assert_eq!(failure.code, Code::GaveUpWaiting);
+    assert_ne!(failure.category, Category::Timeout);
+}
+
+#[test]
+fn a_held_pipe_ends_after_a_short_drain() {
+    let mut world = World::new();
+    world.start();
+    world.says(INIT).says(RESULT);
+    world.give(Input::Exited(Exit::Code(0)));
+    let exited = world.now;
+    world.wait_for_action("!sweep");
+    assert!(world.now.0 - exited.0 <= 250);
+    world.give(Input::Swept(Vec::new()));
+    world.says("a late word of somebody else");
+    world.wait(1_000);
+    assert_eq!(world.ended().outcome, Outcome::Completed);
+}
+
+#[test]
+fn a_writer_cannot_hold_up_the_end_for_ever() {
+    let mut world = World::new();
+    world.start();
+    world.says(INIT).says(RESULT);
+    world.give(Input::Exited(Exit::Code(0)));
+    for _ in 0..20 {
+        world.says("noise").wait(100);
+    }
+    assert!(world.log().contains("!sweep"), "{}", world.log());
+}
+
+#[test]
+fn output_that_ends_while_the_program_lives_is_given_a_second() {
+    let mut world = World::new();
+    world.start();
+    world.says(INIT).says(&text("half"));
+    world.give(Input::StdoutClosed);
+    world.wait_for_action("!signal(Terminate, Tree)");
+    world.give(Input::StderrClosed);
+    world.give(Input::Exited(Exit::Signal(15)));
+    world.give(Input::Swept(Vec::new()));
+    assert_eq!(world.ended().outcome, Outcome::Truncated);
+}
+
+#[test]
+fn survivors_are_named() {
+    let mut world = World::new();
+    world.start();
+    world.says(INIT).says(RESULT).exits(0);
+    world.give(Input::Swept(vec![Survivor { pid: 9, command: "daemon".to_owned() }]));
+    assert!(world.log().contains("process_leaked"));
+    assert_eq!(world.ended().survivors.len(), 1);
+}
+
+#[test]
+fn a_program_that_is_not_there_fails_the_turn() {
+    let mut world = World::new();
+    world.give(Input::Begin);
+    let failure = Failure::new(Category::NotFound, Code::NotInstalled, "no such program");
+    world.give(Input::SpawnFailed(SpawnFailure { failure: failure.clone() }));
+    assert_eq!(world.ended().failure, Some(failure));
+    assert_eq!(world.log().matches("turn_ended:failed").count(), 1);
+}
+
+#[test]
+fn files_are_told_before_the_end() {
+    let mut world = World::with(|plan| plan.files = true);
+    world.start();
+    world.says(INIT).says(RESULT).exits(0).swept();
+    assert!(world.log().ends_with("!look"), "{}", world.log());
+    let operation = bowline_protocol::kinds::FileOperation::Write;
+    world.give(Input::Files(vec![TouchedFile { path: "a".to_owned(), operation }]));
+    assert!(world.log().ends_with("files_touched state:completed session_ended !done"), "{}", world.log());
+}
+
+#[test]
+fn a_stream_without_a_result_is_tried_once_without_streaming() {
+    let mut world = World::with(World::two_attempts);
+    world.start();
+    world.says(INIT).exits(0).swept();
+    assert!(world.log().contains("turn_ended:truncated fallback_taken:stream_fallback"), "{}", world.log());
+    assert!(world.log().ends_with("!spawn(1)"), "{}", world.log());
+    world.give(Input::Spawned { pid: 8, containment: "test" });
+    world.says(RESULT);
+    world.exits(0).swept();
+    let ended = world.ended();
+    assert_eq!(ended.outcome, Outcome::Completed);
+    assert!(ended.stream_fallback);
+    let second = world.events.iter().rfind(|event| event.raw.is_some()).expect("an event with a span");
+    assert_eq!(second.turn, Some(2));
+    assert!(second.raw.expect("a span").start >= INIT.len() as u64, "behind what the first process wrote");
+}
+
+#[test]
+fn a_late_cancel_does_not_let_it_begin_again() {
+    let mut world = World::with(World::two_attempts);
+    world.start();
+    world.says(INIT);
+    world.give(Input::Exited(Exit::Code(1)));
+    world.command(Command::Cancel).wait(1_000).swept().wait(1_000);
+    assert!(!world.log().contains("!spawn(1)"), "{}", world.log());
+    assert_eq!(world.ended().outcome, Outcome::Failed);
+}
+
+#[test]
+fn a_second_attempt_has_to_be_in_the_wanted_session_too() {
+    let mut world = World::with(|plan| {
+        World::two_attempts(plan);
+        plan.resume = Some(Wanted { id: "s".into(), fork: false });
+    });
+    world.start();
+    world.says(INIT).exits(3).swept();
+    world.give(Input::Spawned { pid: 8, containment: "test" });
+    world.says(&RESULT.replace("\"s\"", "\"another\"")).exits(0).swept();
+    assert_eq!(world.ended().failure.map(|failure| failure.code), Some(Code::SessionNotFound));
+}
+
+#[test]
+fn a_stream_without_a_result_is_not_repeated_after_a_tool() {
+    let mut world = World::with(World::two_attempts);
+    world.start();
+    world.says(INIT).says(world::TOOL).exits(0).swept();
+    assert!(world.log().contains("notice:tool_ran"), "{}", world.log());
+    assert_eq!(world.ended().rule, Rule::ToolRan);
+}
+
+#[test]
+fn text_without_a_result_is_the_answer() {
+    let mut world = World::with(World::two_attempts);
+    world.start();
+    world.says(INIT).says(&text("Hello")).exits(0).swept();
+    assert!(world.log().contains("notice:accumulated_text"), "{}", world.log());
+    assert_eq!((world.ended().rule, world.ended().outcome), (Rule::KeepText, Outcome::Truncated));
+}
+
+#[test]
+fn a_resume_has_four_answers() {
+    let wanted = |fork| move |plan: &mut Plan| plan.resume = Some(Wanted { id: "s".into(), fork });
+    let init = |id: &str| INIT.replace("\"s\"", &format!("\"{id}\""));
+    // the agent says, whether a branch is wanted, the answer, whether it is stopped.
+    for (id, fork, answer, stopped) in [
+        ("s", false, "resumed", false),
+        ("other", false, "rejected", true),
+        ("other", true, "resumed", false),
+        ("s", true, "rejected", true),
+    ] {
+        let mut world = World::with(wanted(fork));
+        world.start();
+        world.says(&init(id));
+        assert!(world.log().contains(&format!("resume_answered:{answer}")), "{}", world.log());
+        assert_eq!(world.log().contains("!signal"), stopped, "{}", world.log());
+        world.says(RESULT).exits(0).swept();
+        let code = world.ended().failure.map(|failure| failure.code);
+        assert_eq!(code, stopped.then_some(Code::SessionNotFound), "never a silent fresh session");
+    }
+    let mut world = World::with(wanted(false));
+    world.start();
+    world.exits(0).swept();
+    assert!(world.log().contains("resume_answered:unknown"), "{}", world.log());
+    let mut world = World::with(|plan| {
+        wanted(false)(plan);
+        plan.limits.total = Some(Millis(1_000));
+    });
+    world.start();
+    world.wait_for_action("!signal(Interrupt, Leader)");
+    world.killed(15).swept();
+    assert!(world.log().contains("resume_answered:timed_out"), "{}", world.log());
+}
+
+#[test]
+fn trouble_of_our_own_ends_the_run_with_its_reason() {
+    let mut world = World::new();
+    world.start();
+    world.says(INIT);
+    let full = Failure::new(Category::Configuration, Code::DiskFull, "no space left");
+    world.give(Input::Trouble(full));
+    world.says(RESULT).exits(0).swept();
+    assert_eq!(world.ended().failure.map(|failure| failure.code), Some(Code::DiskFull));
+}
+
+#[test]
+fn trouble_of_our_own_is_not_tried_again() {
+    let mut world = World::with(World::two_attempts);
+    world.start();
+    world.says(INIT);
+    world.give(Input::Trouble(Failure::new(Category::Configuration, Code::Unknown, "input/output error")));
+    world.killed(2).swept();
+    assert_eq!(world.ended().rule, Rule::GiveUp, "{}", world.log());
+    assert!(!world.log().contains("!spawn(1)"), "{}", world.log());
+}

@@ -1,0 +1,113 @@
+//! Runs under inputs in any order: whatever happens, it ends, once, and the account is right.
+
+use bowline_protocol::{Category, Code, Failure};
+
+use super::super::*;
+use super::world::{INIT, RESULT, TOOL, World, text};
+
+/// A small generator, so that a failing run can be played again by its seed.
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self, sides: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % sides
+    }
+}
+
+fn one_input(world: &mut World, dice: &mut Dice) {
+    let lines = [INIT, RESULT, TOOL, "noise", "{not json", "{\"type\":\"moon\"}"];
+    match dice.roll(20) {
+        0 => world.give(Input::Begin),
+        1 => world.give(Input::Spawned { pid: 7, containment: "test" }),
+        2..=6 => world.says(lines[dice.roll(lines.len() as u64) as usize]),
+        7 => world.says(&text("words")),
+        8 => world.give(Input::Stdout(&INIT.as_bytes()[..dice.roll(INIT.len() as u64) as usize])),
+        9 => world.give(Input::Stderr(b"trouble\n")),
+        10 => world.give(Input::StdoutClosed),
+        11 => world.give(Input::StderrClosed),
+        12 => world.give(Input::Exited(Exit::Code(dice.roll(3) as i32))),
+        13 => world.give(Input::Exited(Exit::Signal(9))),
+        14 => world.swept(),
+        15 => world.command(if dice.roll(2) == 0 { Command::Cancel } else { Command::Kill }),
+        16 => world.give(Input::Files(Vec::new())),
+        17 if dice.roll(4) == 0 => {
+            world.give(Input::Trouble(Failure::new(Category::Configuration, Code::DiskFull, "full")))
+        }
+        18 if dice.roll(4) == 0 => world.give(Input::SpawnFailed(SpawnFailure {
+            failure: Failure::new(Category::NotFound, Code::NotInstalled, "absent"),
+        })),
+        _ => world.wait(dice.roll(4_000)),
+    };
+}
+
+/// What holds for every run, when it is over.
+#[expect(clippy::wildcard_enum_match_arm, reason = "only turns are counted")]
+fn check(world: &World, seed: u64) {
+    assert!(world.run.is_over(), "seed {seed}: it never ended: {}", world.log());
+    let mut open: Option<u32> = None;
+    for (place, event) in world.events.iter().enumerate() {
+        assert_eq!(event.seq, place as u64 + 1, "seed {seed}: a gap in the numbers");
+        match &event.kind {
+            Kind::TurnStarted(_) => {
+                assert_eq!(open, None, "seed {seed}: two turns at once: {}", world.log());
+                open = event.turn;
+            }
+            Kind::TurnEnded(ended) => {
+                assert_eq!(
+                    open.take(),
+                    event.turn,
+                    "seed {seed}: an end without a beginning: {}",
+                    world.log()
+                );
+                let bad = matches!(ended.outcome, Outcome::Failed | Outcome::Truncated);
+                assert_eq!(ended.failure.is_some(), bad, "seed {seed}: {}", world.log());
+            }
+            _ => {}
+        }
+    }
+    assert_eq!(open, None, "seed {seed}: a turn never ended: {}", world.log());
+    let log = world.log();
+    assert!(log.ends_with("session_ended !done"), "seed {seed}: {log}");
+    let (spawned, swept) = (log.matches("process_spawned").count(), log.matches("!sweep").count());
+    let leaked = log.matches("process_leaked").count();
+    assert!(spawned <= swept + leaked, "seed {seed}: a process was forgotten: {log}");
+}
+
+#[test]
+fn whatever_happens_it_ends_once_and_says_so() {
+    let mut seen = std::collections::BTreeMap::<String, u32>::new();
+    for seed in 1..=60_000_u64 {
+        let mut dice = Dice(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
+        let mut world = World::with(|plan| {
+            plan.files = dice.roll(2) == 0;
+            if dice.roll(2) == 0 {
+                World::two_attempts(plan);
+            }
+            if dice.roll(3) == 0 {
+                plan.resume = Some(Wanted { id: "s".into(), fork: dice.roll(2) == 0 });
+            }
+            plan.limits.idle = (dice.roll(2) == 0).then_some(Millis(2_000));
+            plan.limits.total = Some(Millis(600_000));
+            plan.limits.first_event = (dice.roll(2) == 0).then_some(Millis(3_000));
+        });
+        for _ in 0..dice.roll(80) {
+            one_input(&mut world, &mut dice);
+        }
+        // From here on nobody does anything any more: only time passes.
+        world.give(Input::Begin);
+        world.wait(3_600_000);
+        check(&world, seed);
+        let ended = world.ended();
+        *seen.entry(format!("{:?} {:?}", ended.outcome, ended.rule)).or_default() += 1;
+        *seen.entry(format!("fallback {}", ended.stream_fallback)).or_default() += 1;
+    }
+    // The dice reach every way in which a run can end.
+    for way in
+        ["Completed Result", "Cancelled Aborted", "Failed GiveUp", "Truncated KeepText", "fallback true"]
+    {
+        assert!(seen.get(way).is_some_and(|count| *count > 50), "{way} in {seen:?}");
+    }
+}

@@ -1,0 +1,169 @@
+//! A world in which a run can be played: a clock that tests move, and a log of all that came out.
+
+use bowline_protocol::kinds::Transport;
+use bowline_protocol::{Event, Timestamp};
+use bowline_providers::dialect::Shape;
+use bowline_providers::dialects;
+
+use super::super::*;
+
+pub(super) const INIT: &str = r#"{"type":"system","subtype":"init","session_id":"s","model":"m"}"#;
+pub(super) const RESULT: &str = r#"{"type":"result","subtype":"success","is_error":false,"result":"","session_id":"s","usage":{"input_tokens":1,"output_tokens":1}}"#;
+pub(super) const TOOL: &str = r#"{"type":"assistant","message":{"id":"t","content":[{"type":"tool_use","id":"u1","name":"Bash","input":{"command":"ls"}}]},"session_id":"s"}"#;
+
+/// A line of the agent that says something.
+pub(super) fn text(words: &str) -> String {
+    format!(
+        r#"{{"type":"assistant","message":{{"id":"m1","content":[{{"type":"text","text":"{words}"}}]}},"session_id":"s"}}"#
+    )
+}
+
+pub(super) struct World {
+    pub(super) run: Run,
+    pub(super) now: Millis,
+    pub(super) events: Vec<Event>,
+    log: Vec<String>,
+    ended: Option<Ended>,
+}
+
+impl World {
+    pub(super) fn new() -> Self {
+        Self::with(|_| {})
+    }
+
+    pub(super) fn with(change: impl FnOnce(&mut Plan)) -> Self {
+        let mut plan = Plan {
+            session: "s1".into(),
+            provider: "test".to_owned(),
+            version: None,
+            cwd: None,
+            capabilities: None,
+            prompt: "Say hello".to_owned(),
+            attempts: vec![attempt("claude", Shape::Lines)],
+            limits: Limits::default(),
+            polite: Polite::Signal(Signal::Interrupt, Scope::Leader),
+            resume: None,
+            stream_fallback: crate::fallback::StreamFallback::default(),
+            notices: Vec::new(),
+            files: false,
+            zone: jiff::tz::TimeZone::UTC,
+        };
+        change(&mut plan);
+        Self { run: Run::new(plan), now: Millis(0), events: Vec::new(), log: Vec::new(), ended: None }
+    }
+
+    pub(super) fn two_attempts(plan: &mut Plan) {
+        plan.attempts.push(attempt("claude", Shape::Document));
+    }
+
+    pub(super) fn start(&mut self) {
+        self.give(Input::Begin);
+        self.give(Input::Spawned { pid: 7, containment: "test" });
+    }
+
+    pub(super) fn give(&mut self, input: Input<'_>) -> &mut Self {
+        let mut step = Step::default();
+        let wall = Timestamp::from_millis(1_794_000_000_000).after(self.now);
+        self.run.handle(input, Now { wall, up: self.now }, &mut step);
+        for event in step.events {
+            self.log.push(word(&event.kind));
+            self.events.push(event);
+        }
+        for action in step.actions {
+            self.log.push(match &action {
+                Action::Spawn(attempt) => format!("!spawn({attempt})"),
+                Action::Signal(signal, scope) => format!("!signal({signal:?}, {scope:?})"),
+                Action::KillTree => "!kill".to_owned(),
+                Action::Sweep => "!sweep".to_owned(),
+                Action::LookAtFiles => "!look".to_owned(),
+                Action::CloseStdin => "!close-stdin".to_owned(),
+                Action::Write(_) => "!write".to_owned(),
+                Action::Done(_) => "!done".to_owned(),
+            });
+            if let Action::Done(ended) = action {
+                assert!(self.ended.is_none(), "a run ends once");
+                self.ended = Some(*ended);
+            }
+        }
+        self
+    }
+
+    pub(super) fn says(&mut self, line: &str) -> &mut Self {
+        self.give(Input::Stdout(format!("{line}\n").as_bytes()))
+    }
+
+    pub(super) fn command(&mut self, command: Command) -> &mut Self {
+        self.give(Input::Command(command))
+    }
+
+    pub(super) fn exits(&mut self, code: i32) -> &mut Self {
+        self.closes().give(Input::Exited(Exit::Code(code)))
+    }
+
+    pub(super) fn killed(&mut self, signal: i32) -> &mut Self {
+        self.closes().give(Input::Exited(Exit::Signal(signal)))
+    }
+
+    fn closes(&mut self) -> &mut Self {
+        self.give(Input::StdoutClosed).give(Input::StderrClosed)
+    }
+
+    pub(super) fn swept(&mut self) -> &mut Self {
+        self.give(Input::Swept(Vec::new()))
+    }
+
+    /// Lets time pass, with the timers that fall due.
+    pub(super) fn wait(&mut self, millis: u64) -> &mut Self {
+        let until = self.now.plus(Millis(millis));
+        while let Some(at) = self.run.deadline().filter(|at| *at <= until) {
+            self.now = self.now.max(at);
+            let before = (self.run.deadline(), self.log.len());
+            self.give(Input::Timer);
+            assert_ne!(before, (self.run.deadline(), self.log.len()), "a timer that changes nothing spins");
+        }
+        self.now = until;
+        self
+    }
+
+    /// Lets time pass until the run wants something.
+    pub(super) fn wait_for_action(&mut self, action: &str) {
+        let from = self.log.len();
+        while !self.log[from..].iter().any(|entry| entry == action) {
+            let at = self.run.deadline().unwrap_or_else(|| panic!("{action} never comes: {}", self.log()));
+            self.now = self.now.max(at);
+            self.give(Input::Timer);
+            assert!(!self.run.is_over(), "over before {action}: {}", self.log());
+        }
+    }
+
+    pub(super) fn log(&self) -> String {
+        self.log.join(" ")
+    }
+
+    pub(super) fn ended(&self) -> Ended {
+        self.ended.clone().unwrap_or_else(|| panic!("it is not over: {}", self.log()))
+    }
+}
+
+fn attempt(dialect: &str, shape: Shape) -> Attempt {
+    let dialect = dialects::by_name(dialect).expect("a dialect");
+    Attempt { dialect, shape, program: "agent".to_owned(), transport: Transport::Pipe }
+}
+
+/// One word for an event, with what tests look at.
+#[expect(clippy::wildcard_enum_match_arm, reason = "the other kinds are named by their type alone")]
+fn word(kind: &Kind) -> String {
+    match kind {
+        Kind::SessionStateChanged(changed) => format!("state:{}", snake(changed.state)),
+        Kind::TurnEnded(ended) => format!("turn_ended:{}", snake(ended.outcome)),
+        Kind::Notice(notice) => format!("notice:{}", notice.code.as_deref().unwrap_or("-")),
+        Kind::FallbackTaken(taken) => format!("fallback_taken:{}", taken.rule),
+        Kind::ResumeAnswered(answered) => format!("resume_answered:{}", snake(answered.answer)),
+        other => other.type_name().to_owned(),
+    }
+}
+
+/// The name of a variant as JSON writes it.
+fn snake(word: impl serde::Serialize) -> String {
+    serde_json::to_string(&word).expect("a word").trim_matches('"').to_owned()
+}
