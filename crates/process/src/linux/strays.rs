@@ -1,0 +1,84 @@
+//! What is left of a tree when its keeper is gone: found by its marks in all of `/proc`, and ended to a fixpoint.
+//!
+//! The leader dies with the keeper (the kernel sends it SIGKILL). The others went to pid 1 and are ours no more, but
+//! they carry the marker or sit in the cgroup.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use rustix::process::Signal;
+
+use super::cgroup::Cgroup;
+use super::scan::{self, Process, View};
+use crate::happening::Survivor;
+
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// A tree whose keeper is gone.
+#[derive(Debug)]
+pub(crate) struct Lost {
+    pub(crate) token: Vec<u8>,
+    pub(crate) cgroup: Option<Cgroup>,
+}
+
+/// What was ended, and what could not be.
+pub(crate) type Ended = (Vec<Survivor>, Vec<Survivor>);
+
+/// Ends what is left of these trees, all at once. Blocks, at most for some seconds.
+pub(crate) fn end(lost: &[Lost]) -> Vec<Ended> {
+    let ended = until_none(lost.len(), |number, view| {
+        let Lost { token, cgroup } = &lost[number];
+        let inside = cgroup.as_ref().map(Cgroup::processes).unwrap_or_default();
+        if let Some(cgroup) = cgroup {
+            cgroup.kill();
+        }
+        scan::with_descendants(view.all(), |process| {
+            inside.contains(&process.pid) || view.environment(process).is_of_spawn(token)
+        })
+    });
+    lost.iter().filter_map(|lost| lost.cgroup.as_ref()).for_each(Cgroup::remove);
+    ended
+}
+
+/// Ends every process of a session, found by the marker alone.
+pub(crate) fn end_session(marker: &str) -> Ended {
+    let mut ended = until_none(1, |_, view| {
+        let is_marked = |process: &Process| view.environment(process).is_of_session(marker.as_bytes());
+        scan::with_descendants(view.all(), is_marked)
+    });
+    ended.pop().unwrap_or_default()
+}
+
+/// Kills what is found of each tree until two looks in a row find nothing of any, or the patience is over.
+fn until_none(trees: usize, find: impl Fn(usize, &View) -> Vec<Process>) -> Vec<Ended> {
+    let until = now() + PATIENCE;
+    let own = std::process::id().cast_signed();
+    let mut ended: Vec<BTreeMap<(i32, u64), Survivor>> = vec![BTreeMap::new(); trees];
+    let mut empty_looks = 0;
+    loop {
+        let view = View::default();
+        let mut living: Vec<Vec<Process>> = (0..trees).map(|number| find(number, &view)).collect();
+        for (living, ended) in living.iter_mut().zip(&mut ended) {
+            living.retain(|process| !process.dead && process.pid != own);
+            for process in living {
+                ended.entry((process.pid, process.start)).or_insert_with(|| process.describe());
+                let _sent: bool = process.signal(Signal::KILL);
+            }
+        }
+        empty_looks = if living.iter().all(Vec::is_empty) { empty_looks + 1 } else { 0 };
+        if empty_looks == 2 || now() >= until {
+            let report = |(mut ended, living): (BTreeMap<(i32, u64), Survivor>, Vec<Process>)| {
+                let survivors = living.iter().map(Process::describe).collect();
+                ended.retain(|key, _| !living.iter().any(|process| (process.pid, process.start) == *key));
+                (ended.into_values().collect(), survivors)
+            };
+            return ended.into_iter().zip(living).map(report).collect();
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "patience is counted here")]
+fn now() -> Instant {
+    Instant::now()
+}

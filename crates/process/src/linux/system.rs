@@ -1,0 +1,175 @@
+//! Linux puts it together: a keeper where there can be one, and this process itself otherwise.
+
+use std::ffi::OsStr;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::Semaphore;
+
+use super::keeper::Cgroups;
+use super::link::{Link, Refused, Starting};
+use super::wire::{Body, Stage};
+use crate::child::Child;
+use crate::command::{Command, Stdio};
+use crate::error::{KeeperError, SpawnErrorKind};
+use crate::happening::Guarantee;
+use crate::keeper;
+use crate::supervisor::{Cgroup, Keeper, Options};
+use crate::unix::group::{self, Starter};
+use crate::unix::streams::Streams;
+use crate::unix::{BUSY_PAUSE, BUSY_TRIES, error, marks, resolve, stdio};
+
+/// How many starts are under way at once. A user may have only so many descriptors in flight on sockets.
+const STARTS: usize = 32;
+
+/// How often, and with what pause, it is looked whether a keeper that just died was noticed.
+const BURIALS: u32 = 500;
+const BURIAL_PAUSE: Duration = Duration::from_millis(2);
+
+/// Whoever starts children here.
+#[derive(Debug, Clone)]
+pub(crate) enum System {
+    Keeper(Arc<Kept>),
+    Own(Starter),
+}
+
+/// A keeper, and what is needed to start another one.
+#[derive(Debug)]
+pub(crate) struct Kept {
+    program: PathBuf,
+    cgroups: Cgroups,
+    /// The keeper in use; replaced by the next spawn when it is lost.
+    link: Mutex<Arc<Link>>,
+    starts: Semaphore,
+}
+
+impl System {
+    pub(crate) fn start(options: Options) -> Result<Self, KeeperError> {
+        let program = match options.keeper {
+            // A program that does not know of keepers would, executed again, do whatever it does.
+            Keeper::Own if !keeper::can_be_asked() => return Starter::start().map(Self::Own),
+            Keeper::None => return Starter::start().map(Self::Own),
+            Keeper::Own => PathBuf::from("/proc/self/exe"),
+            Keeper::Program(program) => program,
+        };
+        let cgroups = match options.cgroup {
+            Cgroup::Auto => Cgroups::Auto,
+            Cgroup::Never => Cgroups::Never,
+        };
+        let link = Mutex::new(Arc::new(Link::start(&program, cgroups)?));
+        Ok(Self::Keeper(Arc::new(Kept { program, cgroups, link, starts: Semaphore::new(STARTS) })))
+    }
+
+    pub(crate) fn guarantee(&self) -> Guarantee {
+        match self {
+            Self::Keeper(kept) => kept.current().guarantee(),
+            Self::Own(_) => Guarantee::Group,
+        }
+    }
+
+    pub(crate) fn keeper(&self) -> Option<u32> {
+        match self {
+            Self::Keeper(kept) => Some(kept.current().keeper()),
+            Self::Own(_) => None,
+        }
+    }
+
+    pub(crate) async fn spawn(&self, command: Command) -> Result<Child, SpawnErrorKind> {
+        match self {
+            Self::Keeper(kept) => kept.spawn(command).await,
+            Self::Own(starter) => group::spawn(starter, command).await,
+        }
+    }
+}
+
+impl Kept {
+    fn current(&self) -> MutexGuard<'_, Arc<Link>> {
+        self.link.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn spawn(&self, command: Command) -> Result<Child, SpawnErrorKind> {
+        let program = resolve::program(&command)?;
+        let cwd = resolve::cwd(&command)?;
+        let token = marks::token().map_err(SpawnErrorKind::other("drawing a random number"))?;
+        let body = body(&command, &program, &cwd, &token)?;
+        let streams = stdio::open(command.stdio, &command.stdin)
+            .map_err(SpawnErrorKind::other("making pipes or a terminal"))?;
+        let terminal = matches!(command.stdio, Stdio::Terminal { .. });
+        // The semaphore is never closed.
+        let _permit = self.starts.acquire().await;
+        let (mut tries, mut burials) = (0, 0);
+        loop {
+            let link = self.link().map_err(SpawnErrorKind::Keeper)?;
+            let asked = link.spawn(terminal, token.as_bytes(), body.clone(), &streams.theirs);
+            let Starting { mut leash, reports, answer } = match asked {
+                Ok(starting) => starting,
+                // It died and was not asked, so nothing was started twice; the next one comes when this one is buried.
+                Err(KeeperError::Lost) if burials < BURIALS => {
+                    burials += 1;
+                    tokio::time::sleep(BURIAL_PAUSE).await;
+                    continue;
+                }
+                Err(error) => return Err(SpawnErrorKind::Keeper(error)),
+            };
+            match answer.await.unwrap_or(Err(Refused::Keeper(KeeperError::Lost))) {
+                Ok(started) => {
+                    leash.guarantee = started.guarantee;
+                    // Our copies of the child's ends go now: else its end of output would never come.
+                    drop(streams.theirs);
+                    let streams = Streams::new(streams.ours, command.stdin)
+                        .map_err(SpawnErrorKind::other("giving the pipes to the runtime"))?;
+                    return Ok(Child::new(started.pid, Arc::new(leash), reports, streams));
+                }
+                Err(Refused::System { stage: Stage::Exec, errno: libc::ETXTBSY }) if tries < BUSY_TRIES => {
+                    tries += 1;
+                    tokio::time::sleep(BUSY_PAUSE).await;
+                }
+                Err(Refused::System { stage, errno }) => {
+                    return Err(explain(stage, errno, &program, cwd));
+                }
+                Err(Refused::Keeper(error)) => return Err(SpawnErrorKind::Keeper(error)),
+            }
+        }
+    }
+
+    /// Returns the keeper, a new one if it was lost.
+    fn link(&self) -> Result<Arc<Link>, KeeperError> {
+        let mut link = self.current();
+        if link.is_lost() {
+            *link = Arc::new(Link::start(&self.program, self.cgroups)?);
+        }
+        Ok(link.clone())
+    }
+}
+
+fn explain(stage: Stage, errno: i32, program: &Path, cwd: PathBuf) -> SpawnErrorKind {
+    let source = io::Error::from_raw_os_error(errno);
+    match stage {
+        Stage::Fork => SpawnErrorKind::Other { doing: "forking", source },
+        Stage::Prepare => SpawnErrorKind::Other { doing: "preparing the child", source },
+        Stage::Cwd => SpawnErrorKind::NoSuchCwd { cwd, source },
+        Stage::Exec => error::of_exec(program, errno),
+    }
+}
+
+fn body(command: &Command, program: &Path, cwd: &Path, token: &str) -> Result<Body, SpawnErrorKind> {
+    let whole = |what: &'static str, string: &OsStr| {
+        let bytes = string.as_bytes();
+        if bytes.contains(&0) { Err(SpawnErrorKind::Nul { what }) } else { Ok(bytes.to_vec()) }
+    };
+    let mut body = Body::new(
+        &whole("the path of the program", program.as_os_str())?,
+        &whole("the working directory", cwd.as_os_str())?,
+    );
+    body.arg(&whole("the name of the program", command.program.as_os_str())?);
+    for arg in &command.args {
+        body.arg(&whole("an argument", arg)?);
+    }
+    for (name, value) in marks::environment(command, token) {
+        body.variable(&whole("the name of a variable", &name)?, &whole("the value of a variable", &value)?);
+    }
+    Ok(body)
+}

@@ -1,0 +1,33 @@
+//! What all Unix systems share: pipes, terminals, the search for a program, and the weakest of the owners.
+
+pub(crate) mod error;
+pub(crate) mod group;
+pub(crate) mod marks;
+mod members;
+mod pipe_signal;
+pub(crate) mod resolve;
+pub(crate) mod stdio;
+pub(crate) mod streams;
+#[cfg(not(target_os = "linux"))]
+pub(crate) mod system;
+
+use std::time::Duration;
+
+use crate::happening::Signal;
+
+/// How often, and with what pause, a busy file is tried again.
+pub(crate) const BUSY_TRIES: u32 = 20;
+pub(crate) const BUSY_PAUSE: Duration = Duration::from_millis(50);
+
+/// Returns the system's number of a signal.
+pub(crate) fn number(signal: Signal) -> i32 {
+    match signal {
+        Signal::Interrupt => libc::SIGINT,
+        Signal::Terminate => libc::SIGTERM,
+        Signal::Hangup => libc::SIGHUP,
+        Signal::Quit => libc::SIGQUIT,
+        Signal::Kill => libc::SIGKILL,
+        Signal::Stop => libc::SIGSTOP,
+        Signal::Continue => libc::SIGCONT,
+    }
+}

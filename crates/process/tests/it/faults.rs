@@ -1,0 +1,297 @@
+//! What agents do wrong, each against a real child.
+
+use std::time::Duration;
+
+use bowline_process::{Cgroup, Exit, Happening, KeeperError, Options, Scope, Signal, SpawnErrorKind, Stdin};
+use libtest_mimic::Trial;
+
+use crate::support::*;
+
+pub(crate) fn trials() -> Vec<Trial> {
+    let mut trials = vec![
+        trial("faults::the_keeper_is_killed", the_keeper_is_killed),
+        trial("faults::a_start_right_after_the_keeper_died", a_start_right_after_the_keeper_died),
+        trial("faults::a_cleared_environment_does_not_help", a_cleared_environment_does_not_help),
+        trial("faults::a_broken_pipe_does_not_kill_the_host", a_broken_pipe_does_not_kill_the_host),
+        trial("faults::strays_are_found_by_their_marker", strays_are_found_by_their_marker),
+        trial("faults::a_session_inside_a_session", a_session_inside_a_session),
+    ];
+    let both = [
+        trials_with_and_without_keeper("faults::stdin_never_read", stdin_never_read),
+        trials_with_and_without_keeper(
+            "faults::stdin_read_by_nobody_any_more",
+            stdin_read_by_nobody_any_more,
+        ),
+        trials_with_and_without_keeper(
+            "faults::stdin_closed_while_nothing_is_written",
+            stdin_closed_while_nothing_is_written,
+        ),
+        trials_with_and_without_keeper("faults::ten_megabytes_both_ways", ten_megabytes_both_ways),
+        trials_with_and_without_keeper("faults::flood_of_stderr", flood_of_stderr),
+        trials_with_and_without_keeper("faults::a_grandchild_holds_stdout", a_grandchild_holds_stdout),
+        trials_with_and_without_keeper("faults::stdout_closed_early", stdout_closed_early),
+        trials_with_and_without_keeper("faults::terminate_is_ignored", terminate_is_ignored),
+        trials_with_and_without_keeper("faults::a_stopped_child_is_swept", a_stopped_child_is_swept),
+        trials_with_and_without_keeper("faults::two_hundred_at_once", two_hundred_at_once),
+    ];
+    trials.extend(both.into_iter().flatten());
+    trials
+}
+
+const TEN_MEGABYTES: usize = 10 * 1024 * 1024;
+
+async fn stdin_never_read() {
+    let mut command = shell("echo answer; echo more >&2; sleep 1000");
+    command.stdin = Stdin::Bytes(vec![b'p'; TEN_MEGABYTES]);
+    let mut child = supervisor().spawn(command).await.expect("starts");
+    let mut record = Record::default();
+    record.until(&mut child, |record| !record.stdout.is_empty() && !record.stderr.is_empty()).await;
+    assert!(record.stdin.len() < TEN_MEGABYTES && record.stdin_closed.is_none());
+    child.control().kill_tree();
+    record.until_over(&mut child).await;
+    assert_eq!(record.exit, Some(Exit::Signal(9)));
+}
+
+async fn stdin_read_by_nobody_any_more() {
+    let mut command = shell("head -c 100000 >/dev/null; exec 0<&-; echo enough");
+    command.stdin = Stdin::Bytes(vec![b'p'; TEN_MEGABYTES]);
+    let mut child = supervisor().spawn(command).await.expect("starts");
+    let mut record = Record::default();
+    record.until_over(&mut child).await;
+    record.until(&mut child, |record| record.stdin_closed.is_some()).await;
+    assert_eq!((record.text().as_str(), record.stdin_closed), ("enough\n", Some(true)));
+    assert!(record.stdin.len() >= 100_000 && record.stdin.len() < TEN_MEGABYTES);
+    assert_eq!(record.exit, Some(Exit::Code(0)));
+}
+
+async fn stdin_closed_while_nothing_is_written() {
+    let mut command = shell("read line; exec 0<&-; echo $line; sleep 1000");
+    command.stdin = Stdin::Owned;
+    let mut child = supervisor().spawn(command).await.expect("starts");
+    let mut record = Record::default();
+    child.control().write(b"first\n".to_vec());
+    record.until(&mut child, |record| record.stdin_closed.is_some()).await;
+    assert_eq!((record.stdin_closed, record.exit), (Some(true), None));
+}
+
+async fn ten_megabytes_both_ways() {
+    let prompt: Vec<u8> = (0..TEN_MEGABYTES).map(|number| (number % 251) as u8).collect();
+    let mut command = shell("cat");
+    command.stdin = Stdin::Bytes(prompt.clone());
+    let record = run(command).await;
+    assert!(record.stdout == prompt && record.stdin == prompt, "what went in came out");
+    assert!(record.longest <= 64 * 1024, "{}", record.longest);
+    assert_eq!(record.exit, Some(Exit::Code(0)));
+}
+
+async fn flood_of_stderr() {
+    let record = run(agent("flood")).await;
+    assert_eq!((record.stderr.len(), record.text().as_str()), (TEN_MEGABYTES, "done\n"));
+    assert!(record.longest <= 64 * 1024, "{}", record.longest);
+}
+
+async fn a_grandchild_holds_stdout() {
+    let mut child = supervisor().spawn(shell("sleep 1000 & echo answer")).await.expect("starts");
+    let mut record = Record::default();
+    record.until(&mut child, |record| record.exit.is_some() && !record.stdout.is_empty()).await;
+    let drained = tokio::time::timeout(Duration::from_millis(300), child.next()).await;
+    assert!(drained.is_err(), "the pipe is still held: {drained:?}");
+    child.control().sweep(Duration::from_millis(100));
+    record
+        .until(&mut child, |record| record.swept.is_some() && record.stdout_closed && record.stderr_closed)
+        .await;
+    assert_eq!((record.text().as_str(), record.exit), ("answer\n", Some(Exit::Code(0))));
+}
+
+async fn stdout_closed_early() {
+    let mut command = agent("closes-stdout");
+    command.stdin = Stdin::Owned;
+    let mut child = supervisor().spawn(command).await.expect("starts");
+    let mut record = Record::default();
+    record.until(&mut child, |record| record.stdout_closed).await;
+    assert_eq!((record.text().as_str(), record.exit, is_alive(child.pid())), ("before\n", None, true));
+    child.control().close_stdin();
+    record.until_over(&mut child).await;
+    assert_eq!(record.exit, Some(Exit::Code(0)));
+}
+
+async fn terminate_is_ignored() {
+    let mut child = supervisor().spawn(agent("deaf")).await.expect("starts");
+    let mut record = Record::default();
+    record.until(&mut child, |record| !record.stdout.is_empty()).await;
+    child.control().signal(Signal::Terminate, Scope::Tree);
+    assert!(
+        tokio::time::timeout(Duration::from_millis(300), child.next()).await.is_err(),
+        "it does not care"
+    );
+    child.control().sweep(Duration::from_millis(200));
+    record.until(&mut child, |record| record.swept.is_some()).await;
+    assert_eq!(record.exit, Some(Exit::Signal(9)));
+}
+
+async fn a_stopped_child_is_swept() {
+    let mut child = supervisor().spawn(shell("echo ready; sleep 1000")).await.expect("starts");
+    let mut record = Record::default();
+    record.until(&mut child, |record| !record.stdout.is_empty()).await;
+    child.control().signal(Signal::Stop, Scope::Tree);
+    // It is waked to hear the polite signal, so the long grace is not needed.
+    child.control().sweep(Duration::from_secs(50));
+    record.until(&mut child, |record| record.swept.is_some()).await;
+    assert_eq!(record.exit, Some(Exit::Signal(15)));
+}
+
+async fn the_keeper_is_killed() {
+    let supervisor = supervisor();
+    let mut child = supervisor.spawn(shell("setsid sleep 1000 & echo $!; sleep 1000")).await.expect("starts");
+    let mut record = Record::default();
+    record.until(&mut child, |record| record.text().ends_with('\n')).await;
+    let (leader, other) = (child.pid(), record.text().trim().parse::<u32>().expect("a number"));
+    let keeper = supervisor.keeper().expect("there is one");
+    let pid = rustix::process::Pid::from_raw(keeper.cast_signed()).expect("a number");
+    rustix::process::kill_process(pid, rustix::process::Signal::KILL).expect("is ours");
+    record.until(&mut child, |record| record.swept.is_some()).await;
+    assert!(record.keeper_lost);
+    assert_eq!(record.exit, Some(Exit::Unknown));
+    assert!(!is_alive(leader) && !is_alive(other));
+    // The run that waits for its sweep gets an answer, and the next one a new keeper.
+    record.swept = None;
+    child.control().sweep(Duration::ZERO);
+    record.until(&mut child, |record| record.swept.is_some()).await;
+    let mut next = supervisor.spawn(shell("echo again")).await.expect("starts");
+    let mut record = Record::default();
+    record.until_over(&mut next).await;
+    assert_eq!((record.text().as_str(), record.exit), ("again\n", Some(Exit::Code(0))));
+    assert_ne!(supervisor.keeper(), Some(keeper));
+}
+
+async fn two_hundred_at_once() {
+    let supervisor = supervisor();
+    let runs: Vec<_> = (0..200)
+        .map(|number| {
+            let supervisor = supervisor.clone();
+            tokio::spawn(async move {
+                let script = format!("sleep 1000 & read line; echo {number} $line; exit {}", number % 100);
+                let mut command = shell(&script);
+                command.stdin = Stdin::Bytes(b"hello\n".to_vec());
+                let mut child = supervisor.spawn(command).await.expect("starts");
+                let mut record = Record::default();
+                record.until(&mut child, |record| record.exit.is_some()).await;
+                child.control().sweep(Duration::ZERO);
+                record.until_over(&mut child).await;
+                record.until(&mut child, |record| record.swept.is_some()).await;
+                assert_eq!(record.text(), format!("{number} hello\n"));
+                assert_eq!(record.exit, Some(Exit::Code(number % 100)));
+                let (ended, survivors) = record.swept.expect("was swept");
+                assert_eq!((ended.len(), survivors.len()), (1, 0), "{ended:?}");
+                let last = tokio::time::timeout(Duration::from_millis(1), child.next()).await;
+                assert!(!matches!(last, Ok(Happening::Exited(_))));
+            })
+        })
+        .collect();
+    for run in runs {
+        run.await.expect("succeeds");
+    }
+}
+
+/// The marker is gone, and so is the session: only the keeper, who inherits all orphans, still knows.
+async fn a_cleared_environment_does_not_help() {
+    for cgroup in [Cgroup::Auto, Cgroup::Never] {
+        let supervisor = supervisor_with(Options { cgroup, ..Options::default() });
+        // A number that nobody else sleeps for.
+        let script = "(setsid env -i sleep 98765 & echo $!) ; echo gone >&2";
+        let mut child = supervisor.spawn(shell(script)).await.expect("starts");
+        let mut record = Record::default();
+        record.until(&mut child, |record| record.exit.is_some() && record.text().ends_with('\n')).await;
+        let stray = record.text().trim().parse::<u32>().expect("a number");
+        let has_executed =
+            || std::fs::read(format!("/proc/{stray}/environ")).is_ok_and(|read| read.is_empty());
+        wait_until("its environment is empty", has_executed);
+        assert!(is_alive(stray));
+        child.control().sweep(Duration::ZERO);
+        record.until(&mut child, |record| record.swept.is_some()).await;
+        assert!(!is_alive(stray), "{cgroup:?}");
+        let (ended, _) = record.swept.expect("was swept");
+        assert_eq!(ended.iter().map(|one| one.pid).collect::<Vec<_>>(), [stray]);
+    }
+}
+
+/// An agent that is itself a host: its keeper and its tree end with it, or after it.
+async fn a_session_inside_a_session() {
+    for cgroup in [Cgroup::Auto, Cgroup::Never] {
+        let supervisor = supervisor_with(Options { cgroup, ..Options::default() });
+        let proof = format!("{}-inside-{cgroup:?}", std::process::id());
+        let mut command = agent("host");
+        command.stdin = Stdin::Owned;
+        for (name, value) in [
+            ("HOST", "tree"),
+            ("SHAPE", "daemon"),
+            ("END", "runner-killed"),
+            ("NET", "auto"),
+            ("HOST_PROOF", &proof),
+        ] {
+            command.env.push((name.into(), value.into()));
+        }
+        let mut child = supervisor.spawn(command).await.expect("starts");
+        let mut record = Record::default();
+        record.until(&mut child, |record| record.text().ends_with('\n')).await;
+        let keeper: u32 =
+            record.text().trim().rsplit(' ').next().and_then(|pid| pid.parse().ok()).expect("a number");
+        let variable = format!("PROOF={proof}");
+        wait_until("the inner tree stands", || marked(&variable).len() == 3);
+        child.control().sweep(Duration::ZERO);
+        record.until(&mut child, |record| record.swept.is_some()).await;
+        wait_until("the inner keeper and its tree are gone", || {
+            marked(&variable).is_empty() && !is_alive(keeper)
+        });
+        let (_, survivors) = record.swept.expect("was swept");
+        assert_eq!(survivors, []);
+    }
+}
+
+async fn a_broken_pipe_does_not_kill_the_host() {
+    let mut command = agent("host");
+    command.env.push(("HOST".into(), "fragile".into()));
+    let record = run(command).await;
+    assert_eq!((record.text().as_str(), record.exit), ("alive\n", Some(Exit::Code(0))));
+}
+
+/// Host and keeper are gone at the same moment; whoever cares for the session next finds what they left.
+async fn strays_are_found_by_their_marker() {
+    let marker = format!("lost-{}", std::process::id());
+    let mut command = shell("setsid sh -c 'echo $$; sleep 1000'");
+    command.marker.clone_from(&marker);
+    let supervisor = supervisor_with(Options { cgroup: Cgroup::Never, ..Options::default() });
+    let mut child = supervisor.spawn(command).await.expect("starts");
+    let mut record = Record::default();
+    record.until(&mut child, |record| record.text().ends_with('\n')).await;
+    let stray = record.text().trim().parse::<u32>().expect("a number");
+    assert!(is_alive(stray));
+    let found = bowline_process::end_strays(&marker);
+    assert!(!is_alive(stray) && found.survivors.is_empty());
+    assert!(found.ended.iter().any(|one| one.pid == stray), "{found:?}");
+    assert_eq!(bowline_process::end_strays(&marker), bowline_process::Strays::default());
+}
+
+async fn a_start_right_after_the_keeper_died() {
+    let supervisor = supervisor();
+    let first = supervisor.keeper();
+    for _ in 0..20 {
+        let keeper = supervisor.keeper().expect("there is one").cast_signed();
+        let keeper = rustix::process::Pid::from_raw(keeper).expect("a number");
+        // The last start may have been the last act of a dying one: then it is gone already.
+        let _ = rustix::process::kill_process(keeper, rustix::process::Signal::KILL);
+        let mut child = match supervisor.spawn(shell("echo again")).await {
+            Ok(child) => child,
+            // The signal took its time: it was still asked, and died over it.
+            Err(error) => {
+                let is_lost = matches!(error.kind, SpawnErrorKind::Keeper(KeeperError::Lost));
+                assert!(is_lost, "{error:?}");
+                continue;
+            }
+        };
+        let mut record = Record::default();
+        record.until(&mut child, |record| record.exit.is_some()).await;
+        assert!(record.exit == Some(Exit::Code(0)) || record.keeper_lost, "{record:?}");
+    }
+    assert_ne!(supervisor.keeper(), first);
+}

@@ -1,0 +1,144 @@
+//! The host that tests start as a process of its own, because it is killed, has another user, or counts descriptors.
+
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use bowline_process::{Cgroup, Child, Keeper, Options, Scope, Signal, Stdin, Supervisor};
+
+use crate::play::{hear, say, variable};
+use crate::support::*;
+
+/// Plays the host that `HOST` names.
+pub(crate) fn host() -> ExitCode {
+    match variable("HOST").as_deref() {
+        Some("leak") => runtime().block_on(leak()),
+        Some("tree") => runtime().block_on(tree()),
+        Some("fragile") => runtime().block_on(fragile()),
+        Some("refused") => {
+            let folder = variable("FOLDER").expect("is given");
+            runtime().block_on(crate::errors::refused(folder.as_ref()));
+            say("refused as it should");
+        }
+        other => panic!("no such host: {other:?}"),
+    }
+    ExitCode::SUCCESS
+}
+
+/// Runs a host as the user nobody, to its end.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the host is started as a shell would, not by the crate under test"
+)]
+pub(crate) fn as_nobody(host: &str, folder: &Path) -> std::process::Output {
+    std::process::Command::new("/proc/self/exe")
+        .env("PLAY", "host")
+        .env("HOST", host)
+        .env("FOLDER", folder)
+        .current_dir("/")
+        .uid(65534)
+        .gid(65534)
+        .output()
+        .expect("starts")
+}
+
+/// Starts many children, some of which do not start, and counts descriptors.
+async fn leak() {
+    let supervisor = supervisor();
+    let once = async || {
+        let mut command = shell("cat");
+        command.stdin = Stdin::Bytes(b"x".to_vec());
+        let mut child = supervisor.spawn(command).await.expect("starts");
+        Record::default().until_over(&mut child).await;
+        let missing = supervisor.spawn(bowline_process::Command::new("/does/not/exist", "test")).await;
+        assert!(missing.is_err());
+    };
+    let keeper = supervisor.keeper().expect("there is one").to_string();
+    let count = |process: &str| std::fs::read_dir(format!("/proc/{process}/fd")).expect("reads").count();
+    once().await;
+    let before = (count("self"), count(&keeper));
+    for _ in 0..100 {
+        once().await;
+    }
+    // The keeper may just be closing those of the last one, now and when we counted first.
+    wait_until("no more descriptors than before", || count("self") <= before.0 && count(&keeper) <= before.1);
+    say("no leak");
+}
+
+/// Starts a tree, waits for the word, and ends it in one of the ways.
+async fn tree() {
+    let given = |name| variable(name).expect("is given");
+    let options = match given("NET").as_str() {
+        "auto" => Options::default(),
+        "never" => Options { cgroup: Cgroup::Never, ..Options::default() },
+        _ => Options { keeper: Keeper::None, ..Options::default() },
+    };
+    let supervisor = supervisor_with(options);
+    let mut command = agent("tree");
+    command.program = "/proc/self/exe".into();
+    command.cwd = Some("/".into());
+    command.env.push(("SHAPE".into(), given("SHAPE").into()));
+    command.env.push(("PROOF".into(), given("HOST_PROOF").into()));
+    if given("END") != "done" {
+        command.env.push(("STAYS".into(), "yes".into()));
+    }
+    let mut child = supervisor.spawn(command).await.expect("starts");
+    let keeper = supervisor.keeper().map_or("none".to_owned(), |pid| pid.to_string());
+    say(&format!("{} {keeper}", child.guarantee()));
+    hear();
+    let mut record = Record::default();
+    end(&given("END"), &supervisor, &mut child, &mut record).await;
+    record.until(&mut child, |record| record.swept.is_some()).await;
+    let (ended, survivors) = record.swept.expect("was swept");
+    say(&format!("swept, survivors: {}, ended: {ended:?}", survivors.len()));
+    hear();
+}
+
+async fn end(how: &str, supervisor: &Supervisor, child: &mut Child, record: &mut Record) {
+    let control = child.control();
+    match how {
+        "done" => {
+            record.until(child, |record| record.exit.is_some()).await;
+            control.sweep(Duration::from_millis(50));
+        }
+        "cancel" => {
+            control.signal(Signal::Interrupt, Scope::Leader);
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            control.signal(Signal::Terminate, Scope::Tree);
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            control.kill_tree();
+            record.until(child, |record| record.exit.is_some()).await;
+            control.sweep(Duration::ZERO);
+        }
+        "timeout" => {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            control.sweep(Duration::from_millis(100));
+        }
+        "runner-killed" => std::future::pending().await,
+        "keeper-killed" => {
+            let keeper = supervisor.keeper().expect("there is one").cast_signed();
+            let keeper = rustix::process::Pid::from_raw(keeper).expect("a number");
+            rustix::process::kill_process(keeper, rustix::process::Signal::KILL).expect("is ours");
+        }
+        other => panic!("no such end: {other}"),
+    }
+}
+
+/// A host that a broken pipe would kill, as one that is not a Rust program.
+async fn fragile() {
+    #[expect(unsafe_code, reason = "no safe call gives a signal its default")]
+    // SAFETY: no code of ours runs for it.
+    unsafe {
+        libc::signal(libc::SIGPIPE, libc::SIG_DFL)
+    };
+    let mut command = shell("exec 0<&-; echo closed; sleep 1000");
+    command.stdin = Stdin::Owned;
+    let mut child = supervisor().spawn(command).await.expect("starts");
+    let mut record = Record::default();
+    record.until(&mut child, |record| !record.stdout.is_empty()).await;
+    child.control().write(b"hello".to_vec());
+    record.until(&mut child, |record| record.stdin_closed.is_some()).await;
+    assert_eq!(record.stdin_closed, Some(true));
+    say("alive");
+}

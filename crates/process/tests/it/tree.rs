@@ -1,0 +1,180 @@
+//! The proof that nothing survives: shapes of trees x ways to end x nets x users.
+//!
+//! A host of its own starts the tree, so that it can be killed and can be another user. Who is alive is counted here,
+//! by a variable in the environment of every process; what the crate itself reports is not asked.
+
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
+
+use bowline_testkit::skip;
+use libtest_mimic::Trial;
+
+use crate::support::*;
+
+const SHAPES: [&str; 4] = ["plain", "setsid", "daemon", "launcher"];
+const ENDS: [&str; 5] = ["done", "cancel", "timeout", "runner-killed", "keeper-killed"];
+const NOBODY: u32 = 65534;
+
+#[derive(Debug, Clone, Copy)]
+struct Cell {
+    shape: &'static str,
+    end: &'static str,
+    /// `auto` or `never` for cgroups, or `no-keeper`.
+    net: &'static str,
+    user: User,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum User {
+    Own,
+    Nobody,
+}
+
+pub(crate) fn trials() -> Vec<Trial> {
+    let mut cells = Vec::new();
+    for shape in SHAPES {
+        for end in ENDS {
+            for net in ["auto", "never"] {
+                cells.extend([User::Own, User::Nobody].map(|user| Cell { shape, end, net, user }));
+            }
+        }
+        // Without a keeper nobody outlives the host to clean up, which is why the guarantee has another name.
+        for end in ["done", "cancel", "timeout"] {
+            cells.push(Cell { shape, end, net: "no-keeper", user: User::Own });
+        }
+    }
+    cells.into_iter().map(Cell::trial).collect()
+}
+
+impl Cell {
+    fn name(self) -> String {
+        let net = match self.net {
+            "auto" => "cgroup",
+            "never" => "no-cgroup",
+            other => other,
+        };
+        let user = match self.user {
+            User::Own => "own-user",
+            User::Nobody => "nobody",
+        };
+        format!("tree::{}::{}::{net}::{user}", self.shape, self.end)
+    }
+
+    fn trial(self) -> Trial {
+        Trial::test(self.name(), move || {
+            if self.user == User::Nobody && !rustix::process::getuid().is_root() {
+                skip(&self.name(), "only root can become another user");
+                return Ok(());
+            }
+            self.prove();
+            Ok(())
+        })
+    }
+
+    /// Returns how many processes the tree has before its end.
+    fn size(self) -> usize {
+        match (self.shape, self.end) {
+            ("launcher", _) => 3,
+            (_, "done") => 2,
+            (_, _) => 3,
+        }
+    }
+
+    fn prove(self) {
+        let proof = format!("PROOF={}-{}", std::process::id(), self.name());
+        let mut host = Host::start(self, &proof);
+        let hello = host.hear();
+        let (guarantee, keeper) = hello.split_once(' ').expect("says its guarantee and its keeper");
+        self.check_guarantee(guarantee);
+        wait_until("the tree stands", || marked(&proof).len() == self.size());
+        host.say("end it");
+        if self.end == "runner-killed" {
+            host.process.kill().expect("is ours");
+            wait_until("nothing survives", || marked(&proof).is_empty());
+        } else {
+            let report = host.hear();
+            wait_until("nothing survives", || marked(&proof).is_empty());
+            assert!(report.starts_with("swept, survivors: 0"), "{report}");
+            assert!(host.process.try_wait().expect("waits").is_none(), "the host lives, it was not its end");
+            host.say("go");
+        }
+        host.process.wait().expect("ends");
+        if keeper != "none" {
+            let keeper: u32 = keeper.parse().expect("a number");
+            wait_until("the keeper is gone", || !is_alive(keeper));
+            wait_until("its cgroups are gone", || cgroups_of(keeper).is_empty());
+        }
+        assert_eq!(marked(&proof), [""; 0], "and nobody came back");
+    }
+
+    fn check_guarantee(self, guarantee: &str) {
+        match (self.net, self.user, guarantee) {
+            ("no-keeper", _, "group") | ("never", _, "subreaper") | ("auto", _, "cgroup") => {}
+            // Nobody may make cgroups: the proof is then that the fallback holds.
+            ("auto", User::Nobody, "subreaper") => {}
+            ("auto", User::Own, "subreaper") => {
+                skip(&self.name(), "cgroups are refused to this user: proved without");
+            }
+            other => panic!("not the net that was asked for: {other:?}"),
+        }
+    }
+}
+
+/// The host, a process of its own.
+struct Host {
+    process: Child,
+    lines: BufReader<std::process::ChildStdout>,
+}
+
+impl Host {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the host is started as a shell would, not by the crate under test"
+    )]
+    fn start(cell: Cell, proof: &str) -> Self {
+        let (_, proof) = proof.split_once('=').expect("is a variable");
+        // By this link another user can execute the binary, wherever it lies.
+        let mut command = Command::new("/proc/self/exe");
+        command.env("PLAY", "host").env("HOST", "tree").env("SHAPE", cell.shape).env("END", cell.end);
+        command.env("NET", cell.net).env("HOST_PROOF", proof).current_dir("/");
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        if cell.user == User::Nobody {
+            command.uid(NOBODY).gid(NOBODY);
+        }
+        let mut process = command.spawn().expect("starts");
+        let lines = BufReader::new(process.stdout.take().expect("is piped"));
+        Self { process, lines }
+    }
+
+    fn hear(&mut self) -> String {
+        let mut line = String::new();
+        self.lines.read_line(&mut line).expect("reads");
+        line.trim_end().to_owned()
+    }
+
+    fn say(&mut self, line: &str) {
+        writeln!(self.process.stdin.as_ref().expect("is piped"), "{line}").expect("writes");
+    }
+}
+
+impl Drop for Host {
+    fn drop(&mut self) {
+        // A test that failed leaves nothing either.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// Returns the cgroups that a keeper left, wherever they are mounted.
+fn cgroups_of(keeper: u32) -> Vec<String> {
+    let mounts = std::fs::read_to_string("/proc/self/mounts").expect("reads");
+    let own = std::fs::read_to_string("/proc/self/cgroup").expect("reads");
+    let own = own.lines().find_map(|line| line.strip_prefix("0::")).unwrap_or("/");
+    let mount = mounts.lines().find(|line| line.split(' ').nth(2) == Some("cgroup2"));
+    let Some(mount) = mount.and_then(|line| line.split(' ').nth(1)) else { return Vec::new() };
+    let folder = format!("{mount}{own}");
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let names = entries.map(|entry| entry.file_name().display().to_string());
+    names.filter(|name| name.starts_with(&format!("bowline-{keeper}-"))).collect()
+}
