@@ -1,0 +1,229 @@
+//! The agent at the other end: a process, or in tests a script that plays one.
+
+use std::time::{Duration, SystemTime};
+
+use bowline_engine::{Scope, Signal, Survivor};
+use bowline_process as process;
+use bowline_protocol::{Exit, Failure};
+use bowline_providers::invocation::docker;
+use tokio::task::JoinHandle;
+
+use crate::container::Inside;
+use crate::trouble;
+
+/// What descendants of an agent that has ended get between SIGTERM and SIGKILL.
+const SWEEP_GRACE: Duration = Duration::from_millis(250);
+
+/// What happened at the other end.
+#[derive(Debug)]
+pub(crate) enum Happening {
+    Stdout {
+        bytes: Vec<u8>,
+        at: SystemTime,
+    },
+    Stderr {
+        bytes: Vec<u8>,
+        at: SystemTime,
+    },
+    StdinWritten {
+        bytes: Vec<u8>,
+        at: SystemTime,
+    },
+    StdoutClosed,
+    StderrClosed,
+    Exited(Exit),
+    Swept(Vec<Survivor>),
+    /// Our own machinery broke.
+    Trouble(Failure),
+}
+
+/// How the agent of each attempt is started.
+#[derive(Debug)]
+pub(crate) enum Launch {
+    Processes {
+        supervisor: process::Supervisor,
+        commands: Vec<process::Command>,
+        /// The container that it runs in.
+        inside: Option<Box<Inside>>,
+    },
+    #[cfg(feature = "testing")]
+    Script(crate::testing::Script),
+}
+
+impl Launch {
+    /// Begins to start the agent of an attempt.
+    pub(crate) fn spawn(&self, attempt: usize) -> JoinHandle<Result<Agent, Failure>> {
+        match self {
+            Self::Processes { supervisor, commands, inside } => {
+                let (supervisor, command) = (supervisor.clone(), commands[attempt].clone());
+                let inside = inside.clone();
+                tokio::spawn(async move {
+                    let containment = supervisor.guarantee();
+                    match supervisor.spawn(command).await {
+                        Ok(child) => {
+                            let control = child.control();
+                            let containment = containment.as_str();
+                            Ok(Agent::Process {
+                                child: Box::new(child),
+                                control,
+                                containment,
+                                inside,
+                                sweeping: None,
+                            })
+                        }
+                        Err(error) => Err(trouble::of_spawn(&error)),
+                    }
+                })
+            }
+            #[cfg(feature = "testing")]
+            Self::Script(script) => {
+                let actor = script.actor(attempt);
+                tokio::spawn(async move { Ok(Agent::Scripted(actor)) })
+            }
+        }
+    }
+}
+
+/// An agent that runs.
+#[derive(Debug)]
+pub(crate) enum Agent {
+    Process {
+        child: Box<process::Child>,
+        control: process::Control,
+        containment: &'static str,
+        /// The container that it runs in.
+        inside: Option<Box<Inside>>,
+        /// The sweep of that container, after ours.
+        sweeping: Option<JoinHandle<Vec<Survivor>>>,
+    },
+    #[cfg(feature = "testing")]
+    Scripted(crate::testing::Actor),
+}
+
+impl Agent {
+    pub(crate) fn pid(&self) -> u32 {
+        match self {
+            Self::Process { child, .. } => child.pid(),
+            #[cfg(feature = "testing")]
+            Self::Scripted(_) => 0,
+        }
+    }
+
+    /// Returns the promise in force about what it may leave behind.
+    pub(crate) fn containment(&self) -> &'static str {
+        match self {
+            Self::Process { containment, .. } => containment,
+            #[cfg(feature = "testing")]
+            Self::Scripted(_) => "scripted",
+        }
+    }
+
+    /// Waits for the next thing that happens.
+    pub(crate) async fn next(&mut self) -> Happening {
+        let (child, inside, sweeping) = match self {
+            Self::Process { child, inside, sweeping, .. } => (child, inside, sweeping),
+            #[cfg(feature = "testing")]
+            Self::Scripted(actor) => return actor.next().await,
+        };
+        loop {
+            if let Some(sweep) = sweeping {
+                // Only our own runtime going down can take the task away.
+                let survivors = sweep.await.unwrap_or_default();
+                *sweeping = None;
+                return Happening::Swept(survivors);
+            }
+            return match child.next().await {
+                process::Happening::Stdout { bytes, at } => Happening::Stdout { bytes, at },
+                process::Happening::Stderr { bytes, at } => Happening::Stderr { bytes, at },
+                process::Happening::StdinWritten(bytes) => {
+                    Happening::StdinWritten { bytes, at: crate::clock::system() }
+                }
+                process::Happening::StdoutClosed => Happening::StdoutClosed,
+                process::Happening::StderrClosed => Happening::StderrClosed,
+                process::Happening::Exited(exit) => Happening::Exited(match exit {
+                    process::Exit::Code(code) => Exit::Code(code),
+                    process::Exit::Signal(signal) => Exit::Signal(signal),
+                    // It died with its keeper, which takes its children along with SIGKILL.
+                    process::Exit::Unknown => Exit::Signal(9),
+                }),
+                process::Happening::Swept { survivors, .. } => {
+                    let survivor = |it: process::Survivor| Survivor { pid: it.pid, command: it.command };
+                    let mut survivors: Vec<Survivor> = survivors.into_iter().map(survivor).collect();
+                    if let Some(inside) = inside {
+                        let inside = Inside::clone(inside);
+                        *sweeping = Some(tokio::spawn(async move {
+                            survivors.extend(inside.sweep().await);
+                            survivors
+                        }));
+                        continue;
+                    }
+                    Happening::Swept(survivors)
+                }
+                process::Happening::KeeperLost => Happening::Trouble(trouble::keeper_lost()),
+                // What it says about our end of its input matters only to protocols.
+                process::Happening::StdinClosed { .. } => continue,
+            };
+        }
+    }
+
+    pub(crate) fn write(&self, bytes: Vec<u8>) {
+        match self {
+            Self::Process { control, .. } => control.write(bytes),
+            #[cfg(feature = "testing")]
+            Self::Scripted(actor) => actor.write(bytes),
+        }
+    }
+
+    pub(crate) fn close_stdin(&self) {
+        match self {
+            Self::Process { control, .. } => control.close_stdin(),
+            #[cfg(feature = "testing")]
+            Self::Scripted(actor) => actor.close_stdin(),
+        }
+    }
+
+    pub(crate) fn signal(&self, signal: Signal, scope: Scope) {
+        let (control, inside) = match self {
+            Self::Process { control, inside, .. } => (control, inside),
+            #[cfg(feature = "testing")]
+            Self::Scripted(actor) => return actor.signal(signal),
+        };
+        if let Some(inside) = inside {
+            // The messenger on our side ends when the agent does; ended first, it would take the output with it.
+            return inside.signal(match signal {
+                Signal::Interrupt => docker::Signal::Int,
+                Signal::Terminate => docker::Signal::Term,
+            });
+        }
+        let signal = match signal {
+            Signal::Interrupt => process::Signal::Interrupt,
+            Signal::Terminate => process::Signal::Terminate,
+        };
+        let scope = match scope {
+            Scope::Leader => process::Scope::Leader,
+            Scope::Tree => process::Scope::Tree,
+        };
+        control.signal(signal, scope);
+    }
+
+    pub(crate) fn kill_tree(&self) {
+        match self {
+            Self::Process { control, inside, .. } => {
+                if let Some(inside) = inside {
+                    inside.signal(docker::Signal::Kill);
+                }
+                control.kill_tree();
+            }
+            #[cfg(feature = "testing")]
+            Self::Scripted(actor) => actor.kill(),
+        }
+    }
+
+    pub(crate) fn sweep(&self) {
+        match self {
+            Self::Process { control, .. } => control.sweep(SWEEP_GRACE),
+            #[cfg(feature = "testing")]
+            Self::Scripted(actor) => actor.sweep(),
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! What makes a call return an error: *we* could not do our job, or the result door was used and the turn failed.
+
+use bowline_process::KeeperError;
+use bowline_protocol::Failure;
+use bowline_providers::invocation::Refusal;
+
+use crate::journal::JournalError;
+use crate::record::Record;
+
+/// Why a call did not give what it promises.
+///
+/// On the record door ([`Task::start`](crate::Task::start)) a failing agent is not an error: its failure is in the
+/// [`Record`]. On the result door ([`Task::answer`](crate::Task::answer)) it is [`Error::Turn`].
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// Nobody said which provider to use.
+    #[error("no provider was chosen")]
+    NoProvider,
+    /// There is no provider of that name.
+    #[error("there is no provider `{name}`")]
+    UnknownProvider {
+        /// The name.
+        name: String,
+    },
+    /// The provider cannot honour the request. Nothing was started.
+    #[error(transparent)]
+    Refused(Box<Refusal>),
+    /// The journal could not be written or read.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    /// The process that owns the agents' processes could not be started.
+    #[error(transparent)]
+    Keeper(#[from] KeeperError),
+    /// The turn did not end well. Only the result door says so by an error.
+    #[error("{}", in_words(.0))]
+    Turn(Box<Record>),
+    /// The answer is not of the type that was asked for.
+    #[error("the answer is not the JSON that was asked for")]
+    BadAnswer {
+        /// The answer.
+        text: String,
+        /// What is wrong with it.
+        #[source]
+        source: serde_json::Error,
+    },
+    /// The answer is too long to be held in memory, and there is no journal to read it from.
+    #[error("the answer is too long to be held in memory, and the task keeps no journal to read it from")]
+    TooLong,
+    /// A file that belongs to the request could not be written.
+    #[error("could not write `{path}`")]
+    SideFile {
+        /// The file.
+        path: String,
+        /// What the system says.
+        #[source]
+        source: std::io::Error,
+    },
+    /// The thread that drives runs for callers without an async runtime could not be started.
+    #[error("could not start the thread that drives runs in the background")]
+    Background(#[source] std::io::Error),
+    /// The run was lost: the runtime that drove it went away, or it panicked.
+    #[error("the run was lost before it ended: the async runtime that drove it is gone")]
+    Lost,
+}
+
+impl From<Refusal> for Error {
+    fn from(refusal: Refusal) -> Self {
+        Self::Refused(Box::new(refusal))
+    }
+}
+
+fn in_words(record: &Record) -> String {
+    match &record.failure {
+        Some(Failure { category, message, .. }) => format!("the turn failed ({category}): {message}"),
+        None => format!("the turn was {}", record.outcome_word()),
+    }
+}

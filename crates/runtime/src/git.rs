@@ -1,0 +1,194 @@
+//! Which files a turn changed, as git sees it: a snapshot before, a comparison after.
+//!
+//! Files that were changed before the turn began are told apart from those that it changed by what the file system says
+//! of them (size, time, inode). What git ignores is not looked at. A commit made in the turn counts as well. Watching
+//! the tree while the turn runs is deliberately not here.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use bowline_process as process;
+use bowline_protocol::kinds::{FileOperation, TouchedFile};
+
+/// The longest that git may take.
+const PATIENCE: Duration = Duration::from_secs(4);
+
+/// The state of a working tree.
+#[derive(Clone, Debug)]
+pub(crate) struct Snapshot {
+    supervisor: process::Supervisor,
+    root: PathBuf,
+    head: Option<String>,
+    /// What is not as the head has it: how the file looks, and git's two letters for it.
+    dirty: BTreeMap<PathBuf, (Look, [u8; 2])>,
+}
+
+/// What the file system says of a file; nothing when it is not there.
+type Look = Option<(u64, i64, i64, u64)>;
+
+impl Snapshot {
+    /// Takes a snapshot of the working tree that a directory lies in; nothing when it lies in none.
+    pub(crate) async fn take(supervisor: &process::Supervisor, dir: &Path) -> Option<Result<Self, String>> {
+        let inside = dir.ancestors().any(|dir| dir.join(".git").exists());
+        if !inside {
+            return None;
+        }
+        let root = match git(supervisor, dir, &["rev-parse", "--show-toplevel"]).await {
+            Ok(top) => PathBuf::from(OsString::from_vec(trim(top))),
+            // A bare repository, or a `.git` that is none.
+            Err(why) if why.contains("not a git repository") || why.contains("work tree") => return None,
+            Err(why) => return Some(Err(why)),
+        };
+        Some(Self::of(supervisor, root).await)
+    }
+
+    async fn of(supervisor: &process::Supervisor, root: PathBuf) -> Result<Self, String> {
+        // A repository without a commit has no head.
+        let head = git(supervisor, &root, &["rev-parse", "--verify", "-q", "HEAD"]).await.ok();
+        let head = head.map(|head| String::from_utf8_lossy(&trim(head)).into_owned());
+        let filters = filters(supervisor, &root).await;
+        let mut args: Vec<&str> = filters.iter().flat_map(|filter| ["-c", filter]).collect();
+        args.extend(["status", "--porcelain=v1", "-z", "--no-renames", "-uall", "--ignore-submodules=all"]);
+        let status = git(supervisor, &root, &args).await?;
+        let mut dirty = BTreeMap::new();
+        for entry in status.split(|byte| *byte == 0).filter(|entry| entry.len() > 3) {
+            let path = PathBuf::from(OsString::from_vec(entry[3..].to_vec()));
+            let look = look(&root.join(&path));
+            dirty.insert(path, (look, [entry[0], entry[1]]));
+        }
+        Ok(Self { supervisor: supervisor.clone(), root, head, dirty })
+    }
+
+    /// Compares the working tree with the snapshot.
+    pub(crate) async fn changes(self) -> Result<Vec<TouchedFile>, String> {
+        let after = Self::of(&self.supervisor, self.root.clone()).await?;
+        let mut changed: BTreeMap<PathBuf, FileOperation> = BTreeMap::new();
+        if let (None, Some(now)) = (&self.head, &after.head) {
+            // The first commit of all.
+            let listed = git(
+                &self.supervisor,
+                &self.root,
+                &["ls-tree", "-r", "-z", "--name-only", "--full-tree", now],
+            )
+            .await?;
+            for path in listed.split(|byte| *byte == 0).filter(|path| !path.is_empty()) {
+                changed.insert(PathBuf::from(OsString::from_vec(path.to_vec())), FileOperation::Create);
+            }
+        }
+        if let (Some(before), Some(now)) = (&self.head, &after.head)
+            && before != now
+        {
+            let args = [
+                "diff",
+                "--no-ext-diff",
+                "--no-textconv",
+                "--name-status",
+                "-z",
+                "--no-renames",
+                before,
+                now,
+            ];
+            let listed = git(&self.supervisor, &self.root, &args).await?;
+            let mut fields = listed.split(|byte| *byte == 0);
+            while let (Some(status), Some(path)) = (fields.next(), fields.next()) {
+                let operation = match status {
+                    b"A" => FileOperation::Create,
+                    b"D" => FileOperation::Delete,
+                    _ => FileOperation::Write,
+                };
+                changed.insert(PathBuf::from(OsString::from_vec(path.to_vec())), operation);
+            }
+        }
+        for (path, (before, _)) in &self.dirty {
+            // It was changed or untracked before: only what the file system says tells whether it changed again.
+            let now = look(&self.root.join(path));
+            let operation = match (before, now) {
+                (before, now) if *before == now => {
+                    changed.remove(path);
+                    continue;
+                }
+                (None, _) => FileOperation::Create,
+                (Some(_), None) => FileOperation::Delete,
+                (Some(_), Some(_)) => FileOperation::Write,
+            };
+            changed.insert(path.clone(), operation);
+        }
+        for (path, (now, status)) in after.dirty.iter().filter(|(path, _)| !self.dirty.contains_key(*path)) {
+            let operation = match now {
+                None => FileOperation::Delete,
+                Some(_) if status.contains(&b'?') || status.contains(&b'A') => FileOperation::Create,
+                Some(_) => FileOperation::Write,
+            };
+            changed.insert(path.clone(), operation);
+        }
+        let file = |(path, operation): (PathBuf, FileOperation)| {
+            let path = path.to_string_lossy().into_owned();
+            TouchedFile { path, operation }
+        };
+        Ok(changed.into_iter().map(file).collect())
+    }
+}
+
+/// Returns settings that disarm every filter that the repository's configuration names.
+///
+/// A look must not run what an agent, or the author of a repository, has put there: filters are commands that git runs
+/// to compare files.
+async fn filters(supervisor: &process::Supervisor, root: &Path) -> Vec<String> {
+    // Without any, git finds nothing and says so by its exit code.
+    let named =
+        git(supervisor, root, &["config", "--null", "--name-only", "--get-regexp", r"^filter\."]).await;
+    let named = named.unwrap_or_default();
+    let mut drivers: Vec<String> = named
+        .split(|byte| *byte == 0)
+        .filter_map(|name| Some(String::from_utf8_lossy(name).rsplit_once('.')?.0.to_owned()))
+        .collect();
+    drivers.dedup();
+    let disarm = |driver: &String| {
+        ["clean=", "smudge=", "process=", "required=false"].map(|setting| format!("{driver}.{setting}"))
+    };
+    drivers.iter().flat_map(disarm).collect()
+}
+
+fn look(path: &Path) -> Look {
+    let meta = std::fs::symlink_metadata(path).ok()?;
+    Some((meta.size(), meta.mtime(), meta.mtime_nsec(), meta.ino()))
+}
+
+fn trim(mut bytes: Vec<u8>) -> Vec<u8> {
+    while bytes.last().is_some_and(|byte| matches!(byte, b'\n' | b'\r')) {
+        bytes.pop();
+    }
+    bytes
+}
+
+/// Runs git in a directory and returns what it prints; the error is what it says on standard error.
+///
+/// Repository variables of our own environment (`GIT_DIR` and its like) do not reach it.
+pub async fn git_in(dir: &Path, args: &[&str]) -> Result<Vec<u8>, String> {
+    let supervisor = crate::host::supervisor().map_err(|error| error.to_string())?;
+    git(&supervisor, dir, args).await
+}
+
+/// Runs git and returns what it prints.
+async fn git(supervisor: &process::Supervisor, dir: &Path, args: &[&str]) -> Result<Vec<u8>, String> {
+    let mut command = process::Command::new("git", "bowline-git");
+    let fixed = ["--no-optional-locks", "-c", "core.fsmonitor=false", "-c", "core.quotepath=false"];
+    command.args = fixed.iter().chain(args).map(OsString::from).collect();
+    command.env = environment();
+    command.cwd = Some(dir.to_owned());
+    crate::output::of(supervisor, command, PATIENCE).await
+}
+
+/// What git needs of our environment. `GIT_DIR` and its like would make it look elsewhere.
+fn environment() -> Vec<(OsString, OsString)> {
+    let kept = ["PATH", "HOME", "USER", "XDG_CONFIG_HOME", "GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM"];
+    let mut env: Vec<_> =
+        std::env::vars_os().filter(|(name, _)| kept.iter().any(|kept| name == kept)).collect();
+    env.push(("GIT_OPTIONAL_LOCKS".into(), "0".into()));
+    env.push(("LC_ALL".into(), "C".into()));
+    env
+}

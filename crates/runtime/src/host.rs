@@ -1,0 +1,99 @@
+//! The process that hosts runs: its keeper, its own name, and small things that only the outside can give.
+
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use bowline_process::{KeeperError, Supervisor, keeper};
+
+/// Makes this process able to promise that no agent outlives it.
+///
+/// Call it first in `main`, before any thread is started. Bowline then has a second, tiny process that starts the
+/// agents, inherits what they leave behind, and ends all of it when this process is gone, however it went. That process
+/// is this very program, started again: in it, the call never returns. Without it, runs work too, with the weaker
+/// guarantee that [`guarantee`] names.
+pub fn init() {
+    keeper::run_if_asked();
+}
+
+/// Returns which promise about processes that agents leave behind is in force, as a word and as a sentence.
+pub fn guarantee() -> Result<(&'static str, &'static str), crate::Error> {
+    let guarantee = supervisor()?.guarantee();
+    Ok((guarantee.as_str(), guarantee.about()))
+}
+
+/// Returns the one supervisor of this process.
+pub(crate) fn supervisor() -> Result<Supervisor, KeeperError> {
+    static ONE: Mutex<Option<Supervisor>> = Mutex::new(None);
+    let mut one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(supervisor) = &*one {
+        return Ok(supervisor.clone());
+    }
+    let supervisor = Supervisor::start()?;
+    *one = Some(supervisor.clone());
+    Ok(supervisor)
+}
+
+/// Returns the path of a program. One that has our own name is this very program.
+pub(crate) fn program(name: &str) -> PathBuf {
+    let own = std::env::current_exe().ok().filter(|path| path.file_name().is_some_and(|own| own == name));
+    own.unwrap_or_else(|| PathBuf::from(name))
+}
+
+/// Returns random bytes.
+pub(crate) fn random() -> [u8; 5] {
+    let mut bytes = [0; 5];
+    let read =
+        std::fs::File::open("/dev/urandom").and_then(|mut file| io::Read::read_exact(&mut file, &mut bytes));
+    if read.is_err() {
+        // Without it, the process and the time have to do: names must differ, they need not be secret.
+        let nanos =
+            crate::clock::system().duration_since(std::time::UNIX_EPOCH).map_or(0, |at| at.subsec_nanos());
+        bytes[..4].copy_from_slice(&(nanos ^ std::process::id().rotate_left(16)).to_le_bytes());
+    }
+    bytes
+}
+
+/// Makes a directory that only its owner can enter.
+pub(crate) fn private_dir(path: &Path) -> io::Result<()> {
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path)
+}
+
+/// Writes a file that only its owner can read.
+pub(crate) fn private_file(path: &Path, content: &[u8]) -> io::Result<()> {
+    let mut file =
+        std::fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)?;
+    file.write_all(content)
+}
+
+/// Directories that go when nobody needs them any more: the run, or somebody who still reads its events.
+#[derive(Debug, Default)]
+pub(crate) struct Cleanup {
+    dirs: Vec<PathBuf>,
+}
+
+impl Cleanup {
+    /// Adds a directory.
+    pub(crate) fn add(&mut self, dir: PathBuf) {
+        self.dirs.push(dir);
+    }
+
+    /// Says whether a path lies in one of the directories.
+    pub(crate) fn covers(&self, path: &Path) -> bool {
+        self.dirs.iter().any(|dir| path.starts_with(dir))
+    }
+}
+
+impl Drop for Cleanup {
+    fn drop(&mut self) {
+        for path in &self.dirs {
+            match std::fs::remove_dir_all(path) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                    tracing::warn!(path = %path.display(), error = &error as &dyn std::error::Error, "could not be removed");
+                }
+                Ok(()) | Err(_) => {}
+            }
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! The session directory: everything that went in and out of a session, and everything that was made of it.
+//!
+//! A session is a directory under the data home. [`Writer`] belongs to the one runner of the session and appends;
+//! [`Reader`] reads along, from any place, also while the file grows; [`repair`] puts in order what a runner left behind
+//! that was killed. The form of the files is written down in `docs/journal.md`.
+//!
+//! The order of writing is the promise: raw bytes first, then their record in `io.index`, then the events that were read
+//! from them. What is public is therefore always backed by bytes on file. Nothing here waits, decides about a run, or
+//! reads the clock: the time of bytes and events comes with them.
+
+mod append;
+mod error;
+mod home;
+mod index;
+mod line;
+mod lock;
+mod mask;
+mod meta;
+mod reader;
+mod repair;
+mod writer;
+
+#[cfg(test)]
+mod tests;
+
+pub use error::JournalError;
+pub use home::{Home, SessionEntry, Sessions, new_session_id};
+pub use index::{Index, Record};
+pub use mask::Mask;
+pub use meta::{Abort, META_FORMAT, Runner, SessionMeta, update_meta};
+pub use reader::Reader;
+pub use repair::{Repaired, repair};
+pub use writer::{Options, PendingSync, Writer};
+
+use std::path::{Path, PathBuf};
+
+use bowline_protocol::RawFile;
+
+/// The file of a session's events, one JSON object on a line.
+pub const EVENTS_FILE: &str = "events.jsonl";
+
+/// The file that says when which bytes came.
+pub const INDEX_FILE: &str = "io.index";
+
+/// The file that describes the session.
+pub const META_FILE: &str = "session.json";
+
+/// The file whose lock says that a runner lives.
+pub const LOCK_FILE: &str = "lock";
+
+/// Every raw file of a session.
+const RAW_FILES: [RawFile; 4] = [RawFile::Stdout, RawFile::Stderr, RawFile::Stdin, RawFile::Pty];
+
+/// Returns the name of a raw file in the session's directory.
+pub fn raw_name(file: RawFile) -> &'static str {
+    match file {
+        RawFile::Stdout => "stdout.raw",
+        RawFile::Stderr => "stderr.raw",
+        RawFile::Stdin => "stdin.raw",
+        RawFile::Pty => "pty.raw",
+    }
+}
+
+/// Returns the place of a raw file in [`RAW_FILES`].
+fn slot_of(file: RawFile) -> usize {
+    match file {
+        RawFile::Stdout => 0,
+        RawFile::Stderr => 1,
+        RawFile::Stdin => 2,
+        RawFile::Pty => 3,
+    }
+}
+
+/// Returns the path of a raw file.
+fn raw_path(dir: &Path, file: RawFile) -> PathBuf {
+    dir.join(raw_name(file))
+}

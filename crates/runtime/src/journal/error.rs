@@ -1,0 +1,175 @@
+//! What can go wrong with a journal, in types that a caller can act on.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use bowline_protocol::RawSpan;
+
+/// Why the journal could not do what it was asked.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum JournalError {
+    /// The session has written as much as it may. Closing events are still accepted.
+    #[error("the session has reached its disk quota of {limit} bytes")]
+    QuotaExceeded {
+        /// The quota in bytes.
+        limit: u64,
+    },
+    /// The disk, or the user's share of it, is full. What was on file before is intact.
+    #[error("the disk is full: {} could not grow", path.display())]
+    DiskFull {
+        /// The file that could not grow.
+        path: PathBuf,
+    },
+    /// We may not write there.
+    #[error("{} may not be written", path.display())]
+    NotWritable {
+        /// What could not be written.
+        path: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// Another process writes this session.
+    #[error("{} belongs to a runner that is alive", path.display())]
+    Locked {
+        /// The session's directory.
+        path: PathBuf,
+    },
+    /// There is a session of that name already.
+    #[error("{} exists already", path.display())]
+    Exists {
+        /// The session's directory.
+        path: PathBuf,
+    },
+    /// There is no such session.
+    #[error("there is no session at {}", path.display())]
+    NoSession {
+        /// Where it was looked for.
+        path: PathBuf,
+    },
+    /// The id cannot be the name of a directory.
+    #[error("`{id}` cannot name a session: use letters, digits, `-`, `_` and `.`, not `.` in front")]
+    BadId {
+        /// The id.
+        id: String,
+    },
+    /// A newer Bowline wrote it.
+    #[error("{} has format {found}; this version reads up to {known}", path.display())]
+    NewerFormat {
+        /// The file.
+        path: PathBuf,
+        /// The version that it has.
+        found: u32,
+        /// The newest version that we read.
+        known: u32,
+    },
+    /// A complete part of a file makes no sense.
+    #[error("{} is damaged at byte {offset}: {reason}", path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// Where the damaged part begins.
+        offset: u64,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// A span points at bytes that are not on file.
+    #[error("bytes {} to {} are not in {}, which has {len}", span.start, span.end, path.display())]
+    NoSuchBytes {
+        /// The raw file.
+        path: PathBuf,
+        /// What was asked for.
+        span: RawSpan,
+        /// How many bytes the file has.
+        len: u64,
+    },
+    /// The caller's events do not follow those on file.
+    #[error("event {got} does not follow: the journal expects {expected}")]
+    OutOfOrder {
+        /// The number that comes next.
+        expected: u64,
+        /// The number that was given.
+        got: u64,
+    },
+    /// An event could not be written as JSON.
+    #[error("event {seq} could not be written as JSON")]
+    Unwritable {
+        /// Its number.
+        seq: u64,
+        /// Why.
+        source: serde_json::Error,
+    },
+    /// Neither `BOWLINE_HOME` nor a home directory is known.
+    #[error("no place for sessions is known: BOWLINE_HOME, XDG_DATA_HOME and HOME are all unset")]
+    NoHome,
+    /// Anything else that the system refused.
+    #[error("could not {doing} {}", path.display())]
+    Io {
+        /// What was tried.
+        doing: &'static str,
+        /// On what.
+        path: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+}
+
+impl JournalError {
+    /// Sorts an error of the system.
+    pub(super) fn io(doing: &'static str, path: &Path, source: io::Error) -> Self {
+        let path = path.to_owned();
+        let kind = source.kind();
+        if matches!(kind, io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded) {
+            Self::DiskFull { path }
+        } else if matches!(kind, io::ErrorKind::ReadOnlyFilesystem | io::ErrorKind::PermissionDenied) {
+            Self::NotWritable { path, source }
+        } else {
+            Self::Io { doing, path, source }
+        }
+    }
+
+    /// Sorts an error of a read: there, a missing permission is not a read-only home.
+    pub(super) fn read(doing: &'static str, path: &Path, source: io::Error) -> Self {
+        Self::Io { doing, path: path.to_owned(), source }
+    }
+
+    /// Sorts an error of the opening of what makes a directory a session.
+    pub(super) fn open(path: &Path, dir: &Path, source: io::Error) -> Self {
+        if source.kind() == io::ErrorKind::NotFound {
+            Self::NoSession { path: dir.to_owned() }
+        } else {
+            Self::read("open", path, source)
+        }
+    }
+
+    /// Says whether the session ran out of room, whoever set the limit: only closing events can follow.
+    pub fn is_out_of_room(&self) -> bool {
+        matches!(self, Self::QuotaExceeded { .. } | Self::DiskFull { .. })
+    }
+
+    /// Returns what to try next, where we know.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::QuotaExceeded { .. } => {
+                Some("allow the session more, or look at what the agent printed so much of".to_owned())
+            }
+            Self::DiskFull { path } => Some(format!(
+                "free some space where {} lies, or set BOWLINE_HOME to another disk",
+                path.display()
+            )),
+            Self::NotWritable { .. } | Self::NoHome => {
+                Some("set BOWLINE_HOME to a directory that you may write".to_owned())
+            }
+            Self::Locked { .. } => Some("wait for its end, or stop it first".to_owned()),
+            Self::NewerFormat { .. } => Some("update bowline".to_owned()),
+            Self::Damaged { .. } => Some("repair the session; its raw files are kept as they are".to_owned()),
+            Self::Exists { .. }
+            | Self::NoSession { .. }
+            | Self::BadId { .. }
+            | Self::NoSuchBytes { .. }
+            | Self::OutOfOrder { .. }
+            | Self::Unwritable { .. }
+            | Self::Io { .. } => None,
+        }
+    }
+}

@@ -1,0 +1,207 @@
+//! The data home: where sessions are, and what they are called.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use bowline_protocol::{SessionId, Timestamp};
+
+use super::append::create_private_dir;
+use super::lock::Lock;
+use super::{JournalError, SessionMeta};
+
+/// The directory under which Bowline keeps what it must not lose.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Home {
+    root: PathBuf,
+}
+
+impl Home {
+    /// Uses this directory. It is made when the first session is.
+    pub fn at(root: impl Into<PathBuf>) -> Self {
+        Self { root: root.into() }
+    }
+
+    /// Finds the directory as the environment says: `BOWLINE_HOME`, else `bowline` in the XDG data directory.
+    #[expect(clippy::disallowed_methods, reason = "the one place where the runtime looks for its home")]
+    pub fn from_env() -> Result<Self, JournalError> {
+        Self::from_variables(|name| std::env::var_os(name))
+    }
+
+    /// Finds the directory by variables. Relative paths in the XDG variables count as unset, as their standard wants.
+    fn from_variables(get: impl Fn(&str) -> Option<OsString>) -> Result<Self, JournalError> {
+        let set = |name| get(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+        let absolute = |name| set(name).filter(|path| path.is_absolute());
+        set("BOWLINE_HOME")
+            .or_else(|| absolute("XDG_DATA_HOME").map(|data| data.join("bowline")))
+            .or_else(|| absolute("HOME").map(|home| home.join(".local/share/bowline")))
+            .map(Self::at)
+            .ok_or(JournalError::NoHome)
+    }
+
+    /// Returns the directory.
+    pub fn path(&self) -> &Path {
+        &self.root
+    }
+
+    /// Returns the directory that holds the sessions.
+    pub fn sessions_dir(&self) -> PathBuf {
+        self.root.join("sessions")
+    }
+
+    /// Returns the directory of a session, whether it exists or not.
+    pub fn session_dir(&self, id: &SessionId) -> Result<PathBuf, JournalError> {
+        let text = id.as_str();
+        let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
+        if text.is_empty() || text.starts_with('.') || text.len() > 128 || !text.bytes().all(plain) {
+            return Err(JournalError::BadId { id: text.to_owned() });
+        }
+        Ok(self.sessions_dir().join(text))
+    }
+
+    /// Makes the id of a new session, with randomness of the system.
+    pub fn new_id(&self, now: Timestamp) -> Result<SessionId, JournalError> {
+        let path = Path::new("/dev/urandom");
+        let mut random = [0; 5];
+        let read = File::open(path).and_then(|mut source| source.read_exact(&mut random));
+        read.map_err(|error| JournalError::read("read", path, error))?;
+        Ok(new_session_id(now, random))
+    }
+
+    /// Lists the sessions in the order of their names, which is that of their beginning.
+    ///
+    /// A directory that cannot be read as a session is an `Err` in the list, and does not end it.
+    pub fn sessions(&self) -> Result<Sessions, JournalError> {
+        let dir = self.sessions_dir();
+        let entries = match std::fs::read_dir(&dir) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Ok(Sessions { dirs: Vec::new().into_iter() });
+            }
+            Err(error) => return Err(JournalError::read("list", &dir, error)),
+        };
+        let mut dirs = Vec::new();
+        for entry in entries {
+            let entry = entry.map_err(|error| JournalError::read("list", &dir, error))?;
+            let is_dir = entry.file_type().is_ok_and(|kind| kind.is_dir());
+            if is_dir && !entry.file_name().as_encoded_bytes().starts_with(b".") {
+                dirs.push(entry.path());
+            }
+        }
+        dirs.sort_unstable();
+        Ok(Sessions { dirs: dirs.into_iter() })
+    }
+
+    /// Makes the directory of a new session, and those above it where they are missing.
+    pub(super) fn create_session_dir(&self, id: &SessionId) -> Result<PathBuf, JournalError> {
+        let dir = self.session_dir(id)?;
+        let sessions = self.sessions_dir();
+        for attempt in [Attempt::First, Attempt::Second] {
+            match create_private_dir(&dir) {
+                Ok(()) => return Ok(dir),
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                    return Err(JournalError::Exists { path: dir });
+                }
+                Err(error) if error.kind() == io::ErrorKind::NotFound && attempt == Attempt::First => {
+                    if let Some(above) = self.root.parent() {
+                        let made = std::fs::create_dir_all(above);
+                        made.map_err(|error| JournalError::io("create", above, error))?;
+                    }
+                    ensure_private_dir(&self.root)?;
+                    ensure_private_dir(&sessions)?;
+                }
+                Err(error) => return Err(JournalError::io("create", &dir, error)),
+            }
+        }
+        unreachable!("the second attempt returns whatever comes of it")
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Attempt {
+    First,
+    Second,
+}
+
+fn ensure_private_dir(path: &Path) -> Result<(), JournalError> {
+    match create_private_dir(path) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+            Err(JournalError::io("create", path, error))
+        }
+        Ok(()) | Err(_) => Ok(()),
+    }
+}
+
+/// Makes the id of a session: it sorts by time, and the random part keeps apart what begins in the same millisecond.
+///
+/// ```
+/// let now = "2026-11-15T08:30:00.123Z".parse().expect("a time");
+/// assert_eq!(bowline::journal::new_session_id(now, [0, 1, 2, 3, 255]).as_str(), "s-20261115-083000123-000g40zz");
+/// ```
+pub fn new_session_id(now: Timestamp, random: [u8; 5]) -> SessionId {
+    /// Crockford's: no letters that look like digits.
+    const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
+    let bits = random.iter().fold(0_u64, |bits, byte| bits << 8 | u64::from(*byte));
+    let tail: String =
+        (0..8).rev().map(|place| char::from(ALPHABET[(bits >> (place * 5) & 31) as usize])).collect();
+    let instant = jiff::Timestamp::from_millisecond(now.as_millis())
+        .expect("our timestamps are in the range of the calendar")
+        .to_zoned(jiff::tz::TimeZone::UTC);
+    SessionId::from(format!("s-{}-{tail}", instant.strftime("%Y%m%d-%H%M%S%3f")))
+}
+
+/// The sessions of a home, one after the other.
+#[derive(Debug)]
+pub struct Sessions {
+    dirs: std::vec::IntoIter<PathBuf>,
+}
+
+/// A session in a list.
+#[derive(Clone, Debug)]
+pub struct SessionEntry {
+    /// Its directory.
+    pub dir: PathBuf,
+    /// What it is.
+    pub meta: SessionMeta,
+}
+
+impl SessionEntry {
+    /// Says whether the session's runner lives.
+    pub fn is_live(&self) -> Result<bool, JournalError> {
+        Lock::is_taken(&self.dir)
+    }
+}
+
+impl Iterator for Sessions {
+    type Item = Result<SessionEntry, JournalError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let dir = self.dirs.next()?;
+        Some(SessionMeta::read(&dir).map(|meta| SessionEntry { dir, meta }))
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        self.dirs.size_hint()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_environment_says_where_the_home_is() {
+        let check = |set: &[(&str, &str)], expected: Option<&str>| {
+            let get =
+                |name: &str| set.iter().find(|(key, _)| *key == name).map(|(_, value)| OsString::from(value));
+            assert_eq!(Home::from_variables(get).ok(), expected.map(Home::at), "{set:?}");
+        };
+        check(&[("HOME", "/h")], Some("/h/.local/share/bowline"));
+        check(&[("HOME", "/h"), ("XDG_DATA_HOME", "/d")], Some("/d/bowline"));
+        check(&[("HOME", "/h"), ("XDG_DATA_HOME", "relative")], Some("/h/.local/share/bowline"));
+        check(&[("HOME", "/h"), ("XDG_DATA_HOME", "/d"), ("BOWLINE_HOME", "/b")], Some("/b"));
+        check(&[("HOME", "/h"), ("BOWLINE_HOME", "")], Some("/h/.local/share/bowline"));
+        check(&[("HOME", "")], None);
+    }
+}

@@ -1,0 +1,66 @@
+//! The lock that says that a runner lives. The kernel frees it, however the runner goes.
+
+use std::fs::{File, TryLockError};
+use std::path::Path;
+use std::time::Duration;
+
+use super::append::create_private;
+use super::{JournalError, LOCK_FILE};
+
+/// Held as long as this value lives. Children do not inherit it: the descriptor is closed when they execute.
+#[derive(Debug)]
+pub(super) struct Lock {
+    file: File,
+}
+
+/// Who looks whether a runner lives holds the lock for an instant, and so does a child between fork and exec.
+const ATTEMPTS: u32 = 100;
+const PAUSE: Duration = Duration::from_millis(2);
+
+impl Lock {
+    /// Takes the lock of a session's directory, or says that somebody has it.
+    pub(super) fn take(dir: &Path) -> Result<Self, JournalError> {
+        let path = dir.join(LOCK_FILE);
+        let file = create_private(&path)?;
+        for attempt in 1.. {
+            match file.try_lock() {
+                Ok(()) => break,
+                Err(TryLockError::WouldBlock) if attempt < ATTEMPTS => std::thread::sleep(PAUSE),
+                Err(TryLockError::WouldBlock) => return Err(JournalError::Locked { path: dir.to_owned() }),
+                Err(TryLockError::Error(error)) => return Err(JournalError::io("lock", &path, error)),
+            }
+        }
+        Ok(Self { file })
+    }
+
+    /// Says whether somebody has the lock.
+    pub(super) fn is_taken(dir: &Path) -> Result<bool, JournalError> {
+        let path = dir.join(LOCK_FILE);
+        let file = match File::open(&path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(false),
+            Err(error) => return Err(JournalError::read("open", &path, error)),
+        };
+        // Shared, so that those who look do not see each other.
+        match file.try_lock_shared() {
+            Ok(()) => {
+                free(&file);
+                Ok(false)
+            }
+            Err(TryLockError::WouldBlock) => Ok(true),
+            Err(TryLockError::Error(error)) => Err(JournalError::read("look at the lock", &path, error)),
+        }
+    }
+}
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        free(&self.file);
+    }
+}
+
+/// Frees a lock. Closing alone would not, while a child of another thread is between fork and exec.
+pub(super) fn free(file: &File) {
+    // A lock that we hold can be freed; should that ever fail, closing the file remains.
+    let _ = file.unlock();
+}

@@ -1,0 +1,249 @@
+//! Keeps known secrets out of the files: each byte of one becomes `*`, so that offsets and lengths stay true.
+//!
+//! Two writers use it. The raw files are a stream in chunks: what may be the beginning of a secret is held back until the
+//! next chunk tells. The events are whole lines of JSON: only inside their strings, and never so that a line is no event any
+//! more. A secret that the agent itself cuts in two (two text deltas, two terminal redraws) is not recognised.
+
+use std::borrow::Cow;
+
+use bowline_protocol::Event;
+use memchr::memmem::Finder;
+
+/// What a masked byte becomes.
+const STAR: u8 = b'*';
+
+/// The secrets that must not reach the disk.
+#[derive(Clone, Debug, Default)]
+pub struct Mask {
+    secrets: Vec<Secret>,
+}
+
+/// The ways in which one secret may be written.
+#[derive(Clone)]
+struct Secret {
+    /// As it is, and as JSON writers put it.
+    forms: Vec<Finder<'static>>,
+}
+
+impl std::fmt::Debug for Secret {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Secret(..)")
+    }
+}
+
+impl Mask {
+    /// Shorter values are not masked: they stand in any text by chance, and tell nothing by being masked.
+    pub const SHORTEST: usize = 4;
+
+    /// Masks nothing.
+    pub fn none() -> Self {
+        Self::default()
+    }
+
+    /// Masks these values. Those below [`Self::SHORTEST`] bytes are left out.
+    pub fn new<S: AsRef<[u8]>>(secrets: impl IntoIterator<Item = S>) -> Self {
+        let long = secrets.into_iter().filter(|secret| secret.as_ref().len() >= Self::SHORTEST);
+        Self { secrets: long.map(|secret| Secret::new(secret.as_ref())).collect() }
+    }
+
+    /// Says whether there is nothing to mask.
+    pub fn is_empty(&self) -> bool {
+        self.secrets.is_empty()
+    }
+
+    /// Masks what is in a text that comes in one piece, such as a message of an error.
+    pub fn bytes<'a>(&self, bytes: &'a [u8]) -> Cow<'a, [u8]> {
+        let mut out = Cow::Borrowed(bytes);
+        for form in self.forms() {
+            for start in all(form, bytes) {
+                out.to_mut()[start..start + form.needle().len()].fill(STAR);
+            }
+        }
+        out
+    }
+
+    fn forms(&self) -> impl Iterator<Item = &Finder<'static>> {
+        self.secrets.iter().flat_map(|secret| &secret.forms)
+    }
+
+    /// Masks one line of `events.jsonl`, without its end.
+    pub(super) fn line(&self, line: &mut [u8]) {
+        for secret in &self.secrets {
+            if !secret.forms.iter().any(|form| form.find(line).is_some()) {
+                continue;
+            }
+            let mut masked = line.to_vec();
+            for value in string_values(line) {
+                let borders = character_borders(&line[value.clone()]);
+                for form in &secret.forms {
+                    for start in all(form, &line[value.clone()]) {
+                        let end = start + form.needle().len();
+                        // Half of an escape is not the character that it looks like.
+                        if borders[start] && borders[end] {
+                            masked[value.start + start..value.start + end].fill(STAR);
+                        }
+                    }
+                }
+            }
+            // A word of our own format is no secret, whatever the list says: it stands in every journal.
+            let read = |line| serde_json::from_slice::<Event>(line);
+            if let (Ok(before), Ok(after)) = (read(line), read(&masked))
+                && before.kind.type_name() == after.kind.type_name()
+            {
+                line.copy_from_slice(&masked);
+            }
+        }
+    }
+
+    /// Returns where the end of the bytes begins that may be the beginning of a secret.
+    fn undecided(&self, bytes: &[u8]) -> usize {
+        let longest_beginning = |form: &Finder<'static>| {
+            let needle = form.needle();
+            let most = bytes.len().min(needle.len() - 1);
+            let window = bytes.len() - most;
+            let mut starts = memchr::memchr_iter(needle[0], &bytes[window..]);
+            starts.find(|start| needle.starts_with(&bytes[window + start..])).map(|start| window + start)
+        };
+        self.forms().filter_map(longest_beginning).min().unwrap_or(bytes.len())
+    }
+}
+
+impl Secret {
+    fn new(plain: &[u8]) -> Self {
+        let mut forms: Vec<Vec<u8>> = vec![plain.to_vec()];
+        if let Ok(text) = std::str::from_utf8(plain) {
+            let once = json(text);
+            let twice = json(&once);
+            let slashes = once.replace('/', "\\/");
+            let ascii: String = once.encode_utf16().map(ascii_unit).collect();
+            for form in [once, twice, slashes, ascii] {
+                if !forms.iter().any(|known| known == form.as_bytes()) {
+                    forms.push(form.into_bytes());
+                }
+            }
+        }
+        Self { forms: forms.iter().map(|form| Finder::new(form).into_owned()).collect() }
+    }
+}
+
+/// Returns a text as it stands inside a JSON string.
+fn json(text: &str) -> String {
+    let quoted = serde_json::Value::from(text).to_string();
+    quoted[1..quoted.len() - 1].to_owned()
+}
+
+/// Writes a UTF-16 unit as JSON writers do that keep to ASCII.
+fn ascii_unit(unit: u16) -> String {
+    match u8::try_from(unit) {
+        Ok(byte) if byte.is_ascii() => char::from(byte).to_string(),
+        _ => format!("\\u{unit:04x}"),
+    }
+}
+
+/// Finds every place of a form, also those that overlap.
+fn all<'a>(form: &'a Finder<'static>, bytes: &'a [u8]) -> impl Iterator<Item = usize> + 'a {
+    let mut from = 0;
+    std::iter::from_fn(move || {
+        let start = from + form.find(bytes.get(from..)?)?;
+        from = start + 1;
+        Some(start)
+    })
+}
+
+/// Finds the strings of a line of JSON that are not keys.
+fn string_values(line: &[u8]) -> Vec<std::ops::Range<usize>> {
+    let mut found = Vec::new();
+    let mut at = 0;
+    while let Some(quote) = memchr::memchr(b'"', &line[at..]) {
+        let start = at + quote + 1;
+        let mut end = start;
+        while end < line.len() && line[end] != b'"' {
+            end += if line[end] == b'\\' { 2 } else { 1 };
+        }
+        let end = end.min(line.len());
+        at = (end + 1).min(line.len());
+        let is_key = line[at..].iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b':');
+        if !is_key {
+            found.push(start..end);
+        }
+    }
+    found
+}
+
+/// Says for each place in the inside of a JSON string whether it lies between characters, as far as escapes go.
+fn character_borders(text: &[u8]) -> Vec<bool> {
+    let mut borders = vec![false; text.len() + 1];
+    let mut at = 0;
+    while at < text.len() {
+        borders[at] = true;
+        at += match (text[at], text.get(at + 1)) {
+            (b'\\', Some(b'u')) => 6,
+            (b'\\', _) => 2,
+            _ => 1,
+        };
+    }
+    borders[text.len()] = true;
+    borders
+}
+
+/// One raw file on its way to the disk.
+#[derive(Debug, Default)]
+pub(super) struct MaskedStream {
+    /// The end of the stream that may be the beginning of a secret, as the agent wrote it.
+    tail: Vec<u8>,
+    /// The same, with the secrets that it overlaps masked already.
+    tail_masked: Vec<u8>,
+    /// How much of the tail is on file, because a flush came.
+    flushed: usize,
+}
+
+/// What is to be done with the file for one chunk.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Piece {
+    /// Write this over the last bytes of the file: a secret that a flush had cut in two became whole.
+    pub(super) rewrite: Option<Vec<u8>>,
+    /// Append this.
+    pub(super) append: Vec<u8>,
+}
+
+impl MaskedStream {
+    /// Returns how many bytes are held back.
+    pub(super) fn held(&self) -> usize {
+        self.tail.len() - self.flushed
+    }
+
+    /// Takes a chunk and says what goes to the file now, and what the stream is once that is done.
+    pub(super) fn feed(&self, mask: &Mask, chunk: &[u8]) -> (Piece, Self) {
+        let bytes = [&self.tail, chunk].concat();
+        let mut masked = [&self.tail_masked, chunk].concat();
+        for form in mask.forms() {
+            for start in all(form, &bytes) {
+                masked[start..start + form.needle().len()].fill(STAR);
+            }
+        }
+        let end = mask.undecided(&bytes);
+        let rewrite = (masked[..self.flushed] != self.tail_masked[..self.flushed])
+            .then(|| masked[..self.flushed].to_vec());
+        // Bytes that a flush put on file stay part of the tail as long as they may belong to a secret.
+        let append = masked[self.flushed..end.max(self.flushed)].to_vec();
+        let next = Self {
+            tail: bytes[end..].to_vec(),
+            tail_masked: masked[end..].to_vec(),
+            flushed: self.flushed.saturating_sub(end),
+        };
+        (Piece { rewrite, append }, next)
+    }
+
+    /// Returns what is held back, as it may be put on file.
+    pub(super) fn held_bytes(&self) -> &[u8] {
+        &self.tail_masked[self.flushed..]
+    }
+
+    /// Takes note that all is on file. If the next chunk completes a secret, that will be written over.
+    pub(super) fn mark_flushed(&mut self) {
+        self.flushed = self.tail.len();
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,203 @@
+//! `session.json`: what the session is. Replaced as a whole, never changed in place.
+
+use std::fs::File;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use bowline_protocol::kinds::SessionState;
+use bowline_protocol::{Capabilities, NativeSessionId, SessionId, Timestamp};
+use serde::{Deserialize, Serialize};
+
+use super::append::create_private;
+use super::{JournalError, META_FILE, lock};
+
+/// The version of the session directory that this crate writes.
+pub const META_FORMAT: u32 = 1;
+
+/// What the session is: the content of `session.json`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SessionMeta {
+    /// The version of the directory's format: [`META_FORMAT`].
+    pub format: u32,
+    /// The session.
+    pub id: SessionId,
+    /// The provider.
+    pub provider: String,
+    /// The version of the provider's program.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub provider_version: Option<String>,
+    /// The version of our adapter for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub adapter_version: Option<String>,
+    /// What the session can do.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub capabilities: Option<Box<Capabilities>>,
+    /// The working directory. Text: a path that is not UTF-8 has its strange bytes replaced.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cwd: Option<String>,
+    /// The name by which the agent's own store knows the session.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub native_session: Option<NativeSessionId>,
+    /// The caller's key: sessions of one key are found and ended together.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
+    /// The caller's label.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub label: Option<String>,
+    /// The session that this one comes from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<SessionId>,
+    /// The state at the last change of state.
+    pub state: SessionState,
+    /// The process that writes the journal. Whether it lives is told by the lock, not by this.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub runner: Option<Runner>,
+    /// When the session was registered, by the clock on the wall.
+    pub registered_at: Timestamp,
+    /// Somebody asked for the end of the session.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub abort: Option<Abort>,
+}
+
+impl SessionMeta {
+    /// Describes a session of which nothing more is known yet.
+    pub fn new(id: SessionId, provider: impl Into<String>, registered_at: Timestamp) -> Self {
+        Self {
+            format: META_FORMAT,
+            id,
+            provider: provider.into(),
+            provider_version: None,
+            adapter_version: None,
+            capabilities: None,
+            cwd: None,
+            native_session: None,
+            key: None,
+            label: None,
+            parent: None,
+            state: SessionState::Created,
+            runner: Some(Runner::current()),
+            registered_at,
+            abort: None,
+        }
+    }
+
+    /// Reads the description of a session's directory.
+    pub fn read(dir: &Path) -> Result<Self, JournalError> {
+        /// Enough to see that the rest may be strange to us.
+        #[derive(Deserialize)]
+        struct Version {
+            format: u32,
+        }
+        let path = dir.join(META_FILE);
+        let text = std::fs::read(&path).map_err(|error| JournalError::open(&path, dir, error))?;
+        let damaged = |error: serde_json::Error| JournalError::Damaged {
+            path: path.clone(),
+            offset: 0,
+            reason: error.to_string(),
+        };
+        let found = serde_json::from_slice::<Version>(&text).map_err(damaged)?.format;
+        if found > META_FORMAT {
+            return Err(JournalError::NewerFormat { path, found, known: META_FORMAT });
+        }
+        serde_json::from_slice(&text).map_err(damaged)
+    }
+}
+
+/// A process, such that another one with the same number is not taken for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Runner {
+    /// Its process id.
+    pub pid: u32,
+    /// When it started, in the kernel's ticks since boot; absent where the system does not tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub started: Option<u64>,
+    /// Whether it exists for this session alone, so that who ends the session may end the process.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub sole: bool,
+}
+
+impl Runner {
+    /// Describes this process.
+    pub fn current() -> Self {
+        Self { pid: std::process::id(), started: started("self"), sole: false }
+    }
+
+    /// Says whether the process is there. A number that now belongs to another process does not count.
+    pub fn is_there(self) -> bool {
+        match (started(&self.pid.to_string()), self.started) {
+            (Some(now), Some(then)) => now == then,
+            (now, _) => now.is_some(),
+        }
+    }
+}
+
+/// Reads when a process started. The name of its program comes before, in parentheses, and may hold anything.
+fn started(process: &str) -> Option<u64> {
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+    stat.rsplit_once(')')?.1.split_ascii_whitespace().nth(19)?.parse().ok()
+}
+
+/// The mark of somebody who asked for the end of a session.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Abort {
+    /// When.
+    pub at: Timestamp,
+    /// Why, in the words of who asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+/// Whether a change has to survive a loss of power, or only the end of this process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Durability {
+    Disk,
+    Process,
+}
+
+/// Changes a session's description, also that of another process: the change is made to what is on file now.
+///
+/// This is how an abort mark reaches a runner: whoever sets it changes nothing else, and the runner's own changes keep it.
+pub fn update_meta(dir: &Path, change: impl FnOnce(&mut SessionMeta)) -> Result<SessionMeta, JournalError> {
+    // The directory is the lock for this: `lock` itself is held by the runner as long as it lives.
+    let guard = File::open(dir).map_err(|error| JournalError::open(dir, dir, error))?;
+    guard.lock().map_err(|error| JournalError::io("lock", dir, error))?;
+    let changed = SessionMeta::read(dir).and_then(|mut meta| {
+        change(&mut meta);
+        write(dir, &meta, Durability::Disk)?;
+        Ok(meta)
+    });
+    lock::free(&guard);
+    changed
+}
+
+/// Writes the description: a new file takes the place of the old one.
+pub(super) fn write(dir: &Path, meta: &SessionMeta, durability: Durability) -> Result<(), JournalError> {
+    let (path, new) = (dir.join(META_FILE), dir.join("session.json.new"));
+    let mut text = serde_json::to_vec_pretty(meta).map_err(|error| JournalError::Io {
+        doing: "describe the session in",
+        path: path.clone(),
+        source: error.into(),
+    })?;
+    text.push(b'\n');
+    let mut file = create_private(&new)?;
+    file.write_all(&text).map_err(|error| JournalError::io("write", &new, error))?;
+    if durability == Durability::Disk {
+        file.sync_all().map_err(|error| JournalError::io("sync", &new, error))?;
+    }
+    std::fs::rename(&new, &path).map_err(|error| JournalError::io("replace", &path, error))?;
+    if durability == Durability::Disk {
+        sync_dir(dir)?;
+    }
+    Ok(())
+}
+
+/// Makes the names in a directory durable.
+pub(super) fn sync_dir(dir: &Path) -> Result<(), JournalError> {
+    let synced = File::open(dir).and_then(|dir| dir.sync_all());
+    synced.map_err(|error| JournalError::io("sync", dir, error))
+}
+
+/// Returns the path of the description.
+pub(super) fn path(dir: &Path) -> PathBuf {
+    dir.join(META_FILE)
+}

@@ -1,0 +1,420 @@
+//! From a task to a run: the provider is looked up, the command built, the journal opened, the driver set going.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use bowline_engine::{self as engine, Attempt, Plan, Polite, Run, Scope, Signal, Wanted};
+use bowline_process as process;
+use bowline_protocol::kinds::{Level, Notice, SessionState, Transport};
+use bowline_protocol::{Request, Resume, SessionId};
+use bowline_providers::invocation::docker::{self, Container};
+use bowline_providers::invocation::{
+    self, Invocation, Preview, Refusal, StdinPlan, Streaming, User, Wish, environment,
+};
+use bowline_providers::manifest::Manifest;
+use bowline_providers::manifest::run::{Polite as PoliteWay, StopScope};
+use bowline_providers::views::Digest;
+use bowline_providers::{catalogue, dialects};
+use tokio::sync::{mpsc, oneshot};
+
+use crate::agent::Launch;
+use crate::container::Inside;
+use crate::drive::Drive;
+use crate::git::Snapshot;
+use crate::host::Cleanup;
+use crate::hub::{Outlet, hub};
+use crate::journal::{Home, Mask, Options, Reader, Runner, SessionMeta, Writer, new_session_id};
+use crate::record::Record;
+use crate::task::{JournalChoice, Task};
+use crate::turn::{Control, Order, Turn};
+use crate::warden::{self, Ward};
+use crate::{Error, clock, host, registry};
+
+/// How many orders may wait for a run.
+const ORDERS: usize = 16;
+
+/// The terminal that an agent sees when it wants one.
+const TERMINAL: process::Stdio = process::Stdio::Terminal { rows: 40, cols: 120 };
+
+/// Starts a task and returns the turn.
+pub(crate) async fn start(task: Task) -> Result<Turn, Error> {
+    let (orders, inbox) = mpsc::channel(ORDERS);
+    let control = Control::new(orders);
+    let prepared = prepare(task, control.clone(), inbox, Watcher::Yes).await?;
+    let (drive, inlet) = (prepared.drive, prepared.inlet.ok_or(Error::Lost)?);
+    let session = drive.session.clone();
+    let (told, done) = oneshot::channel();
+    tokio::spawn(async move {
+        // Whoever waited for it may have gone.
+        let _ = told.send(drive.drive_to_the_end().await);
+    });
+    Ok(Turn::new(session, inlet, control, done))
+}
+
+/// Runs a task to its end, without anybody who reads its events.
+pub(crate) async fn run(task: Task) -> Result<Record, Error> {
+    let (orders, inbox) = mpsc::channel(ORDERS);
+    // Dropping the future drops the run; the child is ended then.
+    prepare(task, Control::new(orders), inbox, Watcher::No).await?.drive.drive_to_the_end().await
+}
+
+/// Returns what would be started.
+pub(crate) fn preview(task: &Task) -> Result<Preview, Error> {
+    let manifest = manifest(&task.request)?;
+    let request = completed(&task.request);
+    let mut invocation = invocation::build(manifest, &request, &wish(task, task.streaming))?;
+    if let Some(container) = &request.docker {
+        let session = new_session_id(clock::wall(), host::random());
+        invocation = into_container(invocation, container, &session, &task.request)?;
+    }
+    Ok(invocation.preview())
+}
+
+/// Returns the answer of a turn, wherever it is.
+pub(crate) fn text_of(record: &Record) -> Result<String, Error> {
+    match (&record.text, &record.journal) {
+        (Some(text), _) => Ok(text.clone()),
+        (None, Some(dir)) => text_from_journal(dir),
+        (None, None) => Err(Error::TooLong),
+    }
+}
+
+/// Reads an answer that is too long to be held by everybody.
+pub(crate) fn text_from_journal(dir: &Path) -> Result<String, Error> {
+    let mut reader = Reader::open(dir)?;
+    let mut digest = Digest::unlimited();
+    while let Some(event) = reader.next_event()? {
+        digest.event(&event);
+    }
+    Ok(digest.text().unwrap_or_default())
+}
+
+/// Whether somebody will read the events.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Watcher {
+    Yes,
+    No,
+}
+
+/// A run that is ready to go.
+struct Prepared {
+    drive: Drive,
+    inlet: Option<crate::hub::Inlet>,
+}
+
+async fn prepare(
+    mut task: Task,
+    control: Control,
+    orders: mpsc::Receiver<Order>,
+    watcher: Watcher,
+) -> Result<Prepared, Error> {
+    let manifest = manifest(&task.request)?;
+    let request = completed(&task.request);
+    let mut invocations = vec![invocation::build(manifest, &request, &wish(&task, task.streaming))?];
+    if task.streaming == Streaming::On {
+        // A provider without a form that does not stream has no second chance, and needs none.
+        invocations.extend(invocation::build(manifest, &request, &wish(&task, Streaming::Off)).ok());
+    }
+    let session = new_session_id(clock::wall(), host::random());
+    if let Some(container) = &request.docker {
+        invocations = invocations
+            .into_iter()
+            .map(|invocation| into_container(invocation, container, &session, &task.request))
+            .collect::<Result<_, _>>()?;
+    }
+    let mut cleanup = Cleanup::default();
+    let journal = open_journal(&task, manifest, &request, &session, &invocations, &mut cleanup)?;
+    let scratch = scratch(&session, journal.as_ref(), &invocations, &mut cleanup)?;
+    let notices = std::mem::take(&mut invocations[0].notices);
+    let mut plan = plan(&session, manifest, &request, &invocations, notices, &task);
+    #[cfg(feature = "testing")]
+    if let Some(script) = &task.script {
+        plan.attempts.iter_mut().for_each(|attempt| script.speaks(attempt));
+    }
+    let cwd = request.cwd.clone().map(PathBuf::from);
+    let (launch, before, problem) =
+        launch(&mut task, &session, &invocations, &scratch, cwd.as_deref()).await?;
+    plan.files = before.is_some();
+    plan.notices.extend(problem);
+    let dir = journal.as_ref().map(|journal| journal.dir().to_owned());
+    let cleanup = Arc::new(cleanup);
+    // A journal that goes with the run is known to this process only.
+    let known = dir.clone().filter(|dir| !cleanup.covers(dir));
+    let watched = warden::watch(Ward {
+        session: session.clone(),
+        key: request.key.clone(),
+        label: task.label.clone(),
+        board: known
+            .as_ref()
+            .and_then(|dir| dir.parent()?.parent())
+            .map(|home| registry::board(&Home::at(home))),
+        dir: known,
+        control,
+        since: clock::wall(),
+        limit: plan.limits.total,
+    });
+    let (outlet, inlet): (Option<Outlet>, _) = match watcher {
+        Watcher::Yes => {
+            let (outlet, inlet) = hub(dir, cleanup.clone());
+            (Some(outlet), Some(inlet))
+        }
+        Watcher::No => (None, None),
+    };
+    let drive = Drive {
+        session,
+        run: Run::new(plan),
+        launch,
+        journal,
+        outlet,
+        callback: task.callback.take(),
+        orders,
+        before,
+        cleanup,
+        _watched: watched,
+    };
+    Ok(Prepared { drive, inlet })
+}
+
+/// Puts a command into a container. The current directory of the host means nothing there: only one that was asked for.
+fn into_container(
+    invocation: Invocation,
+    container: &str,
+    session: &SessionId,
+    request: &Request,
+) -> Result<Invocation, Refusal> {
+    let (cwd, key) = (request.cwd.as_deref(), request.key.as_deref());
+    let container = Container { name: container, cwd, session: session.as_str(), key };
+    docker::wrap(invocation, &container, host_environment().into_iter().map(|(name, _)| name))
+}
+
+fn manifest(request: &Request) -> Result<&'static Manifest, Error> {
+    let name = request.provider.as_deref().ok_or(Error::NoProvider)?;
+    catalogue::by_name(name).ok_or_else(|| Error::UnknownProvider { name: name.to_owned() })
+}
+
+/// Fills in what a request leaves to us: the current directory.
+fn completed(request: &Request) -> Request {
+    let mut request = request.clone();
+    if request.cwd.is_none() {
+        request.cwd = std::env::current_dir().ok().map(|dir| dir.to_string_lossy().into_owned());
+    }
+    request
+}
+
+fn wish(task: &Task, streaming: Streaming) -> Wish {
+    let binary = task.binary.as_ref().map(|path| path.to_string_lossy().into_owned());
+    let user = if rustix::process::geteuid().is_root() { User::Root } else { User::Ordinary };
+    Wish { binary, streaming, user, ..Wish::default() }
+}
+
+fn host_environment() -> Vec<(String, String)> {
+    // A variable that is not UTF-8 is none that any agent's list names.
+    std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+        .collect()
+}
+
+/// Opens the journal where the task wants it.
+fn open_journal(
+    task: &Task,
+    manifest: &Manifest,
+    request: &Request,
+    session: &SessionId,
+    invocations: &[Invocation],
+    cleanup: &mut Cleanup,
+) -> Result<Option<Writer>, Error> {
+    let home = match &task.journal {
+        JournalChoice::None => return Ok(None),
+        JournalChoice::At(home) => home.clone(),
+        JournalChoice::Default => Home::from_env()?,
+        JournalChoice::Temporary => {
+            let dir = std::env::temp_dir().join(format!("bowline-{session}"));
+            cleanup.add(dir.clone());
+            Home::at(dir)
+        }
+    };
+    let mut meta = SessionMeta::new(session.clone(), &manifest.name, clock::wall());
+    meta.adapter_version = Some(manifest.adapter_version.clone());
+    meta.capabilities = Some(Box::new(manifest.capabilities.clone()));
+    meta.cwd.clone_from(&request.cwd);
+    meta.key.clone_from(&request.key);
+    meta.label.clone_from(&task.label);
+    meta.state = SessionState::Starting;
+    meta.runner = meta.runner.map(|runner| Runner { sole: task.sole, ..runner });
+    let quota = task.quota.unwrap_or(Options::DEFAULT_QUOTA);
+    let options = Options { quota, mask: mask(task, invocations) };
+    Ok(Some(Writer::create(&home, meta, options)?))
+}
+
+/// Collects what must not reach the disk.
+fn mask(task: &Task, invocations: &[Invocation]) -> Mask {
+    let mut secrets: Vec<String> = Vec::new();
+    for invocation in invocations {
+        let host = host_environment().into_iter().filter(|(name, _)| invocation.keeps(name));
+        let set = task.env_of_request().iter().map(|(name, value)| (name.clone(), value.clone()));
+        secrets
+            .extend(host.chain(set).filter(|(name, _)| invocation.is_secret(name)).map(|(_, value)| value));
+        secrets.extend(invocation.secret_values.iter().cloned());
+    }
+    Mask::new(secrets)
+}
+
+/// Writes the files that the agent has to find, and returns where they lie.
+fn scratch(
+    session: &SessionId,
+    journal: Option<&Writer>,
+    invocations: &[Invocation],
+    cleanup: &mut Cleanup,
+) -> Result<PathBuf, Error> {
+    let files = || invocations.iter().flat_map(|invocation| &invocation.files);
+    let dir = match journal {
+        Some(journal) => journal.dir().join("files"),
+        None => std::env::temp_dir().join(format!("bowline-{session}-files")),
+    };
+    // The agent may run in another directory than we do.
+    let dir = std::path::absolute(&dir).unwrap_or(dir);
+    if files().next().is_none() {
+        return Ok(dir);
+    }
+    // They may carry secrets that no journal keeps, so they go with the run.
+    cleanup.add(dir.clone());
+    host::private_dir(&dir).map_err(|source| Error::SideFile { path: dir.display().to_string(), source })?;
+    for file in files() {
+        let path = dir.join(&file.name);
+        host::private_file(&path, file.content.as_bytes())
+            .map_err(|source| Error::SideFile { path: path.display().to_string(), source })?;
+    }
+    Ok(dir)
+}
+
+fn plan(
+    session: &SessionId,
+    manifest: &Manifest,
+    request: &Request,
+    invocations: &[Invocation],
+    notices: Vec<Notice>,
+    task: &Task,
+) -> Plan {
+    let first = &invocations[0];
+    let attempt = |invocation: &Invocation| Attempt {
+        dialect: dialects::by_name(&invocation.dialect).expect("a manifest names dialects that exist"),
+        shape: invocation.shape,
+        program: invocation.program.clone(),
+        transport: match invocation.transport {
+            invocation::Transport::Pipe => Transport::Pipe,
+            invocation::Transport::Pty => Transport::Pty,
+        },
+    };
+    let fork = matches!(request.resume, Some(Resume::Fork { .. }));
+    let resume = match &request.resume {
+        Some(Resume::Id { native_session } | Resume::Fork { native_session }) => {
+            Some(Wanted { id: native_session.clone(), fork })
+        }
+        Some(Resume::Latest) | None => None,
+    };
+    let scope = match first.stop.scope {
+        StopScope::Leader => Scope::Leader,
+        StopScope::Tree => Scope::Tree,
+    };
+    let polite = match first.stop.polite {
+        PoliteWay::Sigint => Polite::Signal(Signal::Interrupt, scope),
+        PoliteWay::Sigterm => Polite::Signal(Signal::Terminate, scope),
+        PoliteWay::StdinClose | PoliteWay::Protocol => Polite::CloseStdin,
+    };
+    let usual = engine::Limits::default();
+    let limits = engine::Limits {
+        spawn: first.limits.spawn,
+        first_event: first.limits.first_event,
+        idle: first.limits.idle.filter(|_| !task.no_idle_timeout),
+        in_tool: first.limits.in_tool.filter(|_| !task.no_idle_timeout),
+        total: first.limits.total.filter(|_| !task.no_timeout),
+        shutdown: first.limits.shutdown.unwrap_or(usual.shutdown).min(usual.shutdown),
+        grace: first.stop.grace.min(usual.grace),
+    };
+    Plan {
+        session: session.clone(),
+        provider: manifest.name.clone(),
+        version: None,
+        cwd: request.cwd.clone(),
+        capabilities: Some(manifest.capabilities.clone()),
+        prompt: request.prompt.clone(),
+        attempts: invocations.iter().map(attempt).collect(),
+        limits,
+        polite,
+        resume,
+        stream_fallback: task.stream_fallback,
+        notices,
+        files: false,
+        zone: jiff::tz::TimeZone::system(),
+    }
+}
+
+/// Makes ready what will be started, and looks at the files before anybody can change them.
+async fn launch(
+    task: &mut Task,
+    session: &SessionId,
+    invocations: &[Invocation],
+    scratch: &Path,
+    cwd: Option<&Path>,
+) -> Result<(Launch, Option<Snapshot>, Option<Notice>), Error> {
+    #[cfg(feature = "testing")]
+    if let Some(script) = task.script.take() {
+        return Ok((Launch::Script(script), None, None));
+    }
+    let supervisor = host::supervisor()?;
+    let commands: Vec<process::Command> =
+        invocations.iter().map(|invocation| command(invocation, session, scratch)).collect();
+    let inside = task.request.docker.clone().map(|container| {
+        Box::new(Inside {
+            supervisor: supervisor.clone(),
+            provider: invocations[0].provider.clone(),
+            container,
+            session: session.to_string(),
+            env: host_environment()
+                .into_iter()
+                .filter(|(name, _)| environment::listed(docker::dockers_own(), name))
+                .map(|(name, value)| (name.into(), value.into()))
+                .collect(),
+        })
+    });
+    let mut problem = None;
+    let before = match cwd.filter(|_| task.files) {
+        Some(cwd) => match Snapshot::take(&supervisor, cwd).await {
+            Some(Ok(snapshot)) => Some(snapshot),
+            Some(Err(why)) => {
+                let text = format!("which files change will not be known: {why}");
+                problem = Some(Notice { level: Level::Info, text, code: None });
+                None
+            }
+            None => None,
+        },
+        None => None,
+    };
+    Ok((Launch::Processes { supervisor, commands, inside }, before, problem))
+}
+
+/// Turns an invocation into a command of the process crate.
+fn command(invocation: &Invocation, session: &SessionId, scratch: &Path) -> process::Command {
+    let path = |name: &str| scratch.join(name).to_string_lossy().into_owned();
+    let mut env: Vec<(OsString, OsString)> = invocation
+        .environment(host_environment())
+        .into_iter()
+        .map(|(name, value)| (name.into(), value.into()))
+        .collect();
+    env.extend(invocation.env_files.iter().map(|(name, file)| (name.into(), path(file).into())));
+    let mut command = process::Command::new(host::program(&invocation.program), session.as_str());
+    command.args = invocation.args.iter().map(|arg| arg.text(path).into()).collect();
+    command.env = env;
+    command.cwd = invocation.cwd.as_ref().map(PathBuf::from);
+    command.stdin = match &invocation.stdin {
+        StdinPlan::Null => process::Stdin::Null,
+        StdinPlan::Prompt(text) => process::Stdin::Bytes(text.clone().into_bytes()),
+        StdinPlan::Protocol(_) => process::Stdin::Owned,
+    };
+    command.stdio = match invocation.transport {
+        invocation::Transport::Pipe => process::Stdio::Pipes,
+        invocation::Transport::Pty => TERMINAL,
+    };
+    command
+}

@@ -1,0 +1,83 @@
+//! Drives any coding-agent command line: one task, one stream of events, one honest outcome.
+//!
+//! Two doors. The *result* door gives the answer, and a turn that failed is an `Err`:
+//!
+//! ```
+//! # async fn example() -> Result<(), bowline::Error> {
+//! let task = bowline::task("Name this branch: fixes login race").provider("claude").no_tools();
+//! # let task = task.script(bowline::testing::says("fix/login-race"));
+//! let name = task.answer().await?;
+//! # assert_eq!(name, "fix/login-race");
+//! # Ok(()) }
+//! # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(example()).unwrap();
+//! ```
+//!
+//! The *record* door lets you watch, and a turn that failed is data:
+//!
+//! ```
+//! # async fn example() -> Result<(), bowline::Error> {
+//! use bowline::Kind;
+//!
+//! let task = bowline::task("Audit this repository").provider("codex").cwd("/src/app");
+//! # let task = task.script(bowline::testing::says("All is well."));
+//! let mut turn = task.start().await?;
+//! let control = turn.control(); // stops it, from any task
+//! while let Some(event) = turn.next().await {
+//!     if let Kind::TextDelta(delta) = &event.kind {
+//!         print!("{}", delta.text);
+//!     }
+//! }
+//! let record = turn.outcome().await?;
+//! println!("{}: {:?}, left behind: {:?}", record.outcome_word(), record.usage, record.survivors);
+//! # control.cancel();
+//! # assert!(record.is_completed());
+//! # Ok(()) }
+//! # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(example()).unwrap();
+//! ```
+//!
+//! Call [`init`] first in `main`: then no agent, and nothing that an agent started, outlives your process, however it
+//! ends. Dropping a [`Turn`] stops its agent; [`Turn::detach`] opts out. A slow reader is our problem: events wait in the
+//! journal, in memory they do not pile up.
+//!
+//! Further rooms: [`blocking`] has the same calls without tokio, [`registry`] ends sessions by your own key from any
+//! process, [`service`] is one boundary for hosts that serve chats, [`journal`] reads what was recorded, and
+//! `bowline::testing` (feature `testing`) plays a script in the place of a process, so that your tests start nothing.
+//! `tracing` is told ids and counts, never what was said.
+
+mod agent;
+pub mod blocking;
+mod clock;
+mod container;
+pub mod discover;
+mod drive;
+mod error;
+mod git;
+mod host;
+mod hub;
+pub mod journal;
+mod launch;
+mod output;
+mod record;
+pub mod registry;
+pub mod service;
+mod task;
+#[cfg(feature = "testing")]
+pub mod testing;
+mod trouble;
+mod turn;
+mod warden;
+
+pub use bowline_engine::fallback::{Rule, StreamFallback};
+pub use bowline_engine::{Survivor, Watchdog};
+pub use bowline_protocol::{
+    Category, Code, Event, Exit, Failure, Json, Kind, McpServer, NativeSessionId, PermissionMode, Request,
+    SessionId, Usage, kinds,
+};
+pub use bowline_providers::invocation::{Preview, Refusal};
+pub use bowline_providers::views::Refused;
+pub use error::Error;
+pub use git::git_in;
+pub use host::{guarantee, init};
+pub use record::Record;
+pub use task::{Task, task};
+pub use turn::{Control, Turn};

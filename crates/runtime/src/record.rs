@@ -1,0 +1,108 @@
+//! How a turn ended, as data.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use bowline_engine::fallback::Rule;
+use bowline_engine::{Ended, Survivor, Watchdog};
+use bowline_protocol::kinds::{Outcome, StopReason, TouchedFile};
+use bowline_protocol::{Exit, Failure, NativeSessionId, SessionId, Usage, UsageSource};
+use bowline_providers::views::{Digest, Refused};
+
+/// The record of a turn. A failed turn is data here, not an error.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Record {
+    /// The session.
+    pub session: SessionId,
+    /// Its directory, if there is a journal.
+    pub journal: Option<PathBuf>,
+    /// How the turn ended.
+    pub outcome: Outcome,
+    /// Why, if it did not end well.
+    pub failure: Option<Failure>,
+    /// Why the model stopped, where the agent tells.
+    pub stop: Option<StopReason>,
+    /// The answer: the text of the last turn's messages without commentary. Nothing when it is too long to be held in
+    /// memory; it is in the journal then.
+    pub text: Option<String>,
+    /// The agent's own name for the session: what resuming needs.
+    pub native_session: Option<NativeSessionId>,
+    /// The model that answered.
+    pub model: Option<String>,
+    /// What it used, in normal form.
+    pub usage: Option<Usage>,
+    /// Where that usage comes from.
+    pub usage_source: Option<UsageSource>,
+    /// What it cost in US dollars, where the agent tells.
+    pub cost_usd: Option<f64>,
+    /// The files that were changed.
+    pub files: Vec<TouchedFile>,
+    /// What the agent was not allowed to do.
+    pub refused: Vec<Refused>,
+    /// How many tool calls there were.
+    pub tools: u64,
+    /// How many pieces of output were not understood.
+    pub unrecognized: u64,
+    /// How the agent's process ended, if there was one.
+    pub exit: Option<Exit>,
+    /// Processes that could not be ended.
+    pub survivors: Vec<Survivor>,
+    /// Which rule about streams without a result applied.
+    pub rule: Rule,
+    /// Whether the request was sent a second time, without streaming.
+    pub stream_fallback: bool,
+    /// Which deadline of ours ended it.
+    pub timed_out: Option<Watchdog>,
+    /// How long it took.
+    pub took: Duration,
+}
+
+impl Record {
+    pub(crate) fn new(
+        session: SessionId,
+        journal: Option<PathBuf>,
+        digest: &Digest,
+        ended: Ended,
+        took: Duration,
+    ) -> Self {
+        Self {
+            session,
+            journal,
+            outcome: ended.outcome,
+            failure: ended.failure,
+            stop: digest.stop(),
+            text: digest.text(),
+            native_session: digest.native_session().cloned(),
+            model: digest.model().map(str::to_owned),
+            usage: digest.usage(),
+            usage_source: digest.usage_source(),
+            cost_usd: digest.cost_usd(),
+            files: digest.files(),
+            refused: digest.refused().to_vec(),
+            tools: digest.tools(),
+            unrecognized: digest.count("unrecognized"),
+            exit: ended.exit,
+            survivors: ended.survivors,
+            rule: ended.rule,
+            stream_fallback: ended.stream_fallback,
+            timed_out: ended.timed_out,
+            took,
+        }
+    }
+
+    /// Says whether the agent did what it was asked to.
+    pub fn is_completed(&self) -> bool {
+        self.outcome == Outcome::Completed
+    }
+
+    /// Returns the outcome as a word.
+    pub fn outcome_word(&self) -> &'static str {
+        match self.outcome {
+            Outcome::Completed => "completed",
+            Outcome::Failed => "failed",
+            Outcome::Cancelled => "cancelled",
+            Outcome::Truncated => "truncated",
+        }
+    }
+}

@@ -1,0 +1,408 @@
+//! What is to be done: the builder that every call starts with.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use bowline_engine::fallback::StreamFallback;
+use bowline_protocol::{
+    Attachment, Event, Json, McpServer, Millis, NativeSessionId, PermissionMode, Request, Resume,
+};
+use bowline_providers::invocation::{Preview, Streaming};
+use serde::de::DeserializeOwned;
+
+use crate::drive::Callback;
+use crate::journal::Home;
+use crate::record::Record;
+use crate::turn::Turn;
+use crate::{Error, launch};
+
+/// Says what an agent is to do.
+///
+/// ```
+/// # async fn example() -> Result<(), bowline::Error> {
+/// let task = bowline::task("Name this branch: fixes login race").provider("claude").no_tools();
+/// # let task = task.script(bowline::testing::says("fix/login-race"));
+/// assert_eq!(task.answer().await?, "fix/login-race");
+/// # Ok(()) }
+/// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(example()).unwrap();
+/// ```
+pub fn task(prompt: impl Into<String>) -> Task {
+    Task::of(Request { prompt: prompt.into(), ..Request::default() })
+}
+
+/// A task for an agent: the request, and how it is to be run. Nothing happens until [`Task::start`],
+/// [`Task::answer`] or [`Task::run`].
+#[must_use = "a task does nothing until it is started"]
+pub struct Task {
+    pub(crate) request: Request,
+    pub(crate) label: Option<String>,
+    pub(crate) binary: Option<PathBuf>,
+    pub(crate) streaming: Streaming,
+    pub(crate) stream_fallback: StreamFallback,
+    pub(crate) journal: JournalChoice,
+    pub(crate) quota: Option<u64>,
+    pub(crate) callback: Option<Callback>,
+    pub(crate) files: bool,
+    pub(crate) sole: bool,
+    pub(crate) no_timeout: bool,
+    pub(crate) no_idle_timeout: bool,
+    #[cfg(feature = "testing")]
+    pub(crate) script: Option<crate::testing::Script>,
+}
+
+/// Where the record of a session goes.
+#[derive(Clone, Debug)]
+pub(crate) enum JournalChoice {
+    /// To the user's data home.
+    Default,
+    /// To this one.
+    At(Home),
+    /// To a directory that goes with the run.
+    Temporary,
+    /// Nowhere.
+    None,
+}
+
+impl std::fmt::Debug for Task {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Task").field("request", &self.request).finish_non_exhaustive()
+    }
+}
+
+impl Task {
+    /// Makes a task of a request.
+    pub fn of(request: Request) -> Self {
+        let journal = if request.ephemeral { JournalChoice::Temporary } else { JournalChoice::Default };
+        Self {
+            request,
+            label: None,
+            binary: None,
+            streaming: Streaming::On,
+            stream_fallback: StreamFallback::default(),
+            journal,
+            quota: None,
+            callback: None,
+            files: true,
+            sole: false,
+            no_timeout: false,
+            no_idle_timeout: false,
+            #[cfg(feature = "testing")]
+            script: None,
+        }
+    }
+
+    /// Chooses the provider by name or alias.
+    pub fn provider(mut self, name: impl Into<String>) -> Self {
+        self.request.provider = Some(name.into());
+        self
+    }
+
+    /// Runs this program instead of the one that the provider's manifest names.
+    pub fn binary(mut self, path: impl Into<PathBuf>) -> Self {
+        self.binary = Some(path.into());
+        self
+    }
+
+    /// Chooses the model.
+    pub fn model(mut self, model: impl Into<String>) -> Self {
+        self.request.model = Some(model.into());
+        self
+    }
+
+    /// Chooses how much the model is to think, in the provider's words.
+    pub fn effort(mut self, effort: impl Into<String>) -> Self {
+        self.request.effort = Some(effort.into());
+        self
+    }
+
+    /// Works in this directory instead of the current one.
+    pub fn cwd(mut self, dir: impl AsRef<Path>) -> Self {
+        self.request.cwd = Some(dir.as_ref().to_string_lossy().into_owned());
+        self
+    }
+
+    /// Lets the agent use a further directory.
+    pub fn add_dir(mut self, dir: impl AsRef<Path>) -> Self {
+        self.request.add_dirs.push(dir.as_ref().to_string_lossy().into_owned());
+        self
+    }
+
+    /// Sends an image or another file along.
+    pub fn attach(mut self, path: impl AsRef<Path>) -> Self {
+        let path = path.as_ref().to_string_lossy().into_owned();
+        self.request.attachments.push(Attachment { path, media_type: None });
+        self
+    }
+
+    /// Replaces the agent's system prompt.
+    pub fn system_prompt(mut self, text: impl Into<String>) -> Self {
+        self.request.system_prompt = Some(text.into());
+        self
+    }
+
+    /// Adds to the agent's system prompt.
+    pub fn append_system_prompt(mut self, text: impl Into<String>) -> Self {
+        self.request.append_system_prompt = Some(text.into());
+        self
+    }
+
+    /// Holds the answer to a JSON Schema.
+    pub fn output_schema(mut self, schema: Json) -> Self {
+        self.request.output_schema = Some(schema);
+        self
+    }
+
+    /// Gives the agent an MCP server.
+    pub fn mcp_server(mut self, name: impl Into<String>, server: McpServer) -> Self {
+        self.request.mcp_servers.insert(name.into(), server);
+        self
+    }
+
+    /// Allows a tool by name.
+    pub fn allow_tool(mut self, name: impl Into<String>) -> Self {
+        self.request.allow_tools.push(name.into());
+        self
+    }
+
+    /// Refuses a tool by name.
+    pub fn deny_tool(mut self, name: impl Into<String>) -> Self {
+        self.request.deny_tools.push(name.into());
+        self
+    }
+
+    /// Lets the agent answer without any tool.
+    pub fn no_tools(mut self) -> Self {
+        self.request.no_tools = true;
+        self
+    }
+
+    /// Says what the agent may do without being asked. The default is [`PermissionMode::Ask`].
+    pub fn permission(mut self, mode: PermissionMode) -> Self {
+        self.request.permission = mode;
+        self
+    }
+
+    /// Limits the number of turns.
+    pub fn max_turns(mut self, turns: u32) -> Self {
+        self.request.max_turns = Some(turns);
+        self
+    }
+
+    /// Limits the cost, in US dollars.
+    pub fn max_cost(mut self, usd: f64) -> Self {
+        self.request.max_cost_usd = Some(usd);
+        self
+    }
+
+    /// Limits the time of the whole turn.
+    pub fn timeout(mut self, limit: Duration) -> Self {
+        self.request.timeout_ms = Some(millis(limit));
+        self
+    }
+
+    /// Limits the time between two signs of life.
+    pub fn idle_timeout(mut self, limit: Duration) -> Self {
+        self.request.idle_timeout_ms = Some(millis(limit));
+        self
+    }
+
+    /// Limits the time of the whole turn, or lifts the limit that the provider's manifest has.
+    pub fn timeout_ms(mut self, limit: Option<Millis>) -> Self {
+        self.request.timeout_ms = limit;
+        self.no_timeout = limit.is_none();
+        self
+    }
+
+    /// Limits the time between two signs of life, or lifts the limit that the provider's manifest has.
+    pub fn idle_timeout_ms(mut self, limit: Option<Millis>) -> Self {
+        self.request.idle_timeout_ms = limit;
+        self.no_idle_timeout = limit.is_none();
+        self
+    }
+
+    /// Goes on with an earlier session of the agent. If the agent does not, the turn fails; it is never a silent fresh
+    /// session.
+    pub fn resume(mut self, id: impl Into<NativeSessionId>) -> Self {
+        self.request.resume = Some(Resume::Id { native_session: id.into() });
+        self
+    }
+
+    /// Goes on with the agent's last session in the working directory.
+    pub fn resume_latest(mut self) -> Self {
+        self.request.resume = Some(Resume::Latest);
+        self
+    }
+
+    /// Sets a variable of the agent's environment.
+    pub fn env(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.request.env.insert(name.into(), value.into());
+        self
+    }
+
+    /// Leaves no trace: neither in the agent's own history nor in the journal.
+    pub fn ephemeral(mut self) -> Self {
+        self.request.ephemeral = true;
+        self.journal = JournalChoice::Temporary;
+        self
+    }
+
+    /// Ignores the user's settings for the agent.
+    pub fn isolate(mut self) -> Self {
+        self.request.isolate = true;
+        self
+    }
+
+    /// Runs the agent in a container.
+    pub fn docker(mut self, container: impl Into<String>) -> Self {
+        self.request.docker = Some(container.into());
+        self
+    }
+
+    /// Gives the session the caller's key, by which sessions are found and ended together.
+    pub fn key(mut self, key: impl Into<String>) -> Self {
+        self.request.key = Some(key.into());
+        self
+    }
+
+    /// Gives the session a label for people.
+    pub fn label(mut self, label: impl Into<String>) -> Self {
+        self.label = Some(label.into());
+        self
+    }
+
+    /// Says that this process exists for this task alone and cancels it on SIGTERM, as `bowline run` does. Who ends the
+    /// session from another process may then signal this one; see [`crate::registry`].
+    pub fn sole_process(mut self) -> Self {
+        self.sole = true;
+        self
+    }
+
+    /// Asks for the result in one piece instead of a stream.
+    pub fn no_stream(mut self) -> Self {
+        self.streaming = Streaming::Off;
+        self
+    }
+
+    /// Asks for a stream, which is the default.
+    pub(crate) fn stream(mut self) -> Self {
+        self.streaming = Streaming::On;
+        self
+    }
+
+    /// Says when a request may be sent once more, without streaming, if the stream ends without a result.
+    pub fn stream_fallback(mut self, when: StreamFallback) -> Self {
+        self.stream_fallback = when;
+        self
+    }
+
+    /// Keeps the journal in this data home instead of the user's.
+    pub fn home(mut self, home: Home) -> Self {
+        self.journal = JournalChoice::At(home);
+        self
+    }
+
+    /// Keeps no journal. The run then waits for whoever reads its events: a slow reader slows the agent down.
+    pub fn without_journal(mut self) -> Self {
+        self.journal = JournalChoice::None;
+        self
+    }
+
+    /// Limits what the session may write to disk, in bytes. A turn that would write more is ended, and says so.
+    pub fn disk_quota(mut self, bytes: u64) -> Self {
+        self.quota = Some(bytes);
+        self
+    }
+
+    /// Does not ask git which files were changed.
+    pub fn without_files(mut self) -> Self {
+        self.files = false;
+        self
+    }
+
+    /// Calls this with every event as it becomes public, on the task that drives the run. It should be quick.
+    pub fn on_event(mut self, callback: impl FnMut(&Event) + Send + 'static) -> Self {
+        self.callback = Some(Box::new(callback));
+        self
+    }
+
+    /// Plays this script instead of starting a process. Everything else is real; only the journal goes with the run,
+    /// unless a home was chosen for it.
+    #[cfg(feature = "testing")]
+    pub fn script(mut self, script: crate::testing::Script) -> Self {
+        self.script = Some(script);
+        if matches!(self.journal, JournalChoice::Default) {
+            self.journal = JournalChoice::Temporary;
+        }
+        self
+    }
+
+    /// Returns what would be started, without starting anything.
+    pub fn preview(&self) -> Result<Preview, Error> {
+        launch::preview(self)
+    }
+
+    /// Starts the turn and returns it, to be watched and stopped. What happens to it from here on is data.
+    pub async fn start(self) -> Result<Turn, Error> {
+        launch::start(self).await
+    }
+
+    /// Runs the turn and returns its record, whatever the outcome: the record door.
+    pub async fn run(self) -> Result<Record, Error> {
+        launch::run(self).await
+    }
+
+    /// Runs the turn and returns the answer: the result door. A turn that does not end well is an error, so that `?`
+    /// never takes an error message for the answer.
+    pub async fn answer(self) -> Result<String, Error> {
+        let record = self.run().await?;
+        if !record.is_completed() {
+            return Err(Error::Turn(Box::new(record)));
+        }
+        launch::text_of(&record)
+    }
+
+    /// Runs the turn, holds the answer to the JSON Schema of a type, and reads it.
+    pub async fn answer_as<T: DeserializeOwned + schemars::JsonSchema>(mut self) -> Result<T, Error> {
+        let schema = schemars::schema_for!(T);
+        let schema = serde_json::to_string(&schema).and_then(|text| serde_json::from_str::<Json>(&text));
+        self.request.output_schema =
+            Some(schema.map_err(|source| Error::BadAnswer { text: String::new(), source })?);
+        let text = self.answer().await?;
+        match serde_json::from_str(bare_json(&text)) {
+            Ok(value) => Ok(value),
+            Err(source) => Err(Error::BadAnswer { text, source }),
+        }
+    }
+
+    /// Variables of the request's environment, for masking.
+    pub(crate) fn env_of_request(&self) -> &BTreeMap<String, String> {
+        &self.request.env
+    }
+}
+
+/// Models put JSON between fences even when they are told not to.
+fn bare_json(text: &str) -> &str {
+    let text = text.trim();
+    let Some(inside) = text.strip_prefix("```").and_then(|rest| rest.strip_suffix("```")) else {
+        return text;
+    };
+    inside.strip_prefix("json").unwrap_or(inside).trim()
+}
+
+fn millis(span: Duration) -> Millis {
+    Millis(u64::try_from(span.as_millis()).unwrap_or(u64::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fences_around_json_are_no_part_of_it() {
+        for text in ["{}", " {} \n", "```json\n{}\n```", "```\n{}\n```"] {
+            assert_eq!(bare_json(text), "{}");
+        }
+        assert_eq!(bare_json("no json"), "no json");
+    }
+}

@@ -1,0 +1,172 @@
+//! A test double for programs that embed Bowline: a scripted agent, and no process.
+//!
+//! Only the process is left out. The request is built and refused as it would be, the decoder reads the script's
+//! output, the engine decides, the journal is written, and events and outcome come through the same calls:
+//!
+//! ```
+//! # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
+//! let script = bowline::testing::script(r#"{"steps": [
+//!     {"tool": {"name": "Read", "input": {"path": "a.rs"}, "output": "fn main() {}"}},
+//!     {"say": "It is empty."},
+//!     {"result": {"usage": {"input": 12, "output": 4}}}
+//! ]}"#);
+//! let answer = bowline::task("What is in a.rs?").provider("claude").script(script).answer().await?;
+//! assert_eq!(answer, "It is empty.");
+//! # Ok::<(), bowline::Error>(()) }).unwrap();
+//! ```
+//!
+//! A script is JSON, so it lies beside the test and can be read:
+//!
+//! | field | meaning |
+//! |---|---|
+//! | `steps` | what the agent does, in order; after the last step it exits with code 0 |
+//! | `retry` | what it does when the request is sent once more without streaming; without it, `steps` again |
+//! | `on_stop` | `"obey"` (the default) ends at the polite wish, `"ignore"` only when it is killed, or a list of steps that are played then |
+//! | `dialect` | how it speaks in `stdout`; `pi-events` unless said otherwise, whatever the provider speaks |
+//! | `session`, `model` | what it calls the session and the model, for the shorthands |
+//!
+//! | step | meaning |
+//! |---|---|
+//! | `{"say": "…"}` or `{"say": ["…", "…"]}` | a message, in one piece or in several |
+//! | `{"think": "…"}` | a thought |
+//! | `{"tool": {"name": "…", "input": {…}, "output": "…", "error": true}}` | a tool call; without `output` it does not end |
+//! | `{"result": {"usage": {"input": 1, "output": 2}, "cost_usd": 0.01}}` | the end of a turn that went well; `{}` will do |
+//! | `{"fail": "429 rate limit"}` | the end of a turn that did not, in the words of the provider |
+//! | `{"stdout": {…}}` | one line of JSON, in the dialect |
+//! | `{"stdout_text": "…"}`, `{"stderr": "…"}` | bytes as they are |
+//! | `{"wait_ms": 20}` | time passes: tokio's, so a paused clock makes it free |
+//! | `{"hang": true}` | nothing more happens until somebody stops it |
+//! | `{"exit": 1}`, `{"signal": 9}` | the end of the process |
+//!
+//! The shorthands speak `pi-events`; with another `dialect`, write its lines as `stdout`. A script that exits without
+//! `result` or `fail` is a stream that broke off. Waits follow tokio's clock: use `#[tokio::test(start_paused = true)]`.
+//!
+//! With a script, a task keeps its journal in a directory that goes with the run, unless [`Task::home`] or
+//! [`World`] says where it is to lie: a test must not write into the developer's own sessions.
+//!
+//! [`Task::home`]: crate::Task::home
+
+mod actor;
+mod parse;
+#[cfg(test)]
+mod tests;
+mod world;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bowline_engine::Attempt;
+use bowline_protocol::Exit;
+use bowline_protocol::kinds::Transport;
+use bowline_providers::dialect::Shape;
+use bowline_providers::dialects;
+
+pub(crate) use actor::Actor;
+pub use parse::ScriptError;
+pub use world::World;
+
+/// Reads a script. See the [module](self) for its form.
+///
+/// # Panics
+///
+/// When the text is no script; the message names the step and says what was expected. [`Script::parse`] returns that
+/// as an error.
+#[track_caller]
+pub fn script(text: &str) -> Script {
+    match Script::parse(text) {
+        Ok(script) => script,
+        Err(error) => panic!("this is no script: {error}"),
+    }
+}
+
+/// Makes the script of an agent that says one thing and is done.
+pub fn says(text: &str) -> Script {
+    let steps = serde_json::json!({"steps": [{"say": text}, {"result": {}}]});
+    script(&steps.to_string())
+}
+
+/// Makes a place for a test: a data home that goes when the value does.
+///
+/// # Panics
+///
+/// When the directory cannot be made.
+pub fn world() -> World {
+    World::new()
+}
+
+/// A scripted agent. Cheap to clone; each run plays it from the beginning.
+#[derive(Clone, Debug)]
+pub struct Script {
+    parts: Arc<Parts>,
+    waits: Waits,
+}
+
+/// What a script says.
+#[derive(Debug)]
+struct Parts {
+    dialect: &'static dialects::Entry,
+    steps: Vec<Step>,
+    retry: Option<Vec<Step>>,
+    on_stop: OnStop,
+}
+
+/// One thing that the agent does.
+#[derive(Clone, Debug, PartialEq)]
+enum Step {
+    Stdout(Vec<u8>),
+    Stderr(Vec<u8>),
+    Wait(Duration),
+    Hang,
+    Exit(Exit),
+}
+
+/// What the agent does when it is asked to stop.
+#[derive(Clone, Debug, PartialEq)]
+enum OnStop {
+    /// It ends.
+    Obey,
+    /// It goes on.
+    Ignore,
+    /// It does this.
+    Play(Vec<Step>),
+}
+
+/// Whether time passes in a script.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Waits {
+    Kept,
+    Skipped,
+}
+
+impl Script {
+    /// Reads a script, or says what is wrong with it.
+    pub fn parse(text: &str) -> Result<Self, ScriptError> {
+        Ok(Self { parts: Arc::new(parse::parts(text)?), waits: Waits::Kept })
+    }
+
+    /// Plays the script without its waits, where no paused clock makes them free.
+    #[must_use]
+    pub fn without_waits(mut self) -> Self {
+        self.waits = Waits::Skipped;
+        self
+    }
+
+    /// Puts the script's own way of speaking in the place of the provider's.
+    pub(crate) fn speaks(&self, attempt: &mut Attempt) {
+        attempt.dialect = self.parts.dialect;
+        attempt.shape = Shape::Unknown;
+        attempt.program = "script".to_owned();
+        attempt.transport = Transport::Pipe;
+    }
+
+    /// Makes the agent of an attempt.
+    pub(crate) fn actor(&self, attempt: usize) -> Actor {
+        let parts = &self.parts;
+        let steps = match &parts.retry {
+            Some(retry) if attempt > 0 => retry,
+            Some(_) | None => &parts.steps,
+        };
+        let kept = |step: &&Step| self.waits == Waits::Kept || !matches!(step, Step::Wait(_));
+        Actor::new(steps.iter().filter(kept).cloned(), parts.on_stop.clone())
+    }
+}

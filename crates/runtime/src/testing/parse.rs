@@ -1,0 +1,298 @@
+//! From the text of a script to its steps. What is wrong is said with the place where it stands.
+
+use std::fmt;
+use std::time::Duration;
+
+use bowline_protocol::Exit;
+use bowline_providers::dialects;
+use serde_json::{Map, Value, json};
+
+use super::{OnStop, Parts, Step};
+
+/// The dialect of the shorthands.
+const SHORTHAND: &str = "pi-events";
+
+/// What is wrong with a script: where, and what was expected there.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{place}: expected {expected}, found {found}")]
+pub struct ScriptError {
+    /// Where: `step 3 of steps`, say. Steps are counted from 1.
+    pub place: String,
+    /// What was expected there.
+    pub expected: String,
+    /// What is there.
+    pub found: String,
+}
+
+const STEPS: &str = "a step: an object with one of say, think, tool, result, fail, stdout, stdout_text, stderr, \
+                     wait_ms, hang, exit, signal";
+
+const FIELDS: &[&str] = &["steps", "retry", "on_stop", "dialect", "session", "model"];
+
+/// Reads a script.
+pub(super) fn parts(text: &str) -> Result<Parts, ScriptError> {
+    let value: Value = serde_json::from_str(text).map_err(|error| ScriptError {
+        place: format!("line {}, column {}", error.line(), error.column()),
+        expected: "JSON".to_owned(),
+        found: error.to_string(),
+    })?;
+    let whole = Place::new("the script");
+    let script = whole.object(&value)?;
+    if let Some(key) = script.keys().find(|key| !FIELDS.contains(&key.as_str())) {
+        return Err(whole.wrong(format!("only the fields {}", FIELDS.join(", ")), format!("`{key}`")));
+    }
+    let dialect = match script.get("dialect") {
+        None => SHORTHAND,
+        Some(name) => Place::new("dialect").text(name)?,
+    };
+    let dialect = dialects::by_name(dialect).ok_or_else(|| {
+        let known: Vec<&str> = dialects::ALL.iter().map(|entry| entry.name).collect();
+        Place::new("dialect").wrong(format!("one of {}", known.join(", ")), format!("`{dialect}`"))
+    })?;
+    let mut reader = Reader { dialect: dialect.name, script, number: 0, begun: false };
+    let steps = match script.get("steps") {
+        Some(steps) => reader.list("steps", steps)?,
+        None => return Err(whole.wrong("a list `steps`", "none")),
+    };
+    let stopped = Reader { number: 1_000, ..reader };
+    reader = Reader { number: 0, begun: false, ..reader };
+    let retry = script.get("retry").map(|steps| reader.list("retry", steps)).transpose()?;
+    let on_stop = match script.get("on_stop") {
+        None => OnStop::Obey,
+        Some(Value::String(word)) if word == "obey" => OnStop::Obey,
+        Some(Value::String(word)) if word == "ignore" => OnStop::Ignore,
+        Some(steps @ Value::Array(_)) => OnStop::Play({ stopped }.list("on_stop", steps)?),
+        Some(other) => {
+            let expected = "\"obey\", \"ignore\" or a list of steps";
+            return Err(Place::new("on_stop").wrong(expected, found(other)));
+        }
+    };
+    Ok(Parts { dialect, steps, retry, on_stop })
+}
+
+/// Where something stands.
+#[derive(Clone)]
+struct Place(String);
+
+impl Place {
+    fn new(name: &str) -> Self {
+        Self(name.to_owned())
+    }
+
+    fn field(&self, name: &str) -> Self {
+        Self(format!("`{name}` in {self}"))
+    }
+
+    fn wrong(&self, expected: impl Into<String>, found: impl Into<String>) -> ScriptError {
+        ScriptError { place: self.0.clone(), expected: expected.into(), found: found.into() }
+    }
+
+    fn object<'a>(&self, value: &'a Value) -> Result<&'a Map<String, Value>, ScriptError> {
+        value.as_object().ok_or_else(|| self.wrong("an object", found(value)))
+    }
+
+    fn text<'a>(&self, value: &'a Value) -> Result<&'a str, ScriptError> {
+        value.as_str().ok_or_else(|| self.wrong("a text", found(value)))
+    }
+
+    fn count(&self, value: &Value) -> Result<u64, ScriptError> {
+        value.as_u64().ok_or_else(|| self.wrong("a whole number from 0 on", found(value)))
+    }
+
+    fn number(&self, value: &Value) -> Result<i32, ScriptError> {
+        let number = value.as_i64().and_then(|number| i32::try_from(number).ok());
+        number.ok_or_else(|| self.wrong("a whole number", found(value)))
+    }
+
+    /// Sees to it that an object has no other fields: a field that nobody reads is a mistake.
+    fn only(&self, object: &Map<String, Value>, known: &[&str]) -> Result<(), ScriptError> {
+        match object.keys().find(|key| !known.contains(&key.as_str())) {
+            Some(key) => Err(self.wrong(format!("only the fields {}", known.join(", ")), format!("`{key}`"))),
+            None => Ok(()),
+        }
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// Names what is there, briefly.
+fn found(value: &Value) -> String {
+    let text = value.to_string();
+    if text.chars().count() <= 60 {
+        format!("`{text}`")
+    } else {
+        format!("`{}…`", text.chars().take(60).collect::<String>())
+    }
+}
+
+/// Turns steps into what is printed.
+struct Reader<'a> {
+    dialect: &'a str,
+    script: &'a Map<String, Value>,
+    /// How many messages and tools there were.
+    number: u32,
+    /// Whether the session was announced.
+    begun: bool,
+}
+
+impl Reader<'_> {
+    fn list(&mut self, name: &str, value: &Value) -> Result<Vec<Step>, ScriptError> {
+        let list = value.as_array().ok_or_else(|| Place::new(name).wrong("a list of steps", found(value)))?;
+        let mut steps = Vec::new();
+        for (step, number) in list.iter().zip(1..) {
+            self.step(&Place(format!("step {number} of {name}")), step, &mut steps)?;
+        }
+        Ok(steps)
+    }
+
+    fn step(&mut self, place: &Place, step: &Value, out: &mut Vec<Step>) -> Result<(), ScriptError> {
+        let one = step.as_object().filter(|step| step.len() == 1).and_then(|step| step.iter().next());
+        let Some((word, value)) = one else { return Err(place.wrong(STEPS, found(step))) };
+        let inner = place.field(word);
+        match word.as_str() {
+            "stdout" => {
+                inner.object(value)?;
+                out.push(line(value));
+            }
+            "stdout_text" => out.push(Step::Stdout(inner.text(value)?.as_bytes().to_vec())),
+            "stderr" => out.push(Step::Stderr(inner.text(value)?.as_bytes().to_vec())),
+            "wait_ms" => out.push(Step::Wait(Duration::from_millis(inner.count(value)?))),
+            "hang" if *value == Value::Bool(true) => out.push(Step::Hang),
+            "hang" => return Err(inner.wrong("true", found(value))),
+            "exit" => out.push(Step::Exit(Exit::Code(inner.number(value)?))),
+            "signal" => out.push(Step::Exit(Exit::Signal(inner.number(value)?))),
+            "say" | "think" | "tool" | "result" | "fail" => {
+                if self.dialect != SHORTHAND {
+                    let found = format!("a script in the dialect `{}`", self.dialect);
+                    let expected = format!("the dialect `{SHORTHAND}`, or a line as `stdout`");
+                    return Err(inner.wrong(expected, found));
+                }
+                self.begin(out)?;
+                match word.as_str() {
+                    "say" => self.say(&inner, value, out)?,
+                    "think" => self.think(inner.text(value)?, out),
+                    "tool" => self.tool(&inner, value, out)?,
+                    "result" => self.result(&inner, value, out)?,
+                    _ => self.fail(&inner, value, out)?,
+                }
+            }
+            _ => return Err(place.wrong(STEPS, found(step))),
+        }
+        Ok(())
+    }
+
+    /// Announces the session, once.
+    fn begin(&mut self, out: &mut Vec<Step>) -> Result<(), ScriptError> {
+        if std::mem::replace(&mut self.begun, true) {
+            return Ok(());
+        }
+        let id = match self.script.get("session") {
+            Some(id) => Place::new("session").text(id)?,
+            None => "scripted",
+        };
+        out.push(line(&json!({"type": "session", "id": id})));
+        Ok(())
+    }
+
+    fn model(&self) -> Result<&str, ScriptError> {
+        self.script.get("model").map_or(Ok("scripted"), |model| Place::new("model").text(model))
+    }
+
+    fn say(&mut self, place: &Place, value: &Value, out: &mut Vec<Step>) -> Result<(), ScriptError> {
+        let pieces: Vec<&str> = match value {
+            Value::String(text) => vec![text],
+            Value::Array(pieces) => pieces.iter().map(|piece| place.text(piece)).collect::<Result<_, _>>()?,
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => {
+                return Err(place.wrong("a text or a list of texts", found(value)));
+            }
+        };
+        out.push(line(&json!({"type": "message_start", "message": {"role": "assistant"}})));
+        for piece in &pieces {
+            let event = json!({"type": "text_delta", "contentIndex": 0, "delta": piece});
+            out.push(line(&json!({"type": "message_update", "assistantMessageEvent": event})));
+        }
+        let content = json!([{"type": "text", "text": pieces.concat()}]);
+        // Whether it was the last word is said by what follows.
+        let message =
+            json!({"role": "assistant", "content": content, "model": self.model()?, "stopReason": "toolUse"});
+        out.push(line(&json!({"type": "message_end", "message": message})));
+        Ok(())
+    }
+
+    fn think(&mut self, text: &str, out: &mut Vec<Step>) {
+        out.push(line(&json!({"type": "message_start", "message": {"role": "assistant"}})));
+        let event = json!({"type": "thinking_delta", "contentIndex": 0, "delta": text});
+        out.push(line(&json!({"type": "message_update", "assistantMessageEvent": event})));
+        let content = json!([{"type": "thinking", "thinking": text}]);
+        let message = json!({"role": "assistant", "content": content, "stopReason": "toolUse"});
+        out.push(line(&json!({"type": "message_end", "message": message})));
+    }
+
+    fn tool(&mut self, place: &Place, value: &Value, out: &mut Vec<Step>) -> Result<(), ScriptError> {
+        let tool = place.object(value)?;
+        place.only(tool, &["name", "input", "output", "error"])?;
+        let name = match tool.get("name") {
+            Some(name) => place.field("name").text(name)?,
+            None => return Err(place.wrong("the tool's `name`", found(value))),
+        };
+        self.number += 1;
+        let id = format!("tool-{}", self.number);
+        let input = tool.get("input").cloned().unwrap_or_else(|| json!({}));
+        let start =
+            json!({"type": "tool_execution_start", "toolCallId": id, "toolName": name, "args": input});
+        out.push(line(&start));
+        if let Some(output) = tool.get("output") {
+            let output = place.field("output").text(output)?;
+            let failed = tool.get("error").is_some_and(|failed| *failed == Value::Bool(true));
+            let result = json!({"content": [{"type": "text", "text": output}]});
+            let end = json!({"type": "tool_execution_end", "toolCallId": id, "toolName": name,
+                "result": result, "isError": failed});
+            out.push(line(&end));
+        }
+        Ok(())
+    }
+
+    fn result(&mut self, place: &Place, value: &Value, out: &mut Vec<Step>) -> Result<(), ScriptError> {
+        let result = place.object(value)?;
+        place.only(result, &["usage", "cost_usd", "stop"])?;
+        let mut message =
+            json!({"role": "assistant", "content": [], "model": self.model()?, "stopReason": "stop"});
+        match result.get("stop").map(|stop| place.field("stop").text(stop)).transpose()? {
+            None | Some("end_turn") => {}
+            Some("max_tokens") => message["stopReason"] = json!("length"),
+            Some(other) => {
+                return Err(place.field("stop").wrong("end_turn or max_tokens", format!("`{other}`")));
+            }
+        }
+        if let Some(usage) = result.get("usage") {
+            let place = place.field("usage");
+            let usage = place.object(usage)?;
+            place.only(usage, &["input", "output", "cache_read", "cache_write"])?;
+            let count = |key: &str| usage.get(key).map_or(Ok(0), |count| place.field(key).count(count));
+            let cost = result.get("cost_usd").cloned().unwrap_or(Value::Null);
+            message["usage"] = json!({"input": count("input")?, "output": count("output")?,
+                "cacheRead": count("cache_read")?, "cacheWrite": count("cache_write")?, "cost": {"total": cost}});
+        }
+        out.push(line(&json!({"type": "message_end", "message": message})));
+        out.push(line(&json!({"type": "agent_end"})));
+        Ok(())
+    }
+
+    fn fail(&mut self, place: &Place, value: &Value, out: &mut Vec<Step>) -> Result<(), ScriptError> {
+        let text = place.text(value)?;
+        let message =
+            json!({"role": "assistant", "content": [], "stopReason": "error", "errorMessage": text});
+        out.push(line(&json!({"type": "message_end", "message": message})));
+        out.push(line(&json!({"type": "agent_end"})));
+        Ok(())
+    }
+}
+
+/// Makes a line of JSON.
+fn line(value: &Value) -> Step {
+    Step::Stdout(format!("{value}\n").into_bytes())
+}

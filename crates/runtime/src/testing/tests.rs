@@ -1,0 +1,211 @@
+//! The test double, through the calls that embedders use.
+
+use std::time::Duration;
+
+use bowline_protocol::kinds::Outcome;
+use bowline_protocol::{Category, Code, Exit, Kind};
+use serde::Deserialize;
+
+use super::*;
+use crate::{Error, Rule, Task};
+
+fn task(script: Script) -> Task {
+    crate::task("Do it").provider("claude").script(script)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_script_gives_the_answer() {
+    let text = r#"{"session": "abc", "model": "m-1", "steps": [
+        {"think": "hm"}, {"wait_ms": 60000}, {"say": ["Hel", "lo"]},
+        {"result": {"usage": {"input": 3, "output": 5, "cache_read": 7}, "cost_usd": 0.25}}]}"#;
+    let record = task(script(text)).run().await.unwrap();
+    assert_eq!((record.outcome, record.text.as_deref()), (Outcome::Completed, Some("Hello")));
+    assert_eq!(record.native_session.unwrap().as_str(), "abc");
+    assert_eq!(record.model.as_deref(), Some("m-1"));
+    let usage = record.usage.unwrap();
+    assert_eq!((usage.input, usage.output, usage.cache_read), (3, 5, 7));
+    assert_eq!(record.cost_usd, Some(0.25));
+    assert_eq!(record.exit, Some(Exit::Code(0)));
+    assert!(record.took >= Duration::from_secs(60), "the clock was turned, not waited for");
+    assert_eq!(task(says("Hi")).answer().await.unwrap(), "Hi");
+}
+
+#[derive(Debug, PartialEq, Deserialize, schemars::JsonSchema)]
+struct Report {
+    file: String,
+    line: u32,
+}
+
+#[tokio::test]
+async fn an_answer_of_a_type_is_read_or_refused() {
+    let good = says("```json\n{\"file\": \"a.rs\", \"line\": 7}\n```");
+    let report: Report = task(good).answer_as().await.unwrap();
+    assert_eq!(report, Report { file: "a.rs".into(), line: 7 });
+    let Err(Error::BadAnswer { text, .. }) = task(says("line 7")).answer_as::<Report>().await else {
+        panic!("it is no JSON")
+    };
+    assert_eq!(text, "line 7");
+}
+
+#[tokio::test]
+async fn a_failure_is_an_error_at_one_door_and_data_at_the_other() {
+    let fails = || script(r#"{"steps": [{"say": "I"}, {"fail": "429 Too many requests"}, {"exit": 1}]}"#);
+    let Err(Error::Turn(record)) = task(fails()).answer().await else { panic!("it failed") };
+    assert_eq!(record.failure.unwrap().category, Category::RateLimit);
+    let record = task(fails()).run().await.unwrap();
+    assert_eq!((record.outcome, record.rule), (Outcome::Failed, Rule::Result));
+    assert_eq!(record.exit, Some(Exit::Code(1)));
+}
+
+#[tokio::test]
+async fn tools_and_raw_lines_become_events() {
+    let text = r#"{"steps": [
+        {"tool": {"name": "Bash", "input": {"command": "ls"}, "output": "a.rs"}},
+        {"tool": {"name": "Bash", "output": "no", "error": true}},
+        {"stdout": {"type": "never_heard_of"}}, {"stdout_text": "{not json\n"}, {"stderr": "hm\n"},
+        {"say": "done"}, {"result": {"stop": "max_tokens"}}]}"#;
+    let mut turn = task(script(text)).start().await.unwrap();
+    let mut kinds = Vec::new();
+    while let Some(event) = turn.next().await {
+        kinds.push(event.kind);
+    }
+    let finished = kinds.iter().filter(|kind| matches!(kind, Kind::ToolFinished(_))).count();
+    let strange = kinds.iter().filter(|kind| matches!(kind, Kind::Unrecognized(_))).count();
+    assert_eq!((finished, strange), (2, 2));
+    let record = turn.outcome().await.unwrap();
+    assert_eq!((record.tools, record.unrecognized), (2, 2));
+    assert_eq!(record.stop, Some(bowline_protocol::kinds::StopReason::MaxTokens));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cancelled_script_ends_and_keeps_what_it_said() {
+    for (on_stop, exit, text) in [
+        (r#""obey""#, Exit::Signal(2), "Half"),
+        (r#""ignore""#, Exit::Signal(9), "Half"),
+        (r#"[{"say": " done"}, {"exit": 7}]"#, Exit::Code(7), "Half\n\n done"),
+    ] {
+        let text_of = format!(r#"{{"on_stop": {on_stop}, "steps": [{{"say": "Half"}}, {{"hang": true}}]}}"#);
+        let mut turn = task(script(&text_of)).start().await.unwrap();
+        while let Some(event) = turn.next().await {
+            if matches!(event.kind, Kind::MessageFinished(_)) {
+                turn.control().cancel();
+            }
+        }
+        let record = turn.outcome().await.unwrap();
+        assert_eq!((record.outcome, record.exit), (Outcome::Cancelled, Some(exit)), "{on_stop}");
+        let words: Vec<&str> = record.text.as_deref().unwrap_or_default().split_whitespace().collect();
+        assert_eq!(words, text.split_whitespace().collect::<Vec<_>>(), "{on_stop}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_watchdogs_are_the_real_ones() {
+    let hangs = script(r#"{"steps": [{"say": "Half"}, {"hang": true}]}"#);
+    let record = task(hangs).timeout(Duration::from_secs(30)).run().await.unwrap();
+    assert_eq!(record.timed_out, Some(crate::Watchdog::Total));
+    assert_eq!(record.failure.unwrap().code, Code::TimedOut);
+}
+
+#[tokio::test]
+async fn a_stream_without_a_result_is_tried_again() {
+    let text = r#"{"steps": [{"exit": 1}], "retry": [{"say": "Second"}, {"result": {}}]}"#;
+    let record = task(script(text)).run().await.unwrap();
+    assert_eq!((record.text.as_deref(), record.stream_fallback), (Some("Second"), true));
+}
+
+#[tokio::test]
+async fn another_dialect_can_be_spoken() {
+    let text = r#"{"dialect": "text", "steps": [{"stdout_text": "plain\n"}]}"#;
+    assert_eq!(task(script(text)).answer().await.unwrap().trim(), "plain");
+}
+
+#[tokio::test]
+async fn a_refused_request_is_refused() {
+    let with = |provider: &str| crate::task("Do it").provider(provider).script(says("Hi"));
+    assert!(matches!(with("nobody").answer().await, Err(Error::UnknownProvider { .. })));
+    assert!(matches!(with("glm").resume("abc").answer().await, Err(Error::Refused(_))));
+    assert!(matches!(crate::task("Do it").script(says("Hi")).answer().await, Err(Error::NoProvider)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn waits_can_be_left_out() {
+    let waits = script(r#"{"steps": [{"wait_ms": 5000}, {"say": "Hi"}, {"result": {}}]}"#).without_waits();
+    assert!(task(waits).run().await.unwrap().took < Duration::from_secs(4));
+}
+
+#[test]
+fn a_mistake_is_told_with_its_place() {
+    let check = |text: &str, expected: &str| {
+        let error = Script::parse(text).unwrap_err().to_string();
+        assert!(error.starts_with(expected), "{error}");
+    };
+    check("{", "line 1, column 1: expected JSON");
+    check("[]", "the script: expected an object, found `[]`");
+    check("{}", "the script: expected a list `steps`, found none");
+    check(r#"{"steps": [], "speed": 2}"#, "the script: expected only the fields steps,");
+    check(r#"{"steps": {}}"#, "steps: expected a list of steps, found `{}`");
+    check(
+        r#"{"steps": [{"say": "a"}, {"sai": "b"}]}"#,
+        "step 2 of steps: expected a step: an object with one of say,",
+    );
+    check(
+        r#"{"steps": [{"say": 1}]}"#,
+        "`say` in step 1 of steps: expected a text or a list of texts, found `1`",
+    );
+    check(
+        r#"{"steps": [{"wait_ms": -1}]}"#,
+        "`wait_ms` in step 1 of steps: expected a whole number from 0 on",
+    );
+    check(
+        r#"{"steps": [{"tool": {"name": "a", "in": 1}}]}"#,
+        "`tool` in step 1 of steps: expected only the fields name,",
+    );
+    check(r#"{"steps": [], "retry": [{"exit": "x"}]}"#, "`exit` in step 1 of retry: expected a whole number");
+    check(
+        r#"{"steps": [], "on_stop": "maybe"}"#,
+        "on_stop: expected \"obey\", \"ignore\" or a list of steps",
+    );
+    check(r#"{"dialect": "klingon", "steps": []}"#, "dialect: expected one of text, json,");
+    check(
+        r#"{"dialect": "text", "steps": [{"say": "a"}]}"#,
+        "`say` in step 1 of steps: expected the dialect `pi-events`, or a line as `stdout`, found a script in the dialect `text`",
+    );
+}
+
+#[tokio::test]
+async fn a_session_that_fills_its_disk_ends_and_its_watcher_sees_all_of_it() {
+    let world = world();
+    // Many events in one write, so that many are lost at once.
+    let piece = serde_json::json!({"type": "text_delta", "contentIndex": 0, "delta": "x".repeat(200)});
+    let line = serde_json::json!({"type": "message_update", "assistantMessageEvent": piece});
+    let ten = serde_json::json!({"stdout_text": format!("{line}\n").repeat(10)});
+    let mut steps = vec![ten; 60];
+    steps.push(serde_json::json!({"hang": true}));
+    let long = script(&serde_json::json!({"steps": steps}).to_string());
+    let mut gaps = 0;
+    // The limit is met by raw bytes or by events, whichever comes first.
+    for quota in (200_000..204_500).step_by(500) {
+        let task = world.task("Do it").provider("claude").script(long.clone()).disk_quota(quota);
+        let mut turn = task.start().await.unwrap();
+        let (mut seen, mut last) = (0, None);
+        while let Some(event) = turn.next().await {
+            seen += 1;
+            assert_eq!(event.seq, seen, "{quota}");
+            last = Some(event.kind);
+        }
+        assert!(matches!(last, Some(Kind::SessionEnded(_))), "{quota}: {last:?}");
+        let record = turn.outcome().await.unwrap();
+        assert_eq!(record.failure.unwrap().code, Code::DiskQuota, "{quota}");
+        // The journal has numbers of its own, and says what it lacks.
+        let mut reader = crate::journal::Reader::open(&record.journal.unwrap()).unwrap();
+        let mut on_file = 0;
+        while let Some(event) = reader.next_event().unwrap() {
+            on_file += 1;
+            assert_eq!(event.seq, on_file, "{quota}");
+            gaps += u32::from(matches!(event.kind, Kind::Gap(_)));
+            last = Some(event.kind);
+        }
+        assert!(matches!(last, Some(Kind::SessionEnded(_))), "{quota}: {last:?}");
+    }
+    assert!(gaps > 0, "no limit was met by events");
+}

@@ -1,0 +1,90 @@
+//! Our own troubles in the words of a failure, so that a turn that they end says why.
+
+use bowline_process::{SpawnError, SpawnErrorKind};
+use bowline_protocol::{Category, Code, Failure};
+
+use crate::journal::JournalError;
+
+/// Says why a program could not be started.
+#[expect(clippy::wildcard_enum_match_arm, reason = "what is not listed has no better name")]
+pub(crate) fn of_spawn(error: &SpawnError) -> Failure {
+    let program = error.program.display();
+    let (category, code, hint) = match &error.kind {
+        SpawnErrorKind::NotFound => (
+            Category::NotFound,
+            Code::NotInstalled,
+            Some(format!("install `{program}`, or say where it is with `--binary`")),
+        ),
+        SpawnErrorKind::NotExecutable
+        | SpawnErrorKind::PermissionDenied
+        | SpawnErrorKind::WrongArchitecture
+        | SpawnErrorKind::NoInterpreter => (
+            Category::Configuration,
+            Code::NotInstalled,
+            Some(format!("check `{program}`, or choose another one with `--binary`")),
+        ),
+        SpawnErrorKind::Busy => (
+            Category::Configuration,
+            Code::NotInstalled,
+            Some("wait until its update is done, then try again".to_owned()),
+        ),
+        SpawnErrorKind::NoSuchCwd { cwd, .. } => (
+            Category::Configuration,
+            Code::BadConfig,
+            Some(format!("make `{}`, or choose another directory with `--cwd`", cwd.display())),
+        ),
+        SpawnErrorKind::TooLong => (
+            Category::Validation,
+            Code::RequestTooLarge,
+            Some("give long texts as the prompt, which goes by standard input".to_owned()),
+        ),
+        SpawnErrorKind::Nul { .. } => (Category::Validation, Code::InvalidRequest, None),
+        _ => (Category::Configuration, Code::Unknown, None),
+    };
+    let mut failure = Failure::new(category, code, in_full(error));
+    failure.hint = hint.or(failure.hint);
+    failure
+}
+
+/// Says why the journal makes it impossible to go on.
+#[expect(clippy::wildcard_enum_match_arm, reason = "only what is about room has a name of its own")]
+pub(crate) fn of_journal(error: &JournalError) -> Failure {
+    let code = match error {
+        JournalError::QuotaExceeded { .. } => Code::DiskQuota,
+        _ if error.is_out_of_room() => Code::DiskFull,
+        _ => Code::Unknown,
+    };
+    let mut failure = Failure::new(Category::Configuration, code, in_full(error));
+    failure.hint = error.hint();
+    failure
+}
+
+/// Says that the process which keeps the agents is gone.
+pub(crate) fn keeper_lost() -> Failure {
+    let message =
+        "the process that keeps the agents was killed; what could be found of this one is being ended";
+    let mut failure = Failure::new(Category::Unknown, Code::Killed, message);
+    failure.hint = Some("nothing is wrong with the request; start it again".to_owned());
+    failure
+}
+
+/// Says that a task of ours went away.
+pub(crate) fn lost() -> Failure {
+    Failure::new(
+        Category::Unknown,
+        Code::Unknown,
+        "the agent could not be started: the async runtime is going down",
+    )
+}
+
+/// Writes an error with its causes in one line.
+fn in_full(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text.push_str(": ");
+        text.push_str(&error.to_string());
+        cause = error.source();
+    }
+    text
+}

@@ -1,0 +1,212 @@
+//! Who looks after the runs of this process from outside of them: abort marks that other processes left, and deadlines
+//! that passed while the machine slept.
+//!
+//! One thread for the whole process, because it has to work for every runtime, also for one that is paused or busy. It is
+//! there only while runs are. Twice a second it looks at one time stamp of the data home, which whoever sets a mark
+//! changes; only then, once a minute, and when the clock has jumped, it reads the marks of its own sessions.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant, SystemTime};
+
+use bowline_protocol::{Category, Code, Failure, Millis, SessionId, Timestamp};
+
+use crate::clock;
+use crate::journal::SessionMeta;
+use crate::turn::Control;
+
+/// How often the time stamp is looked at.
+const TICK: Duration = Duration::from_millis(500);
+
+/// How often everything is looked at.
+const ROUND: Duration = Duration::from_secs(60);
+
+/// By how much the two clocks may differ before we say that one has jumped.
+const JUMP: Duration = Duration::from_secs(5);
+
+/// How much older than the last look a time stamp may be and still be news: the file system's clock is coarse, and two
+/// changes may have the same time.
+const SLACK: Duration = Duration::from_secs(2);
+
+/// What a run may take longer by the clock on the wall than by its own.
+const MARGIN: Millis = Millis(10_000);
+
+/// A run, as far as it is looked after.
+#[derive(Debug)]
+pub(crate) struct Ward {
+    pub(crate) session: SessionId,
+    /// The caller's key and label.
+    pub(crate) key: Option<String>,
+    pub(crate) label: Option<String>,
+    /// Its directory, if others can find it there.
+    pub(crate) dir: Option<PathBuf>,
+    /// Where marks of its data home are announced.
+    pub(crate) board: Option<PathBuf>,
+    pub(crate) control: Control,
+    pub(crate) since: Timestamp,
+    /// How long it may take in all.
+    pub(crate) limit: Option<Millis>,
+}
+
+/// A run is looked after as long as this lives.
+#[derive(Debug)]
+#[must_use = "without it nobody looks after the run"]
+pub(crate) struct Watched(u64);
+
+#[derive(Debug)]
+struct Wards {
+    list: Vec<(u64, Ward)>,
+    next: u64,
+    thread: bool,
+}
+
+static WARDS: Mutex<Wards> = Mutex::new(Wards { list: Vec::new(), next: 0, thread: false });
+static GONE: Condvar = Condvar::new();
+
+fn wards() -> MutexGuard<'static, Wards> {
+    // The list is never half-changed.
+    WARDS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Looks after a run.
+pub(crate) fn watch(ward: Ward) -> Watched {
+    let mut wards = wards();
+    wards.next += 1;
+    let id = wards.next;
+    let needs_thread = ward.dir.is_some() || ward.limit.is_some();
+    wards.list.push((id, ward));
+    if needs_thread && !wards.thread {
+        let started = std::thread::Builder::new().name("bowline-warden".to_owned()).spawn(look_after);
+        match started {
+            Ok(_) => wards.thread = true,
+            // The run itself works without; the next one tries again.
+            Err(error) => tracing::warn!(
+                error = &error as &dyn std::error::Error,
+                "abort marks of other processes will not be seen"
+            ),
+        }
+    }
+    Watched(id)
+}
+
+impl Drop for Watched {
+    fn drop(&mut self) {
+        wards().list.retain(|(id, _)| *id != self.0);
+        GONE.notify_all();
+    }
+}
+
+/// Returns the handle of a run of this process, by its directory.
+pub(crate) fn by_dir(dir: &Path) -> Option<Control> {
+    let wards = wards();
+    let found = wards.list.iter().find(|(_, ward)| ward.dir.as_deref() == Some(dir));
+    found.map(|(_, ward)| ward.control.clone())
+}
+
+/// A run that only this process knows of: its journal goes with it, or it has none.
+#[derive(Debug)]
+pub(crate) struct Hidden {
+    pub(crate) session: SessionId,
+    pub(crate) label: Option<String>,
+    pub(crate) control: Control,
+}
+
+/// Returns the runs with a key that only this process knows of.
+pub(crate) fn hidden(key: &str) -> Vec<Hidden> {
+    let wards = wards();
+    let hidden = wards.list.iter().map(|(_, ward)| ward);
+    let hidden = hidden.filter(|ward| ward.dir.is_none() && ward.key.as_deref() == Some(key));
+    let of = |ward: &Ward| Hidden {
+        session: ward.session.clone(),
+        label: ward.label.clone(),
+        control: ward.control.clone(),
+    };
+    hidden.map(of).collect()
+}
+
+/// Says whether a run is looked after.
+pub(crate) fn has(session: &SessionId) -> bool {
+    wards().list.iter().any(|(_, ward)| ward.session == *session)
+}
+
+/// The thread.
+fn look_after() {
+    let mut seen: Option<(Instant, SystemTime)> = None;
+    let mut last_round = clock::instant();
+    loop {
+        let wards = wards();
+        if wards.list.is_empty() {
+            let (mut wards, _) = GONE.wait_timeout(wards, TICK).unwrap_or_else(PoisonError::into_inner);
+            if wards.list.is_empty() {
+                wards.thread = false;
+                return;
+            }
+        } else {
+            drop(wards);
+            std::thread::sleep(TICK);
+        }
+        let (now, wall) = (clock::instant(), clock::system());
+        let jumped = seen.is_none_or(|(then, wall_then)| has_jumped(now - then, wall_then, wall));
+        let before = seen.replace((now, wall)).map_or(wall, |(_, before)| before);
+        if jumped || now - last_round >= ROUND {
+            last_round = now;
+            give_up_the_overdue(clock::timestamp(wall));
+            obey_marks();
+        } else if is_announced_since(before) {
+            obey_marks();
+        }
+    }
+}
+
+/// Says whether the clock on the wall went another way than the one that never jumps. The latter stands still while the
+/// machine sleeps.
+fn has_jumped(steady: Duration, from: SystemTime, to: SystemTime) -> bool {
+    match to.duration_since(from) {
+        Ok(went) => went.abs_diff(steady) > JUMP,
+        Err(back) => back.duration() > JUMP,
+    }
+}
+
+/// Says whether a mark may have been set since the last look, which may be long ago: this process may have been stopped.
+fn is_announced_since(before: SystemTime) -> bool {
+    let boards: BTreeSet<PathBuf> = wards().list.iter().filter_map(|(_, ward)| ward.board.clone()).collect();
+    boards.iter().any(|board| {
+        let changed = std::fs::metadata(board).and_then(|board| board.modified());
+        // If it is not there, nobody has ever set a mark.
+        changed.is_ok_and(|at| at + SLACK >= before)
+    })
+}
+
+/// Cancels the runs that somebody marked.
+fn obey_marks() {
+    let runs: Vec<(PathBuf, Control)> =
+        wards().list.iter().filter_map(|(_, ward)| Some((ward.dir.clone()?, ward.control.clone()))).collect();
+    for (dir, control) in runs {
+        match SessionMeta::read(&dir) {
+            Ok(meta) if meta.abort.is_some() => control.cancel(),
+            Ok(_) => {}
+            Err(error) => {
+                tracing::debug!(error = &error as &dyn std::error::Error, "a mark could not be looked for");
+            }
+        }
+    }
+}
+
+/// Ends the runs that took too long by the clock on the wall: their own deadlines slept with the machine.
+fn give_up_the_overdue(now: Timestamp) {
+    for (_, ward) in &wards().list {
+        let Some(limit) = ward.limit.filter(|limit| is_overdue(ward.since, *limit, now)) else { continue };
+        let seconds = limit.0.div_ceil(1000);
+        let message =
+            format!("the turn took longer than {seconds} s by the clock on the wall: the machine slept");
+        ward.control.give_up(Failure::new(Category::Timeout, Code::TimedOut, message));
+    }
+}
+
+fn is_overdue(since: Timestamp, limit: Millis, now: Timestamp) -> bool {
+    now > since.after(limit.plus(MARGIN))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,44 @@
+//! Clocks that jump, and what is overdue.
+
+use super::*;
+
+#[test]
+fn a_jump_of_the_clock_is_told_from_a_slow_machine() {
+    let then = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000);
+    let check = |steady: u64, wall: i64, expected: bool| {
+        let now = if wall < 0 {
+            then - Duration::from_secs(wall.unsigned_abs())
+        } else {
+            then + Duration::from_secs(wall.unsigned_abs())
+        };
+        assert_eq!(has_jumped(Duration::from_secs(steady), then, now), expected, "{steady} {wall}");
+    };
+    check(1, 1, false);
+    check(30, 30, false);
+    check(1, 3600, true);
+    check(1, -3600, true);
+    check(1, -2, false);
+    check(60, 1, true);
+}
+
+#[test]
+fn what_is_overdue_is_told_by_the_wall() {
+    let since = Timestamp::from_seconds(1000);
+    assert!(!is_overdue(since, Millis(120_000), Timestamp::from_seconds(1125)));
+    assert!(is_overdue(since, Millis(120_000), Timestamp::from_seconds(1131)));
+}
+
+#[tokio::test]
+async fn an_overdue_run_fails_with_a_timeout() {
+    let hangs = crate::testing::script(r#"{"steps": [{"say": "Half"}, {"hang": true}]}"#);
+    let turn = crate::task("Do it").provider("claude").script(hangs).key("overdue").start().await.unwrap();
+    {
+        // As if it had begun a day ago.
+        let mut wards = wards();
+        let ward = wards.list.iter_mut().find(|(_, ward)| ward.key.as_deref() == Some("overdue"));
+        ward.unwrap().1.since = Timestamp::EPOCH;
+    }
+    give_up_the_overdue(clock::wall());
+    let failure = turn.outcome().await.unwrap().failure.unwrap();
+    assert_eq!((failure.category, failure.code), (Category::Timeout, Code::TimedOut));
+}
