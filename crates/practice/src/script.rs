@@ -1,0 +1,267 @@
+//! Directives: what a prompt or a script may ask the agent to do, one a line.
+//!
+//! In a prompt, lines that begin with `practice:` are directives and the others are ignored, so that a script can stand in
+//! a letter. In a file or in `PRACTICE_SCRIPT` every line is one; there the word may be left out, and `#` begins a comment.
+
+mod values;
+
+use std::time::Duration;
+
+use crate::children::Trait;
+
+/// A directive, as the help shows it.
+#[derive(Debug)]
+pub(crate) struct Known {
+    /// Its form.
+    pub(crate) usage: &'static str,
+    /// What it does.
+    pub(crate) about: &'static str,
+    /// One that can be parsed; a test does.
+    #[cfg_attr(not(test), expect(dead_code, reason = "an example for readers, and for the tests"))]
+    pub(crate) example: &'static str,
+}
+
+const fn known(usage: &'static str, example: &'static str, about: &'static str) -> Known {
+    Known { usage, about, example }
+}
+
+/// Every directive. The word at the beginning of the form is its name.
+pub(crate) const DIRECTIVES: &[Known] = &[
+    known("say TEXT", "say Hello", "says a message"),
+    known("think TEXT", "think \"first this\\nthen that\"", "thinks aloud"),
+    known("delta COUNT x LENGTH", "delta 20000 x 40", "says so many pieces of that many letters"),
+    known("tool read FILE", "tool read notes.md", "reads a file"),
+    known("tool edit FILE TEXT", "tool edit notes.md \"one more line\"", "adds a line to a file"),
+    known("tool edit FILE OLD NEW", "tool edit notes.md \"old\" \"new\"", "replaces a text in a file"),
+    known("tool write FILE TEXT", "tool write notes.md \"all of it\"", "writes a file"),
+    known("tool run COMMAND", "tool run wc -l notes.md", "runs a command in a shell"),
+    known("task", "task", "plays the short task that a prompt without directives plays"),
+    known("show", "show", "says, as JSON, what arrived: arguments, prompt, environment"),
+    known("result", "result", "ends the turn well; without it, that is done at the end"),
+    known("no-result", "no-result", "does not end the turn at the end"),
+    known("second-result", "second-result", "ends the turn, and once more"),
+    known("fail STATUS TEXT", "fail 429 slow down", "ends the turn with an error of the model's server"),
+    known("init again", "init again", "begins the session once more"),
+    known(
+        "message-between-deltas",
+        "message-between-deltas",
+        "says a whole message between pieces of another",
+    ),
+    known("unknown-type", "unknown-type", "prints a line of a type that the dialect does not have"),
+    known("line TEXT", "line {not json", "prints a line as it is"),
+    known("bytes HEX...", "bytes ff fe 00 0a", "prints bytes, and no end of line"),
+    known("long-line SIZE", "long-line 2MB", "says a message in one line of that size"),
+    known("long-line SIZE garbage", "long-line 50MB garbage", "prints a line of that size that is no JSON"),
+    known("half-line", "half-line", "prints the first half of a line"),
+    known("stderr TEXT", "stderr \"a warning\"", "prints a line on standard error"),
+    known("flood stdout SIZE", "flood stdout 500MB", "prints that much, in pieces of 1000 letters"),
+    known("flood stderr SIZE", "flood stderr 10MB", "prints that much on standard error"),
+    known("close-stdout", "close-stdout", "closes standard output and goes on"),
+    known("sleep TIME", "sleep 2s", "waits"),
+    known("silent", "silent", "says nothing for ever, from here on"),
+    known("silent TIME", "silent 500ms", "says nothing for that long"),
+    known("hang", "hang", "does nothing for ever; after `result`, it has answered and does not end"),
+    known("pace X", "pace 0.5", "speaks at that pace from here on"),
+    known("read-stdin", "read-stdin", "reads standard input to its end, if that has not happened"),
+    known("never-read-stdin", "never-read-stdin", "leaves it alone (in a script; a prompt came by it)"),
+    known("answer-early", "answer-early", "in the first 64 KiB of a prompt: does not read the rest of it"),
+    known("ignore SIGNAL...", "ignore sigterm sigint", "is deaf to sigterm, sigint or sighup"),
+    known(
+        "child TRAIT... [SECONDS]",
+        "child setsid holds-stdout 600",
+        "leaves a process: plain, sleep, setsid, daemon, holds-stdout, ignores-sigterm",
+    ),
+    known("launcher-exits", "launcher-exits", "is played by a child, while the first process exits at once"),
+    known("exit CODE", "exit 3", "ends at once, with that code"),
+    known("kill-self SIGNAL", "kill-self 9", "sends itself a signal, by number or name"),
+    known("crash", "crash", "aborts"),
+];
+
+/// What to do next.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Step {
+    Say(String),
+    Think(String),
+    Deltas { count: u64, length: usize },
+    Tool(ToolStep),
+    Task,
+    Show,
+    Result,
+    NoResult,
+    SecondResult,
+    Fail { status: u16, message: String },
+    InitAgain,
+    MessageBetweenDeltas,
+    UnknownType,
+    Line(String),
+    Bytes(Vec<u8>),
+    LongLine { size: usize, garbage: bool },
+    HalfLine,
+    Stderr(String),
+    FloodStdout(u64),
+    FloodStderr(u64),
+    CloseStdout,
+    Sleep(Duration),
+    Hang,
+    Pace(f64),
+    ReadStdin,
+    NeverReadStdin,
+    AnswerEarly,
+    Ignore(Vec<i32>),
+    Child { traits: Vec<Trait>, seconds: u64 },
+    LauncherExits,
+    Exit(u8),
+    KillSelf(i32),
+    Crash,
+}
+
+/// A tool to use.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum ToolStep {
+    Read(String),
+    Append { file: String, text: String },
+    Replace { file: String, old: String, new: String },
+    Write { file: String, text: String },
+    Run(String),
+}
+
+/// Reads the directives of a prompt. A prompt without any gives an empty list.
+pub(crate) fn of_prompt(prompt: &str) -> Result<Vec<Step>, String> {
+    prompt.lines().filter_map(directive).map(step).collect()
+}
+
+/// Reads a script.
+pub(crate) fn of_script(script: &str) -> Result<Vec<Step>, String> {
+    let lines = script.lines().map(|line| directive(line).unwrap_or(line).trim());
+    lines.filter(|line| !line.is_empty() && !line.starts_with('#')).map(step).collect()
+}
+
+/// Says whether a beginning of a prompt asks for no more of it to be read. Its last line may be incomplete.
+pub(crate) fn answers_early(beginning: &str) -> bool {
+    beginning.lines().filter_map(directive).any(|text| text == "answer-early")
+}
+
+/// Returns what stands behind `practice:`.
+fn directive(line: &str) -> Option<&str> {
+    line.trim_start().strip_prefix("practice:").map(str::trim)
+}
+
+fn step(text: &str) -> Result<Step, String> {
+    parse(text).map_err(|why| format!("bad directive `practice: {text}`: {why}"))
+}
+
+fn parse(text: &str) -> Result<Step, String> {
+    let (name, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
+    let rest = rest.trim();
+    Ok(match name {
+        "say" => Step::Say(values::text(rest)?),
+        "think" => Step::Think(values::text(rest)?),
+        "delta" => {
+            let (count, length) = rest.split_once('x').ok_or("it is written `delta COUNT x LENGTH`")?;
+            Step::Deltas { count: values::number(count)?, length: values::number(length)? }
+        }
+        "tool" => Step::Tool(tool(rest)?),
+        "fail" => {
+            let (status, message) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
+            let message = if message.is_empty() { String::new() } else { values::text(message)? };
+            Step::Fail { status: values::number(status)?, message }
+        }
+        "init" if rest == "again" => Step::InitAgain,
+        "line" => Step::Line(rest.to_owned()),
+        "bytes" => Step::Bytes(values::hex(rest)?),
+        "long-line" => {
+            let (size, garbage) = match rest.split_once(char::is_whitespace) {
+                None => (rest, false),
+                Some((size, "garbage")) => (size, true),
+                Some((_, other)) => return Err(format!("`{other}` is not `garbage`")),
+            };
+            let size = usize::try_from(values::size(size)?).map_err(|_| "that is too long")?;
+            Step::LongLine { size, garbage }
+        }
+        "stderr" => Step::Stderr(values::text(rest)?),
+        "flood" => match rest.split_once(char::is_whitespace) {
+            Some(("stdout", size)) => Step::FloodStdout(values::size(size)?),
+            Some(("stderr", size)) => Step::FloodStderr(values::size(size)?),
+            _ => return Err("it is written `flood stdout SIZE` or `flood stderr SIZE`".to_owned()),
+        },
+        "sleep" => Step::Sleep(values::time(rest)?),
+        "silent" if !rest.is_empty() => Step::Sleep(values::time(rest)?),
+        "pace" => Step::Pace(values::pace(rest)?),
+        "ignore" => {
+            let signals: Vec<i32> = rest.split_whitespace().map(values::signal).collect::<Result<_, _>>()?;
+            if signals.is_empty() || !signals.iter().all(|signal| crate::signals::HEARD.contains(signal)) {
+                return Err("it can be deaf to sigterm, sigint and sighup".to_owned());
+            }
+            Step::Ignore(signals)
+        }
+        "child" => child(rest)?,
+        "exit" => Step::Exit(values::number(rest)?),
+        "kill-self" => Step::KillSelf(values::signal(rest)?),
+        _ if !rest.is_empty() && bare(name).is_some() => return Err(format!("`{name}` takes nothing")),
+        _ => bare(name).ok_or_else(|| "there is none of that name and form; --help lists them".to_owned())?,
+    })
+}
+
+/// Returns the directive that is a single word.
+fn bare(name: &str) -> Option<Step> {
+    Some(match name {
+        "task" => Step::Task,
+        "show" => Step::Show,
+        "result" => Step::Result,
+        "no-result" => Step::NoResult,
+        "second-result" => Step::SecondResult,
+        "message-between-deltas" => Step::MessageBetweenDeltas,
+        "unknown-type" => Step::UnknownType,
+        "half-line" => Step::HalfLine,
+        "close-stdout" => Step::CloseStdout,
+        "silent" | "hang" => Step::Hang,
+        "read-stdin" => Step::ReadStdin,
+        "never-read-stdin" => Step::NeverReadStdin,
+        "answer-early" => Step::AnswerEarly,
+        "launcher-exits" => Step::LauncherExits,
+        "crash" => Step::Crash,
+        _ => return None,
+    })
+}
+
+fn tool(text: &str) -> Result<ToolStep, String> {
+    let (name, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
+    if name == "run" && !rest.trim().is_empty() {
+        return Ok(ToolStep::Run(rest.trim().to_owned()));
+    }
+    let mut words = values::words(rest)?.into_iter();
+    let step = match (name, words.next(), words.next(), words.next()) {
+        ("read", Some(file), None, None) => ToolStep::Read(file),
+        ("edit", Some(file), Some(text), None) => ToolStep::Append { file, text },
+        ("edit", Some(file), Some(old), Some(new)) => ToolStep::Replace { file, old, new },
+        ("write", Some(file), Some(text), None) => ToolStep::Write { file, text },
+        _ => {
+            return Err("it is `read FILE`, `edit FILE TEXT`, `edit FILE OLD NEW`, `write FILE TEXT` or \
+                        `run COMMAND`; put quotes around what has spaces"
+                .to_owned());
+        }
+    };
+    if words.next().is_some() {
+        return Err("that is one word too many; put quotes around what has spaces".to_owned());
+    }
+    Ok(step)
+}
+
+fn child(text: &str) -> Result<Step, String> {
+    let mut seconds = 600;
+    let mut traits = Vec::new();
+    for word in text.split_whitespace() {
+        if word.starts_with(|c: char| c.is_ascii_digit()) {
+            seconds = values::number(word)?;
+        } else {
+            traits.push(Trait::parse(word)?);
+        }
+    }
+    if traits.is_empty() {
+        return Err("say which: plain, sleep, setsid, daemon, holds-stdout or ignores-sigterm".to_owned());
+    }
+    Ok(Step::Child { traits, seconds })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,76 @@
+//! Signals: the agent ends politely when it is asked to, in the words of its dialect, unless it was told to be deaf.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, mpsc};
+use std::time::Duration;
+
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+
+use crate::player::Show;
+use crate::tools;
+use crate::voices::{Parting, usual};
+
+/// The signals that the agent hears.
+pub(crate) const HEARD: &[i32] = &[SIGINT, SIGTERM, SIGHUP];
+
+/// How long the last words may take. A reader that does not read must not keep the agent alive.
+const LAST_WORDS: Duration = Duration::from_millis(100);
+
+/// The signals to which the agent is deaf.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Deaf(Arc<AtomicU64>);
+
+impl Deaf {
+    /// Makes the agent deaf to a signal.
+    pub(crate) fn to(&self, signal: i32) {
+        self.0.fetch_or(1 << signal, Ordering::SeqCst);
+    }
+
+    fn is_to(&self, signal: i32) -> bool {
+        self.0.load(Ordering::SeqCst) & 1 << signal != 0
+    }
+}
+
+/// Begins to listen, on a thread of its own.
+pub(crate) fn listen(show: Arc<Mutex<Show>>, deaf: Deaf) -> Result<(), String> {
+    let mut signals =
+        Signals::new(HEARD).map_err(|error| format!("could not listen for signals: {error}"))?;
+    let hear = move || {
+        for signal in signals.forever() {
+            if !deaf.is_to(signal) {
+                leave(signal, &show);
+            }
+        }
+    };
+    let thread = std::thread::Builder::new().name("signals".to_owned()).spawn(hear);
+    thread.map(drop).map_err(|error| format!("could not start a thread for signals: {error}"))
+}
+
+/// Says the last words and ends the process.
+#[expect(clippy::exit, reason = "the other thread may be blocked in a write; nothing else ends it")]
+fn leave(signal: i32, show: &Arc<Mutex<Show>>) {
+    let (sender, receiver) = mpsc::channel();
+    let show = Arc::clone(show);
+    let speak = move || {
+        let mut show = show.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let Show { voice, stage } = &mut *show;
+        let parting = voice.part(signal, stage);
+        stage.out.flush();
+        // The receiver is gone if this took too long; then the process is, too.
+        _ = sender.send(parting);
+        // The lock is kept: nothing is said after the last words.
+        std::thread::sleep(Duration::from_secs(60));
+    };
+    let spoken =
+        std::thread::Builder::new().spawn(speak).ok().and_then(|_| receiver.recv_timeout(LAST_WORDS).ok());
+    tools::end_work();
+    match spoken.unwrap_or(usual(signal)) {
+        Parting::Code(code) => std::process::exit(code),
+        Parting::Signal => {
+            // It returns only if the signal cannot be raised, or does not end a process by default.
+            _ = signal_hook::low_level::emulate_default_handler(signal);
+            std::process::exit(128 + signal)
+        }
+    }
+}
