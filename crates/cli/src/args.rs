@@ -1,5 +1,7 @@
 //! The arguments of every command, and the help that people read.
 
+pub(crate) mod run;
+
 use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};
@@ -7,7 +9,7 @@ use clap::{Parser, Subcommand};
 /// One contract for every coding-agent command line.
 #[derive(Debug, Parser)]
 #[command(name = "bowline", version, max_term_width = 100, disable_help_subcommand = true)]
-#[command(after_help = "Exit codes: 0 done, 2 usage, 70 our own fault.")]
+#[command(after_help = EXIT_CODES)]
 pub(crate) struct Args {
     #[command(subcommand)]
     pub(crate) command: Command,
@@ -15,6 +17,11 @@ pub(crate) struct Args {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    /// Let an agent do something, and watch it
+    #[command(after_help = run::EXAMPLES)]
+    Run(Box<run::RunArgs>),
+    /// See a run from beginning to end, without any agent or network
+    Demo(DemoArgs),
     /// Turn what an agent printed into events, or into another format
     #[command(after_help = DECODE_EXAMPLES)]
     Decode(DecodeArgs),
@@ -25,7 +32,14 @@ pub(crate) enum Command {
     Providers(TableArgs),
     /// List the dialects
     Dialects(TableArgs),
+    /// Play the scripted agent that `--provider practice` runs
+    #[command(name = "practice-agent", hide = true, disable_help_flag = true)]
+    PracticeAgent(PracticeArgs),
 }
+
+const EXIT_CODES: &str =
+    "Exit codes: 0 done, 1 the agent failed, 2 usage, 3 configuration, 4 provider missing or not
+logged in, 5 budget or policy, 70 our own fault, 124 timed out, 130 cancelled, 143 terminated.";
 
 const DECODE_EXAMPLES: &str = "Examples:
   bowline decode --dialect stream-json --view text answer.jsonl
@@ -108,6 +122,20 @@ pub(crate) struct TableArgs {
     /// Print JSON, for programs
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct DemoArgs {
+    /// Do not wait between words
+    #[arg(long)]
+    pub(crate) fast: bool,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct PracticeArgs {
+    /// The agent's own arguments
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    pub(crate) args: Vec<std::ffi::OsString>,
 }
 
 fn view_help() -> String {

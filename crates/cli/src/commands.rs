@@ -2,5 +2,7 @@
 
 pub(crate) mod classify;
 pub(crate) mod decode;
+pub(crate) mod demo;
 mod input;
+pub(crate) mod run;
 pub(crate) mod tables;

@@ -21,12 +21,16 @@ pub(crate) struct CommandError {
 pub(crate) enum Fault {
     /// The command line.
     Usage,
+    /// The configuration.
+    Configuration,
     /// Ours.
     Internal,
     /// Nobody's: the reader of our output has enough.
     ClosedPipe,
     /// Nobody's: help or the version was asked for and printed.
     Asked,
+    /// The agent's, and it was said already.
+    Told(u8),
 }
 
 impl Fault {
@@ -34,7 +38,9 @@ impl Fault {
         match self {
             Self::Asked | Self::ClosedPipe => 0,
             Self::Usage => 2,
+            Self::Configuration => 3,
             Self::Internal => 70,
+            Self::Told(code) => code,
         }
     }
 }
@@ -42,6 +48,11 @@ impl Fault {
 impl CommandError {
     pub(crate) fn new(kind: Fault, message: impl Into<String>) -> Self {
         Self { kind, message: message.into(), source: None, hints: Vec::new() }
+    }
+
+    /// Ends with an exit code, after everything was said.
+    pub(crate) fn told(code: u8) -> Self {
+        Self::new(Fault::Told(code), "")
     }
 
     pub(crate) fn caused_by(mut self, source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
@@ -54,9 +65,19 @@ impl CommandError {
         self
     }
 
+    /// Says whether it is only that the reader of our output has enough.
+    #[cfg_attr(
+        not(test),
+        expect(dead_code, reason = "`bowline run` stops its agent then, and does not exist yet")
+    )]
+    pub(crate) fn is_closed_pipe(&self) -> bool {
+        self.kind == Fault::ClosedPipe
+    }
+
     /// Prints the error and returns the exit code.
     pub(crate) fn report(&self) -> ExitCode {
-        if matches!(self.kind, Fault::Usage | Fault::Internal) {
+        let silent = matches!(self.kind, Fault::Asked | Fault::ClosedPipe | Fault::Told(_));
+        if !silent {
             // Nothing can be done about a standard error that does not take the message.
             let _ = anstream::stderr().write_all(self.render().as_bytes());
         }
@@ -64,16 +85,63 @@ impl CommandError {
     }
 
     fn render(&self) -> String {
-        let mut text = format!("error: {}\n", self.message);
+        let mut causes = Vec::new();
         let mut cause: Option<&dyn Error> = self.source.as_deref().map(|source| source as &dyn Error);
         while let Some(error) = cause {
-            let _ = writeln!(text, "caused by: {error}");
+            causes.push(error.to_string());
             cause = error.source();
         }
-        for hint in &self.hints {
-            let _ = writeln!(text, "hint: {hint}");
+        form(&self.message, &causes, &self.hints)
+    }
+}
+
+/// Writes an error as all our errors are written: what, why, and what to try. Safe for a terminal.
+pub(crate) fn form(message: &str, causes: &[String], hints: &[String]) -> String {
+    let mut text = format!("error: {message}\n");
+    for cause in causes {
+        let _ = writeln!(text, "caused by: {cause}");
+    }
+    for hint in hints {
+        let _ = writeln!(text, "hint: {hint}");
+    }
+    bowline_providers::ansi::harmless(&text).into_owned()
+}
+
+impl From<bowline::Error> for CommandError {
+    #[expect(
+        clippy::wildcard_enum_match_arm,
+        reason = "whatever is new there is our own fault until it has a word here"
+    )]
+    fn from(error: bowline::Error) -> Self {
+        let message = error.to_string();
+        match error {
+            bowline::Error::NoProvider => Self::new(Fault::Usage, message),
+            bowline::Error::UnknownProvider { .. } => {
+                Self::new(Fault::Usage, message).hint("`bowline providers` lists what there is")
+            }
+            bowline::Error::Refused(refusal) => {
+                let ours = Self::new(Fault::Usage, message);
+                match refusal.hint {
+                    Some(hint) => ours.hint(hint.to_string()),
+                    None => ours,
+                }
+            }
+            bowline::Error::Journal(error) => {
+                let hint = error.hint();
+                let ours = Self {
+                    source: error.source().map(|cause| cause.to_string().into()),
+                    ..Self::new(Fault::Configuration, message)
+                };
+                match hint {
+                    Some(hint) => ours.hint(hint.to_string()),
+                    None => ours,
+                }
+            }
+            other => {
+                let cause = std::error::Error::source(&other).map(|cause| cause.to_string().into());
+                Self { source: cause, ..Self::new(Fault::Internal, message) }
+            }
         }
-        bowline_providers::ansi::harmless(&text).into_owned()
     }
 }
 
@@ -101,12 +169,18 @@ pub(crate) fn usage(error: &clap::Error) -> Result<(), CommandError> {
     for kind in [ContextKind::SuggestedArg, ContextKind::SuggestedSubcommand, ContextKind::SuggestedValue] {
         let suggestion = match error.get(kind) {
             Some(ContextValue::String(one)) => Some(one.as_str()),
-            Some(ContextValue::Strings(several)) => several.first().map(String::as_str),
+            // The parser lists them with the nearest last.
+            Some(ContextValue::Strings(several)) => several.last().map(String::as_str),
             _ => None,
         };
         if let Some(suggestion) = suggestion {
             ours = ours.hint(format!("did you mean `{suggestion}`?"));
         }
+    }
+    if let Some(ContextValue::Strings(values)) = error.get(ContextKind::ValidValue)
+        && !values.is_empty()
+    {
+        ours = ours.hint(format!("there is {}", values.join(", ")));
     }
     if let Some(ContextValue::StyledStr(usage)) = error.get(ContextKind::Usage) {
         let usage = usage.to_string();

@@ -3,8 +3,11 @@
 mod args;
 mod commands;
 mod error;
+mod human;
+mod log;
 mod output;
 mod suggest;
+mod terminal;
 mod time;
 
 use std::process::ExitCode;
@@ -16,7 +19,12 @@ use crate::error::CommandError;
 use crate::output::Stdout;
 
 fn main() -> ExitCode {
+    // First of all: this program may have been started to be the keeper of another one.
+    bowline::init();
     let result = match Args::try_parse() {
+        Ok(Args { command: Command::PracticeAgent(args) }) => {
+            return bowline_practice::main(args.args.into_iter());
+        }
         Ok(args) => run(args),
         Err(error) => error::usage(&error),
     };
@@ -27,11 +35,16 @@ fn main() -> ExitCode {
 }
 
 fn run(args: Args) -> Result<(), CommandError> {
+    log::begin()?;
     let mut stdout = Stdout::new();
     let result = match args.command {
+        Command::Run(args) => commands::run::run(&args, &mut stdout),
+        Command::Demo(args) => commands::demo::run(&args, &mut stdout),
         Command::Decode(args) => commands::decode::run(&args, &mut stdout),
         Command::Classify(args) => commands::classify::run(&args, &mut stdout),
         Command::Providers(args) => commands::tables::providers(&args, &mut stdout),
+        // It is another program, with exit codes of its own.
+        Command::PracticeAgent(_) => Ok(()),
         Command::Dialects(args) => commands::tables::dialects(&args, &mut stdout),
     };
     result.and_then(|()| stdout.flush())

@@ -1,5 +1,9 @@
 //! Standard output: what was asked for, and nothing else.
 
+pub(crate) mod sink;
+pub(crate) mod view;
+
+use std::fmt;
 use std::io::{self, IsTerminal, Write};
 
 use bowline_providers::ansi;
@@ -7,16 +11,25 @@ use bowline_providers::ansi;
 use crate::error::{CommandError, Fault};
 
 /// Standard output. Text is made harmless when a terminal shows it, and left as it is in a pipe.
-#[derive(Debug)]
 pub(crate) struct Stdout {
-    out: io::BufWriter<io::Stdout>,
+    out: io::BufWriter<Box<dyn Write>>,
     terminal: bool,
+}
+
+impl fmt::Debug for Stdout {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Stdout").field("terminal", &self.terminal).finish_non_exhaustive()
+    }
 }
 
 impl Stdout {
     pub(crate) fn new() -> Self {
         let out = io::stdout();
         let terminal = out.is_terminal();
+        Self::over(Box::new(out), terminal)
+    }
+
+    fn over(out: Box<dyn Write>, terminal: bool) -> Self {
         Self { out: io::BufWriter::with_capacity(64 * 1024, out), terminal }
     }
 
@@ -24,6 +37,11 @@ impl Stdout {
     pub(crate) fn print(&mut self, text: &str) -> Result<(), CommandError> {
         let text = if self.terminal { ansi::harmless(text) } else { text.into() };
         self.out.write_all(text.as_bytes()).map_err(failed)
+    }
+
+    /// Prints what was made fit for a terminal elsewhere.
+    fn print_ready(&mut self, bytes: &[u8]) -> Result<(), CommandError> {
+        self.out.write_all(bytes).map_err(failed)
     }
 
     /// Makes sure that what was printed is seen.

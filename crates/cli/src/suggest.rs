@@ -5,6 +5,7 @@ use bowline_providers::manifest::Manifest;
 use bowline_providers::{catalogue, dialects, views};
 
 use crate::error::{CommandError, Fault};
+use crate::output::sink::Format;
 
 /// Finds a dialect, or says what was probably meant.
 pub(crate) fn dialect(name: &str) -> Result<&'static dialects::Entry, CommandError> {
@@ -22,7 +23,7 @@ pub(crate) fn dialect(name: &str) -> Result<&'static dialects::Entry, CommandErr
 
 /// Finds a provider, or says what was probably meant.
 pub(crate) fn provider(name: &str) -> Result<&'static Manifest, CommandError> {
-    let known = catalogue::built_in().iter().flat_map(|manifest| {
+    let known = catalogue::built_in().flat_map(|manifest| {
         std::iter::once(manifest.name.as_str()).chain(manifest.aliases.iter().map(String::as_str))
     });
     catalogue::by_name(name)
@@ -53,6 +54,13 @@ pub(crate) fn view(name: &str) -> Result<&'static views::Entry, CommandError> {
     let known = || views::ALL.iter().map(|entry| entry.name);
     let list = known().collect::<Vec<_>>().join(", ");
     views::by_name(name).ok_or_else(|| missing("view", name, known()).hint(format!("there is {list}")))
+}
+
+/// Finds an output format, or says what was probably meant.
+pub(crate) fn output(name: &str) -> Result<Format, CommandError> {
+    let list = Format::names().collect::<Vec<_>>().join(", ");
+    Format::named(name)
+        .ok_or_else(|| missing("output format", name, Format::names()).hint(format!("there is {list}")))
 }
 
 fn missing<'a>(what: &str, name: &str, known: impl Iterator<Item = &'a str>) -> CommandError {

@@ -21,6 +21,11 @@ pub(crate) fn moment(now: Option<&str>) -> Result<Moment, CommandError> {
     }
 }
 
+/// Returns the present.
+pub(crate) fn now() -> Timestamp {
+    of(&Zoned::now()).at
+}
+
 fn parse(text: &str) -> Option<Moment> {
     if let Ok(number) = text.parse::<i64>() {
         // Seconds until the year 5138; beyond, the number can only be milliseconds.

@@ -7,12 +7,12 @@ use bowline_providers::catalogue;
 use bowline_providers::decode::{Cause, Decoder, End, Stamp};
 use bowline_providers::dialect::{Draft, Shape};
 use bowline_providers::moment::Moment;
-use bowline_providers::views::{Setup, View};
 
 use super::input;
 use crate::args::DecodeArgs;
 use crate::error::{CommandError, Fault};
 use crate::output::Stdout;
+use crate::output::view::Viewer;
 use crate::{suggest, time};
 
 /// Decodes a file or standard input.
@@ -35,11 +35,10 @@ pub(crate) fn run(args: &DecodeArgs, stdout: &mut Stdout) -> Result<(), CommandE
     let mut source = input::open(args.file.as_deref())?;
 
     let mut printer = Printer {
-        view: (view.make)(&Setup { provider: provider.map(|provider| provider.name.clone()) }),
+        viewer: Viewer::new(view, provider.map(|provider| provider.name.clone())),
         stamp: Stamp::new(SessionId::from("decode")),
         moment: time::moment(args.now.as_deref())?,
         drafts: Vec::new(),
-        text: String::new(),
         stdout,
     };
     let mut decoder = Decoder::of_shape(dialect, shape);
@@ -68,31 +67,23 @@ fn no_dialect() -> CommandError {
 
 /// Numbers events and prints them in the wanted format.
 struct Printer<'a> {
-    view: Box<dyn View>,
+    viewer: Viewer,
     stamp: Stamp,
     moment: Moment,
     drafts: Vec<Draft>,
-    text: String,
     stdout: &'a mut Stdout,
 }
 
 impl Printer<'_> {
     fn print(&mut self) -> Result<(), CommandError> {
         for draft in self.drafts.drain(..) {
-            let event = self.stamp.stamp(draft, self.moment.at);
-            self.view.event(&event, &mut self.text);
+            self.viewer.event(&self.stamp.stamp(draft, self.moment.at));
         }
-        if self.text.is_empty() {
-            return Ok(());
-        }
-        self.stdout.print(&self.text)?;
-        self.text.clear();
-        self.stdout.flush()
+        self.viewer.flush(self.stdout)
     }
 
     fn finish(&mut self) -> Result<(), CommandError> {
         self.print()?;
-        self.view.finish(&mut self.text);
-        self.print()
+        self.viewer.finish(self.stdout)
     }
 }

@@ -10,12 +10,12 @@ use crate::output::Stdout;
 pub(crate) fn providers(args: &TableArgs, stdout: &mut Stdout) -> Result<(), CommandError> {
     let providers = catalogue::built_in();
     if args.json {
-        let text = serde_json::to_string_pretty(providers).map_err(|error| {
+        let text = serde_json::to_string_pretty(&providers.collect::<Vec<_>>()).map_err(|error| {
             CommandError::new(Fault::Internal, "could not write the list").caused_by(error)
         })?;
         return stdout.print(&format!("{text}\n"));
     }
-    let rows = providers.iter().map(|provider| {
+    let rows = providers.map(|provider| {
         // The default stands first.
         let others = provider.formats.keys().filter(|name| **name != provider.default_format);
         let formats: Vec<&str> =

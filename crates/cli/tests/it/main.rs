@@ -2,7 +2,16 @@
 
 mod classify;
 mod decode;
+mod demo;
+mod docker;
 mod errors;
+mod faults;
+mod files;
+mod journal;
 mod readme;
+mod run;
+mod run_output;
+mod run_signals;
 mod support;
 mod tables;
+mod world;

@@ -45,3 +45,11 @@ pub(crate) fn shell(line: &str, bin: &std::path::Path) -> Output {
     let path = format!("{}:/usr/bin:/bin", bin.display());
     Command::new("/bin/sh").args(["-c", line]).env_clear().env("PATH", path).output().expect("a shell")
 }
+
+/// Returns a shell that is about to run a line.
+#[expect(clippy::disallowed_methods, reason = "some situations can only be made by a shell")]
+pub(crate) fn in_shell(line: &str) -> Command {
+    let mut command = Command::new("/bin/sh");
+    command.args(["-c", line]);
+    command
+}

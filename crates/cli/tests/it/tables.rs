@@ -11,13 +11,14 @@ NAME      PROGRAM   FORMATS                                                     
 claude    claude    stream-json, json, json-verbose, stream-json-partial, text  stdin   claude-code, claude-cli, anthropic-cli
 codex     codex     stream-json, text                                           stdin   codex-cli, openai-codex
 gemini    gemini    stream-json, json, text                                     stdin   gemini-cli
-qwen      qwen      text, json, stream-json                                     stdin   qwen-code, qwen-cli
+qwen      qwen      text, json, stream-json, stream-json-partial                stdin   qwen-code, qwen-cli
 glm       ax-glm    stream-json, text                                           arg     ax-glm
 grok      ax-grok   stream-json, text                                           arg     ax-grok
 pi        pi        json, rpc, text                                             stdin   pi-coding-agent, pi-cli
-opencode  opencode  json, text                                                  stdin   opencode-ai, opencode-cli
-copilot   copilot   json, text                                                  stdin   copilot-cli, github-copilot, gh-copilot
+opencode  opencode  json, json-thinking, text                                   stdin   opencode-ai, opencode-cli
+copilot   copilot   json, json-whole, text                                      stdin   copilot-cli, github-copilot, gh-copilot
 grok-cli  grok      stream-json                                                 arg     vibe-kit-grok
+practice  bowline   stream-json, codex, gemini, json, pi, text                  stdin
 --- stderr
 "#);
     insta::assert_snapshot!(show(&["dialects"], ""), @r#"
@@ -92,6 +93,8 @@ One contract for every coding-agent command line
 Usage: bowline <COMMAND>
 
 Commands:
+  run        Let an agent do something, and watch it
+  demo       See a run from beginning to end, without any agent or network
   decode     Turn what an agent printed into events, or into another format
   classify   Say what kind of failure an error text is, and what may be done about it
   providers  List the providers
@@ -101,7 +104,8 @@ Options:
   -h, --help     Print help
   -V, --version  Print version
 
-Exit codes: 0 done, 2 usage, 70 our own fault.
+Exit codes: 0 done, 1 the agent failed, 2 usage, 3 configuration, 4 provider missing or not
+logged in, 5 budget or policy, 70 our own fault, 124 timed out, 130 cancelled, 143 terminated.
 --- stderr
 "#);
     insta::assert_snapshot!(show(&["decode", "--help"], ""), @r#"

@@ -1,0 +1,215 @@
+//! The arguments of `bowline run`.
+
+use std::path::PathBuf;
+
+use clap::ValueEnum;
+
+pub(crate) const EXAMPLES: &str = "Examples:
+  bowline run --provider NAME \"Explain this repository\"
+  git diff | bowline run --provider NAME \"Review this change\"
+  bowline run --provider NAME --permission edit --timeout 10m \"Fix the failing test\"
+  bowline run --provider NAME --output json --no-tools \"Name this branch\" | jq -r .text
+
+The answer goes to standard output, everything else to standard error. Ctrl-C stops politely and keeps what there
+is; a second Ctrl-C kills. BOWLINE_LOG=info|debug tells what goes on inside.";
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct RunArgs {
+    /// What the agent is to do; `-` reads it from standard input. With both, standard input follows the prompt
+    #[arg(value_name = "PROMPT")]
+    pub(crate) prompt: Option<String>,
+
+    /// Which agent (`bowline providers` lists them)
+    #[arg(long, short = 'p', value_name = "NAME", env = "BOWLINE_PROVIDER")]
+    pub(crate) provider: Option<String>,
+
+    /// The program to run instead of the one on PATH
+    #[arg(long, value_name = "PATH", help_heading = AGENT)]
+    pub(crate) binary: Option<PathBuf>,
+
+    /// The model
+    #[arg(long, short = 'm', value_name = "NAME", help_heading = AGENT)]
+    pub(crate) model: Option<String>,
+
+    /// How much the model is to think, in the agent's words
+    #[arg(long, value_name = "LEVEL", help_heading = AGENT)]
+    pub(crate) effort: Option<String>,
+
+    /// Work in this directory
+    #[arg(long, short = 'C', value_name = "DIR", help_heading = WORK)]
+    pub(crate) cwd: Option<PathBuf>,
+
+    /// A further directory that the agent may use
+    #[arg(long, value_name = "DIR", help_heading = WORK)]
+    pub(crate) add_dir: Vec<PathBuf>,
+
+    /// An image that goes with the prompt
+    #[arg(long, value_name = "FILE", help_heading = WORK)]
+    pub(crate) image: Vec<PathBuf>,
+
+    /// Replace the agent's system prompt
+    #[arg(long, value_name = "TEXT", help_heading = WORK)]
+    pub(crate) system: Option<String>,
+
+    /// Add to the agent's system prompt
+    #[arg(long, value_name = "TEXT", help_heading = WORK)]
+    pub(crate) append_system: Option<String>,
+
+    /// Hold the answer to the JSON Schema in this file
+    #[arg(long, value_name = "FILE", help_heading = WORK)]
+    pub(crate) schema: Option<PathBuf>,
+
+    /// MCP servers, in the form of `{"mcpServers": {…}}`
+    #[arg(long, value_name = "FILE", help_heading = WORK)]
+    pub(crate) mcp_config: Vec<PathBuf>,
+
+    /// What the agent may do without being asked. Nobody can be asked here, so `ask` refuses what needs asking
+    #[arg(long, value_name = "MODE", default_value = "ask", help_heading = LIMITS)]
+    pub(crate) permission: Permission,
+
+    /// Allow a tool by name
+    #[arg(long, value_name = "TOOL", help_heading = LIMITS)]
+    pub(crate) allow_tool: Vec<String>,
+
+    /// Refuse a tool by name
+    #[arg(long, value_name = "TOOL", help_heading = LIMITS)]
+    pub(crate) deny_tool: Vec<String>,
+
+    /// Answer without any tool
+    #[arg(long, help_heading = LIMITS)]
+    pub(crate) no_tools: bool,
+
+    /// The most turns that the agent may take
+    #[arg(long, value_name = "N", help_heading = LIMITS)]
+    pub(crate) max_turns: Option<u32>,
+
+    /// The most that it may cost, in US dollars
+    #[arg(long, value_name = "USD", help_heading = LIMITS)]
+    pub(crate) max_cost: Option<f64>,
+
+    /// The longest that it may take, such as 90s or 10m; `none` for no limit
+    #[arg(long, value_name = "TIME", value_parser = limit, help_heading = LIMITS)]
+    pub(crate) timeout: Option<Limit>,
+
+    /// The longest that nothing may come, such as 90s or 10m; `none` for no limit
+    #[arg(long, value_name = "TIME", value_parser = limit, help_heading = LIMITS)]
+    pub(crate) idle_timeout: Option<Limit>,
+
+    /// Go on with an earlier session of the agent
+    #[arg(long, value_name = "ID", conflicts_with = "continue_latest", help_heading = SESSION)]
+    pub(crate) resume: Option<String>,
+
+    /// Go on with the agent's last session in the directory
+    #[arg(long = "continue", help_heading = SESSION)]
+    pub(crate) continue_latest: bool,
+
+    /// Leave no trace: neither in the agent's history nor in our journal
+    #[arg(long, help_heading = SESSION)]
+    pub(crate) ephemeral: bool,
+
+    /// A key of your own, by which sessions are found and ended together
+    #[arg(long, value_name = "KEY", help_heading = SESSION)]
+    pub(crate) key: Option<String>,
+
+    /// Set a variable of the agent's environment
+    #[arg(long, value_name = "NAME=VALUE", value_parser = variable, help_heading = AGENT)]
+    pub(crate) env: Vec<(String, String)>,
+
+    /// Ignore your settings for the agent
+    #[arg(long, help_heading = AGENT)]
+    pub(crate) isolate: bool,
+
+    /// Run the agent in this container, by `docker exec`
+    #[arg(long, value_name = "CONTAINER", help_heading = AGENT)]
+    pub(crate) docker: Option<String>,
+
+    /// Ask for the result in one piece instead of a stream
+    #[arg(long, help_heading = AGENT)]
+    pub(crate) no_stream: bool,
+
+    #[arg(long, short = 'o', value_name = "FORMAT", default_value = "human", help = output_help())]
+    pub(crate) output: String,
+
+    /// Show what would be started, and start nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+
+    /// Tell more: thinking, sub-agents, retries; twice for everything
+    #[arg(long, short = 'v', action = clap::ArgAction::Count)]
+    pub(crate) verbose: u8,
+}
+
+const AGENT: &str = "The agent";
+const WORK: &str = "The work";
+const LIMITS: &str = "Permissions and limits";
+const SESSION: &str = "The session";
+
+/// What an agent may do without being asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Permission {
+    /// Look, and change nothing
+    Read,
+    /// Ask first
+    Ask,
+    /// Change files; ask for the rest
+    Edit,
+    /// Anything
+    Yolo,
+}
+
+/// A limit of time, or none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Limit {
+    None,
+    Of(std::time::Duration),
+}
+
+fn limit(text: &str) -> Result<Limit, String> {
+    if text == "none" {
+        return Ok(Limit::None);
+    }
+    let of = |span: jiff::SignedDuration| std::time::Duration::try_from(span).ok().map(Limit::Of);
+    let plain = text.parse::<u32>().ok().map(|seconds| jiff::SignedDuration::from_secs(i64::from(seconds)));
+    plain
+        .or_else(|| text.parse::<jiff::SignedDuration>().ok())
+        .filter(|span| span.is_positive())
+        .and_then(of)
+        .ok_or_else(|| "a time such as 90s, 10m or 1h30m, or `none`, is wanted".to_owned())
+}
+
+fn variable(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
+        _ => Err("NAME=VALUE is wanted".to_owned()),
+    }
+}
+
+fn output_help() -> String {
+    let names: Vec<&str> = crate::output::sink::Format::names().collect();
+    format!("What to print: {}", names.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn times_are_read_as_people_write_them() {
+        for (text, seconds) in [("90", 90), ("90s", 90), ("10m", 600), ("1h30m", 5400), ("2 min", 120)] {
+            assert_eq!(limit(text), Ok(Limit::Of(Duration::from_secs(seconds))), "{text}");
+        }
+        assert_eq!(limit("none"), Ok(Limit::None));
+        for text in ["", "0", "-5s", "soon", "5 parsecs"] {
+            assert!(limit(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_variable_has_a_name() {
+        assert_eq!(variable("A=b=c"), Ok(("A".to_owned(), "b=c".to_owned())));
+        assert!(variable("=b").is_err());
+        assert!(variable("A").is_err());
+    }
+}

@@ -1,0 +1,241 @@
+//! `bowline run`: one turn of an agent, from the prompt to the exit code.
+
+mod choose;
+mod prompt;
+mod request;
+
+use std::time::Duration;
+
+use bowline::kinds::Outcome;
+use bowline::{Category, Code, Control, Record, Task, Turn};
+use bowline_protocol::Millis;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::mpsc;
+
+use crate::args::run::RunArgs;
+use crate::error::{CommandError, Fault};
+use crate::human::{Detail, Interrupt, Summary, TICK};
+use crate::output::Stdout;
+use crate::output::sink::{Format, Sink};
+use crate::{suggest, terminal, time};
+
+/// How many events are written together when they come faster than a terminal shows them.
+const AT_ONCE: usize = 256;
+
+/// How long after the agent was killed one more signal ends this process too, whoever has not read what it says.
+const LEAVE_AFTER: Duration = Duration::from_secs(1);
+
+/// Runs the command.
+pub(crate) fn run(args: &RunArgs, stdout: &mut Stdout) -> Result<(), CommandError> {
+    let format = suggest::output(&args.output)?;
+    let provider = choose::provider(args.provider.as_deref())?;
+    let task = request::task(args, provider)?;
+    if args.dry_run {
+        return dry_run(&task, format, stdout);
+    }
+    let detail = match args.verbose {
+        0 => Detail::Usual,
+        1 => Detail::Verbose,
+        _ => Detail::Everything,
+    };
+    let cwd = args.cwd.as_ref().map(|dir| dir.to_string_lossy().into_owned()).or_else(terminal::cwd);
+    let options = terminal::options(detail, request::permission(args.permission), cwd);
+    let sink = Sink::new(format, options, Some(provider.to_owned()));
+    let (record, stopped) = runtime()?.block_on(drive(task, sink, args.ephemeral))?;
+    match exit_code(&record, stopped) {
+        0 => Ok(()),
+        code => Err(CommandError::told(code)),
+    }
+}
+
+/// Runs a task with a sink for its events, and returns how it ended.
+pub(crate) async fn to_the_end(task: Task, sink: Sink) -> Result<(Record, u8), CommandError> {
+    let (record, stopped) = drive(task, sink, false).await?;
+    let code = exit_code(&record, stopped);
+    Ok((record, code))
+}
+
+/// Makes the runtime that drives a command.
+///
+/// What is shown is written on the thread of the command, and waits for whoever reads it. The run has a thread of its own:
+/// a reader that stops for a while holds up neither the agent nor a signal.
+pub(crate) fn runtime() -> Result<tokio::runtime::Runtime, CommandError> {
+    tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build()
+        .map_err(|error| CommandError::new(Fault::Internal, "could not start").caused_by(error))
+}
+
+/// What a person or another program did to stop the run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stopped {
+    No,
+    Interrupted,
+    Terminated,
+}
+
+/// The signals that stop a run.
+struct Signals {
+    interrupt: Signal,
+    terminate: Signal,
+    /// Absent where somebody wants us to go on after a hangup, as `nohup` does.
+    hangup: Option<Signal>,
+    window: Signal,
+}
+
+/// What a signal means.
+#[derive(Clone, Copy, Debug)]
+enum Sent {
+    Stop(Stopped),
+    Window,
+}
+
+/// Waits for a hangup, if anybody listens to it.
+async fn hangup(signal: &mut Option<Signal>) {
+    match signal {
+        Some(signal) => drop(signal.recv().await),
+        None => std::future::pending().await,
+    }
+}
+
+impl Signals {
+    fn new() -> std::io::Result<Self> {
+        Ok(Self {
+            interrupt: signal(SignalKind::interrupt())?,
+            terminate: signal(SignalKind::terminate())?,
+            hangup: if terminal::ignores_hangup() { None } else { Some(signal(SignalKind::hangup())?) },
+            window: signal(SignalKind::window_change())?,
+        })
+    }
+
+    async fn next(&mut self) -> Sent {
+        tokio::select! {
+            _ = self.interrupt.recv() => Sent::Stop(Stopped::Interrupted),
+            _ = self.terminate.recv() => Sent::Stop(Stopped::Terminated),
+            () = hangup(&mut self.hangup) => Sent::Stop(Stopped::Terminated),
+            _ = self.window.recv() => Sent::Window,
+        }
+    }
+
+    /// Does at once what signals ask for, and passes them on to be shown.
+    async fn obey(mut self, control: Control, shown: mpsc::UnboundedSender<Sent>) {
+        let mut killed = None;
+        let mut asked = false;
+        loop {
+            let sent = self.next().await;
+            // It is passed on first: whoever sees the end of the run then knows what asked for it. Nobody may listen.
+            let _ = shown.send(sent);
+            match sent {
+                Sent::Window => {}
+                Sent::Stop(_) if !asked => {
+                    asked = true;
+                    control.cancel();
+                }
+                Sent::Stop(how) => {
+                    control.kill();
+                    let since = killed.get_or_insert_with(tokio::time::Instant::now);
+                    if since.elapsed() > LEAVE_AFTER {
+                        leave(how);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Ends this process although what it has to say was not read. The agent is gone, or the keeper sees to it.
+#[expect(clippy::exit, reason = "the thread that would return waits for a reader that may never read")]
+fn leave(how: Stopped) -> ! {
+    std::process::exit(if how == Stopped::Terminated { 143 } else { 130 })
+}
+
+async fn drive(task: Task, mut sink: Sink, ephemeral: bool) -> Result<(Record, Stopped), CommandError> {
+    let signals = Signals::new().map_err(|error| {
+        CommandError::new(Fault::Internal, "could not listen to signals").caused_by(error)
+    })?;
+    let mut turn = task.sole_process().start().await.map_err(CommandError::from)?;
+    let (passed_on, mut sent) = mpsc::unbounded_channel();
+    tokio::spawn(signals.obey(turn.control(), passed_on));
+    let shown = show(&mut turn, &mut sink, &mut sent).await;
+    let stopped = match shown {
+        Ok(stopped) => stopped,
+        Err(error) => {
+            // Nobody reads what is said any more: there is no point in going on.
+            let _ = turn.stop().await;
+            return Err(error);
+        }
+    };
+    let record = turn.outcome().await.map_err(CommandError::from)?;
+    let summary = Summary {
+        now: time::now(),
+        took: Millis(u64::try_from(record.took.as_millis()).unwrap_or(u64::MAX)),
+        session: Some(record.session.clone()),
+        journal: record.journal.as_ref().filter(|_| !ephemeral).map(|dir| dir.display().to_string()),
+    };
+    sink.finish(&summary)?;
+    Ok((record, stopped))
+}
+
+/// Shows events as they come, until there are no more.
+async fn show(
+    turn: &mut Turn,
+    sink: &mut Sink,
+    sent: &mut mpsc::UnboundedReceiver<Sent>,
+) -> Result<Stopped, CommandError> {
+    let mut stopped = Stopped::No;
+    let mut tick = tokio::time::interval(Duration::from_millis(TICK.0));
+    tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
+    loop {
+        tokio::select! {
+            biased;
+            Some(sent) = sent.recv() => match sent {
+                Sent::Window => sink.resize(terminal::width()),
+                Sent::Stop(how) if stopped == Stopped::No => {
+                    stopped = how;
+                    sink.interrupted(Interrupt::First, time::now())?;
+                }
+                Sent::Stop(_) => sink.interrupted(Interrupt::Second, time::now())?,
+            },
+            events = turn.next_batch(AT_ONCE) => match events.map_err(CommandError::from)? {
+                events if events.is_empty() => return Ok(stopped),
+                events => sink.events(&events, time::now())?,
+            },
+            _ = tick.tick() => sink.tick(time::now())?,
+        }
+    }
+}
+
+/// Returns the exit code that says how the run ended.
+fn exit_code(record: &Record, stopped: Stopped) -> u8 {
+    let failure = record.failure.as_ref();
+    match record.outcome {
+        Outcome::Completed => 0,
+        Outcome::Cancelled if stopped == Stopped::Terminated => 143,
+        Outcome::Cancelled => 130,
+        Outcome::Failed | Outcome::Truncated if record.timed_out.is_some() => 124,
+        Outcome::Failed | Outcome::Truncated => match failure.map(|it| (it.category, &it.code)) {
+            Some((_, Code::NotInstalled | Code::WrongVersion)) => 4,
+            Some((Category::Authentication, _)) => 4,
+            Some((_, Code::Policy | Code::Budget | Code::DiskQuota)) => 5,
+            Some((_, Code::DiskFull)) => 70,
+            Some((Category::Configuration, Code::BadConfig)) => 3,
+            _ => 1,
+        },
+    }
+}
+
+/// Shows what would be started.
+fn dry_run(task: &Task, format: Format, stdout: &mut Stdout) -> Result<(), CommandError> {
+    let preview = task.preview().map_err(CommandError::from)?;
+    let text = match format {
+        Format::View(_) => {
+            let json = serde_json::to_string_pretty(&preview).map_err(|error| {
+                CommandError::new(Fault::Internal, "could not be written").caused_by(error)
+            })?;
+            format!("{json}\n")
+        }
+        Format::Human => request::in_words(&preview),
+    };
+    stdout.print(&text)
+}

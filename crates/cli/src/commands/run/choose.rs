@@ -1,0 +1,35 @@
+//! Which provider is meant when a run begins.
+
+use bowline_providers::catalogue;
+
+use crate::error::{CommandError, Fault};
+use crate::suggest;
+
+/// Returns the name of the provider: the one that was asked for, else the only one that is installed and logged in.
+pub(crate) fn provider(asked: Option<&str>) -> Result<&'static str, CommandError> {
+    if let Some(name) = asked {
+        return suggest::provider(name).map(|manifest| manifest.name.as_str());
+    }
+    let usable: Vec<&str> =
+        bowline::discover::usable().iter().map(|manifest| manifest.name.as_str()).collect();
+    if let [only] = usable[..] {
+        return Ok(only);
+    }
+    let names: Vec<&str> = catalogue::built_in().map(|manifest| manifest.name.as_str()).collect();
+    let error = CommandError::new(Fault::Usage, "no provider is chosen");
+    let error = if usable.is_empty() {
+        let installed: Vec<&str> =
+            bowline::discover::installed().iter().map(|manifest| manifest.name.as_str()).collect();
+        let found = if installed.is_empty() {
+            "none of them is installed".to_owned()
+        } else {
+            format!("{} installed, but no login was found", installed.join(" and "))
+        };
+        error.hint(format!("Bowline knows {}: {found}", names.join(", ")))
+    } else {
+        error.hint(format!("{} are installed and logged in", usable.join(" and ")))
+    };
+    Err(error
+        .hint("choose one with `--provider NAME`, or set BOWLINE_PROVIDER")
+        .hint("to see how it works without any of them: `bowline demo`"))
+}

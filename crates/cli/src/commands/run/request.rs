@@ -1,0 +1,265 @@
+//! From the arguments to a task.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use bowline::journal::{Home, META_FILE, SessionMeta};
+use bowline::{Json, McpServer, PermissionMode, Preview, SessionId, Task};
+use bowline_protocol::Millis;
+use bowline_providers::invocation::environment::listed;
+
+use super::prompt;
+use crate::args::run::{Limit, Permission, RunArgs};
+use crate::error::{CommandError, Fault};
+
+/// Makes the task that the arguments describe.
+pub(crate) fn task(args: &RunArgs, provider: &str) -> Result<Task, CommandError> {
+    let mut task = bowline::task(prompt::prompt(args.prompt.as_deref())?).provider(provider);
+    task = task.permission(permission(args.permission));
+    for (value, set) in [
+        (&args.model, Task::model as fn(Task, String) -> Task),
+        (&args.effort, Task::effort),
+        (&args.system, Task::system_prompt),
+        (&args.append_system, Task::append_system_prompt),
+        (&args.key, Task::key),
+        (&args.docker, Task::docker),
+    ] {
+        if let Some(value) = value {
+            task = set(task, value.clone());
+        }
+    }
+    if let Some(binary) = &args.binary {
+        task = task.binary(binary);
+    }
+    if let Some(cwd) = &args.cwd {
+        task = task.cwd(directory(cwd, "--cwd", args)?);
+    }
+    for dir in &args.add_dir {
+        task = task.add_dir(directory(dir, "--add-dir", args)?);
+    }
+    for image in &args.image {
+        task = task.attach(file(image, "--image", args)?);
+    }
+    for tool in &args.allow_tool {
+        task = task.allow_tool(tool);
+    }
+    for tool in &args.deny_tool {
+        task = task.deny_tool(tool);
+    }
+    for (name, value) in &args.env {
+        task = task.env(name, value);
+    }
+    if let Some(path) = &args.schema {
+        task = task.output_schema(json(path, "--schema")?);
+    }
+    for path in &args.mcp_config {
+        for (name, server) in mcp_servers(path)? {
+            task = task.mcp_server(name, server);
+        }
+    }
+    if args.no_tools {
+        task = task.no_tools();
+    }
+    if let Some(turns) = args.max_turns {
+        task = task.max_turns(turns);
+    }
+    if let Some(usd) = args.max_cost {
+        if !usd.is_finite() || usd <= 0.0 {
+            let message = format!("`--max-cost {usd}` is no amount of money");
+            return Err(CommandError::new(Fault::Usage, message).hint("write it as 0.50"));
+        }
+        task = task.max_cost(usd);
+    }
+    for (limit, set) in [
+        (args.timeout, Task::timeout_ms as fn(Task, Option<Millis>) -> Task),
+        (args.idle_timeout, Task::idle_timeout_ms),
+    ] {
+        task = match limit {
+            None => task,
+            Some(Limit::None) => set(task, None),
+            Some(Limit::Of(span)) => {
+                set(task, Some(Millis(u64::try_from(span.as_millis()).unwrap_or(u64::MAX))))
+            }
+        };
+    }
+    if let Some(id) = &args.resume {
+        task = task.resume(native(id)?);
+    }
+    if args.continue_latest {
+        task = task.resume_latest();
+    }
+    if args.ephemeral {
+        task = task.ephemeral();
+    }
+    if args.isolate {
+        task = task.isolate();
+    }
+    if args.no_stream {
+        task = task.no_stream();
+    }
+    Ok(task)
+}
+
+/// Returns the agent's own name of a session. Ours, which a run prints at its end, stands for it.
+fn native(id: &str) -> Result<String, CommandError> {
+    let dir = Home::from_env().and_then(|home| home.session_dir(&SessionId::from(id)));
+    let Some(dir) = dir.ok().filter(|dir| dir.join(META_FILE).exists()) else { return Ok(id.to_owned()) };
+    let meta = SessionMeta::read(&dir).map_err(|error| CommandError::from(bowline::Error::from(error)))?;
+    match meta.native_session {
+        Some(native) => Ok(native.to_string()),
+        None => Err(CommandError::new(Fault::Usage, format!("the session {id} cannot be resumed"))
+            .hint("its agent never told the name under which it keeps the session")),
+    }
+}
+
+/// Returns our word for a permission mode.
+pub(crate) fn permission(mode: Permission) -> PermissionMode {
+    match mode {
+        Permission::Read => PermissionMode::Read,
+        Permission::Ask => PermissionMode::Ask,
+        Permission::Edit => PermissionMode::Edit,
+        Permission::Yolo => PermissionMode::Yolo,
+    }
+}
+
+/// Writes what would be started, for people.
+pub(crate) fn in_words(preview: &Preview) -> String {
+    let mut text = String::new();
+    let mut words = vec![quoted(&preview.program)];
+    words.extend(preview.args.iter().map(|arg| quoted(arg)));
+    let _ = writeln!(text, "{}", words.join(" "));
+    if let Some(cwd) = &preview.cwd {
+        let _ = writeln!(text, "  in        {cwd}");
+    }
+    for (name, value) in &preview.env {
+        let _ = writeln!(text, "  sets      {name}={}", quoted(value));
+    }
+    let passed = |name: &String| listed(&preview.env_keep, name) && !listed(&preview.env_removed, name);
+    let mut names: Vec<String> =
+        std::env::vars_os().filter_map(|(name, _)| name.into_string().ok()).filter(passed).collect();
+    names.sort();
+    let _ = writeln!(text, "  passes on {}", names.join(" "));
+    for (name, content) in &preview.files {
+        let _ = writeln!(text, "  writes    {name} ({} bytes)", content.len());
+    }
+    match &preview.stdin {
+        Some(stdin) => {
+            let _ = writeln!(text, "  reads     {} characters from standard input", stdin.chars().count());
+        }
+        None => {
+            let _ = writeln!(text, "  reads     nothing");
+        }
+    }
+    for notice in &preview.notices {
+        let _ = writeln!(text, "  note      {notice}");
+    }
+    text
+}
+
+/// Writes an argument so that a shell would read it as one.
+fn quoted(text: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,@%+".contains(c);
+    if !text.is_empty() && text.chars().all(plain) {
+        text.to_owned()
+    } else {
+        format!("'{}'", text.replace('\'', r"'\''"))
+    }
+}
+
+fn directory(path: &Path, option: &str, args: &RunArgs) -> Result<PathBuf, CommandError> {
+    let path = absolute(path, option)?;
+    if path.is_dir() || args.docker.is_some() {
+        return Ok(path);
+    }
+    let message = format!("`{option} {}` is not a directory", path.display());
+    Err(CommandError::new(Fault::Usage, message).hint("check the path, or make the directory first"))
+}
+
+fn file(path: &Path, option: &str, args: &RunArgs) -> Result<PathBuf, CommandError> {
+    let path = absolute(path, option)?;
+    // What is in a container is not ours to see.
+    if path.is_file() || args.docker.is_some() {
+        return Ok(path);
+    }
+    let message = format!("`{option} {}` is not a file", path.display());
+    Err(CommandError::new(Fault::Usage, message).hint("check the path"))
+}
+
+/// An agent may run in another directory than we do.
+fn absolute(path: &Path, option: &str) -> Result<PathBuf, CommandError> {
+    std::path::absolute(path).map_err(|error| {
+        CommandError::new(Fault::Usage, format!("`{option} {}` is not a path", path.display()))
+            .caused_by(error)
+    })
+}
+
+fn read(path: &Path, option: &str) -> Result<String, CommandError> {
+    std::fs::read_to_string(path).map_err(|error| {
+        CommandError::new(Fault::Usage, format!("could not read `{option} {}`", path.display()))
+            .caused_by(error)
+    })
+}
+
+fn json(path: &Path, option: &str) -> Result<Json, CommandError> {
+    serde_json::from_str(&read(path, option)?).map_err(|error| {
+        CommandError::new(Fault::Usage, format!("`{option} {}` is not JSON", path.display())).caused_by(error)
+    })
+}
+
+/// A server as other programs' configuration files describe it.
+#[derive(serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Server {
+    #[serde(rename = "type")]
+    kind: Option<String>,
+    #[serde(default)]
+    disabled: bool,
+    command: Option<String>,
+    #[serde(default)]
+    args: Vec<String>,
+    #[serde(default)]
+    env: std::collections::BTreeMap<String, String>,
+    #[serde(alias = "httpUrl")]
+    url: Option<String>,
+    #[serde(default)]
+    headers: std::collections::BTreeMap<String, String>,
+}
+
+#[derive(serde::Deserialize)]
+struct Servers {
+    #[serde(rename = "mcpServers", alias = "servers")]
+    servers: std::collections::BTreeMap<String, Server>,
+}
+
+fn mcp_servers(path: &Path) -> Result<Vec<(String, McpServer)>, CommandError> {
+    let wrong = |message: String| {
+        CommandError::new(Fault::Usage, message)
+            .hint(r#"write `{"mcpServers": {"name": {"command": "…", "args": […]}}}`, or `"url"` instead of `"command"`"#)
+    };
+    let servers: Servers = serde_json::from_str(&read(path, "--mcp-config")?).map_err(|error| {
+        wrong(format!("`--mcp-config {}` does not describe MCP servers", path.display())).caused_by(error)
+    })?;
+    let server = |(name, server): (String, Server)| match (server.command, server.url) {
+        _ if !matches!(server.kind.as_deref(), None | Some("stdio" | "http" | "streamable-http")) => {
+            let kind = server.kind.unwrap_or_default();
+            Err(wrong(format!("the MCP server `{name}` is of type `{kind}`: stdio and http are known")))
+        }
+        (Some(command), None) => Ok((name, McpServer::Stdio { command, args: server.args, env: server.env })),
+        (None, Some(url)) => Ok((name, McpServer::Http { url, headers: server.headers })),
+        _ => Err(wrong(format!("the MCP server `{name}` needs either a command or a url"))),
+    };
+    servers.servers.into_iter().filter(|(_, server)| !server.disabled).map(server).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_argument_is_quoted_as_a_shell_reads_it() {
+        assert_eq!(quoted("--model"), "--model");
+        assert_eq!(quoted(""), "''");
+        assert_eq!(quoted("it's"), r"'it'\''s'");
+        assert_eq!(quoted("a b"), "'a b'");
+    }
+}

@@ -1,0 +1,370 @@
+//! Two streams that may be one terminal: where the cursor is, and the status line that is gone before anything else is
+//! printed. What is printed is decided elsewhere.
+
+use bowline_providers::ansi;
+
+use super::words::{self, Glyphs};
+
+/// Standard output and standard error, as they are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Screen {
+    pub(crate) stdout: Surface,
+    pub(crate) stderr: Surface,
+}
+
+/// One stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Surface {
+    /// Whether a person reads it.
+    pub(crate) tty: bool,
+    /// Whether colours are understood and wanted.
+    pub(crate) colour: bool,
+    /// Whether the terminal can erase a line; a dumb one cannot.
+    pub(crate) erases: bool,
+    /// How many columns it has.
+    pub(crate) width: u16,
+}
+
+impl Surface {
+    /// A file, a pipe, or nothing.
+    pub(crate) const PIPE: Self = Self { tty: false, colour: false, erases: false, width: 80 };
+
+    /// Makes a terminal. `term` is the value of `TERM`; `colour` is what the command line and `NO_COLOR` say.
+    pub(crate) fn terminal(width: u16, term: Option<&str>, colour: bool) -> Self {
+        let smart = term.is_some_and(|term| !term.is_empty() && term != "dumb");
+        Self { tty: true, colour: colour && smart, erases: smart, width: width.max(1) }
+    }
+}
+
+/// Where bytes go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum To {
+    Stdout,
+    Stderr,
+}
+
+/// Bytes for one of the two streams. The order of pieces is the order in which they are to be written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Piece {
+    pub(crate) to: To,
+    pub(crate) bytes: Vec<u8>,
+}
+
+/// How a part of a line looks. Never the only carrier of a meaning.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Paint {
+    Plain,
+    Dim,
+    Red,
+    Green,
+    Yellow,
+}
+
+impl Paint {
+    fn code(self) -> Option<&'static str> {
+        match self {
+            Self::Plain => None,
+            Self::Dim => Some("2"),
+            Self::Red => Some("31"),
+            Self::Green => Some("32"),
+            Self::Yellow => Some("33"),
+        }
+    }
+}
+
+/// One line for standard error, in parts. Its text is harmless and has no line end.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Line {
+    parts: Vec<(Paint, String)>,
+}
+
+impl Line {
+    pub(super) fn of(paint: Paint, text: impl Into<String>) -> Self {
+        Self::default().and(paint, text)
+    }
+
+    pub(super) fn and(mut self, paint: Paint, text: impl Into<String>) -> Self {
+        self.parts.push((paint, text.into()));
+        self
+    }
+
+    /// Cuts the line to so many columns. The last part is the outcome and gets its share of the room.
+    pub(super) fn cut(mut self, columns: usize, glyphs: Glyphs) -> Self {
+        let width =
+            |parts: &[(Paint, String)]| parts.iter().map(|(_, text)| words::width(text)).sum::<usize>();
+        if width(&self.parts) <= columns {
+            return self;
+        }
+        let last = if self.parts.len() > 1 { self.parts.pop() } else { None };
+        // Whichever is shorter than half of the room leaves the rest to the other.
+        let last = last.map(|(paint, text)| {
+            let room = columns - width(&self.parts).min(columns.div_ceil(2));
+            (paint, words::cut(&text, room, glyphs))
+        });
+        let mut room = columns - last.as_ref().map_or(0, |(_, text)| words::width(text));
+        for (_, text) in &mut self.parts {
+            *text = words::cut(text, room, glyphs);
+            room = room.saturating_sub(words::width(text));
+        }
+        self.parts.extend(last);
+        self
+    }
+
+    fn render(&self, colour: bool) -> String {
+        let mut out = String::new();
+        for (paint, text) in &self.parts {
+            match paint.code().filter(|_| colour && !text.is_empty()) {
+                Some(code) => out.push_str(&format!("\x1b[{code}m{text}\x1b[0m")),
+                None => out.push_str(text),
+            }
+        }
+        out
+    }
+}
+
+/// What is on the screen for now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Status {
+    /// A line of its own. Text that did not end its line is ended for it.
+    Line(Line),
+    /// The same, only where the cursor already is at the beginning of a line; else the spinner behind the text.
+    Spinner { line: Line, picture: &'static str },
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Shown {
+    Line(Line),
+    Behind(&'static str),
+}
+
+/// What was printed last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Last {
+    Nothing,
+    Text,
+    Line,
+}
+
+/// The two streams.
+#[derive(Debug)]
+pub(super) struct Canvas {
+    screen: Screen,
+    glyphs: Glyphs,
+    pieces: Vec<Piece>,
+    stdout_column: usize,
+    stderr_column: usize,
+    shown: Option<Shown>,
+    last: Last,
+}
+
+impl Canvas {
+    pub(super) fn new(screen: Screen, glyphs: Glyphs) -> Self {
+        Self {
+            screen,
+            glyphs,
+            pieces: Vec::new(),
+            stdout_column: 0,
+            stderr_column: 0,
+            shown: None,
+            last: Last::Nothing,
+        }
+    }
+
+    /// Returns what is to be written, and forgets it.
+    pub(super) fn take(&mut self) -> Vec<Piece> {
+        std::mem::take(&mut self.pieces)
+    }
+
+    /// Takes the new width of the terminal.
+    pub(super) fn resize(&mut self, width: u16) {
+        self.screen.stdout.width = width.max(1);
+        self.screen.stderr.width = width.max(1);
+    }
+
+    pub(super) fn screen(&self) -> &Screen {
+        &self.screen
+    }
+
+    /// Prints text of the answer.
+    pub(super) fn text(&mut self, text: &str) {
+        if text.is_empty() {
+            return;
+        }
+        self.erase();
+        if self.shared() && self.last == Last::Line {
+            self.push(To::Stderr, "\n");
+        }
+        if self.screen.stdout.tty {
+            self.push(To::Stdout, &ansi::harmless(text));
+        } else {
+            self.push(To::Stdout, text);
+        }
+        if self.screen.stdout.tty {
+            self.last = Last::Text;
+        }
+    }
+
+    /// Ends the line of the answer, if there is one to end.
+    pub(super) fn end_text_line(&mut self) {
+        if self.stdout_column > 0 {
+            self.erase();
+            self.push(To::Stdout, "\n");
+        }
+    }
+
+    /// Prints a line to standard error. On a terminal it begins where a line begins, apart from the answer.
+    pub(super) fn line(&mut self, line: &Line) {
+        self.erase();
+        self.leave_text();
+        let rendered = line.render(self.screen.stderr.colour) + "\n";
+        self.push(To::Stderr, &rendered);
+        self.last = Last::Line;
+    }
+
+    /// Prints an empty line to standard error, unless nothing was printed yet or one is due anyway.
+    pub(super) fn blank(&mut self) {
+        if self.last == Last::Line && self.screen.stderr.tty {
+            self.erase();
+            self.push(To::Stderr, "\n");
+        }
+    }
+
+    /// Shows what is going on, until something is printed. Where lines cannot be erased, nothing is shown.
+    pub(super) fn status(&mut self, status: Option<Status>) {
+        if !self.screen.stderr.tty || !self.screen.stderr.erases {
+            return;
+        }
+        let wanted = match status {
+            None => None,
+            Some(Status::Line(line)) => {
+                if !matches!(self.shown, Some(Shown::Line(_))) {
+                    self.erase();
+                    self.leave_text();
+                }
+                Some(Shown::Line(line))
+            }
+            Some(Status::Spinner { line, .. }) if self.column() == 0 => Some(Shown::Line(line)),
+            Some(Status::Spinner { picture, .. }) => {
+                // Room for the blank, the picture, and a character whose width we got wrong.
+                let room = self.column() + 4 <= usize::from(self.screen.stderr.width);
+                room.then_some(Shown::Behind(picture))
+            }
+        };
+        if wanted == self.shown {
+            return;
+        }
+        self.erase();
+        match &wanted {
+            None => {}
+            Some(Shown::Line(line)) => {
+                // The last column stays free: some terminals begin a new line when it is filled.
+                let columns = usize::from(self.screen.stderr.width).saturating_sub(1);
+                let line = line.clone().cut(columns, self.glyphs).render(self.screen.stderr.colour);
+                self.push_raw(To::Stderr, &line);
+            }
+            Some(Shown::Behind(picture)) => self.push_raw(To::Stderr, &format!(" {picture}")),
+        }
+        self.shown = wanted;
+    }
+
+    /// Takes the status away.
+    fn erase(&mut self) {
+        match self.shown.take() {
+            None => {}
+            Some(Shown::Line(_)) => self.push_raw(To::Stderr, "\r\x1b[K"),
+            Some(Shown::Behind(_)) => self.push_raw(To::Stderr, "\x08\x08\x1b[K"),
+        }
+    }
+
+    /// Ends a line of the answer on a shared terminal, and leaves an empty one.
+    fn leave_text(&mut self) {
+        if !self.shared() || self.last != Last::Text {
+            return;
+        }
+        let gap = if self.column() > 0 { "\n\n" } else { "\n" };
+        self.push(To::Stderr, gap);
+        self.last = Last::Line;
+    }
+
+    /// Says whether both streams end on one terminal.
+    fn shared(&self) -> bool {
+        self.screen.stdout.tty && self.screen.stderr.tty
+    }
+
+    /// Where the cursor of the terminal behind standard error is.
+    fn column(&self) -> usize {
+        if self.shared() { self.stdout_column } else { self.stderr_column }
+    }
+
+    /// Writes harmless text and follows the cursor.
+    fn push(&mut self, to: To, text: &str) {
+        let shared = self.shared();
+        let (surface, column) = match to {
+            To::Stdout => (self.screen.stdout, &mut self.stdout_column),
+            To::Stderr if shared => (self.screen.stderr, &mut self.stdout_column),
+            To::Stderr => (self.screen.stderr, &mut self.stderr_column),
+        };
+        *column = advance(*column, text, usize::from(surface.width));
+        self.push_raw(to, text);
+    }
+
+    fn push_raw(&mut self, to: To, text: &str) {
+        match self.pieces.last_mut() {
+            Some(piece) if piece.to == to => piece.bytes.extend_from_slice(text.as_bytes()),
+            _ => self.pieces.push(Piece { to, bytes: text.as_bytes().to_vec() }),
+        }
+    }
+}
+
+/// Returns the column of the cursor after a text.
+fn advance(from: usize, text: &str, width: usize) -> usize {
+    let (mut column, last) = match text.rsplit_once('\n') {
+        Some((_, last)) => (0, last),
+        None => (from, text),
+    };
+    let mut escape = false;
+    for c in last.chars() {
+        match c {
+            '\x1b' => escape = true,
+            'm' if escape => escape = false,
+            _ if escape => {}
+            '\t' => column = (column / 8 * 8 + 8).min(width.saturating_sub(1)),
+            c => {
+                let wide = words::char_width(c);
+                column = if column + wide > width { wide } else { column + wide };
+            }
+        }
+    }
+    column
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_cursor_is_followed() {
+        for (from, text, column) in [
+            (0, "abc", 3),
+            (3, "abc\n", 0),
+            (3, "日本", 7),
+            (8, "abc", 1),
+            (9, "日", 2),
+            (7, "abc", 10),
+            (0, "a\tb", 9),
+            (0, "\x1b[31mab\x1b[0m", 2),
+        ] {
+            assert_eq!(advance(from, text, 10), column, "{text:?} from {from}");
+        }
+    }
+
+    #[test]
+    fn the_outcome_of_a_cut_line_stays() {
+        let line = Line::of(Paint::Plain, "x ")
+            .and(Paint::Plain, "Bash make everything")
+            .and(Paint::Red, ": exit 1");
+        assert_eq!(line.clone().cut(20, Glyphs::Unicode).render(false), "x Bash make…: exit 1");
+        assert_eq!(line.clone().cut(40, Glyphs::Unicode).render(false), "x Bash make everything: exit 1");
+        assert_eq!(line.cut(7, Glyphs::Unicode).render(false), "x Ba…:…");
+    }
+}

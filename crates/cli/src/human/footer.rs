@@ -1,0 +1,166 @@
+//! The end of a run in words: why there is no complete answer, and what it took.
+
+use bowline_protocol::kinds::{Outcome, StopReason};
+use bowline_protocol::{Category, Code, Failure, Timestamp, UsageSource};
+use bowline_providers::views::Tally;
+use jiff::tz::TimeZone;
+
+use super::Summary;
+use super::words::{self, Glyphs};
+use crate::error;
+
+/// How many of the last lines of the agent's standard error are shown.
+const TAIL: usize = 5;
+
+/// The most columns of one of them.
+const TAIL_WIDTH: usize = 200;
+
+/// Says why a turn failed, in the form of every error.
+pub(super) fn failure(failure: &Failure, now: Timestamp, zone: &TimeZone, glyphs: Glyphs) -> String {
+    // The code is what people search for; a code of one word that is said already is not said twice.
+    let (mut what, code) = (what(failure).to_owned(), words::one_line(failure.code.as_str()));
+    if !what.split(' ').any(|word| word == code) {
+        what.push_str(&format!(" ({code})"));
+    }
+    let mut causes = Vec::new();
+    let message = words::one_line(&failure.message);
+    if !message.is_empty() {
+        causes.push(message);
+    }
+    let mut hints = Vec::new();
+    if let Some(at) = failure.resets_at {
+        hints.push(format!("the limit resets {}", words::when(at, now, zone)));
+    } else if let Some(wait) = failure.retry_after_ms {
+        hints.push(format!("try again in {}", words::span(wait)));
+    }
+    hints.extend(failure.hint.as_deref().map(words::one_line));
+    if hints.is_empty() {
+        hints.extend(advice(failure).map(str::to_owned));
+    }
+    let mut text = error::form(&what, &causes, &hints);
+    for line in tail(failure, glyphs) {
+        text.push_str(&format!("stderr: {line}\n"));
+    }
+    text
+}
+
+/// Says what kind of failure it is.
+fn what(failure: &Failure) -> &'static str {
+    #[expect(clippy::wildcard_enum_match_arm, reason = "the other codes say no more than their category")]
+    match failure.code {
+        Code::Truncated => return "the agent's output ended before its answer did",
+        Code::Crashed => return "the agent crashed",
+        Code::Killed => return "the agent was killed",
+        Code::NotInstalled => return "the agent is not installed",
+        Code::NotLoggedIn => return "the agent is not logged in",
+        Code::ContextOverflow => return "the conversation is too long for the model",
+        Code::MaxTurns => return "the agent stopped at its limit of turns",
+        Code::Budget => return "the budget is used up",
+        Code::GaveUpWaiting => return "the agent kept retrying until the deadline",
+        Code::FlagRejected => return "the agent does not know one of its arguments",
+        Code::FormatChanged => return "nothing of what the agent printed was understood",
+        Code::ModelNotFound => return "the model does not exist",
+        Code::SessionNotFound => return "the session does not exist",
+        Code::CleanupUnconfirmed => return "some of the agent's processes may still be running",
+        Code::Policy => return "the policy forbids it",
+        Code::Overloaded => return "the model's service is overloaded",
+        Code::Refused => return "the model refused to answer",
+        Code::UntrustedFolder => return "the agent does not trust this folder",
+        _ => {}
+    }
+    match failure.category {
+        Category::Quota => "a usage limit is reached",
+        Category::RateLimit => "too many requests",
+        Category::Authentication => "the login or key was refused",
+        Category::Validation => "the request was refused as invalid",
+        Category::Network => "the network failed",
+        Category::Server => "the model's service failed",
+        Category::Timeout => "nothing came in time",
+        Category::NotFound => "something does not exist",
+        Category::Configuration => "the agent's setup is wrong",
+        Category::Unknown => "the agent failed",
+    }
+}
+
+/// Says what to try, where nobody else does.
+fn advice(failure: &Failure) -> Option<&'static str> {
+    if failure.code == Code::Killed {
+        return None;
+    }
+    match failure.category {
+        Category::Authentication => Some("log in with the agent's own command, or give it a key"),
+        Category::Timeout => Some("give it more time with --timeout, or try again"),
+        Category::RateLimit | Category::Network | Category::Server => {
+            Some("nothing is wrong with the request; try again, or choose another provider with --provider")
+        }
+        Category::Quota => Some("wait for the limit to reset, or choose another provider with --provider"),
+        Category::Validation | Category::NotFound | Category::Configuration | Category::Unknown => None,
+    }
+}
+
+/// Returns the end of the agent's standard error, where nothing better explains the failure.
+fn tail(failure: &Failure, glyphs: Glyphs) -> Vec<String> {
+    let unexplained = matches!(
+        failure.code,
+        Code::Crashed | Code::Killed | Code::Unknown | Code::Truncated | Code::FlagRejected
+    ) || failure.message.trim().is_empty();
+    let text = failure.stderr_tail.as_deref().filter(|_| unexplained).unwrap_or_default();
+    let message = words::one_line(&failure.message);
+    let lines =
+        text.lines().map(words::one_line).filter(|line| !line.is_empty() && !message.contains(&**line));
+    let lines: Vec<String> = lines.map(|line| words::cut(&line, TAIL_WIDTH, glyphs)).collect();
+    lines[lines.len().saturating_sub(TAIL)..].to_vec()
+}
+
+/// Says how a run ended that did not fail, where there is something to say.
+pub(super) fn ending(tally: &Tally, said_anything: bool) -> Option<&'static str> {
+    match (tally.outcome, tally.stop) {
+        (Some(Outcome::Cancelled), _) if said_anything => Some("cancelled; the answer so far is kept"),
+        (Some(Outcome::Cancelled), _) => Some("cancelled before the agent answered"),
+        (Some(Outcome::Completed), Some(StopReason::MaxTokens)) => {
+            Some("the answer is cut: it reached the model's limit of output")
+        }
+        (Some(Outcome::Completed), Some(StopReason::MaxTurns)) => Some("stopped at the limit of turns"),
+        (Some(Outcome::Completed), Some(StopReason::Refusal)) => Some("the model refused to answer"),
+        (Some(Outcome::Completed), Some(StopReason::ToolUse)) => {
+            Some("the agent waits for a tool that its host has to run")
+        }
+        (Some(Outcome::Completed), Some(StopReason::EndTurn | StopReason::Cancelled) | None)
+            if !said_anything =>
+        {
+            Some("the agent said nothing")
+        }
+        (Some(Outcome::Completed), Some(StopReason::EndTurn | StopReason::Cancelled) | None)
+        | (Some(Outcome::Failed | Outcome::Truncated) | None, _) => None,
+    }
+}
+
+/// Writes time, tokens, cost and model.
+pub(super) fn figures(summary: &Summary, tally: &Tally, retries: u64, glyphs: Glyphs) -> String {
+    let mut parts = vec![words::span(summary.took)];
+    if let Some(usage) = tally.usage.filter(|usage| usage.total() > 0) {
+        let about = if tally.usage_source == Some(UsageSource::Estimated) { "~" } else { "" };
+        let input = usage.input.saturating_add(usage.cache_read).saturating_add(usage.cache_write);
+        let cached = match usage.cache_read {
+            0 => String::new(),
+            cached => format!(" ({} cached)", words::count(cached)),
+        };
+        parts.push(format!("{about}{} in{cached}", words::count(input)));
+        parts.push(format!("{about}{} out", words::count(usage.output)));
+    }
+    parts.extend(tally.cost_usd.and_then(words::money));
+    if retries > 0 {
+        parts.push(if retries == 1 { "1 retry".to_owned() } else { format!("{retries} retries") });
+    }
+    parts.extend(tally.model.as_deref().map(words::one_line).filter(|model| !model.is_empty()));
+    parts.join(glyphs.dot())
+}
+
+/// Says where to find all of it again.
+pub(super) fn place(summary: &Summary, glyphs: Glyphs) -> Option<String> {
+    let session =
+        summary.session.as_ref().map(|session| format!("session {}", words::one_line(session.as_str())));
+    let journal = summary.journal.as_deref().map(|path| format!("journal {}", words::one_line(path)));
+    let parts: Vec<String> = session.into_iter().chain(journal).collect();
+    (!parts.is_empty()).then(|| parts.join(glyphs.dot()))
+}

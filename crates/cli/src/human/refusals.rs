@@ -1,0 +1,230 @@
+//! What the agent was not allowed to do, and the flag that would allow it.
+
+use bowline_protocol::kinds::{ApprovalAsked, ApprovalDecided, ToolKind};
+use bowline_protocol::{ApprovalCategory, ApprovalId, Decider, Decision, PermissionMode, ToolId};
+
+use super::calls::{Call, Calls};
+use super::words;
+
+/// How many refusals are kept apart; the others are counted.
+const KEPT: usize = 20;
+
+/// The refusals of a run.
+#[derive(Debug)]
+pub(super) struct Refusals {
+    mode: PermissionMode,
+    asked: Vec<Asked>,
+    refused: Vec<Refused>,
+    left_out: u64,
+}
+
+#[derive(Debug)]
+struct Asked {
+    id: ApprovalId,
+    tool: Option<ToolId>,
+    summary: String,
+    category: ApprovalCategory,
+}
+
+#[derive(Debug)]
+struct Refused {
+    /// The call, until its turn ends: other turns may use the same name.
+    tool: Option<ToolId>,
+    what: String,
+    remedy: Remedy,
+    times: u64,
+}
+
+/// What would allow it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Remedy {
+    Edit,
+    /// The tool by its name, which is fit to be typed into a shell.
+    Tool(String),
+    Yolo,
+    /// Nothing that we have: a person said no, or everything is allowed already.
+    Nothing,
+}
+
+impl Refusals {
+    pub(super) fn new(mode: PermissionMode) -> Self {
+        Self { mode, asked: Vec::new(), refused: Vec::new(), left_out: 0 }
+    }
+
+    /// Takes a question.
+    pub(super) fn asked(&mut self, asked: &ApprovalAsked) {
+        self.asked.push(Asked {
+            id: asked.id.clone(),
+            tool: asked.tool.clone(),
+            summary: words::one_line(&asked.summary),
+            category: asked.category,
+        });
+    }
+
+    /// Returns what waits for a decision.
+    pub(super) fn waiting(&self) -> Option<&str> {
+        self.asked.last().map(|asked| asked.summary.as_str())
+    }
+
+    /// Takes a decision.
+    pub(super) fn decided(&mut self, decided: &ApprovalDecided, calls: &Calls) {
+        let place = self.asked.iter().position(|asked| asked.id == decided.id);
+        let asked = place.map(|place| self.asked.remove(place));
+        let refused = matches!(decided.decision, Decision::Deny | Decision::DenyAlways);
+        if !refused || decided.by == Decider::Withdrawn {
+            return;
+        }
+        let Some(asked) = asked else { return };
+        let call = asked.tool.as_ref().and_then(|tool| calls.find(tool));
+        let remedy = match (decided.by, call) {
+            (Decider::Human, _) => Remedy::Nothing,
+            (_, Some(call)) => self.remedy(call.kind, call.tool()),
+            (_, None) => self.remedy(kind_of(asked.category), ""),
+        };
+        let what = call.map_or_else(|| asked.summary.clone(), Call::label);
+        self.add(asked.tool, what, remedy);
+    }
+
+    /// Takes a call that was not allowed. The decision on it may have been told before.
+    pub(super) fn denied(&mut self, id: &ToolId, call: Option<&Call>) {
+        if self.refused.iter().any(|refused| refused.tool.as_ref() == Some(id)) {
+            return;
+        }
+        let (what, remedy) = match call {
+            Some(call) => (call.label(), self.remedy(call.kind, call.tool())),
+            None => ("a tool call".to_owned(), self.remedy(ToolKind::Other, "")),
+        };
+        self.add(Some(id.clone()), what, remedy);
+    }
+
+    /// Other turns may use the same names for other calls.
+    pub(super) fn turn_ended(&mut self) {
+        self.asked.clear();
+        self.refused.iter_mut().for_each(|refused| refused.tool = None);
+    }
+
+    /// Returns a line for each thing that would have to be allowed.
+    pub(super) fn lines(&self) -> Vec<String> {
+        let mut remedies: Vec<&Remedy> = Vec::new();
+        for refused in &self.refused {
+            if !remedies.contains(&&refused.remedy) {
+                remedies.push(&refused.remedy);
+            }
+        }
+        let mut lines: Vec<String> = remedies.into_iter().map(|remedy| self.line(remedy)).collect();
+        if self.left_out > 0 {
+            lines.push(format!("refused: {} more", self.left_out));
+        }
+        lines
+    }
+
+    fn line(&self, remedy: &Remedy) -> String {
+        let same: Vec<&Refused> = self.refused.iter().filter(|refused| refused.remedy == *remedy).collect();
+        let what = |refused: &&Refused| match refused.times {
+            1 => refused.what.clone(),
+            times => format!("{} ({times} times)", refused.what),
+        };
+        let list = same.iter().map(what).collect::<Vec<_>>().join(", ");
+        let them = if same.len() == 1 { "it" } else { "them" };
+        match remedy {
+            Remedy::Edit => format!("refused: {list}; --permission edit would allow {them}"),
+            Remedy::Tool(name) => {
+                format!("refused: {list}; --allow-tool {name} or --permission yolo would allow {them}")
+            }
+            Remedy::Yolo => format!("refused: {list}; --permission yolo would allow {them}"),
+            Remedy::Nothing => format!("refused: {list}"),
+        }
+    }
+
+    fn add(&mut self, tool: Option<ToolId>, what: String, remedy: Remedy) {
+        let same = |refused: &&mut Refused| refused.what == what && refused.remedy == remedy;
+        if let Some(refused) = self.refused.iter_mut().find(same) {
+            refused.times += 1;
+            refused.tool = tool;
+        } else if self.refused.len() < KEPT {
+            self.refused.push(Refused { tool, what, remedy, times: 1 });
+        } else {
+            self.left_out += 1;
+        }
+    }
+
+    fn remedy(&self, kind: ToolKind, tool: &str) -> Remedy {
+        let by_name = if is_plain(tool) { Remedy::Tool(tool.to_owned()) } else { Remedy::Yolo };
+        match (kind, self.mode) {
+            (_, PermissionMode::Yolo) => Remedy::Nothing,
+            (
+                ToolKind::Edit | ToolKind::Delete | ToolKind::Move,
+                PermissionMode::Read | PermissionMode::Ask,
+            ) => Remedy::Edit,
+            (
+                ToolKind::Edit
+                | ToolKind::Delete
+                | ToolKind::Move
+                | ToolKind::Read
+                | ToolKind::Search
+                | ToolKind::Execute
+                | ToolKind::Think
+                | ToolKind::Fetch
+                | ToolKind::Agent
+                | ToolKind::SwitchMode
+                | ToolKind::Other,
+                PermissionMode::Read | PermissionMode::Ask | PermissionMode::Edit,
+            ) => by_name,
+        }
+    }
+}
+
+/// Says whether a tool's name can be typed as it is. It comes from the agent, and people paste what we print.
+fn is_plain(name: &str) -> bool {
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | ':');
+    !name.is_empty()
+        && name.len() <= 64
+        && name.chars().all(|c| plain(c) || c == '-')
+        && !name.starts_with('-')
+}
+
+fn kind_of(category: ApprovalCategory) -> ToolKind {
+    match category {
+        ApprovalCategory::Edit => ToolKind::Edit,
+        ApprovalCategory::Read => ToolKind::Read,
+        ApprovalCategory::Shell => ToolKind::Execute,
+        ApprovalCategory::Network => ToolKind::Fetch,
+        ApprovalCategory::Merge
+        | ApprovalCategory::DepsAdd
+        | ApprovalCategory::Secrets
+        | ApprovalCategory::Deploy
+        | ApprovalCategory::Other => ToolKind::Other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_flag_that_would_allow_it_is_named() {
+        for (mode, kind, tool, remedy) in [
+            (PermissionMode::Ask, ToolKind::Edit, "Write", Remedy::Edit),
+            (PermissionMode::Ask, ToolKind::Delete, "rm", Remedy::Edit),
+            (PermissionMode::Edit, ToolKind::Edit, "Write", Remedy::Tool("Write".to_owned())),
+            (PermissionMode::Ask, ToolKind::Execute, "Bash", Remedy::Tool("Bash".to_owned())),
+            (PermissionMode::Ask, ToolKind::Execute, "x; rm -rf ~", Remedy::Yolo),
+            (PermissionMode::Ask, ToolKind::Other, "--help", Remedy::Yolo),
+            (PermissionMode::Yolo, ToolKind::Execute, "Bash", Remedy::Nothing),
+        ] {
+            assert_eq!(Refusals::new(mode).remedy(kind, tool), remedy, "{mode:?} {kind:?} {tool}");
+        }
+    }
+
+    #[test]
+    fn the_same_refusal_is_told_once() {
+        let mut refusals = Refusals::new(PermissionMode::Ask);
+        let id = ToolId::from("c1");
+        refusals.denied(&id, None);
+        refusals.denied(&id, None);
+        assert_eq!(refusals.lines(), ["refused: a tool call; --permission yolo would allow it"]);
+        refusals.turn_ended();
+        refusals.denied(&id, None);
+        assert_eq!(refusals.lines(), ["refused: a tool call (2 times); --permission yolo would allow it"]);
+    }
+}

@@ -1,0 +1,61 @@
+//! Recordings into pipes and files: the answer alone, and hardly a word beside it.
+
+use bowline_protocol::Kind;
+
+use super::support::{Show, Streams, all, answer, check};
+use crate::human::{Detail, To};
+
+fn both(name: &str, recording: &str) {
+    check(name, &Show::recorded(recording, Streams::Pipes).both());
+}
+
+#[test]
+fn a_pipe_gets_the_answer_and_is_told_nothing_else() {
+    both("pipe", "claude/2.1.325/tool-multi");
+    both("pipe_withdrawn", "claude/2.1.325/err-midstream-error");
+}
+
+#[test]
+fn a_pipe_is_told_of_trouble() {
+    both("pipe_refused", "gemini/0.61.0/tool-default-denied");
+    both("pipe_limit", "claude/2.1.325/oauth-token-env-usage-limit");
+    both("pipe_cancelled", "claude/2.1.325/tool-running-sigint");
+    both("pipe_bad_flag", "claude/2.1.325/bad-flag");
+}
+
+#[test]
+fn a_pipe_tells_more_when_asked() {
+    let show = Show::recorded("claude/2.1.325/err-flaky-recovers", Streams::Pipes).detail(Detail::Verbose);
+    check("pipe_verbose", &show.both());
+}
+
+#[test]
+fn an_answer_in_a_file_leaves_the_rest_on_the_terminal() {
+    let show = Show::recorded("claude/2.1.325/tool-multi", Streams::Redirected(80));
+    let shown = format!("--- stdout\n{}--- terminal\n{}\n", show.stream(To::Stdout), show.screen());
+    check("redirected", &shown);
+}
+
+#[test]
+fn every_recording_gives_a_pipe_the_answer_of_the_text_view() {
+    for (name, events) in all() {
+        let show = Show::of(events.clone(), Streams::Pipes);
+        let (shown, answer) = (show.stream(To::Stdout), answer(&show.events));
+        let turns = show.events.iter().filter(|event| matches!(event.kind, Kind::TurnStarted(_))).count();
+        if turns == 1 {
+            assert_eq!(shown, answer, "{name}");
+        } else {
+            // The view gives the last turn only.
+            assert!(shown.ends_with(&answer), "{name}: {shown:?} does not end with {answer:?}");
+        }
+    }
+}
+
+#[test]
+fn a_pipe_never_gets_a_control_sequence_of_ours() {
+    for (name, events) in all() {
+        let err = Show::of(events.clone(), Streams::Pipes).detail(Detail::Everything).stream(To::Stderr);
+        let control = err.chars().find(|c| c.is_control() && *c != '\n' && *c != '\t');
+        assert_eq!(control, None, "{name}: {err}");
+    }
+}

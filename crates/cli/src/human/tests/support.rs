@@ -1,0 +1,332 @@
+//! Plays a run to the renderer, with a clock of its own, and shows what both streams got.
+
+use std::fs;
+use std::num::NonZeroU16;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+use bowline_protocol::{Event, Exit, Kind, Millis, PermissionMode, SessionId, Source, Timestamp};
+use bowline_providers::decode::{Cause, Decoder, End, Stamp};
+use bowline_providers::dialect::Shape;
+use bowline_providers::moment::Moment;
+use bowline_providers::{catalogue, dialects, views};
+use jiff::tz::TimeZone;
+use serde::Deserialize;
+
+use crate::human::{Detail, Glyphs, Options, Piece, Renderer, Screen, Summary, Surface, TICK, To};
+
+/// More than any recording fills, so that nothing scrolls away.
+const ROWS: u16 = 1000;
+
+/// How long a line of a recording takes.
+const LINE: Millis = Millis(400);
+
+/// The moment at which recordings are looked at: the day on which they were made.
+pub(super) fn start() -> Timestamp {
+    "2026-11-15T08:00:00Z".parse().expect("a time")
+}
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures")
+}
+
+#[derive(Deserialize)]
+struct Entry {
+    cli: String,
+    provider: String,
+    version: String,
+    case: String,
+    class: String,
+    format: Option<String>,
+    dialect: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Step {
+    dir: String,
+    line: Option<String>,
+    msg: Option<Box<serde_json::value::RawValue>>,
+}
+
+/// Returns all recordings of streams and wires, by name. They are played once.
+pub(super) fn all() -> &'static [(String, Vec<Event>)] {
+    static ALL: OnceLock<Vec<(String, Vec<Event>)>> = OnceLock::new();
+    ALL.get_or_init(|| index().iter().map(|entry| (name(entry), play(entry))).collect())
+}
+
+fn name(entry: &Entry) -> String {
+    format!("{}/{}/{}", entry.cli, entry.version, entry.case)
+}
+
+fn index() -> Vec<Entry> {
+    let index = fs::read_to_string(root().join("index.jsonl")).expect("the list of recordings");
+    let entries = index.lines().map(|line| serde_json::from_str::<Entry>(line).expect("a line of the list"));
+    entries.filter(|entry| ["stream", "wire"].contains(&entry.class.as_str())).collect()
+}
+
+/// Plays the recording of that name.
+pub(super) fn recording(wanted: &str) -> Vec<Event> {
+    let entry = index().into_iter().find(|entry| name(entry) == wanted);
+    play(&entry.unwrap_or_else(|| panic!("there is no recording {wanted}")))
+}
+
+/// Plays a recording; each of its lines takes its time.
+fn play(entry: &Entry) -> Vec<Event> {
+    let wanted = name(entry);
+    let file = |file: &str| fs::read(root().join(&wanted).join(file)).unwrap_or_default();
+    let (dialect, shape) = match (&entry.dialect, &entry.format) {
+        (Some(dialect), _) => (dialect.clone(), Shape::Unknown),
+        (None, Some(format)) => {
+            let manifest = catalogue::by_name(&entry.provider).expect("a provider");
+            let format = manifest.formats.get(format).expect("a format");
+            (format.dialect.clone(), format.shape)
+        }
+        (None, None) => panic!("{wanted} names neither a dialect nor a format"),
+    };
+    let mut decoder = Decoder::of_shape(dialects::by_name(&dialect).expect("a dialect"), shape);
+    let mut stamp = Stamp::new(SessionId::from("s-7f3a"));
+    let (mut events, mut drafts, mut sent) = (Vec::new(), Vec::new(), 0);
+    let mut now = Moment::utc(start());
+    let mut steps: Vec<(bool, Vec<u8>)> = Vec::new();
+    if entry.class == "wire" {
+        let text = [file("wire.jsonl"), file("transcript.jsonl")].concat();
+        for line in String::from_utf8(text).expect("text").lines() {
+            let step: Step = serde_json::from_str(line).expect("a step");
+            let Some(text) = step.line.or_else(|| step.msg.map(|msg| msg.get().to_owned())) else { continue };
+            match step.dir.as_str() {
+                "cli->host" | "agent->client" | "recv" => steps.push((true, (text + "\n").into_bytes())),
+                "host->cli" | "client->agent" | "send" => steps.push((false, text.into_bytes())),
+                _ => {}
+            }
+        }
+    } else {
+        steps.extend(
+            file("stdout.raw").split_inclusive(|byte| *byte == b'\n').map(|line| (true, line.to_vec())),
+        );
+    }
+    for (heard, bytes) in steps {
+        now.at = now.at.after(LINE);
+        if heard {
+            decoder.stdout(&bytes, &now, &mut drafts);
+        } else {
+            decoder.sent(&String::from_utf8_lossy(&bytes), sent, &now, &mut drafts);
+            sent += bytes.len() as u64 + 1;
+        }
+        events.extend(drafts.drain(..).map(|draft| stamp.stamp(draft, now.at)));
+    }
+    decoder.stderr(&file("stderr.raw"), &now, &mut drafts);
+    decoder.finish(&end(&String::from_utf8_lossy(&file("exit_code"))), &now, &mut drafts);
+    events.extend(drafts.drain(..).map(|draft| stamp.stamp(draft, now.at)));
+    events
+}
+
+fn end(text: &str) -> End {
+    let (exit, cause) = match text.trim() {
+        "timeout-killed" => (Exit::Signal(9), Cause::TimedOut),
+        "signal:SIGINT" => (Exit::Signal(2), Cause::Exited),
+        "signal:SIGKILL" => (Exit::Signal(9), Cause::Exited),
+        "signal:SIGTERM" => (Exit::Signal(15), Cause::Exited),
+        number => match number.rsplit(':').next().unwrap_or_default().parse() {
+            Ok(code @ 0..) => (Exit::Code(code), Cause::Exited),
+            Ok(signal) => (Exit::Signal(-signal), Cause::Exited),
+            Err(_) => panic!("exit code {text:?}"),
+        },
+    };
+    End { exit: Some(exit), cause }
+}
+
+/// Makes events of their JSON, a line each, half a second apart.
+pub(super) fn made(kinds: &[serde_json::Value]) -> Vec<Event> {
+    let mut at = start();
+    let event = |(seq, kind): (usize, &serde_json::Value)| {
+        at = at.after(Millis(500));
+        let kind: Kind =
+            serde_json::from_value(kind.clone()).unwrap_or_else(|error| panic!("{error}: {kind}"));
+        let session = SessionId::from("s-7f3a");
+        Event { v: 1, seq: seq as u64 + 1, at, session, turn: None, source: Source::Agent, raw: None, kind }
+    };
+    kinds.iter().enumerate().map(event).collect()
+}
+
+/// What the streams are.
+#[derive(Clone, Copy)]
+pub(super) enum Streams {
+    /// Both are one terminal of that width, with or without colour.
+    Terminal(u16),
+    Coloured(u16),
+    /// Only standard error is a terminal: the answer goes to a file.
+    Redirected(u16),
+    /// Only standard output is: the rest goes to a file.
+    Logged(u16),
+    /// Neither is.
+    Pipes,
+}
+
+/// A run to be shown.
+pub(super) struct Show {
+    pub(super) events: Vec<Event>,
+    pub(super) streams: Streams,
+    pub(super) detail: Detail,
+    pub(super) glyphs: Glyphs,
+    pub(super) permission: PermissionMode,
+}
+
+impl Show {
+    pub(super) fn of(events: Vec<Event>, streams: Streams) -> Self {
+        let (detail, glyphs) = (Detail::Usual, Glyphs::Unicode);
+        Self { events, streams, detail, glyphs, permission: PermissionMode::Ask }
+    }
+
+    pub(super) fn recorded(name: &str, streams: Streams) -> Self {
+        Self::of(recording(name), streams)
+    }
+
+    pub(super) fn detail(mut self, detail: Detail) -> Self {
+        self.detail = detail;
+        self
+    }
+
+    pub(super) fn ascii(mut self) -> Self {
+        self.glyphs = Glyphs::Ascii;
+        self
+    }
+
+    pub(super) fn renderer(&self) -> Renderer {
+        let terminal = |width, colour| Surface::terminal(width, Some("xterm"), colour);
+        let (stdout, stderr) = match self.streams {
+            Streams::Terminal(width) => (terminal(width, false), terminal(width, false)),
+            Streams::Coloured(width) => (terminal(width, true), terminal(width, true)),
+            Streams::Redirected(width) => (Surface::PIPE, terminal(width, false)),
+            Streams::Logged(width) => (terminal(width, false), Surface::PIPE),
+            Streams::Pipes => (Surface::PIPE, Surface::PIPE),
+        };
+        Renderer::new(Options {
+            screen: Screen { stdout, stderr },
+            glyphs: self.glyphs,
+            detail: self.detail,
+            zone: TimeZone::UTC,
+            permission: self.permission,
+            cwd: None,
+        })
+    }
+
+    /// Plays the run with the clock ticking between the events.
+    pub(super) fn pieces(&self) -> Vec<Piece> {
+        let mut renderer = self.renderer();
+        let mut pieces = Vec::new();
+        self.play(&mut renderer, &mut pieces, usize::MAX);
+        let now = self.events.last().map_or_else(start, |event| event.at);
+        pieces.extend(renderer.finish(&summary(now)));
+        pieces
+    }
+
+    /// Plays the first events, with a second of silence at the end.
+    pub(super) fn until(&self, last: usize) -> Vec<Piece> {
+        let (mut renderer, mut pieces) = (self.renderer(), Vec::new());
+        self.play(&mut renderer, &mut pieces, last);
+        let at = self.events[..last].last().map_or_else(start, |event| event.at);
+        for tick in 1..=10 {
+            pieces.extend(renderer.tick(at.after(Millis(tick * TICK.0))));
+        }
+        pieces
+    }
+
+    fn play(&self, renderer: &mut Renderer, pieces: &mut Vec<Piece>, last: usize) {
+        let mut now = start();
+        for event in self.events.iter().take(last) {
+            while now < event.at {
+                pieces.extend(renderer.tick(now));
+                now = now.after(TICK);
+            }
+            pieces.extend(renderer.event(event, event.at));
+        }
+    }
+
+    /// Returns what a stream got.
+    pub(super) fn stream(&self, to: To) -> String {
+        text_of(&self.pieces(), to)
+    }
+
+    /// Shows both streams.
+    pub(super) fn both(&self) -> String {
+        let pieces = self.pieces();
+        format!("--- stdout\n{}--- stderr\n{}", text_of(&pieces, To::Stdout), text_of(&pieces, To::Stderr))
+    }
+
+    /// Shows what is on the terminal in the end.
+    pub(super) fn screen(&self) -> String {
+        self.on_terminal(&self.pieces())
+    }
+
+    /// Shows what is on the terminal after so many events and a second of silence.
+    pub(super) fn screen_at(&self, last: usize) -> String {
+        self.on_terminal(&self.until(last))
+    }
+
+    pub(super) fn on_terminal(&self, pieces: &[Piece]) -> String {
+        let width = match self.streams {
+            Streams::Terminal(width)
+            | Streams::Coloured(width)
+            | Streams::Redirected(width)
+            | Streams::Logged(width) => width,
+            Streams::Pipes => panic!("a pipe is no terminal"),
+        };
+        let mut terminal = terminal(width);
+        for piece in pieces {
+            let elsewhere = match self.streams {
+                Streams::Redirected(_) => Some(To::Stdout),
+                Streams::Logged(_) => Some(To::Stderr),
+                Streams::Terminal(_) | Streams::Coloured(_) | Streams::Pipes => None,
+            };
+            if Some(piece.to) == elsewhere {
+                continue;
+            }
+            type_in(&mut terminal, &String::from_utf8(piece.bytes.clone()).expect("text"));
+        }
+        terminal.screen().rows(0, width).collect::<Vec<_>>().join("\n").trim_end().to_owned()
+    }
+}
+
+/// Makes a terminal in memory.
+pub(super) fn terminal(width: u16) -> vt100::Parser {
+    let size = |cells| NonZeroU16::new(cells).expect("a size");
+    vt100::Parser::new(size(ROWS), size(width), 0)
+}
+
+/// Writes to a terminal as its driver does.
+pub(super) fn type_in(terminal: &mut vt100::Parser, text: &str) {
+    terminal.process(text.replace('\n', "\r\n").as_bytes());
+}
+
+pub(super) fn summary(now: Timestamp) -> Summary {
+    Summary {
+        now,
+        took: now.since(start()),
+        session: Some(SessionId::from("s-7f3a")),
+        journal: Some("~/.local/share/bowline/s-7f3a".to_owned()),
+    }
+}
+
+pub(super) fn text_of(pieces: &[Piece], to: To) -> String {
+    let bytes: Vec<u8> =
+        pieces.iter().filter(|piece| piece.to == to).flat_map(|piece| piece.bytes.clone()).collect();
+    String::from_utf8(bytes).expect("text")
+}
+
+/// Returns what the `text` view makes of the same events.
+pub(super) fn answer(events: &[Event]) -> String {
+    let mut view = (views::by_name("text").expect("a view").make)(&views::Setup::default());
+    let mut text = String::new();
+    events.iter().for_each(|event| view.event(event, &mut text));
+    view.finish(&mut text);
+    text
+}
+
+/// Compares with a snapshot of that name.
+pub(super) fn check(name: &str, shown: &str) {
+    let mut settings = insta::Settings::new();
+    settings.set_prepend_module_to_snapshot(false);
+    settings.set_omit_expression(true);
+    settings.set_snapshot_path("snapshots");
+    settings.bind(|| insta::assert_snapshot!(name, shown));
+}

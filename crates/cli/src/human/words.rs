@@ -1,0 +1,260 @@
+//! Numbers, times and foreign text in the words of a terminal. Pure, and without any layout.
+
+use bowline_protocol::{Millis, Timestamp};
+use bowline_providers::ansi;
+use jiff::tz::TimeZone;
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+
+/// The most bytes of a foreign text that are looked at for one line.
+const LOOKED_AT: usize = 4 * 1024;
+
+/// The characters that we draw with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Glyphs {
+    /// The locale shows UTF-8.
+    Unicode,
+    /// It does not, or nobody knows.
+    Ascii,
+}
+
+impl Glyphs {
+    /// Returns what a locale shows, given `LC_ALL`, `LC_CTYPE` and `LANG`: the first that is set decides.
+    pub(crate) fn of_locale(variables: [Option<&str>; 3]) -> Self {
+        let locale = variables.into_iter().flatten().find(|value| !value.is_empty()).unwrap_or_default();
+        let locale = locale.to_ascii_lowercase();
+        if locale.contains("utf-8") || locale.contains("utf8") { Self::Unicode } else { Self::Ascii }
+    }
+
+    pub(super) fn done(self) -> &'static str {
+        self.pick("✓", "+")
+    }
+
+    pub(super) fn failed(self) -> &'static str {
+        self.pick("✗", "x")
+    }
+
+    pub(super) fn refused(self) -> &'static str {
+        self.pick("–", "-")
+    }
+
+    pub(super) fn ellipsis(self) -> &'static str {
+        self.pick("…", "...")
+    }
+
+    /// Stands between the figures of a line.
+    pub(super) fn dot(self) -> &'static str {
+        self.pick(" · ", ", ")
+    }
+
+    /// Stands before lines that are not the answer: thoughts, sub-agents.
+    pub(super) fn bar(self) -> &'static str {
+        self.pick("│", "|")
+    }
+
+    /// One of the spinner's pictures.
+    pub(super) fn spinner(self, place: u64) -> &'static str {
+        const ROUND: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
+        const PLAIN: [&str; 4] = ["|", "/", "-", "\\"];
+        match self {
+            Self::Unicode => ROUND[(place % 10) as usize],
+            Self::Ascii => PLAIN[(place % 4) as usize],
+        }
+    }
+
+    fn pick(self, unicode: &'static str, ascii: &'static str) -> &'static str {
+        match self {
+            Self::Unicode => unicode,
+            Self::Ascii => ascii,
+        }
+    }
+}
+
+/// Makes one harmless line of a foreign text: white space of any length becomes one blank.
+pub(super) fn one_line(text: &str) -> String {
+    let head = &text[..text.floor_char_boundary(LOOKED_AT)];
+    let mut line = String::with_capacity(head.len());
+    for word in head.split_whitespace() {
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        line.push_str(word);
+    }
+    if head.len() < text.len() {
+        line.push_str(" ...");
+    }
+    ansi::harmless(&line).into_owned()
+}
+
+/// Returns how many columns a text takes.
+pub(super) fn width(text: &str) -> usize {
+    text.width()
+}
+
+/// Returns how many columns a character takes; control characters take none.
+pub(super) fn char_width(c: char) -> usize {
+    c.width().unwrap_or(0)
+}
+
+/// Cuts a text to so many columns.
+pub(super) fn cut(text: &str, columns: usize, glyphs: Glyphs) -> String {
+    if width(text) <= columns {
+        return text.to_owned();
+    }
+    let ellipsis = glyphs.ellipsis();
+    let room = columns.saturating_sub(width(ellipsis));
+    let (mut out, mut used) = (String::new(), 0);
+    for c in text.chars() {
+        used += char_width(c);
+        if used > room {
+            break;
+        }
+        out.push(c);
+    }
+    out.truncate(out.trim_end().len());
+    if columns >= width(ellipsis) {
+        out.push_str(ellipsis);
+    }
+    out
+}
+
+/// Writes a span of time: `0.3 s`, `2 min 5 s`, `1 h 5 min`, `3 days`.
+pub(super) fn span(span: Millis) -> String {
+    let tenths = span.0.saturating_add(50) / 100;
+    let seconds = span.0.saturating_add(500) / 1000;
+    let minutes = seconds / 60;
+    let hours = minutes / 60;
+    let two = |big: u64, name: &str, small: u64, unit: &str| {
+        if small == 0 { format!("{big} {name}") } else { format!("{big} {name} {small} {unit}") }
+    };
+    match seconds {
+        _ if tenths < 600 && tenths.is_multiple_of(10) => format!("{} s", tenths / 10),
+        _ if tenths < 600 => format!("{}.{} s", tenths / 10, tenths % 10),
+        0..3600 => two(minutes, "min", seconds % 60, "s"),
+        3600..172_800 => two(hours, "h", minutes % 60, "min"),
+        _ => format!("{} days", hours / 24),
+    }
+}
+
+/// Writes a span of time in whole seconds: what a clock on the screen shows.
+pub(super) fn whole_seconds(passed: Millis) -> String {
+    span(Millis(passed.0 / 1000 * 1000))
+}
+
+/// Writes a count of tokens: `340`, `1.2k`, `3M`.
+pub(super) fn count(number: u64) -> String {
+    let short = |unit: u64, name: &str| {
+        let tenths = number / (unit / 10);
+        let fraction = if tenths >= 1000 || tenths.is_multiple_of(10) {
+            String::new()
+        } else {
+            format!(".{}", tenths % 10)
+        };
+        format!("{}{fraction}{name}", tenths / 10)
+    };
+    match number {
+        0..1000 => number.to_string(),
+        1000..1_000_000 => short(1000, "k"),
+        _ => short(1_000_000, "M"),
+    }
+}
+
+/// Writes an amount of dollars; nothing when there is nothing worth writing.
+pub(super) fn money(dollars: f64) -> Option<String> {
+    if dollars.is_nan() || dollars < 0.00005 {
+        return None;
+    }
+    Some(if dollars < 1.0 { format!("${dollars:.4}") } else { format!("${dollars:.2}") })
+}
+
+/// Writes when something will be: `at 14:10 (in 2 h 5 min)`, with the date when it is another day.
+pub(super) fn when(at: Timestamp, now: Timestamp, zone: &TimeZone) -> String {
+    let civil = |at: Timestamp| {
+        let instant =
+            jiff::Timestamp::from_millisecond(at.as_millis()).unwrap_or(jiff::Timestamp::UNIX_EPOCH);
+        zone.to_datetime(instant)
+    };
+    let (then, today) = (civil(at), civil(now).date());
+    let clock = format!("at {:02}:{:02}", then.hour(), then.minute());
+    let clock = if then.date() == today { clock } else { format!("on {} {clock}", then.date()) };
+    if at <= now {
+        return clock;
+    }
+    // In minutes: the seconds until a limit ends are noise.
+    let left = at.since(now).0;
+    let rounded = if left < 60_000 { left } else { (left + 30_000) / 60_000 * 60_000 };
+    format!("{clock} (in {})", span(Millis(rounded)))
+}
+
+/// Writes a number of things: `1 line`, `3 lines`.
+pub(super) fn many(number: u64, thing: &str) -> String {
+    if number == 1 { format!("1 {thing}") } else { format!("{number} {thing}s") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_locale_decides_what_we_draw_with() {
+        assert_eq!(Glyphs::of_locale([None, None, Some("en_US.UTF-8")]), Glyphs::Unicode);
+        assert_eq!(Glyphs::of_locale([Some(""), Some("C.utf8"), Some("C")]), Glyphs::Unicode);
+        assert_eq!(Glyphs::of_locale([Some("C"), None, Some("en_US.UTF-8")]), Glyphs::Ascii);
+        assert_eq!(Glyphs::of_locale([None, None, None]), Glyphs::Ascii);
+    }
+
+    #[test]
+    fn spans_read_as_people_say_them() {
+        for (millis, text) in [
+            (0, "0 s"),
+            (49, "0 s"),
+            (300, "0.3 s"),
+            (12_345, "12.3 s"),
+            (59_960, "1 min"),
+            (125_000, "2 min 5 s"),
+            (7_500_000, "2 h 5 min"),
+            (86_400_000, "24 h"),
+            (300_000_000, "3 days"),
+            (u64::MAX, "213503982334 days"),
+        ] {
+            assert_eq!(span(Millis(millis)), text, "{millis}");
+        }
+    }
+
+    #[test]
+    fn counts_and_money_are_short() {
+        for (number, text) in
+            [(0, "0"), (999, "999"), (1000, "1k"), (1249, "1.2k"), (31_904, "31.9k"), (123_456, "123k")]
+        {
+            assert_eq!(count(number), text);
+        }
+        assert_eq!((count(1_250_000), count(u64::MAX)), ("1.2M".to_owned(), "18446744073709M".to_owned()));
+        assert_eq!(money(0.01234), Some("$0.0123".to_owned()));
+        assert_eq!(money(12.345), Some("$12.35".to_owned()));
+        assert_eq!((money(-0.0), money(f64::NAN)), (None, None));
+    }
+
+    #[test]
+    fn another_day_is_named() {
+        let now: Timestamp = "2026-11-15T12:05:30Z".parse().expect("a time");
+        let say = |text: &str| when(text.parse().expect("a time"), now, &TimeZone::UTC);
+        assert_eq!(say("2026-11-15T14:10:00Z"), "at 14:10 (in 2 h 5 min)");
+        assert_eq!(say("2026-11-15T12:05:50Z"), "at 12:05 (in 20 s)");
+        assert_eq!(say("2026-11-15T12:00:00Z"), "at 12:00");
+        assert_eq!(say("2026-11-19T08:00:00Z"), "on 2026-11-19 at 08:00 (in 3 days)");
+    }
+
+    #[test]
+    fn foreign_text_becomes_one_harmless_line() {
+        assert_eq!(one_line(" a\r\n\tb\x1b[2J\u{202e}c "), "a b␛[2J\\u{202e}c");
+        assert!(one_line(&"é".repeat(5000)).ends_with("é ..."));
+    }
+
+    #[test]
+    fn a_text_is_cut_by_columns_and_not_by_letters() {
+        assert_eq!(cut("abcdef", 6, Glyphs::Unicode), "abcdef");
+        assert_eq!(cut("abcdef", 4, Glyphs::Unicode), "abc…");
+        assert_eq!(cut("日本語テキスト", 8, Glyphs::Unicode), "日本語…");
+        assert_eq!(cut("abcdef", 4, Glyphs::Ascii), "a...");
+        assert_eq!(cut("abcdef", 0, Glyphs::Unicode), "");
+    }
+}

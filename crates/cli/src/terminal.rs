@@ -1,0 +1,57 @@
+//! What the terminal is like, if there is one. The only place that looks.
+
+use std::io::IsTerminal;
+
+use bowline::PermissionMode;
+
+use crate::human::{Detail, Glyphs, Options, Screen, Surface};
+
+/// Returns what the renderer has to know about our own streams and the run.
+pub(crate) fn options(detail: Detail, permission: PermissionMode, cwd: Option<String>) -> Options {
+    let zone = jiff::tz::TimeZone::system();
+    Options { screen: screen(), glyphs: glyphs(), detail, zone, permission, cwd }
+}
+
+/// Describes our own streams.
+fn screen() -> Screen {
+    let term = variable("TERM");
+    let colour = variable("NO_COLOR").is_none() && term.as_deref() != Some("dumb");
+    let surface = |tty: bool| {
+        if tty { Surface::terminal(width(), term.as_deref(), colour) } else { Surface::PIPE }
+    };
+    Screen {
+        stdout: surface(std::io::stdout().is_terminal()),
+        stderr: surface(std::io::stderr().is_terminal()),
+    }
+}
+
+/// Returns the width of the terminal.
+pub(crate) fn width() -> u16 {
+    let size = rustix::termios::tcgetwinsize(std::io::stderr())
+        .or_else(|_| rustix::termios::tcgetwinsize(std::io::stdout()));
+    size.ok().map(|size| size.ws_col).filter(|width| *width > 0).unwrap_or(80)
+}
+
+/// Returns which signs the terminal can show.
+fn glyphs() -> Glyphs {
+    let [all, ctype, lang] = ["LC_ALL", "LC_CTYPE", "LANG"].map(variable);
+    Glyphs::of_locale([all.as_deref(), ctype.as_deref(), lang.as_deref()])
+}
+
+/// Says whether we were started with hangups ignored.
+pub(crate) fn ignores_hangup() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    // The lowest bit is SIGHUP.
+    ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).is_some_and(|mask| mask & 1 == 1)
+}
+
+/// Returns the current directory.
+pub(crate) fn cwd() -> Option<String> {
+    std::env::current_dir().ok().map(|dir| dir.to_string_lossy().into_owned())
+}
+
+#[expect(clippy::disallowed_methods, reason = "the command line is an edge at which the environment is read")]
+fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|value| !value.is_empty())
+}

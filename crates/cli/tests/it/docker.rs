@@ -1,0 +1,140 @@
+//! Agents in a container, against a `docker` that writes down its arguments and runs the command on this machine.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use crate::support::bowline;
+
+/// One container, which is this machine. `broken` makes every question after the first fail.
+const DOCKER: &str = r#"#!/bin/sh
+for word in "$@"; do printf '%s\n' "$word" >>"$DOCKER_LOG"; done; echo '#' >>"$DOCKER_LOG"
+[ "$1" = exec ] || exit 2; shift
+if [ -n "$DOCKER_BROKEN" ] && [ -e "$DOCKER_LOG.asked" ]; then echo 'no such container' >&2; exit 1; fi
+: >"$DOCKER_LOG.asked"
+while :; do
+  case $1 in
+    -i|-t) shift;;
+    -w) cd "$2" || exit 126; shift 2;;
+    -e) case $2 in *=*) export "$2";; esac; shift 2;;
+    *) break;;
+  esac
+done
+shift
+exec "$@"
+"#;
+
+struct World {
+    dir: tempfile::TempDir,
+    mark: String,
+}
+
+impl World {
+    fn new(name: &str) -> Self {
+        let dir = tempfile::tempdir().expect("a directory");
+        let bin = dir.path().join("bin");
+        std::fs::create_dir(&bin).expect("a directory");
+        std::fs::write(bin.join("docker"), DOCKER).expect("writable");
+        std::fs::set_permissions(bin.join("docker"), PermissionsExt::from_mode(0o755)).expect("a mode");
+        // Inside, the practice agent is found by its name like any other program.
+        std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_bowline"), bin.join("bowline")).expect("a link");
+        Self { mark: format!("{name}-{}", std::process::id()), dir }
+    }
+
+    fn command(&self, args: &[&str], broken: &str) -> Command {
+        let path = format!("{}:/usr/bin:/bin", self.dir.path().join("bin").display());
+        let mut all = vec!["run", "--provider", "practice", "--docker", "box", "--env", "PRACTICE_PACE=0"];
+        let mark = format!("DOCKER_TEST={}", self.mark);
+        all.extend(["--env", &mark]);
+        all.extend(args);
+        let mut command = bowline(&all);
+        command
+            .env("PATH", path)
+            .env("HOME", self.dir.path())
+            .env("BOWLINE_HOME", self.dir.path().join("home"));
+        // Docker's own variables reach it.
+        command.env("DOCKER_LOG", self.log()).env("DOCKER_BROKEN", broken).current_dir(self.dir.path());
+        command
+    }
+
+    fn run(&self, args: &[&str], broken: &str) -> Output {
+        self.command(args, broken).output().expect("the command ends")
+    }
+
+    fn log(&self) -> PathBuf {
+        self.dir.path().join("docker.log")
+    }
+
+    /// The arguments of each call of docker.
+    fn calls(&self) -> Vec<Vec<String>> {
+        let log = std::fs::read_to_string(self.log()).expect("a log");
+        let calls = log.split("#\n").filter(|call| !call.is_empty());
+        calls.map(|call| call.lines().map(str::to_owned).collect()).collect()
+    }
+
+    /// Counts living processes that carry the mark.
+    fn survivors(&self) -> usize {
+        let mark = format!("DOCKER_TEST={}", self.mark).into_bytes();
+        let processes = std::fs::read_dir("/proc").expect("a /proc").flatten();
+        processes.filter(|entry| is_alive(&entry.path()) && has(&entry.path(), &mark)).count()
+    }
+}
+
+fn is_alive(process: &Path) -> bool {
+    let stat = std::fs::read_to_string(process.join("stat")).unwrap_or_default();
+    stat.rsplit(')').next().is_some_and(|rest| !rest.trim_start().starts_with(['Z', 'X']) && !rest.is_empty())
+}
+
+fn has(process: &Path, mark: &[u8]) -> bool {
+    let environ = std::fs::read(process.join("environ")).unwrap_or_default();
+    environ.split(|byte| *byte == 0).any(|variable| variable == mark)
+}
+
+#[test]
+fn an_agent_runs_in_a_container_with_its_variables_and_without_secrets_in_arguments() {
+    let world = World::new("runs");
+    let cwd = world.dir.path().to_string_lossy().into_owned();
+    let secret = "sk-not-in-any-argument";
+    let args = [
+        "--key",
+        "chat-7",
+        "--cwd",
+        &cwd,
+        "--env",
+        &format!("MY_API_KEY={secret}"),
+        "practice: say Hello from the box",
+    ];
+    let output = world.run(&args, "");
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "Hello from the box\n", "{output:?}");
+    assert_eq!(output.status.code(), Some(0));
+    let calls = world.calls();
+    let first = &calls[0];
+    let after = |word: &str| first.iter().skip_while(|it| *it != word).nth(1).cloned().unwrap_or_default();
+    assert_eq!(first[0], "exec");
+    assert!(first.contains(&"-i".to_owned()), "the prompt comes over standard input");
+    assert_eq!(after("-w"), cwd);
+    assert!(first.iter().any(|it| it.starts_with("BOWLINE_SESSION_ID=s-")), "{first:?}");
+    assert!(first.contains(&"DUCTOR_CHAT_ID=chat-7".to_owned()), "{first:?}");
+    assert!(first.contains(&"MY_API_KEY".to_owned()), "by name: {first:?}");
+    assert!(calls.iter().flatten().all(|word| !word.contains(secret)), "a secret stands in an argument");
+    assert_eq!(world.survivors(), 0);
+}
+
+#[test]
+fn what_the_agent_started_in_the_container_is_ended_there() {
+    let world = World::new("ends");
+    let prompt = "practice: child setsid 600\npractice: child daemon 600\npractice: hang";
+    let output = world.run(&["--timeout", "2s", prompt], "");
+    assert_eq!(output.status.code(), Some(124), "{output:?}");
+    assert_eq!(world.survivors(), 0);
+    assert!(world.calls().len() >= 2, "somebody was asked to end it");
+}
+
+#[test]
+fn a_container_that_does_not_answer_leaves_a_leak_that_is_told() {
+    let world = World::new("leaks");
+    let output = world.run(&["--output", "jsonl", "practice: say hello"], "yes");
+    let events = String::from_utf8_lossy(&output.stdout);
+    let leaked = events.lines().find(|line| line.contains("\"process_leaked\"")).expect("a leak");
+    assert!(leaked.contains("container box") && leaked.contains("no such container"), "{leaked}");
+}

@@ -1,0 +1,137 @@
+//! Agents that end too early, too late, or not at all.
+
+use rustix::process::Signal;
+
+use crate::journal::{is_reaped, is_stopping, kind};
+use crate::world::World;
+
+#[test]
+fn silent_at_start() {
+    for (option, watchdog) in [("--idle-timeout", "watchdog_idle"), ("--timeout", "watchdog_total")] {
+        let world = World::new();
+        let ended = world.practice(&["silent"]).with(&[option, "1s", "--output", "json"]).end().exits(124);
+        assert_eq!(ended.json()["failure"]["category"], "timeout");
+        let journal = world.journal();
+        journal.check().ended("failed timeout timed_out");
+        let notices = journal.of("notice");
+        assert!(notices.iter().any(|it| it["kind"]["code"] == watchdog), "{option}: {notices:#?}");
+        assert_eq!(journal.events.last().unwrap()["kind"]["reason"], "timed_out");
+    }
+}
+
+#[test]
+fn dies_in_the_middle_of_a_line() {
+    let world = World::new();
+    let script = ["say part", "half-line", "exit 1"];
+    let ended = world.practice(&script).with(&["--output", "json"]).end().exits(1);
+    let journal = world.journal();
+    journal.check().ended("failed unknown unknown");
+    assert!(journal.count("unrecognized") > 0, "half a line is reported");
+    assert_eq!(journal.of("turn_ended")[0]["kind"]["failure"]["exit"]["code"], 1);
+    assert_eq!(ended.json()["all_text"], "part", "and not doubled by the second try");
+    assert!(journal.text().starts_with("part"), "what was said before is kept");
+}
+
+#[test]
+fn is_killed() {
+    let world = World::new();
+    let script = ["say part", "kill-self 9"];
+    let ended = world.practice(&script).end().exits(1).tells(&["SIGKILL"]);
+    assert_eq!(ended.stdout, "part\n");
+    let journal = world.journal();
+    journal.check();
+    let reaped = journal.of("process_reaped");
+    assert!(reaped.iter().all(|it| it["kind"]["exit"]["signal"] == 9), "{reaped:?}");
+    assert_eq!(journal.outcome().0, "failed");
+}
+
+#[test]
+fn crashes() {
+    let world = World::new();
+    world.practice(&["say part", "crash"]).end().exits(1).tells(&["SIGABRT"]);
+    world.journal().check();
+}
+
+#[test]
+fn hangs_after_its_result() {
+    let world = World::new();
+    let ended = world.practice(&["say done", "result", "hang"]).end().exits(0);
+    assert_eq!((ended.stdout.as_str(), ended.stderr.as_str()), ("done\n", ""));
+    let journal = world.journal();
+    journal.check().ended("completed");
+    let waited = journal.between(|it| kind(it) == "turn_ended", is_reaped);
+    assert!(waited <= 3_000, "it was ended {waited} ms after its result");
+    assert_eq!(journal.events.last().unwrap()["kind"]["reason"], "exited");
+}
+
+#[test]
+fn hangs_after_its_result_and_ignores_all_signals() {
+    let world = World::new();
+    let script = ["ignore sigterm sigint sighup", "say done", "result", "hang"];
+    let ended = world.practice(&script).end().exits(0);
+    assert_eq!(ended.stdout, "done\n");
+    let journal = world.journal();
+    journal.check().ended("completed");
+    let waited = journal.between(|it| kind(it) == "turn_ended", is_reaped);
+    assert!(waited <= 3_500, "it was ended {waited} ms after its result");
+}
+
+#[test]
+fn ignores_sigterm_when_it_is_cancelled() {
+    for deaf in ["ignore sigterm", "ignore sigterm sigint"] {
+        let world = World::new();
+        // SIGINT is its polite way; where it hears that, the ladder has one rung.
+        let running = world.practice(&[deaf, "say part", "hang"]).start();
+        running.says("part");
+        running.signal(Signal::INT);
+        let ended = running.end().exits(130);
+        assert_eq!(ended.stdout, "part\n");
+        let journal = world.journal();
+        journal.check().ended("cancelled");
+        let waited = journal.between(is_stopping, is_reaped);
+        assert!(waited <= 2_500, "{deaf}: it was ended {waited} ms after the wish");
+    }
+}
+
+#[test]
+fn ignores_sigterm_when_its_time_is_over() {
+    let world = World::new();
+    let script = ["ignore sigterm sigint", "say part", "hang"];
+    let ended = world.practice(&script).with(&["--timeout", "1s"]).end().exits(124);
+    assert_eq!(ended.stdout, "part\n");
+    let journal = world.journal();
+    journal.check().ended("failed timeout timed_out");
+    let waited = journal.between(is_stopping, is_reaped);
+    assert!(waited <= 2_500, "it was ended {waited} ms after its time");
+}
+
+#[test]
+fn closes_its_output_and_lives_on() {
+    let world = World::new();
+    let ended = world.practice(&["say part", "close-stdout", "hang"]).end().exits(1);
+    assert_eq!(ended.stdout, "part\n");
+    world.journal().check().ended("truncated unknown truncated");
+
+    let world = World::new();
+    let ended = world.practice(&["say done", "result", "close-stdout", "hang"]).end().exits(0);
+    assert_eq!(ended.stdout, "done\n");
+    world.journal().check().ended("completed");
+}
+
+#[test]
+fn fails_by_its_own_word() {
+    let world = World::new();
+    let ended =
+        world.practice(&["say part", "fail 429 slow down"]).with(&["--output", "json"]).end().exits(1);
+    assert_eq!(ended.json()["failure"]["category"], "rate_limit");
+    world.journal().check();
+}
+
+#[test]
+fn ends_its_turn_twice() {
+    let world = World::new();
+    let ended = world.practice(&["say done", "second-result"]).end().exits(0);
+    // The second result is a turn of its own, of which only the text is known.
+    assert_eq!(ended.stdout, "done\ndone\n");
+    assert_eq!(world.journal().check().count("turn_ended"), 2);
+}

@@ -1,0 +1,197 @@
+//! Pipes that nobody reads, that are flooded, or that are closed at the wrong moment, on both sides of us.
+
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal};
+use serde_json::Value;
+
+use crate::journal::Journal;
+use crate::world::{World, wait_until};
+
+const TEN_MEGABYTES: usize = 10_000_000;
+
+/// Returns a prompt of ten megabytes that begins with these lines.
+fn huge_prompt(beginning: &str) -> String {
+    let mut prompt = beginning.to_owned();
+    while prompt.len() < TEN_MEGABYTES {
+        prompt.push_str("This line is one of very many, and none of them says anything that matters.\n");
+    }
+    prompt
+}
+
+#[test]
+fn standard_error_is_flooded_while_standard_output_is_quiet() {
+    let world = World::new();
+    let ended =
+        world.practice(&["flood stderr 10MB", "say done"]).with(&["--timeout", "none"]).end().exits(0);
+    assert_eq!(ended.stdout, "done\n");
+    let journal = world.journal();
+    journal.check().ended("completed");
+    assert!(journal.raw("stderr").len() >= TEN_MEGABYTES, "all of it is on file");
+}
+
+#[test]
+fn a_prompt_of_ten_megabytes_is_never_read() {
+    let world = World::new();
+    let call = world.run("practice", "").no_prompt().input(huge_prompt(""));
+    let ended = call.with(&["--env", "PRACTICE_SCRIPT=say before\nsleep 300ms\nsay done"]).end().exits(0);
+    assert_eq!(ended.stdout, "before\ndone\n");
+    let journal = world.journal();
+    journal.check().ended("completed");
+    assert!(journal.raw("stdin").len() < TEN_MEGABYTES, "only what was really written is on file");
+}
+
+#[test]
+fn a_prompt_of_ten_megabytes_is_read() {
+    let world = World::new();
+    let prompt = huge_prompt("practice: say done\n");
+    let call = world.run("practice", "").no_prompt().input(prompt.clone());
+    let ended = call.with(&["--timeout", "none", "--idle-timeout", "none"]).end().exits(0);
+    assert_eq!(ended.stdout, "done\n");
+    let journal = world.journal();
+    journal.check().ended("completed");
+    assert!(journal.raw("stdin") == prompt.as_bytes(), "what was written is on file");
+}
+
+#[test]
+fn it_answers_and_exits_while_its_prompt_is_written() {
+    let world = World::new();
+    let prompt = huge_prompt("practice: answer-early\npractice: say done\n");
+    let ended = world.run("practice", "").no_prompt().input(prompt).end().exits(0);
+    assert_eq!(ended.stdout, "done\n");
+    world.journal().check().ended("completed");
+}
+
+#[test]
+fn standard_input_is_closed_by_an_agent_that_goes_on() {
+    let world = World::new();
+    let script = "exec 0<&-\nsleep 0.3\n\
+        echo '{\"type\":\"result\",\"subtype\":\"success\",\"is_error\":false,\"result\":\"done\"}'";
+    let ended = world.claude(script).no_prompt().input(huge_prompt("")).end().exits(0);
+    assert_eq!(ended.stdout, "done\n");
+    world.journal().check().ended("completed");
+}
+
+/// Says whether the only session has come to its end on file.
+fn is_over(world: &World) -> bool {
+    world.has_line(&["\"type\":\"session_ended\""])
+}
+
+/// Checks that a reader got every event, each as it is on file.
+fn same(lines: &[String], journal: &Journal) {
+    assert_eq!(lines.len(), journal.events.len(), "nothing is lost and nothing is doubled");
+    for (line, event) in lines.iter().zip(&journal.events) {
+        let mut shown: Value = serde_json::from_str(line).expect("an event");
+        let mut event = event.clone();
+        // A long text is cut on file.
+        if shown["kind"]["type"] == "text_delta" {
+            (shown["kind"], event["kind"]) = (Value::Null, Value::Null);
+        }
+        assert_eq!(shown, event);
+    }
+}
+
+/// Far more than pipes and memory hold for a reader.
+const MUCH: &str = "flood stdout 6MB";
+
+#[test]
+fn a_reader_that_stops_for_seconds_holds_nobody_up() {
+    let world = World::new();
+    let call = world.practice(&[MUCH, "say done"]).with(&["--output", "jsonl", "--timeout", "none"]);
+    let (running, stdout) = call.start_unread();
+    // The agent comes to its end while nobody reads what we print.
+    wait_until("the end of the run", || is_over(&world));
+    wait_until("the end of the agent", || world.agents().is_empty());
+    std::thread::sleep(Duration::from_secs(2));
+    let lines: Vec<String> = BufReader::new(stdout).lines().map(|line| line.unwrap()).collect();
+    running.end().exits(0);
+    let journal = world.journal();
+    journal.check().ended("completed");
+    same(&lines, &journal);
+}
+
+#[test]
+#[expect(clippy::disallowed_methods, reason = "somebody has to read what the command prints")]
+fn a_reader_that_is_stopped_by_a_signal_holds_nobody_up() {
+    let world = World::new();
+    let call = world.practice(&[MUCH, "say done"]).with(&["--output", "text", "--timeout", "none"]);
+    let (running, stdout) = call.start_unread();
+    let mut reader = Command::new("/bin/cat").stdin(stdout).stdout(Stdio::piped()).spawn().unwrap();
+    let pid = Pid::from_child(&reader);
+    rustix::process::kill_process(pid, Signal::STOP).unwrap();
+    wait_until("the end of the run", || is_over(&world));
+    wait_until("the end of the agent", || world.agents().is_empty());
+    rustix::process::kill_process(pid, Signal::CONT).unwrap();
+    let mut text = String::new();
+    reader.stdout.take().unwrap().read_to_string(&mut text).unwrap();
+    assert!(reader.wait().unwrap().success());
+    running.end().exits(0);
+    let journal = world.journal();
+    journal.check().ended("completed");
+    assert!(text.len() > 2_000_000, "{} bytes", text.len());
+    assert!(text.replace('\n', "") == journal.text(), "nothing is lost");
+}
+
+#[test]
+fn ctrl_c_is_heard_while_the_reader_is_stopped() {
+    let world = World::new();
+    let call =
+        world.practice(&["flood stdout 2MB", "hang"]).with(&["--output", "jsonl", "--timeout", "none"]);
+    let (running, stdout) = call.start_unread();
+    running.has_agents(1);
+    // Once the pipe is full, whoever prints waits.
+    std::thread::sleep(Duration::from_secs(1));
+    running.signal(Signal::INT);
+    wait_until("the end of the agent", || world.agents().is_empty());
+    wait_until("the end of the run", || is_over(&world));
+    let lines: Vec<String> = BufReader::new(stdout).lines().map(|line| line.unwrap()).collect();
+    running.end().exits(130);
+    let journal = world.journal();
+    journal.check().ended("cancelled");
+    same(&lines, &journal);
+}
+
+#[test]
+fn a_command_whose_reader_never_reads_can_be_ended() {
+    let world = World::new();
+    let call =
+        world.practice(&["flood stdout 2MB", "hang"]).with(&["--output", "jsonl", "--timeout", "none"]);
+    let (running, stdout) = call.start_unread();
+    running.has_agents(1);
+    wait_until("the end of the run", || {
+        // The first asks, the second kills, and one more after a while ends the command itself.
+        running.signal_if_alive(Signal::INT);
+        std::thread::sleep(Duration::from_millis(300));
+        running.is_over()
+    });
+    running.end().exits(130);
+    drop(stdout);
+}
+
+#[test]
+fn a_reader_that_has_enough_ends_the_run() {
+    for format in ["human", "jsonl", "text"] {
+        let world = World::new();
+        let call = world.practice(&["say first", "flood stdout 3MB", "hang"]);
+        let (running, stdout) = call.with(&["--output", format]).start_unread();
+        let mut line = String::new();
+        let mut reader = BufReader::new(stdout);
+        if format == "text" {
+            // It prints at the end, and there is none.
+            running.has_agents(1);
+        } else {
+            reader.read_line(&mut line).unwrap();
+            assert!(!line.is_empty());
+        }
+        drop(reader);
+        if format == "text" {
+            running.signal(Signal::INT);
+        }
+        let ended = running.end();
+        let expect = if format == "text" { [0, 130] } else { [0, 0] };
+        assert!(ended.status.code().is_some_and(|code| expect.contains(&code)), "{format}: {ended:?}");
+        world.journal().check().ended("cancelled");
+    }
+}

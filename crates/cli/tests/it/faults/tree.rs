@@ -1,0 +1,131 @@
+//! Descendants that outlive the agent, hold its pipes, or do not want to end.
+
+use bowline_testkit::skip;
+use rustix::process::Signal;
+
+use crate::journal::{is_reaped, is_stopping, kind};
+use crate::world::{NOBODY, World, is_root};
+
+/// Runs an agent that leaves a child behind and ends well. Whether anybody is left is looked at in every run.
+fn leaves(child: &str) {
+    let world = World::new();
+    let ended = world.practice(&[&format!("child {child} 600"), "say done"]).end().exits(0);
+    assert_eq!(ended.stdout, "done\n", "{child}");
+    let journal = world.journal();
+    journal.check().ended("completed");
+    assert_eq!(journal.count("process_leaked"), 0);
+    let after = journal.between(is_reaped, |it| kind(it) == "session_ended");
+    assert!(after <= 5_000, "{child}: the end came {after} ms after the agent's");
+}
+
+#[test]
+fn a_grandchild_keeps_standard_output() {
+    leaves("holds-stdout");
+}
+
+#[test]
+fn a_child_of_the_same_group_ignores_sigterm() {
+    leaves("ignores-sigterm");
+}
+
+#[test]
+fn a_child_with_its_own_session_holds_standard_output() {
+    leaves("setsid holds-stdout");
+}
+
+#[test]
+fn a_daemon_ignores_sigterm_and_holds_standard_output() {
+    leaves("daemon ignores-sigterm holds-stdout");
+}
+
+/// Cancels an agent whose tree does not want to end.
+fn cancelled(user: Option<u32>) {
+    let world = World::new();
+    let script = [
+        "child plain 600",
+        "child setsid ignores-sigterm holds-stdout 600",
+        "child daemon ignores-sigterm 600",
+        "ignore sigterm sigint",
+        "say part",
+        "hang",
+    ];
+    let mut call = world.practice(&script);
+    if let Some(uid) = user {
+        call = call.user(uid);
+    }
+    let running = call.start();
+    running.says("part");
+    assert_eq!(world.agents().len(), 4, "the mark finds all of them: {:?}", world.agents());
+    running.signal(Signal::INT);
+    running.end().exits(130);
+    let journal = world.journal();
+    journal.check().ended("cancelled");
+    let waited = journal.between(is_stopping, is_reaped);
+    assert!(waited <= 2_500, "it was ended {waited} ms after the wish");
+    let waited = journal.between(is_stopping, |it| kind(it) == "session_ended");
+    assert!(waited <= 5_000, "all of it was over {waited} ms after the wish");
+}
+
+#[test]
+fn a_tree_is_cancelled() {
+    cancelled(None);
+}
+
+#[test]
+fn a_tree_of_another_user_is_cancelled() {
+    if !is_root() {
+        return skip("a_tree_of_another_user_is_cancelled", "only root can become another user");
+    }
+    // No cgroup is given to that user.
+    cancelled(Some(NOBODY));
+}
+
+#[test]
+fn a_tree_is_killed_with_the_command() {
+    let world = World::new();
+    let script = ["child setsid ignores-sigterm 600", "child daemon 600", "say part", "hang"];
+    let mut running = world.practice(&script).start();
+    running.says("part");
+    running.kill();
+    crate::world::wait_until("the end of the agents", || world.agents().is_empty());
+    world.nobody_is_left();
+}
+
+#[test]
+fn the_command_is_killed_at_any_moment() {
+    for delay in (0..8).map(|step| step * 15) {
+        let world = World::new();
+        let script = ["child setsid ignores-sigterm 600", "child daemon 600", "say part", "hang"];
+        let mut running = world.practice(&script).start();
+        std::thread::sleep(std::time::Duration::from_millis(delay));
+        running.kill();
+        crate::world::wait_until("the end of the agents", || world.agents().is_empty());
+        world.nobody_is_left();
+    }
+}
+
+#[test]
+fn the_launcher_exits_first() {
+    let world = World::new();
+    let ended = world.practice(&["launcher-exits", "say done"]).end().exits(0);
+    assert_eq!(ended.stdout, "done\n");
+    world.journal().check().ended("completed");
+}
+
+#[test]
+fn the_launcher_exits_first_and_what_it_left_never_ends() {
+    let world = World::new();
+    let script = ["launcher-exits", "ignore sigterm sigint", "say done", "result", "hang"];
+    let ended = world.practice(&script).end().exits(0);
+    assert_eq!(ended.stdout, "done\n");
+    world.journal().check().ended("completed");
+}
+
+#[test]
+fn an_agent_that_stops_its_keeper_stops_nothing_else() {
+    let world = World::new();
+    let result = r#"{"type":"result","subtype":"success","is_error":false,"result":"done","session_id":"b"}"#;
+    let script =
+        format!("cat >/dev/null; kill -STOP $PPID; (setsid sleep 300 >/dev/null 2>&1 &); echo '{result}'");
+    world.claude(&script).end().exits(0);
+}

@@ -1,0 +1,158 @@
+//! What `bowline run` prints, in every format, and what it tells a person beside it.
+
+use crate::world::{Call, Ended, World};
+
+/// Shows a run in full, with what differs from run to run made equal.
+///
+/// The end of a process and the last of its output come by different roads: either may be told first.
+#[track_caller]
+fn shown(world: &World, ended: &Ended) -> String {
+    let root = world.root().canonicalize().expect("a path").display().to_string();
+    let is_stable = |line: &&str| !line.contains("process_reaped") && !line.contains(" ended: exit code");
+    ended.show().replace(&root, "[WORLD]").lines().filter(is_stable).map(|line| format!("{line}\n")).collect()
+}
+
+/// What differs from run to run.
+const FILTERS: [(&str, &str); 16] = [
+    // Paths are of other lengths elsewhere, and the practice agent counts what it says.
+    (r#""start":\d+,"end":\d+"#, r#""start":[N],"end":[N]"#),
+    (
+        r#""(output|total|bytes|length|len|output_tokens|totalTokens|tokens_used|cost_usd|total_cost_usd)":[\d.]+"#,
+        r#""$1":[N]"#,
+    ),
+    (r"\d+ out(,| ·) \$[\d.]+", "[N] out$1 $$[N]"),
+    (r#""seq":\d+"#, r#""seq":[N]"#),
+    (r"(?m)^\[\d+ ", "[[N] "),
+    (r#""duration_ms":\d+"#, r#""duration_ms":[MILLIS]"#),
+    (r"s-\d{8}-\d{9}-[a-z0-9]{8}", "[SESSION]"),
+    (r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", "[NATIVE]"),
+    (r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z", "[TIME]"),
+    (r#""pid":\d+"#, r#""pid":[PID]"#),
+    (r"pid \d+", "pid [PID]"),
+    (r"cgroup|subreaper|group\b", "[GUARANTEE]"),
+    (r#""timestamp":\d+"#, r#""timestamp":[MILLIS]"#),
+    (r#""latency":\d+"#, r#""latency":[NANOS]"#),
+    (r#""capabilities":\{[^}]*\}"#, r#""capabilities":{…}"#),
+    (r"(?m)^[\d.]+ (s|min [\d.]+ s)( ·|,)", "[TOOK]$2"),
+];
+
+macro_rules! snapshot {
+    ($world:expr, $call:expr) => {
+        snapshot!($world, $call, stringify!($call))
+    };
+    ($world:expr, $call:expr, $name:expr) => {{
+        let text = shown(&$world, &$call.end());
+        insta::with_settings!({filters => FILTERS.to_vec(), omit_expression => true}, {
+            insta::assert_snapshot!($name, text);
+        });
+    }};
+}
+
+fn task(world: &World) -> Call<'_> {
+    std::fs::write(world.path("work").join("notes.md"), "one\ntwo\n").expect("a file");
+    let script = [
+        "think Let me look.",
+        "say I will read it first.",
+        "tool read notes.md",
+        "tool edit notes.md three",
+        "say Done: there are three lines now.",
+    ];
+    world.practice(&script).with(&["--permission", "edit"])
+}
+
+#[test]
+fn every_format() {
+    for format in [
+        "human",
+        "text",
+        "json",
+        "jsonl",
+        "pi",
+        "simple",
+        "chunks",
+        "generate",
+        "stream-events",
+        "provider-events",
+    ] {
+        let world = World::new();
+        snapshot!(world, task(&world).with(&["--output", format]), format!("run_as_{format}"));
+        world.journal().check().ended("completed");
+    }
+}
+
+#[test]
+fn verbose() {
+    let world = World::new();
+    snapshot!(world, task(&world).with(&["-v"]), "run_verbose");
+    let world = World::new();
+    snapshot!(world, task(&world).with(&["-vv"]), "run_very_verbose");
+}
+
+#[test]
+fn nothing_is_coloured_in_a_pipe() {
+    let world = World::new();
+    for (name, value) in [("NO_COLOR", "1"), ("TERM", "xterm-256color"), ("CLICOLOR_FORCE", "0")] {
+        let ended = task(&world).with(&["-v"]).env(name, value).end().exits(0);
+        assert!(!ended.stdout.contains('\x1b') && !ended.stderr.contains('\x1b'), "{ended:?}");
+    }
+}
+
+#[test]
+fn a_refusal_names_the_flag_that_would_allow_it() {
+    let world = World::new();
+    let script = ["tool write new.txt hello", "say I could not."];
+    snapshot!(world, world.practice(&script), "run_refused");
+    assert!(!world.path("work").join("new.txt").exists(), "nobody could be asked");
+
+    let ended = world.practice(&script).with(&["--permission", "edit"]).end().exits(0);
+    assert!(!ended.stderr.contains("refused"), "{}", ended.stderr);
+    assert!(world.path("work").join("new.txt").exists());
+}
+
+#[test]
+fn a_failure_is_told_in_full() {
+    let world = World::new();
+    let script = ["say I try.", "fail 529 the model is overloaded"];
+    snapshot!(world, world.practice(&script), "run_failed");
+}
+
+#[test]
+fn files_that_changed_are_told_where_there_is_a_repository() {
+    let world = World::new();
+    let git = crate::support::in_shell(
+        "git init -q && echo one > a.txt && git add -A && \
+         git -c user.name=x -c user.email=x@localhost commit -q -m before",
+    )
+    .current_dir(world.path("work"))
+    .env("HOME", world.path("tmp"))
+    .status();
+    assert!(git.is_ok_and(|status| status.success()), "git is there");
+    let script = ["tool edit a.txt two", "tool write b.txt new", "say Done."];
+    world.practice(&script).with(&["--permission", "edit", "-v"]).end().exits(0).tells(&["a.txt", "b.txt"]);
+    let journal = world.journal();
+    journal.check().ended("completed");
+    let touched = journal.of("files_touched");
+    let by_git = touched.iter().find(|event| event["kind"]["seen_by"] == "git").expect("git saw it");
+    let mut paths: Vec<&str> =
+        by_git["kind"]["files"].as_array().unwrap().iter().filter_map(|file| file["path"].as_str()).collect();
+    paths.sort_unstable();
+    assert!(paths.iter().any(|path| path.ends_with("a.txt")) && paths.len() == 2, "{paths:?}");
+}
+
+#[test]
+fn an_ephemeral_run_leaves_nothing() {
+    let world = World::new();
+    let ended = world.practice(&["say done"]).with(&["--ephemeral"]).end().exits(0);
+    assert_eq!(ended.stdout, "done\n");
+    assert!(world.journals().is_empty());
+    let left: Vec<_> = std::fs::read_dir(world.path("tmp")).unwrap().flatten().map(|it| it.path()).collect();
+    assert!(left.is_empty(), "{left:?}");
+}
+
+#[test]
+fn without_a_stream_the_answer_is_the_same() {
+    let world = World::new();
+    let ended = world.practice(&["say one", "say two"]).with(&["--no-stream"]).end().exits(0);
+    assert!(ended.stdout.contains("two"), "{ended:?}");
+    world.journal().check().ended("completed");
+}

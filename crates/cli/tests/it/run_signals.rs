@@ -1,0 +1,129 @@
+//! What signals do to a run: Ctrl-C once asks, twice kills; SIGTERM and a hangup end it too. The partial answer stays.
+
+use std::os::unix::process::ExitStatusExt as _;
+use std::time::Duration;
+
+use rustix::process::Signal;
+
+use crate::journal::{is_reaped, is_stopping};
+use crate::world::{World, wait_until};
+
+#[test]
+fn ctrl_c_once_cancels_and_keeps_the_partial_answer() {
+    let world = World::new();
+    let running = world.practice(&["say first", "hang", "say second"]).start();
+    running.says("first");
+    running.signal(Signal::INT);
+    let ended = running.end().exits(130).tells(&["Ctrl-C"]);
+    assert_eq!(ended.stdout, "first\n");
+    let journal = world.journal();
+    journal.check().ended("cancelled");
+    assert_eq!(journal.text(), "first");
+    assert_eq!(journal.events.last().unwrap()["kind"]["reason"], "stopped");
+}
+
+#[test]
+fn a_cancelled_run_keeps_its_text_in_the_summary() {
+    let world = World::new();
+    let running = world.practice(&["say part", "hang"]).with(&["--output", "json"]).start();
+    running.says("part");
+    running.signal(Signal::INT);
+    let summary = running.end().exits(130).json();
+    assert_eq!((&summary["outcome"], &summary["all_text"]), (&"cancelled".into(), &"part".into()));
+    world.journal().check().ended("cancelled");
+}
+
+#[test]
+fn ctrl_c_twice_kills() {
+    let world = World::new();
+    let running = world.practice(&["ignore sigint sigterm", "say part", "hang"]).start();
+    running.says("part");
+    running.signal(Signal::INT);
+    // It is deaf: only the second one ends it, and that at once.
+    running.tells("Ctrl-C");
+    running.signal(Signal::INT);
+    let ended = running.end().exits(130);
+    assert_eq!(ended.stdout, "part\n");
+    let journal = world.journal();
+    journal.check().ended("cancelled");
+    let waited = journal.between(is_stopping, is_reaped);
+    assert!(waited <= 2_500, "it was ended {waited} ms after the first");
+    assert_eq!(journal.of("process_reaped")[0]["kind"]["exit"]["signal"], 9);
+}
+
+#[test]
+fn sigterm_and_a_hangup_end_the_run() {
+    for signal in [Signal::TERM, Signal::HUP] {
+        let world = World::new();
+        let running = world.practice(&["say part", "child setsid 600", "hang"]).start();
+        running.says("part");
+        running.signal(signal);
+        let ended = running.end().exits(143);
+        assert_eq!(ended.stdout, "part\n");
+        world.journal().check().ended("cancelled");
+    }
+}
+
+#[test]
+fn a_signal_before_the_agent_has_said_anything() {
+    let world = World::new();
+    let running = world.practice(&["silent"]).start();
+    running.has_agents(1);
+    running.signal(Signal::INT);
+    let ended = running.end().exits(130);
+    assert_eq!(ended.stdout, "");
+    world.journal().check().ended("cancelled");
+}
+
+#[test]
+fn a_signal_after_the_answer_does_not_undo_it() {
+    let world = World::new();
+    let script = ["ignore sigterm sigint", "say done", "result", "hang"];
+    let running = world.practice(&script).start();
+    running.says("done");
+    wait_until("the result", || world.has_line(&["turn_ended"]));
+    running.signal(Signal::INT);
+    let ended = running.end().exits(0);
+    assert_eq!(ended.stdout, "done\n");
+    world.journal().check().ended("completed");
+}
+
+/// A terminal sends its signals to everybody in the foreground: the command, its keeper, and whoever else is in the group.
+#[test]
+fn a_terminal_signals_the_whole_group() {
+    for (signal, code) in [(Signal::INT, 130), (Signal::HUP, 143)] {
+        let world = World::new();
+        let script = ["ignore sigint sigterm sighup", "child setsid ignores-sigterm 600", "say part", "hang"];
+        let running = world.practice(&script).start();
+        running.says("part");
+        running.signal_group(signal);
+        let ended = running.end().exits(code);
+        assert_eq!(ended.stdout, "part\n");
+        assert!(!ended.stderr.contains("keeps the agents died"), "{}", ended.stderr);
+        let journal = world.journal();
+        journal.check().ended("cancelled");
+        assert_eq!(journal.count("process_leaked"), 0);
+    }
+}
+
+/// Whatever is going on: nobody is left, and what is on file is whole.
+#[test]
+fn a_signal_at_any_moment() {
+    for delay in (0..12).map(|step| step * 9) {
+        let world = World::new();
+        let script = ["child setsid ignores-sigterm 600", "say part", "hang"];
+        let running = world.practice(&script).start();
+        std::thread::sleep(Duration::from_millis(delay));
+        running.signal(Signal::INT);
+        let ended = running.end();
+        // Before it listens, a signal ends the command as it ends any other; then there is no agent yet.
+        let begun = ended.status.code() == Some(130);
+        assert!(
+            begun || (ended.status.signal() == Some(2) && world.journals_begun().is_empty()),
+            "{ended:?}"
+        );
+        if begun {
+            world.journal().check().ended("cancelled");
+        }
+    }
+}
