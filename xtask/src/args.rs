@@ -70,4 +70,10 @@ pub enum Subject {
         #[arg(long, value_name = "N", default_value_t = 100)]
         mb: usize,
     },
+    /// A run from the call to the record, beside a bare reader of the same agent
+    Run {
+        /// How many deltas the agent prints
+        #[arg(long, value_name = "N", default_value_t = 200_000)]
+        deltas: usize,
+    },
 }

@@ -1,4 +1,5 @@
-//! `cargo xtask bench decode`: what decoding costs, beside bare parsing of the same bytes.
+//! `cargo xtask bench decode|run`: what decoding costs, beside bare parsing of the same bytes, and what a run costs,
+//! beside a bare reader of the same agent.
 //!
 //! The measuring is done by a program of its own, `xtask/benches/decode`, built with optimisation. Two measures: CPU
 //! time over long streams, and instructions for each line, which are the same on every run and every machine of a
@@ -19,18 +20,39 @@ use crate::sh::Call;
 pub fn run(args: &Bench) -> Result<()> {
     match args.subject {
         Subject::Decode { mb } => decode(mb),
+        Subject::Run { deltas } => run_bench(deltas),
     }
 }
 
+/// Measures runs, with the command as users build it.
+fn run_bench(deltas: usize) -> Result<()> {
+    Call::cargo("build --quiet --release --package bowline-cli").run()?;
+    let program = build("run")?;
+    let agent = build("agent")?;
+    let command = program
+        .ancestors()
+        .find(|dir| dir.ends_with("release"))
+        .context("the benchmark is not where cargo puts what is optimised")?
+        .join("bowline");
+    Call::new(&*program)
+        .env("BENCH_AGENT_PROGRAM", agent)
+        .arg("all")
+        .arg(command)
+        .arg(deltas.to_string())
+        .run()
+}
+
 fn decode(mb: usize) -> Result<()> {
-    let program = build()?;
+    let program = build("decode")?;
     Call::new(&*program).arg("time").arg(mb.to_string()).run()?;
     count_instructions(&program)
 }
 
-fn build() -> Result<PathBuf> {
+fn build(bench: &str) -> Result<PathBuf> {
     report::line("building the benchmark");
-    let messages = Call::cargo("bench --quiet --package xtask --bench decode --no-run")
+    let messages = Call::cargo("bench --quiet --package xtask --no-run")
+        .arg("--bench")
+        .arg(bench)
         .arg("--message-format=json-render-diagnostics")
         .output()?;
     let program = messages.lines().find_map(|line| {

@@ -48,6 +48,7 @@ const STEPS: &[Step] = &[
     ("examples in the documentation", doc_tests),
     ("documentation", documentation),
     ("wasm", wasm),
+    ("macOS and Windows", other_systems),
     ("licences and sources", deny),
     ("fuzzing", fuzzing),
 ];
@@ -147,16 +148,33 @@ fn documentation(_: &mut Context) -> Result<Outcome> {
 
 fn wasm(_: &mut Context) -> Result<Outcome> {
     const TARGET: &str = "wasm32-unknown-unknown";
-    let library = Call::new("rustc").words("--print target-libdir --target").arg(TARGET).output()?;
-    if !Path::new(library.trim()).exists()
-        && Call::new("rustup").words("target add").arg(TARGET).run().is_err()
-    {
+    if !has_target(TARGET)? {
         return Ok(Outcome::Skipped(format!("the target {TARGET} is missing and rustup could not add it")));
     }
     let check = Call::cargo("check --package bowline-protocol --target").arg(TARGET);
     check.run()?;
     check.words("--all-features").run()?;
     Ok(Outcome::Done)
+}
+
+/// The thinking crates and the spawner have to compile for the other systems. They are not run there.
+fn other_systems(_: &mut Context) -> Result<Outcome> {
+    for target in ["x86_64-apple-darwin", "x86_64-pc-windows-gnu"] {
+        if !has_target(target)? {
+            return Ok(Outcome::Skipped(format!(
+                "the target {target} is missing and rustup could not add it"
+            )));
+        }
+        Call::cargo("check --package bowline-engine --package bowline-process --target").arg(target).run()?;
+    }
+    Ok(Outcome::Done)
+}
+
+/// Says whether something can be compiled for a target, after trying to make it so.
+fn has_target(target: &str) -> Result<bool> {
+    let library = Call::new("rustc").words("--print target-libdir --target").arg(target).output()?;
+    Ok(Path::new(library.trim()).exists()
+        || Call::new("rustup").words("target add").arg(target).run().is_ok())
 }
 
 fn deny(_: &mut Context) -> Result<Outcome> {

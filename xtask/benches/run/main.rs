@@ -1,0 +1,73 @@
+//! Measures runs. Run by `cargo xtask bench run`; see there for why.
+//!
+//! This program plays the host, the host's keeper (started by the library), and the bare reader beside which everything is
+//! measured; `xtask/benches/agent` plays the agent, at the path that [`AGENT`] names. Ratios come from one run, so that a slow machine makes both sides slow.
+
+mod bare;
+mod clock;
+mod host;
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use anyhow::{Context, Result, bail};
+
+/// The variable with the path of the agent.
+pub(crate) const AGENT: &str = "BENCH_AGENT_PROGRAM";
+
+/// The variable that tells the agent what to play.
+pub(crate) const PART: &str = "BENCH_AGENT";
+
+/// Returns the path of the agent.
+pub(crate) fn agent() -> Result<String> {
+    std::env::vars().find(|(name, _)| name == AGENT).map(|(_, path)| path).context("no agent is named")
+}
+
+/// A figure, and what it has to be below.
+pub(crate) struct Bar {
+    pub(crate) what: &'static str,
+    pub(crate) value: f64,
+    pub(crate) unit: &'static str,
+    pub(crate) limit: f64,
+    pub(crate) beside: String,
+}
+
+fn main() -> ExitCode {
+    // Here the keeper of the host goes its own way.
+    bowline::init();
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            let _ = writeln!(std::io::stderr(), "error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> Result<()> {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let args: Vec<&str> = args.iter().map(String::as_str).collect();
+    match args[..] {
+        // Parts that need a process of their own, because they measure a whole process.
+        ["host", part, size] => host::part(part, size.parse()?),
+        ["bare", size] => bare::alone(size.parse()?),
+        ["all", bowline, deltas] => all(bowline, deltas.parse()?),
+        _ => bail!("run this by `cargo xtask bench run`"),
+    }
+}
+
+fn all(bowline: &str, deltas: usize) -> Result<()> {
+    let mut bars = vec![host::hello(bowline).context("hello world")?];
+    bars.extend(host::latency_of_a_start().context("the start")?);
+    bars.extend(host::throughput(deltas).context("throughput")?);
+    bars.extend(host::memory().context("memory")?);
+    bars.extend(host::added_latency().context("latency")?);
+    bars.extend(host::many_sessions().context("200 sessions")?);
+    let mut out = std::io::stdout().lock();
+    writeln!(out, "\n{:<62} {:>9} {:>8}", "what", "figure", "at most")?;
+    for Bar { what, value, unit, limit, beside } in bars {
+        let verdict = if value <= limit { "holds" } else { "DOES NOT HOLD" };
+        writeln!(out, "{what:<62} {value:>7.2}{unit:<3}{limit:>6.1}{unit:<3} {verdict}  {beside}")?;
+    }
+    Ok(())
+}
