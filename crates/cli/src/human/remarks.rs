@@ -65,6 +65,10 @@ pub(super) fn remark(kind: &Kind, now: Timestamp, zone: &TimeZone) -> Option<Rem
             Level::Info if notice.code.as_deref() == Some("novel") => Remark::verbose(one_line(&notice.text)),
             Level::Info => Remark::usual(one_line(&notice.text)),
             Level::Warn => Remark::warning(one_line(&notice.text)),
+            // Those are ours: the agent said nothing.
+            Level::Error if notice.code.as_deref().is_some_and(|code| code.starts_with("watchdog_")) => {
+                Remark::warning(one_line(&notice.text))
+            }
             // Shown only when the turn survived it: `error:` is what the end is told with.
             Level::Error => {
                 Remark::warning(format!("the agent told of an error: {}", one_line(&notice.text)))

@@ -99,6 +99,7 @@ impl Speech {
     pub(super) fn turn_started(&mut self, canvas: &mut Canvas) {
         self.release(canvas);
         self.messages.clear();
+        self.current = None;
         self.turn = Turn::default();
     }
 

@@ -274,3 +274,18 @@ hint: limit the time with `--timeout`
     ended.tells(&["error: ", "1048576"]);
     assert!(world.journals().is_empty(), "nothing was begun");
 }
+
+#[test]
+fn the_answer_of_a_second_attempt_has_a_line_of_its_own() {
+    let world = World::new();
+    let script = r#"cat >/dev/null
+if mkdir begun 2>/dev/null; then
+  echo '{"type":"system","subtype":"init","session_id":"s","model":"m"}'
+  echo '{"type":"assistant","message":{"id":"m1","content":[{"type":"text","text":"part of"}]},"session_id":"s"}'
+  exit 3
+fi
+echo '{"type":"result","subtype":"success","is_error":false,"result":"the full answer","session_id":"s"}'"#;
+    let ended = world.claude(script).end().exits(0);
+    assert_eq!(ended.stdout, "part of\nthe full answer\n");
+    assert_eq!(ended.stderr.matches("exit code 3").count(), 1, "the failure is told once: {}", ended.stderr);
+}
