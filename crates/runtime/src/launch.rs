@@ -178,11 +178,13 @@ async fn prepare(
 
 /// Puts a command into a container. The current directory of the host means nothing there: only one that was asked for.
 fn into_container(
-    invocation: Invocation,
+    mut invocation: Invocation,
     container: &str,
     session: &SessionId,
     request: &Request,
 ) -> Result<Invocation, Refusal> {
+    // What the caller sets may be a secret whatever its name, and arguments are for everybody to see.
+    invocation.secrets_env.extend(request.env.keys().cloned());
     let (cwd, key) = (request.cwd.as_deref(), request.key.as_deref());
     let container = Container { name: container, cwd, session: session.as_str(), key };
     docker::wrap(invocation, &container, host_environment().into_iter().map(|(name, _)| name))

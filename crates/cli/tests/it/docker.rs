@@ -101,7 +101,7 @@ fn an_agent_runs_in_a_container_with_its_variables_and_without_secrets_in_argume
         "--cwd",
         &cwd,
         "--env",
-        &format!("MY_API_KEY={secret}"),
+        &format!("DATABASE={secret}"),
         "practice: say Hello from the box",
     ];
     let output = world.run(&args, "");
@@ -115,7 +115,7 @@ fn an_agent_runs_in_a_container_with_its_variables_and_without_secrets_in_argume
     assert_eq!(after("-w"), cwd);
     assert!(first.iter().any(|it| it.starts_with("BOWLINE_SESSION_ID=s-")), "{first:?}");
     assert!(first.contains(&"DUCTOR_CHAT_ID=chat-7".to_owned()), "{first:?}");
-    assert!(first.contains(&"MY_API_KEY".to_owned()), "by name: {first:?}");
+    assert!(first.contains(&"DATABASE".to_owned()), "by name: {first:?}");
     assert!(calls.iter().flatten().all(|word| !word.contains(secret)), "a secret stands in an argument");
     assert_eq!(world.survivors(), 0);
 }
