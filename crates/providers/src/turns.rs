@@ -229,10 +229,14 @@ impl Turns {
                 if delta.parent.is_none() {
                     self.waiting = None;
                 }
+                let plain = self.plain;
                 let open = self.ensure_open(raw, out);
                 open.lively = true;
                 open.said_chars += chars;
-                open.last_words.add(&delta.text);
+                // Only of plain text is the end worth anything.
+                if plain {
+                    open.last_words.add(&delta.text);
+                }
                 let another = open.heard(delta, chars);
                 let by_what_follows =
                     matches!(self.commentary, Commentary::AllButLast | Commentary::AskedForTools);
