@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 
+use bowline_protocol::kinds::UnrecognizedReason;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
@@ -53,11 +54,23 @@ pub(crate) fn each_object<T: DeserializeOwned>(
     }
 }
 
-/// Gives every JSON object of a line to `take`, as plain JSON in which no key occurs twice. For readers that borrow from
-/// the line: they try the line itself first, and come here when that fails.
-pub(crate) fn each_plain(line: &str, out: &mut Output<'_>, mut take: impl FnMut(&str, &mut Output<'_>)) {
+/// Gives every JSON object of a line to `read`, for readers that borrow from what they read: first the line itself, and if
+/// `read` could not read that, each object as plain JSON in which no key occurs twice. One that it cannot read then either
+/// is of a bad shape.
+pub(crate) fn each_borrowed(
+    line: &str,
+    out: &mut Output<'_>,
+    mut read: impl FnMut(&str, &mut Output<'_>) -> bool,
+) {
+    // A derived reader would take an array for an object.
+    if line.trim_ascii_start().starts_with('{') && read(line, out) {
+        return;
+    }
     each_object(line, out, |object: serde_json::Map<String, Value>, out| {
-        take(&Value::Object(object).to_string(), out);
+        let text = Value::Object(object).to_string();
+        if !read(&text, out) {
+            out.unrecognized(UnrecognizedReason::BadShape, &text, None);
+        }
     });
 }
 

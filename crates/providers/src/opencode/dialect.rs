@@ -39,15 +39,8 @@ enum Problem {
 
 impl Speaker for Opencode {
     fn line(&mut self, line: &str, out: &mut Output<'_>) {
-        // A derived reader would take an array for an object.
-        if line.trim_ascii_start().starts_with('{')
-            && let Ok(object) = serde_json::from_str::<Line<'_>>(line)
-        {
-            return self.object(line, &object, out);
-        }
-        lenient::each_plain(line, out, |text, out| match serde_json::from_str::<Line<'_>>(text) {
-            Ok(object) => self.object(text, &object, out),
-            Err(_) => out.unrecognized(UnrecognizedReason::BadShape, text, None),
+        lenient::each_borrowed(line, out, |text, out| {
+            serde_json::from_str::<Line<'_>>(text).map(|object| self.object(text, &object, out)).is_ok()
         });
     }
 

@@ -220,18 +220,8 @@ pub(super) fn read(
     out: &mut Output<'_>,
     mut take: impl FnMut(&str, &Line<'_>, &mut Output<'_>) -> bool,
 ) {
-    // A derived reader would take an array for an object.
-    if line.trim_ascii_start().starts_with('{')
-        && let Ok(object) = serde_json::from_str::<Line<'_>>(line)
-        && take(line, &object, out)
-    {
-        return;
-    }
-    lenient::each_plain(line, out, |text, out| {
-        let read = serde_json::from_str::<Line<'_>>(text).is_ok_and(|object| take(text, &object, out));
-        if !read {
-            out.unrecognized(UnrecognizedReason::BadShape, text, None);
-        }
+    lenient::each_borrowed(line, out, |text, out| {
+        serde_json::from_str::<Line<'_>>(text).is_ok_and(|object| take(text, &object, out))
     });
 }
 
