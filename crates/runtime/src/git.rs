@@ -50,7 +50,7 @@ impl Snapshot {
         // A repository without a commit has no head.
         let head = git(supervisor, &root, &["rev-parse", "--verify", "-q", "HEAD"]).await.ok();
         let head = head.map(|head| String::from_utf8_lossy(&trim(head)).into_owned());
-        let filters = filters(supervisor, &root).await;
+        let filters = filters(supervisor, &root).await?;
         let mut args: Vec<&str> = filters.iter().flat_map(|filter| ["-c", filter]).collect();
         args.extend(["status", "--porcelain=v1", "-z", "--no-renames", "-uall", "--ignore-submodules=all"]);
         let status = git(supervisor, &root, &args).await?;
@@ -137,20 +137,20 @@ impl Snapshot {
 ///
 /// A look must not run what an agent, or the author of a repository, has put there: filters are commands that git runs
 /// to compare files.
-async fn filters(supervisor: &process::Supervisor, root: &Path) -> Vec<String> {
-    // Without any, git finds nothing and says so by its exit code.
-    let named =
-        git(supervisor, root, &["config", "--null", "--name-only", "--get-regexp", r"^filter\."]).await;
-    let named = named.unwrap_or_default();
+async fn filters(supervisor: &process::Supervisor, root: &Path) -> Result<Vec<String>, String> {
+    // `--list` ends well also where there is none: a list that cannot be had must not be taken for an empty one.
+    let named = git(supervisor, root, &["config", "--null", "--name-only", "--list"]).await?;
     let mut drivers: Vec<String> = named
         .split(|byte| *byte == 0)
+        .filter(|name| name.starts_with(b"filter."))
         .filter_map(|name| Some(String::from_utf8_lossy(name).rsplit_once('.')?.0.to_owned()))
         .collect();
+    drivers.sort();
     drivers.dedup();
     let disarm = |driver: &String| {
         ["clean=", "smudge=", "process=", "required=false"].map(|setting| format!("{driver}.{setting}"))
     };
-    drivers.iter().flat_map(disarm).collect()
+    Ok(drivers.iter().flat_map(disarm).collect())
 }
 
 fn look(path: &Path) -> Look {
