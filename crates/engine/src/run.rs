@@ -15,7 +15,9 @@
 //! given its answer and does not exit is ended without prejudice: the answer counts.
 
 mod account;
+mod end;
 mod ladder;
+mod stop;
 mod values;
 mod watch;
 
@@ -23,16 +25,14 @@ mod watch;
 mod tests;
 
 use bowline_protocol::kinds::{
-    EndReason, FallbackTaken, FilesTouched, Level, Notice, Outcome, ProcessLeaked, ProcessReaped,
-    ProcessSpawned, SessionEnded, SessionStarted, SessionState, SessionStateChanged, TouchSource,
-    TouchedFile,
+    Level, Notice, ProcessSpawned, SessionStarted, SessionState, SessionStateChanged,
 };
-use bowline_protocol::{Category, Code, Exit, Failure, Kind, Millis};
-use bowline_providers::decode::{Cause, Decoder, End};
+use bowline_protocol::{Code, Exit, Failure, Kind, Millis};
+use bowline_providers::decode::Decoder;
 use bowline_providers::dialect::Draft;
 use bowline_providers::moment::Moment;
 
-use crate::fallback::{self, Rule, StreamEnd};
+use crate::fallback::Rule;
 use account::Account;
 use ladder::{Ladder, Rung, Why};
 pub use values::{
@@ -290,127 +290,6 @@ impl Run {
         }
     }
 
-    fn exited(&mut self, exit: Exit, now: Now, step: &mut Step) {
-        if self.phase != Phase::Running || self.process.exit.is_some() {
-            return;
-        }
-        self.process.exit = Some(exit);
-        if let Some(pid) = self.process.pid {
-            self.say(Kind::ProcessReaped(ProcessReaped { pid, exit }), now, step);
-        }
-        if self.process.is_closed() {
-            self.sweep(now, step);
-        } else {
-            let (until, at_most) = (now.up.plus(DRAIN), now.up.plus(DRAIN_AT_MOST));
-            self.phase = Phase::Draining { until, at_most };
-        }
-    }
-
-    fn sweep(&mut self, now: Now, step: &mut Step) {
-        self.phase = Phase::Sweeping { until: now.up.plus(PATIENCE) };
-        step.actions.push(Action::Sweep);
-    }
-
-    fn swept(&mut self, survivors: Vec<Survivor>, now: Now, step: &mut Step) {
-        if !matches!(self.phase, Phase::Sweeping { .. }) {
-            return;
-        }
-        for Survivor { pid, command } in &survivors {
-            let reason = "it did not end when it was killed".to_owned();
-            let leaked = ProcessLeaked { pid: *pid, command: command.clone(), reason };
-            self.say(Kind::ProcessLeaked(leaked), now, step);
-        }
-        self.survivors.extend(survivors);
-        if self.process.is_closed() {
-            self.look(now, step);
-        } else {
-            self.phase = Phase::Closing { until: now.up.plus(DRAIN) };
-        }
-    }
-
-    fn look(&mut self, now: Now, step: &mut Step) {
-        if self.plan.files {
-            self.phase = Phase::Looking { until: now.up.plus(PATIENCE) };
-            step.actions.push(Action::LookAtFiles);
-        } else {
-            self.judge(now, step);
-        }
-    }
-
-    fn files(&mut self, files: Vec<TouchedFile>, now: Now, step: &mut Step) {
-        if !matches!(self.phase, Phase::Looking { .. }) {
-            return;
-        }
-        if !files.is_empty() {
-            let touched = FilesTouched { seen_by: TouchSource::Git, files, room: None };
-            self.say(Kind::FilesTouched(touched), now, step);
-        }
-        self.judge(now, step);
-    }
-
-    fn command(&mut self, command: Command, now: Now, step: &mut Step) {
-        match command {
-            Command::Cancel => self.stop(Why::Cancelled, now, step),
-            Command::Kill => {
-                self.stop(Why::Cancelled, now, step);
-                if self.phase == Phase::Running
-                    && let Some(ladder) = &mut self.ladder
-                    && ladder.rung != Rung::Kill
-                {
-                    ladder.rung = Rung::Kill;
-                    ladder.next_at = now.up.plus(PATIENCE);
-                    step.actions.push(Action::KillTree);
-                }
-            }
-        }
-    }
-
-    /// Begins to end the program, unless that has begun.
-    fn stop(&mut self, why: Why, now: Now, step: &mut Step) {
-        match self.phase {
-            Phase::Spawning | Phase::Running => {}
-            Phase::New => {
-                // Nothing was started: it is over before it began.
-                self.ladder = Some(Ladder::over(why));
-                self.phase = Phase::Spawning;
-                self.decoder.prompt(&self.plan.prompt, &mut self.drafts);
-                self.pass(now, step);
-                self.judge(now, step);
-                return;
-            }
-            Phase::Draining { .. }
-            | Phase::Sweeping { .. }
-            | Phase::Closing { .. }
-            | Phase::Looking { .. }
-            | Phase::Over => {
-                // It has ended by itself, which nobody can take back; but a reason of our own still counts.
-                match why {
-                    Why::Trouble(_) => drop(self.ladder.get_or_insert(Ladder::over(why))),
-                    // Whoever wants it to stop does not want it to begin again.
-                    Why::Cancelled => self.no_more = true,
-                    Why::TimedOut(..) | Why::Lingering => {}
-                }
-                return;
-            }
-        }
-        if let Some(ladder) = &mut self.ladder {
-            // A program that lingers after its answer is ended anyway; anything else keeps its first reason.
-            if matches!(ladder.why, Why::Lingering) && !matches!(why, Why::Lingering) {
-                ladder.why = why;
-            }
-            return;
-        }
-        if !matches!(why, Why::Lingering) {
-            self.state(SessionState::Stopping, Some(why.in_words()), now, step);
-        }
-        let (ladder, first) = Ladder::begin(why, &self.plan, now.up);
-        self.ladder = Some(ladder);
-        // While it is being started there is nobody to be polite to yet.
-        if self.phase == Phase::Running {
-            step.actions.push(first);
-        }
-    }
-
     fn timer(&mut self, now: Now, step: &mut Step) {
         match self.phase {
             Phase::New | Phase::Over => {}
@@ -446,110 +325,6 @@ impl Run {
             | Phase::Closing { .. }
             | Phase::Looking { .. } => {}
         }
-    }
-
-    /// Goes one rung higher if it is time.
-    fn climb(&mut self, now: Now, step: &mut Step) {
-        let spawning = self.phase == Phase::Spawning;
-        let Some(ladder) = &mut self.ladder else { return };
-        if now.up < ladder.next_at {
-            return;
-        }
-        match ladder.climb(now.up, spawning) {
-            Some(action) => step.actions.push(action),
-            None => {
-                // Killed, and still no word of its end: we do not wait for ever.
-                if let Some(pid) = self.process.pid {
-                    let command = self.plan.attempts[self.attempt].program.clone();
-                    let reason = "its end was never confirmed".to_owned();
-                    self.say(Kind::ProcessLeaked(ProcessLeaked { pid, command, reason }), now, step);
-                    let command = self.plan.attempts[self.attempt].program.clone();
-                    self.survivors.push(Survivor { pid, command });
-                }
-                self.judge(now, step);
-            }
-        }
-    }
-
-    /// Judges the end of the output, then begins the second attempt or ends the session.
-    fn judge(&mut self, now: Now, step: &mut Step) {
-        let why = self.ladder.take().map(|ladder| ladder.why);
-        let (exit, cause) = match &why {
-            None => (self.process.exit, Cause::Exited),
-            Some(Why::Cancelled | Why::Trouble(_)) => (self.process.exit, Cause::Cancelled),
-            Some(Why::TimedOut(..)) => (self.process.exit, Cause::TimedOut),
-            // We ended it, so how it ended says nothing about its answer.
-            Some(Why::Lingering) => (None, Cause::Exited),
-        };
-        self.why = why;
-        self.decoder.finish(&End { exit, cause }, &self.moment, &mut self.drafts);
-        self.pass(now, step);
-        self.rule = self.rule_of_the_end();
-        let again = self.rule == Rule::Retry;
-        if let Some(about) = self.rule.about() {
-            let failure = self.account.failure.clone().unwrap_or_else(|| {
-                Failure::new(Category::Unknown, Code::Truncated, "the stream ended without a result")
-            });
-            let kind = if again {
-                let (from, to) = ("streaming".to_owned(), "non-streaming".to_owned());
-                let rule = self.rule.as_str().to_owned();
-                Kind::FallbackTaken(FallbackTaken { from, to, rule, failure: Box::new(failure) })
-            } else {
-                let code = Some(self.rule.as_str().to_owned());
-                Kind::Notice(Notice { level: Level::Warn, text: about.to_owned(), code })
-            };
-            self.say(kind, now, step);
-        }
-        if again {
-            self.attempt += 1;
-            self.decoder = Self::decoder(&self.plan, self.attempt);
-            self.account.next_attempt(self.plan.resume.clone());
-            self.why = None;
-            self.spawn(now, step);
-        } else {
-            self.end(now, step);
-        }
-    }
-
-    fn rule_of_the_end(&self) -> Rule {
-        let end = StreamEnd {
-            outcome: self.account.outcome.unwrap_or(Outcome::Truncated),
-            failure: self.account.failure.as_ref(),
-            has_text: self.account.has_text,
-            tool_ran: self.account.tool_ran,
-        };
-        // Trouble of our own is not the stream's: a second attempt would meet the same.
-        let ours = matches!(self.why, Some(Why::Trouble(_)));
-        let again = self.attempt + 1 < self.plan.attempts.len() && !ours && !self.no_more;
-        fallback::decide(&end, self.plan.stream_fallback, again)
-    }
-
-    fn end(&mut self, now: Now, step: &mut Step) {
-        let outcome = self.account.outcome.unwrap_or(Outcome::Truncated);
-        let state =
-            if outcome == Outcome::Completed { SessionState::Completed } else { SessionState::Failed };
-        self.state(state, None, now, step);
-        let reason = match &self.why {
-            None | Some(Why::Lingering) => EndReason::Exited,
-            Some(Why::Cancelled | Why::Trouble(_)) => EndReason::Stopped,
-            Some(Why::TimedOut(..)) => EndReason::TimedOut,
-        };
-        self.say(Kind::SessionEnded(SessionEnded { exit: self.process.exit, reason }), now, step);
-        self.phase = Phase::Over;
-        let timed_out = match &self.why {
-            Some(Why::TimedOut(which, _)) => Some(*which),
-            _ => None,
-        };
-        let ended = Ended {
-            outcome,
-            failure: self.account.failure.take(),
-            exit: self.process.exit,
-            survivors: std::mem::take(&mut self.survivors),
-            rule: self.rule,
-            stream_fallback: self.attempt > 0,
-            timed_out,
-        };
-        step.actions.push(Action::Done(Box::new(ended)));
     }
 
     /// Says something in our own name.

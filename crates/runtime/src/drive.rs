@@ -3,16 +3,17 @@
 //! The order is what makes a journal trustworthy: bytes go to the raw file before anything looks at them; events
 //! go to the journal before anybody sees them; only then is anything done.
 
+mod end;
+
 use std::collections::VecDeque;
-use std::path::Path;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use bowline_engine::{Action, Ended, Input, Now, Run, SpawnFailure, Step};
-use bowline_protocol::kinds::{Level, Notice, Outcome, SessionState, TouchedFile};
-use bowline_protocol::{Event, Failure, Kind, Millis, RawFile, SessionId};
+use bowline_protocol::kinds::{Level, Notice, TouchedFile};
+use bowline_protocol::{Event, Failure, Millis, RawFile, SessionId};
 use bowline_providers::views::Digest;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
@@ -27,7 +28,7 @@ use crate::journal::{JournalError, Writer};
 use crate::record::Record;
 use crate::turn::Order;
 use crate::warden::Watched;
-use crate::{Error, clock, launch, trouble};
+use crate::{Error, clock, trouble};
 
 /// Somebody who is told of each event as it becomes public.
 pub(crate) type Callback = Box<dyn FnMut(&Event) + Send>;
@@ -49,7 +50,18 @@ pub(crate) struct Drive {
     pub(crate) _watched: Watched,
 }
 
-/// What the loop waits for besides the child.
+/// A run that is being driven.
+struct Driving {
+    drive: Drive,
+    /// By tokio's clock, so that a test which has paused it waits for nothing.
+    began: Instant,
+    /// What the engine answers in; empty between two inputs, and kept for its room.
+    step: Step,
+    digest: Digest,
+    pending: Pending,
+}
+
+/// What the loop waits for besides the child, and what it has yet to do.
 #[derive(Default)]
 struct Pending {
     spawn: Option<JoinHandle<Result<Agent, Failure>>>,
@@ -97,7 +109,7 @@ impl Drive {
     pub(crate) async fn drive_to_the_end(self) -> Result<Record, Error> {
         let span = tracing::info_span!("run", session = %self.session);
         let drive = async {
-            let record = self.drive().await?;
+            let record = Driving::of(self).drive().await?;
             // Ids and counts: what was said is nobody's business here.
             tracing::debug!(
                 outcome = record.outcome_word(),
@@ -111,41 +123,48 @@ impl Drive {
         };
         drive.instrument(span).await
     }
+}
+
+impl Driving {
+    fn of(drive: Drive) -> Self {
+        Self {
+            drive,
+            began: Instant::now(),
+            step: Step::default(),
+            digest: Digest::default(),
+            pending: Pending::default(),
+        }
+    }
 
     async fn drive(mut self) -> Result<Record, Error> {
-        // Tokio's clock, so that a test which has paused it waits for nothing.
-        let began = Instant::now();
-        let mut step = Step::default();
-        let mut digest = Digest::default();
-        let mut pending = Pending::default();
         let mut orders_open = true;
-        self.handle(Input::Begin, began, &mut step, &mut pending, &mut digest);
+        self.handle(Input::Begin);
         let timer = tokio::time::sleep(Duration::from_secs(86_400));
         tokio::pin!(timer);
         let mut armed = None;
-        while pending.ended.is_none() {
-            let deadline = self.run.deadline();
+        while self.pending.ended.is_none() {
+            let deadline = self.drive.run.deadline();
             // Output moves the deadline all the time; a timer that is too early costs one look at the clock.
             if armed.is_none_or(|armed| deadline.is_none_or(|deadline| deadline < armed)) {
                 let at = deadline.unwrap_or(Millis(u64::from(u32::MAX)));
-                timer.as_mut().reset(began + Duration::from_millis(at.0));
+                timer.as_mut().reset(self.began + Duration::from_millis(at.0));
                 armed = Some(at);
             }
-            let held = pending.holds_back();
+            let held = self.pending.holds_back();
             let woken = tokio::select! {
                 biased;
-                order = self.orders.recv(), if orders_open => Woken::Order(order),
-                agent = finished(&mut pending.spawn), if pending.spawn.is_some() => {
-                    pending.spawn = None;
+                order = self.drive.orders.recv(), if orders_open => Woken::Order(order),
+                agent = finished(&mut self.pending.spawn), if self.pending.spawn.is_some() => {
+                    self.pending.spawn = None;
                     Woken::Spawned(match agent {
                         Some(agent) => agent.map_err(Box::new),
                         None => Err(Box::new(trouble::lost())),
                     })
                 }
-                () = room(self.outlet.as_ref()), if !pending.backlog.is_empty() => Woken::Room,
-                happening = next(&mut pending.agent), if pending.agent.is_some() && !held => Woken::Happening(happening),
-                files = finished(&mut pending.files), if pending.files.is_some() => {
-                    pending.files = None;
+                () = room(self.drive.outlet.as_ref()), if !self.pending.backlog.is_empty() => Woken::Room,
+                happening = next(&mut self.pending.agent), if self.pending.agent.is_some() && !held => Woken::Happening(happening),
+                files = finished(&mut self.pending.files), if self.pending.files.is_some() => {
+                    self.pending.files = None;
                     Woken::Files(files.unwrap_or_else(|| Err("it was not looked at".to_owned())))
                 }
                 // An agent that is held back is silent through no fault of its own.
@@ -157,61 +176,48 @@ impl Drive {
                         Order::Command(command) => Input::Command(command),
                         Order::GiveUp(failure) => Input::Trouble(*failure),
                     };
-                    self.handle(input, began, &mut step, &mut pending, &mut digest);
+                    self.handle(input);
                 }
                 Woken::Order(None) => orders_open = false,
                 Woken::Spawned(Ok(agent)) => {
                     let (pid, containment) = (agent.pid(), agent.containment());
-                    pending.agent = Some(agent);
-                    let input = Input::Spawned { pid, containment };
-                    self.handle(input, began, &mut step, &mut pending, &mut digest);
+                    self.pending.agent = Some(agent);
+                    self.handle(Input::Spawned { pid, containment });
                 }
                 Woken::Spawned(Err(failure)) => {
-                    let input = Input::SpawnFailed(SpawnFailure { failure: *failure });
-                    self.handle(input, began, &mut step, &mut pending, &mut digest);
+                    self.handle(Input::SpawnFailed(SpawnFailure { failure: *failure }));
                 }
-                Woken::Happening(happening) => {
-                    self.happened(&happening, began, &mut step, &mut pending, &mut digest);
-                }
-                Woken::Files(Ok(files)) => {
-                    self.handle(Input::Files(files), began, &mut step, &mut pending, &mut digest);
-                }
+                Woken::Happening(happening) => self.happened(&happening),
+                Woken::Files(Ok(files)) => self.handle(Input::Files(files)),
                 Woken::Files(Err(why)) => {
                     let text = format!("which files changed is not known: {why}");
                     let notice = Notice { level: Level::Warn, text, code: None };
-                    self.handle(Input::Remark(notice), began, &mut step, &mut pending, &mut digest);
-                    self.handle(Input::Files(Vec::new()), began, &mut step, &mut pending, &mut digest);
+                    self.handle(Input::Remark(notice));
+                    self.handle(Input::Files(Vec::new()));
                 }
-                Woken::Room => self.give_on(&mut pending),
+                Woken::Room => self.give_on(),
                 Woken::Timer => {
                     armed = None;
-                    self.handle(Input::Timer, began, &mut step, &mut pending, &mut digest);
+                    self.handle(Input::Timer);
                 }
             }
         }
-        while !pending.backlog.is_empty() {
-            room(self.outlet.as_ref()).await;
-            self.give_on(&mut pending);
+        while !self.pending.backlog.is_empty() {
+            room(self.drive.outlet.as_ref()).await;
+            self.give_on();
         }
-        if let Some(Ok(Err(error))) = finished_now(pending.sync.take()).await {
+        if let Some(Ok(Err(error))) = finished_now(self.pending.sync.take()).await {
             tracing::warn!(
                 error = &error as &dyn std::error::Error,
                 "the journal may not survive a loss of power"
             );
         }
-        let ended = pending.ended.take().ok_or(Error::Lost)?;
-        self.finish(&digest, ended, began.elapsed())
+        let ended = self.pending.ended.take().ok_or(Error::Lost)?;
+        Ok(self.finish(ended))
     }
 
     /// Takes what happened to the child: bytes go to the journal first.
-    fn happened(
-        &mut self,
-        happening: &Happening,
-        began: Instant,
-        step: &mut Step,
-        pending: &mut Pending,
-        digest: &mut Digest,
-    ) {
+    fn happened(&mut self, happening: &Happening) {
         let raw = match happening {
             Happening::Stdout { bytes, at } => Some((RawFile::Stdout, *at, bytes)),
             Happening::Stderr { bytes, at } => Some((RawFile::Stderr, *at, bytes)),
@@ -222,12 +228,13 @@ impl Drive {
             | Happening::Swept(_)
             | Happening::Trouble(_) => None,
         };
-        if let (Some((file, at, bytes)), Some(journal), false) = (raw, &mut self.journal, pending.closing)
+        if let (Some((file, at, bytes)), Some(journal), false) =
+            (raw, &mut self.drive.journal, self.pending.closing)
             && let Err(error) = journal.raw(file, at, bytes)
         {
-            pending.closing = true;
+            self.pending.closing = true;
             let input = Input::Trouble(trouble::of_journal(&error));
-            self.handle(input, began, step, pending, digest);
+            self.handle(input);
         }
         let input = match happening {
             Happening::Stdout { bytes, .. } => Input::Stdout(bytes),
@@ -239,24 +246,18 @@ impl Drive {
             Happening::Swept(survivors) => Input::Swept(survivors.clone()),
             Happening::Trouble(failure) => Input::Trouble(failure.clone()),
         };
-        self.handle(input, began, step, pending, digest);
+        self.handle(input);
     }
 
     /// Tells the run what happened, makes its events public and does what it wants.
-    fn handle(
-        &mut self,
-        input: Input<'_>,
-        began: Instant,
-        step: &mut Step,
-        pending: &mut Pending,
-        digest: &mut Digest,
-    ) {
+    fn handle(&mut self, input: Input<'_>) {
+        let mut step = std::mem::take(&mut self.step);
         step.clear();
-        let up = Millis(u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX));
-        self.run.handle(input, Now { wall: clock::wall(), up }, step);
-        if let Err(error) = self.publish(step, pending, digest) {
+        let up = Millis(u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX));
+        self.drive.run.handle(input, Now { wall: clock::wall(), up }, &mut step);
+        if let Err(error) = self.publish(&mut step) {
             // From here on only what says how it ended is written.
-            pending.closing = true;
+            self.pending.closing = true;
             let failure = trouble::of_journal(&error);
             let mut actions = std::mem::take(&mut step.actions);
             // Nobody is started of whom nothing could be kept.
@@ -268,57 +269,53 @@ impl Drive {
                 Input::Trouble(failure)
             };
             let mut after = Step::default();
-            self.run.handle(input, Now { wall: clock::wall(), up }, &mut after);
-            if self.publish(&mut after, pending, digest).is_err() {
+            self.drive.run.handle(input, Now { wall: clock::wall(), up }, &mut after);
+            if self.publish(&mut after).is_err() {
                 tracing::error!("the journal takes no events any more");
             }
-            self.carry_out(actions, pending);
-            self.carry_out(after.actions, pending);
-            return;
+            self.carry_out(actions);
+            self.carry_out(after.actions);
+        } else {
+            self.carry_out(std::mem::take(&mut step.actions));
         }
-        let actions = std::mem::take(&mut step.actions);
-        self.carry_out(actions, pending);
+        // The room is used again.
+        self.step = step;
     }
 
     /// Writes events to the journal, then shows them.
-    fn publish(
-        &mut self,
-        step: &mut Step,
-        pending: &mut Pending,
-        digest: &mut Digest,
-    ) -> Result<(), JournalError> {
+    fn publish(&mut self, step: &mut Step) -> Result<(), JournalError> {
         if step.events.is_empty() {
             return Ok(());
         }
         let mut events = std::mem::take(&mut step.events);
-        match &mut self.journal {
-            Some(journal) if pending.closing => events = write_the_end(journal, events, pending),
+        match &mut self.drive.journal {
+            Some(journal) if self.pending.closing => events = end::write(journal, events, &mut self.pending),
             Some(journal) => {
                 if let Err(error) = journal.events(&events) {
                     // What is not on file is not public: otherwise a watcher knows numbers that the journal gives
                     // to other events. A gap says how many there were.
-                    pending.lost += events.len() as u64;
+                    self.pending.lost += events.len() as u64;
                     return Err(error);
                 }
             }
             None => {}
         }
         for event in &events {
-            digest.event(event);
-            if let Some(callback) = &mut self.callback {
+            self.digest.event(event);
+            if let Some(callback) = &mut self.drive.callback {
                 callback(event);
             }
         }
-        pending.sync_due |= step.durable && !pending.closing;
-        match &self.outlet {
+        self.pending.sync_due |= step.durable && !self.pending.closing;
+        match &self.drive.outlet {
             Some(outlet) => {
                 // An end that could not be written is true all the same: who watches still sees it.
-                let on_file = outlet.has_journal() && !pending.given_up;
-                if on_file && pending.backlog.is_empty() {
+                let on_file = outlet.has_journal() && !self.pending.given_up;
+                if on_file && self.pending.backlog.is_empty() {
                     outlet.put(events);
                 } else {
-                    pending.backlog.push_back(events);
-                    self.give_on(pending);
+                    self.pending.backlog.push_back(events);
+                    self.give_on();
                 }
             }
             None => {
@@ -328,63 +325,61 @@ impl Drive {
             }
         }
         // Events that are on file are shown, whatever becomes of the sync.
-        if pending.sync_due { self.sync(pending) } else { Ok(()) }
+        if self.pending.sync_due { self.sync() } else { Ok(()) }
     }
 
     /// Gives on what is only in memory, as far as there is room.
-    fn give_on(&self, pending: &mut Pending) {
-        let Some(outlet) = &self.outlet else { return pending.backlog.clear() };
-        while let Some(events) = pending.backlog.pop_front() {
+    fn give_on(&mut self) {
+        let Some(outlet) = &self.drive.outlet else { return self.pending.backlog.clear() };
+        while let Some(events) = self.pending.backlog.pop_front() {
             if let Some(events) = outlet.offer(events) {
-                return pending.backlog.push_front(events);
+                return self.pending.backlog.push_front(events);
             }
         }
     }
 
     /// Makes what was written durable, on a thread that may wait for the disk, one at a time.
-    fn sync(&mut self, pending: &mut Pending) -> Result<(), JournalError> {
-        let Some(journal) = &mut self.journal else { return Ok(()) };
-        if pending.sync.as_ref().is_some_and(|sync| !sync.is_finished()) {
+    fn sync(&mut self) -> Result<(), JournalError> {
+        let Some(journal) = &mut self.drive.journal else { return Ok(()) };
+        if self.pending.sync.as_ref().is_some_and(|sync| !sync.is_finished()) {
             return Ok(());
         }
-        if let Some(mut sync) = pending.sync.take() {
+        if let Some(mut sync) = self.pending.sync.take() {
             // It is done, so nobody has to be woken.
             let mut context = Context::from_waker(Waker::noop());
             if let Poll::Ready(Ok(Err(error))) = Pin::new(&mut sync).poll(&mut context) {
                 return Err(error);
             }
         }
-        pending.sync_due = false;
+        self.pending.sync_due = false;
         let sync = journal.pending_sync()?;
-        pending.sync = Some(tokio::task::spawn_blocking(move || sync.run()));
+        self.pending.sync = Some(tokio::task::spawn_blocking(move || sync.run()));
         Ok(())
     }
 
-    fn carry_out(&mut self, actions: Vec<Action>, pending: &mut Pending) {
+    fn carry_out(&mut self, actions: Vec<Action>) {
         for action in actions {
-            pending.ending |= Self::ends(&action);
+            self.pending.ending |= Self::ends(&action);
             match action {
                 Action::Spawn(attempt) => {
-                    (pending.agent, pending.ending) = (None, false);
-                    pending.spawn = Some(self.launch.spawn(attempt));
+                    (self.pending.agent, self.pending.ending) = (None, false);
+                    self.pending.spawn = Some(self.drive.launch.spawn(attempt));
                 }
-                Action::Write(bytes) => self.with_agent(pending, |agent| agent.write(bytes)),
-                Action::CloseStdin => self.with_agent(pending, Agent::close_stdin),
-                Action::Signal(signal, scope) => {
-                    self.with_agent(pending, |agent| agent.signal(signal, scope))
-                }
-                Action::KillTree => self.with_agent(pending, Agent::kill_tree),
-                Action::Sweep => self.with_agent(pending, Agent::sweep),
+                Action::Write(bytes) => self.with_agent(|agent| agent.write(bytes)),
+                Action::CloseStdin => self.with_agent(Agent::close_stdin),
+                Action::Signal(signal, scope) => self.with_agent(|agent| agent.signal(signal, scope)),
+                Action::KillTree => self.with_agent(Agent::kill_tree),
+                Action::Sweep => self.with_agent(Agent::sweep),
                 Action::LookAtFiles => {
-                    let before = self.before.clone();
-                    pending.files = Some(tokio::spawn(async move {
+                    let before = self.drive.before.clone();
+                    self.pending.files = Some(tokio::spawn(async move {
                         match before {
                             Some(before) => before.changes().await,
                             None => Ok(Vec::new()),
                         }
                     }));
                 }
-                Action::Done(ended) => pending.ended = Some(*ended),
+                Action::Done(ended) => self.pending.ended = Some(*ended),
             }
         }
     }
@@ -397,44 +392,9 @@ impl Drive {
         }
     }
 
-    fn with_agent(&self, pending: &Pending, act: impl FnOnce(&Agent)) {
-        if let Some(agent) = &pending.agent {
+    fn with_agent(&self, act: impl FnOnce(&Agent)) {
+        if let Some(agent) = &self.pending.agent {
             act(agent);
-        }
-    }
-
-    fn finish(mut self, digest: &Digest, ended: Ended, took: Duration) -> Result<Record, Error> {
-        let mut dir = None;
-        if let Some(mut journal) = self.journal.take() {
-            dir = Some(journal.dir().to_owned());
-            let completed = ended.outcome == Outcome::Completed;
-            let native = digest.native_session().cloned();
-            let set = journal.set_meta(|meta| {
-                meta.state = if completed { SessionState::Completed } else { SessionState::Failed };
-                meta.native_session = native.or(meta.native_session.take());
-            });
-            let closed = set.and_then(|()| journal.close());
-            if let Err(error) = closed {
-                tracing::warn!(error = &error as &dyn std::error::Error, "the journal was not closed well");
-            }
-        }
-        let mut record = Record::new(self.session.clone(), dir, digest, ended, took);
-        if let Some(dir) = record.journal.take_if(|dir| self.cleanup.covers(dir)) {
-            // It goes with the run, so what is only there has to be taken along.
-            record.text = record.text.take().or_else(|| last_words(&dir));
-        }
-        Ok(record)
-    }
-}
-
-/// Reads an answer that was too long to be held, from a journal that is about to go.
-fn last_words(dir: &Path) -> Option<String> {
-    match launch::text_from_journal(dir) {
-        Ok(text) => Some(text),
-        Err(_) => {
-            // Without the error: what is damaged is quoted in it, and that is what somebody said.
-            tracing::warn!("an answer that was too long for memory could not be read back from the journal");
-            None
         }
     }
 }
@@ -444,52 +404,6 @@ async fn room(outlet: Option<&Outlet>) {
     if let Some(outlet) = outlet {
         outlet.room().await;
     }
-}
-
-/// Writes what says how a run ended behind what is on file, and returns it as it can be shown.
-fn write_the_end(journal: &mut Writer, mut events: Vec<Event>, pending: &mut Pending) -> Vec<Event> {
-    let all = events.len();
-    // An agent may go on for as long as it takes to end it; the room that is kept is not for what it says.
-    events.retain(|event| is_of_the_end(&event.kind));
-    pending.lost += (all - events.len()) as u64;
-    if events.is_empty() {
-        return events;
-    }
-    let first = journal.last_seq() + 1 + pending.lost;
-    for (event, seq) in events.iter_mut().zip(first..) {
-        event.seq = seq;
-    }
-    if !pending.given_up {
-        match journal.closing(events.clone()) {
-            Ok(written) => {
-                pending.lost = 0;
-                return written;
-            }
-            Err(error) => {
-                pending.given_up = true;
-                tracing::error!(error = &error as &dyn std::error::Error, "the end is not in the journal");
-            }
-        }
-    }
-    pending.lost += events.len() as u64;
-    events
-}
-
-/// Says whether events of this kind tell how a run ended.
-fn is_of_the_end(kind: &Kind) -> bool {
-    matches!(
-        kind,
-        Kind::TurnStarted(_)
-            | Kind::TurnEnded(_)
-            | Kind::SessionStateChanged(_)
-            | Kind::SessionEnded(_)
-            | Kind::ProcessSpawned(_)
-            | Kind::ProcessReaped(_)
-            | Kind::ProcessLeaked(_)
-            | Kind::FallbackTaken(_)
-            | Kind::FilesTouched(_)
-            | Kind::Notice(_)
-    )
 }
 
 /// Waits for a task that may not be there.

@@ -3,7 +3,7 @@
 mod random;
 mod world;
 
-use bowline_protocol::kinds::Outcome;
+use bowline_protocol::kinds::{Outcome, TouchedFile};
 use bowline_protocol::{Category, Code, Exit, Failure};
 
 use super::*;

@@ -1,5 +1,6 @@
 //! Runs under inputs in any order: whatever happens, it ends, once, and the account is right.
 
+use bowline_protocol::kinds::Outcome;
 use bowline_protocol::{Category, Code, Failure};
 
 use super::super::*;

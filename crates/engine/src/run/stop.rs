@@ -1,0 +1,96 @@
+//! How a run is ended from outside: by its caller, by a watchdog, by trouble of ours. One rung of the ladder after the
+//! other, until its process is gone or given up.
+
+use bowline_protocol::Kind;
+use bowline_protocol::kinds::{ProcessLeaked, SessionState};
+
+use super::ladder::{Ladder, Rung, Why};
+use super::{Action, Command, Now, PATIENCE, Phase, Run, Step, Survivor};
+
+impl Run {
+    pub(super) fn command(&mut self, command: Command, now: Now, step: &mut Step) {
+        match command {
+            Command::Cancel => self.stop(Why::Cancelled, now, step),
+            Command::Kill => {
+                self.stop(Why::Cancelled, now, step);
+                if self.phase == Phase::Running
+                    && let Some(ladder) = &mut self.ladder
+                    && ladder.rung != Rung::Kill
+                {
+                    ladder.rung = Rung::Kill;
+                    ladder.next_at = now.up.plus(PATIENCE);
+                    step.actions.push(Action::KillTree);
+                }
+            }
+        }
+    }
+
+    /// Begins to end the program, unless that has begun.
+    pub(super) fn stop(&mut self, why: Why, now: Now, step: &mut Step) {
+        match self.phase {
+            Phase::Spawning | Phase::Running => {}
+            Phase::New => {
+                // Nothing was started: it is over before it began.
+                self.ladder = Some(Ladder::over(why));
+                self.phase = Phase::Spawning;
+                self.decoder.prompt(&self.plan.prompt, &mut self.drafts);
+                self.pass(now, step);
+                self.judge(now, step);
+                return;
+            }
+            Phase::Draining { .. }
+            | Phase::Sweeping { .. }
+            | Phase::Closing { .. }
+            | Phase::Looking { .. }
+            | Phase::Over => {
+                // It has ended by itself, which nobody can take back; but a reason of our own still counts.
+                match why {
+                    Why::Trouble(_) => drop(self.ladder.get_or_insert(Ladder::over(why))),
+                    // Whoever wants it to stop does not want it to begin again.
+                    Why::Cancelled => self.no_more = true,
+                    Why::TimedOut(..) | Why::Lingering => {}
+                }
+                return;
+            }
+        }
+        if let Some(ladder) = &mut self.ladder {
+            // A program that lingers after its answer is ended anyway; anything else keeps its first reason.
+            if matches!(ladder.why, Why::Lingering) && !matches!(why, Why::Lingering) {
+                ladder.why = why;
+            }
+            return;
+        }
+        if !matches!(why, Why::Lingering) {
+            self.state(SessionState::Stopping, Some(why.in_words()), now, step);
+        }
+        let (ladder, first) = Ladder::begin(why, &self.plan, now.up);
+        self.ladder = Some(ladder);
+        // While it is being started there is nobody to be polite to yet.
+        if self.phase == Phase::Running {
+            step.actions.push(first);
+        }
+    }
+
+    /// Goes one rung higher if it is time.
+    pub(super) fn climb(&mut self, now: Now, step: &mut Step) {
+        let spawning = self.phase == Phase::Spawning;
+        let Some(ladder) = &mut self.ladder else { return };
+        if now.up < ladder.next_at {
+            return;
+        }
+        match ladder.climb(now.up, spawning) {
+            Some(action) => step.actions.push(action),
+            None => {
+                // Killed, and still no word of its end: we do not wait for ever.
+                if let Some(pid) = self.process.pid {
+                    let command = self.plan.attempts[self.attempt].program.clone();
+                    let reason = "its end was never confirmed".to_owned();
+                    self.say(Kind::ProcessLeaked(ProcessLeaked { pid, command, reason }), now, step);
+                    let command = self.plan.attempts[self.attempt].program.clone();
+                    self.survivors.push(Survivor { pid, command });
+                }
+                self.judge(now, step);
+            }
+        }
+    }
+}

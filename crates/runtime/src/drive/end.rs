@@ -1,0 +1,98 @@
+//! The end of a run on file: what is still written once the journal has refused something, and what is left to do
+//! when nothing is written any more.
+
+use std::path::Path;
+
+use bowline_engine::Ended;
+use bowline_protocol::kinds::{Outcome, SessionState};
+use bowline_protocol::{Event, Kind};
+
+use super::{Driving, Pending};
+use crate::journal::Writer;
+use crate::launch;
+use crate::record::Record;
+
+impl Driving {
+    /// Closes the journal and makes the record.
+    pub(super) fn finish(mut self, ended: Ended) -> Record {
+        let took = self.began.elapsed();
+        let mut dir = None;
+        if let Some(mut journal) = self.drive.journal.take() {
+            dir = Some(journal.dir().to_owned());
+            let completed = ended.outcome == Outcome::Completed;
+            let native = self.digest.native_session().cloned();
+            let set = journal.set_meta(|meta| {
+                meta.state = if completed { SessionState::Completed } else { SessionState::Failed };
+                meta.native_session = native.or(meta.native_session.take());
+            });
+            let closed = set.and_then(|()| journal.close());
+            if let Err(error) = closed {
+                tracing::warn!(error = &error as &dyn std::error::Error, "the journal was not closed well");
+            }
+        }
+        let mut record = Record::new(self.drive.session.clone(), dir, &self.digest, ended, took);
+        if let Some(dir) = record.journal.take_if(|dir| self.drive.cleanup.covers(dir)) {
+            // It goes with the run, so what is only there has to be taken along.
+            record.text = record.text.take().or_else(|| last_words(&dir));
+        }
+        record
+    }
+}
+
+/// Reads an answer that was too long to be held, from a journal that is about to go.
+fn last_words(dir: &Path) -> Option<String> {
+    match launch::text_from_journal(dir) {
+        Ok(text) => Some(text),
+        Err(_) => {
+            // Without the error: what is damaged is quoted in it, and that is what somebody said.
+            tracing::warn!("an answer that was too long for memory could not be read back from the journal");
+            None
+        }
+    }
+}
+
+/// Writes what says how a run ended behind what is on file, and returns it as it can be shown.
+pub(super) fn write(journal: &mut Writer, mut events: Vec<Event>, pending: &mut Pending) -> Vec<Event> {
+    let all = events.len();
+    // An agent may go on for as long as it takes to end it; the room that is kept is not for what it says.
+    events.retain(|event| is_of_the_end(&event.kind));
+    pending.lost += (all - events.len()) as u64;
+    if events.is_empty() {
+        return events;
+    }
+    let first = journal.last_seq() + 1 + pending.lost;
+    for (event, seq) in events.iter_mut().zip(first..) {
+        event.seq = seq;
+    }
+    if !pending.given_up {
+        match journal.closing(events.clone()) {
+            Ok(written) => {
+                pending.lost = 0;
+                return written;
+            }
+            Err(error) => {
+                pending.given_up = true;
+                tracing::error!(error = &error as &dyn std::error::Error, "the end is not in the journal");
+            }
+        }
+    }
+    pending.lost += events.len() as u64;
+    events
+}
+
+/// Says whether events of this kind tell how a run ended.
+fn is_of_the_end(kind: &Kind) -> bool {
+    matches!(
+        kind,
+        Kind::TurnStarted(_)
+            | Kind::TurnEnded(_)
+            | Kind::SessionStateChanged(_)
+            | Kind::SessionEnded(_)
+            | Kind::ProcessSpawned(_)
+            | Kind::ProcessReaped(_)
+            | Kind::ProcessLeaked(_)
+            | Kind::FallbackTaken(_)
+            | Kind::FilesTouched(_)
+            | Kind::Notice(_)
+    )
+}
