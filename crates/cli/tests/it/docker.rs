@@ -120,6 +120,28 @@ fn an_agent_runs_in_a_container_with_its_variables_and_without_secrets_in_argume
     assert_eq!(world.survivors(), 0);
 }
 
+/// What is in a container is not ours to see: a path is checked where there is none.
+#[test]
+fn paths_inside_a_container_need_not_exist_here() {
+    let options = ["--cwd", "/only/inside", "--add-dir", "/also/inside", "--image", "/pictures/inside.png"];
+    let mut args = vec!["run", "--provider", "claude", "--dry-run", "--output", "json"];
+    args.extend(options);
+    args.push("What is this?");
+    let here = bowline(&args).output().expect("the command ends");
+    assert_eq!(here.status.code(), Some(2), "{here:?}");
+    let said = String::from_utf8_lossy(&here.stderr).into_owned();
+    assert!(said.contains("`--cwd /only/inside` is not a directory"), "{said}");
+
+    args.extend(["--docker", "box"]);
+    let inside = bowline(&args).output().expect("the command ends");
+    assert_eq!(inside.status.code(), Some(0), "{inside:?}");
+    let preview: serde_json::Value = serde_json::from_slice(&inside.stdout).expect("JSON");
+    let (args, stdin) = (preview["args"].to_string(), preview["stdin"].to_string());
+    assert!(args.contains(r#""-w","/only/inside""#), "{args}");
+    assert!(args.contains("/also/inside"), "{args}");
+    assert!(args.contains("/pictures/inside.png") || stdin.contains("/pictures/inside.png"), "{preview}");
+}
+
 #[test]
 fn what_the_agent_started_in_the_container_is_ended_there() {
     let world = World::new("ends");

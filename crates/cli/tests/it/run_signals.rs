@@ -65,6 +65,17 @@ fn sigterm_and_a_hangup_end_the_run() {
 }
 
 #[test]
+fn a_hangup_that_is_ignored_ends_nothing() {
+    let world = World::new();
+    let running = world.practice(&["say part", "sleep 1s", "say done"]).nohup().start();
+    running.says("part");
+    running.signal(Signal::HUP);
+    let ended = running.end().exits(0);
+    assert_eq!(ended.stdout, "part\ndone\n");
+    world.journal().check().ended("completed");
+}
+
+#[test]
 fn a_signal_before_the_agent_has_said_anything() {
     let world = World::new();
     let running = world.practice(&["silent"]).start();

@@ -88,7 +88,8 @@ impl World {
     /// A run of the command with any arguments.
     pub(crate) fn bowline<A: AsRef<OsStr>>(&self, args: &[A]) -> Call<'_> {
         let args = args.iter().map(|arg| arg.as_ref().to_owned()).collect();
-        Call { world: self, args, prompt: None, env: Vec::new(), input: Input::Nothing, user: None }
+        let (env, input) = (Vec::new(), Input::Nothing);
+        Call { world: self, args, prompt: None, env, input, user: None, nohup: false }
     }
 
     /// A run of an agent that carries the mark.
@@ -184,6 +185,7 @@ pub(crate) struct Call<'a> {
     env: Vec<(OsString, OsString)>,
     input: Input,
     user: Option<u32>,
+    nohup: bool,
 }
 
 impl<'a> Call<'a> {
@@ -219,6 +221,12 @@ impl<'a> Call<'a> {
         self
     }
 
+    /// Starts it with hangups ignored, as `nohup` does.
+    pub(crate) fn nohup(mut self) -> Self {
+        self.nohup = true;
+        self
+    }
+
     /// Returns the command as it would be started.
     #[expect(clippy::disallowed_methods, reason = "the command under test is started here")]
     pub(crate) fn command(&self) -> Command {
@@ -226,7 +234,13 @@ impl<'a> Call<'a> {
             Some(uid) => reachable(self.world, uid),
             None => PathBuf::from(env!("CARGO_BIN_EXE_bowline")),
         };
-        let mut command = Command::new(program);
+        let mut command = if self.nohup {
+            let mut shell = Command::new("/bin/sh");
+            shell.args(["-c", "trap '' HUP; exec \"$0\" \"$@\""]).arg(program);
+            shell
+        } else {
+            Command::new(program)
+        };
         command.args(&self.args).args(&self.prompt).env_clear().current_dir(self.world.path("work"));
         command.env("PATH", "/usr/local/bin:/usr/bin:/bin").env("HOME", self.world.path("work"));
         command.env("TMPDIR", self.world.path("tmp")).env("HOST_MARK", &self.world.hosts);
@@ -259,7 +273,6 @@ impl<'a> Call<'a> {
     }
 
     fn start_with(self, prepare: impl FnOnce(&mut Child)) -> Running<'a> {
-        let began = now();
         let mut child = spawn(&mut self.command());
         prepare(&mut child);
         let stdin = child.stdin.take();
@@ -270,7 +283,7 @@ impl<'a> Call<'a> {
         };
         let stdout = child.stdout.take().map(collect);
         let stderr = collect(child.stderr.take().expect("a pipe"));
-        Running { world: self.world, child, _stdin: stdin, feeder, stdout, stderr, began }
+        Running { world: self.world, child, _stdin: stdin, feeder, stdout, stderr }
     }
 
     /// Runs it to its end.
@@ -355,7 +368,6 @@ pub(crate) struct Running<'a> {
     feeder: Option<JoinHandle<()>>,
     stdout: Option<Collected>,
     stderr: Collected,
-    began: Instant,
 }
 
 impl Running<'_> {
@@ -421,10 +433,11 @@ impl Running<'_> {
     }
 
     fn end_then(mut self, check: impl FnOnce()) -> Ended {
+        let began = now();
         let status = loop {
             match self.child.try_wait().expect("a status") {
                 Some(status) => break status,
-                None if self.began.elapsed() > LONG => {
+                None if began.elapsed() > LONG => {
                     let _ = self.child.kill();
                     panic!("it did not end; standard error has {}", self.stderr.text());
                 }

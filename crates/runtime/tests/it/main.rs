@@ -3,6 +3,7 @@
 
 mod doors;
 mod keys;
+mod many;
 mod quiet;
 mod readers;
 mod support;
@@ -18,6 +19,7 @@ fn main() -> ExitCode {
     let mut trials = doors::trials();
     trials.extend(readers::trials());
     trials.extend(keys::trials());
+    trials.extend(many::trials());
     trials.extend(quiet::trials());
     libtest_mimic::run(&arguments, trials).exit_code()
 }

@@ -8,7 +8,7 @@ use rustix::process::{Pid, Signal};
 use serde_json::Value;
 
 use crate::journal::Journal;
-use crate::world::{World, wait_until};
+use crate::world::{World, now, wait_until};
 
 const TEN_MEGABYTES: usize = 10_000_000;
 
@@ -96,15 +96,18 @@ fn same(lines: &[String], journal: &Journal) {
 /// Far more than pipes and memory hold for a reader.
 const MUCH: &str = "flood stdout 6MB";
 
+/// It only waits, so it takes a minute and costs nothing.
 #[test]
-fn a_reader_that_stops_for_seconds_holds_nobody_up() {
+fn a_reader_that_stops_for_a_minute_holds_nobody_up() {
     let world = World::new();
     let call = world.practice(&[MUCH, "say done"]).with(&["--output", "jsonl", "--timeout", "none"]);
     let (running, stdout) = call.start_unread();
+    let began = now();
     // The agent comes to its end while nobody reads what we print.
     wait_until("the end of the run", || is_over(&world));
     wait_until("the end of the agent", || world.agents().is_empty());
-    std::thread::sleep(Duration::from_secs(2));
+    std::thread::sleep(Duration::from_secs(60).saturating_sub(began.elapsed()));
+    assert!(!running.is_over(), "it waits for whoever reads");
     let lines: Vec<String> = BufReader::new(stdout).lines().map(|line| line.unwrap()).collect();
     running.end().exits(0);
     let journal = world.journal();

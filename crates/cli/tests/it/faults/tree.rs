@@ -121,6 +121,20 @@ fn the_launcher_exits_first_and_what_it_left_never_ends() {
     world.journal().check().ended("completed");
 }
 
+/// Nobody knows what the agent did before: only the person may ask for it a second time.
+#[test]
+fn a_keeper_that_is_killed_does_not_make_us_ask_twice() {
+    let world = World::new();
+    let starts = world.path("starts");
+    let script = format!("echo $$ >>{}; cat >/dev/null; kill -KILL $PPID; sleep 600", starts.display());
+    let ended = world.claude(&script).end().exits(1);
+    ended.tells(&["the process that keeps the agents was killed", "start it again"]);
+    let starts = std::fs::read_to_string(starts).unwrap();
+    assert_eq!(starts.lines().count(), 1, "the request was sent again");
+    let journal = world.journal();
+    assert_eq!((journal.count("process_spawned"), journal.count("fallback_taken")), (1, 0));
+}
+
 #[test]
 fn an_agent_that_stops_its_keeper_stops_nothing_else() {
     let world = World::new();
