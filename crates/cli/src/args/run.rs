@@ -111,6 +111,10 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "KEY", help_heading = SESSION)]
     pub(crate) key: Option<String>,
 
+    /// A word of your own for this session, shown wherever it is listed
+    #[arg(long, value_name = "TEXT", help_heading = SESSION)]
+    pub(crate) label: Option<String>,
+
     /// Set a variable of the agent's environment
     #[arg(long, value_name = "NAME=VALUE", value_parser = variable, help_heading = AGENT)]
     pub(crate) env: Vec<(String, String)>,

@@ -75,6 +75,15 @@ fn a_dry_run_says_what_would_be_started_and_starts_nothing() {
 }
 
 #[test]
+fn key_and_label_are_on_file_for_whoever_looks_for_the_session() {
+    let world = World::new();
+    world.practice(&["say done"]).with(&["--key", "chat-7", "--label", "night shift"]).end().exits(0);
+    let meta = std::fs::read(world.journal().dir.join("session.json")).unwrap();
+    let meta: Value = serde_json::from_slice(&meta).unwrap();
+    assert_eq!((&meta["key"], &meta["label"]), (&"chat-7".into(), &"night shift".into()));
+}
+
+#[test]
 fn secrets_are_not_in_a_dry_run() {
     let world = World::new();
     let call =

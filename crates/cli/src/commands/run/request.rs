@@ -22,6 +22,7 @@ pub(crate) fn task(args: &RunArgs, provider: &str) -> Result<Task, CommandError>
         (&args.system, Task::system_prompt),
         (&args.append_system, Task::append_system_prompt),
         (&args.key, Task::key),
+        (&args.label, Task::label),
         (&args.docker, Task::docker),
     ] {
         if let Some(value) = value {
