@@ -29,7 +29,7 @@ use crate::record::Record;
 use crate::task::{JournalChoice, Task};
 use crate::turn::{Control, Order, Turn};
 use crate::warden::{self, Ward};
-use crate::{Error, clock, host, registry};
+use crate::{Error, clock, host};
 
 /// How many orders may wait for a run.
 const ORDERS: usize = 16;
@@ -145,10 +145,7 @@ async fn prepare(
         session: session.clone(),
         key: request.key.clone(),
         label: task.label.clone(),
-        board: known
-            .as_ref()
-            .and_then(|dir| dir.parent()?.parent())
-            .map(|home| registry::board(&Home::at(home))),
+        home: known.as_ref().and_then(|dir| dir.parent()?.parent()).map(Home::at),
         dir: known,
         control,
         since: clock::wall(),
@@ -242,6 +239,7 @@ fn open_journal(
     meta.cwd.clone_from(&request.cwd);
     meta.key.clone_from(&request.key);
     meta.label.clone_from(&task.label);
+    meta.limit_ms = invocations[0].limits.total.filter(|_| !task.no_timeout);
     meta.state = SessionState::Starting;
     meta.runner = meta.runner.map(|runner| Runner { sole: task.sole, ..runner });
     let quota = task.quota.unwrap_or(Options::DEFAULT_QUOTA);

@@ -4,6 +4,12 @@
 //! lives, and who wants it ended leaves a mark there. The runner sees the mark within half a second and cancels politely;
 //! if it does not, and exists for that session alone, it is ended itself, and its keeper ends what it had started.
 //!
+//! A session may be forgotten: its machine slept through its deadline, or its runner was stopped and hangs. Each process
+//! that runs sessions looks once a minute, and when the clock on the wall jumps, at the limits of its own, and ends those
+//! that are over. For the other sessions of its data home it does the same when their limit is so long over that their own
+//! runners had their chance ([`Registry::kill_overdue`]). A session without a limit is never ended for its age, unless
+//! somebody asks for that ([`Registry::kill_stale`]).
+//!
 //! ```
 //! # use bowline::{registry::Registry, testing};
 //! # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
@@ -30,7 +36,7 @@ mod tests;
 
 use std::time::Duration;
 
-use bowline_protocol::{SessionId, Timestamp};
+use bowline_protocol::{Millis, SessionId, Timestamp};
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::time::Instant;
 
@@ -44,6 +50,9 @@ const GRACE: Duration = Duration::from_secs(5);
 
 /// How long we wait after the last means.
 const LAST: Duration = Duration::from_secs(5);
+
+/// How long a session may be over its limit before others end it: by then its own runner has looked twice.
+const ABANDONED: Millis = Millis(150_000);
 
 /// How often we look whether they are gone.
 const LOOK: Duration = Duration::from_millis(20);
@@ -163,16 +172,33 @@ impl Registry {
     /// Ends the sessions that were registered longer ago than that, by the clock on the wall, which also went on while
     /// the machine slept. Returns which, and what it took.
     ///
-    /// Every runner does this for its own sessions with their own limits, once a minute and when the clock jumps; this is
-    /// for those who look after the runners.
+    /// Runners end sessions by the limits that these were started with. This is for those who look after the runners,
+    /// and it also ends sessions that have no limit.
     pub async fn kill_stale(&self, max_age: Duration) -> Result<Vec<Killed>, Error> {
-        let age = bowline_protocol::Millis(u64::try_from(max_age.as_millis()).unwrap_or(u64::MAX));
+        let age = Millis(u64::try_from(max_age.as_millis()).unwrap_or(u64::MAX));
         let now = clock::wall();
         let stale = self.live(|meta| now > meta.registered_at.after(age))?;
-        if stale.is_empty() {
+        self.end_marked(stale, "it is older than it may get").await
+    }
+
+    /// Ends the sessions of other processes whose own limit is long over by the clock on the wall: their runners hang, or
+    /// were stopped. Returns which, and what it took. Every process that runs sessions does this once a minute.
+    pub async fn kill_overdue(&self) -> Result<Vec<Killed>, Error> {
+        let now = clock::wall();
+        let over = |meta: &SessionMeta| {
+            meta.limit_ms.is_some_and(|limit| now > meta.registered_at.after(limit.plus(ABANDONED)))
+        };
+        let mut overdue = self.live(over)?;
+        // Our own are given up by the warden, as turns that took too long.
+        overdue.retain(|entry| warden::by_dir(&entry.dir).is_none());
+        self.end_marked(overdue, "it took longer than it may, and its runner did not end it").await
+    }
+
+    async fn end_marked(&self, entries: Vec<SessionEntry>, reason: &str) -> Result<Vec<Killed>, Error> {
+        if entries.is_empty() {
             return Ok(Vec::new());
         }
-        let targets = mark(stale, "it is older than it may get")?;
+        let targets = mark(entries, reason)?;
         marks::announce(&self.home)?;
         end(targets).await
     }
@@ -180,9 +206,11 @@ impl Registry {
     /// Lists sessions with living runners.
     fn live(&self, wanted: impl Fn(&SessionMeta) -> bool) -> Result<Vec<SessionEntry>, Error> {
         let mut live = Vec::new();
-        for entry in self.entries(wanted)? {
-            if entry.is_live()? {
-                live.push(entry);
+        for dir in self.home.live_dirs()? {
+            match SessionMeta::read(&dir) {
+                Ok(meta) if wanted(&meta) => live.push(SessionEntry { dir, meta }),
+                Ok(_) => {}
+                Err(error) => left_out(&error),
             }
         }
         Ok(live)
@@ -197,11 +225,15 @@ impl Registry {
         Ok(entries.filter_map(move |entry| match entry {
             Ok(entry) => wanted(&entry.meta).then_some(entry),
             Err(error) => {
-                tracing::warn!(error = &error as &dyn std::error::Error, "a session is left out");
+                left_out(&error);
                 None
             }
         }))
     }
+}
+
+fn left_out(error: &JournalError) {
+    tracing::warn!(error = error as &dyn std::error::Error, "a session is left out");
 }
 
 fn has_key(key: &str) -> impl Fn(&SessionMeta) -> bool {

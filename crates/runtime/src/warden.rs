@@ -1,5 +1,5 @@
 //! Who looks after the runs of this process from outside of them: abort marks that other processes left, and deadlines
-//! that passed while the machine slept.
+//! that passed while the machine slept. Once a minute it also looks at the other sessions of the same data home.
 //!
 //! One thread for the whole process, because it has to work for every runtime, also for one that is paused or busy. It is
 //! there only while runs are. Twice a second it looks at one time stamp of the data home, which whoever sets a mark
@@ -7,14 +7,16 @@
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
 use bowline_protocol::{Category, Code, Failure, Millis, SessionId, Timestamp};
 
-use crate::clock;
-use crate::journal::SessionMeta;
+use crate::journal::{Home, SessionMeta};
+use crate::registry::{self, Registry};
 use crate::turn::Control;
+use crate::{Error, clock};
 
 /// How often the time stamp is looked at.
 const TICK: Duration = Duration::from_millis(500);
@@ -41,8 +43,8 @@ pub(crate) struct Ward {
     pub(crate) label: Option<String>,
     /// Its directory, if others can find it there.
     pub(crate) dir: Option<PathBuf>,
-    /// Where marks of its data home are announced.
-    pub(crate) board: Option<PathBuf>,
+    /// Its data home, if others can find it there.
+    pub(crate) home: Option<Home>,
     pub(crate) control: Control,
     pub(crate) since: Timestamp,
     /// How long it may take in all.
@@ -149,10 +151,15 @@ fn look_after() {
         let (now, wall) = (clock::instant(), clock::system());
         let jumped = seen.is_none_or(|(then, wall_then)| has_jumped(now - then, wall_then, wall));
         let before = seen.replace((now, wall)).map_or(wall, |(_, before)| before);
-        if jumped || now - last_round >= ROUND {
+        let round = now - last_round >= ROUND;
+        if jumped || round {
             last_round = now;
             give_up_the_overdue(clock::timestamp(wall));
             obey_marks();
+            // After a jump everybody else looks at their own too: they get until the next round.
+            if round && !jumped {
+                end_the_abandoned();
+            }
         } else if is_announced_since(before) {
             obey_marks();
         }
@@ -170,12 +177,56 @@ fn has_jumped(steady: Duration, from: SystemTime, to: SystemTime) -> bool {
 
 /// Says whether a mark may have been set since the last look, which may be long ago: this process may have been stopped.
 fn is_announced_since(before: SystemTime) -> bool {
-    let boards: BTreeSet<PathBuf> = wards().list.iter().filter_map(|(_, ward)| ward.board.clone()).collect();
-    boards.iter().any(|board| {
-        let changed = std::fs::metadata(board).and_then(|board| board.modified());
+    homes().into_iter().any(|home| {
+        let changed = std::fs::metadata(registry::board(&Home::at(home))).and_then(|board| board.modified());
         // If it is not there, nobody has ever set a mark.
         changed.is_ok_and(|at| at + SLACK >= before)
     })
+}
+
+/// Returns the data homes of all runs.
+fn homes() -> BTreeSet<PathBuf> {
+    let wards = wards();
+    let homes = wards.list.iter().filter_map(|(_, ward)| ward.home.as_ref());
+    homes.map(|home| home.path().to_owned()).collect()
+}
+
+/// Ends sessions of the same homes whose own runners do not do it any more, whoever these are.
+///
+/// On a thread of its own, one at a time: a runner that is asked to end has to be waited for.
+fn end_the_abandoned() {
+    static BUSY: AtomicBool = AtomicBool::new(false);
+    let homes = homes();
+    if homes.is_empty() || BUSY.swap(true, Ordering::SeqCst) {
+        return;
+    }
+    let started = std::thread::Builder::new().name("bowline-overdue".to_owned()).spawn(move || {
+        for home in homes {
+            match kill_overdue(Home::at(home)) {
+                Ok(killed) => {
+                    for registry::Killed { session, how, .. } in killed {
+                        tracing::warn!(%session, ?how, "a session that its runner had forgotten was ended");
+                    }
+                }
+                Err(error) => {
+                    let error = &error as &dyn std::error::Error;
+                    tracing::warn!(error, "sessions that take too long could not be looked for");
+                }
+            }
+        }
+        BUSY.store(false, Ordering::SeqCst);
+    });
+    if let Err(error) = started {
+        BUSY.store(false, Ordering::SeqCst);
+        let error = &error as &dyn std::error::Error;
+        tracing::warn!(error, "sessions that take too long were not looked for");
+    }
+}
+
+fn kill_overdue(home: Home) -> Result<Vec<registry::Killed>, Error> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
+    let runtime = runtime.map_err(Error::Background)?;
+    runtime.block_on(Registry::at(home).kill_overdue())
 }
 
 /// Cancels the runs that somebody marked.

@@ -93,6 +93,17 @@ impl Home {
         Ok(Sessions { dirs: dirs.into_iter() })
     }
 
+    /// Lists the directories of the sessions whose runners live. Of most sessions only the lock is looked at: they are over.
+    pub(crate) fn live_dirs(&self) -> Result<Vec<PathBuf>, JournalError> {
+        let mut live = Vec::new();
+        for dir in self.sessions()?.dirs {
+            if Lock::is_taken(&dir)? {
+                live.push(dir);
+            }
+        }
+        Ok(live)
+    }
+
     /// Makes the directory of a new session, and those above it where they are missing.
     pub(super) fn create_session_dir(&self, id: &SessionId) -> Result<PathBuf, JournalError> {
         let dir = self.session_dir(id)?;

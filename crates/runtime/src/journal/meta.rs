@@ -5,7 +5,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use bowline_protocol::kinds::SessionState;
-use bowline_protocol::{Capabilities, NativeSessionId, SessionId, Timestamp};
+use bowline_protocol::{Capabilities, Millis, NativeSessionId, SessionId, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use super::append::create_private;
@@ -54,6 +54,9 @@ pub struct SessionMeta {
     pub runner: Option<Runner>,
     /// When the session was registered, by the clock on the wall.
     pub registered_at: Timestamp,
+    /// How long all of it may take, in milliseconds; absent where nothing limits it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit_ms: Option<Millis>,
     /// Somebody asked for the end of the session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub abort: Option<Abort>,
@@ -77,6 +80,7 @@ impl SessionMeta {
             state: SessionState::Created,
             runner: Some(Runner::current()),
             registered_at,
+            limit_ms: None,
             abort: None,
         }
     }

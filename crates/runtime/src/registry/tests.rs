@@ -84,6 +84,34 @@ async fn what_is_too_old_is_ended_by_the_clock_on_the_wall() {
     young.stop().await.unwrap();
 }
 
+/// Makes a session whose runner lives and does nothing: this process, by no run of its own.
+fn forgotten(world: &World, id: &str, limit: Option<Millis>) -> Writer {
+    let mut meta = SessionMeta::new(SessionId::from(id), "claude", Timestamp::EPOCH);
+    meta.limit_ms = limit;
+    Writer::create(&world.home(), meta, crate::journal::Options::default()).unwrap()
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_long_over_its_own_limit_is_ended_by_others() {
+    let world = world();
+    let registry = Registry::at(world.home());
+    let limited = running(task(&world, "a", script(HANGS)).timeout(Duration::from_secs(1000))).await;
+    let dir = world.home().session_dir(limited.session()).unwrap();
+    assert_eq!(SessionMeta::read(&dir).unwrap().limit_ms, Some(Millis(1_000_000)), "others can know it");
+    update_meta(&dir, |meta| meta.registered_at = Timestamp::EPOCH).unwrap();
+    let _unlimited = forgotten(&world, "s-unlimited", None);
+    assert_eq!(registry.kill_overdue().await.unwrap(), [], "no limit, or a run of our own");
+
+    let overdue = forgotten(&world, "s-overdue", Some(Millis(1000)));
+    let killed = registry.kill_overdue().await.unwrap();
+    assert_eq!(killed.len(), 1);
+    // It is a process with other work: it is asked, and not killed.
+    assert_eq!((killed[0].session.as_str(), killed[0].how), ("s-overdue", How::Survived));
+    let reason = SessionMeta::read(overdue.dir()).unwrap().abort.unwrap().reason.unwrap();
+    assert!(reason.contains("longer than it may"), "{reason}");
+    limited.stop().await.unwrap();
+}
+
 #[tokio::test]
 async fn a_mark_of_somebody_else_is_obeyed() {
     let world = world();

@@ -42,3 +42,23 @@ async fn an_overdue_run_fails_with_a_timeout() {
     let failure = turn.outcome().await.unwrap().failure.unwrap();
     assert_eq!((failure.category, failure.code), (Category::Timeout, Code::TimedOut));
 }
+
+#[tokio::test]
+async fn a_session_that_its_runner_forgot_is_ended_by_the_next() {
+    let world = crate::testing::world();
+    let hangs = crate::testing::script(r#"{"steps": [{"say": "Half"}, {"hang": true}]}"#);
+    let turn = world.task("Do it").provider("claude").script(hangs).start().await.unwrap();
+    let mut meta = SessionMeta::new(SessionId::from("s-forgotten"), "claude", Timestamp::EPOCH);
+    meta.limit_ms = Some(Millis(1000));
+    let forgotten =
+        crate::journal::Writer::create(&world.home(), meta, crate::journal::Options::default()).unwrap();
+    end_the_abandoned();
+    let until = clock::instant() + Duration::from_secs(60);
+    while SessionMeta::read(forgotten.dir()).unwrap().abort.is_none() {
+        assert!(clock::instant() < until, "nobody marked it");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    let own = world.home().session_dir(turn.session()).unwrap();
+    assert_eq!(SessionMeta::read(&own).unwrap().abort, None);
+    turn.stop().await.unwrap();
+}

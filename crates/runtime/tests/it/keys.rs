@@ -18,6 +18,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("a_session_of_another_process_ends_by_its_key", by_key),
         trial("a_process_with_other_work_is_not_killed", not_killed),
         trial("a_process_for_one_session_is_killed_if_need_be", killed),
+        trial("a_session_that_its_process_forgot_is_ended_by_others", forgotten),
         trial("a_session_whose_process_was_killed_is_not_active", died),
     ]
 }
@@ -122,6 +123,26 @@ async fn killed() {
     assert_eq!(killed[0].how, How::Killed);
     assert!(!host.wait().unwrap().success());
     // Its keeper ends what it had started.
+    crate::support::wait_for("the end of the agent", || !is_alive(pid));
+}
+
+async fn forgotten() {
+    let stage = Stage::new(WAITS);
+    let registry = Registry::at(stage.world.home());
+    let mut host = host(&stage, "a", "sole");
+    let pid = started(&stage, "a");
+    signal(&host, rustix::process::Signal::STOP);
+    assert_eq!(registry.kill_overdue().await.unwrap(), [], "it has time");
+    let dir = stage.world.home().session_dir(&registry.active().unwrap()[0].session).unwrap();
+    let an_hour_ago = |meta: &mut journal::SessionMeta| {
+        meta.registered_at =
+            bowline_protocol::Timestamp::from_millis(meta.registered_at.as_millis() - 3_600_000);
+        meta.limit_ms = Some(bowline_protocol::Millis(120_000));
+    };
+    journal::update_meta(&dir, an_hour_ago).unwrap();
+    let killed = registry.kill_overdue().await.unwrap();
+    assert_eq!((killed.len(), killed[0].how), (1, How::Killed));
+    assert!(!host.wait().unwrap().success());
     crate::support::wait_for("the end of the agent", || !is_alive(pid));
 }
 
