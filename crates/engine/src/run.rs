@@ -167,6 +167,7 @@ impl Run {
             Input::Files(files) => self.files(files, now, step),
             Input::Command(command) => self.command(command, now, step),
             Input::Trouble(failure) => self.stop(Why::Trouble(Box::new(failure)), now, step),
+            Input::Overdue(limit) => self.overdue(limit, now, step),
             Input::Remark(notice) => self.say(Kind::Notice(notice), now, step),
             Input::Timer => self.timer(now, step),
         }

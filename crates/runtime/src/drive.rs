@@ -174,7 +174,7 @@ impl Driving {
                 Woken::Order(Some(order)) => {
                     let input = match order {
                         Order::Command(command) => Input::Command(command),
-                        Order::GiveUp(failure) => Input::Trouble(*failure),
+                        Order::Overdue(limit) => Input::Overdue(limit),
                     };
                     self.handle(input);
                 }

@@ -1,7 +1,7 @@
 //! A turn that runs: its events, and the handle that stops it.
 
 use bowline_engine::Command;
-use bowline_protocol::{Event, Failure, SessionId};
+use bowline_protocol::{Event, Millis, SessionId};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::Error;
@@ -26,8 +26,8 @@ pub struct Turn {
 pub(crate) enum Order {
     /// Somebody wants something.
     Command(Command),
-    /// It cannot go on, for this reason.
-    GiveUp(Box<Failure>),
+    /// By the clock on the wall it took longer than this limit on all of it.
+    Overdue(Millis),
 }
 
 /// Stops a turn, from any task. Cheap to clone.
@@ -52,9 +52,9 @@ impl Control {
         self.send(Order::Command(Command::Kill));
     }
 
-    /// Ends the turn as one that failed for this reason.
-    pub(crate) fn give_up(&self, failure: Failure) {
-        self.send(Order::GiveUp(Box::new(failure)));
+    /// Ends the turn as one that took longer than this limit, by the clock on the wall.
+    pub(crate) fn overdue(&self, limit: Millis) {
+        self.send(Order::Overdue(limit));
     }
 
     fn send(&self, order: Order) {

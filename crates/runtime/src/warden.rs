@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
-use bowline_protocol::{Category, Code, Failure, Millis, SessionId, Timestamp};
+use bowline_protocol::{Millis, SessionId, Timestamp};
 
 use crate::journal::{Home, SessionMeta};
 use crate::registry::{self, Registry};
@@ -248,10 +248,7 @@ fn obey_marks() {
 fn give_up_the_overdue(now: Timestamp) {
     for (_, ward) in &wards().list {
         let Some(limit) = ward.limit.filter(|limit| is_overdue(ward.since, *limit, now)) else { continue };
-        let seconds = limit.0.div_ceil(1000);
-        let message =
-            format!("the turn took longer than {seconds} s by the clock on the wall: the machine slept");
-        ward.control.give_up(Failure::new(Category::Timeout, Code::TimedOut, message));
+        ward.control.overdue(limit);
     }
 }
 

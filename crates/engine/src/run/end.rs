@@ -82,8 +82,16 @@ impl Run {
             Some(Why::Lingering) => (None, Cause::Exited),
         };
         self.why = why;
+        if matches!(self.phase, Phase::Spawning | Phase::Running) {
+            // Its process was given up, or never was: what it said last cannot make us stop it again.
+            self.phase = Phase::Looking { until: now.up };
+        }
         self.decoder.finish(&End { exit, cause }, &self.moment, &mut self.drafts);
         self.pass(now, step);
+        // But it may be a reason of ours not to ask a second time.
+        if let Some(ladder) = self.ladder.take() {
+            self.why = Some(ladder.why);
+        }
         self.rule = self.rule_of_the_end();
         let again = self.rule == Rule::Retry;
         if let Some(about) = self.rule.about() {

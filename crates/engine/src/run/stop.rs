@@ -1,11 +1,11 @@
 //! How a run is ended from outside: by its caller, by a watchdog, by trouble of ours. One rung of the ladder after the
 //! other, until its process is gone or given up.
 
-use bowline_protocol::Kind;
-use bowline_protocol::kinds::{ProcessLeaked, SessionState};
+use bowline_protocol::kinds::{Level, Notice, ProcessLeaked, SessionState};
+use bowline_protocol::{Kind, Millis};
 
 use super::ladder::{Ladder, Rung, Why};
-use super::{Action, Command, Now, PATIENCE, Phase, Run, Step, Survivor};
+use super::{Action, Command, Now, PATIENCE, Phase, Run, Step, Survivor, Watchdog};
 
 impl Run {
     pub(super) fn command(&mut self, command: Command, now: Now, step: &mut Step) {
@@ -23,6 +23,17 @@ impl Run {
                 }
             }
         }
+    }
+
+    /// All of it took too long by the clock on the wall.
+    pub(super) fn overdue(&mut self, limit: Millis, now: Now, step: &mut Step) {
+        let which = Watchdog::Total;
+        if matches!(self.phase, Phase::Spawning | Phase::Running) && self.ladder.is_none() {
+            let text = format!("{} by the clock on the wall: the machine slept", which.about(limit));
+            let code = Some(which.code().to_owned());
+            self.say(Kind::Notice(Notice { level: Level::Error, text, code }), now, step);
+        }
+        self.stop(Why::TimedOut(which, limit), now, step);
     }
 
     /// Begins to end the program, unless that has begun.

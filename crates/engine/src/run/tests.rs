@@ -362,3 +362,26 @@ fn trouble_of_our_own_is_not_tried_again() {
     assert_eq!(world.ended().rule, Rule::GiveUp, "{}", world.log());
     assert!(!world.log().contains("!spawn(1)"), "{}", world.log());
 }
+
+#[test]
+fn a_deadline_that_the_machine_slept_through_is_a_deadline() {
+    let mut world = World::new();
+    world.start();
+    world.says(INIT).says(&text("Half"));
+    world.give(Input::Overdue(Millis(120_000)));
+    world.exits(143).swept();
+    let ended = world.ended();
+    assert_eq!((ended.outcome, ended.timed_out), (Outcome::Failed, Some(Watchdog::Total)));
+    let failure = ended.failure.clone().unwrap();
+    assert_eq!((failure.category, failure.code), (Category::Timeout, Code::TimedOut));
+    let log = world.log();
+    assert!(log.contains("notice") && log.contains("session_ended"), "{log}");
+
+    // One that has given its answer has given it.
+    let mut world = World::new();
+    world.start();
+    world.says(INIT).says(&text("Whole")).says(RESULT);
+    world.give(Input::Overdue(Millis(120_000)));
+    world.exits(143).swept();
+    assert_eq!(world.ended().outcome, Outcome::Completed);
+}

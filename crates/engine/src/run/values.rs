@@ -190,6 +190,8 @@ pub enum Input<'a> {
     Command(Command),
     /// We cannot go on: the disk is full, say.
     Trouble(Failure),
+    /// By the clock on the wall it took longer than this limit on all of it: the machine slept, and our clock with it.
+    Overdue(Millis),
     /// Something worth a remark happened to our own machinery.
     Remark(Notice),
     /// A deadline may have passed.

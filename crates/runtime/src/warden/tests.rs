@@ -1,5 +1,7 @@
 //! Clocks that jump, and what is overdue.
 
+use bowline_protocol::{Category, Code};
+
 use super::*;
 
 #[test]
@@ -39,7 +41,10 @@ async fn an_overdue_run_fails_with_a_timeout() {
         ward.unwrap().1.since = Timestamp::EPOCH;
     }
     give_up_the_overdue(clock::wall());
-    let failure = turn.outcome().await.unwrap().failure.unwrap();
+    let record = turn.outcome().await.unwrap();
+    // As at any other deadline: this is what becomes exit code 124.
+    assert_eq!(record.timed_out, Some(bowline_engine::Watchdog::Total));
+    let failure = record.failure.unwrap();
     assert_eq!((failure.category, failure.code), (Category::Timeout, Code::TimedOut));
 }
 

@@ -40,6 +40,7 @@ fn one_input(world: &mut World, dice: &mut Dice) {
         18 if dice.roll(4) == 0 => world.give(Input::SpawnFailed(SpawnFailure {
             failure: Failure::new(Category::NotFound, Code::NotInstalled, "absent"),
         })),
+        19 if dice.roll(8) == 0 => world.give(Input::Overdue(Millis(600_000))),
         _ => world.wait(dice.roll(4_000)),
     };
 }
