@@ -8,7 +8,7 @@ use bowline_protocol::{Exit, Failure};
 use bowline_providers::invocation::docker;
 use tokio::task::JoinHandle;
 
-use crate::container::Inside;
+use crate::container::{Inside, Messenger};
 use crate::trouble;
 
 /// What descendants of an agent that has ended get between SIGTERM and SIGKILL.
@@ -67,10 +67,11 @@ impl Launch {
                                 child: Box::new(child),
                                 control,
                                 containment,
-                                inside,
-                                sweeping: None,
+                                messenger: inside.map(|inside| Box::new(Messenger::new(*inside))),
+                                told: None,
                             })
                         }
+                        Err(error) if inside.is_some() => Err(trouble::of_docker(&error)),
                         Err(error) => Err(trouble::of_spawn(&error)),
                     }
                 })
@@ -91,10 +92,10 @@ pub(crate) enum Agent {
         child: Box<process::Child>,
         control: process::Control,
         containment: &'static str,
-        /// The container that it runs in.
-        inside: Option<Box<Inside>>,
-        /// The sweep of that container, after ours.
-        sweeping: Option<JoinHandle<Vec<Survivor>>>,
+        /// The way into the container that it runs in.
+        messenger: Option<Box<Messenger>>,
+        /// What is told next.
+        told: Option<Happening>,
     },
     #[cfg(feature = "testing")]
     Scripted(crate::testing::Actor),
@@ -120,21 +121,29 @@ impl Agent {
 
     /// Waits for the next thing that happens.
     pub(crate) async fn next(&mut self) -> Happening {
-        let (child, inside, sweeping) = match self {
-            Self::Process { child, inside, sweeping, .. } => (child, inside, sweeping),
+        let (child, messenger, told) = match self {
+            Self::Process { child, messenger, told, .. } => (child, messenger, told),
             #[cfg(feature = "testing")]
             Self::Scripted(actor) => return actor.next().await,
         };
         loop {
-            if let Some(sweep) = sweeping {
-                // Only our own runtime going down can take the task away.
-                let survivors = sweep.await.unwrap_or_default();
-                *sweeping = None;
+            if let Some(happening) = told.take() {
+                return happening;
+            }
+            if let Some(messenger) = messenger
+                && let Some(survivors) = messenger.swept().await
+            {
                 return Happening::Swept(survivors);
             }
             return match child.next().await {
-                process::Happening::Stdout { bytes, at } => Happening::Stdout { bytes, at },
-                process::Happening::Stderr { bytes, at } => Happening::Stderr { bytes, at },
+                process::Happening::Stdout { bytes, at } => {
+                    messenger.iter_mut().for_each(|messenger| messenger.stdout());
+                    Happening::Stdout { bytes, at }
+                }
+                process::Happening::Stderr { bytes, at } => {
+                    messenger.iter_mut().for_each(|messenger| messenger.stderr(&bytes));
+                    Happening::Stderr { bytes, at }
+                }
                 process::Happening::StdinWritten(bytes) => {
                     Happening::StdinWritten { bytes, at: crate::clock::system() }
                 }
@@ -148,16 +157,19 @@ impl Agent {
                 }),
                 process::Happening::Swept { survivors, .. } => {
                     let survivor = |it: process::Survivor| Survivor { pid: it.pid, command: it.command };
-                    let mut survivors: Vec<Survivor> = survivors.into_iter().map(survivor).collect();
-                    if let Some(inside) = inside {
-                        let inside = Inside::clone(inside);
-                        *sweeping = Some(tokio::spawn(async move {
-                            survivors.extend(inside.sweep().await);
-                            survivors
-                        }));
-                        continue;
+                    let survivors: Vec<Survivor> = survivors.into_iter().map(survivor).collect();
+                    match messenger.as_mut().map(|messenger| (messenger.refusal(), messenger)) {
+                        None => Happening::Swept(survivors),
+                        Some((None, messenger)) => {
+                            messenger.sweep(survivors);
+                            continue;
+                        }
+                        // Nothing was started there, so there is nothing to sweep either.
+                        Some((Some(refusal), _)) => {
+                            *told = Some(Happening::Swept(survivors));
+                            Happening::Trouble(refusal)
+                        }
                     }
-                    Happening::Swept(survivors)
                 }
                 process::Happening::KeeperLost => Happening::Trouble(trouble::keeper_lost()),
                 // What it says about our end of its input matters only to protocols.
@@ -183,14 +195,14 @@ impl Agent {
     }
 
     pub(crate) fn signal(&self, signal: Signal, scope: Scope) {
-        let (control, inside) = match self {
-            Self::Process { control, inside, .. } => (control, inside),
+        let (control, messenger) = match self {
+            Self::Process { control, messenger, .. } => (control, messenger),
             #[cfg(feature = "testing")]
             Self::Scripted(actor) => return actor.signal(signal),
         };
-        if let Some(inside) = inside {
-            // The messenger on our side ends when the agent does; ended first, it would take the output with it.
-            return inside.signal(match signal {
+        if let Some(messenger) = messenger {
+            // It ends when the agent does; ended first, it would take the output with it.
+            return messenger.signal(match signal {
                 Signal::Interrupt => docker::Signal::Int,
                 Signal::Terminate => docker::Signal::Term,
             });
@@ -208,9 +220,9 @@ impl Agent {
 
     pub(crate) fn kill_tree(&self) {
         match self {
-            Self::Process { control, inside, .. } => {
-                if let Some(inside) = inside {
-                    inside.signal(docker::Signal::Kill);
+            Self::Process { control, messenger, .. } => {
+                if let Some(messenger) = messenger {
+                    messenger.signal(docker::Signal::Kill);
                 }
                 control.kill_tree();
             }

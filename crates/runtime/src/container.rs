@@ -5,14 +5,24 @@
 //! killed, or what nobody can ask about any more, is told as left behind.
 
 use std::ffi::OsString;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bowline_engine::Survivor;
 use bowline_process as process;
+use bowline_protocol::{Category, Code, Failure};
 use bowline_providers::invocation::docker::{self, Container, Signal};
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
 
 /// The longest that one question to the container may take.
 const PATIENCE: Duration = Duration::from_secs(3);
+
+/// How long a question may be open before we say that `docker` hangs, when everything else is over.
+const SILENCE: Duration = Duration::from_secs(1);
+
+/// The most that is kept of what the messenger complains of.
+const COMPLAINT: usize = 4096;
 
 /// How often it is looked whether the killed are gone, and the time between.
 const LOOKS: (usize, Duration) = (10, Duration::from_millis(50));
@@ -26,6 +36,65 @@ pub(crate) struct Inside {
     pub(crate) session: String,
     /// The environment that `docker` itself needs.
     pub(crate) env: Vec<(OsString, OsString)>,
+    /// Since when a question is open.
+    pub(crate) open: Arc<Mutex<Option<Instant>>>,
+}
+
+/// The messenger on our side: `docker exec`, and what it let us know.
+#[derive(Debug)]
+pub(crate) struct Messenger {
+    inside: Inside,
+    /// Whether the agent was heard: then it was started.
+    heard: bool,
+    complaint: Vec<u8>,
+    sweeping: Option<JoinHandle<Vec<Survivor>>>,
+}
+
+impl Messenger {
+    pub(crate) fn new(inside: Inside) -> Self {
+        Self { inside, heard: false, complaint: Vec::new(), sweeping: None }
+    }
+
+    pub(crate) fn stdout(&mut self) {
+        self.heard = true;
+    }
+
+    pub(crate) fn stderr(&mut self, bytes: &[u8]) {
+        let room = COMPLAINT.saturating_sub(self.complaint.len());
+        self.complaint.extend_from_slice(&bytes[..bytes.len().min(room)]);
+    }
+
+    pub(crate) fn signal(&self, signal: Signal) {
+        self.inside.signal(signal);
+    }
+
+    /// Returns why nothing was started in the container, if that is so: then nothing can be left there.
+    pub(crate) fn refusal(&self) -> Option<Failure> {
+        let complaint = String::from_utf8_lossy(&self.complaint);
+        let hint = docker::refusal(&complaint).filter(|_| !self.heard)?;
+        let (container, complaint) = (&self.inside.container, complaint.trim());
+        let message = format!("docker started nothing in container `{container}`: {complaint}");
+        let mut failure = Failure::new(Category::Configuration, Code::BadConfig, message);
+        failure.hint = Some(hint.to_owned());
+        Some(failure)
+    }
+
+    /// Begins to end what is left in the container.
+    pub(crate) fn sweep(&mut self, mut survivors: Vec<Survivor>) {
+        let inside = self.inside.clone();
+        self.sweeping = Some(tokio::spawn(async move {
+            survivors.extend(inside.sweep().await);
+            survivors
+        }));
+    }
+
+    /// Waits for the end of the sweep, if there is one.
+    pub(crate) async fn swept(&mut self) -> Option<Vec<Survivor>> {
+        // Only our own runtime going down can take the task away.
+        let survivors = self.sweeping.as_mut()?.await.unwrap_or_default();
+        self.sweeping = None;
+        Some(survivors)
+    }
 }
 
 impl Inside {
@@ -33,7 +102,7 @@ impl Inside {
     pub(crate) fn signal(&self, signal: Signal) {
         let inside = self.clone();
         tokio::spawn(async move {
-            if let Err(why) = inside.ask(signal).await {
+            if let Err(why) = inside.ask(signal, PATIENCE).await {
                 // The sweep at the end asks again and tells.
                 tracing::warn!(
                     container = inside.container,
@@ -45,11 +114,21 @@ impl Inside {
     }
 
     /// Ends what is left in the container and returns what could not be ended.
-    pub(crate) async fn sweep(self) -> Vec<Survivor> {
+    async fn sweep(self) -> Vec<Survivor> {
         let (looks, pause) = LOOKS;
         let mut left = Vec::new();
         for _ in 0..looks {
-            left = match self.ask(Signal::Kill).await {
+            // Where earlier questions are not answered, there is little hope for one more.
+            let patience = match *self.open() {
+                Some(since) => SILENCE.saturating_sub(since.elapsed()),
+                None => PATIENCE,
+            };
+            let answer = if patience.is_zero() {
+                Err("docker does not answer".to_owned())
+            } else {
+                self.ask(Signal::Kill, patience).await
+            };
+            left = match answer {
                 Ok(left) => left,
                 Err(why) => {
                     let command = format!("the agent in container {} ({why})", self.container);
@@ -64,8 +143,13 @@ impl Inside {
         left
     }
 
+    fn open(&self) -> std::sync::MutexGuard<'_, Option<Instant>> {
+        // It is never half-changed.
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Sends a signal into the container and returns who was there to get it.
-    async fn ask(&self, signal: Signal) -> Result<Vec<Survivor>, String> {
+    async fn ask(&self, signal: Signal, patience: Duration) -> Result<Vec<Survivor>, String> {
         let container = Container { name: &self.container, cwd: None, session: &self.session, key: None };
         let words =
             docker::stop(&self.provider, &container, signal).map_err(|refusal| refusal.to_string())?;
@@ -73,7 +157,13 @@ impl Inside {
         let mut command = process::Command::new(program, "bowline-docker");
         command.args = args.iter().map(OsString::from).collect();
         command.env.clone_from(&self.env);
-        let output = crate::output::of(&self.supervisor, command, PATIENCE).await?;
+        let asked = Instant::now();
+        self.open().get_or_insert(asked);
+        let output = crate::output::of(&self.supervisor, command, patience).await;
+        if asked.elapsed() < patience {
+            *self.open() = None;
+        }
+        let output = output?;
         let survivor = |line: &str| {
             let (pid, name) = line.split_once(' ').unwrap_or((line, ""));
             Some(Survivor {

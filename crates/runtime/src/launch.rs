@@ -376,6 +376,7 @@ async fn launch(
                 .filter(|(name, _)| environment::listed(docker::dockers_own(), name))
                 .map(|(name, value)| (name.into(), value.into()))
                 .collect(),
+            open: Arc::default(),
         })
     });
     let mut problem = None;

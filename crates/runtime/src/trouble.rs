@@ -46,6 +46,16 @@ pub(crate) fn of_spawn(error: &SpawnError) -> Failure {
     failure
 }
 
+/// Says why the command that goes into a container could not be started.
+pub(crate) fn of_docker(error: &SpawnError) -> Failure {
+    let mut failure = of_spawn(error);
+    if failure.code == Code::NotInstalled {
+        (failure.category, failure.code) = (Category::Configuration, Code::BadConfig);
+        failure.hint = Some("install docker and put it on PATH, or leave out `--docker`".to_owned());
+    }
+    failure
+}
+
 /// Says why the journal makes it impossible to go on.
 #[expect(clippy::wildcard_enum_match_arm, reason = "only what is about room has a name of its own")]
 pub(crate) fn of_journal(error: &JournalError) -> Failure {

@@ -4,12 +4,19 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+use crate::journal::{Journal, is_stopping, kind};
 use crate::support::bowline;
+use crate::world::wait_until;
 
-/// One container, which is this machine. `broken` makes every question after the first fail.
+/// One container, which is this machine. `broken` is `hangs`, `down`, or anything else: every question after the first
+/// fails.
 const DOCKER: &str = r#"#!/bin/sh
 for word in "$@"; do printf '%s\n' "$word" >>"$DOCKER_LOG"; done; echo '#' >>"$DOCKER_LOG"
 [ "$1" = exec ] || exit 2; shift
+case $DOCKER_BROKEN in
+  hangs) exec sleep 600;;
+  down) echo 'Cannot connect to the Docker daemon at unix:///run/docker.sock. Is the docker daemon running?' >&2; exit 1;;
+esac
 if [ -n "$DOCKER_BROKEN" ] && [ -e "$DOCKER_LOG.asked" ]; then echo 'no such container' >&2; exit 1; fi
 : >"$DOCKER_LOG.asked"
 while :; do
@@ -159,4 +166,46 @@ fn a_container_that_does_not_answer_leaves_a_leak_that_is_told() {
     let events = String::from_utf8_lossy(&output.stdout);
     let leaked = events.lines().find(|line| line.contains("\"process_leaked\"")).expect("a leak");
     assert!(leaked.contains("container box") && leaked.contains("no such container"), "{leaked}");
+}
+
+/// Checks that nothing was started, and that the hint is about docker.
+fn nothing_started(output: &Output, hint: &str) {
+    assert_eq!(output.status.code(), Some(3), "{output:?}");
+    let events = String::from_utf8_lossy(&output.stdout);
+    assert!(!events.contains("process_leaked"), "nothing was started, so nothing is left: {events}");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains(hint) && !said.contains("--binary"), "{said}");
+}
+
+#[test]
+fn a_daemon_that_is_down_started_nothing() {
+    let world = World::new("down");
+    let output = world.run(&["--output", "jsonl", "practice: say hello"], "down");
+    nothing_started(&output, "start the docker daemon");
+    assert_eq!(world.calls().len(), 1, "nobody was asked to end what never began, or to try again");
+}
+
+#[test]
+fn docker_that_is_not_there_started_nothing() {
+    let world = World::new("missing");
+    let mut command = world.command(&["--output", "jsonl", "practice: say hello"], "");
+    let output = command.env("PATH", world.dir.path()).output().expect("the command ends");
+    nothing_started(&output, "install docker");
+}
+
+#[test]
+fn a_docker_that_hangs_does_not_hold_up_an_abort() {
+    let world = World::new("hangs");
+    let mut child = world.command(&["practice: say hello"], "hangs").spawn().expect("the command starts");
+    wait_until("the call of docker", || world.log().exists());
+    let pid = rustix::process::Pid::from_child(&child);
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).expect("it is alive");
+    wait_until("the end", || child.try_wait().expect("a status").is_some());
+    let journals = Journal::all(&world.dir.path().join("home"));
+    journals[0].check();
+    let waited = journals[0].between(is_stopping, |it| kind(it) == "session_ended");
+    // Two seconds belong to the agent; whether it still runs in there, docker does not say.
+    assert!(waited <= 3_000, "it was over {waited} ms after the wish");
+    let leaked = journals[0].of("process_leaked");
+    assert!(leaked[0]["kind"]["command"].as_str().is_some_and(|it| it.contains("docker")), "{leaked:?}");
 }

@@ -184,6 +184,25 @@ pub fn stop(provider: &str, container: &Container<'_>, signal: Signal) -> Result
     Ok(args.map(str::to_owned).into())
 }
 
+/// What `docker` says, in small letters, when it starts nothing; and what a person can do about it.
+const REFUSALS: [(&str, &str); 8] = [
+    ("cannot connect to the docker daemon", "start the docker daemon, or check DOCKER_HOST"),
+    ("failed to connect to the docker api", "start the docker daemon, or check DOCKER_HOST"),
+    ("error during connect", "start the docker daemon, or check DOCKER_HOST"),
+    ("permission denied while trying to connect", "let this user use docker, or run as one who may"),
+    ("no such container", "`docker ps` lists the containers that run"),
+    ("is not running", "start the container first, with `docker start`"),
+    ("is paused", "let the container go on first, with `docker unpause`"),
+    ("oci runtime exec failed", "the container needs `sh`, and the directory of `--cwd` has to be in it"),
+];
+
+/// Returns what to try when `docker` complains that it could not start anything; nothing when it means something else.
+/// Only its first words count: what follows may be the agent's.
+pub fn refusal(complaint: &str) -> Option<&'static str> {
+    let first = complaint.lines().find(|line| !line.trim().is_empty())?.to_ascii_lowercase();
+    REFUSALS.iter().find(|(words, _)| first.contains(words)).map(|(_, hint)| *hint)
+}
+
 /// Returns the variables of the host that `docker` itself needs.
 pub fn dockers_own() -> Vec<String> {
     BASE.iter().chain(&["DOCKER_*"]).map(|name| (*name).to_owned()).collect()

@@ -106,3 +106,22 @@ fn names_that_would_be_something_else_are_refused() {
     assert_eq!(command[..5], ["docker", "exec", "box", "sh", "-c"]);
     assert_eq!(command[6..], ["/tmp/bowline-s-1", "s-1", "KILL"]);
 }
+
+#[test]
+fn a_complaint_of_dockers_own_is_told_from_the_agents() {
+    for (complaint, hint) in [
+        (
+            "Cannot connect to the Docker daemon at unix:///var/run/docker.sock. Is the docker daemon running?",
+            "start the docker daemon",
+        ),
+        ("\nError response from daemon: No such container: box\n", "docker ps"),
+        ("Error: No such container: box", "docker ps"),
+        ("Error response from daemon: container 4f is not running", "docker start"),
+        ("OCI runtime exec failed: exec failed: unable to start container process: exec: \"sh\"", "`sh`"),
+    ] {
+        assert!(refusal(complaint).is_some_and(|it| it.contains(hint)), "{complaint}");
+    }
+    for complaint in ["", "Invalid API key", "looking at docker\nError: No such container: box"] {
+        assert_eq!(refusal(complaint), None, "{complaint}");
+    }
+}
