@@ -84,6 +84,30 @@ fn key_and_label_are_on_file_for_whoever_looks_for_the_session() {
 }
 
 #[test]
+fn a_schema_is_an_object_in_a_file_of_a_sane_size() {
+    let world = World::new();
+    let write = |name: &str, content: &[u8]| std::fs::write(world.path("work").join(name), content).unwrap();
+    write("list.json", b"[1, 2]");
+    write("text.json", b"not json");
+    write("large.json", &vec![b' '; 5 * 1024 * 1024]);
+    let made = crate::support::in_shell("mkfifo pipe").current_dir(world.path("work")).status().unwrap();
+    assert!(made.success());
+    for (path, said) in [
+        ("list.json", "`--schema list.json` is JSON, but not an object"),
+        ("text.json", "`--schema text.json` is not JSON"),
+        ("large.json", "`--schema large.json` is larger than 4 MiB"),
+        ("pipe", "`--schema pipe` is not a regular file"),
+        ("/dev/zero", "`--schema /dev/zero` is not a regular file"),
+        (".", "`--schema .` is not a regular file"),
+        ("absent.json", "could not read `--schema absent.json`"),
+    ] {
+        world.run("practice", "hi").with(&["--schema", path]).end().exits(2).tells(&["error: ", said]);
+    }
+    world.run("practice", "hi").with(&["--mcp-config", "pipe"]).end().exits(2).tells(&["not a regular file"]);
+    assert!(world.journals().is_empty(), "nothing was begun");
+}
+
+#[test]
 fn secrets_are_not_in_a_dry_run() {
     let world = World::new();
     let call =

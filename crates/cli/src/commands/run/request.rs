@@ -1,6 +1,7 @@
 //! From the arguments to a task.
 
 use std::fmt::Write as _;
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use bowline::journal::{Home, META_FILE, SessionMeta};
@@ -11,6 +12,9 @@ use bowline_providers::invocation::environment::listed;
 use super::prompt;
 use crate::args::run::{Limit, Permission, RunArgs};
 use crate::error::{CommandError, Fault};
+
+/// The most that a file which an option names may hold.
+const LONGEST_FILE: u64 = 4 * 1024 * 1024;
 
 /// Makes the task that the arguments describe.
 pub(crate) fn task(args: &RunArgs, provider: &str) -> Result<Task, CommandError> {
@@ -51,7 +55,7 @@ pub(crate) fn task(args: &RunArgs, provider: &str) -> Result<Task, CommandError>
         task = task.env(name, value);
     }
     if let Some(path) = &args.schema {
-        task = task.output_schema(json(path, "--schema")?);
+        task = task.output_schema(schema(path, "--schema")?);
     }
     for path in &args.mcp_config {
         for (name, server) in mcp_servers(path)? {
@@ -194,17 +198,42 @@ fn absolute(path: &Path, option: &str) -> Result<PathBuf, CommandError> {
     })
 }
 
+/// Reads a file that an option names. What never ends, or is not meant to be read as a whole, is refused.
 fn read(path: &Path, option: &str) -> Result<String, CommandError> {
-    std::fs::read_to_string(path).map_err(|error| {
-        CommandError::new(Fault::Usage, format!("could not read `{option} {}`", path.display()))
-            .caused_by(error)
-    })
+    let wrong = |message: String| CommandError::new(Fault::Usage, message);
+    let named = format!("`{option} {}`", path.display());
+    let failed = |error| wrong(format!("could not read {named}")).caused_by(error);
+    // It is asked before it is opened: to open a pipe is to wait for its writer.
+    let meta = std::fs::metadata(path).map_err(failed)?;
+    if !meta.is_file() {
+        return Err(wrong(format!("{named} is not a regular file")).hint("write it to a file first"));
+    }
+    let mut text = String::new();
+    // The file system may not tell the size, or it may grow.
+    let file = std::fs::File::open(path).map_err(failed)?;
+    file.take(LONGEST_FILE + 1).read_to_string(&mut text).map_err(failed)?;
+    if meta.len().max(text.len() as u64) > LONGEST_FILE {
+        let most = LONGEST_FILE / (1024 * 1024);
+        return Err(wrong(format!("{named} is larger than {most} MiB"))
+            .hint("check whether it is the file that you mean"));
+    }
+    Ok(text)
 }
 
 fn json(path: &Path, option: &str) -> Result<Json, CommandError> {
     serde_json::from_str(&read(path, option)?).map_err(|error| {
         CommandError::new(Fault::Usage, format!("`{option} {}` is not JSON", path.display())).caused_by(error)
     })
+}
+
+/// Reads a JSON Schema.
+fn schema(path: &Path, option: &str) -> Result<Json, CommandError> {
+    let schema = json(path, option)?;
+    if schema.as_str().trim_start().starts_with('{') {
+        return Ok(schema);
+    }
+    Err(CommandError::new(Fault::Usage, format!("`{option} {}` is JSON, but not an object", path.display()))
+        .hint(r#"a schema looks like `{"type": "object", "properties": {…}}`"#))
 }
 
 /// A server as other programs' configuration files describe it.
