@@ -202,6 +202,10 @@ impl Driving {
                 }
             }
         }
+        if let Some(files) = self.pending.files.take() {
+            // Nobody waits for it any more; git is ended with it.
+            files.abort();
+        }
         while !self.pending.backlog.is_empty() {
             room(self.drive.outlet.as_ref()).await;
             self.give_on();

@@ -11,7 +11,8 @@ pub(crate) const EXAMPLES: &str = "Examples:
   bowline run --provider NAME --output json --no-tools \"Name this branch\" | jq -r .text
 
 The answer goes to standard output, everything else to standard error. Ctrl-C stops politely and keeps what there
-is; a second Ctrl-C kills. BOWLINE_LOG=info|debug tells what goes on inside.";
+is; a second Ctrl-C kills. An answer that is complete stays one, whatever comes later; only one more Ctrl-C after a second
+leaves with 130 whatever is unfinished, for readers that do not read. BOWLINE_LOG=info|debug tells what goes on inside.";
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct RunArgs {

@@ -75,6 +75,16 @@ enum Stopped {
     Terminated,
 }
 
+impl Stopped {
+    /// Returns the exit code of a command that was stopped.
+    fn code(self) -> u8 {
+        match self {
+            Self::Terminated => 143,
+            Self::Interrupted | Self::No => 130,
+        }
+    }
+}
+
 /// The signals that stop a run.
 struct Signals {
     interrupt: Signal,
@@ -118,10 +128,38 @@ impl Signals {
         }
     }
 
+    /// Waits until the run is there. A wish to stop that comes before is shown, and returned with it; a second one waits
+    /// for nothing more, because there is nothing yet that could be lost.
+    async fn started(&mut self, task: Task, sink: &mut Sink) -> Result<(Turn, Stopped), CommandError> {
+        let mut stopped = Stopped::No;
+        let start = task.sole_process().start();
+        tokio::pin!(start);
+        loop {
+            tokio::select! {
+                biased;
+                turn = &mut start => return Ok((turn.map_err(CommandError::from)?, stopped)),
+                sent = self.next() => match sent {
+                    Sent::Window => sink.resize(terminal::width()),
+                    Sent::Stop(how) if stopped == Stopped::No => {
+                        stopped = how;
+                        sink.interrupted(Interrupt::First, time::now())?;
+                    }
+                    Sent::Stop(how) => {
+                        sink.interrupted(Interrupt::Second, time::now())?;
+                        return Err(CommandError::told(how.code()));
+                    }
+                },
+            }
+        }
+    }
+
     /// Does at once what signals ask for, and passes them on to be shown.
-    async fn obey(mut self, control: Control, shown: mpsc::UnboundedSender<Sent>) {
+    async fn obey(mut self, before: Stopped, control: Control, shown: mpsc::UnboundedSender<Sent>) {
         let mut killed = None;
-        let mut asked = false;
+        let mut asked = before != Stopped::No;
+        if asked {
+            control.cancel();
+        }
         loop {
             let sent = self.next().await;
             // It is passed on first: whoever sees the end of the run then knows what asked for it. Nobody may listen.
@@ -147,17 +185,17 @@ impl Signals {
 /// Ends this process although what it has to say was not read. The agent is gone, or the keeper sees to it.
 #[expect(clippy::exit, reason = "the thread that would return waits for a reader that may never read")]
 fn leave(how: Stopped) -> ! {
-    std::process::exit(if how == Stopped::Terminated { 143 } else { 130 })
+    std::process::exit(i32::from(how.code()))
 }
 
 async fn drive(task: Task, mut sink: Sink, ephemeral: bool) -> Result<(Record, Stopped), CommandError> {
-    let signals = Signals::new().map_err(|error| {
+    let mut signals = Signals::new().map_err(|error| {
         CommandError::new(Fault::Internal, "could not listen to signals").caused_by(error)
     })?;
-    let mut turn = task.sole_process().start().await.map_err(CommandError::from)?;
+    let (mut turn, stopped) = signals.started(task, &mut sink).await?;
     let (passed_on, mut sent) = mpsc::unbounded_channel();
-    tokio::spawn(signals.obey(turn.control(), passed_on));
-    let shown = show(&mut turn, &mut sink, &mut sent).await;
+    tokio::spawn(signals.obey(stopped, turn.control(), passed_on));
+    let shown = show(&mut turn, &mut sink, &mut sent, stopped).await;
     let stopped = match shown {
         Ok(stopped) => stopped,
         Err(error) => {
@@ -182,8 +220,8 @@ async fn show(
     turn: &mut Turn,
     sink: &mut Sink,
     sent: &mut mpsc::UnboundedReceiver<Sent>,
+    mut stopped: Stopped,
 ) -> Result<Stopped, CommandError> {
-    let mut stopped = Stopped::No;
     let mut tick = tokio::time::interval(Duration::from_millis(TICK.0));
     tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
     loop {
@@ -211,8 +249,7 @@ fn exit_code(record: &Record, stopped: Stopped) -> u8 {
     let failure = record.failure.as_ref();
     match record.outcome {
         Outcome::Completed => 0,
-        Outcome::Cancelled if stopped == Stopped::Terminated => 143,
-        Outcome::Cancelled => 130,
+        Outcome::Cancelled => stopped.code(),
         Outcome::Failed | Outcome::Truncated if record.timed_out.is_some() => 124,
         Outcome::Failed | Outcome::Truncated => match failure.map(|it| (it.category, &it.code)) {
             Some((_, Code::NotInstalled | Code::WrongVersion)) => 4,

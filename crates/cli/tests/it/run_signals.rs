@@ -6,7 +6,7 @@ use std::time::Duration;
 use rustix::process::Signal;
 
 use crate::journal::{is_reaped, is_stopping};
-use crate::world::{World, wait_until};
+use crate::world::{World, now, wait_until};
 
 #[test]
 fn ctrl_c_once_cancels_and_keeps_the_partial_answer() {
@@ -96,6 +96,73 @@ fn a_signal_after_the_answer_does_not_undo_it() {
     running.signal(Signal::INT);
     let ended = running.end().exits(0);
     assert_eq!(ended.stdout, "done\n");
+    world.journal().check().ended("completed");
+}
+
+#[test]
+fn a_second_signal_after_the_answer_does_not_undo_it_either() {
+    let world = World::new();
+    let script = ["ignore sigterm sigint", "say done", "result", "hang"];
+    let running = world.practice(&script).start();
+    wait_until("the result", || world.has_line(&["turn_ended"]));
+    running.signal(Signal::INT);
+    running.signal_if_alive(Signal::INT);
+    let ended = running.end().exits(0);
+    assert_eq!(ended.stdout, "done\n");
+    world.journal().check().ended("completed");
+}
+
+/// A git that leaves a sign and hangs, from when a file is there.
+fn slow_git(world: &World, from: &str) -> std::path::PathBuf {
+    std::fs::create_dir(world.path("bin")).unwrap();
+    let (from, sign) = (world.path(from), world.path("sign"));
+    let text = format!(
+        "if [ -e '{}' ]; then touch '{}'; exec sleep 600; fi\nPATH=/usr/local/bin:/usr/bin:/bin exec git \"$@\"",
+        from.display(),
+        sign.display()
+    );
+    world.script("bin/git", &text);
+    let made = crate::support::in_shell("git init -q").current_dir(world.path("work")).status().unwrap();
+    assert!(made.success());
+    sign
+}
+
+fn path(world: &World) -> String {
+    format!("{}:/usr/local/bin:/usr/bin:/bin", world.path("bin").display())
+}
+
+#[test]
+fn ctrl_c_twice_does_not_wait_for_git_before_the_agent() {
+    let world = World::new();
+    let sign = slow_git(&world, "work");
+    let running = world.practice(&["say done"]).env("PATH", path(&world)).start();
+    wait_until("git", || sign.exists());
+    running.signal(Signal::INT);
+    running.tells("cancelling");
+    let asked = now();
+    running.signal(Signal::INT);
+    let ended = running.end().exits(130);
+    assert!(asked.elapsed() < Duration::from_millis(2_500), "it took {:?}", asked.elapsed());
+    assert_eq!(ended.stdout, "");
+}
+
+#[test]
+fn ctrl_c_twice_does_not_wait_for_git_after_the_answer() {
+    let world = World::new();
+    let sign = slow_git(&world, "slow");
+    let script = format!(
+        "cat >/dev/null; touch '{}'\necho '{{\"type\":\"result\",\"subtype\":\"success\",\"is_error\":false,\"result\":\"done\"}}'",
+        world.path("slow").display()
+    );
+    let running = world.claude(&script).env("PATH", path(&world)).start();
+    wait_until("git", || sign.exists());
+    running.signal(Signal::INT);
+    running.tells("cancelling");
+    let asked = now();
+    running.signal(Signal::INT);
+    let ended = running.end().exits(0).tells(&["git was not waited for"]);
+    assert!(asked.elapsed() < Duration::from_millis(2_500), "it took {:?}", asked.elapsed());
+    assert_eq!(ended.stdout, "done\n", "the answer was complete");
     world.journal().check().ended("completed");
 }
 

@@ -21,7 +21,23 @@ impl Run {
                     ladder.next_at = now.up.plus(PATIENCE);
                     step.actions.push(Action::KillTree);
                 }
+                self.hurry(now, step);
             }
+        }
+    }
+
+    /// Waits no longer for what comes after the end of the process: who wants to kill wants to be gone.
+    fn hurry(&mut self, now: Now, step: &mut Step) {
+        match self.phase {
+            Phase::Draining { .. } => self.sweep(now, step),
+            Phase::Closing { .. } => self.look(now, step),
+            Phase::Looking { .. } => {
+                let text = "which files changed is not known: git was not waited for".to_owned();
+                self.say(Kind::Notice(Notice { level: Level::Warn, text, code: None }), now, step);
+                self.judge(now, step);
+            }
+            // The sweep is what makes sure that nobody is left.
+            Phase::New | Phase::Spawning | Phase::Running | Phase::Sweeping { .. } | Phase::Over => {}
         }
     }
 

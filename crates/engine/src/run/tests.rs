@@ -385,3 +385,27 @@ fn a_deadline_that_the_machine_slept_through_is_a_deadline() {
     world.exits(143).swept();
     assert_eq!(world.ended().outcome, Outcome::Completed);
 }
+
+#[test]
+fn a_kill_does_not_wait_for_git() {
+    let mut world = World::with(|plan| plan.files = true);
+    world.start();
+    world.says(INIT).says(&text("Whole")).says(RESULT).exits(0).swept();
+    world.command(Command::Cancel);
+    assert!(!world.run.is_over(), "who asks politely gets the files too");
+    world.command(Command::Kill);
+    assert!(world.run.is_over(), "{}", world.log());
+    assert_eq!(world.ended().outcome, Outcome::Completed, "the answer was complete");
+    assert!(!world.log().contains("!kill"), "nobody was left to be killed: {}", world.log());
+}
+
+#[test]
+fn a_kill_does_not_wait_for_whoever_holds_a_pipe() {
+    let mut world = World::new();
+    world.start();
+    world.says(INIT).says(&text("Whole")).says(RESULT);
+    world.give(Input::Exited(Exit::Code(0)));
+    assert!(!world.log().contains("!sweep"), "{}", world.log());
+    world.command(Command::Kill);
+    assert!(world.log().ends_with("!sweep"), "{}", world.log());
+}
