@@ -50,6 +50,7 @@ mod words;
 
 use bowline_protocol::kinds::{Level, LimitState, Outcome, ToolFinished, ToolStatus, TurnEnded};
 use bowline_protocol::{Event, Kind, Millis, PermissionMode, SessionId, Timestamp};
+use bowline_providers::ansi;
 use bowline_providers::views::Tally;
 use jiff::tz::TimeZone;
 
@@ -231,6 +232,13 @@ impl Renderer {
             self.labelled(&line);
         }
         self.say_account(summary);
+        self.canvas.take()
+    }
+
+    /// Tells of something that no event tells of.
+    pub(crate) fn warn(&mut self, text: &str) -> Vec<Piece> {
+        let remark = Remark::warning(ansi::harmless(text));
+        self.say(remark.weight, &remark.line());
         self.canvas.take()
     }
 

@@ -73,6 +73,8 @@ struct Pending {
     lost: u64,
     /// Whether the journal does not even take the end: it is only shown.
     given_up: bool,
+    /// Why the journal lacks something that no event can tell of.
+    trouble: Option<JournalError>,
     /// A sync that is going on. What is written is safe from the end of this process at once; a sync makes it safe from
     /// a loss of power, and nobody has to wait for that until the record is given out.
     sync: Option<JoinHandle<Result<(), JournalError>>>,
@@ -215,6 +217,7 @@ impl Driving {
                 error = &error as &dyn std::error::Error,
                 "the journal may not survive a loss of power"
             );
+            self.pending.trouble.get_or_insert(error);
         }
         let ended = self.pending.ended.take().ok_or(Error::Lost)?;
         Ok(self.finish(ended))

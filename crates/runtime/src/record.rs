@@ -17,6 +17,9 @@ pub struct Record {
     pub session: SessionId,
     /// Its directory, if there is a journal.
     pub journal: Option<PathBuf>,
+    /// What the journal lacks, if it could not be ended well: the last events, the session's final state, or the promise
+    /// that it survives a loss of power. No event can tell of it, and the turn itself is as it says here.
+    pub journal_failure: Option<Failure>,
     /// How the turn ended.
     pub outcome: Outcome,
     /// Why, if it did not end well.
@@ -69,6 +72,7 @@ impl Record {
         Self {
             session,
             journal,
+            journal_failure: None,
             outcome: ended.outcome,
             failure: ended.failure,
             stop: digest.stop(),

@@ -212,6 +212,9 @@ async fn drive(task: Task, mut sink: Sink, ephemeral: bool) -> Result<(Record, S
         journal: record.journal.as_ref().filter(|_| !ephemeral).map(|dir| dir.display().to_string()),
     };
     sink.finish(&summary)?;
+    if let Some(failure) = &record.journal_failure {
+        sink.warn(&format!("the journal of this run is not complete: {}", failure.message))?;
+    }
     Ok((record, stopped))
 }
 

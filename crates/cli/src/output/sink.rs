@@ -127,6 +127,12 @@ impl Sink {
         self.write(&pieces)
     }
 
+    /// Tells of something that no event tells of.
+    pub(crate) fn warn(&mut self, text: &str) -> Result<(), CommandError> {
+        let pieces = self.renderer.warn(text);
+        self.write(&pieces)
+    }
+
     /// Writes pieces in their order: on a terminal, the streams see each other.
     fn write(&mut self, pieces: &[Piece]) -> Result<(), CommandError> {
         for piece in pieces {

@@ -9,14 +9,15 @@ use bowline_protocol::{Event, Kind};
 
 use super::{Driving, Pending};
 use crate::journal::Writer;
-use crate::launch;
 use crate::record::Record;
+use crate::{launch, trouble};
 
 impl Driving {
     /// Closes the journal and makes the record.
     pub(super) fn finish(mut self, ended: Ended) -> Record {
         let took = self.began.elapsed();
         let mut dir = None;
+        let mut trouble = self.pending.trouble.take();
         if let Some(mut journal) = self.drive.journal.take() {
             dir = Some(journal.dir().to_owned());
             let completed = ended.outcome == Outcome::Completed;
@@ -25,12 +26,15 @@ impl Driving {
                 meta.state = if completed { SessionState::Completed } else { SessionState::Failed };
                 meta.native_session = native.or(meta.native_session.take());
             });
-            let closed = set.and_then(|()| journal.close());
-            if let Err(error) = closed {
+            // What is written is made safe also if the session's state could not be.
+            let closed = journal.close();
+            for error in [set.err(), closed.err()].into_iter().flatten() {
                 tracing::warn!(error = &error as &dyn std::error::Error, "the journal was not closed well");
+                trouble.get_or_insert(error);
             }
         }
         let mut record = Record::new(self.drive.session.clone(), dir, &self.digest, ended, took);
+        record.journal_failure = trouble.as_ref().map(trouble::of_journal);
         if let Some(dir) = record.journal.take_if(|dir| self.drive.cleanup.covers(dir)) {
             // It goes with the run, so what is only there has to be taken along.
             record.text = record.text.take().or_else(|| last_words(&dir));
@@ -73,6 +77,7 @@ pub(super) fn write(journal: &mut Writer, mut events: Vec<Event>, pending: &mut 
             Err(error) => {
                 pending.given_up = true;
                 tracing::error!(error = &error as &dyn std::error::Error, "the end is not in the journal");
+                pending.trouble.get_or_insert(error);
             }
         }
     }

@@ -20,6 +20,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("a_cancelled_turn_keeps_what_was_said", cancel_keeps_text),
         trial("an_agent_that_ignores_everything_is_killed", stubborn),
         trial("nothing_is_kept_where_nothing_is_to_be_kept", ephemeral),
+        trial("a_journal_that_cannot_be_ended_is_in_the_record", unkept),
         trial("without_a_journal_everything_else_works", without_journal),
         Trial::test("the_blocking_calls_work_with_real_processes", || {
             blocking();
@@ -180,6 +181,18 @@ async fn ephemeral() {
     assert_eq!((record.text.as_deref(), record.journal), (Some("Hello"), None));
     assert_eq!(kept(), 0);
     assert!(!stage.world.home().sessions_dir().exists());
+}
+
+async fn unkept() {
+    let stage = Stage::new(
+        "for it in $HERE/sessions/* $HERE/*/sessions/*; do mkdir $it/session.json.new; done; init; result Hello",
+    );
+    let record = stage.task("x").run().await.unwrap();
+    assert_eq!((record.outcome, record.text.as_deref()), (Outcome::Completed, Some("Hello")));
+    let failure = record.journal_failure.unwrap();
+    assert!(failure.message.contains("session.json.new"), "{}", failure.message);
+    let stage = Stage::new("init; result Hello");
+    assert_eq!(stage.task("x").run().await.unwrap().journal_failure, None);
 }
 
 async fn without_journal() {

@@ -176,3 +176,24 @@ fn standard_output_is_full() {
     world.nobody_is_left();
     world.journal().check();
 }
+
+/// The answer is there, so the run went well; but whoever looks for it later has to know.
+#[test]
+fn a_journal_that_cannot_be_ended_is_told_of() {
+    let world = World::new();
+    let script = format!(
+        "cat >/dev/null; for it in '{}'/sessions/*; do mkdir \"$it/session.json.new\"; done\necho '{}'",
+        world.path("home").display(),
+        r#"{"type":"result","subtype":"success","is_error":false,"result":"done"}"#,
+    );
+    for format in ["human", "text"] {
+        let ended = world.claude(&script).with(&["--output", format]).end().exits(0);
+        assert_eq!(ended.stdout, "done\n");
+        let warnings: Vec<&str> = ended.stderr.lines().filter(|it| it.starts_with("warning: ")).collect();
+        assert_eq!(warnings.len(), 1, "{}", ended.stderr);
+        assert!(warnings[0].contains("journal") && warnings[0].contains("session.json.new"), "{warnings:?}");
+    }
+    for journal in world.journals() {
+        journal.check().ended("completed");
+    }
+}
