@@ -6,6 +6,7 @@
 use std::path::{Path, PathBuf};
 
 use bowline::PermissionMode;
+use bowline::journal::Home;
 use bowline_practice::PROVIDER;
 use bowline_providers::ansi;
 
@@ -40,6 +41,10 @@ async fn play(args: &DemoArgs, stdout: &mut Stdout) -> Result<(), CommandError> 
     let options = terminal::options(Detail::Usual, PermissionMode::Edit, cwd);
     let sink = Sink::new(Format::Human, options, None);
     let mut task = bowline::task(PROMPT).provider(PROVIDER).permission(PermissionMode::Edit).cwd(&dir);
+    if Home::from_env().is_err() {
+        // There is no home to keep anything in: what is shown lies beside the scratch repository.
+        task = task.home(Home::at(dir.with_extension("journal")));
+    }
     if args.fast {
         task = task.env("PRACTICE_PACE", "0");
     }

@@ -39,6 +39,17 @@ fn the_demo_says_where_it_could_not_work() {
 }
 
 #[test]
+fn the_demo_works_without_a_home() {
+    let world = World::new();
+    let call =
+        world.bowline(&["demo", "--fast"]).env("HOME", "").env("BOWLINE_HOME", "").env("PRACTICE_HOME", "");
+    let ended = call.end().exits(0);
+    let kept = world.path("tmp/bowline-demo-1.journal");
+    assert!(ended.stdout.contains(&kept.display().to_string()), "{}", ended.stdout);
+    crate::journal::Journal::all(&kept)[0].check().ended("completed");
+}
+
+#[test]
 fn the_demo_is_stopped() {
     let world = World::new();
     let running = world.bowline(&["demo"]).start();
