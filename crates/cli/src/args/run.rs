@@ -16,7 +16,8 @@ leaves with 130 whatever is unfinished, for readers that do not read. BOWLINE_LO
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct RunArgs {
-    /// What the agent is to do; `-` reads it from standard input. With both, standard input follows the prompt
+    /// What the agent is to do; `-` reads it from standard input. With both, standard input follows the prompt, and its
+    /// end is waited for unless it is a terminal
     #[arg(value_name = "PROMPT")]
     pub(crate) prompt: Option<String>,
 

@@ -30,11 +30,26 @@ fn the_prompt_comes_from_the_argument_from_standard_input_or_from_both() {
 }
 
 #[test]
-fn a_pipe_that_stays_open_and_silent_does_not_hold_up_a_run_that_has_a_prompt() {
+fn a_pipe_that_is_slow_to_speak_is_waited_for() {
     let world = World::new();
-    let ended = world.practice(&["say done"]).open_input().end().exits(0);
-    assert_eq!(ended.stdout, "done\n");
-    ended.tells(&["warning: nothing came on standard input", "hint: close it"]);
+    let mut running = world.run("practice", "practice: show").open_input().start();
+    running.tells("waiting for the end of standard input");
+    running.tells("hint: if nothing is meant to come");
+    assert!(!running.is_over() && world.agents().is_empty(), "nothing is begun with half a prompt");
+    running.writes("late words");
+    let ended = running.end().exits(0);
+    assert_eq!(shown(&ended.stdout)["prompt"], "practice: show\n\nlate words");
+}
+
+#[test]
+fn what_never_ends_is_not_taken_for_a_prompt() {
+    let world = World::new();
+    let endless = vec![b'x'; 64 * 1024 * 1024 + 1];
+    for prompt in ["-", "practice: say done"] {
+        let ended = world.run("practice", prompt).input(endless.clone()).end().exits(2);
+        ended.tells(&["error: the prompt on standard input is longer than 64 MiB", "hint: "]);
+    }
+    assert!(world.journals().is_empty(), "nothing was begun");
 }
 
 #[test]

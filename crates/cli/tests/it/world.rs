@@ -283,7 +283,7 @@ impl<'a> Call<'a> {
         };
         let stdout = child.stdout.take().map(collect);
         let stderr = collect(child.stderr.take().expect("a pipe"));
-        Running { world: self.world, child, _stdin: stdin, feeder, stdout, stderr }
+        Running { world: self.world, child, stdin, feeder, stdout, stderr }
     }
 
     /// Runs it to its end.
@@ -364,13 +364,19 @@ impl Collected {
 pub(crate) struct Running<'a> {
     world: &'a World,
     child: Child,
-    _stdin: Option<ChildStdin>,
+    stdin: Option<ChildStdin>,
     feeder: Option<JoinHandle<()>>,
     stdout: Option<Collected>,
     stderr: Collected,
 }
 
 impl Running<'_> {
+    /// Writes to the input that was left open, and closes it.
+    pub(crate) fn writes(&mut self, text: &str) {
+        let mut stdin = self.stdin.take().expect("it was left open");
+        stdin.write_all(text.as_bytes()).expect("it is read");
+    }
+
     pub(crate) fn signal(&self, signal: Signal) {
         let pid = Pid::from_child(&self.child);
         rustix::process::kill_process(pid, signal).expect("the command is alive");

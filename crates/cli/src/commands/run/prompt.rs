@@ -1,4 +1,8 @@
 //! Where the prompt comes from: the argument, standard input, or both.
+//!
+//! Standard input that is no terminal is read to its end, as every other tool in a pipeline does: whoever is slow to write
+//! has something to say, and half a prompt is worse than a wait. The price is that a pipe which somebody left open is
+//! waited for; after a second the command says so, and what closes it.
 
 use std::io::{IsTerminal, Read, Write as _};
 
@@ -7,12 +11,15 @@ use rustix::time::Timespec;
 
 use crate::error::{CommandError, Fault};
 
-/// How long standard input may be silent when there is a prompt already. Some callers leave a pipe open for ever.
+/// How long standard input may be silent before we say that we wait for it.
 const PATIENCE: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
 
 /// What is said when it was silent for that long.
-const IGNORED: &str = "warning: nothing came on standard input for 1 s; only the argument is the prompt\n\
-    hint: close it with `</dev/null`, or give the whole prompt on it, with `-` as the argument\n";
+const WAITING: &str = "waiting for the end of standard input, which is a part of the prompt\n\
+    hint: if nothing is meant to come, start the command with `</dev/null`\n";
+
+/// The longest prompt that is taken in. Something that never ends must not fill the memory.
+const LONGEST: u64 = 64 * 1024 * 1024;
 
 /// Returns the prompt.
 pub(crate) fn prompt(argument: Option<&str>) -> Result<String, CommandError> {
@@ -28,10 +35,8 @@ pub(crate) fn prompt(argument: Option<&str>) -> Result<String, CommandError> {
         return whole(text.to_owned());
     }
     if !speaks()? {
-        // Whoever pipes something in that takes a while to begin has to know that it was not waited for. Nothing can be
-        // done about a standard error that does not take the message.
-        let _ = std::io::stderr().write_all(IGNORED.as_bytes());
-        return whole(text.to_owned());
+        // Nothing can be done about a standard error that does not take the message.
+        let _ = std::io::stderr().write_all(WAITING.as_bytes());
     }
     let input = read()?;
     if input.trim().is_empty() {
@@ -63,8 +68,15 @@ fn read() -> Result<String, CommandError> {
     let mut bytes = Vec::new();
     std::io::stdin()
         .lock()
+        .take(LONGEST + 1)
         .read_to_end(&mut bytes)
         .map_err(|error| CommandError::new(Fault::Usage, "could not read standard input").caused_by(error))?;
+    if bytes.len() as u64 > LONGEST {
+        let message = format!("the prompt on standard input is longer than {} MiB", LONGEST / (1024 * 1024));
+        return Err(
+            CommandError::new(Fault::Usage, message).hint("put it into a file, and say where that is")
+        );
+    }
     String::from_utf8(bytes).map_err(|error| {
         CommandError::new(Fault::Usage, "the prompt on standard input is not UTF-8")
             .caused_by(error.utf8_error())
