@@ -31,7 +31,6 @@ macro_rules! unspoken {
             | bowline_protocol::Kind::OptionsChanged(_)
             | bowline_protocol::Kind::McpServerStatus(_)
             | bowline_protocol::Kind::RouteChosen(_)
-            | bowline_protocol::Kind::FallbackTaken(_)
             | bowline_protocol::Kind::CapabilityDegraded(_)
             | bowline_protocol::Kind::TransportSwitched(_)
             | bowline_protocol::Kind::ResumeAnswered(_)
@@ -52,6 +51,7 @@ mod chunks;
 mod digest;
 mod events;
 mod generate;
+mod opening;
 mod pi;
 mod provider_events;
 #[cfg(test)]

@@ -69,6 +69,7 @@ impl Answer {
                 Phase::Final => {}
             },
             unspoken!()
+            | Kind::FallbackTaken(_)
             | Kind::SessionStarted(_)
             | Kind::TurnEnded(_)
             | Kind::ThinkingDelta(_)

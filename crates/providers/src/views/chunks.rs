@@ -1,7 +1,7 @@
 //! Text as it comes, each time with everything before it: what an executable provider prints for `stream`.
 //!
-//! `content` is always the sum of all `delta`s, except after a retraction, which this format has no word for: then a
-//! chunk with an empty delta shows the shorter content. A message that turns out to be commentary stays; at the time
+//! `content` is always the sum of all `delta`s, except after a retraction or a second attempt, which this format has no
+//! word for: then a chunk with an empty delta shows the shorter content. A message that turns out to be commentary stays; at the time
 //! nobody could know.
 
 use bowline_protocol::kinds::{TextDelta, TextRetracted};
@@ -51,6 +51,14 @@ impl View for Chunks {
             Kind::TurnStarted(_) => {
                 self.settled = self.content.len();
                 self.pieces.clear();
+            }
+            Kind::FallbackTaken(_) => {
+                // The request is sent again: what was said for it so far is not a part of the answer.
+                if self.content.len() > self.settled {
+                    self.content.truncate(self.settled);
+                    self.pieces.clear();
+                    self.chunk(self.settled, event.at, out);
+                }
             }
             Kind::TextDelta(delta) if delta.parent.is_none() && !delta.text.is_empty() => {
                 let before = self.content.len();

@@ -2,7 +2,8 @@
 //!
 //! The whole stream becomes one assistant message. Tools that the agent runs itself are not in it, because pi would run
 //! every tool call that it finds; calls that the host has to run are. Sub-agents are not in it. Every record carries
-//! the message so far, as pi's types want it. The message itself is in `message`.
+//! the message so far, as pi's types want it. What an attempt said that was given up is emptied and keeps its place, as
+//! retracted text does. The message itself is in `message`.
 
 mod message;
 
@@ -55,6 +56,7 @@ impl View for Pi {
         self.start(out);
         match &event.kind {
             Kind::TurnStarted(_) => self.turn_from = self.blocks.len(),
+            Kind::FallbackTaken(_) => self.begin_again(out),
             Kind::TextDelta(delta) if delta.parent.is_none() && !delta.text.is_empty() => {
                 self.text(&delta.message, delta.block, &delta.text, out);
             }
@@ -152,6 +154,18 @@ impl Pi {
             }
         }
         self.end(gone, out);
+    }
+
+    /// Empties what was said for a request that is sent a second time, and takes its calls back: a host that runs what it
+    /// finds would run them for nothing. The next record shows it.
+    fn begin_again(&mut self, out: &mut String) {
+        self.end(|_| true, out);
+        for content in &mut self.message.content[self.turn_from..] {
+            *content = match content {
+                Content::Thinking { .. } => Content::empty_thinking(),
+                Content::Text { .. } | Content::ToolCall { .. } => Content::empty_text(),
+            };
+        }
     }
 
     fn tool_started(&mut self, tool: &ToolStarted, out: &mut String) {

@@ -11,6 +11,7 @@ use bowline_protocol::{
 use serde::Serialize;
 
 use super::blocks::Blocks;
+use super::opening::Opening;
 use super::tally::Tally;
 use super::{Setup, View, line};
 
@@ -22,7 +23,7 @@ pub(crate) fn make(_: &Setup) -> Box<dyn View> {
 #[derive(Debug, Default)]
 struct ProviderEvents {
     tally: Tally,
-    started: bool,
+    opening: Opening,
     /// Messages that are being said, in the order in which they began.
     open: Vec<(MessageId, Blocks)>,
 }
@@ -74,9 +75,24 @@ struct Context<'a> {
 
 impl View for ProviderEvents {
     fn event(&mut self, event: &Event, out: &mut String) {
+        let before = out.len();
+        self.tell(event, out);
+        self.opening.put(out, before, |out| line(out, &Record::ProviderStarted { version: "" }));
+    }
+
+    fn finish(&mut self, out: &mut String) {
+        let before = out.len();
+        self.release(out);
+        self.opening.put(out, before, |out| line(out, &Record::ProviderStarted { version: "" }));
+    }
+}
+
+impl ProviderEvents {
+    fn tell(&mut self, event: &Event, out: &mut String) {
         self.tally.event(event);
         match &event.kind {
-            Kind::SessionStarted(started) => self.session_started(started, out),
+            Kind::SessionStarted(started) => self.session_started(event, started, out),
+            Kind::FallbackTaken(_) => self.opening.again(),
             Kind::TextDelta(delta) if delta.parent.is_none() => self.text(delta),
             Kind::TextRetracted(retracted) => {
                 if let Some((_, blocks)) = self.open.iter_mut().find(|(id, _)| *id == retracted.message) {
@@ -118,17 +134,11 @@ impl View for ProviderEvents {
         }
     }
 
-    fn finish(&mut self, out: &mut String) {
-        self.release(out);
-    }
-}
-
-impl ProviderEvents {
-    fn session_started(&mut self, started: &SessionStarted, out: &mut String) {
-        if started.version.is_some() || !self.started {
+    fn session_started(&mut self, event: &Event, started: &SessionStarted, out: &mut String) {
+        let news = started.version.is_some() || !self.opening.is_told();
+        if self.opening.is_told_by(event, started.version.is_some()) && news {
             line(out, &Record::ProviderStarted { version: started.version.as_deref().unwrap_or_default() });
         }
-        self.started = true;
     }
 
     fn text(&mut self, delta: &TextDelta) {

@@ -92,6 +92,13 @@ pub(crate) fn failed(message: &str) -> Kind {
     Kind::TurnEnded(TurnEnded { failure: Some(Box::new(failure)), ..ended(Outcome::Failed) })
 }
 
+/// The request is sent a second time.
+pub(crate) fn fallback() -> Kind {
+    let failure = Box::new(Failure::new(Category::Network, Code::ConnectionLost, "gone"));
+    let (from, to, rule) = ("streaming".into(), "non-streaming".into(), "stream_fallback".into());
+    Kind::FallbackTaken(FallbackTaken { from, to, rule, failure })
+}
+
 pub(crate) fn text(message: &str, block: u32, text: &str) -> Kind {
     Kind::TextDelta(TextDelta { message: message.into(), block, text: text.into(), parent: None })
 }

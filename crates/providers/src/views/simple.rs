@@ -80,6 +80,7 @@ impl View for Simple {
             Kind::ToolFinished(finished) => self.tool_finished(finished, out),
             Kind::TurnEnded(_) => self.release_calls(out),
             unspoken!()
+            | Kind::FallbackTaken(_)
             | Kind::SessionStarted(_)
             | Kind::TurnStarted(_)
             | Kind::TextDelta(_)

@@ -2,7 +2,7 @@
 //!
 //! What a result counts is its own turn's, so that a reader may add results up; only `num_turns` runs on. A cancelled
 //! turn has an empty result: the bot that asked for the stop does not want half an answer. Sub-agents' tools are shown,
-//! their words are not.
+//! their words are not. A second attempt does not begin the session anew; its result follows that of the first.
 
 use bowline_protocol::kinds::{CompactTrigger, Outcome, TurnEnded};
 use bowline_protocol::{Event, Exit, Json, Kind, NativeSessionId, Timestamp, ToolId, Usage};
@@ -10,11 +10,17 @@ use serde::Serialize;
 
 use super::answer::{Answer, Keep};
 use super::calls::{Call, Calls};
+use super::opening::Opening;
 use super::{Setup, View, line};
 
 /// Makes the view.
 pub(crate) fn make(_: &Setup) -> Box<dyn View> {
-    Box::new(StreamEvents { answer: Answer::new(Keep::Answer), calls: Calls::default(), turn_began: None })
+    Box::new(StreamEvents {
+        answer: Answer::new(Keep::Answer),
+        calls: Calls::default(),
+        turn_began: None,
+        opening: Opening::default(),
+    })
 }
 
 #[derive(Debug)]
@@ -23,6 +29,7 @@ struct StreamEvents {
     calls: Calls,
     /// When the turn that is running began.
     turn_began: Option<Timestamp>,
+    opening: Opening,
 }
 
 #[derive(Serialize)]
@@ -69,11 +76,32 @@ struct UsageObject {
 
 impl View for StreamEvents {
     fn event(&mut self, event: &Event, out: &mut String) {
+        let before = out.len();
+        self.tell(event, out);
+        self.opening.put(out, before, |out| line(out, &Record::SystemInit { session_id: None }));
+    }
+
+    fn finish(&mut self, out: &mut String) {
+        let before = out.len();
+        self.release_calls(out);
+        // A turn that was cut off has a result too, or its reader would wait for one.
+        if let Some(began) = self.turn_began {
+            self.result(self.answer.tally.last_at.unwrap_or(began), None, out);
+        }
+        self.opening.put(out, before, |out| line(out, &Record::SystemInit { session_id: None }));
+    }
+}
+
+impl StreamEvents {
+    fn tell(&mut self, event: &Event, out: &mut String) {
         self.answer.event(event);
         match &event.kind {
             Kind::SessionStarted(started) => {
-                line(out, &Record::SystemInit { session_id: started.native_session.as_ref() });
+                if self.opening.is_told_by(event, started.native_session.is_some()) {
+                    line(out, &Record::SystemInit { session_id: started.native_session.as_ref() });
+                }
             }
+            Kind::FallbackTaken(_) => self.opening.again(),
             Kind::TurnStarted(_) => self.turn_began = Some(event.at),
             Kind::TurnEnded(ended) => {
                 self.release_calls(out);
@@ -119,16 +147,6 @@ impl View for StreamEvents {
         }
     }
 
-    fn finish(&mut self, out: &mut String) {
-        self.release_calls(out);
-        // A turn that was cut off has a result too, or its reader would wait for one.
-        if let Some(began) = self.turn_began {
-            self.result(self.answer.tally.last_at.unwrap_or(began), None, out);
-        }
-    }
-}
-
-impl StreamEvents {
     fn result(&mut self, at: Timestamp, ended: Option<&TurnEnded>, out: &mut String) {
         let began = self.turn_began.take().unwrap_or(at);
         let tally = &self.answer.tally;

@@ -112,6 +112,7 @@ impl Tally {
             }
             Kind::ToolFinished(tool) => self.waiting.retain(|call| call.id != tool.id),
             unspoken!()
+            | Kind::FallbackTaken(_)
             | Kind::TextRetracted(_)
             | Kind::FilesTouched(_)
             | Kind::DiffAvailable(_)

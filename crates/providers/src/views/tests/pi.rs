@@ -201,3 +201,29 @@ fn the_host_gets_the_calls_that_it_has_to_run() {
     let cut = vec![turn(), host_tool("t1", "search", None), stopped(StopReason::MaxTokens)];
     assert!(outline(cut).ends_with("done \"length\""));
 }
+
+#[test]
+fn what_an_attempt_said_that_was_given_up_is_emptied() {
+    let kinds = vec![
+        session("n1", None, None),
+        turn(),
+        thinking("m1", 0, "hm"),
+        text("m1", 1, "Half an ans"),
+        finished("m1"),
+        failed("gone"),
+        fallback(),
+        session("n2", None, None),
+        turn(),
+        text("m1", 0, "An answer."),
+        finished("m1"),
+        completed(),
+    ];
+    let all = records("pi", kinds.clone());
+    let content = &all.last().unwrap()["message"]["content"];
+    let texts: Vec<&str> = content.as_array().unwrap().iter().filter_map(|it| it["text"].as_str()).collect();
+    assert_eq!(texts, ["", "An answer."]);
+    assert_eq!(content[0], json!({"type": "thinking", "thinking": ""}));
+    let shown = all.iter().find(|it| it["type"] == "text_start" && it["contentIndex"] == 2).unwrap();
+    assert_eq!(shown["partial"]["content"][1]["text"], "", "who shows the message so far sees it go");
+    assert!(outline(kinds).ends_with("done \"stop\""));
+}

@@ -320,3 +320,72 @@ fn provider_events_print_no_message_twice_and_lose_none() {
     check("provider-events", [text("m1", 0, "a"), retracted("m1", 0), text("m1", 0, "b")], [&*b]);
     check("provider-events", [turn(), cancelled()], []);
 }
+
+/// A request that was sent twice: the stream broke, and then it was answered in one piece.
+fn twice() -> Vec<Kind> {
+    vec![
+        session("n1", Some("1.0"), None),
+        turn(),
+        text("m1", 0, "Half an ans"),
+        finished("m1"),
+        failed("gone"),
+        fallback(),
+        session("n2", Some("1.0"), None),
+        turn(),
+        text("m1", 0, "An answer."),
+        finished("m1"),
+        completed(),
+    ]
+}
+
+#[test]
+fn chunks_drop_what_an_attempt_said_that_was_given_up() {
+    let pairs: Vec<(String, String)> = records("chunks", twice())
+        .iter()
+        .map(|it| (it["content"].as_str().unwrap().to_owned(), it["delta"].as_str().unwrap().to_owned()))
+        .collect();
+    let expect = [("Half an ans", "Half an ans"), ("", ""), ("An answer.", "An answer."), ("An answer.", "")];
+    assert_eq!(pairs, expect.map(|(content, delta)| (content.to_owned(), delta.to_owned())));
+}
+
+#[test]
+fn a_second_attempt_does_not_begin_the_session_anew() {
+    for (view, begins) in [("stream-events", "SystemInitEvent"), ("provider-events", "PROVIDER_STARTED")] {
+        let all = records(view, twice());
+        let count = all.iter().filter(|it| it["type"] == begins).count();
+        assert_eq!((count, &all[0]["type"]), (1, &begins.into()), "{view}: {all:#?}");
+    }
+}
+
+#[test]
+fn our_own_word_of_a_session_waits_for_the_agents() {
+    use super::super::{Setup, by_name};
+    let own = || {
+        let kind = Kind::SessionStarted(bowline_protocol::kinds::SessionStarted::default());
+        let mut event = events([kind]).remove(0);
+        event.source = bowline_protocol::Source::Bowline;
+        event
+    };
+    let print = |view: &str, agents: Vec<Kind>| {
+        let mut view = (by_name(view).unwrap().make)(&Setup::default());
+        let mut out = String::new();
+        view.event(&own(), &mut out);
+        assert_eq!(out, "", "it may say more");
+        events(agents).iter().for_each(|event| view.event(event, &mut out));
+        view.finish(&mut out);
+        out.lines().map(str::to_owned).collect::<Vec<_>>()
+    };
+    let told =
+        || vec![session("n1", Some("1.0"), None), turn(), text("m", 0, "x"), finished("m"), completed()];
+    let untold = || told().split_off(1);
+    let check = |view: &str, agents: Vec<Kind>, begins: &str, first: &str| {
+        let lines = print(view, agents);
+        assert_eq!(lines[0], first, "{view}");
+        assert_eq!(lines.iter().filter(|line| line.contains(begins)).count(), 1, "{lines:#?}");
+    };
+    let (init, started) = ("SystemInitEvent", "PROVIDER_STARTED");
+    check("stream-events", told(), init, r#"{"type":"SystemInitEvent","session_id":"n1"}"#);
+    check("stream-events", untold(), init, r#"{"type":"SystemInitEvent","session_id":null}"#);
+    check("provider-events", told(), started, r#"{"type":"PROVIDER_STARTED","version":"1.0"}"#);
+    check("provider-events", untold(), started, r#"{"type":"PROVIDER_STARTED","version":""}"#);
+}
