@@ -18,6 +18,7 @@ mod mask;
 mod meta;
 mod reader;
 mod repair;
+pub(crate) mod temporary;
 mod writer;
 
 #[cfg(test)]

@@ -24,7 +24,7 @@ use crate::drive::Drive;
 use crate::git::Snapshot;
 use crate::host::Cleanup;
 use crate::hub::{Outlet, hub};
-use crate::journal::{Home, Mask, Options, Reader, Runner, SessionMeta, Writer, new_session_id};
+use crate::journal::{Home, Mask, Options, Reader, Runner, SessionMeta, Writer, new_session_id, temporary};
 use crate::record::Record;
 use crate::task::{JournalChoice, Task};
 use crate::turn::{Control, Order, Turn};
@@ -228,7 +228,7 @@ fn open_journal(
         JournalChoice::At(home) => home.clone(),
         JournalChoice::Default => Home::from_env()?,
         JournalChoice::Temporary => {
-            let dir = std::env::temp_dir().join(format!("bowline-{session}"));
+            let dir = temporary::place(session);
             cleanup.add(dir.clone());
             Home::at(dir)
         }

@@ -8,12 +8,12 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex, MutexGuard, Once, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
 use bowline_protocol::{Millis, SessionId, Timestamp};
 
-use crate::journal::{Home, SessionMeta};
+use crate::journal::{Home, SessionMeta, temporary};
 use crate::registry::{self, Registry};
 use crate::turn::Control;
 use crate::{Error, clock};
@@ -134,6 +134,9 @@ pub(crate) fn has(session: &SessionId) -> bool {
 
 /// The thread.
 fn look_after() {
+    static SWEPT: Once = Once::new();
+    // Here, because nobody has to wait for it.
+    SWEPT.call_once(|| temporary::sweep(&std::env::temp_dir(), clock::system()));
     let mut seen: Option<(Instant, SystemTime)> = None;
     let mut last_round = clock::instant();
     loop {

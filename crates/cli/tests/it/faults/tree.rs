@@ -92,6 +92,26 @@ fn a_tree_is_killed_with_the_command() {
 }
 
 #[test]
+fn a_journal_that_was_not_to_stay_goes_with_the_next_run() {
+    let world = World::new();
+    let left = || -> Vec<String> {
+        let entries = std::fs::read_dir(world.path("tmp")).unwrap().flatten();
+        entries.map(|entry| entry.path().display().to_string()).collect()
+    };
+    let mut running = world.practice(&["say part", "hang"]).with(&["--ephemeral"]).start();
+    running.has_agents(1);
+    crate::world::wait_until("the journal", || !left().is_empty());
+    running.kill();
+    crate::world::wait_until("the end of the agents", || world.agents().is_empty());
+    assert_eq!(left().len(), 1, "nobody was left to remove it: {:?}", left());
+    // What is new is left alone: it may be about to take its lock.
+    let aged = crate::support::in_shell(&format!("touch -d '1 hour ago' '{}'", left()[0])).status().unwrap();
+    assert!(aged.success());
+    world.practice(&["say done", "sleep 300ms"]).end().exits(0);
+    assert_eq!(left(), Vec::<String>::new());
+}
+
+#[test]
 fn the_command_is_killed_at_any_moment() {
     for delay in (0..8).map(|step| step * 15) {
         let world = World::new();

@@ -1,0 +1,123 @@
+//! Journals that go with their run: where they lie, and how those of killed runners go all the same.
+//!
+//! A runner removes its own. One that was killed could not, and what it was told is not to stay. The next run looks for
+//! such directories and removes what nobody can need any more: ours, not new, with a free lock, of a process that is gone.
+
+use std::ffi::OsStr;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use bowline_protocol::SessionId;
+
+use super::lock::Lock;
+use super::{Home, SessionMeta};
+
+const PREFIX: &str = "bowline-";
+
+/// How old a directory has to be: before its lock is taken, a new one looks like one that was left.
+const NEW: Duration = Duration::from_secs(60);
+
+/// Returns the home of one session that is not to stay.
+pub(crate) fn place(session: &SessionId) -> PathBuf {
+    std::env::temp_dir().join(format!("{PREFIX}{session}"))
+}
+
+/// Removes what killed runners left.
+pub(crate) fn sweep(base: &Path, now: SystemTime) {
+    let entries = match std::fs::read_dir(base) {
+        Ok(entries) => entries,
+        Err(error) => {
+            let error = &error as &dyn std::error::Error;
+            return tracing::debug!(error, "journals that were left cannot be looked for");
+        }
+    };
+    for entry in entries.flatten() {
+        let Some(session) = session_of(&entry.file_name()) else { continue };
+        let path = entry.path();
+        match is_left(&path, session, now).and_then(|left| match left {
+            true => std::fs::remove_dir_all(&path).map(|()| true),
+            false => Ok(false),
+        }) {
+            Ok(true) => {
+                tracing::info!(path = %path.display(), "a journal that a killed run had left is gone")
+            }
+            Ok(false) => {}
+            // Another run may have been faster.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => {
+                let error = &error as &dyn std::error::Error;
+                tracing::warn!(path = %path.display(), error, "a journal that was left could not be removed");
+            }
+        }
+    }
+}
+
+/// Returns the session that a directory of this name was made for.
+fn session_of(name: &OsStr) -> Option<SessionId> {
+    let session = name.to_str()?.strip_prefix(PREFIX)?;
+    // Files for an agent without a journal have a name of this kind, and no lock that would tell.
+    (session.starts_with("s-") && !session.ends_with("-files")).then(|| SessionId::from(session))
+}
+
+fn is_left(path: &Path, session: SessionId, now: SystemTime) -> io::Result<bool> {
+    let meta = std::fs::symlink_metadata(path)?;
+    let old = now.duration_since(meta.modified()?).is_ok_and(|age| age > NEW);
+    if !meta.is_dir() || meta.uid() != rustix::process::geteuid().as_raw() || !old {
+        return Ok(false);
+    }
+    let Ok(dir) = Home::at(path).session_dir(&session) else { return Ok(false) };
+    // What cannot be looked at is left alone.
+    if Lock::is_taken(&dir).unwrap_or(true) {
+        return Ok(false);
+    }
+    // The lock is free from the end of the run on; whoever reads its last events may still be there.
+    let runner = SessionMeta::read(&dir).ok().and_then(|meta| meta.runner);
+    Ok(!runner.is_some_and(|runner| runner.is_there()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Options, Runner, Writer};
+    use super::*;
+
+    fn journal(base: &Path, id: &str, runner: Option<Runner>) -> Writer {
+        let mut meta = SessionMeta::new(SessionId::from(id), "claude", crate::clock::wall());
+        meta.runner = runner;
+        let home = Home::at(base.join(format!("{PREFIX}{id}")));
+        Writer::create(&home, meta, Options::default()).unwrap()
+    }
+
+    #[test]
+    fn only_what_nobody_needs_any_more_goes() {
+        let base = tempfile::tempdir().unwrap();
+        let base = base.path();
+        let live = journal(base, "s-live", None);
+        drop(journal(base, "s-read", Some(Runner::current())));
+        let gone = Runner { pid: 1, started: Some(u64::MAX), sole: true };
+        drop(journal(base, "s-left", Some(gone)));
+        for other in ["bowline-s-left-files", "bowline-demo-1", "s-left"] {
+            std::fs::create_dir(base.join(other)).unwrap();
+        }
+        std::os::unix::fs::symlink(base.join("s-left"), base.join("bowline-s-link")).unwrap();
+        let names = || {
+            let mut names: Vec<String> = std::fs::read_dir(base)
+                .unwrap()
+                .map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned())
+                .collect();
+            names.sort();
+            names
+        };
+        let all = names();
+        sweep(base, crate::clock::system());
+        assert_eq!(names(), all, "what is new is left alone");
+        sweep(base, crate::clock::system() + 2 * NEW);
+        let kept: Vec<String> = all.into_iter().filter(|name| name != "bowline-s-left").collect();
+        assert_eq!(names(), kept);
+        drop(live);
+        sweep(base, crate::clock::system() + 2 * NEW);
+        assert!(!base.join("bowline-s-live").exists(), "its runner is not known, and its lock is free");
+        sweep(&base.join("absent"), crate::clock::system());
+    }
+}
