@@ -107,7 +107,8 @@ impl Streams {
 
     pub(crate) fn poll_stdout(&mut self, context: &mut Context<'_>) -> Poll<Happening> {
         let Some(from) = &self.stdout else { return Poll::Pending };
-        let read = ready!(poll_read(from, &mut self.buffer, context));
+        let kind = if self.terminal.is_some() { Kind::Terminal } else { Kind::Pipe };
+        let read = ready!(poll_read(from, kind, &mut self.buffer, context));
         Poll::Ready(match &self.buffer[..read] {
             [] => {
                 self.stdout = None;
@@ -128,7 +129,7 @@ impl Streams {
             return Poll::Ready(happening);
         }
         let Some(from) = &self.stderr else { return Poll::Pending };
-        let read = ready!(poll_read(from, &mut self.buffer, context));
+        let read = ready!(poll_read(from, Kind::Pipe, &mut self.buffer, context));
         Poll::Ready(match &self.buffer[..read] {
             [] => {
                 self.stderr = None;
@@ -198,12 +199,31 @@ fn register(descriptor: OwnedFd, interest: Interest) -> io::Result<Arc<AsyncFd<O
     Ok(Arc::new(registered?))
 }
 
+/// What is read from.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Pipe,
+    Terminal,
+}
+
 /// Reads what there is; nothing is the end. A terminal says EIO when its last user is gone.
-fn poll_read(from: &AsyncFd<OwnedFd>, buffer: &mut [u8], context: &mut Context<'_>) -> Poll<usize> {
+fn poll_read(
+    from: &AsyncFd<OwnedFd>,
+    kind: Kind,
+    buffer: &mut [u8],
+    context: &mut Context<'_>,
+) -> Poll<usize> {
     loop {
         let Ok(mut guard) = ready!(from.poll_read_ready(context)) else { return Poll::Ready(0) };
         match guard.try_io(|from| Ok(rustix::io::read(from.get_ref(), &mut *buffer)?)) {
-            Ok(Ok(read)) => return Poll::Ready(read),
+            Ok(Ok(read)) => {
+                // A pipe that gives less than it was asked for is empty, and whatever comes next is announced anew: the
+                // read that would only say so is spared. A terminal gives what one of its buffers holds.
+                if kind == Kind::Pipe && (1..buffer.len()).contains(&read) {
+                    guard.clear_ready();
+                }
+                return Poll::Ready(read);
+            }
             Ok(Err(error)) if error.kind() == io::ErrorKind::Interrupted => {}
             // There is no other error on a pipe or a terminal that a later read would not repeat.
             Ok(Err(_)) => return Poll::Ready(0),
