@@ -1,7 +1,6 @@
 //! Events as lines. The envelope is written by hand: most events of a chunk share their time and all share their session.
 
 use std::fmt::Write as _;
-use std::io::Write as _;
 
 use bowline_protocol::{Event, RawFile, RawSpan, SessionId, Source, Timestamp};
 
@@ -30,29 +29,49 @@ impl LineWriter {
         let (Some((_, at)), Some((_, session))) = (&self.at, &self.session) else {
             unreachable!("both were set above")
         };
-        // Writing to a vector cannot fail.
-        let _ = write!(out, "{{\"v\":{v},\"seq\":{seq},\"at\":\"{at}\",\"session\":{session}");
+        put(out, "{\"v\":", u64::from(*v));
+        put(out, ",\"seq\":", *seq);
+        for part in [",\"at\":\"", at, "\",\"session\":", session] {
+            out.extend_from_slice(part.as_bytes());
+        }
         if let Some(turn) = turn {
-            let _ = write!(out, ",\"turn\":{turn}");
+            put(out, ",\"turn\":", u64::from(*turn));
         }
         out.extend_from_slice(match source {
             Source::Agent => b",\"source\":\"agent\"",
             Source::Bowline => b",\"source\":\"bowline\"",
         });
         if let Some(RawSpan { file, start, end }) = raw {
-            let file = match file {
-                RawFile::Stdout => "stdout",
-                RawFile::Stderr => "stderr",
-                RawFile::Stdin => "stdin",
-                RawFile::Pty => "pty",
+            let before = match file {
+                RawFile::Stdout => ",\"raw\":{\"file\":\"stdout\",\"start\":",
+                RawFile::Stderr => ",\"raw\":{\"file\":\"stderr\",\"start\":",
+                RawFile::Stdin => ",\"raw\":{\"file\":\"stdin\",\"start\":",
+                RawFile::Pty => ",\"raw\":{\"file\":\"pty\",\"start\":",
             };
-            let _ = write!(out, ",\"raw\":{{\"file\":\"{file}\",\"start\":{start},\"end\":{end}}}");
+            put(out, before, *start);
+            put(out, ",\"end\":", *end);
+            out.push(b'}');
         }
         out.extend_from_slice(b",\"kind\":");
         serde_json::to_writer(&mut *out, kind)?;
         out.extend_from_slice(b"}\n");
         Ok(())
     }
+}
+
+/// Appends a text and a number. By hand: the machinery of `write!` takes longer than the rest of a short line.
+fn put(out: &mut Vec<u8>, text: &str, number: u64) {
+    let (mut digits, mut at, mut rest) = ([0; 20], 20, number);
+    loop {
+        at -= 1;
+        digits[at] = b'0' + (rest % 10) as u8;
+        rest /= 10;
+        if rest == 0 {
+            break;
+        }
+    }
+    out.extend_from_slice(text.as_bytes());
+    out.extend_from_slice(&digits[at..]);
 }
 
 /// Reads the number of an event without reading the rest, where the line has our own form.
