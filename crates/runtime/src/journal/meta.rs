@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use bowline_protocol::kinds::SessionState;
 use bowline_protocol::{Capabilities, Millis, NativeSessionId, SessionId, Timestamp};
@@ -123,7 +124,11 @@ pub struct Runner {
 impl Runner {
     /// Describes this process.
     pub fn current() -> Self {
-        Self { pid: std::process::id(), started: started("self"), sole: false }
+        /// When this process started does not change; a copy of it that a fork made has another number.
+        static OWN: OnceLock<(u32, Option<u64>)> = OnceLock::new();
+        let pid = std::process::id();
+        let (known, started_then) = *OWN.get_or_init(|| (pid, started("self")));
+        Self { pid, started: if known == pid { started_then } else { started("self") }, sole: false }
     }
 
     /// Says whether the process is there. A number that now belongs to another process does not count.
