@@ -30,6 +30,9 @@ use crate::turn::Order;
 use crate::warden::Watched;
 use crate::{Error, clock, trouble};
 
+/// How long the records of `io.index` may wait for others.
+const INDEX_PATIENCE: Millis = Millis(1000);
+
 /// Somebody who is told of each event as it becomes public.
 pub(crate) type Callback = Box<dyn FnMut(&Event) + Send>;
 
@@ -80,6 +83,8 @@ struct Pending {
     sync: Option<JoinHandle<Result<(), JournalError>>>,
     /// Whether more was written that has to be made durable.
     sync_due: bool,
+    /// When the records of `io.index` that wait for others have to be on file.
+    index_due: Option<Millis>,
     /// Events that are only in memory and wait for a watcher who has no room. As long as there are any, the agent is not
     /// read, so that its pipe holds it back; but whoever stops it is heard.
     backlog: VecDeque<Vec<Event>>,
@@ -145,10 +150,10 @@ impl Driving {
         tokio::pin!(timer);
         let mut armed = None;
         while self.pending.ended.is_none() {
-            let deadline = self.drive.run.deadline();
+            let deadlines = self.drive.run.deadline().into_iter().chain(self.pending.index_due);
+            let at = deadlines.min().unwrap_or(Millis(u64::from(u32::MAX)));
             // Output moves the deadline all the time; a timer that is too early costs one look at the clock.
-            if armed.is_none_or(|armed| deadline.is_none_or(|deadline| deadline < armed)) {
-                let at = deadline.unwrap_or(Millis(u64::from(u32::MAX)));
+            if armed.is_none_or(|armed| at < armed) {
                 timer.as_mut().reset(self.began + Duration::from_millis(at.0));
                 armed = Some(at);
             }
@@ -237,11 +242,14 @@ impl Driving {
         };
         if let (Some((file, at, bytes)), Some(journal), false) =
             (raw, &mut self.drive.journal, self.pending.closing)
-            && let Err(error) = journal.raw(file, at, bytes)
         {
-            self.pending.closing = true;
-            let input = Input::Trouble(trouble::of_journal(&error));
-            self.handle(input);
+            let due = up(self.began).plus(INDEX_PATIENCE);
+            self.pending.index_due.get_or_insert(due);
+            if let Err(error) = journal.raw(file, at, bytes) {
+                self.pending.closing = true;
+                let input = Input::Trouble(trouble::of_journal(&error));
+                self.handle(input);
+            }
         }
         let input = match happening {
             Happening::Stdout { bytes, .. } => Input::Stdout(bytes),
@@ -260,9 +268,14 @@ impl Driving {
     fn handle(&mut self, input: Input<'_>) {
         let mut step = std::mem::take(&mut self.step);
         step.clear();
-        let up = Millis(u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX));
+        let up = up(self.began);
         self.drive.run.handle(input, Now { wall: clock::wall(), up }, &mut step);
-        if let Err(error) = self.publish(&mut step) {
+        let done = self.publish(&mut step).and_then(|()| {
+            self.carry_out(std::mem::take(&mut step.actions));
+            self.write_index(up)?;
+            self.sync()
+        });
+        if let Err(error) = done {
             // From here on only what says how it ended is written.
             self.pending.closing = true;
             let failure = trouble::of_journal(&error);
@@ -282,8 +295,6 @@ impl Driving {
             }
             self.carry_out(actions);
             self.carry_out(after.actions);
-        } else {
-            self.carry_out(std::mem::take(&mut step.actions));
         }
         // The room is used again.
         self.step = step;
@@ -331,8 +342,7 @@ impl Driving {
                 step.events = events;
             }
         }
-        // Events that are on file are shown, whatever becomes of the sync.
-        if self.pending.sync_due { self.sync() } else { Ok(()) }
+        Ok(())
     }
 
     /// Gives on what is only in memory, as far as there is room.
@@ -345,9 +355,20 @@ impl Driving {
         }
     }
 
-    /// Makes what was written durable, on a thread that may wait for the disk, one at a time.
+    /// Puts on file when bytes came, if that is due.
+    fn write_index(&mut self, up: Millis) -> Result<(), JournalError> {
+        match (&mut self.drive.journal, self.pending.index_due.take_if(|due| *due <= up)) {
+            (Some(journal), Some(_)) if !self.pending.closing => journal.write_index(),
+            _ => Ok(()),
+        }
+    }
+
+    /// Makes durable what has to be, on a thread that may wait for the disk, one at a time.
     fn sync(&mut self) -> Result<(), JournalError> {
         let Some(journal) = &mut self.drive.journal else { return Ok(()) };
+        if !self.pending.sync_due {
+            return Ok(());
+        }
         if self.pending.sync.as_ref().is_some_and(|sync| !sync.is_finished()) {
             return Ok(());
         }
@@ -404,6 +425,11 @@ impl Driving {
             act(agent);
         }
     }
+}
+
+/// Returns how long ago a run began.
+fn up(began: Instant) -> Millis {
+    Millis(u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX))
 }
 
 /// Waits for room, if anybody watches.

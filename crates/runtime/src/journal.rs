@@ -4,8 +4,8 @@
 //! [`Reader`] reads along, from any place, also while the file grows; [`repair`] puts in order what a runner left behind
 //! that was killed. The form of the files is written down in `docs/journal.md`.
 //!
-//! The order of writing is the promise: raw bytes first, then their record in `io.index`, then the events that were read
-//! from them. What is public is therefore always backed by bytes on file. Nothing here waits, decides about a run, or
+//! The order of writing is the promise: raw bytes first, then the events that were read from them. What is public is
+//! therefore always backed by bytes on file. When the bytes came (`io.index`) may follow a little later. Nothing here waits, decides about a run, or
 //! reads the clock: the time of bytes and events comes with them.
 
 mod append;
@@ -17,6 +17,7 @@ mod lock;
 mod mask;
 mod meta;
 mod reader;
+mod records;
 mod repair;
 pub(crate) mod temporary;
 mod writer;

@@ -124,9 +124,12 @@ fn checksum(bytes: &[u8]) -> u32 {
 }
 
 /// Reads an index from its beginning. Ends at the end of the complete records; can be asked again when it has grown.
+///
+/// A runner that lives may have records that are not on file yet: they come together, within a second.
 #[derive(Debug)]
 pub struct Index {
-    file: BufReader<File>,
+    /// Nothing as long as no byte has come.
+    file: Option<BufReader<File>>,
     path: PathBuf,
     /// How many bytes were read as header and records.
     offset: u64,
@@ -138,8 +141,7 @@ impl Index {
     /// Opens the index of a session's directory.
     pub(super) fn open(dir: &Path) -> Result<Self, JournalError> {
         let path = dir.join(INDEX_FILE);
-        let file = File::open(&path).map_err(|error| JournalError::read("open", &path, error))?;
-        Ok(Self { file: BufReader::new(file), path, offset: 0, part: [0; RECORD], filled: 0 })
+        Ok(Self { file: look(&path)?, path, offset: 0, part: [0; RECORD], filled: 0 })
     }
 
     /// Returns the next record, or `None` where the complete ones end.
@@ -176,8 +178,12 @@ impl Index {
     }
 
     fn next_part(&mut self) -> Result<Option<[u8; RECORD]>, JournalError> {
+        if self.file.is_none() {
+            self.file = look(&self.path)?;
+        }
+        let Some(file) = &mut self.file else { return Ok(None) };
         while self.filled < RECORD {
-            match self.file.read(&mut self.part[self.filled..]) {
+            match file.read(&mut self.part[self.filled..]) {
                 Ok(0) => return Ok(None),
                 Ok(count) => self.filled += count,
                 Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
@@ -190,5 +196,14 @@ impl Index {
 
     fn damaged(&self, reason: String) -> JournalError {
         JournalError::Damaged { path: self.path.clone(), offset: self.offset, reason }
+    }
+}
+
+/// Opens an index, if there is one.
+fn look(path: &Path) -> Result<Option<BufReader<File>>, JournalError> {
+    match File::open(path) {
+        Ok(file) => Ok(Some(BufReader::new(file))),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(JournalError::read("open", path, error)),
     }
 }

@@ -86,6 +86,70 @@ fn what_was_written_is_read_again() {
     assert!(!reader.is_live().expect("looks"));
 }
 
+/// Copies a session as a runner leaves it that is killed now.
+fn killed(writer: &Writer, home: &Path) -> std::path::PathBuf {
+    let dir = home.join("killed");
+    std::fs::create_dir_all(&dir).expect("creates");
+    for entry in std::fs::read_dir(writer.dir()).expect("lists") {
+        let entry = entry.expect("lists");
+        std::fs::copy(entry.path(), dir.join(entry.file_name())).expect("copies");
+    }
+    dir
+}
+
+#[test]
+fn records_are_written_together_and_a_repair_makes_up_for_those_that_are_lost() {
+    let home = tempfile::tempdir().expect("a directory");
+    let mut writer = writer(home.path(), Options::default());
+    let mut index = Reader::open(writer.dir()).expect("opens").index().expect("opens");
+    let mut on_file = || std::iter::from_fn(|| index.next_record().expect("reads")).count();
+    assert_eq!(on_file(), 0, "before the first byte there is no index");
+    writer.events(&[started(1)]).expect("writes");
+    for number in 0..64 {
+        writer.raw(RawFile::Stdout, at(number), b"one\n").expect("writes");
+    }
+    assert_eq!(on_file(), 0);
+    writer.raw(RawFile::Stdout, at(64), b"two\n").expect("writes");
+    assert_eq!(on_file(), 64, "enough of them are there");
+    writer.raw(RawFile::Stderr, at(65), b"oops\n").expect("writes");
+    let used = writer.used();
+
+    let dir = killed(&writer, home.path());
+    let report = repair(&dir, now()).expect("repairs");
+    let lost = [
+        RawSpan { file: RawFile::Stdout, start: 256, end: 260 },
+        RawSpan { file: RawFile::Stderr, start: 0, end: 5 },
+    ];
+    assert_eq!((&report.unindexed[..], report.missing.len()), (&lost[..], 0));
+    assert!(report.has_gap());
+    let reader = Reader::open(&dir).expect("opens");
+    assert_eq!(reader.raw(lost[0]).expect("reads"), b"two\n", "no byte is lost");
+    let mut index = reader.index().expect("opens");
+    let records: Vec<Record> = std::iter::from_fn(|| index.next_record().expect("reads")).collect();
+    assert_eq!(records.iter().filter(|record| record.recovered).count(), 2);
+    assert_eq!(repair(&dir, now()).expect("repairs"), Repaired::default());
+
+    writer.write_index().expect("writes");
+    assert_eq!((on_file(), writer.used()), (2, used), "what waits counts already");
+    writer.raw(RawFile::Stderr, at(66), b"oops\n").expect("writes");
+    writer.sync().expect("syncs");
+    assert_eq!(on_file(), 1);
+    writer.raw(RawFile::Stderr, at(67), b"oops\n").expect("writes");
+    writer.close().expect("closes");
+    assert_eq!(on_file(), 1);
+}
+
+#[test]
+fn a_session_without_a_byte_has_no_index_and_needs_no_repair_but_its_end() {
+    let home = tempfile::tempdir().expect("a directory");
+    let mut writer = writer(home.path(), Options::default());
+    writer.events(&[started(1)]).expect("writes");
+    assert!(!writer.dir().join(INDEX_FILE).exists());
+    let report = repair(&killed(&writer, home.path()), now()).expect("repairs");
+    assert!(!report.has_gap());
+    assert_eq!(report.appended.len(), 2);
+}
+
 #[test]
 fn a_torn_line_is_not_yet_an_event() {
     let home = tempfile::tempdir().expect("a directory");

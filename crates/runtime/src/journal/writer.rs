@@ -9,11 +9,12 @@ use bowline_protocol::kinds::Gap;
 use bowline_protocol::{Event, FORMAT_VERSION, Kind, RawFile, RawSpan, Source};
 
 use super::append::Append;
-use super::index::{self, LONGEST, RECORD, Record};
+use super::index::{LONGEST, RECORD};
 use super::line::LineWriter;
 use super::lock::Lock;
 use super::mask::MaskedStream;
 use super::meta::{self, Durability};
+use super::records::Records;
 use super::{EVENTS_FILE, Home, INDEX_FILE, JournalError, Mask, RAW_FILES, SessionMeta, raw_path, slot_of};
 
 /// What a session may do to the disk.
@@ -46,7 +47,7 @@ pub struct Writer {
     meta: SessionMeta,
     options: Options,
     raw: [Option<Raw>; RAW_FILES.len()],
-    index: Append,
+    index: Records,
     events: Append,
     last_seq: u64,
     lines: LineWriter,
@@ -71,8 +72,7 @@ impl Writer {
     pub fn create(home: &Home, meta: SessionMeta, options: Options) -> Result<Self, JournalError> {
         let dir = home.create_session_dir(&meta.id)?;
         let lock = Lock::take(&dir)?;
-        let mut index = Append::create(dir.join(INDEX_FILE))?;
-        index.append(&index::header())?;
+        let index = Records::new(dir.join(INDEX_FILE));
         let mut events = Append::create(dir.join(EVENTS_FILE))?;
         events.reserve(RESERVE)?;
         // Last, because it is what makes the directory a session.
@@ -113,7 +113,8 @@ impl Writer {
         raw + self.index.len() + self.events.len()
     }
 
-    /// Puts bytes of the agent on file, with the time at which they came, before anything looks at them.
+    /// Puts bytes of the agent on file before anything looks at them, and takes note of the time at which they came: see
+    /// [`Self::write_index`].
     ///
     /// Returns their offset. With secrets to mask, up to the longest of them less one byte may wait for the next call.
     pub fn raw(&mut self, file: RawFile, at: SystemTime, bytes: &[u8]) -> Result<u64, JournalError> {
@@ -149,6 +150,14 @@ impl Writer {
         slot.masked = next;
         slot.held_since = at;
         Ok(offset)
+    }
+
+    /// Puts the records of `io.index` on file that wait there for others.
+    ///
+    /// They are written together when there are many, before a sync, and at the end. Who drives a session calls this
+    /// now and then, so that the time of bytes that nothing follows is on file as well.
+    pub fn write_index(&mut self) -> Result<(), JournalError> {
+        self.index.write()
     }
 
     /// Makes events public: all of them in one write, behind the bytes that they were read from.
@@ -222,6 +231,7 @@ impl Writer {
     /// Returns what [`Self::sync`] has to do, so that it can be done on a thread that may wait for the disk.
     pub fn pending_sync(&mut self) -> Result<PendingSync, JournalError> {
         self.flush_all_raw()?;
+        self.index.write()?;
         let raw = self.raw.iter_mut().flatten().filter_map(|raw| raw.file.take_dirty());
         let mut files: Vec<_> = raw.collect();
         files.extend(self.index.take_dirty());
@@ -240,7 +250,8 @@ impl Writer {
 
     fn finish(&mut self) -> Result<(), JournalError> {
         self.flush_all_raw()?;
-        self.events.release()
+        let index = self.index.finish();
+        self.events.release().and(index)
     }
 
     fn serialise(&mut self, events: &[Event]) -> Result<(), JournalError> {
@@ -300,22 +311,18 @@ impl Drop for Writer {
     }
 }
 
-/// Writes bytes and their record, or neither.
+/// Writes bytes and takes note of their record, or neither.
 fn append_raw(
     raw: &mut Append,
-    index: &mut Append,
+    index: &mut Records,
     file: RawFile,
     at: SystemTime,
     bytes: &[u8],
 ) -> Result<(), JournalError> {
+    index.make_room()?;
     let start = raw.len();
     raw.append(bytes)?;
-    let span = RawSpan { file, start, end: raw.len() };
-    let record = Record { micros: index::micros(at), span, recovered: false };
-    if let Err(error) = index.append(&record.encode()) {
-        raw.cut(start)?;
-        return Err(error);
-    }
+    index.push(at, RawSpan { file, start, end: raw.len() });
     Ok(())
 }
 

@@ -19,6 +19,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("a_slow_reader_of_a_journal_that_goes_gets_every_event", with_journal_that_goes),
         trial("a_slow_reader_without_a_journal_gets_every_event", without_journal),
         trial("an_agent_that_is_held_back_can_be_stopped", stopped_while_held_back),
+        trial("when_bytes_came_is_on_file_while_the_agent_thinks", index_of_a_silent_agent),
     ]
 }
 
@@ -148,6 +149,33 @@ async fn stopped_while_held_back() {
         seen.event(&event);
     }
     assert_eq!(turn.outcome().await.unwrap().outcome, bowline::kinds::Outcome::Cancelled);
+}
+
+async fn index_of_a_silent_agent() {
+    let stage = Stage::new("init; sleep 0.3; say m1 'the last words for a long time'; exec sleep 300");
+    let mut turn = stage.task("x").start().await.unwrap();
+    let dir = stage.world.home().session_dir(turn.session()).unwrap();
+    let said = async {
+        while !matches!(turn.next().await.unwrap().kind, Kind::TextDelta(_) | Kind::MessageFinished(_)) {}
+    };
+    tokio::time::timeout(Duration::from_secs(60), said).await.expect("it speaks");
+    let mut index = bowline::journal::Reader::open(&dir).unwrap().index().unwrap();
+    let covered = async {
+        let mut covered = 0;
+        while covered < std::fs::metadata(dir.join("stdout.raw")).unwrap().len() {
+            match index.next_record().unwrap() {
+                Some(record) if record.span.file == bowline_protocol::RawFile::Stdout => {
+                    covered = record.span.end
+                }
+                Some(_) => {}
+                // The run goes on meanwhile: it is what writes the record, though nothing happens.
+                None => tokio::time::sleep(Duration::from_millis(20)).await,
+            }
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(60), covered).await.expect("all bytes have a record");
+    turn.control().kill();
+    while turn.next().await.is_some() {}
 }
 
 /// Returns how much time of the processor a process has used.

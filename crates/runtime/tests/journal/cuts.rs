@@ -142,6 +142,7 @@ fn original(scratch: &Path) -> Original {
         }
     }
     script.finish();
+    script.writer.write_index().expect("writes");
     let original = Original::read(script.writer.dir());
     for file in [&original.events, &original.index, &original.stdout] {
         assert!((LAST..2 * LAST).contains(&file.len()), "{} bytes", file.len());
