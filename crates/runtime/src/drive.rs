@@ -363,10 +363,11 @@ impl Driving {
         }
     }
 
-    /// Makes durable what has to be, on a thread that may wait for the disk, one at a time.
+    /// Makes durable what has to be, on a thread that may wait for the disk, one at a time. Not while an agent is being
+    /// started: that thread would take the processor from it, and what is due is done when it has started.
     fn sync(&mut self) -> Result<(), JournalError> {
         let Some(journal) = &mut self.drive.journal else { return Ok(()) };
-        if !self.pending.sync_due {
+        if !self.pending.sync_due || self.pending.spawn.is_some() {
             return Ok(());
         }
         if self.pending.sync.as_ref().is_some_and(|sync| !sync.is_finished()) {
