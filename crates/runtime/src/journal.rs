@@ -38,7 +38,7 @@ use std::path::{Path, PathBuf};
 
 use bowline_protocol::RawFile;
 
-/// The file of a session's events, one JSON object on a line.
+/// The file of a session's events, one JSON object on a line. Its lock says that a runner lives.
 pub const EVENTS_FILE: &str = "events.jsonl";
 
 /// The file that says when which bytes came.
@@ -46,9 +46,6 @@ pub const INDEX_FILE: &str = "io.index";
 
 /// The file that describes the session.
 pub const META_FILE: &str = "session.json";
-
-/// The file whose lock says that a runner lives.
-pub const LOCK_FILE: &str = "lock";
 
 /// Every raw file of a session.
 const RAW_FILES: [RawFile; 4] = [RawFile::Stdout, RawFile::Stderr, RawFile::Stdin, RawFile::Pty];

@@ -48,12 +48,24 @@ impl Append {
             .mode(FILE_MODE)
             .open(&path);
         let file = made.map_err(|error| JournalError::io("open", &path, error))?;
-        let len = file.metadata().map_err(|error| JournalError::io("look at", &path, error))?.len();
-        Ok(Self { file: Arc::new(file), path, len, reserved: 0, dirty: false, torn: false })
+        let mut opened = Self { file: Arc::new(file), path, len: 0, reserved: 0, dirty: false, torn: false };
+        opened.measure()?;
+        Ok(opened)
+    }
+
+    /// Looks how long the file is, which somebody else may have written.
+    pub(super) fn measure(&mut self) -> Result<(), JournalError> {
+        self.len = self.file.metadata().map_err(|error| self.failed("look at", error))?.len();
+        Ok(())
     }
 
     pub(super) fn len(&self) -> u64 {
         self.len
+    }
+
+    /// Returns the file, for who locks it.
+    pub(super) fn file(&self) -> Arc<File> {
+        Arc::clone(&self.file)
     }
 
     /// Appends all of the bytes, or none of them. One system call where the system does not split it.

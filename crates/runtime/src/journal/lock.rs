@@ -1,16 +1,18 @@
-//! The lock that says that a runner lives. The kernel frees it, however the runner goes.
+//! The lock that says that a runner lives: on `events.jsonl`, which only the runner writes. The kernel frees it, however the
+//! runner goes.
 
 use std::fs::{File, TryLockError};
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
-use super::append::create_private;
-use super::{JournalError, LOCK_FILE};
+use super::append::Append;
+use super::{EVENTS_FILE, JournalError};
 
 /// Held as long as this value lives. Children do not inherit it: the descriptor is closed when they execute.
 #[derive(Debug)]
 pub(super) struct Lock {
-    file: File,
+    file: Arc<File>,
 }
 
 /// Who looks whether a runner lives holds the lock for an instant, and so does a child between fork and exec.
@@ -18,16 +20,17 @@ const ATTEMPTS: u32 = 100;
 const PAUSE: Duration = Duration::from_millis(2);
 
 impl Lock {
-    /// Takes the lock of a session's directory, or says that somebody has it.
-    pub(super) fn take(dir: &Path) -> Result<Self, JournalError> {
-        let path = dir.join(LOCK_FILE);
-        let file = create_private(&path)?;
+    /// Takes the lock of a session's directory, by its file of events, or says that somebody has it.
+    pub(super) fn take(dir: &Path, events: &Append) -> Result<Self, JournalError> {
+        let file = events.file();
         for attempt in 1.. {
             match file.try_lock() {
                 Ok(()) => break,
                 Err(TryLockError::WouldBlock) if attempt < ATTEMPTS => std::thread::sleep(PAUSE),
                 Err(TryLockError::WouldBlock) => return Err(JournalError::Locked { path: dir.to_owned() }),
-                Err(TryLockError::Error(error)) => return Err(JournalError::io("lock", &path, error)),
+                Err(TryLockError::Error(error)) => {
+                    return Err(JournalError::io("lock", &dir.join(EVENTS_FILE), error));
+                }
             }
         }
         Ok(Self { file })
@@ -35,7 +38,7 @@ impl Lock {
 
     /// Says whether somebody has the lock.
     pub(super) fn is_taken(dir: &Path) -> Result<bool, JournalError> {
-        let path = dir.join(LOCK_FILE);
+        let path = dir.join(EVENTS_FILE);
         let file = match File::open(&path) {
             Ok(file) => file,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(false),

@@ -83,8 +83,10 @@ impl Repaired {
 /// Puts a session's directory in order. Refuses while its runner lives.
 pub fn repair(dir: &Path, now: Timestamp) -> Result<Repaired, JournalError> {
     let meta = SessionMeta::read(dir)?;
-    let _lock = Lock::take(dir)?;
     let mut events = Append::open(dir.join(EVENTS_FILE))?;
+    let _lock = Lock::take(dir, &events)?;
+    // It may have grown until the lock was free.
+    events.measure()?;
     let mut index = Append::open(dir.join(INDEX_FILE))?;
     let told = Told::read(dir)?;
     let (understood, indexed) = read_index(dir)?;

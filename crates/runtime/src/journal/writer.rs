@@ -71,9 +71,9 @@ impl Writer {
     /// What is written survives the end of this process at once, and a loss of power from the first [`Self::sync`] on.
     pub fn create(home: &Home, meta: SessionMeta, options: Options) -> Result<Self, JournalError> {
         let dir = home.create_session_dir(&meta.id)?;
-        let lock = Lock::take(&dir)?;
         let index = Records::new(dir.join(INDEX_FILE));
         let mut events = Append::create(dir.join(EVENTS_FILE))?;
+        let lock = Lock::take(&dir, &events)?;
         events.reserve(RESERVE)?;
         // Last, because it is what makes the directory a session.
         meta::write(&dir, &meta, Durability::Process)?;

@@ -126,16 +126,8 @@ fn modes_under(home: &Home, umask: u32) {
         names.push(path.file_name().expect("a name").to_string_lossy().into_owned());
     }
     names.sort();
-    let wanted = [
-        "events.jsonl",
-        "io.index",
-        "lock",
-        "pty.raw",
-        "session.json",
-        "stderr.raw",
-        "stdin.raw",
-        "stdout.raw",
-    ];
+    let wanted =
+        ["events.jsonl", "io.index", "pty.raw", "session.json", "stderr.raw", "stdin.raw", "stdout.raw"];
     assert_eq!(names, wanted);
     assert_eq!(Reader::open(script.writer.dir()).expect("opens").meta().expect("reads").registered_at, now());
 }
