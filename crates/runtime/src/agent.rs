@@ -1,12 +1,12 @@
 //! The agent at the other end: a process, or in tests a script that plays one.
 
+use std::pin::Pin;
 use std::time::{Duration, SystemTime};
 
 use bowline_engine::{Scope, Signal, Survivor};
 use bowline_process as process;
 use bowline_protocol::{Exit, Failure};
 use bowline_providers::invocation::docker;
-use tokio::task::JoinHandle;
 
 use crate::container::{Inside, Messenger};
 use crate::trouble;
@@ -37,6 +37,9 @@ pub(crate) enum Happening {
     Trouble(Failure),
 }
 
+/// An agent that is being started.
+pub(crate) type Starting = Pin<Box<dyn Future<Output = Result<Agent, Failure>> + Send>>;
+
 /// How the agent of each attempt is started.
 #[derive(Debug)]
 pub(crate) enum Launch {
@@ -51,13 +54,13 @@ pub(crate) enum Launch {
 }
 
 impl Launch {
-    /// Begins to start the agent of an attempt.
-    pub(crate) fn spawn(&self, attempt: usize) -> JoinHandle<Result<Agent, Failure>> {
+    /// Starts the agent of an attempt, as the future is polled. Dropping it ends what it may have started.
+    pub(crate) fn spawn(&self, attempt: usize) -> Starting {
         match self {
             Self::Processes { supervisor, commands, inside } => {
                 let (supervisor, command) = (supervisor.clone(), commands[attempt].clone());
                 let inside = inside.clone();
-                tokio::spawn(async move {
+                Box::pin(async move {
                     let containment = supervisor.guarantee();
                     match supervisor.spawn(command).await {
                         Ok(child) => {
@@ -79,7 +82,7 @@ impl Launch {
             #[cfg(feature = "testing")]
             Self::Script(script) => {
                 let actor = script.actor(attempt);
-                tokio::spawn(async move { Ok(Agent::Scripted(actor)) })
+                Box::pin(async move { Ok(Agent::Scripted(actor)) })
             }
         }
     }

@@ -20,7 +20,7 @@ use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use tracing::Instrument;
 
-use crate::agent::{Agent, Happening, Launch};
+use crate::agent::{Agent, Happening, Launch, Starting};
 use crate::git::Snapshot;
 use crate::host::Cleanup;
 use crate::hub::Outlet;
@@ -67,7 +67,7 @@ struct Driving {
 /// What the loop waits for besides the child, and what it has yet to do.
 #[derive(Default)]
 struct Pending {
-    spawn: Option<JoinHandle<Result<Agent, Failure>>>,
+    spawn: Option<Starting>,
     files: Option<JoinHandle<Result<Vec<TouchedFile>, String>>>,
     agent: Option<Agent>,
     /// Whether the journal refused something: from then on only what says how it ended is written, and shown.
@@ -161,12 +161,9 @@ impl Driving {
             let woken = tokio::select! {
                 biased;
                 order = self.drive.orders.recv(), if orders_open => Woken::Order(order),
-                agent = finished(&mut self.pending.spawn), if self.pending.spawn.is_some() => {
+                agent = started(&mut self.pending.spawn), if self.pending.spawn.is_some() => {
                     self.pending.spawn = None;
-                    Woken::Spawned(match agent {
-                        Some(agent) => agent.map_err(Box::new),
-                        None => Err(Box::new(trouble::lost())),
-                    })
+                    Woken::Spawned(agent.map_err(Box::new))
                 }
                 () = room(self.drive.outlet.as_ref()), if !self.pending.backlog.is_empty() => Woken::Room,
                 happening = next(&mut self.pending.agent), if self.pending.agent.is_some() && !held => Woken::Happening(happening),
@@ -437,6 +434,14 @@ fn up(began: Instant) -> Millis {
 async fn room(outlet: Option<&Outlet>) {
     if let Some(outlet) = outlet {
         outlet.room().await;
+    }
+}
+
+/// Waits for the start of an agent.
+async fn started(spawn: &mut Option<Starting>) -> Result<Agent, Failure> {
+    match spawn {
+        Some(spawn) => spawn.await,
+        None => std::future::pending().await,
     }
 }
 

@@ -78,15 +78,6 @@ pub(crate) fn keeper_lost() -> Failure {
     failure
 }
 
-/// Says that a task of ours went away.
-pub(crate) fn lost() -> Failure {
-    Failure::new(
-        Category::Unknown,
-        Code::Unknown,
-        "the agent could not be started: the async runtime is going down",
-    )
-}
-
 /// Writes an error with its causes in one line.
 fn in_full(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
