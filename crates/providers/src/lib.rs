@@ -32,6 +32,7 @@ pub mod moment;
 pub mod novelty;
 mod opencode;
 mod pi;
+pub mod probe;
 mod qwen;
 mod turns;
 pub mod usage;

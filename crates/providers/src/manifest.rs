@@ -1,10 +1,11 @@
 //! What a provider's `manifest.toml` says: the data side of an adapter.
 //!
 //! Commands are data, decoding is code. A manifest names the program, how a prompt gets in, which dialect each of its
-//! output formats speaks, what the provider can do, and how a run of it is put together ([`run`]). Where the program's
-//! files live and how it is installed will be sections of their own, with the commands that read them.
+//! output formats speaks, what the provider can do, how a run of it is put together ([`run`]), and where the program is
+//! found, asked and had from ([`detect`]).
 
 mod check;
+pub mod detect;
 pub mod run;
 mod time;
 
@@ -15,6 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::dialect::Shape;
 use crate::dialects;
+use detect::{Detect, Install, Probe};
 use run::{Permissions, Run, Stop, Watchdog};
 use time::span_of_time;
 
@@ -74,6 +76,15 @@ pub struct Manifest {
     /// How a run is ended politely.
     #[serde(default)]
     pub stop: Stop,
+    /// Where the program is found.
+    #[serde(default)]
+    pub detect: Detect,
+    /// How it is asked what it can do.
+    #[serde(default)]
+    pub probe: Probe,
+    /// How it is installed.
+    #[serde(default)]
+    pub install: Install,
 }
 
 /// When a provider is chosen.
@@ -193,6 +204,7 @@ impl Manifest {
             return Err(ManifestError::NoSuchModel(manifest.default_model));
         }
         check::run(&manifest)?;
+        check::detect(&manifest)?;
         Ok(manifest)
     }
 }

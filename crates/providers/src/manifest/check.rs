@@ -65,6 +65,52 @@ pub(super) fn run(manifest: &Manifest) -> Result<(), ManifestError> {
     Ok(())
 }
 
+/// Checks the sections about finding, asking and installing.
+pub(super) fn detect(manifest: &Manifest) -> Result<(), ManifestError> {
+    for (list, names) in [("programs", &manifest.detect.programs), ("places", &manifest.detect.places)] {
+        let odd = |name: &&String| {
+            let file = list == "places";
+            name.is_empty()
+                || name.starts_with(['/', '~'])
+                || name.split('/').any(|part| part == "..")
+                || !file && name.contains('/')
+        };
+        if let Some(name) = names.iter().find(odd) {
+            let reason = match list {
+                "places" => format!("`{name}` is not a path inside the home directory, relative to it"),
+                _ => format!("`{name}` is not the name of a program"),
+            };
+            return wrong(format!("detect.{list}"), reason);
+        }
+    }
+    if let Some(native) = &manifest.detect.native {
+        let known: &[&str] = &["os", "arch", "triple"];
+        let texts = native.packages.iter().chain([&native.file]);
+        for name in texts.flat_map(|text| template::names(text)) {
+            known_name("detect.native", name, known)?;
+        }
+        if native.packages.is_empty() || native.file.is_empty() || native.why.is_empty() {
+            let reason = "needs `packages`, the `file` in them, and `why` it is better started by itself";
+            return wrong("detect.native".into(), reason.into());
+        }
+    }
+    let probe = &manifest.probe;
+    if probe.pages.iter().any(Vec::is_empty) {
+        return wrong(
+            "probe.pages".into(),
+            "a page has no arguments, and would start the program itself".into(),
+        );
+    }
+    let unlisted = probe.unlisted.iter().map(|it| ("unlisted", &it.flag, &it.why));
+    let changed = probe.changed.iter().map(|it| ("changed", &it.flag, &it.before));
+    for (list, flag, reason) in unlisted.chain(changed) {
+        if !flag.starts_with('-') || reason.is_empty() {
+            return wrong(format!("probe.{list}"), format!("`{flag}` needs its dashes, and a reason"));
+        }
+    }
+    Ok(())
+}
+
 fn prompt(manifest: &Manifest) -> Result<(), ManifestError> {
     let run = &manifest.run;
     let key = || "run.prompt_args".to_owned();

@@ -13,6 +13,7 @@ mod fixtures;
 mod framing;
 mod gemini;
 mod grok_cli;
+mod help;
 mod inv_cli_parse_001;
 mod inv_cli_parse_002;
 mod inv_cli_parse_003;

@@ -1,0 +1,173 @@
+//! Whether an installed program still has the options that its manifest relies on, and whether they mean the same.
+//!
+//! Help is the program's own word about its options, so that a difference is news worth telling. It is not proof: what
+//! is not listed may work, and what is listed may not. Proof is a run, which the contract suite makes.
+
+use std::fmt;
+
+use super::help::{Flag, Help};
+use super::uses::{self, Given, Use, What};
+use super::{Page, Version};
+use crate::manifest::Manifest;
+
+/// A difference between a manifest and the program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// The option, with its dashes, or the subcommand; of a page, its words.
+    pub name: String,
+    /// The subcommand that it belongs to, in words.
+    pub of: Vec<String>,
+    /// The keys of the manifest that rely on it.
+    pub keys: Vec<String>,
+    /// What differs.
+    pub kind: Kind,
+}
+
+/// What differs between a manifest and the program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// There is no page of help with options to compare with.
+    NoPage,
+    /// The page does not list it.
+    Missing,
+    /// It has to be given a value now.
+    WantsValue,
+    /// It is a switch now.
+    TakesNoValue,
+    /// It does not know a value that the manifest gives.
+    LacksChoice {
+        /// The value.
+        value: String,
+        /// Those that it knows.
+        choices: Vec<String>,
+    },
+    /// It means something else in this version.
+    Means {
+        /// What it means.
+        what: String,
+        /// The first version in which it means what the manifest means.
+        until: Version,
+    },
+    /// It still works, and is on its way out.
+    Deprecated {
+        /// What the page says about that.
+        why: String,
+    },
+}
+
+impl Finding {
+    /// Says whether commands may fail or do something else because of it.
+    pub fn is_serious(&self) -> bool {
+        !matches!(self.kind, Kind::Deprecated { .. })
+    }
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "`{}`", self.name)?;
+        if !self.of.is_empty() {
+            write!(f, " of `{}`", self.of.join(" "))?;
+        }
+        match &self.kind {
+            Kind::NoPage => f.write_str(": no options could be read on its page of help")?,
+            Kind::Missing => f.write_str(" is not in its help")?,
+            Kind::WantsValue => f.write_str(" takes a value now")?,
+            Kind::TakesNoValue => f.write_str(" takes no value now")?,
+            Kind::LacksChoice { value, choices } => {
+                write!(f, " does not know `{value}`, only {}", choices.join(", "))?;
+            }
+            Kind::Means { what, until } => write!(f, " means something else before {until}: {what}")?,
+            Kind::Deprecated { why } if why.is_empty() => f.write_str(" is deprecated")?,
+            Kind::Deprecated { why } => write!(f, " is deprecated: {why}")?,
+        }
+        write!(f, " (the manifest relies on it in {})", self.keys.join(", "))
+    }
+}
+
+/// Compares what a manifest relies on with what the program says about itself.
+///
+/// A manifest without pages of help says nothing that could be compared, and nothing is found.
+pub fn check(manifest: &Manifest, pages: &[Page], version: Option<&Version>) -> Vec<Finding> {
+    let mut findings: Vec<Finding> = Vec::new();
+    if manifest.probe.pages.is_empty() {
+        return findings;
+    }
+    for used in uses::of(manifest) {
+        for kind in differences(manifest, pages, version, &used) {
+            let name = match (&kind, &used.what) {
+                (Kind::NoPage, _) => used.of.last().unwrap_or(&manifest.program).clone(),
+                (_, What::Flag { name, .. } | What::Subcommand(name)) => name.clone(),
+            };
+            // A page is one thing: that it is missing is said once, and not of every option on it.
+            let of = match &kind {
+                Kind::NoPage => used.of.split_last().map_or(Vec::new(), |(_, of)| of.to_vec()),
+                _ => used.of.clone(),
+            };
+            let same = |it: &&mut Finding| it.name == name && it.of == of && it.kind == kind;
+            match findings.iter_mut().find(same) {
+                Some(known) if known.keys.contains(&used.key) => {}
+                Some(known) => known.keys.push(used.key.clone()),
+                None => findings.push(Finding { name, of, keys: vec![used.key.clone()], kind }),
+            }
+        }
+    }
+    findings
+}
+
+fn differences(manifest: &Manifest, pages: &[Page], version: Option<&Version>, used: &Use) -> Vec<Kind> {
+    let page = pages.iter().find(|page| page.words().eq(used.of.iter().map(String::as_str)));
+    let Some(help) = page.map(|page| &page.help).filter(|help| !help.flags.is_empty()) else {
+        return vec![Kind::NoPage];
+    };
+    match &used.what {
+        What::Subcommand(name) if help.subcommand(name).is_none() => vec![Kind::Missing],
+        What::Subcommand(_) => Vec::new(),
+        What::Flag { name, given } => flag(manifest, help, version, name, given),
+    }
+}
+
+fn flag(manifest: &Manifest, help: &Help, version: Option<&Version>, name: &str, given: &Given) -> Vec<Kind> {
+    let probe = &manifest.probe;
+    let mut kinds = Vec::new();
+    let changed = probe.changed.iter().filter(|it| it.flag == name);
+    for changed in changed.filter(|it| version.is_some_and(|version| *version < it.since)) {
+        kinds.push(Kind::Means { what: changed.before.clone(), until: changed.since.clone() });
+    }
+    let unlisted = || probe.unlisted.iter().filter(|it| it.flag == name);
+    let Some(flag) = help.flag(name) else {
+        let known = unlisted().any(|it| it.values.is_empty());
+        kinds.extend((!known).then_some(Kind::Missing));
+        return kinds;
+    };
+    let all_unlisted = |values: &[String]| {
+        !values.is_empty() && values.iter().all(|value| unlisted().any(|it| it.values.contains(value)))
+    };
+    match given {
+        // `--switch=false`, which help does not show.
+        Given::Value(values) if all_unlisted(values) => {}
+        Given::Value(_) | Given::Nothing => kinds.extend(form(flag, given)),
+    }
+    if let Given::Value(values) = given {
+        let lacks = |value: &&String| {
+            !flag.choices.is_empty()
+                && !value.is_empty()
+                && !flag.choices.contains(value)
+                && !unlisted().any(|it| it.values.contains(value))
+        };
+        let lack = |value: &String| Kind::LacksChoice { value: value.clone(), choices: flag.choices.clone() };
+        kinds.extend(values.iter().filter(lacks).map(lack));
+    }
+    kinds.extend(flag.deprecated.iter().map(|why| Kind::Deprecated { why: why.clone() }));
+    kinds
+}
+
+fn form(flag: &Flag, given: &Given) -> Option<Kind> {
+    match (given, &flag.value) {
+        (Given::Nothing, Some(value)) if !value.optional => Some(Kind::WantsValue),
+        (Given::Value(_), None) => Some(Kind::TakesNoValue),
+        (Given::Nothing | Given::Value(_), _) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,124 @@
+//! What a made-up manifest and a made-up page differ in.
+
+use super::*;
+use crate::probe::Answer;
+
+const MANIFEST: &str = r#"
+name = "x"
+title = "X"
+adapter_id = "a.x"
+adapter_version = "1"
+vendor = "v"
+program = "x"
+prompt = "stdin"
+default_format = "json"
+models = [{ id = "m", name = "M" }]
+default_model = "m"
+max_tokens = 1
+timeout = "2m"
+formats = { json = { dialect = "text", args = ["do", "--format", "json", "--quiet"] } }
+auth = {}
+capabilities = {}
+
+[run.flags]
+model = { args = ["--model={value}"] }
+effort = { args = ["--effort", "{value}"], values = ["low", "high"] }
+resume = { args = ["again", "{value}"] }
+no_tools = { args = ["--tools", ""] }
+max_turns = { args = ["--turns", "{value}"] }
+
+[permission.yolo]
+args = ["--yolo"]
+
+[probe]
+pages = [["--help"], ["do", "--help"]]
+unlisted = [{ flag = "--turns", why = "seen" }]
+changed = [{ flag = "--yolo", since = "2.0", before = "it only warned" }]
+"#;
+
+const TOP: &str = "Commands:\n  do  Do it\nOptions:\n  -h, --help  help\n";
+
+const GOOD: &str = "Commands:\n  again  Again\nOptions:\n  --format <f>  as (choices: \"text\", \"json\")\n  --quiet  q\n  \
+                    --model <m>  m\n  --effort <e>  e [possible values: low, mid, high]\n  --tools <t...>  t\n  --yolo  y\n";
+
+fn found(top: &str, sub: &str, version: &str) -> Vec<String> {
+    let manifest = Manifest::parse(MANIFEST).expect("a manifest");
+    let page = |args: &Vec<String>, text: &str| {
+        Page::read(args, &Answer { stdout: text.into(), ..Answer::default() })
+    };
+    let pages = [page(&manifest.probe.pages[0], top), page(&manifest.probe.pages[1], sub)];
+    let version = Version::parse(version).expect("a version");
+    check(&manifest, &pages, Some(&version)).iter().map(ToString::to_string).collect()
+}
+
+#[test]
+fn a_program_as_described_has_no_findings() {
+    assert_eq!(found(TOP, GOOD, "2.0"), [] as [String; 0]);
+}
+
+#[test]
+fn each_difference_is_found_and_nothing_else() {
+    for (from, to, expected) in [
+        (
+            "--model <m>",
+            "--modell <m>",
+            "`--model` of `do` is not in its help (the manifest relies on it in run.flags.model)",
+        ),
+        (
+            "--model <m>",
+            "--model    ",
+            "`--model` of `do` takes no value now (the manifest relies on it in run.flags.model)",
+        ),
+        (
+            "--quiet ",
+            "--quiet <x> ",
+            "`--quiet` of `do` takes a value now (the manifest relies on it in formats.json)",
+        ),
+        (
+            "\"json\"",
+            "\"jsonl\"",
+            "`--format` of `do` does not know `json`, only text, jsonl (the manifest relies on it in formats.json)",
+        ),
+        (
+            "mid, high",
+            "mid",
+            "`--effort` of `do` does not know `high`, only low, mid (the manifest relies on it in run.flags.effort)",
+        ),
+        (
+            "again",
+            "anew",
+            "`again` of `do` is not in its help (the manifest relies on it in run.flags.resume)",
+        ),
+        (
+            "--yolo  y",
+            "--yolo  y (deprecated, use care)",
+            "`--yolo` of `do` is deprecated: use care (the manifest relies on it in permission.yolo)",
+        ),
+    ] {
+        assert!(GOOD.contains(from), "{from}");
+        assert_eq!(found(TOP, &GOOD.replace(from, to), "2.0"), [expected], "{to}");
+    }
+}
+
+#[test]
+fn an_older_version_means_something_else() {
+    assert_eq!(
+        found(TOP, GOOD, "1.9.9"),
+        [
+            "`--yolo` of `do` means something else before 2.0: it only warned (the manifest relies on it in permission.yolo)"
+        ]
+    );
+}
+
+#[test]
+fn a_page_that_cannot_be_read_is_one_finding() {
+    let keys = "formats.json, permission.yolo, run.flags.effort, run.flags.max_turns, run.flags.model, run.flags.no_tools, run.flags.resume";
+    let mut told = found(TOP, "error: what?\n", "2.0");
+    assert_eq!(told.len(), 1, "{told:?}");
+    let told = told.remove(0);
+    let (what, by) = told.split_once(" (the manifest relies on it in ").expect("keys");
+    assert_eq!(what, "`do`: no options could be read on its page of help");
+    let mut named: Vec<&str> = by.trim_end_matches(')').split(", ").collect();
+    named.sort_unstable();
+    assert_eq!(named.join(", "), keys);
+}

@@ -1,0 +1,127 @@
+//! Which options of a program a manifest relies on: every one that it puts into a command, and with which values.
+//!
+//! The words before the first option of a format choose a subcommand, and the options behind them are that
+//! subcommand's: they are looked up on its page of help, not on the program's.
+
+use std::collections::BTreeSet;
+
+use crate::manifest::Manifest;
+use crate::manifest::run::Flag;
+
+/// Something that a manifest puts into commands.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Use {
+    /// The subcommand that it belongs to, in words; none for the program itself.
+    pub of: Vec<String>,
+    /// What it is.
+    pub what: What,
+    /// The key of the manifest that says so.
+    pub key: String,
+}
+
+/// What is put into a command.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum What {
+    /// An option.
+    Flag {
+        /// Its name, with the dashes.
+        name: String,
+        /// What is given with it.
+        given: Given,
+    },
+    /// A subcommand.
+    Subcommand(String),
+}
+
+/// What is given with an option.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Given {
+    /// Nothing: it is a switch.
+    Nothing,
+    /// A value: one of these, if the manifest names them, else the caller's.
+    Value(Vec<String>),
+}
+
+/// Lists what a manifest puts into commands, each once.
+pub fn of(manifest: &Manifest) -> Vec<Use> {
+    let mut uses = BTreeSet::new();
+    let run = &manifest.run;
+    let mut runs: BTreeSet<Vec<String>> = BTreeSet::new();
+    for (name, format) in &manifest.formats {
+        let words: Vec<String> = leading_words(&format.args);
+        let in_runs = [run.format.as_ref(), run.no_stream_format.as_ref(), Some(&manifest.default_format)];
+        if in_runs.contains(&Some(name)) {
+            runs.insert(words.clone());
+        }
+        let key = format!("formats.{name}");
+        for (depth, word) in words.iter().enumerate() {
+            let what = What::Subcommand(word.clone());
+            uses.insert(Use { of: words[..depth].to_vec(), what, key: key.clone() });
+        }
+        read(&key, &words, &format.args[words.len()..], &[], &mut uses);
+    }
+    for words in &runs {
+        let mut note =
+            |key: &str, args: &[String], values: &[String]| read(key, words, args, values, &mut uses);
+        note("run.args", &run.args, &[]);
+        note("run.prompt_args", &run.prompt_args, &[]);
+        note("run.stdin_args", &run.stdin_args, &[]);
+        let flags = run.flags.iter().map(|(flag, how)| (format!("run.flags.{}", flag.key()), how));
+        let config = run.config.iter().map(|(name, how)| (format!("run.config.{name}"), how));
+        for (key, how) in flags.chain(config) {
+            let Flag { args, each, large, values, .. } = how;
+            note(&key, args, values);
+            note(&key, each, values);
+            note(&format!("{key}.large"), large.as_ref().map_or(&[], |large| &large.args), &[]);
+        }
+        for (mode, permission) in &manifest.permission {
+            note(&format!("permission.{}", mode.as_str()), &permission.args, &[]);
+        }
+    }
+    uses.into_iter().collect()
+}
+
+fn leading_words(args: &[String]) -> Vec<String> {
+    args.iter().take_while(|arg| is_word(arg)).cloned().collect()
+}
+
+/// Says whether an argument can be a subcommand.
+fn is_word(arg: &str) -> bool {
+    arg.starts_with(|it: char| it.is_ascii_alphabetic()) && !arg.contains(['{', '=', '/'])
+}
+
+fn is_flag(arg: &str) -> bool {
+    arg.starts_with('-') && arg.trim_start_matches('-').starts_with(|it: char| it.is_alphanumeric())
+}
+
+/// Reads a list of arguments. `values` are those that a template's value can have.
+fn read(key: &str, of: &[String], args: &[String], values: &[String], uses: &mut BTreeSet<Use>) {
+    let mut note = |what: What| {
+        uses.insert(Use { of: of.to_vec(), what, key: key.to_owned() });
+    };
+    let literal = |text: &str| match text.contains('{') {
+        // Of a value with something around it, only the program knows what it may be.
+        true if text == "{value}" => values.to_vec(),
+        true => Vec::new(),
+        false => vec![text.to_owned()],
+    };
+    let mut args = args.iter().peekable();
+    if let Some(word) = args.next_if(|arg| is_word(arg)) {
+        note(What::Subcommand(word.clone()));
+    }
+    while let Some(arg) = args.next().map(String::as_str) {
+        // A value without an option is a word of the prompt, or a file.
+        if !is_flag(arg) {
+            continue;
+        }
+        let (name, joined) = arg.split_once('=').map_or((arg, None), |(name, value)| (name, Some(value)));
+        let given = match joined {
+            Some(value) => Given::Value(literal(value)),
+            None => match args.next_if(|next| !is_flag(next)) {
+                Some(value) => Given::Value(literal(value)),
+                None => Given::Nothing,
+            },
+        };
+        note(What::Flag { name: name.to_owned(), given });
+    }
+}
