@@ -46,6 +46,8 @@ pub(crate) enum Launch {
     Processes {
         supervisor: process::Supervisor,
         commands: Vec<process::Command>,
+        /// How to come by the program, if it is the usual one.
+        install: Option<String>,
         /// The container that it runs in.
         inside: Option<Box<Inside>>,
     },
@@ -57,9 +59,9 @@ impl Launch {
     /// Starts the agent of an attempt, as the future is polled. Dropping it ends what it may have started.
     pub(crate) fn spawn(&self, attempt: usize) -> Starting {
         match self {
-            Self::Processes { supervisor, commands, inside } => {
+            Self::Processes { supervisor, commands, install, inside } => {
                 let (supervisor, command) = (supervisor.clone(), commands[attempt].clone());
-                let inside = inside.clone();
+                let (install, inside) = (install.clone(), inside.clone());
                 Box::pin(async move {
                     let containment = supervisor.guarantee();
                     match supervisor.spawn(command).await {
@@ -75,7 +77,7 @@ impl Launch {
                             })
                         }
                         Err(error) if inside.is_some() => Err(trouble::of_docker(&error)),
-                        Err(error) => Err(trouble::of_spawn(&error)),
+                        Err(error) => Err(trouble::of_spawn(&error, install.as_deref())),
                     }
                 })
             }

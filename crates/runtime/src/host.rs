@@ -35,12 +35,6 @@ pub(crate) fn supervisor() -> Result<Supervisor, KeeperError> {
     Ok(supervisor)
 }
 
-/// Returns the path of a program. One that has our own name is this very program.
-pub(crate) fn program(name: &str) -> PathBuf {
-    let own = std::env::current_exe().ok().filter(|path| path.file_name().is_some_and(|own| own == name));
-    own.unwrap_or_else(|| PathBuf::from(name))
-}
-
 /// Returns random bytes.
 pub(crate) fn random() -> [u8; 5] {
     let mut bytes = [0; 5];

@@ -20,6 +20,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::agent::Launch;
 use crate::container::Inside;
+use crate::detect::{self, Search};
 use crate::drive::Drive;
 use crate::git::Snapshot;
 use crate::host::Cleanup;
@@ -134,7 +135,7 @@ async fn prepare(
     }
     let cwd = request.cwd.clone().map(PathBuf::from);
     let (launch, before, problem) =
-        launch(&mut task, &session, &invocations, &scratch, cwd.as_deref()).await?;
+        launch(&mut task, manifest, &session, &invocations, &scratch, cwd.as_deref()).await?;
     plan.files = before.is_some();
     plan.notices.extend(problem);
     let dir = journal.as_ref().map(|journal| journal.dir().to_owned());
@@ -353,6 +354,7 @@ fn plan(
 /// Makes ready what will be started, and looks at the files before anybody can change them.
 async fn launch(
     task: &mut Task,
+    manifest: &'static Manifest,
     session: &SessionId,
     invocations: &[Invocation],
     scratch: &Path,
@@ -363,8 +365,13 @@ async fn launch(
         return Ok((Launch::Script(script), None, None));
     }
     let supervisor = host::supervisor()?;
-    let commands: Vec<process::Command> =
+    let mut commands: Vec<process::Command> =
         invocations.iter().map(|invocation| command(invocation, session, scratch)).collect();
+    let mut install = None;
+    if task.request.docker.is_none() {
+        commands.iter_mut().for_each(|command| located(command, manifest, task.binary.as_deref()));
+        install = task.binary.is_none().then(|| detect::install_hint(manifest));
+    }
     let inside = task.request.docker.clone().map(|container| {
         Box::new(Inside {
             supervisor: supervisor.clone(),
@@ -392,7 +399,24 @@ async fn launch(
         },
         None => None,
     };
-    Ok((Launch::Processes { supervisor, commands, inside }, before, problem))
+    Ok((Launch::Processes { supervisor, commands, install, inside }, before, problem))
+}
+
+/// Puts the program that is installed into a command: from a place that `PATH` does not have, or from behind its launcher.
+///
+/// A program that is not found stays as it is: the spawner says what is the matter with it.
+fn located(command: &mut process::Command, manifest: &'static Manifest, binary: Option<&Path>) {
+    let variable = |wanted: &str| command.env.iter().rposition(|(name, _)| name == wanted);
+    let (path, home) = (variable("PATH"), variable("HOME"));
+    let search = Search {
+        path: path.map(|place| command.env[place].1.clone()).unwrap_or_default(),
+        home: home.map(|place| PathBuf::from(&command.env[place].1)),
+    };
+    let Ok(found) = detect::find(manifest, binary, &search) else { return };
+    command.program = found.program().to_owned();
+    if let Some(place) = path {
+        command.env[place].1 = found.search_path(&search.path);
+    }
 }
 
 /// Turns an invocation into a command of the process crate.
@@ -404,7 +428,7 @@ fn command(invocation: &Invocation, session: &SessionId, scratch: &Path) -> proc
         .map(|(name, value)| (name.into(), value.into()))
         .collect();
     env.extend(invocation.env_files.iter().map(|(name, file)| (name.into(), path(file).into())));
-    let mut command = process::Command::new(host::program(&invocation.program), session.as_str());
+    let mut command = process::Command::new(&invocation.program, session.as_str());
     command.args = invocation.args.iter().map(|arg| arg.text(path).into()).collect();
     command.env = env;
     command.cwd = invocation.cwd.as_ref().map(PathBuf::from);

@@ -48,7 +48,7 @@ mod agent;
 pub mod blocking;
 mod clock;
 mod container;
-pub mod discover;
+pub mod detect;
 mod drive;
 mod error;
 mod git;

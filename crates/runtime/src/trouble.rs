@@ -5,15 +5,18 @@ use bowline_protocol::{Category, Code, Failure};
 
 use crate::journal::JournalError;
 
-/// Says why a program could not be started.
+/// Says why a program could not be started. `install` is how to come by the one that is usual.
 #[expect(clippy::wildcard_enum_match_arm, reason = "what is not listed has no better name")]
-pub(crate) fn of_spawn(error: &SpawnError) -> Failure {
+pub(crate) fn of_spawn(error: &SpawnError, install: Option<&str>) -> Failure {
     let program = error.program.display();
     let (category, code, hint) = match &error.kind {
         SpawnErrorKind::NotFound => (
             Category::NotFound,
             Code::NotInstalled,
-            Some(format!("install `{program}`, or say where it is with `--binary`")),
+            Some(install.map_or_else(
+                || format!("check `{program}`, or install it and say where it is with `--binary`"),
+                str::to_owned,
+            )),
         ),
         SpawnErrorKind::NotExecutable
         | SpawnErrorKind::PermissionDenied
@@ -48,7 +51,7 @@ pub(crate) fn of_spawn(error: &SpawnError) -> Failure {
 
 /// Says why the command that goes into a container could not be started.
 pub(crate) fn of_docker(error: &SpawnError) -> Failure {
-    let mut failure = of_spawn(error);
+    let mut failure = of_spawn(error, None);
     if failure.code == Code::NotInstalled {
         (failure.category, failure.code) = (Category::Configuration, Code::BadConfig);
         failure.hint = Some("install docker and put it on PATH, or leave out `--docker`".to_owned());

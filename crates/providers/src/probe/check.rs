@@ -94,14 +94,12 @@ pub fn check(manifest: &Manifest, pages: &[Page], version: Option<&Version>) -> 
     }
     for used in uses::of(manifest) {
         for kind in differences(manifest, pages, version, &used) {
-            let name = match (&kind, &used.what) {
-                (Kind::NoPage, _) => used.of.last().unwrap_or(&manifest.program).clone(),
-                (_, What::Flag { name, .. } | What::Subcommand(name)) => name.clone(),
-            };
-            // A page is one thing: that it is missing is said once, and not of every option on it.
-            let of = match &kind {
-                Kind::NoPage => used.of.split_last().map_or(Vec::new(), |(_, of)| of.to_vec()),
-                _ => used.of.clone(),
+            let (of, name) = if kind == Kind::NoPage {
+                // A page is one thing: that it is missing is said once, and not of every option on it.
+                let program = || (Vec::new(), manifest.program.clone());
+                used.of.split_last().map_or_else(program, |(name, of)| (of.to_vec(), name.clone()))
+            } else {
+                (used.of.clone(), used.what.name().to_owned())
             };
             let same = |it: &&mut Finding| it.name == name && it.of == of && it.kind == kind;
             match findings.iter_mut().find(same) {

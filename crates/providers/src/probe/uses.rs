@@ -33,6 +33,15 @@ pub enum What {
     Subcommand(String),
 }
 
+impl What {
+    /// Returns the name of the option or of the subcommand.
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Flag { name, .. } | Self::Subcommand(name) => name,
+        }
+    }
+}
+
 /// What is given with an option.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Given {

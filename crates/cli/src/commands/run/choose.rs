@@ -10,8 +10,7 @@ pub(crate) fn provider(asked: Option<&str>) -> Result<&'static str, CommandError
     if let Some(name) = asked {
         return suggest::provider(name).map(|manifest| manifest.name.as_str());
     }
-    let usable: Vec<&str> =
-        bowline::discover::usable().iter().map(|manifest| manifest.name.as_str()).collect();
+    let usable: Vec<&str> = bowline::detect::usable().iter().map(|manifest| manifest.name.as_str()).collect();
     if let [only] = usable[..] {
         return Ok(only);
     }
@@ -19,7 +18,7 @@ pub(crate) fn provider(asked: Option<&str>) -> Result<&'static str, CommandError
     let error = CommandError::new(Fault::Usage, "no provider is chosen");
     let error = if usable.is_empty() {
         let installed: Vec<&str> =
-            bowline::discover::installed().iter().map(|manifest| manifest.name.as_str()).collect();
+            bowline::detect::installed().iter().map(|manifest| manifest.name.as_str()).collect();
         let found = if installed.is_empty() {
             "none of them is installed".to_owned()
         } else {

@@ -24,14 +24,18 @@ fn a_missing_program() {
     start(&world, &binary).exits(4).tells(&[
         "error: ",
         "there is no such program",
-        "hint: install",
+        "hint: check",
         "--binary",
     ]);
     world.journal().check();
 
     let world = World::new();
     let ended = world.run("claude", "hi").env("PATH", world.path("tmp")).end().exits(4);
-    ended.tells(&["could not start `claude`", "hint: install `claude`"]);
+    ended.tells(&[
+        "could not start `claude`",
+        "hint: install it with `npm install -g @anthropic-ai/claude-code@latest`",
+        "--binary",
+    ]);
     world.journal().check();
 }
 

@@ -1,0 +1,163 @@
+//! What programs answered, kept as long as the file is the same.
+//!
+//! One small file of JSON, replaced as a whole: whoever reads it sees one writer's version or another's, never half of
+//! one. Two that write at once may lose an answer of one of them, which is then asked for again. A file that cannot be
+//! read as what it should be is as good as none, and the next writer replaces it. Answers are kept as they were printed,
+//! so that a newer Bowline reads them with newer eyes.
+
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use bowline_protocol::Timestamp;
+use bowline_providers::probe::Answer;
+use serde::{Deserialize, Serialize};
+
+use crate::{detect, host};
+
+/// The version of the form.
+const FORM: u32 = 1;
+
+/// How long an answer is good: some programs update themselves behind a launcher that stays the same.
+const GOOD_FOR: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// The most programs that are remembered.
+const MOST: usize = 64;
+
+/// Where answers are kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cache {
+    path: PathBuf,
+}
+
+/// Which file answered.
+///
+/// npm gives every file of every release the same time of change, and a launcher often keeps its size; the time of the
+/// last change of the inode is what tells them apart.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Stamp {
+    path: PathBuf,
+    size: u64,
+    mtime: (i64, i64),
+    ctime: (i64, i64),
+}
+
+impl Stamp {
+    /// Looks at a file; none if it cannot be looked at, or if its path is not text.
+    pub(super) fn of(path: &Path) -> Option<Self> {
+        path.to_str()?;
+        let meta = std::fs::metadata(path).ok()?;
+        let (mtime, ctime) = ((meta.mtime(), meta.mtime_nsec()), (meta.ctime(), meta.ctime_nsec()));
+        Some(Self { path: path.to_owned(), size: meta.len(), mtime, ctime })
+    }
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct Kept {
+    v: u32,
+    programs: Vec<Program>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct Program {
+    file: Stamp,
+    answers: Vec<Answered>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct Answered {
+    args: Vec<String>,
+    at: Timestamp,
+    answer: Answer,
+}
+
+impl Cache {
+    /// Keeps answers in this file. It and its directory are made when there is something to keep.
+    pub fn at(path: impl Into<PathBuf>) -> Self {
+        Self { path: path.into() }
+    }
+
+    /// Keeps answers where the environment says: in `BOWLINE_HOME` if it is set, else in the XDG cache directory.
+    pub fn from_env() -> Option<Self> {
+        let absolute = |name| detect::variable(name).map(PathBuf::from).filter(|path| path.is_absolute());
+        let dir = detect::variable("BOWLINE_HOME")
+            .map(|home| PathBuf::from(home).join("cache"))
+            .or_else(|| absolute("XDG_CACHE_HOME").map(|cache| cache.join("bowline")))
+            .or_else(|| detect::home().map(|home| home.join(".cache/bowline")))?;
+        Some(Self::at(dir.join("probes.json")))
+    }
+
+    /// Returns the file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Returns an answer that is still good, and when it was given.
+    pub(super) fn get(&self, file: &Stamp, args: &[String], now: Timestamp) -> Option<(Answer, Timestamp)> {
+        let kept = self.read();
+        let program = kept.programs.into_iter().find(|program| program.file == *file)?;
+        let answered = program.answers.into_iter().find(|answered| answered.args == args)?;
+        let age = now.as_millis().checked_sub(answered.at.as_millis())?;
+        let good = u64::try_from(age).is_ok_and(|age| Duration::from_millis(age) < GOOD_FOR);
+        good.then_some((answered.answer, answered.at))
+    }
+
+    /// Keeps an answer, in the place of what the same path answered when it was another file.
+    pub(super) fn put(
+        &self,
+        file: &Stamp,
+        args: &[String],
+        answer: &Answer,
+        now: Timestamp,
+    ) -> std::io::Result<()> {
+        let mut kept = self.read();
+        let known = kept.programs.iter().position(|program| program.file == *file);
+        let mut program = match known {
+            Some(place) => kept.programs.remove(place),
+            None => Program { file: file.clone(), answers: Vec::new() },
+        };
+        kept.programs.retain(|other| other.file.path != file.path);
+        program.answers.retain(|other| other.args != args);
+        program.answers.push(Answered { args: args.to_vec(), at: now, answer: answer.clone() });
+        kept.programs.push(program);
+        let extra = kept.programs.len().saturating_sub(MOST);
+        kept.programs.drain(..extra);
+        self.write(&kept)
+    }
+
+    fn read(&self) -> Kept {
+        let nothing = || Kept { v: FORM, programs: Vec::new() };
+        let bytes = match std::fs::read(&self.path) {
+            Ok(bytes) => bytes,
+            Err(error) => {
+                if error.kind() != std::io::ErrorKind::NotFound {
+                    let path = self.path.display();
+                    tracing::warn!(%path, error = &error as &dyn std::error::Error, "kept answers cannot be read");
+                }
+                return nothing();
+            }
+        };
+        let kept: Option<Kept> = serde_json::from_slice(&bytes).ok();
+        kept.filter(|kept| kept.v == FORM).unwrap_or_else(|| {
+            tracing::debug!(path = %self.path.display(), "kept answers are damaged, or another version's; they are forgotten");
+            nothing()
+        })
+    }
+
+    fn write(&self, kept: &Kept) -> std::io::Result<()> {
+        let dir = self.path.parent().unwrap_or(Path::new("."));
+        host::private_dir(dir)?;
+        let tail: String = host::random().iter().map(|byte| format!("{byte:02x}")).collect();
+        let new = dir.join(format!(".probes-{}-{tail}", std::process::id()));
+        let bytes = serde_json::to_vec(kept)?;
+        let written = host::private_file(&new, &bytes).and_then(|()| std::fs::rename(&new, &self.path));
+        if written.is_err() {
+            // It may never have been made; the error that counts is the one above.
+            let _ = std::fs::remove_file(&new);
+        }
+        written
+    }
+}
+
+#[cfg(test)]
+mod tests;

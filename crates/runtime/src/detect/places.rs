@@ -1,0 +1,138 @@
+//! Where programs lie: `PATH`, the places of installers, and what is behind a launcher. Nothing is started here.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use bowline_providers::manifest::Manifest;
+use bowline_providers::manifest::detect::{Native, PLACES};
+use bowline_providers::probe::Version;
+
+use super::{Found, How, Missing, MissingKind, Search};
+
+/// How far above a launcher its package is looked for.
+const DEEPEST: usize = 6;
+
+/// Finds a provider's program.
+pub(super) fn find(
+    manifest: &'static Manifest,
+    binary: Option<&Path>,
+    search: &Search,
+) -> Result<Found, Missing> {
+    let mut unfit = None;
+    let (path, how) = match binary {
+        Some(binary) => given(binary, search, &mut unfit).map(|path| (path, How::Given)),
+        None => usual(manifest, search, &mut unfit),
+    }
+    .ok_or_else(|| missing(manifest, binary, unfit))?;
+    // A file that is there and executable has a real path, unless it goes this very moment.
+    let real = path.canonicalize().unwrap_or_else(|_| path.clone());
+    let native = manifest.detect.native.as_ref().and_then(|native| behind(&real, native));
+    Ok(Found { manifest, path, real, how, native })
+}
+
+fn missing(manifest: &Manifest, binary: Option<&Path>, unfit: Option<PathBuf>) -> Missing {
+    let program = binary.map_or_else(|| manifest.program.clone(), |path| path.display().to_string());
+    let (kind, hint) = match (unfit, binary) {
+        (Some(path), _) => {
+            let hint =
+                format!("check the mode of `{}`, or choose another one with `--binary`", path.display());
+            (MissingKind::NotExecutable { path }, hint)
+        }
+        (None, Some(_)) => (MissingKind::NoSuchFile, "check what `--binary` says".to_owned()),
+        (None, None) => (MissingKind::Absent, install_hint(manifest)),
+    };
+    Missing { program, kind, hint }
+}
+
+/// Says how to come by a program.
+pub(crate) fn install_hint(manifest: &Manifest) -> String {
+    let install = manifest.install.hint().unwrap_or_else(|| format!("install `{}`", manifest.program));
+    format!("{install}; or say where it is with `--binary`")
+}
+
+/// Finds what the caller names: a path, or a name on `PATH`.
+fn given(binary: &Path, search: &Search, unfit: &mut Option<PathBuf>) -> Option<PathBuf> {
+    if !binary.as_os_str().as_encoded_bytes().contains(&b'/') {
+        return on_path(&binary.to_string_lossy(), search, unfit);
+    }
+    fit(std::path::absolute(binary).ok()?, unfit)
+}
+
+fn usual(manifest: &Manifest, search: &Search, unfit: &mut Option<PathBuf>) -> Option<(PathBuf, How)> {
+    let own = std::env::current_exe().ok();
+    if let Some(own) = own.filter(|own| own.file_name().is_some_and(|name| name == manifest.program.as_str()))
+    {
+        return Some((own, How::Own));
+    }
+    let names = || std::iter::once(&manifest.program).chain(&manifest.detect.programs);
+    if let Some(path) = names().find_map(|name| on_path(name, search, unfit)) {
+        return Some((path, How::Path));
+    }
+    let home = search.home.as_deref()?;
+    let own_places = manifest.detect.places.iter().map(|place| home.join(place));
+    let common = PLACES.iter().flat_map(|place| directories(home, place));
+    let common = common.flat_map(|dir| names().map(move |name| dir.join(name)));
+    own_places.chain(common).find_map(|file| fit(file, unfit)).map(|path| (path, How::Place))
+}
+
+/// Searches `PATH` as the spawner does: a relative directory is passed over.
+fn on_path(name: &str, search: &Search, unfit: &mut Option<PathBuf>) -> Option<PathBuf> {
+    let mut dirs = std::env::split_paths(&search.path).filter(|dir| dir.is_absolute());
+    dirs.find_map(|dir| fit(dir.join(name), unfit))
+}
+
+/// Returns the file if it can be executed; one that is there and cannot is remembered.
+fn fit(file: PathBuf, unfit: &mut Option<PathBuf>) -> Option<PathBuf> {
+    if !file.exists() {
+        return None;
+    }
+    if is_executable(&file) {
+        return Some(file);
+    }
+    unfit.get_or_insert(file);
+    None
+}
+
+fn is_executable(file: &Path) -> bool {
+    file.is_file() && rustix::fs::access(file, rustix::fs::Access::EXEC_OK).is_ok()
+}
+
+/// Returns the directories that a place means; a `*` is any one name, the newest version first.
+fn directories(home: &Path, place: &str) -> Vec<PathBuf> {
+    let Some((before, after)) = place.split_once("/*/") else { return vec![home.join(place)] };
+    let Ok(entries) = std::fs::read_dir(home.join(before)) else { return Vec::new() };
+    let mut found: Vec<(Option<Version>, PathBuf)> = entries
+        .flatten()
+        .map(|entry| (Version::parse(&entry.file_name().to_string_lossy()), entry.path().join(after)))
+        .collect();
+    found.sort();
+    found.into_iter().rev().map(|(_, dir)| dir).collect()
+}
+
+/// Finds the program behind a launcher, as the launcher itself would find it: from its package upwards, in every
+/// `node_modules`.
+fn behind(real: &Path, native: &Native) -> Option<PathBuf> {
+    if is_machine_code(real) {
+        return None;
+    }
+    let package = real.ancestors().skip(1).take(DEEPEST).find(|dir| dir.join("package.json").is_file())?;
+    let files = native.files(std::env::consts::OS, std::env::consts::ARCH);
+    package.ancestors().find_map(|dir| {
+        let modules = if dir.ends_with("node_modules") { dir.to_owned() } else { dir.join("node_modules") };
+        files.iter().map(|file| modules.join(file)).find(|file| is_executable(file))
+    })
+}
+
+/// Says whether a file is a program itself, rather than a script: ELF, Mach-O, or Windows' form.
+fn is_machine_code(file: &Path) -> bool {
+    let mut start = [0; 4];
+    let read = File::open(file).and_then(|mut file| file.read_exact(&mut start));
+    let mach_o = [0xfeed_face_u32, 0xfeed_facf, 0xcafe_babe];
+    let number = u32::from_be_bytes(start);
+    read.is_ok()
+        && (start == *b"\x7fELF"
+            || start.starts_with(b"MZ")
+            || mach_o.contains(&number)
+            || mach_o.contains(&number.swap_bytes()))
+}
