@@ -40,8 +40,9 @@
 //! journal, in memory they do not pile up.
 //!
 //! Further rooms: [`blocking`] has the same calls without tokio, [`registry`] ends sessions by your own key from any
-//! process, [`service`] is one boundary for hosts that serve chats, [`journal`] reads what was recorded, and
-//! `bowline::testing` (feature `testing`) plays a script in the place of a process, so that your tests start nothing.
+//! process, [`service`] is one boundary for hosts that serve chats, [`journal`] reads what was recorded, [`detect`] knows
+//! which agents are installed and what each can do, and `bowline::testing` (feature `testing`) plays a script in the place
+//! of a process, so that your tests start nothing.
 //! `tracing` is told ids and counts, never what was said.
 
 mod agent;

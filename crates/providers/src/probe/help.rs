@@ -3,8 +3,8 @@
 //! The programs print what their libraries lay out (commander, clap, yargs, cobra, argparse) or what somebody wrote by
 //! hand. The layout is the grammar: a heading at the margin begins a section, entries of a section stand at one indent (or
 //! at two, where long options are aligned behind short ones), whatever stands further in belongs to the entry above.
-//! So a `--flag` inside a description is never taken for an option. [`layout`] cuts a page into entries, [`spec`] reads
-//! the left side of an entry and [`remarks`] the right one. Nothing here fails: a text that is no help page has no
+//! So a `--flag` inside a description is never taken for an option. `layout` cuts a page into entries, `spec` reads
+//! the left side of an entry and `remarks` the right one. Nothing here fails: a text that is no help page has no
 //! options, and the check says so.
 
 mod layout;

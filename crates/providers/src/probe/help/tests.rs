@@ -1,6 +1,9 @@
 //! Pages of help in the layouts that no recording has, and pages that are none.
 
+use proptest::prelude::*;
+
 use super::*;
+use crate::probe::{Answer, Version};
 
 /// Writes the options of a page, each in one line.
 fn flags(text: &str) -> Vec<String> {
@@ -125,4 +128,20 @@ fn nothing_makes_it_panic() {
     }
     let long = format!("Options:\n  --x  {}\n", "é".repeat(LONGEST));
     assert_eq!(Help::parse(&long).flags.len(), 1);
+}
+
+proptest! {
+    #[test]
+    fn whatever_is_printed_is_read(
+        text in "(Usage: |Options:|Commands:|Possible values:|  |      |-|--|\\[no-\\]|<|>|\\[|\\]|\\(|\\)|\\{|\\}|,|\\||=|\\.\\.\\.|\n|\t|\"|default: |choices: |deprecated|v|1|\\.|é|a ){0,60}",
+    ) {
+        for flag in Help::parse(&text).flags {
+            prop_assert!(flag.names().next().is_some(), "{flag:?}");
+            prop_assert!(flag.names().all(|name| name.starts_with('-') && !name.contains([' ', ','])), "{flag:?}");
+        }
+        let answer = Answer { stdout: text.clone(), stderr: text, code: Some(0) };
+        if let Some(version) = Version::find(&answer) {
+            prop_assert_eq!(Version::parse(&version.to_string()), Some(version));
+        }
+    }
 }
