@@ -34,6 +34,7 @@ mod opencode;
 mod pi;
 pub mod probe;
 mod qwen;
+pub mod simulate;
 mod turns;
 pub mod usage;
 pub mod views;

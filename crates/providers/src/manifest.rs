@@ -1,12 +1,13 @@
 //! What a provider's `manifest.toml` says: the data side of an adapter.
 //!
 //! Commands are data, decoding is code. A manifest names the program, how a prompt gets in, which dialect each of its
-//! output formats speaks, what the provider can do, how a run of it is put together ([`run`]), and where the program is
-//! found, asked and had from ([`detect`]).
+//! output formats speaks, what the provider can do, how a run of it is put together ([`run`]), where the program is
+//! found, asked and had from ([`detect`]), and how it is pointed at fake model APIs ([`simulate`]).
 
 mod check;
 pub mod detect;
 pub mod run;
+pub mod simulate;
 mod time;
 
 use std::collections::BTreeMap;
@@ -18,6 +19,7 @@ use crate::dialect::Shape;
 use crate::dialects;
 use detect::{Detect, Install, Probe};
 use run::{Permissions, Run, Stop, Watchdog};
+use simulate::Simulate;
 use time::span_of_time;
 
 /// A provider, as its manifest describes it.
@@ -85,6 +87,9 @@ pub struct Manifest {
     /// How it is installed.
     #[serde(default)]
     pub install: Install,
+    /// How it is pointed at the simulator.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub simulate: Option<Simulate>,
 }
 
 /// When a provider is chosen.
@@ -205,6 +210,7 @@ impl Manifest {
         }
         check::run(&manifest)?;
         check::detect(&manifest)?;
+        check::simulate(&manifest)?;
         Ok(manifest)
     }
 }

@@ -3,6 +3,7 @@
 use super::run::{Flag, McpForm, RunFlag};
 use super::{Manifest, ManifestError, PromptStyle};
 use crate::invocation::template;
+use crate::simulate::NAMES;
 
 /// Checks the sections about runs.
 pub(super) fn run(manifest: &Manifest) -> Result<(), ManifestError> {
@@ -106,6 +107,28 @@ pub(super) fn detect(manifest: &Manifest) -> Result<(), ManifestError> {
     for (list, flag, reason) in unlisted.chain(changed) {
         if !flag.starts_with('-') || reason.is_empty() {
             return wrong(format!("probe.{list}"), format!("`{flag}` needs its dashes, and a reason"));
+        }
+    }
+    Ok(())
+}
+
+/// Checks the section about the simulator.
+pub(super) fn simulate(manifest: &Manifest) -> Result<(), ManifestError> {
+    let Some(simulate) = &manifest.simulate else { return Ok(()) };
+    let env = simulate.env.iter().map(|(name, text)| (format!("simulate.env.{name}"), text));
+    let files = simulate.files.iter().map(|file| (format!("simulate.files ({})", file.path), &file.text));
+    let args = simulate.args.iter().map(|arg| ("simulate.args".to_owned(), arg));
+    for (key, text) in env.chain(files).chain(args) {
+        for name in template::names(text) {
+            known_name(&key, name, NAMES)?;
+        }
+    }
+    for file in &simulate.files {
+        let inside =
+            !file.path.is_empty() && file.path.split('/').all(|part| !matches!(part, "" | "." | ".."));
+        if !inside {
+            let reason = format!("`{}` has to be a path inside the home directory", file.path);
+            return wrong("simulate.files".into(), reason);
         }
     }
     Ok(())
