@@ -1,6 +1,7 @@
 //! The arguments of every command, and the help that people read.
 
 pub(crate) mod run;
+pub(crate) mod simulate;
 
 use std::path::PathBuf;
 
@@ -28,6 +29,9 @@ pub(crate) enum Command {
     /// Say what kind of failure an error text is, and what may be done about it
     #[command(after_help = CLASSIFY_EXAMPLES)]
     Classify(ClassifyArgs),
+    /// Serve fake model APIs on loopback, for trying agents without an account
+    #[command(after_help = simulate::EXAMPLES)]
+    Simulate(simulate::SimulateArgs),
     /// List the providers
     Providers(TableArgs),
     /// List the dialects

@@ -5,4 +5,5 @@ pub(crate) mod decode;
 pub(crate) mod demo;
 mod input;
 pub(crate) mod run;
+pub(crate) mod simulate;
 pub(crate) mod tables;

@@ -42,6 +42,7 @@ fn run(args: Args) -> Result<(), CommandError> {
         Command::Demo(args) => commands::demo::run(&args, &mut stdout),
         Command::Decode(args) => commands::decode::run(&args, &mut stdout),
         Command::Classify(args) => commands::classify::run(&args, &mut stdout),
+        Command::Simulate(args) => commands::simulate::run(&args, &mut stdout),
         Command::Providers(args) => commands::tables::providers(&args, &mut stdout),
         // It is another program, with exit codes of its own.
         Command::PracticeAgent(_) => Ok(()),

@@ -19,11 +19,19 @@ const PACKAGES: &[Package] = &[
         &["bowline-engine", "bowline-process", "bowline-protocol", "bowline-providers"],
     ),
     ("crates/server", "bowline-server", &["bowline", "bowline-protocol"]),
-    // The command line decodes and renders with the thinking crates, and carries the practice agent in its binary.
+    // The command line decodes and renders with the thinking crates, and carries the practice agent and the
+    // simulator in its binary.
     (
         "crates/cli",
         "bowline-cli",
-        &["bowline", "bowline-practice", "bowline-protocol", "bowline-providers", "bowline-server"],
+        &[
+            "bowline",
+            "bowline-practice",
+            "bowline-protocol",
+            "bowline-providers",
+            "bowline-server",
+            "bowline-simulator",
+        ],
     ),
     ("crates/practice", "bowline-practice", &[]),
     ("crates/simulator", "bowline-simulator", &[]),

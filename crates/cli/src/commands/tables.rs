@@ -53,7 +53,7 @@ pub(crate) fn dialects(args: &TableArgs, stdout: &mut Stdout) -> Result<(), Comm
 }
 
 /// Lays out a table with columns as wide as they need to be.
-fn table<const N: usize>(head: [&str; N], rows: impl Iterator<Item = [String; N]>) -> String {
+pub(crate) fn table<const N: usize>(head: [&str; N], rows: impl Iterator<Item = [String; N]>) -> String {
     let mut all: Vec<[String; N]> = vec![head.map(str::to_owned)];
     all.extend(rows);
     let mut widths = [0; N];

@@ -12,6 +12,7 @@ mod readme;
 mod run;
 mod run_output;
 mod run_signals;
+mod simulate;
 mod support;
 mod tables;
 mod world;

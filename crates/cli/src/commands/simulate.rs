@@ -1,0 +1,141 @@
+//! `bowline simulate`: fake model APIs on loopback, until somebody ends them.
+
+mod environment;
+mod lines;
+
+use std::io::Write as _;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::Path;
+
+use bowline_providers::ansi;
+use bowline_simulator::{News, Options, Reach, Scenario, ScenarioError, Simulator, StartError};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::mpsc;
+
+use crate::args::simulate::{PORT, SimulateArgs};
+use crate::commands::{run, tables};
+use crate::error::{CommandError, Fault};
+use crate::output::Stdout;
+
+/// Runs the command.
+pub(crate) fn run(args: &SimulateArgs, stdout: &mut Stdout) -> Result<(), CommandError> {
+    let listen =
+        args.listen.unwrap_or_else(|| SocketAddr::from((Ipv4Addr::LOCALHOST, args.port.unwrap_or(PORT))));
+    if let Some(provider) = &args.print_env {
+        return environment::print(provider, listen, args.route.as_deref(), args.home.as_deref(), stdout);
+    }
+    if !args.check.is_empty() {
+        return check(&args.check, stdout);
+    }
+    let scenarios: Vec<Scenario> =
+        args.scenario.iter().map(|path| read(path)).collect::<Result<_, CommandError>>()?;
+    if args.list {
+        return list(scenarios, stdout);
+    }
+    run::runtime()?.block_on(serve(args, listen, scenarios, stdout))
+}
+
+async fn serve(
+    args: &SimulateArgs,
+    listen: SocketAddr,
+    scenarios: Vec<Scenario>,
+    stdout: &mut Stdout,
+) -> Result<(), CommandError> {
+    let signals = [SignalKind::interrupt(), SignalKind::terminate()].map(signal);
+    let [mut interrupt, mut terminate] = match signals {
+        [Ok(interrupt), Ok(terminate)] => [interrupt, terminate],
+        [Err(error), _] | [_, Err(error)] => {
+            return Err(CommandError::new(Fault::Internal, "could not listen to signals").caused_by(error));
+        }
+    };
+    let (watcher, mut news) = mpsc::unbounded_channel();
+    // Who names an address with `--listen` says who may come.
+    let reach = if args.listen.is_some() { Reach::Anywhere } else { Reach::Loopback };
+    let options =
+        Options { listen, reach, scenarios, ledger_file: args.ledger.clone(), watcher: Some(watcher) };
+    let simulator = Simulator::start(options).await.map_err(not_started)?;
+    if !simulator.address().ip().is_loopback() {
+        tell("warning: other machines can reach this simulator, and it answers everybody\n");
+    }
+    stdout.print(&format!("{}\n", simulator.base_url(None)))?;
+    stdout.flush()?;
+    loop {
+        tokio::select! {
+            _ = interrupt.recv() => break,
+            _ = terminate.recv() => break,
+            Some(news) = news.recv() => show(&news),
+        }
+    }
+    simulator.stop().await;
+    while let Ok(news) = news.try_recv() {
+        show(&news);
+    }
+    Ok(())
+}
+
+fn show(news: &News) {
+    match news {
+        News::Over(entry) => tell(&lines::line(entry)),
+        News::LedgerLost(error) => {
+            tell(&format!("warning: the ledger could not be written, and is not any more: {error}\n"));
+        }
+    }
+}
+
+/// Tells a person something. What clients sent is in it, so that it is made harmless.
+fn tell(text: &str) {
+    // Nothing can be done about a standard error that does not take it.
+    let _ = anstream::stderr().write_all(ansi::harmless(text).as_bytes());
+}
+
+fn not_started(error: StartError) -> CommandError {
+    let message = "could not start the simulator";
+    match error {
+        StartError::PortInUse(_) => CommandError::new(Fault::Configuration, message)
+            .caused_by(error)
+            .hint("end what uses it, or choose another with `--port N`; `--port 0` takes any free one"),
+        StartError::NotLoopback(_) => CommandError::new(Fault::Usage, message).caused_by(error),
+        StartError::SameName(_) => CommandError::new(Fault::Usage, message)
+            .caused_by(error)
+            .hint("a scenario is named after its file: rename one of them"),
+        StartError::Listen { .. } => CommandError::new(Fault::Configuration, message)
+            .caused_by(error)
+            .hint("`--listen` takes an address of this machine, such as 127.0.0.1:8484"),
+        StartError::Ledger { .. } => CommandError::new(Fault::Configuration, message)
+            .caused_by(error)
+            .hint("`--ledger` takes a file that can be appended to"),
+    }
+}
+
+fn read(path: &Path) -> Result<Scenario, CommandError> {
+    Scenario::read(path).map_err(not_read)
+}
+
+fn not_read(error: ScenarioError) -> CommandError {
+    let message = error.to_string();
+    let ours = CommandError::new(Fault::Configuration, message);
+    match error {
+        ScenarioError::Unreadable { source, .. } => ours.caused_by(source),
+        ScenarioError::Name { .. } => ours.hint("a scenario is named after its file: rename it"),
+        ScenarioError::Wrong(mistake) => {
+            ours.caused_by(*mistake).hint("docs/simulator.md describes the form of a scenario")
+        }
+    }
+}
+
+fn check(files: &[std::path::PathBuf], stdout: &mut Stdout) -> Result<(), CommandError> {
+    for path in files {
+        let scenario = read(path)?;
+        stdout.print(&format!("{}: `[[{}]]` is a good scenario\n", path.display(), scenario.name))?;
+    }
+    Ok(())
+}
+
+fn list(more: Vec<Scenario>, stdout: &mut Stdout) -> Result<(), CommandError> {
+    let mut all = Scenario::built_in();
+    all.retain(|known| more.iter().all(|it| it.name != known.name));
+    all.extend(more);
+    all.sort_by(|a, b| a.name.cmp(&b.name));
+    let rows = all.into_iter().map(|scenario| [scenario.name, scenario.about]);
+    stdout.print(&tables::table(["NAME", "WHAT HAPPENS"], rows))
+}

@@ -1,0 +1,337 @@
+//! How each API says that something went wrong: its status, its words, and the shape around them.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::{Answer, Api, Frame, Problem, data, event, responses};
+use crate::scenario::{Fault, FaultKind};
+
+/// The time after which to try again, where the scenario gives none.
+const USUAL_WAIT: Duration = Duration::from_secs(1);
+
+/// Whose shape an error has.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Family {
+    Anthropic,
+    Openai,
+    Google,
+    Ollama,
+}
+
+impl Family {
+    fn of(api: Api) -> Self {
+        match api {
+            Api::AnthropicMessages => Self::Anthropic,
+            Api::OpenaiResponses | Api::OpenaiChat => Self::Openai,
+            Api::GoogleGenerate => Self::Google,
+            Api::OllamaChat | Api::OllamaGenerate => Self::Ollama,
+        }
+    }
+}
+
+/// Says a fault that is answered with a status.
+pub(super) fn problem(api: Api, fault: &Fault, model: &str) -> Problem {
+    let family = Family::of(api);
+    if fault.kind == FaultKind::BadGateway {
+        let words = fault.message.as_deref().unwrap_or("502 Bad Gateway");
+        return Problem {
+            status: fault.status.unwrap_or(502),
+            headers: Vec::new(),
+            body: format!("<html><head><title>{words}</title></head><body><h1>{words}</h1></body></html>"),
+            content_type: "text/html",
+        };
+    }
+    let Words { status, name, code, message } = words(family, fault, model);
+    let status = fault.status.unwrap_or(status);
+    let message = fault.message.clone().unwrap_or(message);
+    let body = match family {
+        Family::Anthropic => json!({
+            "type": "error",
+            "error": { "type": name, "message": message },
+            "request_id": "req_simulated",
+        }),
+        Family::Openai => {
+            json!({ "error": { "message": message, "type": name, "param": null, "code": code } })
+        }
+        Family::Google => google(fault, status, name, &message),
+        Family::Ollama => json!({ "error": message }),
+    };
+    Problem {
+        status,
+        headers: headers(family, fault),
+        body: body.to_string(),
+        content_type: "application/json",
+    }
+}
+
+/// What an error says.
+struct Words {
+    status: u16,
+    /// The type of it, or the status in words.
+    name: &'static str,
+    /// The code, where the API has one beside the type.
+    code: Option<&'static str>,
+    message: String,
+}
+
+fn words(family: Family, fault: &Fault, model: &str) -> Words {
+    let kind = fault.kind;
+    match family {
+        Family::Anthropic => anthropic(kind, model),
+        Family::Openai => openai(fault, model),
+        Family::Google => google_words(fault, model),
+        Family::Ollama => Words { name: "", code: None, ..openai(fault, model) },
+    }
+}
+
+fn anthropic(kind: FaultKind, model: &str) -> Words {
+    let of = |status, name, message: &str| Words { status, name, code: None, message: message.to_owned() };
+    match kind {
+        FaultKind::BadRequest => of(400, "invalid_request_error", "messages.0.content: a value is missing"),
+        FaultKind::Unauthorized => of(401, "authentication_error", "invalid x-api-key"),
+        FaultKind::Forbidden => of(
+            403,
+            "permission_error",
+            "Your API key does not have permission to use the specified resource.",
+        ),
+        FaultKind::NotFound => of(404, "not_found_error", &format!("model: {model}")),
+        FaultKind::TooLarge => of(413, "request_too_large", "Request exceeds the maximum size"),
+        FaultKind::RateLimit => of(
+            429,
+            "rate_limit_error",
+            "This request would exceed your organization's rate limit of 50 requests per minute.",
+        ),
+        FaultKind::Quota => of(
+            429,
+            "rate_limit_error",
+            "This request would exceed your account's usage limit. Please try again later.",
+        ),
+        FaultKind::Billing => of(
+            400,
+            "invalid_request_error",
+            "Your credit balance is too low to access the Anthropic API. Please go to Plans & Billing to upgrade or purchase credits.",
+        ),
+        FaultKind::Unavailable => of(503, "api_error", "The service is temporarily unavailable."),
+        FaultKind::Overloaded => of(529, "overloaded_error", "Overloaded"),
+        FaultKind::ContextOverflow => {
+            of(400, "invalid_request_error", "prompt is too long: 250000 tokens > 200000 maximum")
+        }
+        FaultKind::ServerError
+        | FaultKind::BadGateway
+        | FaultKind::Close
+        | FaultKind::Hang
+        | FaultKind::HangAfterHeaders
+        | FaultKind::HangMidway
+        | FaultKind::Cut
+        | FaultKind::StreamError
+        | FaultKind::Garbage => of(500, "api_error", "Internal server error"),
+    }
+}
+
+fn openai(fault: &Fault, model: &str) -> Words {
+    let of = |status, name, code: &'static str, message: &str| Words {
+        status,
+        name,
+        code: Some(code).filter(|code| !code.is_empty()),
+        message: message.to_owned(),
+    };
+    let request = "invalid_request_error";
+    match fault.kind {
+        FaultKind::BadRequest => of(400, request, "invalid_value", "Invalid request: a value is missing."),
+        FaultKind::Unauthorized => of(
+            401,
+            request,
+            "invalid_api_key",
+            "Incorrect API key provided. You can find your API key at https://platform.openai.com/account/api-keys.",
+        ),
+        FaultKind::Forbidden => {
+            of(403, "permission_error", "access_denied", "You do not have access to this resource.")
+        }
+        FaultKind::NotFound => of(
+            404,
+            request,
+            "model_not_found",
+            &format!("The model `{model}` does not exist or you do not have access to it."),
+        ),
+        FaultKind::TooLarge => of(413, request, "request_too_large", "The request is too large."),
+        FaultKind::RateLimit => of(
+            429,
+            "requests",
+            "rate_limit_exceeded",
+            &format!(
+                "Rate limit reached for {model} on requests per min. Please try again in {}s.",
+                wait(fault).as_secs_f64()
+            ),
+        ),
+        FaultKind::Quota => of(
+            429,
+            "insufficient_quota",
+            "insufficient_quota",
+            "You exceeded your current quota, please check your plan and billing details.",
+        ),
+        FaultKind::Billing => {
+            of(400, request, "billing_hard_limit_reached", "Billing hard limit has been reached.")
+        }
+        FaultKind::Unavailable => of(503, "server_error", "", "The service is temporarily unavailable."),
+        FaultKind::Overloaded => of(
+            503,
+            "server_error",
+            "server_is_overloaded",
+            "The engine is currently overloaded, please try again later.",
+        ),
+        FaultKind::ContextOverflow => of(
+            400,
+            request,
+            "context_length_exceeded",
+            "This model's maximum context length is 200000 tokens. However, your messages resulted in 250000 tokens. Please reduce the length of the messages.",
+        ),
+        FaultKind::ServerError
+        | FaultKind::BadGateway
+        | FaultKind::Close
+        | FaultKind::Hang
+        | FaultKind::HangAfterHeaders
+        | FaultKind::HangMidway
+        | FaultKind::Cut
+        | FaultKind::StreamError
+        | FaultKind::Garbage => {
+            of(500, "server_error", "", "The server had an error while processing your request.")
+        }
+    }
+}
+
+fn google_words(fault: &Fault, model: &str) -> Words {
+    let of = |status, name, message: &str| Words { status, name, code: None, message: message.to_owned() };
+    match fault.kind {
+        FaultKind::BadRequest => of(400, "INVALID_ARGUMENT", "Request contains an invalid argument."),
+        FaultKind::Unauthorized => {
+            of(401, "UNAUTHENTICATED", "Request had invalid authentication credentials.")
+        }
+        FaultKind::Forbidden => of(403, "PERMISSION_DENIED", "The caller does not have permission"),
+        FaultKind::NotFound => of(
+            404,
+            "NOT_FOUND",
+            &format!(
+                "models/{model} is not found for API version v1beta, or is not supported for generateContent."
+            ),
+        ),
+        FaultKind::TooLarge => of(413, "INVALID_ARGUMENT", "Request payload size exceeds the limit."),
+        FaultKind::RateLimit => of(
+            429,
+            "RESOURCE_EXHAUSTED",
+            &format!("Resource has been exhausted. Please retry in {}s.", wait(fault).as_secs_f64()),
+        ),
+        FaultKind::Quota => of(
+            429,
+            "RESOURCE_EXHAUSTED",
+            "You exceeded your current quota, please check your plan and billing details.",
+        ),
+        FaultKind::Billing => of(
+            403,
+            "PERMISSION_DENIED",
+            "This API method requires billing to be enabled. Please enable billing on your project.",
+        ),
+        FaultKind::Unavailable => of(503, "UNAVAILABLE", "The service is currently unavailable."),
+        FaultKind::Overloaded => of(503, "UNAVAILABLE", "The model is overloaded. Please try again later."),
+        FaultKind::ContextOverflow => of(
+            400,
+            "INVALID_ARGUMENT",
+            "The input token count (1200000) exceeds the maximum number of tokens allowed (1048576).",
+        ),
+        FaultKind::ServerError
+        | FaultKind::BadGateway
+        | FaultKind::Close
+        | FaultKind::Hang
+        | FaultKind::HangAfterHeaders
+        | FaultKind::HangMidway
+        | FaultKind::Cut
+        | FaultKind::StreamError
+        | FaultKind::Garbage => of(500, "INTERNAL", "An internal error has occurred."),
+    }
+}
+
+/// Google says more about limits, in a list of details.
+fn google(fault: &Fault, status: u16, name: &str, message: &str) -> Value {
+    let kind = |name: &str| format!("type.googleapis.com/google.rpc.{name}");
+    let quota = |id: &str| {
+        json!({ "@type": kind("QuotaFailure"), "violations": [{
+            "quotaMetric": "generativelanguage.googleapis.com/generate_content_requests",
+            "quotaId": id,
+        }] })
+    };
+    let mut error = json!({ "code": status, "message": message, "status": name });
+    if fault.kind == FaultKind::RateLimit {
+        let delay = format!("{}s", wait(fault).as_secs_f64());
+        error["details"] = json!([
+            quota("GenerateRequestsPerMinutePerProjectPerModel"),
+            { "@type": kind("RetryInfo"), "retryDelay": delay },
+        ]);
+    } else if fault.kind == FaultKind::Quota {
+        error["details"] = json!([quota("GenerateRequestsPerDayPerProjectPerModel")]);
+    } else if fault.kind == FaultKind::Unauthorized {
+        error["details"] = json!([
+            { "@type": kind("ErrorInfo"), "reason": "ACCESS_TOKEN_EXPIRED", "domain": "googleapis.com" },
+        ]);
+    }
+    json!({ "error": error })
+}
+
+fn headers(family: Family, fault: &Fault) -> Vec<(&'static str, String)> {
+    let mut headers = Vec::new();
+    if fault.kind == FaultKind::RateLimit || fault.retry_after.is_some() {
+        // Whole seconds are all that the header can say.
+        let seconds = wait(fault).as_millis().div_ceil(1000).max(1);
+        headers.push(("retry-after", seconds.to_string()));
+    }
+    if family == Family::Anthropic {
+        headers.push(("request-id", "req_simulated".to_owned()));
+        if fault.kind == FaultKind::Quota {
+            headers.push(("anthropic-ratelimit-unified-status", "rejected".to_owned()));
+            headers.push(("anthropic-ratelimit-unified-representative-claim", "five_hour".to_owned()));
+        }
+    } else if family == Family::Openai {
+        headers.push(("x-request-id", "req_simulated".to_owned()));
+    }
+    headers
+}
+
+fn wait(fault: &Fault) -> Duration {
+    fault.retry_after.unwrap_or(USUAL_WAIT)
+}
+
+/// Returns the code and the words with which a stream of the Responses API fails.
+pub(super) fn in_stream(fault: &Fault) -> (&'static str, String) {
+    let (code, message) = if fault.kind == FaultKind::ContextOverflow {
+        let message =
+            "Your input exceeds the context window of this model. Please adjust your input and try again.";
+        ("context_length_exceeded", message)
+    } else {
+        ("server_error", "An error occurred while processing your request.")
+    };
+    (code, fault.message.clone().unwrap_or_else(|| message.to_owned()))
+}
+
+/// Says, in the middle of an answer, that it failed.
+pub(super) fn broken_off(api: Api, fault: &Fault, answer: &Answer) -> Frame {
+    let message = |usual: &str| fault.message.clone().unwrap_or_else(|| usual.to_owned());
+    match api {
+        Api::AnthropicMessages => {
+            let error = json!({ "type": "overloaded_error", "message": message("Overloaded") });
+            event("error", &json!({ "type": "error", "error": error }), false)
+        }
+        Api::OpenaiResponses => responses::failed(fault, answer),
+        Api::OpenaiChat => {
+            let message = message("The upstream is overloaded");
+            data(&json!({ "error": { "message": message, "type": "server_error", "code": 502 } }), false)
+        }
+        Api::GoogleGenerate => {
+            let message = message("The model is overloaded. Please try again later.");
+            let error = json!({ "code": 503, "message": message, "status": "UNAVAILABLE" });
+            Frame { text: format!("data: {}\r\n\r\n", json!({ "error": error })), delta: false }
+        }
+        Api::OllamaChat | Api::OllamaGenerate => {
+            let error = message("an error was encountered while running the model");
+            Frame { text: format!("{}\n", json!({ "error": error })), delta: false }
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! What is sent: a list of pieces with pauses between them, and an end that need not be a good one.
+
+use std::fmt;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use hyper::body::{Body, Bytes, Frame, SizeHint};
+use tokio::sync::mpsc;
+
+use crate::ledger::{Outcome, Ticket};
+
+/// How an answer ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ending {
+    /// As it should.
+    Good,
+    /// The connection is closed before the end.
+    Cut,
+    /// Nothing more is sent, and the connection stays open.
+    Hang,
+}
+
+/// A piece, and how long to wait before it.
+#[derive(Clone, Debug)]
+pub(crate) struct Piece {
+    pub(crate) pause: Duration,
+    pub(crate) bytes: Bytes,
+}
+
+impl Piece {
+    pub(crate) fn now(bytes: impl Into<Bytes>) -> Self {
+        Self { pause: Duration::ZERO, bytes: bytes.into() }
+    }
+}
+
+/// How many pieces may wait for the socket. One, so that it is known how far the client has come.
+const AHEAD: usize = 1;
+
+/// A body that is fed by a task of its own, so that pauses and hangs hold up nobody.
+#[derive(Debug)]
+pub(crate) struct Paced {
+    pieces: mpsc::Receiver<Result<Bytes, BrokenOff>>,
+    /// How much is announced. A body that is cut announces more than it sends.
+    announced: Option<u64>,
+    /// How many pieces were taken from us, for the task that feeds us.
+    taken: Arc<AtomicUsize>,
+}
+
+/// The simulator breaks the answer off.
+#[derive(Debug)]
+pub(crate) struct BrokenOff;
+
+impl fmt::Display for BrokenOff {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the scenario breaks the answer off")
+    }
+}
+
+impl std::error::Error for BrokenOff {}
+
+impl Paced {
+    /// Begins to send pieces. `whole` is the length to announce, where the answer is one document.
+    pub(crate) fn send(pieces: Vec<Piece>, ending: Ending, whole: Option<u64>, ticket: Ticket) -> Self {
+        let (sender, receiver) = mpsc::channel(AHEAD);
+        let taken = Arc::new(AtomicUsize::new(0));
+        tokio::spawn(feed(pieces, ending, sender, Arc::clone(&taken), ticket));
+        Self { pieces: receiver, announced: whole, taken }
+    }
+
+    /// Sends a text that nobody keeps a record of.
+    pub(crate) fn whole(text: String) -> Self {
+        let (sender, receiver) = mpsc::channel(AHEAD);
+        let announced = Some(text.len() as u64);
+        // There is room for one.
+        let _ = sender.try_send(Ok(text.into()));
+        Self { pieces: receiver, announced, taken: Arc::default() }
+    }
+}
+
+async fn feed(
+    pieces: Vec<Piece>,
+    ending: Ending,
+    sender: mpsc::Sender<Result<Bytes, BrokenOff>>,
+    taken: Arc<AtomicUsize>,
+    ticket: Ticket,
+) {
+    let all = pieces.len();
+    for piece in pieces {
+        if !piece.pause.is_zero() {
+            tokio::select! {
+                () = tokio::time::sleep(piece.pause) => {}
+                // The client has left; dropping the ticket says so.
+                () = sender.closed() => return,
+            }
+        }
+        if sender.send(Ok(piece.bytes)).await.is_err() {
+            return;
+        }
+    }
+    match ending {
+        // There is room again when the last piece is on its way. Whoever knows the length takes it and leaves.
+        Ending::Good => {
+            if sender.reserve().await.is_ok() || taken.load(Ordering::Acquire) == all {
+                ticket.end(Outcome::Sent);
+            }
+        }
+        Ending::Cut => {
+            ticket.end(Outcome::BrokenOff);
+            // Whether the client is still there does not matter any more.
+            let _ = sender.send(Err(BrokenOff)).await;
+        }
+        // Until the client has had enough.
+        Ending::Hang => sender.closed().await,
+    }
+}
+
+impl Body for Paced {
+    type Data = Bytes;
+    type Error = BrokenOff;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BrokenOff>>> {
+        let piece = self.pieces.poll_recv(context);
+        if matches!(piece, Poll::Ready(Some(Ok(_)))) {
+            self.taken.fetch_add(1, Ordering::Release);
+        }
+        piece.map(|piece| piece.map(|piece| piece.map(Frame::data)))
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.announced.map_or_else(SizeHint::default, SizeHint::with_exact)
+    }
+}

@@ -1,0 +1,34 @@
+//! What of a request counts as the user's own words, and where a program works.
+
+use super::*;
+
+#[test]
+fn remarks_in_tags_are_not_the_users() {
+    for (text, expect) in [
+        ("hi", "hi"),
+        ("<reminder>be nice</reminder>\n\nhi", "hi"),
+        ("<a>1</a> <b x=\"1\">2</b> hi <c>3</c>", "hi"),
+        ("<reminder>all of it</reminder>", ""),
+        ("a < b > c", "a < b > c"),
+        ("<not closed hi", "<not closed hi"),
+        ("hi </x>", "hi </x>"),
+        ("use <b>bold</b> here", "use <b>bold</b> here"),
+    ] {
+        assert_eq!(own(text), expect, "{text}");
+    }
+}
+
+#[test]
+fn programs_say_where_they_work_each_in_its_own_words() {
+    for (said, expect) in [
+        ("<environment>\n<cwd>/a/b</cwd>", Some("/a/b")),
+        ("Primary working directory: /a/b\n", Some("/a/b")),
+        ("The Current Working Directory: `/a/b`.", Some("/a/b")),
+        ("* Workspace Directories:\n  - /a/b\n", Some("/a/b")),
+        ("I'm currently working in the directory: /a/b\nHere", Some("/a/b")),
+        ("the working directory: unknown", None),
+    ] {
+        let asked = Asked { said: vec![Said::User(said.to_owned())], ..Asked::default() };
+        assert_eq!(cwd(&asked).as_deref(), expect, "{said}");
+    }
+}

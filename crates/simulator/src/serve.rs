@@ -1,0 +1,361 @@
+//! One request: read, written down, answered as the scenario says.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use http_body_util::{BodyExt, Limited};
+use hyper::body::Incoming;
+use hyper::{HeaderMap, Method, Request, Response, StatusCode};
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use crate::address::{Address, Operation};
+use crate::apis::{self, Answer, Api, Asked, Problem, Shape};
+use crate::body::{BrokenOff, Ending, Paced, Piece};
+use crate::ledger::{Choice, Entry, Facts, Ledger, Outcome, Ticket};
+use crate::pick::{self, Attempts, Picked, PickedBy};
+use crate::reply::{self, Names};
+use crate::scenario::{Act, Fault, FaultKind, Midway, Reply, Say, Scenario, When};
+use crate::{listing, masked};
+
+/// The longest request that is read. Prompts of a megabyte are ordinary; so are some images.
+const LONGEST: usize = 256 * 1024 * 1024;
+
+/// What all connections share.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) scenarios: Vec<Scenario>,
+    pub(crate) ledger: Arc<Ledger>,
+    pub(crate) attempts: Mutex<Attempts>,
+}
+
+type Answered = Result<Response<Paced>, BrokenOff>;
+
+/// Answers a request. An error closes the connection.
+pub(crate) async fn request(shared: Arc<Shared>, request: Request<Incoming>) -> Answered {
+    let (head, incoming) = request.into_parts();
+    let (path, query) = (head.uri.path(), head.uri.query().unwrap_or_default());
+    let address = Address::read(path, query, speaks(&head.headers));
+    let (bytes, unread) = match Limited::new(incoming, LONGEST).collect().await {
+        Ok(body) => (body.to_bytes(), None),
+        Err(error) => (hyper::body::Bytes::new(), Some(error.to_string())),
+    };
+    let parsed: Result<Value, String> = match (&unread, bytes.is_empty()) {
+        (Some(error), _) => Err(format!("the body could not be read: {error}")),
+        (None, true) => Ok(Value::Null),
+        (None, false) => serde_json::from_slice(&bytes).map_err(|error| not_json(&head.headers, &error)),
+    };
+    let body = match &parsed {
+        Ok(value) => value.clone(),
+        Err(_) => Value::String(String::from_utf8_lossy(&bytes).into_owned()),
+    };
+    let asked = match address.operation {
+        Operation::Generate(api) => Some(asked(api, &address, &body)),
+        Operation::CountTokens(_)
+        | Operation::Models(_)
+        | Operation::Model(_)
+        | Operation::Version
+        | Operation::Ledger
+        | Operation::Root
+        | Operation::Unknown => None,
+    };
+    if address.operation == Operation::Ledger {
+        return ledger(&shared, query);
+    }
+    let headers = head.headers.iter().map(|(name, value)| {
+        let value = String::from_utf8_lossy(value.as_bytes());
+        (name.as_str().to_owned(), masked::header(name.as_str(), &value))
+    });
+    let ticket = shared.ledger.open(Entry {
+        seq: 0,
+        at: Timestamp::now(),
+        ended_at: None,
+        method: head.method.to_string(),
+        path: masked::path(&head.uri.to_string()),
+        route: address.route.clone(),
+        headers: headers.collect(),
+        operation: address.operation,
+        facts: asked.as_ref().map(Facts::of),
+        body: Arc::new(body),
+        choice: None,
+        status: None,
+        usage: None,
+        outcome: Outcome::Open,
+    });
+    match (address.operation, asked) {
+        (Operation::Generate(api), Some(asked)) if head.method == Method::POST => match parsed {
+            Ok(_) => generate(&shared, api, &asked, &head.headers, &address, ticket).await,
+            Err(error) => refuse(api, StatusCode::BAD_REQUEST, &error, ticket),
+        },
+        // Some programs try a WebSocket first. With this answer they go on without one.
+        (Operation::Generate(api), _) if head.headers.contains_key("upgrade") => {
+            refuse(api, StatusCode::UPGRADE_REQUIRED, "there is no WebSocket here: use POST", ticket)
+        }
+        (Operation::Generate(api), _) => {
+            refuse(api, StatusCode::METHOD_NOT_ALLOWED, "this address takes POST", ticket)
+        }
+        (Operation::CountTokens(api), _) => document(200, &listing::tokens(api, bytes.len()), ticket),
+        (Operation::Models(api), _) => document(200, &listing::models(api), ticket),
+        (Operation::Model(api), _) => {
+            document(200, &listing::model(api, address.model.as_deref().unwrap_or_default()), ticket)
+        }
+        (Operation::Version, _) => document(200, &json!({ "version": "0.0.0-simulated" }), ticket),
+        (Operation::Root, _) => document(200, &json!({ "simulator": "bowline" }), ticket),
+        (Operation::Unknown | Operation::Ledger, _) => {
+            let error = format!("bowline simulate does not serve {} {}", head.method, head.uri.path());
+            document(404, &json!({ "error": { "message": error, "type": "not_found" } }), ticket)
+        }
+    }
+}
+
+/// Guesses from the headers who asks, for addresses that several APIs have.
+fn speaks(headers: &HeaderMap) -> Api {
+    if headers.contains_key("anthropic-version") || headers.contains_key("x-api-key") {
+        Api::AnthropicMessages
+    } else if headers.contains_key("x-goog-api-key") {
+        Api::GoogleGenerate
+    } else {
+        Api::OpenaiChat
+    }
+}
+
+fn not_json(headers: &HeaderMap, error: &serde_json::Error) -> String {
+    match headers.get("content-encoding") {
+        Some(encoding) => format!(
+            "the body is encoded as `{}`, which the simulator does not read",
+            String::from_utf8_lossy(encoding.as_bytes())
+        ),
+        None => format!("the body is not JSON: {error}"),
+    }
+}
+
+/// Reads a request, and what its address says about it.
+fn asked(api: Api, address: &Address, body: &Value) -> Asked {
+    let mut asked = apis::read(api, body);
+    asked.shape = address.shape.unwrap_or(asked.shape);
+    asked.model = address.model.clone().or(asked.model);
+    asked
+}
+
+async fn generate(
+    shared: &Shared,
+    api: Api,
+    asked: &Asked,
+    headers: &HeaderMap,
+    address: &Address,
+    ticket: Ticket,
+) -> Answered {
+    let header = headers.get("x-bowline-scenario").and_then(|value| value.to_str().ok());
+    let route = address.route.as_deref();
+    let picked = pick::scenario(&shared.scenarios, asked, header, route);
+    let scenario = &shared.scenarios[picked.scenario];
+    let mut choice = Choice {
+        scenario: scenario.name.clone(),
+        picked_by: picked.by,
+        step: None,
+        side: pick::side(api, asked),
+        fault: None,
+        unknown: picked.unknown.clone(),
+    };
+    let (number, at) = (ticket.seq(), Timestamp::now().as_second());
+    if choice.side.is_some() {
+        ticket.choose(choice);
+        return answer(api, asked, reply::side_answer(asked, number, at), Duration::ZERO, ticket);
+    }
+    let step = {
+        let mut attempts = shared.attempts.lock().unwrap_or_else(PoisonError::into_inner);
+        attempts.step(scenario, &picked, asked, route)
+    };
+    choice.step = Some(step + 1);
+    let step = &scenario.steps[step];
+    if let Act::Fault(fault) = &step.act {
+        choice.fault = Some(fault.kind);
+    }
+    ticket.choose(choice);
+    if !step.wait.is_zero() {
+        tokio::time::sleep(step.wait).await;
+    }
+    match &step.act {
+        Act::Reply(reply) => {
+            let names = Names::of(scenario, &picked.values, asked);
+            let said = match missing(&picked) {
+                Some(text) => Reply { say: Say::Deltas(vec![text]), ..Reply::default() },
+                None => reply.clone(),
+            };
+            answer(api, asked, reply::answer(&said, &names, asked, number, at), reply.every, ticket)
+        }
+        Act::Fault(fault) => fail(api, asked, fault, number, at, ticket).await,
+    }
+}
+
+/// What is said when a scenario was asked for that does not exist.
+fn missing(picked: &Picked) -> Option<String> {
+    let name = picked.unknown.as_ref().filter(|_| picked.by == PickedBy::Default)?;
+    Some(format!("There is no scenario `{name}`. `bowline simulate --list` lists what there is."))
+}
+
+/// Sends an answer.
+fn answer(api: Api, asked: &Asked, mut answer: Answer, every: Duration, ticket: Ticket) -> Answered {
+    answer.usage = apis::sayable(api, answer.usage);
+    ticket.status(200);
+    ticket.usage(answer.usage);
+    if asked.shape == Shape::Whole {
+        // What would be streamed takes as long as a whole.
+        let pause = every * u32::try_from(answer.deltas.len()).unwrap_or(u32::MAX);
+        let bytes = apis::whole(api, &answer).to_string().into_bytes();
+        let length = bytes.len() as u64;
+        let pieces = vec![Piece { pause, bytes: bytes.into() }];
+        return respond(
+            200,
+            "application/json",
+            &[],
+            Paced::send(pieces, Ending::Good, Some(length), ticket),
+        );
+    }
+    let pieces = apis::frames(api, asked.shape, &answer).into_iter().map(|frame| Piece {
+        pause: if frame.delta { every } else { Duration::ZERO },
+        bytes: frame.text.into(),
+    });
+    let body = Paced::send(pieces.collect(), Ending::Good, None, ticket);
+    respond(200, content_type(asked.shape), &[("cache-control", "no-cache".to_owned())], body)
+}
+
+/// What is being said when the answer goes wrong.
+const HALF: &str = "This answer begins as it should, goes on for a while, and would have come to a good end.";
+
+/// Plays a fault.
+async fn fail(api: Api, asked: &Asked, fault: &Fault, number: u64, at: i64, ticket: Ticket) -> Answered {
+    let half = Reply { say: Say::Text { text: HALF.to_owned(), repeat: 1 }, ..Reply::default() };
+    let answer = reply::answer(&half, &Names::default(), asked, number, at);
+    match fault.kind.when() {
+        When::Closed => {
+            ticket.end(Outcome::BrokenOff);
+            Err(BrokenOff)
+        }
+        // The client leaves, and this is dropped with the ticket.
+        When::Never => std::future::pending().await,
+        When::Midway(what) if asked.shape == Shape::Whole => midway_whole(api, what, fault, &answer, ticket),
+        When::Midway(what) => midway(api, asked.shape, what, fault, &answer, ticket),
+        When::Answered => {
+            let in_stream = fault.kind == FaultKind::ContextOverflow && asked.shape != Shape::Whole;
+            if in_stream
+                && fault.status.is_none()
+                && let Some(frames) = apis::overflow_frames(api, fault, &answer)
+            {
+                ticket.status(200);
+                let body = Paced::send(pieces(&frames), Ending::Good, None, ticket);
+                return respond(200, content_type(asked.shape), &[], body);
+            }
+            said(apis::problem(api, fault, &answer.model), ticket)
+        }
+    }
+}
+
+/// Plays a fault that happens while one document is sent.
+fn midway_whole(api: Api, what: Midway, fault: &Fault, answer: &Answer, ticket: Ticket) -> Answered {
+    let text = apis::whole(api, answer).to_string();
+    let half = || vec![Piece::now(text.as_bytes()[..text.len() / 2].to_vec())];
+    let (pieces, ending, length) = match what {
+        Midway::HangAfterHeaders => (Vec::new(), Ending::Hang, text.len()),
+        Midway::Hang => (half(), Ending::Hang, text.len()),
+        Midway::Cut => (half(), Ending::Cut, text.len()),
+        Midway::Garbage => (half(), Ending::Good, text.len() / 2),
+        // There is no stream in which it could be said.
+        Midway::StreamError => {
+            let fault = Fault { kind: FaultKind::ServerError, ..fault.clone() };
+            return said(apis::problem(api, &fault, &answer.model), ticket);
+        }
+    };
+    ticket.status(200);
+    respond(200, "application/json", &[], Paced::send(pieces, ending, Some(length as u64), ticket))
+}
+
+/// Plays a fault that happens while a stream is sent.
+fn midway(api: Api, shape: Shape, what: Midway, fault: &Fault, answer: &Answer, ticket: Ticket) -> Answered {
+    ticket.status(200);
+    let frames = apis::frames(api, shape, answer);
+    let deltas: Vec<usize> =
+        frames.iter().enumerate().filter(|(_, frame)| frame.delta).map(|(at, _)| at).collect();
+    let middle = deltas.get(deltas.len() / 2).copied().unwrap_or(frames.len() / 2);
+    let (before, behind) = frames.split_at(middle);
+    let mut sent = pieces(before);
+    let ending = match what {
+        Midway::HangAfterHeaders => {
+            sent.clear();
+            Ending::Hang
+        }
+        Midway::Hang => Ending::Hang,
+        Midway::Cut => Ending::Cut,
+        Midway::StreamError => {
+            sent.push(Piece::now(apis::broken_off(api, fault, answer).text));
+            Ending::Good
+        }
+        Midway::Garbage => {
+            // Half of a frame, and the end that makes a whole of it.
+            let broken = behind.first().map_or("", |frame| frame.text.trim_end());
+            let cut = broken.char_indices().nth(broken.chars().count() / 2).map_or(0, |(at, _)| at);
+            sent.push(Piece::now(format!("{}\n\n", &broken[..cut])));
+            sent.extend(pieces(behind));
+            Ending::Good
+        }
+    };
+    respond(200, content_type(shape), &[], Paced::send(sent, ending, None, ticket))
+}
+
+fn pieces(frames: &[apis::Frame]) -> Vec<Piece> {
+    frames.iter().map(|frame| Piece::now(frame.text.clone())).collect()
+}
+
+fn content_type(shape: Shape) -> &'static str {
+    match shape {
+        Shape::Whole | Shape::Array => "application/json",
+        Shape::Events => "text/event-stream; charset=utf-8",
+        Shape::Lines => "application/x-ndjson",
+    }
+}
+
+/// Refuses a request that has nothing to do with a scenario.
+fn refuse(api: Api, status: StatusCode, message: &str, ticket: Ticket) -> Answered {
+    let fault = Fault {
+        kind: FaultKind::BadRequest,
+        message: Some(format!("bowline simulate: {message}")),
+        status: Some(status.as_u16()),
+        retry_after: None,
+    };
+    said(apis::problem(api, &fault, ""), ticket)
+}
+
+/// Says an error.
+fn said(problem: Problem, ticket: Ticket) -> Answered {
+    ticket.status(problem.status);
+    let length = problem.body.len() as u64;
+    let body = Paced::send(vec![Piece::now(problem.body)], Ending::Good, Some(length), ticket);
+    respond(problem.status, problem.content_type, &problem.headers, body)
+}
+
+/// Sends a document.
+fn document(status: u16, value: &Value, ticket: Ticket) -> Answered {
+    ticket.status(status);
+    let text = value.to_string();
+    let length = text.len() as u64;
+    let body = Paced::send(vec![Piece::now(text)], Ending::Good, Some(length), ticket);
+    respond(status, "application/json", &[], body)
+}
+
+/// Shows the ledger. This request is not in it.
+fn ledger(shared: &Shared, query: &str) -> Answered {
+    let route = query.split('&').find_map(|pair| pair.strip_prefix("route="));
+    let mut entries = shared.ledger.entries();
+    entries.retain(|entry| route.is_none() || entry.route.as_deref() == route);
+    let text = serde_json::to_string(&entries)
+        .unwrap_or_else(|error| json!({ "error": error.to_string() }).to_string());
+    respond(200, "application/json", &[], Paced::whole(text))
+}
+
+fn respond(status: u16, content_type: &str, headers: &[(&'static str, String)], body: Paced) -> Answered {
+    let mut response = Response::builder().status(status).header("content-type", content_type);
+    for (name, value) in headers {
+        response = response.header(*name, value);
+    }
+    response.body(body).map_err(|_| BrokenOff)
+}

@@ -1,0 +1,233 @@
+//! The server: where it listens, how it starts and how it ends.
+
+use std::fs::OpenOptions;
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::{JoinHandle, JoinSet};
+
+use crate::ledger::{Entry, Ledger, News};
+use crate::pick::Attempts;
+use crate::scenario::Scenario;
+use crate::serve::{self, Shared};
+
+/// An address at which nobody listens, for trying what a program does when a connection is refused.
+pub const REFUSED: &str = "http://127.0.0.1:1";
+
+/// How a simulator is started.
+#[derive(Debug)]
+pub struct Options {
+    /// Where it listens. Port 0 is any free one.
+    pub listen: SocketAddr,
+    /// Who may reach it.
+    pub reach: Reach,
+    /// Scenarios beside the built-in ones. One of the same name stands in for the built-in one.
+    pub scenarios: Vec<Scenario>,
+    /// A file to which the ledger is appended, a line for each request.
+    pub ledger_file: Option<PathBuf>,
+    /// Who is told of requests as they end.
+    pub watcher: Option<mpsc::UnboundedSender<News>>,
+}
+
+/// Who may reach a simulator.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Reach {
+    /// This machine only.
+    #[default]
+    Loopback,
+    /// Whoever can reach the address.
+    Anywhere,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
+            reach: Reach::Loopback,
+            scenarios: Vec::new(),
+            ledger_file: None,
+            watcher: None,
+        }
+    }
+}
+
+/// Why a simulator does not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// Others could reach it, and nobody said that they may.
+    #[error("`{0}` can be reached from other machines")]
+    NotLoopback(SocketAddr),
+    /// Somebody listens there already.
+    #[error("port {} of {} is in use", .0.port(), .0.ip())]
+    PortInUse(SocketAddr),
+    /// It cannot listen there.
+    #[error("could not listen on {address}")]
+    Listen {
+        /// The address.
+        address: SocketAddr,
+        /// Why not.
+        #[source]
+        source: io::Error,
+    },
+    /// The file for the ledger cannot be written.
+    #[error("could not open the ledger `{}`", path.display())]
+    Ledger {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        #[source]
+        source: io::Error,
+    },
+    /// Two scenarios have the same name.
+    #[error("two scenarios are called `{0}`")]
+    SameName(String),
+}
+
+/// A running simulator. It ends when it is dropped.
+#[derive(Debug)]
+pub struct Simulator {
+    address: SocketAddr,
+    ledger: Arc<Ledger>,
+    stop: Option<oneshot::Sender<()>>,
+    serving: JoinHandle<()>,
+}
+
+impl Simulator {
+    /// Starts a simulator.
+    pub async fn start(options: Options) -> Result<Self, StartError> {
+        let Options { listen, reach, scenarios, ledger_file, watcher } = options;
+        if reach == Reach::Loopback && !listen.ip().is_loopback() {
+            return Err(StartError::NotLoopback(listen));
+        }
+        let scenarios = together(scenarios)?;
+        let file = match ledger_file {
+            Some(path) => {
+                let opened = OpenOptions::new().create(true).append(true).open(&path);
+                Some(opened.map_err(|source| StartError::Ledger { path, source })?)
+            }
+            None => None,
+        };
+        let listener = TcpListener::bind(listen).await.map_err(|source| not_listening(listen, source))?;
+        let address =
+            listener.local_addr().map_err(|source| StartError::Listen { address: listen, source })?;
+        let ledger = Arc::new(Ledger::new(file, watcher));
+        let shared = Arc::new(Shared {
+            scenarios,
+            ledger: Arc::clone(&ledger),
+            attempts: Mutex::new(Attempts::default()),
+        });
+        let (stop, stopped) = oneshot::channel();
+        let serving = tokio::spawn(serve(listener, shared, stopped));
+        Ok(Self { address, ledger, stop: Some(stop), serving })
+    }
+
+    /// Returns where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Returns the base address for a client. A route names the client in the ledger, and picks the scenario of the same
+    /// name; `scenario~anything` does both for several clients of one scenario.
+    pub fn base_url(&self, route: Option<&str>) -> String {
+        base_url(self.address, route)
+    }
+
+    /// Returns the ledger, in the order in which requests came.
+    pub fn ledger(&self) -> Vec<Entry> {
+        self.ledger.entries()
+    }
+
+    /// Returns the entries of one route.
+    pub fn ledger_of(&self, route: &str) -> Vec<Entry> {
+        let mut entries = self.ledger.entries();
+        entries.retain(|entry| entry.route.as_deref() == Some(route));
+        entries
+    }
+
+    /// Ends it. Requests that are still open are written down as stopped.
+    pub async fn stop(mut self) {
+        self.ledger.stop();
+        drop(self.stop.take());
+        // It ends by itself now; a panic in it was told on standard error.
+        let _ = (&mut self.serving).await;
+    }
+}
+
+impl Drop for Simulator {
+    fn drop(&mut self) {
+        self.ledger.stop();
+        self.serving.abort();
+    }
+}
+
+/// Returns the base address for a client of a server at an address.
+pub(crate) fn base_url(address: SocketAddr, route: Option<&str>) -> String {
+    // Who listens everywhere is reached on loopback too.
+    let ip = if address.ip().is_unspecified() { Ipv4Addr::LOCALHOST.into() } else { address.ip() };
+    let base = SocketAddr::new(ip, address.port());
+    match route {
+        Some(route) => format!("http://{base}/r/{route}"),
+        None => format!("http://{base}"),
+    }
+}
+
+fn not_listening(address: SocketAddr, source: io::Error) -> StartError {
+    if source.kind() == io::ErrorKind::AddrInUse {
+        StartError::PortInUse(address)
+    } else {
+        StartError::Listen { address, source }
+    }
+}
+
+/// Puts the caller's scenarios in the places of built-in ones, or behind them.
+fn together(more: Vec<Scenario>) -> Result<Vec<Scenario>, StartError> {
+    let mut all = Scenario::built_in();
+    let built_in = all.len();
+    let mut given: Vec<String> = Vec::new();
+    for scenario in more {
+        if given.contains(&scenario.name) {
+            return Err(StartError::SameName(scenario.name));
+        }
+        given.push(scenario.name.clone());
+        match all[..built_in].iter_mut().find(|known| known.name == scenario.name) {
+            Some(known) => *known = scenario,
+            None => all.push(scenario),
+        }
+    }
+    Ok(all)
+}
+
+async fn serve(listener: TcpListener, shared: Arc<Shared>, mut stopped: oneshot::Receiver<()>) {
+    let mut connections = JoinSet::new();
+    loop {
+        tokio::select! {
+            accepted = listener.accept() => {
+                // What cannot be accepted is a client that left, or one too many; the next one may be neither.
+                if let Ok((stream, _)) = accepted {
+                    connections.spawn(connection(stream, Arc::clone(&shared)));
+                } else {
+                    tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+                }
+            }
+            // A finished connection leaves nothing to look at.
+            Some(_) = connections.join_next() => {}
+            _ = &mut stopped => break,
+        }
+    }
+    connections.shutdown().await;
+}
+
+async fn connection(stream: TcpStream, shared: Arc<Shared>) {
+    // Deltas are small, and each is to arrive when it is sent. Without this they only arrive later.
+    let _ = stream.set_nodelay(true);
+    let service = service_fn(move |request| serve::request(Arc::clone(&shared), request));
+    // An error is a client that left or an answer that a scenario breaks off. Both stand in the ledger.
+    let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
+}
