@@ -33,6 +33,12 @@ pub enum Command {
     },
     /// Write what each program has ever said, from the recordings
     Vocabulary,
+    /// Install the real programs that the contract suite is run against, outside the checkout
+    RealClis {
+        /// The newest of each, and not the pinned version
+        #[arg(long)]
+        latest: bool,
+    },
 }
 
 /// The flags of `test`.

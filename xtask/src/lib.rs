@@ -4,6 +4,7 @@ pub mod args;
 pub mod bench;
 pub mod captures;
 pub mod fuzz;
+pub mod real_clis;
 pub mod report;
 pub mod schema;
 pub mod sh;
