@@ -33,6 +33,7 @@ mod error;
 mod happening;
 pub mod keeper;
 mod owner;
+pub mod seclusion;
 mod strays;
 mod supervisor;
 

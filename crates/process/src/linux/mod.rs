@@ -9,6 +9,7 @@ pub(crate) mod fork;
 pub(crate) mod keeper;
 pub(crate) mod link;
 pub(crate) mod scan;
+pub(crate) mod seclusion;
 pub(crate) mod strays;
 pub(crate) mod system;
 pub(crate) mod tree;
