@@ -10,5 +10,5 @@ mod run;
 
 pub use run::{
     Action, Attempt, Command, Ended, Input, Limits, Now, Plan, Polite, Run, Scope, Signal, SpawnFailure,
-    Step, Survivor, Wanted, Watchdog,
+    Step, Survivor, Swept, Wanted, Watchdog,
 };

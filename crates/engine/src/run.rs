@@ -37,7 +37,7 @@ use account::Account;
 use ladder::{Ladder, Rung, Why};
 pub use values::{
     Action, Attempt, Command, Ended, Input, Limits, Now, Plan, Polite, Scope, Signal, SpawnFailure, Step,
-    Survivor, Wanted, Watchdog,
+    Survivor, Swept, Wanted, Watchdog,
 };
 use watch::Watch;
 
@@ -66,6 +66,7 @@ pub struct Run {
     why: Option<Why>,
     process: Process,
     survivors: Vec<Survivor>,
+    left_behind: Vec<Survivor>,
     rule: Rule,
     /// Whether somebody wanted to stop when the program had ended already.
     no_more: bool,
@@ -129,6 +130,7 @@ impl Run {
             why: None,
             process: Process::default(),
             survivors: Vec::new(),
+            left_behind: Vec::new(),
             rule: Rule::Result,
             no_more: false,
         }
@@ -163,7 +165,7 @@ impl Run {
                 self.closed(now, step);
             }
             Input::Exited(exit) => self.exited(exit, now, step),
-            Input::Swept(survivors) => self.swept(survivors, now, step),
+            Input::Swept(swept) => self.swept(swept, now, step),
             Input::Files(files) => self.files(files, now, step),
             Input::Command(command) => self.command(command, now, step),
             Input::Trouble(failure) => self.stop(Why::Trouble(Box::new(failure)), now, step),

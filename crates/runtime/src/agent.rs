@@ -3,7 +3,7 @@
 use std::pin::Pin;
 use std::time::{Duration, SystemTime};
 
-use bowline_engine::{Scope, Signal, Survivor};
+use bowline_engine::{Scope, Signal, Survivor, Swept};
 use bowline_process as process;
 use bowline_protocol::{Exit, Failure};
 use bowline_providers::invocation::docker;
@@ -32,7 +32,7 @@ pub(crate) enum Happening {
     StdoutClosed,
     StderrClosed,
     Exited(Exit),
-    Swept(Vec<Survivor>),
+    Swept(Swept),
     /// Our own machinery broke.
     Trouble(Failure),
 }
@@ -136,9 +136,9 @@ impl Agent {
                 return happening;
             }
             if let Some(messenger) = messenger
-                && let Some(survivors) = messenger.swept().await
+                && let Some(swept) = messenger.swept().await
             {
-                return Happening::Swept(survivors);
+                return Happening::Swept(swept);
             }
             return match child.next().await {
                 process::Happening::Stdout { bytes, at } => {
@@ -160,18 +160,21 @@ impl Agent {
                     // It died with its keeper, which takes its children along with SIGKILL.
                     process::Exit::Unknown => Exit::Signal(9),
                 }),
-                process::Happening::Swept { survivors, .. } => {
-                    let survivor = |it: process::Survivor| Survivor { pid: it.pid, command: it.command };
-                    let survivors: Vec<Survivor> = survivors.into_iter().map(survivor).collect();
+                process::Happening::Swept { ended, survivors } => {
+                    let them = |those: Vec<process::Survivor>| {
+                        let survivor = |it: process::Survivor| Survivor { pid: it.pid, command: it.command };
+                        those.into_iter().map(survivor).collect()
+                    };
+                    let swept = Swept { ended: them(ended), survivors: them(survivors) };
                     match messenger.as_mut().map(|messenger| (messenger.refusal(), messenger)) {
-                        None => Happening::Swept(survivors),
+                        None => Happening::Swept(swept),
                         Some((None, messenger)) => {
-                            messenger.sweep(survivors);
+                            messenger.sweep(swept);
                             continue;
                         }
                         // Nothing was started there, so there is nothing to sweep either.
                         Some((Some(refusal), _)) => {
-                            *told = Some(Happening::Swept(survivors));
+                            *told = Some(Happening::Swept(swept));
                             Happening::Trouble(refusal)
                         }
                     }

@@ -8,7 +8,7 @@ use std::ffi::OsString;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use bowline_engine::Survivor;
+use bowline_engine::{Survivor, Swept};
 use bowline_process as process;
 use bowline_protocol::{Category, Code, Failure};
 use bowline_providers::invocation::docker::{self, Container, Signal};
@@ -47,7 +47,7 @@ pub(crate) struct Messenger {
     /// Whether the agent was heard: then it was started.
     heard: bool,
     complaint: Vec<u8>,
-    sweeping: Option<JoinHandle<Vec<Survivor>>>,
+    sweeping: Option<JoinHandle<Swept>>,
 }
 
 impl Messenger {
@@ -80,20 +80,20 @@ impl Messenger {
     }
 
     /// Begins to end what is left in the container.
-    pub(crate) fn sweep(&mut self, mut survivors: Vec<Survivor>) {
+    pub(crate) fn sweep(&mut self, mut swept: Swept) {
         let inside = self.inside.clone();
         self.sweeping = Some(tokio::spawn(async move {
-            survivors.extend(inside.sweep().await);
-            survivors
+            swept.survivors.extend(inside.sweep().await);
+            swept
         }));
     }
 
     /// Waits for the end of the sweep, if there is one.
-    pub(crate) async fn swept(&mut self) -> Option<Vec<Survivor>> {
+    pub(crate) async fn swept(&mut self) -> Option<Swept> {
         // Only our own runtime going down can take the task away.
-        let survivors = self.sweeping.as_mut()?.await.unwrap_or_default();
+        let swept = self.sweeping.as_mut()?.await.unwrap_or_default();
         self.sweeping = None;
-        Some(survivors)
+        Some(swept)
     }
 }
 

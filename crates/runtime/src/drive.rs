@@ -255,7 +255,7 @@ impl Driving {
             Happening::StdoutClosed => Input::StdoutClosed,
             Happening::StderrClosed => Input::StderrClosed,
             Happening::Exited(exit) => Input::Exited(*exit),
-            Happening::Swept(survivors) => Input::Swept(survivors.clone()),
+            Happening::Swept(swept) => Input::Swept(swept.clone()),
             Happening::Trouble(failure) => Input::Trouble(failure.clone()),
         };
         self.handle(input);

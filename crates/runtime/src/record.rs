@@ -51,6 +51,8 @@ pub struct Record {
     pub exit: Option<Exit>,
     /// Processes that could not be ended.
     pub survivors: Vec<Survivor>,
+    /// Processes that outlived an agent which had ended by itself. They were ended.
+    pub left_behind: Vec<Survivor>,
     /// Which rule about streams without a result applied.
     pub rule: Rule,
     /// Whether the request was sent a second time, without streaming.
@@ -88,6 +90,7 @@ impl Record {
             unrecognized: digest.count("unrecognized"),
             exit: ended.exit,
             survivors: ended.survivors,
+            left_behind: ended.left_behind,
             rule: ended.rule,
             stream_fallback: ended.stream_fallback,
             timed_out: ended.timed_out,

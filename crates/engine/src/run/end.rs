@@ -9,7 +9,7 @@ use bowline_protocol::{Category, Code, Exit, Failure, Kind};
 use bowline_providers::decode::{Cause, End};
 
 use super::ladder::Why;
-use super::{Action, DRAIN, DRAIN_AT_MOST, Ended, Now, PATIENCE, Phase, Run, Step, Survivor};
+use super::{Action, DRAIN, DRAIN_AT_MOST, Ended, Now, PATIENCE, Phase, Run, Step, Survivor, Swept};
 use crate::fallback::{self, Rule, StreamEnd};
 
 impl Run {
@@ -34,9 +34,18 @@ impl Run {
         step.actions.push(Action::Sweep);
     }
 
-    pub(super) fn swept(&mut self, survivors: Vec<Survivor>, now: Now, step: &mut Step) {
+    pub(super) fn swept(&mut self, swept: Swept, now: Now, step: &mut Step) {
         if !matches!(self.phase, Phase::Sweeping { .. }) {
             return;
+        }
+        let Swept { ended, survivors } = swept;
+        // Where we ended the program, what it had started ended with it, and that is no news.
+        if self.ladder.is_none() && !ended.is_empty() {
+            let them: Vec<String> = ended.iter().map(|it| format!("{} (pid {})", it.command, it.pid)).collect();
+            let text = format!("outlived the agent, and was ended: {}", them.join(", "));
+            let code = Some("left_behind".to_owned());
+            self.say(Kind::Notice(Notice { level: Level::Info, text, code }), now, step);
+            self.left_behind.extend(ended);
         }
         for Survivor { pid, command } in &survivors {
             let reason = "it did not end when it was killed".to_owned();
@@ -153,6 +162,7 @@ impl Run {
             failure: self.account.failure.take(),
             exit: self.process.exit,
             survivors: std::mem::take(&mut self.survivors),
+            left_behind: std::mem::take(&mut self.left_behind),
             rule: self.rule,
             stream_fallback: self.attempt > 0,
             timed_out,

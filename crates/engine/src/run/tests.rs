@@ -185,7 +185,7 @@ fn a_held_pipe_ends_after_a_short_drain() {
     let exited = world.now;
     world.wait_for_action("!sweep");
     assert!(world.now.0 - exited.0 <= 250);
-    world.give(Input::Swept(Vec::new()));
+    world.give(Input::Swept(Swept::default()));
     world.says("a late word of somebody else");
     world.wait(1_000);
     assert_eq!(world.ended().outcome, Outcome::Completed);
@@ -212,8 +212,34 @@ fn output_that_ends_while_the_program_lives_is_given_a_second() {
     world.wait_for_action("!signal(Terminate, Tree)");
     world.give(Input::StderrClosed);
     world.give(Input::Exited(Exit::Signal(15)));
-    world.give(Input::Swept(Vec::new()));
+    world.give(Input::Swept(Swept::default()));
     assert_eq!(world.ended().outcome, Outcome::Truncated);
+}
+
+fn daemon() -> Survivor {
+    Survivor { pid: 9, command: "daemon".to_owned() }
+}
+
+#[test]
+fn what_outlived_the_program_is_named() {
+    let mut world = World::new();
+    world.start();
+    world.says(INIT).says(RESULT).exits(0);
+    world.give(Input::Swept(Swept { ended: vec![daemon()], ..Swept::default() }));
+    assert!(world.log().contains("notice"), "{}", world.log());
+    assert_eq!(world.ended().left_behind, [daemon()]);
+    assert_eq!(world.ended().outcome, Outcome::Completed);
+}
+
+#[test]
+fn what_ends_with_a_program_that_we_ended_is_no_news() {
+    let mut world = World::new();
+    world.start();
+    world.says(INIT);
+    world.give(Input::Command(Command::Cancel));
+    world.give(Input::Exited(Exit::Signal(2))).give(Input::StdoutClosed).give(Input::StderrClosed);
+    world.give(Input::Swept(Swept { ended: vec![daemon()], ..Swept::default() }));
+    assert_eq!(world.ended().left_behind, []);
 }
 
 #[test]
@@ -221,7 +247,7 @@ fn survivors_are_named() {
     let mut world = World::new();
     world.start();
     world.says(INIT).says(RESULT).exits(0);
-    world.give(Input::Swept(vec![Survivor { pid: 9, command: "daemon".to_owned() }]));
+    world.give(Input::Swept(Swept { survivors: vec![daemon()], ..Swept::default() }));
     assert!(world.log().contains("process_leaked"));
     assert_eq!(world.ended().survivors.len(), 1);
 }

@@ -133,6 +133,15 @@ pub enum Scope {
     Tree,
 }
 
+/// What a sweep found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Swept {
+    /// What was alive and is ended.
+    pub ended: Vec<Survivor>,
+    /// What could not be ended.
+    pub survivors: Vec<Survivor>,
+}
+
 /// A process that is still there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Survivor {
@@ -183,7 +192,7 @@ pub enum Input<'a> {
     /// It ended.
     Exited(Exit),
     /// Its tree is gone, but for these.
-    Swept(Vec<Survivor>),
+    Swept(Swept),
     /// What git says about the files.
     Files(Vec<TouchedFile>),
     /// A client wants something.
@@ -250,6 +259,8 @@ pub struct Ended {
     pub exit: Option<Exit>,
     /// What could not be ended.
     pub survivors: Vec<Survivor>,
+    /// Processes that outlived a program which had ended by itself. They were ended.
+    pub left_behind: Vec<Survivor>,
     /// Which rule about streams without a result applied.
     pub rule: Rule,
     /// Whether the request was sent a second time.

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use bowline_engine::Signal;
+use bowline_engine::{Signal, Swept};
 use bowline_protocol::Exit;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
@@ -99,7 +99,7 @@ impl Actor {
             Order::Write(bytes) if !self.over => {
                 self.ready.push_back(Happening::StdinWritten { bytes, at: clock::system() });
             }
-            Order::Sweep => self.ready.push_back(Happening::Swept(Vec::new())),
+            Order::Sweep => self.ready.push_back(Happening::Swept(Swept::default())),
             Order::Kill => self.exit(Exit::Signal(SIGKILL)),
             Order::Stop(exit) if !self.over => match std::mem::replace(&mut self.on_stop, OnStop::Ignore) {
                 OnStop::Ignore => {}

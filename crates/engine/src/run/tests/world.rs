@@ -109,7 +109,7 @@ impl World {
     }
 
     pub(super) fn swept(&mut self) -> &mut Self {
-        self.give(Input::Swept(Vec::new()))
+        self.give(Input::Swept(Swept::default()))
     }
 
     /// Lets time pass, with the timers that fall due.
