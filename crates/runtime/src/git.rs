@@ -51,9 +51,8 @@ impl Snapshot {
         let head = git(supervisor, &root, &["rev-parse", "--verify", "-q", "HEAD"]).await.ok();
         let head = head.map(|head| String::from_utf8_lossy(&trim(head)).into_owned());
         let filters = filters(supervisor, &root).await?;
-        let mut args: Vec<&str> = filters.iter().flat_map(|filter| ["-c", filter]).collect();
-        args.extend(["status", "--porcelain=v1", "-z", "--no-renames", "-uall", "--ignore-submodules=all"]);
-        let status = git(supervisor, &root, &args).await?;
+        let args = ["status", "--porcelain=v1", "-z", "--no-renames", "-uall", "--ignore-submodules=all"];
+        let status = git_with(supervisor, &root, &args, &filters).await?;
         let mut dirty = BTreeMap::new();
         for entry in status.split(|byte| *byte == 0).filter(|entry| entry.len() > 3) {
             let path = PathBuf::from(OsString::from_vec(entry[3..].to_vec()));
@@ -137,21 +136,27 @@ impl Snapshot {
 ///
 /// A look must not run what an agent, or the author of a repository, has put there: filters are commands that git runs
 /// to compare files.
-async fn filters(supervisor: &process::Supervisor, root: &Path) -> Result<Vec<String>, String> {
+async fn filters(supervisor: &process::Supervisor, root: &Path) -> Result<Vec<Setting>, String> {
     // `--list` ends well also where there is none: a list that cannot be had must not be taken for an empty one.
     let named = git(supervisor, root, &["config", "--null", "--name-only", "--list"]).await?;
-    let mut drivers: Vec<String> = named
+    let mut drivers: Vec<&[u8]> = named
         .split(|byte| *byte == 0)
         .filter(|name| name.starts_with(b"filter."))
-        .filter_map(|name| Some(String::from_utf8_lossy(name).rsplit_once('.')?.0.to_owned()))
+        .filter_map(|name| Some(&name[..name.iter().rposition(|byte| *byte == b'.')?]))
         .collect();
-    drivers.sort();
+    drivers.sort_unstable();
     drivers.dedup();
-    let disarm = |driver: &String| {
-        ["clean=", "smudge=", "process=", "required=false"].map(|setting| format!("{driver}.{setting}"))
+    let disarm = |driver: &&[u8]| {
+        [("clean", ""), ("smudge", ""), ("process", ""), ("required", "false")].map(|(key, value)| {
+            let name = [*driver, b".", key.as_bytes()].concat();
+            (OsString::from_vec(name), OsString::from(value))
+        })
     };
     Ok(drivers.iter().flat_map(disarm).collect())
 }
+
+/// A setting for one call: its name and its value.
+type Setting = (OsString, OsString);
 
 fn look(path: &Path) -> Look {
     let meta = std::fs::symlink_metadata(path).ok()?;
@@ -175,10 +180,25 @@ pub async fn git_in(dir: &Path, args: &[&str]) -> Result<Vec<u8>, String> {
 
 /// Runs git and returns what it prints.
 async fn git(supervisor: &process::Supervisor, dir: &Path, args: &[&str]) -> Result<Vec<u8>, String> {
+    git_with(supervisor, dir, args, &[]).await
+}
+
+/// Runs git with settings. They go by variables: an argument is cut at the first `=`, and names may have one.
+async fn git_with(
+    supervisor: &process::Supervisor,
+    dir: &Path,
+    args: &[&str],
+    settings: &[Setting],
+) -> Result<Vec<u8>, String> {
     let mut command = process::Command::new("git", "bowline-git");
     let fixed = ["--no-optional-locks", "-c", "core.fsmonitor=false", "-c", "core.quotepath=false"];
     command.args = fixed.iter().chain(args).map(OsString::from).collect();
     command.env = environment();
+    command.env.push(("GIT_CONFIG_COUNT".into(), settings.len().to_string().into()));
+    for (number, (name, value)) in settings.iter().enumerate() {
+        command.env.push((format!("GIT_CONFIG_KEY_{number}").into(), name.clone()));
+        command.env.push((format!("GIT_CONFIG_VALUE_{number}").into(), value.clone()));
+    }
     command.cwd = Some(dir.to_owned());
     crate::output::of(supervisor, command, PATIENCE).await
 }
@@ -189,6 +209,9 @@ fn environment() -> Vec<(OsString, OsString)> {
     let mut env: Vec<_> =
         std::env::vars_os().filter(|(name, _)| kept.iter().any(|kept| name == kept)).collect();
     env.push(("GIT_OPTIONAL_LOCKS".into(), "0".into()));
+    // What is missing in a repository is missing: a look fetches nothing, and no remote's helper runs.
+    env.push(("GIT_NO_LAZY_FETCH".into(), "1".into()));
+    env.push(("GIT_ALLOW_PROTOCOL".into(), "".into()));
     env.push(("LC_ALL".into(), "C".into()));
     env
 }

@@ -51,8 +51,10 @@ fn a_look_at_the_files_runs_no_command_of_the_repository() {
     );
     world.claude(&script).end().exits(0);
     let trap = format!(
-        "cat >/dev/null; echo '*.txt filter=e' >.gitattributes
-         printf '[filter \"e\"]\\n\\tclean = touch {0}; cat\\n\\trequired = true\\n' >>.git/config
+        "cat >/dev/null; printf '*.txt filter=e\\na.txt filter=e=f\\n' >.gitattributes
+         for name in e e=f; do
+             printf '[filter \"%s\"]\\n\\tclean = touch {0}; cat\\n\\trequired = true\\n' $name >>.git/config
+         done
          echo b >>a.txt; echo '{RESULT}'",
         planted.display()
     );
