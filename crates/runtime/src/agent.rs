@@ -154,12 +154,16 @@ impl Agent {
                 }
                 process::Happening::StdoutClosed => Happening::StdoutClosed,
                 process::Happening::StderrClosed => Happening::StderrClosed,
-                process::Happening::Exited(exit) => Happening::Exited(match exit {
-                    process::Exit::Code(code) => Exit::Code(code),
-                    process::Exit::Signal(signal) => Exit::Signal(signal),
-                    // It died with its keeper, which takes its children along with SIGKILL.
-                    process::Exit::Unknown => Exit::Signal(9),
-                }),
+                process::Happening::Exited(exit) => {
+                    let exit = match exit {
+                        process::Exit::Code(code) => Exit::Code(code),
+                        process::Exit::Signal(signal) => Exit::Signal(signal),
+                        // It died with its keeper, which takes its children along with SIGKILL.
+                        process::Exit::Unknown => Exit::Signal(9),
+                    };
+                    messenger.iter_mut().for_each(|messenger| messenger.exited(exit));
+                    Happening::Exited(exit)
+                }
                 process::Happening::Swept { ended, survivors } => {
                     let them = |those: Vec<process::Survivor>| {
                         let survivor = |it: process::Survivor| Survivor { pid: it.pid, command: it.command };

@@ -5,12 +5,13 @@
 //! killed, or what nobody can ask about any more, is told as left behind.
 
 use std::ffi::OsString;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bowline_engine::{Survivor, Swept};
 use bowline_process as process;
-use bowline_protocol::{Category, Code, Failure};
+use bowline_protocol::{Category, Code, Exit, Failure};
 use bowline_providers::invocation::docker::{self, Container, Signal};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
@@ -48,11 +49,16 @@ pub(crate) struct Messenger {
     heard: bool,
     complaint: Vec<u8>,
     sweeping: Option<JoinHandle<Swept>>,
+    /// Whether we have asked it to end: then what it says is no refusal.
+    stopped: AtomicBool,
+    /// How `docker` itself ended.
+    exit: Option<Exit>,
 }
 
 impl Messenger {
     pub(crate) fn new(inside: Inside) -> Self {
-        Self { inside, heard: false, complaint: Vec::new(), sweeping: None }
+        let stopped = AtomicBool::new(false);
+        Self { inside, heard: false, complaint: Vec::new(), sweeping: None, stopped, exit: None }
     }
 
     pub(crate) fn stdout(&mut self) {
@@ -65,11 +71,21 @@ impl Messenger {
     }
 
     pub(crate) fn signal(&self, signal: Signal) {
+        self.stopped.store(true, Ordering::Relaxed);
         self.inside.signal(signal);
     }
 
-    /// Returns why nothing was started in the container, if that is so: then nothing can be left there.
+    pub(crate) fn exited(&mut self, exit: Exit) {
+        self.exit = Some(exit);
+    }
+
+    /// Returns why nothing was started in the container, if that is so: then nothing can be left there. `docker` says so
+    /// and ends by itself; an agent may use the same words, and go on.
     pub(crate) fn refusal(&self) -> Option<Failure> {
+        let by_itself = !self.stopped.load(Ordering::Relaxed);
+        if !by_itself || !matches!(self.exit, Some(Exit::Code(code)) if code != 0) {
+            return None;
+        }
         let complaint = String::from_utf8_lossy(&self.complaint);
         let hint = docker::refusal(&complaint).filter(|_| !self.heard)?;
         let (container, complaint) = (&self.inside.container, complaint.trim());

@@ -49,8 +49,12 @@ impl World {
     }
 
     fn command(&self, args: &[&str], broken: &str) -> Command {
+        self.command_of("practice", args, broken)
+    }
+
+    fn command_of(&self, provider: &str, args: &[&str], broken: &str) -> Command {
         let path = format!("{}:/usr/bin:/bin", self.dir.path().join("bin").display());
-        let mut all = vec!["run", "--provider", "practice", "--docker", "box", "--env", "PRACTICE_PACE=0"];
+        let mut all = vec!["run", "--provider", provider, "--docker", "box", "--env", "PRACTICE_PACE=0"];
         let mark = format!("DOCKER_TEST={}", self.mark);
         all.extend(["--env", &mark]);
         all.extend(args);
@@ -157,6 +161,20 @@ fn what_the_agent_started_in_the_container_is_ended_there() {
     assert_eq!(output.status.code(), Some(124), "{output:?}");
     assert_eq!(world.survivors(), 0);
     assert!(world.calls().len() >= 2, "somebody was asked to end it");
+}
+
+/// An agent may use docker's own words on standard error, and go on.
+#[test]
+fn words_of_docker_from_the_agent_are_no_refusal() {
+    let world = World::new("words");
+    let agent = world.dir.path().join("bin/claude");
+    std::fs::write(&agent, "#!/bin/sh\necho 'the extension is not running' >&2\nsleep 600 &\nsleep 600\n")
+        .expect("writable");
+    std::fs::set_permissions(&agent, PermissionsExt::from_mode(0o755)).expect("a mode");
+    let output =
+        world.command_of("claude", &["--timeout", "2s", "hi"], "").output().expect("the command ends");
+    assert_eq!(output.status.code(), Some(124), "{output:?}");
+    assert_eq!(world.survivors(), 0);
 }
 
 #[test]
