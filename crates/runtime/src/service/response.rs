@@ -47,7 +47,9 @@ impl CliResponse {
             Outcome::Truncated => record.rule != Rule::KeepText,
         };
         let failure = record.failure.as_ref();
-        let result = if aborted || timed_out {
+        // A deadline that ended a program which had answered took nothing away.
+        let stopped = timed_out && record.outcome != Outcome::Completed;
+        let result = if aborted || stopped {
             String::new()
         } else if is_error {
             failure.map_or_else(|| "(no output)".to_owned(), |failure| shortened(&failure.message))

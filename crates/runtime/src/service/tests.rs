@@ -138,6 +138,19 @@ async fn failures_and_deadlines_are_responses() {
     assert_eq!((response.is_error, response.timed_out, response.result.as_str()), (true, true, ""));
 }
 
+/// A program that has answered and does not end is ended by whatever deadline comes first: the answer stays.
+#[tokio::test(start_paused = true)]
+async fn an_answer_is_kept_when_a_deadline_ends_what_lingers() {
+    let task = crate::task("hi").provider("claude").script(crate::testing::says("the answer"));
+    let mut record = task.run().await.unwrap();
+    record.timed_out = Some(crate::Watchdog::Total);
+    let response = CliResponse::of(&record).unwrap();
+    assert_eq!(
+        (response.is_error, response.timed_out, response.result.as_str()),
+        (false, true, "the answer")
+    );
+}
+
 #[tokio::test(start_paused = true)]
 async fn text_comes_in_portions_where_that_is_wanted() {
     let steps = r#"{"say": ["One. ", "Two. ", "Thr"]}, {"wait_ms": 5000}, {"say": "Four"}, {"result": {}}"#;
