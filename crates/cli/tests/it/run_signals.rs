@@ -114,7 +114,7 @@ fn a_second_signal_after_the_answer_does_not_undo_it_either() {
 
 /// A git that leaves a sign and hangs, from when a file is there.
 fn slow_git(world: &World, from: &str) -> std::path::PathBuf {
-    std::fs::create_dir(world.path("bin")).unwrap();
+    std::fs::create_dir(world.path("bin")).expect("a directory");
     let (from, sign) = (world.path(from), world.path("sign"));
     let text = format!(
         "if [ -e '{}' ]; then touch '{}'; exec sleep 600; fi\nPATH=/usr/local/bin:/usr/bin:/bin exec git \"$@\"",
@@ -122,7 +122,8 @@ fn slow_git(world: &World, from: &str) -> std::path::PathBuf {
         sign.display()
     );
     world.script("bin/git", &text);
-    let made = crate::support::in_shell("git init -q").current_dir(world.path("work")).status().unwrap();
+    let made =
+        crate::support::in_shell("git init -q").current_dir(world.path("work")).status().expect("a shell");
     assert!(made.success());
     sign
 }

@@ -41,7 +41,8 @@ impl Run {
         let Swept { ended, survivors } = swept;
         // Where we ended the program, what it had started ended with it, and that is no news.
         if self.ladder.is_none() && !ended.is_empty() {
-            let them: Vec<String> = ended.iter().map(|it| format!("{} (pid {})", it.command, it.pid)).collect();
+            let them: Vec<String> =
+                ended.iter().map(|it| format!("{} (pid {})", it.command, it.pid)).collect();
             let text = format!("outlived the agent, and was ended: {}", them.join(", "));
             let code = Some("left_behind".to_owned());
             self.say(Kind::Notice(Notice { level: Level::Info, text, code }), now, step);

@@ -36,7 +36,7 @@ pub(crate) fn sweep(base: &Path, now: SystemTime) {
     for entry in entries.flatten() {
         let Some(session) = session_of(&entry.file_name()) else { continue };
         let path = entry.path();
-        match is_left(&path, session, now).and_then(|left| match left {
+        match is_left(&path, &session, now).and_then(|left| match left {
             true => std::fs::remove_dir_all(&path).map(|()| true),
             false => Ok(false),
         }) {
@@ -61,13 +61,13 @@ fn session_of(name: &OsStr) -> Option<SessionId> {
     (session.starts_with("s-") && !session.ends_with("-files")).then(|| SessionId::from(session))
 }
 
-fn is_left(path: &Path, session: SessionId, now: SystemTime) -> io::Result<bool> {
+fn is_left(path: &Path, session: &SessionId, now: SystemTime) -> io::Result<bool> {
     let meta = std::fs::symlink_metadata(path)?;
     let old = now.duration_since(meta.modified()?).is_ok_and(|age| age > NEW);
     if !meta.is_dir() || meta.uid() != rustix::process::geteuid().as_raw() || !old {
         return Ok(false);
     }
-    let Ok(dir) = Home::at(path).session_dir(&session) else { return Ok(false) };
+    let Ok(dir) = Home::at(path).session_dir(session) else { return Ok(false) };
     // What cannot be looked at is left alone.
     if Lock::is_taken(&dir).unwrap_or(true) {
         return Ok(false);
@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     fn journal(base: &Path, id: &str, runner: Option<Runner>) -> Writer {
-        let mut meta = SessionMeta::new(SessionId::from(id), "claude", crate::clock::wall());
+        let mut meta = SessionMeta::new(SessionId::from(id), "any", crate::clock::wall());
         meta.runner = runner;
         let home = Home::at(base.join(format!("{PREFIX}{id}")));
         Writer::create(&home, meta, Options::default()).unwrap()
