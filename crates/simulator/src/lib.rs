@@ -24,4 +24,4 @@ pub use apis::{Api, Image, Shape};
 pub use ledger::{Choice, Entry, Facts, News, Outcome};
 pub use pick::{PickedBy, Side};
 pub use scenario::{FaultKind, Mistake, Scenario, ScenarioError, Usage};
-pub use simulator::{Options, REFUSED, Reach, Simulator, StartError};
+pub use simulator::{Options, REFUSED, Reach, Simulator, StartError, base_url};

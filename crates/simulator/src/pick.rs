@@ -228,9 +228,13 @@ pub(crate) fn answers(said: &[Said]) -> usize {
     usize::from(said.first().is_some_and(is_model)) + said.windows(2).filter(|pair| begins(pair)).count()
 }
 
+/// How many characters of a system prompt say what a request is for.
+const PURPOSE: usize = 300;
+
 /// Recognises a request that stands beside the conversation.
 pub(crate) fn side(api: Api, asked: &Asked) -> Option<Side> {
-    if asked.max_tokens == Some(1) {
+    // With tools it is the conversation, and the program has miscounted.
+    if asked.max_tokens == Some(1) && asked.tools.is_empty() {
         return Some(Side::Probe);
     }
     let last = asked.said.iter().rev().find_map(|said| match said {
@@ -248,10 +252,12 @@ pub(crate) fn side(api: Api, asked: &Asked) -> Option<Side> {
             ["create a detailed summary of the conversation", "detailed summary of our conversation"];
         return summary.iter().any(|words| last.contains(words)).then_some(Side::Summary);
     }
-    if system.contains("title") || last.contains("generate a title") {
+    // What the whole request is about is said first; further down a program's own prompt has all these words.
+    let purpose: String = system.chars().take(PURPOSE).collect();
+    if purpose.contains("title") || last.contains("generate a title") {
         return Some(Side::Title);
     }
-    if system.contains("summar") || last.contains("summary of the conversation") {
+    if purpose.contains("summar") || last.contains("summary of the conversation") {
         return Some(Side::Summary);
     }
     // Programs that speak this API ask for data about the conversation, and never hold an answer to a schema.

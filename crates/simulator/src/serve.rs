@@ -82,6 +82,10 @@ pub(crate) async fn request(shared: Arc<Shared>, request: Request<Incoming>) -> 
         usage: None,
         outcome: Outcome::Open,
     });
+    if head.method == Method::HEAD {
+        ticket.status(200);
+        return respond(200, "application/json", &[], Paced::send(Vec::new(), Ending::Good, None, ticket));
+    }
     match (address.operation, asked) {
         (Operation::Generate(api), Some(asked)) if head.method == Method::POST => match parsed {
             Ok(_) => generate(&shared, api, &asked, &head.headers, &address, ticket).await,

@@ -167,9 +167,8 @@ impl Drop for Simulator {
     }
 }
 
-/// Returns the base address for a client of a server at an address.
-pub(crate) fn base_url(address: SocketAddr, route: Option<&str>) -> String {
-    // Who listens everywhere is reached on loopback too.
+/// Returns the base address for a client of a simulator that listens on an address. Who listens everywhere is reached on loopback.
+pub fn base_url(address: SocketAddr, route: Option<&str>) -> String {
     let ip = if address.ip().is_unspecified() { Ipv4Addr::LOCALHOST.into() } else { address.ip() };
     let base = SocketAddr::new(ip, address.port());
     match route {

@@ -223,6 +223,10 @@ fn what_points_a_program_at_it_is_printed() {
     );
     let unknown = show(&["simulate", "--print-env", "cluade"], "");
     assert!(unknown.contains("hint: did you mean `claude`?"), "{unknown}");
+    let everywhere = show(&["simulate", "--print-env", "grok-cli", "--listen", "0.0.0.0:9000"], "");
+    assert!(everywhere.contains("GROK_BASE_URL=http://127.0.0.1:9000/v1\n"), "{everywhere}");
+    let no_route = show(&["simulate", "--print-env", "claude", "--route", "a/b"], "");
+    assert!(no_route.contains("error: `a/b` cannot be a route\n"), "{no_route}");
     let no_port = show(&["simulate", "--print-env", "claude", "--port", "0"], "");
     assert!(no_port.contains("error: the address of a simulator needs its port"), "{no_port}");
 }

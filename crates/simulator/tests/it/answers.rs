@@ -1,9 +1,11 @@
 //! Answers in the words of each API, whole and streamed.
 
-use bowline_simulator::Usage;
+use bowline_simulator::{Outcome, Usage};
 use serde_json::{Value, json};
+use tokio::io::AsyncReadExt as _;
+use tokio::net::TcpStream;
 
-use crate::support::{ALL, Reply, Speaks, get, last, post, simulator, timeless, with};
+use crate::support::{ALL, PATIENCE, Reply, Speaks, get, last, post, send, simulator, timeless, with};
 
 const TEXT: &str = "The knot holds, and it always unties.";
 
@@ -17,6 +19,12 @@ async fn every_api_says_a_text_whole_and_streamed() {
             assert_eq!(api.text(stream, &reply), TEXT, "{api:?} stream={stream}");
         }
     }
+}
+
+async fn read_all(mut socket: TcpStream) -> String {
+    let mut text = String::new();
+    socket.read_to_string(&mut text).await.expect("text");
+    text
 }
 
 /// What an API says about tokens at the end.
@@ -230,4 +238,9 @@ async fn models_versions_and_counts_of_tokens_are_there() {
     let counted = post(&simulator, "/v1beta/models/m:countTokens", &body).await.json();
     assert!(counted["totalTokens"].as_u64() > Some(10), "{counted}");
     assert_eq!(get(&simulator, "/", &[]).await.status, 200);
+    // Some programs look first whether anybody is there.
+    let socket = send(&simulator, "HEAD", "/r/x", &[], b"").await;
+    let head = tokio::time::timeout(PATIENCE, read_all(socket)).await.expect("in time");
+    assert!(head.starts_with("HTTP/1.1 200 "), "{head}");
+    assert_eq!(last(&simulator).await.outcome, Outcome::Sent);
 }

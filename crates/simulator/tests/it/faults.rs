@@ -6,7 +6,7 @@ use bowline_simulator::{FaultKind, Outcome};
 use serde_json::json;
 use tokio::io::AsyncReadExt as _;
 
-use crate::support::{ALL, Speaks, Turn, last, post, receive, send, simulator, with};
+use crate::support::{ALL, PATIENCE, Speaks, Turn, last, post, receive, send, simulator, with};
 
 /// The statuses of each fault: Anthropic's, OpenAI's, Google's.
 const STATUSES: &[(&str, [u16; 3])] = &[
@@ -139,14 +139,26 @@ async fn a_hang_lasts_until_the_client_leaves() {
                 let body = api.ask(stream, &[Turn::User(&format!("[[{name}]]"))], &[]).to_string();
                 let mut socket = send(&simulator, "POST", api.path(stream), &[], body.as_bytes()).await;
                 let mut got = Vec::new();
-                // Whatever is going to come has come by then; an answer would have ended the connection.
-                let all = socket.read_to_end(&mut got);
-                let ended = tokio::time::timeout(Duration::from_millis(80), all).await;
+                let body_of = |got: &[u8]| {
+                    let text = String::from_utf8_lossy(got).into_owned();
+                    text.split_once("\r\n\r\n").map(|(_, body)| body.to_owned())
+                };
+                let has_come = |got: &[u8]| match (headers, beginning) {
+                    (false, _) => true,
+                    (true, false) => body_of(got).is_some(),
+                    (true, true) => body_of(got).is_some_and(|body| !body.is_empty()),
+                };
+                while !has_come(&got) {
+                    let read = tokio::time::timeout(PATIENCE, socket.read_buf(&mut got)).await;
+                    assert_ne!(read.expect("in time").expect("no error"), 0, "{name} {api:?}: it ended");
+                }
+                // An answer would end the connection now.
+                let rest = socket.read_to_end(&mut got);
+                let ended = tokio::time::timeout(Duration::from_millis(80), rest).await;
                 assert!(ended.is_err(), "{name} {api:?} stream={stream}: the connection ended");
-                let got = String::from_utf8_lossy(&got).into_owned();
-                assert_eq!(got.starts_with("HTTP/1.1 200"), headers, "{name} {api:?}: {got}");
-                let sent = got.split_once("\r\n\r\n").is_some_and(|(_, body)| !body.is_empty());
-                assert_eq!(sent, beginning, "{name} {api:?}: {got}");
+                assert_eq!(got.starts_with(b"HTTP/1.1 200"), headers, "{name} {api:?}");
+                let sent = body_of(&got).is_some_and(|body| !body.is_empty());
+                assert_eq!(sent, beginning, "{name} {api:?}");
                 drop(socket);
                 let entry = last(&simulator).await;
                 assert_eq!(entry.outcome, Outcome::ClientLeft, "{name} {api:?}");
@@ -196,30 +208,31 @@ async fn a_stream_can_say_that_it_failed() {
 
 #[tokio::test]
 async fn a_fault_passes_after_some_times_in_each_conversation() {
-    let simulator = simulator().await;
+    let simulator = with(
+        "about = \"x\"\n[[step]]\nfault = \"rate-limit\"\ntimes = 1\n\
+         [[step]]\nfault = \"server-error\"\ntimes = 2\n[[step]]\ntext = \"yes\"\n",
+    )
+    .await;
     for route in ["a", "b"] {
         let path = format!("/r/{route}/v1/chat/completions");
-        let ask = Speaks::Chat.ask(false, &[Turn::User("[[flaky]] please")], &[]);
+        let ask = Speaks::Chat.ask(false, &[Turn::User("[[mine]] please")], &[]);
         let mut statuses = Vec::new();
-        for _ in 0..4 {
+        for _ in 0..5 {
             statuses.push(post(&simulator, &path, &ask).await.status);
         }
-        assert_eq!(statuses, [429, 500, 200, 200], "{route}");
+        assert_eq!(statuses, [429, 500, 500, 200, 200], "{route}");
     }
 }
 
 #[tokio::test]
 async fn a_slow_start_is_silence_and_then_an_answer() {
-    let mine = with("about = \"x\"\n[[step]]\nwait = \"300ms\"\ntext = \"late\"\n").await;
+    let mine = with("about = \"x\"\n[[step]]\nwait = \"1s\"\ntext = \"late\"\n").await;
     let body = Speaks::Chat.ask(true, &[Turn::User("[[mine]]")], &[]).to_string();
     let mut socket = send(&mine, "POST", "/v1/chat/completions", &[], body.as_bytes()).await;
     let mut first = [0; 1];
     let early = tokio::time::timeout(Duration::from_millis(150), socket.read(&mut first)).await;
     assert!(early.is_err(), "something came early");
     let mut rest = Vec::new();
-    tokio::time::timeout(crate::support::PATIENCE, socket.read_to_end(&mut rest))
-        .await
-        .expect("in time")
-        .expect("all");
+    tokio::time::timeout(PATIENCE, socket.read_to_end(&mut rest)).await.expect("in time").expect("all");
     assert!(String::from_utf8_lossy(&rest).contains("late"));
 }

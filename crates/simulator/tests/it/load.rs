@@ -1,10 +1,12 @@
 //! Much at once: long prompts, many clients, and some that never end.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use bowline_simulator::Outcome;
+use tokio::task::JoinSet;
 
-use crate::support::{PATIENCE, Speaks, Turn, last, post, send, simulator};
+use crate::support::{ALL, PATIENCE, Speaks, Turn, last, send, simulator};
 
 #[tokio::test]
 async fn a_long_prompt_arrives_whole() {
@@ -34,19 +36,21 @@ async fn a_long_answer_arrives_whole() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nobody_is_held_up_by_anybody() {
-    let simulator = simulator().await;
+    let simulator = Arc::new(simulator().await);
     let hang = Speaks::Chat.ask(true, &[Turn::User("[[hang-midway]]")], &[]).to_string();
     let mut hanging = Vec::new();
     for _ in 0..20 {
         hanging.push(send(&simulator, "POST", "/r/h/v1/chat/completions", &[], hang.as_bytes()).await);
     }
-    let ask = Speaks::Chat.ask(true, &[Turn::User("[[text]]")], &[]);
-    let many = (0..50).map(|_| post(&simulator, "/r/t/v1/chat/completions", &ask));
-    let mut running = Vec::new();
-    for one in many {
-        running.push(one.await.status);
+    let mut many = JoinSet::new();
+    for api in ALL.into_iter().cycle().take(70) {
+        let simulator = Arc::clone(&simulator);
+        many.spawn(async move { api.say(&simulator, true, "[[long]]", &[]).await });
     }
-    assert_eq!(running, [200; 50]);
+    while let Some(reply) = tokio::time::timeout(PATIENCE, many.join_next()).await.expect("in time") {
+        let reply = reply.expect("no panic");
+        assert_eq!((reply.status, reply.whole), (200, true));
+    }
     drop(hanging);
     let left = async {
         while simulator.ledger_of("h").iter().any(|entry| entry.outcome != Outcome::ClientLeft) {

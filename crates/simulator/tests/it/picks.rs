@@ -154,6 +154,11 @@ async fn requests_beside_the_conversation_get_a_short_answer() {
     let fault = [Turn::User("[[unauthorized]] hi")];
     let mut title = Speaks::Chat.ask(false, &fault, &[]);
     title["messages"][0]["content"] = json!("You write titles: give this conversation a title.");
+    // A long prompt of a program that was given no tools has the word too, further down.
+    let mut plain = title.clone();
+    plain["messages"][0]["content"] =
+        json!(format!("You are an agent. {}Give commits a title.", "Be brief. ".repeat(40)));
+    assert_eq!(post(&simulator, Speaks::Chat.path(false), &plain).await.status, 401);
     let mut probe = Speaks::Messages.ask(false, &[Turn::User("quota")], &[]);
     probe["max_tokens"] = json!(1);
     let mut summary = Speaks::Messages.ask(false, &fault, &["Bash"]);

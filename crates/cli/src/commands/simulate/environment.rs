@@ -34,10 +34,11 @@ pub(super) fn print(
     let home = home.map(std::path::absolute).transpose().map_err(|error| {
         CommandError::new(Fault::Usage, "the directory for `--home` cannot be used").caused_by(error)
     })?;
-    let base = match route {
-        Some(route) => format!("http://{listen}/r/{route}"),
-        None => format!("http://{listen}"),
-    };
+    if let Some(route) = route.filter(|route| !is_route(route)) {
+        return Err(CommandError::new(Fault::Usage, format!("`{route}` cannot be a route"))
+            .hint("a route is made of letters, digits, `-`, `_`, `.` and `~`"));
+    }
+    let base = bowline_simulator::base_url(listen, route);
     let shown = home.as_ref().map_or_else(|| "$HOME".to_owned(), |home| home.to_string_lossy().into_owned());
     let Some(plan) = plan(manifest, &base, &shown, KEY) else {
         let can: Vec<&str> = catalogue::built_in()
@@ -54,6 +55,11 @@ pub(super) fn print(
         write(&plan, home)?;
     }
     stdout.print(&text(&plan, home.as_deref()))
+}
+
+/// Says whether a text can stand in an address as it is.
+fn is_route(text: &str) -> bool {
+    !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '~'))
 }
 
 /// Writes the files. One that is there already, and says something else, is not overwritten.
