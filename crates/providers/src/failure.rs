@@ -164,7 +164,8 @@ impl Clues<'_> {
             .unwrap_or_else(|| finer::usual(category))
     }
 
-    /// Returns what the HTTP status means. Only a 429 needs words: some services use it for spent quotas too.
+    /// Returns what the HTTP status means. A few need words: some services use 429 for spent quotas too, and 400 or 403
+    /// for accounts without money.
     fn by_status(&self) -> Option<(Category, Code)> {
         let meaning = numbers::status(self.report.status?)?;
         let words = if self.message.is_empty() { self.text.as_ref() } else { self.message };
@@ -172,6 +173,10 @@ impl Clues<'_> {
             patterns::category(words) == Some(Category::Quota)
                 || finer::code(Category::Quota, words).is_some()
         };
+        let is_general = matches!(meaning.1, Code::InvalidRequest | Code::Forbidden);
+        if is_general && finer::code(Category::Quota, words) == Some(Code::Billing) {
+            return Some((Category::Quota, Code::Billing));
+        }
         if meaning.0 == Category::RateLimit && speaks_of_quota() && !is_short_limit(self.report) {
             return Some((Category::Quota, Code::QuotaExhausted));
         }

@@ -100,6 +100,7 @@ fn says_nothing(type_name: &str) -> bool {
         "assistant.turn_start"
         | "assistant.turn_end"
         | "assistant.idle"
+        | "agent.interrupted"
         | "assistant.message_start"
         | "assistant.streaming_delta"
         | "model.call_finished"

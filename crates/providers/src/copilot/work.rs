@@ -57,6 +57,8 @@ impl Work {
             | "subagent.configured" => {}
             // The arguments come whole when the tool starts, and what a user wants run starts like any other.
             "assistant.tool_call_delta" | "tool.user_requested" => {}
+            // What a command prints comes in partial results too, and whole at its end.
+            "tool.shell_output" => {}
             "permission.requested" => permission_asked(data, out),
             "permission.completed" => permission_decided(data, out),
             "user_input.requested" | "elicitation.requested" => question_asked(data, out),

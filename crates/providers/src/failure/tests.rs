@@ -136,7 +136,9 @@ fn a_status_decides_unless_the_dialect_does() {
     check(&of(400, "rate limit"), "validation/invalid_request");
     check(&of(401, "hm"), "authentication/invalid_credentials");
     check(&of(401, "Not logged in · Please run /login"), "authentication/not_logged_in");
+    check(&of(400, "Billing hard limit has been reached."), "quota/billing");
     check(&of(402, "hm"), "quota/billing");
+    check(&of(403, "This API method requires billing to be enabled."), "quota/billing");
     check(&of(403, "hm"), "authentication/forbidden");
     check(&of(404, "hm"), "not_found/not_found");
     check(&of(404, "There's an issue with the selected model (x)."), "not_found/model_not_found");

@@ -272,7 +272,11 @@ impl Gemini {
     /// Ends the turn for the reason that was told, if one was.
     fn told(&mut self, exit: Option<Exit>, out: &mut Output<'_>) {
         let Some((mut report, raw)) = self.pending.take() else { return };
-        failures::by_class(failures::class_on_stderr(out.stderr), &mut report);
+        // Told by the status where there is one: the class of a limit is also that of a server that is away.
+        report.status = report.status.or_else(|| failures::status_on_stderr(out.stderr));
+        if report.status.is_none_or(|status| status < 500) {
+            failures::by_class(failures::class_on_stderr(out.stderr), &mut report);
+        }
         if let Some(Exit::Code(code)) = exit {
             if failures::meaning(code) == failures::Meaning::Cancelled {
                 return out.cancelled();

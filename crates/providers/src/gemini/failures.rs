@@ -150,6 +150,14 @@ pub(super) fn class_on_stderr(stderr: &str) -> &str {
     names.find(is_class).unwrap_or_default()
 }
 
+/// Returns the HTTP status of the error that standard error ends with. The class alone does not tell: a server that is
+/// away is a `RetryableQuotaError` too.
+pub(super) fn status_on_stderr(stderr: &str) -> Option<u16> {
+    let inside = stderr.trim_end().strip_suffix('}')?;
+    let last = inside.lines().rev().map(str::trim).find_map(|line| line.strip_prefix("status: "))?;
+    last.trim_end_matches(',').parse().ok().filter(|status| (400..600).contains(status))
+}
+
 /// Says whether an error of the program means that it was interrupted.
 pub(super) fn is_cancelled(class: &str, message: &str) -> bool {
     class == "FatalCancellationError" || message.trim() == "Operation cancelled."

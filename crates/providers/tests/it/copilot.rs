@@ -307,6 +307,8 @@ fn the_schema_knows_more_than_we_have_seen() {
         line("session.compaction_complete", &json!({"success": true, "preCompactionTokens": 9, "postCompactionTokens": 3})),
         line("session.usage_info", &json!({"tokenLimit": 100, "currentTokens": 5})),
         line("assistant.message", &json!({"messageId": "a", "content": "ok"})),
+        line("tool.shell_output", &json!({"toolCallId": "t", "stream": "stdout", "text": "x\n", "sequence": 0})),
+        line("agent.interrupted", &json!({"activity": "model_call", "turn": 0, "elapsedMs": 185, "cancelPhase": "mid_stream"})),
         line("something.new", &json!({})),
         result(0),
     ]

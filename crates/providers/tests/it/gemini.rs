@@ -226,6 +226,12 @@ fn standard_error_names_the_class_that_the_result_calls_unknown() {
             assert_eq!(summary["failure"]["resets_at"].as_str(), resets_at, "{class}: {words}");
         }
     }
+    // The class of a limit, and a server that is away: the status tells them apart.
+    let stderr = on_stderr("RetryableQuotaError", "The service is currently unavailable.")
+        .replace("status: 1", "status: 503");
+    let result = r#"{"type":"result","status":"error","error":{"type":"unknown","message":"[API Error: The service is currently unavailable.]"}}"#;
+    let summary = Run::of("gemini", &lines(&[result])).exit(247).stderr(&stderr).summary();
+    assert_eq!(failure(&summary), "server/server_error");
     // What was retried before is not what ended the run.
     let stderr = "Attempt 1 failed. Retrying with backoff... RetryableQuotaError: x\n";
     let result = r#"{"type":"result","status":"error","error":{"type":"unknown","message":"[API Error: terminated]"}}"#;
