@@ -24,6 +24,9 @@ pub struct Command {
     pub stdin: Stdin,
     /// Pipes, or a terminal.
     pub stdio: Stdio,
+    /// How much its standard output holds that nobody has read yet, if it is a pipe and the system agrees; else what is
+    /// usual, 64 KiB on Linux. For a program that ends before its last words are in the pipe.
+    pub stdout_room: Option<u32>,
     /// The session's id: the child gets it as `BOWLINE_SESSION_ID`.
     pub marker: String,
 }
@@ -38,6 +41,7 @@ impl Command {
             cwd: None,
             stdin: Stdin::Null,
             stdio: Stdio::Pipes,
+            stdout_room: None,
             marker: marker.into(),
         }
     }

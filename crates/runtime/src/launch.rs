@@ -367,6 +367,7 @@ async fn launch(
     let supervisor = host::supervisor()?;
     let mut commands: Vec<process::Command> =
         invocations.iter().map(|invocation| command(invocation, session, scratch)).collect();
+    commands.iter_mut().for_each(|command| command.stdout_room = manifest.run.stdout_room);
     let mut install = None;
     if task.request.docker.is_none() {
         commands.iter_mut().for_each(|command| located(command, manifest, task.binary.as_deref()));

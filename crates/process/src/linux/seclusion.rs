@@ -28,15 +28,16 @@ pub(crate) fn enter() -> io::Result<()> {
 pub(crate) fn refused() -> io::Result<u64> {
     let four = fs::read_to_string("/proc/self/net/snmp")?;
     let six = fs::read_to_string("/proc/self/net/snmp6").unwrap_or_default();
-    Ok(out_no_routes(&four) + out_no_routes_six(&six))
+    // A resolver on loopback, as many systems have one, is not in the namespace: who asks it finds nobody at its port.
+    Ok(counter(&four, "Ip:", "OutNoRoutes") + counter(&four, "Udp:", "NoPorts") + out_no_routes_six(&six))
 }
 
-/// Two lines begin with `Ip:`: the names and the numbers.
-fn out_no_routes(snmp: &str) -> u64 {
-    let mut lines = snmp.lines().filter_map(|line| line.strip_prefix("Ip:"));
+/// Two lines begin with a protocol: the names and the numbers.
+fn counter(snmp: &str, protocol: &str, wanted: &str) -> u64 {
+    let mut lines = snmp.lines().filter_map(|line| line.strip_prefix(protocol));
     let (Some(names), Some(numbers)) = (lines.next(), lines.next()) else { return 0 };
     let mut pairs = names.split_whitespace().zip(numbers.split_whitespace());
-    pairs.find(|(name, _)| *name == "OutNoRoutes").and_then(|(_, number)| number.parse().ok()).unwrap_or(0)
+    pairs.find(|(name, _)| *name == wanted).and_then(|(_, number)| number.parse().ok()).unwrap_or(0)
 }
 
 fn out_no_routes_six(snmp: &str) -> u64 {
@@ -83,8 +84,9 @@ mod tests {
     #[test]
     fn what_found_no_way_out_is_counted() {
         let four = "Ip: Forwarding OutNoRoutes ReasmTimeout\nIp: 1 3 0\nTcp: OutNoRoutes\nTcp: 9\n";
-        assert_eq!(out_no_routes(four), 3);
-        assert_eq!(out_no_routes("Icmp: 1\n"), 0);
+        assert_eq!(counter(four, "Ip:", "OutNoRoutes"), 3);
+        assert_eq!(counter("Icmp: 1\n", "Ip:", "OutNoRoutes"), 0);
+        assert_eq!(counter("Udp: InDatagrams NoPorts\nUdp: 8 2\n", "Udp:", "NoPorts"), 2);
         assert_eq!(out_no_routes_six("Ip6InNoRoutes \t7\nIp6OutNoRoutes                  \t2\n"), 2);
     }
 }

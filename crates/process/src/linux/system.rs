@@ -95,8 +95,7 @@ impl Kept {
         let cwd = resolve::cwd(&command)?;
         let token = marks::token().map_err(SpawnErrorKind::other("drawing a random number"))?;
         let body = body(&command, &program, &cwd, &token)?;
-        let streams = stdio::open(command.stdio, &command.stdin)
-            .map_err(SpawnErrorKind::other("making pipes or a terminal"))?;
+        let streams = stdio::open(&command).map_err(SpawnErrorKind::other("making pipes or a terminal"))?;
         let terminal = matches!(command.stdio, Stdio::Terminal { .. });
         // The semaphore is never closed.
         let _permit = self.starts.acquire().await;

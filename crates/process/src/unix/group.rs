@@ -100,8 +100,7 @@ pub(crate) async fn spawn(starter: &Starter, command: Command) -> Result<Child, 
     let env = marks::environment(&command, &token);
     let mut tries = 0;
     loop {
-        let streams = stdio::open(command.stdio, &command.stdin)
-            .map_err(SpawnErrorKind::other("making pipes or a terminal"))?;
+        let streams = stdio::open(&command).map_err(SpawnErrorKind::other("making pipes or a terminal"))?;
         let image = Image {
             program: program.clone(),
             name: command.program.clone().into_os_string(),

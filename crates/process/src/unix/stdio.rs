@@ -7,7 +7,7 @@ use rustix::fs::{Mode, OFlags};
 use rustix::pty::OpenptFlags;
 use rustix::termios::Winsize;
 
-use crate::command::{Stdin, Stdio};
+use crate::command::{Command, Stdin, Stdio};
 
 /// The two sides of a child's streams.
 #[derive(Debug)]
@@ -25,14 +25,14 @@ pub(crate) enum Ours {
 }
 
 /// Makes the streams of a child.
-pub(crate) fn open(stdio: Stdio, stdin: &Stdin) -> io::Result<Streams> {
-    match stdio {
-        Stdio::Pipes => pipes(stdin),
+pub(crate) fn open(command: &Command) -> io::Result<Streams> {
+    match command.stdio {
+        Stdio::Pipes => pipes(&command.stdin, command.stdout_room),
         Stdio::Terminal { rows, cols } => terminal(rows, cols),
     }
 }
 
-fn pipes(stdin: &Stdin) -> io::Result<Streams> {
+fn pipes(stdin: &Stdin, stdout_room: Option<u32>) -> io::Result<Streams> {
     let (stdin, their_stdin) = match stdin {
         Stdin::Null => {
             let null = rustix::fs::open("/dev/null", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
@@ -45,6 +45,13 @@ fn pipes(stdin: &Stdin) -> io::Result<Streams> {
         }
     };
     let (stdout, their_stdout) = pipe()?;
+    #[cfg(target_os = "linux")]
+    if let Some(room) = stdout_room.and_then(|room| usize::try_from(room).ok()) {
+        // A wish: whoever has many large pipes already does not get another, and the usual room does as a rule.
+        let _ = rustix::pipe::fcntl_setpipe_size(&stdout, room);
+    }
+    #[cfg(not(target_os = "linux"))]
+    let _ = stdout_room;
     let (stderr, their_stderr) = pipe()?;
     set_nonblocking(&stdout)?;
     set_nonblocking(&stderr)?;

@@ -28,6 +28,9 @@ pub struct Run {
     pub stdin_args: Vec<String>,
     /// The longest prompt that the program accepts, in characters.
     pub max_prompt_chars: Option<u64>,
+    /// How much its standard output has to hold that nobody has read yet, in bytes, where the program ends before its
+    /// last words are in the pipe.
+    pub stdout_room: Option<u32>,
     /// Variables that every run sets.
     pub env: BTreeMap<String, String>,
     /// Variables of the host that the program gets besides the shared list; `NAME` or `PREFIX_*`.
