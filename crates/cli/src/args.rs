@@ -32,6 +32,9 @@ pub(crate) enum Command {
     /// Serve fake model APIs on loopback, for trying agents without an account
     #[command(after_help = simulate::EXAMPLES)]
     Simulate(simulate::SimulateArgs),
+    /// Try on an agent program, offline, everything that is promised about it
+    #[command(after_help = CERTIFY_EXAMPLES)]
+    Certify(CertifyArgs),
     /// List the providers
     Providers(TableArgs),
     /// List the dialects
@@ -53,6 +56,50 @@ const DECODE_EXAMPLES: &str = "Examples:
 const CLASSIFY_EXAMPLES: &str = "Examples:
   echo 'Too many requests. Please retry after 30 seconds.' | bowline classify
   bowline classify --exit-code 1 stderr.txt";
+
+const CERTIFY_EXAMPLES: &str =
+    "The program runs in a home of its own, with made-up keys, in a network namespace that has loopback and
+nothing else, and talks to fake model APIs. No account is needed and nothing is paid.
+
+Examples:
+  bowline certify NAME
+  bowline certify NAME --binary ./node_modules/.bin/agent --only text --only usage
+  bowline certify NAME --save today.json --against last-week.json";
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct CertifyArgs {
+    /// Whose program it is (`bowline providers` lists them)
+    #[arg(value_name = "PROVIDER")]
+    pub(crate) provider: String,
+
+    /// The program, instead of the one that is installed
+    #[arg(long, value_name = "PATH")]
+    pub(crate) binary: Option<PathBuf>,
+
+    /// Try this case alone; may be given several times
+    #[arg(long, value_name = "CASE")]
+    pub(crate) only: Vec<String>,
+
+    /// Try only what older versions have to pass
+    #[arg(long)]
+    pub(crate) smoke: bool,
+
+    /// Keep the homes, projects and journals of all cases, not of the red ones alone
+    #[arg(long)]
+    pub(crate) keep: bool,
+
+    /// Print the report as JSON, for programs
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    /// Write the report, as JSON, to a file
+    #[arg(long, value_name = "FILE")]
+    pub(crate) save: Option<PathBuf>,
+
+    /// Say what changed since an earlier report
+    #[arg(long, value_name = "FILE")]
+    pub(crate) against: Option<PathBuf>,
+}
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct DecodeArgs {

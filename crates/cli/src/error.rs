@@ -23,6 +23,8 @@ pub(crate) enum Fault {
     Usage,
     /// The configuration.
     Configuration,
+    /// A program that is not there.
+    Missing,
     /// Ours.
     Internal,
     /// Nobody's: the reader of our output has enough.
@@ -39,6 +41,7 @@ impl Fault {
             Self::Asked | Self::ClosedPipe => 0,
             Self::Usage => 2,
             Self::Configuration => 3,
+            Self::Missing => 4,
             Self::Internal => 70,
             Self::Told(code) => code,
         }

@@ -242,6 +242,12 @@ impl Renderer {
         self.canvas.take()
     }
 
+    /// Mentions something that no event tells of and that is no trouble.
+    pub(crate) fn mention(&mut self, text: &str) -> Vec<Piece> {
+        self.say(Weight::Usual, &Line::of(Paint::Dim, ansi::harmless(text).into_owned()));
+        self.canvas.take()
+    }
+
     fn say_account(&mut self, summary: &Summary) {
         let glyphs = self.options.glyphs;
         for line in self.files.lines(self.options.cwd.as_deref(), glyphs.ellipsis()) {

@@ -43,6 +43,7 @@ fn run(args: Args) -> Result<(), CommandError> {
         Command::Decode(args) => commands::decode::run(&args, &mut stdout),
         Command::Classify(args) => commands::classify::run(&args, &mut stdout),
         Command::Simulate(args) => commands::simulate::run(&args, &mut stdout),
+        Command::Certify(args) => commands::certify::run(&args, &mut stdout),
         Command::Providers(args) => commands::tables::providers(&args, &mut stdout),
         // It is another program, with exit codes of its own.
         Command::PracticeAgent(_) => Ok(()),

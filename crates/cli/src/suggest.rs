@@ -63,6 +63,16 @@ pub(crate) fn output(name: &str) -> Result<Format, CommandError> {
         .ok_or_else(|| missing("output format", name, Format::names()).hint(format!("there is {list}")))
 }
 
+/// Refuses the name of a case that there is not, and says what was probably meant.
+pub(crate) fn case(name: &str) -> Result<(), CommandError> {
+    let known = || bowline_certify::cases().map(|case| case.name);
+    if known().any(|case| case == name) {
+        return Ok(());
+    }
+    let list = known().collect::<Vec<_>>().join(", ");
+    Err(missing("case", name, known()).hint(format!("there is {list}")))
+}
+
 fn missing<'a>(what: &str, name: &str, known: impl Iterator<Item = &'a str>) -> CommandError {
     likely(CommandError::new(Fault::Usage, format!("there is no {what} `{name}`")), name, known)
 }

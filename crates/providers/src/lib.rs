@@ -16,6 +16,7 @@ pub mod catalogue;
 pub mod chat;
 mod claude;
 mod codex;
+pub mod compat;
 mod copilot;
 pub mod decode;
 pub mod dialect;

@@ -2,8 +2,10 @@
 //!
 //! Commands are data, decoding is code. A manifest names the program, how a prompt gets in, which dialect each of its
 //! output formats speaks, what the provider can do, how a run of it is put together ([`run`]), where the program is
-//! found, asked and had from ([`detect`]), and how it is pointed at fake model APIs ([`simulate`]).
+//! found, asked and had from ([`detect`]), how it is pointed at fake model APIs ([`simulate`]), and what the contract
+//! suite has to know about it ([`certify`]).
 
+pub mod certify;
 mod check;
 pub mod detect;
 pub mod run;
@@ -17,6 +19,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::dialect::Shape;
 use crate::dialects;
+use certify::Certify;
 use detect::{Detect, Install, Probe};
 use run::{Permissions, Run, Stop, Watchdog};
 use simulate::Simulate;
@@ -87,6 +90,9 @@ pub struct Manifest {
     /// How it is installed.
     #[serde(default)]
     pub install: Install,
+    /// What the contract suite has to know about it.
+    #[serde(default)]
+    pub certify: Certify,
     /// How it is pointed at the simulator.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub simulate: Option<Simulate>,

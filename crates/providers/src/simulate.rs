@@ -18,6 +18,8 @@ pub struct Plan {
     pub api: Api,
     /// The model to ask for.
     pub model: String,
+    /// Another one, that nothing but the option for it asks for.
+    pub other_model: String,
     /// Environment variables.
     pub env: BTreeMap<String, String>,
     /// Files, by their path relative to the home directory.
@@ -32,7 +34,7 @@ pub struct Plan {
 ///
 /// Returns nothing for a provider whose manifest does not say how.
 pub fn plan(manifest: &Manifest, base_url: &str, home: &str, key: &str) -> Option<Plan> {
-    let Simulate { api, model, env, files, args, notes } = manifest.simulate.as_ref()?;
+    let Simulate { api, model, other_model, env, files, args, notes } = manifest.simulate.as_ref()?;
     let base_url = base_url.trim_end_matches('/');
     let put = |text: &String| {
         template::fill(text, |name| match name {
@@ -46,6 +48,7 @@ pub fn plan(manifest: &Manifest, base_url: &str, home: &str, key: &str) -> Optio
     Some(Plan {
         api: *api,
         model: model.clone(),
+        other_model: other_model.clone(),
         env: env.iter().map(|(name, value)| (name.clone(), put(value))).collect(),
         files: files
             .iter()

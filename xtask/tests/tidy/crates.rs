@@ -19,13 +19,20 @@ const PACKAGES: &[Package] = &[
         &["bowline-engine", "bowline-process", "bowline-protocol", "bowline-providers"],
     ),
     ("crates/server", "bowline-server", &["bowline", "bowline-protocol"]),
-    // The command line decodes and renders with the thinking crates, and carries the practice agent and the
-    // simulator in its binary.
+    // The contract suite drives real runs against the simulator, away from the network.
+    (
+        "crates/certify",
+        "bowline-certify",
+        &["bowline", "bowline-process", "bowline-protocol", "bowline-providers", "bowline-simulator"],
+    ),
+    // The command line decodes and renders with the thinking crates, and carries the practice agent, the simulator and the
+    // contract suite in its binary.
     (
         "crates/cli",
         "bowline-cli",
         &[
             "bowline",
+            "bowline-certify",
             "bowline-practice",
             "bowline-protocol",
             "bowline-providers",

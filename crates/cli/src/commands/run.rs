@@ -3,6 +3,7 @@
 mod choose;
 mod prompt;
 mod request;
+mod uncertified;
 
 use std::time::Duration;
 
@@ -41,7 +42,11 @@ pub(crate) fn run(args: &RunArgs, stdout: &mut Stdout) -> Result<(), CommandErro
     let cwd = args.cwd.as_ref().map(|dir| dir.to_string_lossy().into_owned()).or_else(terminal::cwd);
     let options = terminal::options(detail, request::permission(args.permission), cwd);
     let sink = Sink::new(format, options, Some(provider.to_owned()));
-    let (record, stopped) = runtime()?.block_on(drive(task, sink, args.ephemeral))?;
+    // What runs in a container is not what is installed here, nobody asked to start the caller's own program twice, and a
+    // run that leaves no trace leaves no answers behind either.
+    let plain = args.docker.is_none() && args.binary.is_none() && !args.ephemeral;
+    let program = Some(provider).filter(|_| plain && matches!(format, Format::Human));
+    let (record, stopped) = runtime()?.block_on(drive(task, sink, args.ephemeral, program))?;
     match exit_code(&record, stopped) {
         0 => Ok(()),
         code => Err(CommandError::told(code)),
@@ -50,7 +55,7 @@ pub(crate) fn run(args: &RunArgs, stdout: &mut Stdout) -> Result<(), CommandErro
 
 /// Runs a task with a sink for its events, and returns how it ended.
 pub(crate) async fn to_the_end(task: Task, sink: Sink) -> Result<(Record, u8), CommandError> {
-    let (record, stopped) = drive(task, sink, false).await?;
+    let (record, stopped) = drive(task, sink, false, None).await?;
     let code = exit_code(&record, stopped);
     Ok((record, code))
 }
@@ -188,11 +193,17 @@ fn leave(how: Stopped) -> ! {
     std::process::exit(i32::from(how.code()))
 }
 
-async fn drive(task: Task, mut sink: Sink, ephemeral: bool) -> Result<(Record, Stopped), CommandError> {
+async fn drive(
+    task: Task,
+    mut sink: Sink,
+    ephemeral: bool,
+    provider: Option<&str>,
+) -> Result<(Record, Stopped), CommandError> {
     let mut signals = Signals::new().map_err(|error| {
         CommandError::new(Fault::Internal, "could not listen to signals").caused_by(error)
     })?;
     let (mut turn, stopped) = signals.started(task, &mut sink).await?;
+    let version = provider.and_then(uncertified::ask);
     let (passed_on, mut sent) = mpsc::unbounded_channel();
     tokio::spawn(signals.obey(stopped, turn.control(), passed_on));
     let shown = show(&mut turn, &mut sink, &mut sent, stopped).await;
@@ -214,6 +225,9 @@ async fn drive(task: Task, mut sink: Sink, ephemeral: bool) -> Result<(Record, S
     sink.finish(&summary)?;
     if let Some(failure) = &record.journal_failure {
         sink.warn(&format!("the journal of this run is not complete: {}", failure.message))?;
+    }
+    if let Some(line) = uncertified::answer(version).await {
+        sink.mention(&line)?;
     }
     Ok((record, stopped))
 }

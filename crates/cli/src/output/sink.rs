@@ -133,6 +133,12 @@ impl Sink {
         self.write(&pieces)
     }
 
+    /// Mentions something that is no trouble.
+    pub(crate) fn mention(&mut self, text: &str) -> Result<(), CommandError> {
+        let pieces = self.renderer.mention(text);
+        self.write(&pieces)
+    }
+
     /// Writes pieces in their order: on a terminal, the streams see each other.
     fn write(&mut self, pieces: &[Piece]) -> Result<(), CommandError> {
         for piece in pieces {

@@ -97,6 +97,8 @@ Commands:
   demo       See a run from beginning to end, without any agent or network
   decode     Turn what an agent printed into events, or into another format
   classify   Say what kind of failure an error text is, and what may be done about it
+  simulate   Serve fake model APIs on loopback, for trying agents without an account
+  certify    Try on an agent program, offline, everything that is promised about it
   providers  List the providers
   dialects   List the dialects
 

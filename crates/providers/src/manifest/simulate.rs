@@ -14,6 +14,8 @@ pub struct Simulate {
     pub api: Api,
     /// A model that it takes without asking anybody.
     pub model: String,
+    /// Another one, that nothing but the option for it asks for.
+    pub other_model: String,
     /// Environment variables.
     #[serde(default)]
     pub env: BTreeMap<String, String>,

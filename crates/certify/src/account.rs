@@ -1,0 +1,98 @@
+//! What all runs of a suite have in common: what they said, what they left behind, and what nobody understood.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use bowline::{Kind, Record};
+use bowline_providers::novelty;
+
+use crate::trouble::short;
+
+/// The account of a suite. Every run of every case is entered.
+#[derive(Debug, Default)]
+pub(crate) struct Account {
+    inner: Mutex<Sums>,
+}
+
+/// What the runs add up to.
+#[derive(Clone, Debug)]
+pub(crate) struct Sums {
+    pub(crate) runs: u64,
+    pub(crate) kinds: BTreeMap<String, u64>,
+    pub(crate) vocabulary: BTreeSet<String>,
+    /// Output that nobody understood, with its case.
+    pub(crate) unrecognized: Vec<String>,
+    /// Processes that were alive at the end of a run, with its case.
+    pub(crate) survivors: Vec<String>,
+    /// How often something tried to reach what is not this machine, or why that is not known.
+    pub(crate) attempts_to_leave: Result<u64, String>,
+    /// Processes that outlived a program which had ended by itself, with its case.
+    pub(crate) left_behind: Vec<String>,
+}
+
+impl Default for Sums {
+    fn default() -> Self {
+        Self {
+            runs: 0,
+            kinds: BTreeMap::new(),
+            vocabulary: BTreeSet::new(),
+            unrecognized: Vec::new(),
+            survivors: Vec::new(),
+            attempts_to_leave: Err("not counted yet".to_owned()),
+            left_behind: Vec::new(),
+        }
+    }
+}
+
+impl Account {
+    /// Enters a run that is over.
+    pub(crate) fn enter(&self, case: &str, record: &Record, events: &[bowline::Event]) {
+        let mut sums = self.lock();
+        sums.runs += 1;
+        for event in events {
+            *sums.kinds.entry(event.kind.type_name().to_owned()).or_default() += 1;
+            if let Kind::Unrecognized(line) = &event.kind {
+                let seen = format!("{case}: {:?}: {}", line.reason, short(&line.head.text));
+                sums.unrecognized.push(seen);
+            }
+        }
+        for survivor in &record.survivors {
+            sums.survivors.push(format!("{case}: pid {}: {}", survivor.pid, short(&survivor.command)));
+        }
+        for process in &record.left_behind {
+            sums.left_behind.push(format!("{case}: pid {}: {}", process.pid, short(&process.command)));
+        }
+        if let Some(journal) = &record.journal {
+            read_words(&journal.join("stdout.raw"), &mut sums.vocabulary);
+        }
+    }
+
+    pub(crate) fn sums(&self) -> Sums {
+        self.lock().clone()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Sums> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Adds the fields that a program named in its output. What is no JSON has none.
+fn read_words(file: &Path, vocabulary: &mut BTreeSet<String>) {
+    let Ok(bytes) = std::fs::read(file) else { return };
+    let text = String::from_utf8_lossy(&bytes);
+    let mut any = false;
+    for line in text.lines() {
+        if let Ok(value) = serde_json::from_str(line) {
+            any = true;
+            novelty::each_path(&value, &mut |path| {
+                vocabulary.insert(path.to_owned());
+            });
+        }
+    }
+    if !any && let Ok(value) = serde_json::from_str(&text) {
+        novelty::each_path(&value, &mut |path| {
+            vocabulary.insert(path.to_owned());
+        });
+    }
+}

@@ -1,0 +1,83 @@
+//! What changed between two reports: options, what the program says, and how cases end.
+//!
+//! A field that is missing in the newer report is no drift: what a program says depends on what it is asked. One that
+//! it never said before is.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+use crate::report::{Report, Status};
+
+/// One thing that differs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// The reports are about different providers, so that nothing else is worth saying.
+    Provider(String, String),
+    /// The version.
+    Version(Option<String>, Option<String>),
+    /// An option that is new in a page of its help.
+    FlagAdded(String, String),
+    /// An option that is gone from a page of its help.
+    FlagRemoved(String, String),
+    /// A kind of event that was not seen before.
+    Kind(String),
+    /// A field that it never said before.
+    Field(String),
+    /// A case that comes to something else.
+    Case(String, Option<Status>, Status),
+}
+
+impl fmt::Display for Change {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let version = |it: &Option<String>| it.clone().unwrap_or_else(|| "none".to_owned());
+        let page = |page: &str| if page.is_empty() { String::new() } else { format!(" of `{page}`") };
+        match self {
+            Self::Provider(before, now) => write!(f, "the reports are about {before} and {now}"),
+            Self::Version(before, now) => write!(f, "version {} -> {}", version(before), version(now)),
+            Self::FlagAdded(of, flag) => write!(f, "option {flag}{} is new", page(of)),
+            Self::FlagRemoved(of, flag) => write!(f, "option {flag}{} is gone", page(of)),
+            Self::Kind(kind) => write!(f, "event `{kind}` was not seen before"),
+            Self::Field(path) => write!(f, "field `{path}` was not seen before"),
+            Self::Case(case, before, now) => {
+                let before = before.map_or("not tried", Status::as_str);
+                write!(f, "case {case}: {before} -> {}", now.as_str())
+            }
+        }
+    }
+}
+
+/// Says what differs, the more important first within each sort.
+pub fn drift(before: &Report, now: &Report) -> Vec<Change> {
+    if before.provider != now.provider {
+        return vec![Change::Provider(before.provider.clone(), now.provider.clone())];
+    }
+    let mut changes = Vec::new();
+    if before.version != now.version {
+        changes.push(Change::Version(before.version.clone(), now.version.clone()));
+    }
+    let none = BTreeSet::new();
+    let pages: BTreeSet<&String> = before.flags.keys().chain(now.flags.keys()).collect();
+    for page in pages {
+        let (was, is) = (before.flags.get(page).unwrap_or(&none), now.flags.get(page).unwrap_or(&none));
+        changes.extend(was.difference(is).map(|flag| Change::FlagRemoved(page.clone(), flag.clone())));
+        changes.extend(is.difference(was).map(|flag| Change::FlagAdded(page.clone(), flag.clone())));
+    }
+    let status = |report: &Report| -> BTreeMap<String, Status> {
+        report.cells.iter().map(|cell| (cell.case.clone(), cell.status)).collect()
+    };
+    let (was, is) = (status(before), status(now));
+    // A case that was not run this time says nothing.
+    for (case, now) in is {
+        let before = was.get(&case).copied();
+        if before != Some(now) {
+            changes.push(Change::Case(case, before, now));
+        }
+    }
+    let new_kinds = now.kinds.keys().filter(|kind| !before.kinds.contains_key(*kind));
+    changes.extend(new_kinds.cloned().map(Change::Kind));
+    changes.extend(now.vocabulary.difference(&before.vocabulary).cloned().map(Change::Field));
+    changes
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,285 @@
+//! Where a run of a case takes place: a home, a project, a model API, all of them fresh.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use bowline::journal::Home;
+use bowline::{Event, Kind, PermissionMode, Record, Task};
+use bowline_process::seclusion::Network;
+use bowline_providers::manifest::run::Mode;
+use bowline_providers::simulate;
+use bowline_simulator::{Entry, Options, REFUSED, Simulator};
+
+use crate::account::Account;
+use crate::clock::Stopwatch;
+use crate::subject::Subject;
+use crate::trouble::{Trouble, Verdict};
+
+/// A key that opens nothing.
+const KEY: &str = "sk-bowline-made-up-0000000000000000";
+
+/// The room of a case: it makes places.
+#[derive(Clone, Debug)]
+pub(crate) struct Room {
+    pub(crate) subject: Arc<Subject>,
+    pub(crate) case: &'static str,
+    pub(crate) dir: PathBuf,
+    /// How long a run may take: less than its case, so that our own deadline can be seen at work.
+    pub(crate) patience: Duration,
+    pub(crate) network: Network,
+    pub(crate) account: Arc<Account>,
+}
+
+/// A place: everything that a run needs of the outside.
+#[derive(Debug)]
+pub(crate) struct Place {
+    room: Room,
+    /// None where nobody is to answer.
+    api: Option<Arc<Simulator>>,
+    pub(crate) home: PathBuf,
+    pub(crate) project: PathBuf,
+    plan: simulate::Plan,
+}
+
+/// A run that was watched to its end.
+#[derive(Debug)]
+pub(crate) struct Seen {
+    pub(crate) record: Record,
+    pub(crate) events: Vec<Event>,
+    /// When each event was seen, from the start of the run.
+    pub(crate) times: Vec<Duration>,
+    /// How long the end took after we asked for it.
+    pub(crate) stopping: Option<Duration>,
+}
+
+/// When to stop a run.
+#[derive(Clone, Debug)]
+pub(crate) enum StopWhen {
+    /// So many pieces of text have come.
+    Deltas(usize),
+    /// This file is there.
+    File(PathBuf),
+    /// The model was asked, and this much time has passed.
+    Asked(Duration),
+}
+
+impl Room {
+    /// Makes a place with a home of its own.
+    pub(crate) async fn place(&self, name: &str) -> Result<Place, Trouble> {
+        let api = Simulator::start(Options::default()).await?;
+        self.make(name, self.dir.join(name).join("home"), Some(Arc::new(api))).await
+    }
+
+    /// Makes a place in the home of another one, and with its API: one home has one configuration.
+    pub(crate) async fn neighbour(&self, of: &Place, name: &str) -> Result<Place, Trouble> {
+        self.make(name, of.home.clone(), of.api.clone()).await
+    }
+
+    /// Makes a place whose API is not there.
+    pub(crate) async fn deserted(&self, name: &str) -> Result<Place, Trouble> {
+        self.make(name, self.dir.join(name).join("home"), None).await
+    }
+
+    async fn make(&self, name: &str, home: PathBuf, api: Option<Arc<Simulator>>) -> Result<Place, Trouble> {
+        let project = self.dir.join(name).join("project");
+        std::fs::create_dir_all(&home)?;
+        std::fs::create_dir_all(&project)?;
+        std::fs::create_dir_all(self.dir.join("tmp"))?;
+        std::fs::write(project.join("README.md"), "# A project\n\nNothing is here yet.\n")?;
+        repository(&project).await?;
+        let manifest = self.subject.manifest;
+        let base = api.as_ref().map_or(REFUSED.to_owned(), |api| api.base_url(None));
+        let Some(plan) = simulate::plan(manifest, &base, &home.to_string_lossy(), KEY) else {
+            return Err(Trouble::new(format_args!("the manifest of {} has no [simulate]", manifest.name)));
+        };
+        for file in &plan.files {
+            let path = home.join(&file.path);
+            if let Some(folder) = path.parent() {
+                std::fs::create_dir_all(folder)?;
+            }
+            std::fs::write(path, &file.text)?;
+        }
+        Ok(Place { room: self.clone(), api, home, project, plan })
+    }
+}
+
+impl Place {
+    /// Returns a task that changes nothing; its prompt picks the scenario.
+    pub(crate) fn task(&self, prompt: &str) -> Task {
+        self.allow(self.bare(prompt), Mode::Ask)
+    }
+
+    /// Returns a task that may edit files.
+    pub(crate) fn editing(&self, prompt: &str) -> Task {
+        self.allow(self.bare(prompt), Mode::Edit)
+    }
+
+    /// Returns a task that may do what it wants: this place is made to be thrown away.
+    pub(crate) fn free(&self, prompt: &str) -> Task {
+        self.allow(self.bare(prompt), Mode::Yolo)
+    }
+
+    /// Gives a task the mode, or the next freer one that the program has.
+    fn allow(&self, task: Task, mode: Mode) -> Task {
+        let modes = &self.room.subject.manifest.permission;
+        let root = rustix::process::getuid().is_root();
+        let had = |it: &Mode| modes.get(it).is_some_and(|how| how.refused.is_none());
+        let mode = Mode::ALL.into_iter().filter(|it| *it >= mode).find(had).unwrap_or(mode);
+        let task = task.permission(match mode {
+            Mode::Read => PermissionMode::Read,
+            Mode::Ask => PermissionMode::Ask,
+            Mode::Edit => PermissionMode::Edit,
+            Mode::Yolo => PermissionMode::Yolo,
+        });
+        match modes.get(&mode).and_then(|how| how.root_env.as_deref()) {
+            Some(name) if root => task.env(name, "1"),
+            Some(_) | None => task,
+        }
+    }
+
+    fn bare(&self, prompt: &str) -> Task {
+        let subject = &self.room.subject;
+        let mut task = bowline::task(prompt)
+            .provider(&subject.manifest.name)
+            .binary(&subject.program)
+            .cwd(&self.project)
+            .home(Home::at(self.room.dir.join("journal")))
+            .timeout(self.room.patience)
+            .model(&self.plan.model)
+            .env("HOME", self.home.to_string_lossy())
+            .env("TMPDIR", self.room.dir.join("tmp").to_string_lossy());
+        for (name, value) in &self.plan.env {
+            task = task.env(name, value);
+        }
+        if self.room.network == Network::Open {
+            // Where it could get out, it is at least sent to nobody.
+            for name in ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"] {
+                task = task.env(name, REFUSED);
+            }
+            task = task.env("NO_PROXY", "127.0.0.1,localhost").env("no_proxy", "127.0.0.1,localhost");
+        }
+        task
+    }
+
+    /// Returns the requests that were answered by a scenario, and not beside the conversation.
+    pub(crate) fn requests(&self) -> Vec<Entry> {
+        let is_main = |entry: &Entry| entry.choice.as_ref().is_some_and(|choice| choice.side.is_none());
+        self.api.iter().flat_map(|api| api.ledger()).filter(is_main).collect()
+    }
+
+    /// Returns all requests.
+    pub(crate) fn all_requests(&self) -> Vec<Entry> {
+        self.api.iter().flat_map(|api| api.ledger()).collect()
+    }
+
+    /// Says whether a scenario answered.
+    pub(crate) fn was_answered_by(&self, scenario: &str) -> bool {
+        self.requests().iter().any(|entry| entry.choice.as_ref().is_some_and(|it| it.scenario == scenario))
+    }
+
+    /// Returns a model that nothing but the option asks for.
+    pub(crate) fn other_model(&self) -> &str {
+        &self.plan.other_model
+    }
+
+    /// Runs a task to its end.
+    pub(crate) async fn run(&self, task: Task) -> Result<Seen, Trouble> {
+        self.watch(task, None).await
+    }
+
+    /// Runs a task until something is the case, and stops it then.
+    pub(crate) async fn stop(&self, task: Task, when: StopWhen) -> Result<Seen, Trouble> {
+        self.watch(task, Some(when)).await
+    }
+
+    async fn watch(&self, task: Task, when: Option<StopWhen>) -> Result<Seen, Trouble> {
+        let time = Stopwatch::start();
+        let mut turn = task.start().await?;
+        let control = turn.control();
+        let (mut events, mut times, mut deltas) = (Vec::new(), Vec::new(), 0);
+        let mut stopped = None;
+        let mut look = tokio::time::interval(Duration::from_millis(20));
+        loop {
+            tokio::select! {
+                event = turn.try_next() => match event? {
+                    Some(event) => {
+                        deltas += usize::from(matches!(event.kind, Kind::TextDelta(_)));
+                        times.push(time.elapsed());
+                        events.push(event);
+                    }
+                    None => break,
+                },
+                _ = look.tick(), if when.is_some() && stopped.is_none() => {}
+            }
+            let due = when.as_ref().is_some_and(|when| match when {
+                StopWhen::Deltas(most) => deltas >= *most,
+                StopWhen::File(path) => path.exists(),
+                StopWhen::Asked(since) => self.asked_for(*since),
+            });
+            if due && stopped.is_none() {
+                stopped = Some(Stopwatch::start());
+                control.cancel();
+            }
+        }
+        let stopping = stopped.map(Stopwatch::elapsed);
+        let record = turn.outcome().await?;
+        self.room.account.enter(self.room.case, &record, &events);
+        Ok(Seen { record, events, times, stopping })
+    }
+
+    /// Says whether a request has been open for some time.
+    fn asked_for(&self, since: Duration) -> bool {
+        let first = self.requests().into_iter().map(|entry| entry.at).min();
+        first.is_some_and(|at| crate::clock::now().duration_since(at).unsigned_abs() >= since)
+    }
+}
+
+impl Seen {
+    /// Is content if the turn ended well.
+    pub(crate) fn completed(&self) -> Verdict {
+        if self.record.is_completed() { Ok(()) } else { Err(self.trouble("the turn was not completed")) }
+    }
+
+    /// Returns the answer.
+    pub(crate) fn text(&self) -> &str {
+        self.record.text.as_deref().unwrap_or_default()
+    }
+
+    /// Says what is wrong, and how the run went.
+    pub(crate) fn trouble(&self, what: impl std::fmt::Display) -> Trouble {
+        let mut trouble = Trouble::new(what).and(format_args!("the turn is {}", self.record.outcome_word()));
+        if let Some(failure) = &self.record.failure {
+            trouble = trouble.and(format_args!(
+                "failure {}/{}: {}",
+                failure.category.as_str(),
+                failure.code.as_str(),
+                crate::trouble::short(&failure.message)
+            ));
+            if let Some(tail) = failure.stderr_tail.as_deref().filter(|tail| !tail.trim().is_empty()) {
+                trouble = trouble.and(format_args!("stderr: {}", crate::trouble::short(tail.trim())));
+            }
+        }
+        if let Some(journal) = &self.record.journal {
+            trouble = trouble.and(format_args!("journal: {}", journal.display()));
+        }
+        trouble
+    }
+
+    /// Is content with a claim that holds; else says what is wrong, and how the run went.
+    pub(crate) fn hold(&self, claim: bool, otherwise: impl FnOnce() -> String) -> Verdict {
+        if claim { Ok(()) } else { Err(self.trouble(otherwise())) }
+    }
+}
+
+/// Makes a repository with one commit, so that what changes is known.
+async fn repository(dir: &Path) -> Verdict {
+    let author =
+        ["-c", "user.name=Bowline", "-c", "user.email=certify@localhost", "-c", "commit.gpgsign=false"];
+    let commit: Vec<&str> =
+        author.into_iter().chain(["commit", "-q", "--no-verify", "-m", "before"]).collect();
+    for args in [&["init", "-q"][..], &["add", "-A"], &commit] {
+        bowline::git_in(dir, args).await.map_err(|why| Trouble::new(format_args!("git: {why}")))?;
+    }
+    Ok(())
+}

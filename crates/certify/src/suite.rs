@@ -1,0 +1,277 @@
+//! Runs the cases, a few at a time, each for so long and no longer.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bowline_process::seclusion::{self, Network};
+use bowline_providers::catalogue;
+use bowline_providers::probe::Page;
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+
+use crate::account::{Account, Sums};
+use crate::case::{Body, Case, Claim, Suite};
+use crate::cases::{self, faults};
+use crate::clock::{self, Stopwatch};
+use crate::place::Room;
+use crate::report::{Cell, FORMAT, Report, Status};
+use crate::subject::Subject;
+use crate::trouble::{Trouble, Verdict};
+
+/// How many cases are tried at once, unless the manifest says otherwise.
+const AT_ONCE: usize = 4;
+
+/// How long a case may take; a heavy one has it twice.
+const LIMIT: Duration = Duration::from_secs(30);
+
+/// The most sentences of evidence: whoever has read so many needs no more.
+const MOST_EVIDENCE: usize = 20;
+
+/// What is to be tried, and where.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// The program.
+    pub subject: Subject,
+    /// Which part of the suite.
+    pub suite: Suite,
+    /// The names of the only cases to try; none for all.
+    pub only: Vec<String>,
+    /// Where the homes, projects and journals of the cases are made. What belongs to a red case stays there.
+    pub scratch: PathBuf,
+    /// Whether what belongs to the other cases stays too.
+    pub keep: Keep,
+    /// Where this process is.
+    pub network: Network,
+    /// How much had tried to leave before the program was asked about itself.
+    pub attempts_before: u64,
+}
+
+/// What stays of the homes, projects and journals of cases.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Keep {
+    /// Those of red cases.
+    Red,
+    /// All.
+    All,
+}
+
+/// What whoever waits is told.
+#[derive(Debug)]
+pub enum Progress<'a> {
+    /// So many cases are going to be tried.
+    Begun(usize),
+    /// A case is tried now.
+    Trying(&'static str),
+    /// A case came to something.
+    Done(&'a Cell),
+}
+
+/// Puts a program through the suite.
+pub async fn certify(plan: Plan, mut tell: impl FnMut(Progress<'_>)) -> Report {
+    let time = Stopwatch::start();
+    let subject = Arc::new(plan.subject);
+    let account = Arc::new(Account::default());
+    let chosen: Vec<&'static Case> = cases::all()
+        .filter(|case| plan.suite == Suite::Full || case.smoke)
+        .filter(|case| plan.only.is_empty() || plan.only.iter().any(|name| name == case.name))
+        .collect();
+    tell(Progress::Begun(chosen.len()));
+    let before = plan.attempts_before;
+
+    let mut cells: Vec<Option<Cell>> = vec![None; chosen.len()];
+    let at_once = subject.manifest.certify.at_once.unwrap_or(AT_ONCE).max(1);
+    let gate = Arc::new(Semaphore::new(at_once));
+    let (news, mut heard) = tokio::sync::mpsc::unbounded_channel();
+    let mut trying = JoinSet::new();
+    for (index, case) in chosen.iter().copied().enumerate() {
+        if matches!(case.body, Body::After(_)) {
+            continue;
+        }
+        if let Some(cell) = unclaimed(case, &subject) {
+            tell(Progress::Done(&cell));
+            cells[index] = Some(cell);
+            continue;
+        }
+        let dir = plan.scratch.join(case.name);
+        let patience = LIMIT * case.runs - LIMIT / 5;
+        let room = Room {
+            subject: Arc::clone(&subject),
+            case: case.name,
+            dir,
+            patience,
+            network: plan.network,
+            account: Arc::clone(&account),
+        };
+        let (gate, news) = (Arc::clone(&gate), news.clone());
+        trying.spawn(async move {
+            let _permit = gate.acquire_owned().await;
+            // Nobody listens only when the suite itself is dropped.
+            let _ = news.send(case.name);
+            (index, attempt(case, room, plan.keep).await)
+        });
+    }
+    drop(news);
+    loop {
+        tokio::select! {
+            Some(name) = heard.recv() => tell(Progress::Trying(name)),
+            done = trying.join_next() => match done {
+                Some(Ok((index, cell))) => {
+                    tell(Progress::Done(&cell));
+                    cells[index] = Some(cell);
+                }
+                // What panicked has no cell yet, and gets one below.
+                Some(Err(_)) => {}
+                None => break,
+            }
+        }
+    }
+
+    let mut sums = account.sums();
+    sums.attempts_to_leave = match plan.network {
+        Network::Loopback => seclusion::attempts_to_leave()
+            .map(|now| now.saturating_sub(before))
+            .map_err(|error| format!("what tried to leave could not be counted: {error}")),
+        Network::Open => {
+            Err("this process could not leave the network, so that nothing was counted".to_owned())
+        }
+    };
+    for (index, case) in chosen.iter().enumerate() {
+        if let Body::After(look) = case.body {
+            let cell = unclaimed(case, &subject)
+                .unwrap_or_else(|| judged(case, &subject, look(&sums), Duration::ZERO));
+            tell(Progress::Done(&cell));
+            cells[index] = Some(cell);
+        }
+    }
+    let cells = cells.into_iter().zip(&chosen).map(|(cell, case)| {
+        cell.unwrap_or_else(|| {
+            judged(case, &subject, Err(Trouble::new("the case itself broke down")), Duration::ZERO)
+        })
+    });
+    let cells: Vec<Cell> = cells.collect();
+    report(&subject, plan.suite, plan.network, cells, sums, time.elapsed())
+}
+
+/// Returns the cell of a case that the provider does not claim.
+fn unclaimed(case: &Case, subject: &Subject) -> Option<Cell> {
+    let manifest = subject.manifest;
+    let reason = match (manifest.certify.not_claimed.get(case.name), (case.claim)(manifest)) {
+        (Some(reason), _) => reason.clone(),
+        (None, Claim::No(Some(reason))) => reason,
+        (None, Claim::No(None)) => {
+            let trouble = Trouble::new("it is not claimed, and the manifest does not say why");
+            return Some(cell(case, Status::Red, None, trouble.0, Duration::ZERO));
+        }
+        (None, Claim::Yes) => return None,
+    };
+    Some(cell(case, Status::NotClaimed, Some(reason), Vec::new(), Duration::ZERO))
+}
+
+async fn attempt(case: &'static Case, room: Room, keep: Keep) -> Cell {
+    let (subject, dir) = (Arc::clone(&room.subject), room.dir.clone());
+    let time = Stopwatch::start();
+    let body = async move {
+        match &case.body {
+            Body::Runs(body) => body(room).await,
+            Body::Fault(fault) => faults::attempt(room, fault).await,
+            // Not among those that are tried.
+            Body::After(_) => Ok(()),
+        }
+    };
+    let limit = LIMIT * case.runs;
+    let verdict = match tokio::time::timeout(limit, body).await {
+        Ok(verdict) => verdict,
+        Err(_) => Err(Trouble::new(format_args!("it was not over after {} s", limit.as_secs()))),
+    };
+    let cell = judged(case, &subject, verdict, time.elapsed());
+    if cell.status != Status::Red && keep == Keep::Red {
+        // What cannot be removed is in a scratch directory, and harms nobody.
+        let _ = std::fs::remove_dir_all(&dir);
+    }
+    cell
+}
+
+/// Makes a cell of a verdict. Something that is expected to fail must.
+fn judged(case: &Case, subject: &Subject, verdict: Verdict, took: Duration) -> Cell {
+    let known = subject.manifest.certify.pending.get(case.name).map(String::as_str);
+    match (verdict, case.pending.or(known)) {
+        (Ok(()), None) => cell(case, Status::Green, None, Vec::new(), took),
+        (Err(trouble), None) => cell(case, Status::Red, None, trouble.0, took),
+        (Err(_), Some(reason)) => cell(case, Status::Pending, Some(reason.to_owned()), Vec::new(), took),
+        (Ok(()), Some(reason)) => {
+            let passes = format!("it holds, though it is said to be pending: {reason}");
+            cell(case, Status::Red, None, vec![passes], took)
+        }
+    }
+}
+
+fn cell(
+    case: &Case,
+    status: Status,
+    reason: Option<String>,
+    mut evidence: Vec<String>,
+    took: Duration,
+) -> Cell {
+    if evidence.len() > MOST_EVIDENCE {
+        let more = evidence.len() - MOST_EVIDENCE;
+        evidence.truncate(MOST_EVIDENCE);
+        evidence.push(format!("and {more} more"));
+    }
+    let (case, about) = (case.name.to_owned(), case.about.to_owned());
+    Cell {
+        case,
+        about,
+        status,
+        reason,
+        evidence,
+        took_ms: u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
+    }
+}
+
+fn report(
+    subject: &Subject,
+    suite: Suite,
+    network: Network,
+    cells: Vec<Cell>,
+    sums: Sums,
+    took: Duration,
+) -> Report {
+    let manifest = subject.manifest;
+    let isolation = match network {
+        Network::Loopback => "loopback alone",
+        Network::Open => "the network of this machine",
+    };
+    let guarantee = bowline::guarantee().map_or("none", |(word, _)| word);
+    let known: BTreeSet<&str> = manifest
+        .formats
+        .values()
+        .filter_map(|it| catalogue::vocabulary(&it.dialect))
+        .flat_map(str::lines)
+        .collect();
+    let novel = sums.vocabulary.iter().filter(|path| !known.contains(path.as_str())).cloned().collect();
+    Report {
+        format: FORMAT,
+        provider: manifest.name.clone(),
+        title: manifest.title.clone(),
+        version: subject.version.as_ref().ok().map(ToString::to_string),
+        program: subject.program.display().to_string(),
+        adapter_version: manifest.adapter_version.clone(),
+        bowline: env!("CARGO_PKG_VERSION").to_owned(),
+        at: clock::now(),
+        system: format!("{} {}", std::env::consts::OS, std::env::consts::ARCH),
+        suite: suite.as_str().to_owned(),
+        isolation: format!("network: {isolation}; processes: {guarantee}"),
+        took_ms: u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
+        cells,
+        flags: subject.pages.iter().map(|page| (page.args.join(" "), names(page))).collect(),
+        kinds: sums.kinds,
+        vocabulary: sums.vocabulary,
+        novel,
+    }
+}
+
+fn names(page: &Page) -> BTreeSet<String> {
+    page.help.flags.iter().flat_map(|flag| flag.names().map(str::to_owned)).collect()
+}

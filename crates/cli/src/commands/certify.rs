@@ -1,0 +1,249 @@
+//! `bowline certify`: what Bowline promises about an agent program, tried on the program itself, without a network, an
+//! account or the user's settings.
+
+mod matrix;
+mod progress;
+
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use bowline::detect::{self, Ask, Found, Missing, Probe, Search};
+use bowline_certify::{Keep, Plan, Report, Subject, Suite, seclusion};
+use bowline_providers::manifest::Manifest;
+use bowline_providers::probe;
+
+use crate::args::CertifyArgs;
+use crate::commands::run;
+use crate::error::{CommandError, Fault};
+use crate::output::Stdout;
+use crate::suggest;
+use progress::Bar;
+
+/// The only variables that are left to us and to the program: where programs are, how text is written, and where
+/// temporary files go. Nobody's keys.
+const KEPT: [&str; 10] = [
+    "PATH",
+    "LANG",
+    "LC_ALL",
+    "LC_CTYPE",
+    "TZ",
+    "TERM",
+    "NO_COLOR",
+    "TMPDIR",
+    "BOWLINE_LOG",
+    "RUST_BACKTRACE",
+];
+
+/// How long an answer about itself may take: programs are slow on a busy machine, and this is no race.
+const ASK_FOR: Duration = Duration::from_secs(20);
+
+/// Runs the command.
+pub(crate) fn run(args: &CertifyArgs, stdout: &mut Stdout) -> Result<(), CommandError> {
+    let manifest = suggest::provider(&args.provider)?;
+    if manifest.simulate.is_none() {
+        let what = format!("`{}` cannot be certified", manifest.name);
+        return Err(CommandError::new(Fault::Usage, what)
+            .caused_by("its manifest does not say how it is pointed at the simulator (`[simulate]`)"));
+    }
+    args.only.iter().try_for_each(|name| suggest::case(name))?;
+    if !bowline_certify::cases().any(|case| chosen(args, case)) {
+        let what = "none of the named cases is among those of `--smoke`";
+        return Err(CommandError::new(Fault::Usage, what).hint("leave out `--smoke`"));
+    }
+    let before = args.against.as_deref().map(|file| read_report(file, manifest)).transpose()?;
+    if let Some(file) = &args.save {
+        // Before anything is tried: minutes later would be too late.
+        std::fs::write(fresh(file), "").map_err(|error| not_saved(file, error))?;
+    }
+    let found = detect::find(manifest, args.binary.as_deref(), &Search::from_env()).map_err(missing)?;
+    let scratch = scratch()?;
+
+    // From here on there is no network and nobody's environment. There is no other thread yet.
+    let home = scratch.join("home");
+    let (network, why_open) = seclusion::enter(&KEPT, &[("HOME", home.as_os_str())]);
+    let attempts_before = seclusion::attempts_to_leave().unwrap_or_default();
+    let mut bar = Bar::new(std::io::stderr().is_terminal());
+    if let Some(why) = why_open {
+        bar.line(&format!(
+            "warning: the program is not cut off from the network ({why}); only its settings keep it at the simulator"
+        ));
+    }
+    let suite = if args.smoke { Suite::Smoke } else { Suite::Full };
+    let keep = if args.keep { Keep::All } else { Keep::Red };
+    let runtime = run::runtime()?;
+    let report = runtime.block_on(async {
+        let tried = async {
+            let subject = subject(manifest, &found).await;
+            let plan = Plan {
+                subject,
+                suite,
+                only: args.only.clone(),
+                scratch: scratch.clone(),
+                keep,
+                network,
+                attempts_before,
+            };
+            bowline_certify::certify(plan, |news| bar.tell(&news)).await
+        };
+        tokio::select! {
+            report = tried => Some(report),
+            // Whoever was being tried is ended with us: its keeper sees to that.
+            () = interrupted() => None,
+        }
+    });
+    bar.clear();
+    let Some(report) = report else {
+        drop(runtime);
+        // What a dying program still writes there stays, in a temporary directory.
+        let _ = std::fs::remove_dir_all(&scratch);
+        progress::say("interrupted; nothing was kept\n");
+        return Err(CommandError::told(130));
+    };
+    finish(args, &report, before.as_ref(), &scratch, stdout)
+}
+
+/// Asks the program about itself, anew: what somebody kept of an earlier answer is not evidence.
+async fn subject(manifest: &'static Manifest, found: &Found) -> Subject {
+    let ask = Ask { deadline: ASK_FOR, cache: None };
+    let program = found.program().to_owned();
+    match ask.probe(found).await {
+        Ok(Probe { version, pages, .. }) => {
+            let findings = probe::check(manifest, &pages, Some(&version));
+            Subject { manifest, program, version: Ok(version), pages, findings }
+        }
+        Err(error) => {
+            let mut why = error.to_string();
+            let mut cause = std::error::Error::source(&error);
+            while let Some(error) = cause {
+                why.push_str(&format!(": {error}"));
+                cause = error.source();
+            }
+            Subject { manifest, program, version: Err(why), pages: Vec::new(), findings: Vec::new() }
+        }
+    }
+}
+
+/// Waits for somebody who wants an end. Without signals there is nobody.
+async fn interrupted() {
+    use tokio::signal::unix::{SignalKind, signal};
+    let kinds = [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()].map(signal);
+    let [Ok(mut interrupt), Ok(mut terminate), Ok(mut hangup)] = kinds else {
+        return std::future::pending().await;
+    };
+    tokio::select! {
+        _ = interrupt.recv() => {}
+        _ = terminate.recv() => {}
+        _ = hangup.recv() => {}
+    }
+}
+
+/// The program cannot be had: says how it can.
+fn missing(missing: Missing) -> CommandError {
+    let what = missing.to_string();
+    let Missing { kind, hint, .. } = missing;
+    CommandError::new(Fault::Missing, what).caused_by(kind).hint(hint)
+}
+
+fn finish(
+    args: &CertifyArgs,
+    report: &Report,
+    before: Option<&Report>,
+    scratch: &Path,
+    stdout: &mut Stdout,
+) -> Result<(), CommandError> {
+    let json = serde_json::to_string_pretty(report)
+        .map_err(|error| CommandError::new(Fault::Internal, "could not write the report").caused_by(error))?;
+    if args.json {
+        stdout.print(&format!("{json}\n"))?;
+    } else {
+        stdout.print(&matrix::draw(report))?;
+    }
+    stdout.flush()?;
+    if let Some(file) = &args.save {
+        let saved = std::fs::write(fresh(file), format!("{json}\n"));
+        saved.and_then(|()| std::fs::rename(fresh(file), file)).map_err(|error| not_saved(file, error))?;
+    }
+    if let Some(before) = before {
+        let changes = bowline_certify::drift(before, report);
+        let mut text = String::from("\nDrift since the older report:\n");
+        for change in &changes {
+            text.push_str(&format!("  {change}\n"));
+        }
+        if changes.is_empty() {
+            text.push_str("  none\n");
+        }
+        if args.json {
+            progress::say(&text);
+        } else {
+            stdout.print(&text)?;
+        }
+    }
+    if report.holds() && !args.keep {
+        // What cannot be removed is in a temporary directory, and harms nobody.
+        let _ = std::fs::remove_dir_all(scratch);
+        return Ok(());
+    }
+    let whose = if args.keep { "What the cases left" } else { "What the red cases left" };
+    stdout.flush()?;
+    progress::say(&format!("{whose} is in {}\n", scratch.display()));
+    if report.holds() { Ok(()) } else { Err(CommandError::told(1)) }
+}
+
+fn read_report(file: &Path, manifest: &Manifest) -> Result<Report, CommandError> {
+    let wrong = |cause: Box<dyn std::error::Error + Send + Sync>| {
+        CommandError::new(Fault::Configuration, format!("could not read the report `{}`", file.display()))
+            .caused_by(cause)
+            .hint("a report is what `bowline certify PROVIDER --save FILE` writes")
+    };
+    let text = std::fs::read_to_string(file).map_err(|error| wrong(error.into()))?;
+    let report: Report = serde_json::from_str(&text).map_err(|error| wrong(error.into()))?;
+    if report.format != bowline_certify::FORMAT {
+        return Err(wrong(
+            format!("it is of form {}, and we know {}", report.format, bowline_certify::FORMAT).into(),
+        ));
+    }
+    if report.provider != manifest.name {
+        return Err(wrong(
+            format!("it is about {}, and not about {}", report.provider, manifest.name).into(),
+        ));
+    }
+    Ok(report)
+}
+
+/// Makes an empty directory for homes, projects and journals, that nobody else can enter or have made before.
+fn scratch() -> Result<PathBuf, CommandError> {
+    use std::hash::BuildHasher as _;
+    use std::os::unix::fs::DirBuilderExt as _;
+
+    let base = std::env::temp_dir();
+    // Keyed anew each time: a name that cannot be guessed.
+    let number = std::hash::RandomState::new().hash_one(std::process::id());
+    let dir = base.join(format!("bowline-certify-{number:016x}"));
+    let mut builder = std::fs::DirBuilder::new();
+    builder.mode(0o700);
+    let made = builder.create(&dir).and_then(|()| builder.create(dir.join("home")));
+    made.map(|()| dir).map_err(|error| {
+        let what = format!("could not make a scratch directory in `{}`", base.display());
+        CommandError::new(Fault::Configuration, what)
+            .caused_by(error)
+            .hint("set TMPDIR to a directory that you may write to")
+    })
+}
+
+/// Says whether a case is going to be tried.
+fn chosen(args: &CertifyArgs, case: &bowline_certify::Case) -> bool {
+    (case.smoke || !args.smoke) && (args.only.is_empty() || args.only.iter().any(|name| name == case.name))
+}
+
+/// Returns the file that takes the place of another one when it is whole.
+fn fresh(file: &Path) -> PathBuf {
+    let mut name = file.file_name().unwrap_or_default().to_owned();
+    name.push(".new");
+    file.with_file_name(name)
+}
+
+fn not_saved(file: &Path, error: std::io::Error) -> CommandError {
+    let what = format!("could not save the report to `{}`", file.display());
+    CommandError::new(Fault::Configuration, what).caused_by(error)
+}

@@ -1,0 +1,54 @@
+//! A report as a table that a person reads from the top.
+
+use std::fmt::Write as _;
+
+use bowline_certify::{Report, Status};
+
+/// Draws a report. What is red comes with its evidence.
+pub(super) fn draw(report: &Report) -> String {
+    let mut text = String::new();
+    let version = report.version.as_deref().unwrap_or("of unknown version");
+    let _ = writeln!(text, "{} {version}  {}", report.title, report.program);
+    let _ = writeln!(
+        text,
+        "adapter {}, {} suite, {}{}",
+        report.adapter_version,
+        report.suite,
+        report.isolation,
+        seconds(report.took_ms)
+    );
+    text.push('\n');
+    let width = report.cells.iter().map(|cell| cell.case.len()).max().unwrap_or_default();
+    for cell in &report.cells {
+        let status = cell.status.as_str();
+        let about = match (cell.status, &cell.reason) {
+            (Status::NotClaimed | Status::Pending, Some(reason)) => reason,
+            (Status::Green | Status::Red | Status::NotClaimed | Status::Pending, _) => &cell.about,
+        };
+        let _ = writeln!(text, "  {status:<11}  {:<width$}  {about}", cell.case);
+        for line in &cell.evidence {
+            let _ = writeln!(text, "  {:<11}  {:<width$}    {line}", "", "");
+        }
+    }
+    if !report.novel.is_empty() {
+        text.push_str("\nFields that stand in no recording of it (everything still decodes):\n");
+        for path in &report.novel {
+            let _ = writeln!(text, "  {path}");
+        }
+    }
+    let count = |status| report.count(status);
+    let _ = writeln!(
+        text,
+        "\n{} green, {} red, {} not claimed, {} pending",
+        count(Status::Green),
+        count(Status::Red),
+        count(Status::NotClaimed),
+        count(Status::Pending)
+    );
+    text
+}
+
+/// Writes a time behind something; one that is nothing is not written.
+pub(super) fn seconds(ms: u64) -> String {
+    if ms == 0 { String::new() } else { format!(", {}.{} s", ms / 1000, ms % 1000 / 100) }
+}

@@ -1,0 +1,93 @@
+//! How far the suite is: a bar on a terminal, a line for each case elsewhere.
+
+use std::io::Write;
+
+use bowline_certify::{Cell, Progress, Status};
+use bowline_providers::ansi;
+
+use crate::terminal;
+
+/// How wide the bar is.
+const WIDTH: usize = 24;
+
+/// Shows how far the suite is, on standard error.
+#[derive(Debug)]
+pub(super) struct Bar {
+    terminal: bool,
+    all: usize,
+    done: usize,
+    red: usize,
+    trying: Vec<&'static str>,
+    shown: bool,
+}
+
+impl Bar {
+    pub(super) fn new(terminal: bool) -> Self {
+        Self { terminal, all: 0, done: 0, red: 0, trying: Vec::new(), shown: false }
+    }
+
+    pub(super) fn tell(&mut self, news: &Progress<'_>) {
+        match news {
+            Progress::Begun(all) => self.all = *all,
+            Progress::Trying(case) => self.trying.push(case),
+            Progress::Done(cell) => self.done(cell),
+        }
+        if self.terminal {
+            self.clear();
+            say(&self.draw(usize::from(terminal::width())));
+            self.shown = true;
+        }
+    }
+
+    fn done(&mut self, cell: &Cell) {
+        self.done += 1;
+        self.red += usize::from(cell.status == Status::Red);
+        self.trying.retain(|case| *case != cell.case);
+        if !self.terminal {
+            let (status, took) = (cell.status.as_str(), super::matrix::seconds(cell.took_ms));
+            self.line(&format!("{}/{} {}: {status}{took}", self.done, self.all, cell.case));
+        }
+    }
+
+    fn draw(&self, width: usize) -> String {
+        let full = (WIDTH * self.done).checked_div(self.all).unwrap_or(WIDTH);
+        let red = if self.red > 0 { format!(", {} red", self.red) } else { String::new() };
+        let bar = format!("[{}{}]", "#".repeat(full), ".".repeat(WIDTH - full));
+        let line = format!("{bar} {}/{}{red}  {}", self.done, self.all, self.trying.join(", "));
+        // The last column is left free: some terminals wrap as soon as it is written to.
+        line.chars().take(width.saturating_sub(1)).collect()
+    }
+
+    /// Says a line of its own.
+    pub(super) fn line(&mut self, text: &str) {
+        self.clear();
+        say(&format!("{text}\n"));
+    }
+
+    /// Takes the bar off the screen.
+    pub(super) fn clear(&mut self) {
+        if self.shown {
+            // Carriage return, erase to the end of the line.
+            let _ = std::io::stderr().write_all(b"\r\x1b[K");
+            self.shown = false;
+        }
+    }
+}
+
+/// Says something on standard error. Nothing can be done about one that is closed.
+pub(super) fn say(text: &str) {
+    let _ = std::io::stderr().write_all(ansi::harmless(text).as_bytes());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_bar_fills_and_fits() {
+        let mut bar = Bar { all: 4, done: 1, red: 1, ..Bar::new(true) };
+        bar.trying = vec!["text", "usage"];
+        assert_eq!(bar.draw(80), "[######..................] 1/4, 1 red  text, usage");
+        assert_eq!(bar.draw(10), "[######..");
+    }
+}
