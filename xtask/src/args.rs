@@ -33,6 +33,8 @@ pub enum Command {
     },
     /// Write what each program has ever said, from the recordings
     Vocabulary,
+    /// Put the pinned programs through the contract suite, and prove that the suite can fail
+    Certify(Certify),
     /// Install the real programs that the contract suite is run against, outside the checkout
     RealClis {
         /// The newest of each, and not the pinned version
@@ -47,6 +49,22 @@ pub struct Test {
     /// How long to fuzz, in all [default: 300 when CI is set, else 20]
     #[arg(long, value_name = "N")]
     pub fuzz_seconds: Option<u64>,
+}
+
+/// The flags of `certify`.
+#[derive(Debug, Default, clap::Args)]
+pub struct Certify {
+    /// The only providers to certify; all that are pinned unless some are named
+    pub provider: Vec<String>,
+    /// The newest of each, and not the pinned version
+    #[arg(long)]
+    pub latest: bool,
+    /// Write compat.toml and docs/compatibility.md instead of comparing them
+    #[arg(long)]
+    pub write: bool,
+    /// Take the reports of the last run for compat.toml and docs/compatibility.md, and run nothing
+    #[arg(long)]
+    pub reports: bool,
 }
 
 /// The flags of `fuzz`.

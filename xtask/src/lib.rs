@@ -3,6 +3,7 @@
 pub mod args;
 pub mod bench;
 pub mod captures;
+pub mod certify;
 pub mod fuzz;
 pub mod real_clis;
 pub mod report;

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use xtask::args::{Args, Command};
-use xtask::{bench, captures, fuzz, real_clis, report, schema, test, tidy};
+use xtask::{bench, captures, certify, fuzz, real_clis, report, schema, test, tidy};
 
 fn main() -> ExitCode {
     let done = match Args::parse().command {
@@ -15,6 +15,7 @@ fn main() -> ExitCode {
         Command::Schema => schema::run(),
         Command::ImportCaptures { from } => captures::import(&from),
         Command::Vocabulary => captures::vocabulary(),
+        Command::Certify(args) => certify::run(&args),
         Command::RealClis { latest } => real_clis::run(latest),
     };
     match done {

@@ -60,8 +60,9 @@ pub enum Suite {
 pub struct Installed {
     /// The programs, in the order of the pins.
     pub programs: Vec<Program>,
-    /// The folder with a Node.js that is new enough for all of them; to be first on the PATH.
-    pub node: PathBuf,
+    /// The folder with a Node.js that is new enough for all of them, to be first on the PATH; none where no package has
+    /// one for this system.
+    pub node: Option<PathBuf>,
 }
 
 #[derive(Deserialize)]
@@ -75,7 +76,10 @@ pub fn run(latest: bool) -> Result<()> {
     for Program { pin, version, path } in &installed.programs {
         report::line(format_args!("{:<9} {version:<9} {}", pin.provider, path.display()));
     }
-    report::line(format_args!("{:<9} {:<9} {}", "node", "", installed.node.display()));
+    match &installed.node {
+        Some(node) => report::line(format_args!("{:<9} {:<9} {}", "node", "", node.display())),
+        None => report::line("node: that of this system, which has to be 22 or newer"),
+    }
     Ok(())
 }
 
@@ -145,7 +149,8 @@ fn install(package: &str, lock: &str) -> Result<Installed> {
         fs::write(folder.join("package-lock.json"), lock)?;
         report::line("    installing the real programs, 2.8 GB in about a minute, once");
         let time = Stopwatch::start();
-        with_progress(&folder, &time, || npm("ci", &folder).run())?;
+        // Not `npm ci`: it refuses a lock without the packages for other systems, and not every registry has those.
+        with_progress(&folder, &time, || npm("install --no-save", &folder).run())?;
         fs::write(folder.join(STAMP), "")?;
         report::line(format_args!("    installed in {:.0} s", time.elapsed().as_secs_f64()));
     }
@@ -170,9 +175,7 @@ fn found(folder: &Path) -> Result<Installed> {
         programs.push(Program { pin, version, path });
     }
     let node = modules.join(format!("node-{platform}")).join("bin");
-    if !node.join("node").is_file() {
-        bail!("there is no Node.js in {}", node.display());
-    }
+    let node = node.join("node").is_file().then_some(node);
     Ok(Installed { programs, node })
 }
 

@@ -50,6 +50,7 @@ const STEPS: &[Step] = &[
     ("wasm", wasm),
     ("macOS and Windows", other_systems),
     ("licences and sources", deny),
+    ("real programs", real_programs),
     ("fuzzing", fuzzing),
 ];
 
@@ -202,6 +203,15 @@ fn cargo_deny() -> Option<Call> {
         install.arg("--root").arg(tools).run().ok()?;
     }
     usable(&ours).then_some(ours)
+}
+
+/// The contract suite on the real programs. `BOWLINE_REAL_CLIS=skip` leaves it out, visibly.
+fn real_programs(_: &mut Context) -> Result<Outcome> {
+    if sh::variable("BOWLINE_REAL_CLIS").is_some_and(|value| value == "skip") {
+        return Ok(Outcome::Skipped("BOWLINE_REAL_CLIS is `skip`".to_owned()));
+    }
+    crate::certify::whole()?;
+    Ok(Outcome::Done)
 }
 
 fn fuzzing(context: &mut Context) -> Result<Outcome> {
