@@ -1,6 +1,6 @@
 //! Where a run of a case takes place: a home, a project, a model API, all of them fresh.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -87,7 +87,8 @@ impl Room {
         std::fs::create_dir_all(&project)?;
         std::fs::create_dir_all(self.dir.join("tmp"))?;
         std::fs::write(project.join("README.md"), "# A project\n\nNothing is here yet.\n")?;
-        repository(&project).await?;
+        let made = bowline::repository_in(&project, "certify").await;
+        made.map_err(|why| Trouble::new(format_args!("git: {why}")))?;
         let manifest = self.subject.manifest;
         let base = api.as_ref().map_or(REFUSED.to_owned(), |api| api.base_url(None));
         let Some(plan) = simulate::plan(manifest, &base, &home.to_string_lossy(), KEY) else {
@@ -270,16 +271,4 @@ impl Seen {
     pub(crate) fn hold(&self, claim: bool, otherwise: impl FnOnce() -> String) -> Verdict {
         if claim { Ok(()) } else { Err(self.trouble(otherwise())) }
     }
-}
-
-/// Makes a repository with one commit, so that what changes is known.
-async fn repository(dir: &Path) -> Verdict {
-    let author =
-        ["-c", "user.name=Bowline", "-c", "user.email=certify@localhost", "-c", "commit.gpgsign=false"];
-    let commit: Vec<&str> =
-        author.into_iter().chain(["commit", "-q", "--no-verify", "-m", "before"]).collect();
-    for args in [&["init", "-q"][..], &["add", "-A"], &commit] {
-        bowline::git_in(dir, args).await.map_err(|why| Trouble::new(format_args!("git: {why}")))?;
-    }
-    Ok(())
 }

@@ -178,6 +178,28 @@ pub async fn git_in(dir: &Path, args: &[&str]) -> Result<Vec<u8>, String> {
     git(&supervisor, dir, args).await
 }
 
+/// Makes a repository of a directory, with all that is in it in one commit of the author's.
+pub async fn repository_in(dir: &Path, author: &str) -> Result<(), String> {
+    let (name, email) = (format!("user.name={author}"), format!("user.email={author}@localhost"));
+    let commit = [
+        "-c",
+        &name,
+        "-c",
+        &email,
+        "-c",
+        "commit.gpgsign=false",
+        "commit",
+        "-q",
+        "--no-verify",
+        "-m",
+        "before",
+    ];
+    for args in [&["init", "-q"][..], &["add", "-A"], &commit] {
+        git_in(dir, args).await?;
+    }
+    Ok(())
+}
+
 /// Runs git and returns what it prints.
 async fn git(supervisor: &process::Supervisor, dir: &Path, args: &[&str]) -> Result<Vec<u8>, String> {
     git_with(supervisor, dir, args, &[]).await

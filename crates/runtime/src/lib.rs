@@ -77,7 +77,7 @@ pub use bowline_protocol::{
 pub use bowline_providers::invocation::{Preview, Refusal};
 pub use bowline_providers::views::Refused;
 pub use error::Error;
-pub use git::git_in;
+pub use git::{git_in, repository_in};
 pub use host::{guarantee, init};
 pub use record::Record;
 pub use task::{Task, task};

@@ -3,7 +3,7 @@
 //! Nothing here is staged: a scratch repository, a real child process, the real journal. The scratch repository stays, so
 //! that what is printed at the end can be looked at.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use bowline::PermissionMode;
 use bowline::journal::Home;
@@ -28,7 +28,7 @@ pub(crate) fn run(args: &DemoArgs, stdout: &mut Stdout) -> Result<(), CommandErr
 
 async fn play(args: &DemoArgs, stdout: &mut Stdout) -> Result<(), CommandError> {
     let dir = scratch()?;
-    let git = prepare(&dir).await;
+    let git = bowline::repository_in(&dir, "demo").await;
     let shown = dir.display();
     stdout.print(&format!(
         "This is a demonstration: the practice agent, a script inside bowline, works in a scratch repository.\n\
@@ -103,16 +103,4 @@ fn scratch() -> Result<PathBuf, CommandError> {
         }
     }
     Err(wrong(std::io::Error::other("there are ten thousand of them already")))
-}
-
-/// Makes it a repository with one commit.
-async fn prepare(dir: &Path) -> Result<(), String> {
-    let author =
-        ["-c", "user.name=Bowline demo", "-c", "user.email=demo@localhost", "-c", "commit.gpgsign=false"];
-    let commit: Vec<&str> =
-        author.into_iter().chain(["commit", "-q", "--no-verify", "-m", "before"]).collect();
-    for args in [&["init", "-q"][..], &["add", "-A"], &commit] {
-        bowline::git_in(dir, args).await?;
-    }
-    Ok(())
 }
