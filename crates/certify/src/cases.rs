@@ -12,11 +12,18 @@ use bowline_protocol::{ResumeSupport, UsageReports};
 use bowline_providers::manifest::run::{Mode, RunFlag};
 use bowline_providers::manifest::{Manifest, PromptStyle};
 
-use crate::case::{Body, Case, Claim};
+use crate::case::{Body, Case, Claim, Suite};
 
 /// Returns every case, in the order of a report.
 pub fn all() -> impl Iterator<Item = &'static Case> {
     BEFORE_FAULTS.iter().chain(faults::CASES).chain(AFTER_FAULTS)
+}
+
+/// Returns the cases of a part of the suite; those of these names alone, if there are any.
+pub fn chosen(suite: Suite, only: &[String]) -> Vec<&'static Case> {
+    let in_suite = |case: &&Case| suite == Suite::Full || case.smoke;
+    let named = |case: &&Case| only.is_empty() || only.iter().any(|name| name == case.name);
+    all().filter(in_suite).filter(named).collect()
 }
 
 const fn case(name: &'static str, about: &'static str, claim: fn(&Manifest) -> Claim, body: Body) -> Case {

@@ -26,7 +26,7 @@ mod trouble;
 
 pub use bowline_process::seclusion;
 pub use case::{Case, Suite};
-pub use cases::all as cases;
+pub use cases::{all as cases, chosen};
 pub use drift::drift;
 pub use report::{Cell, FORMAT, Report, Status};
 pub use subject::Subject;

@@ -73,10 +73,7 @@ pub async fn certify(plan: Plan, mut tell: impl FnMut(Progress<'_>)) -> Report {
     let time = Stopwatch::start();
     let subject = Arc::new(plan.subject);
     let account = Arc::new(Account::default());
-    let chosen: Vec<&'static Case> = cases::all()
-        .filter(|case| plan.suite == Suite::Full || case.smoke)
-        .filter(|case| plan.only.is_empty() || plan.only.iter().any(|name| name == case.name))
-        .collect();
+    let chosen = cases::chosen(plan.suite, &plan.only);
     tell(Progress::Begun(chosen.len()));
     let before = plan.attempts_before;
 

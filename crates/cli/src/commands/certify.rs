@@ -47,7 +47,8 @@ pub(crate) fn run(args: &CertifyArgs, stdout: &mut Stdout) -> Result<(), Command
             .caused_by("its manifest does not say how it is pointed at the simulator (`[simulate]`)"));
     }
     args.only.iter().try_for_each(|name| suggest::case(name))?;
-    if !bowline_certify::cases().any(|case| chosen(args, case)) {
+    let suite = if args.smoke { Suite::Smoke } else { Suite::Full };
+    if bowline_certify::chosen(suite, &args.only).is_empty() {
         let what = "none of the named cases is among those of `--smoke`";
         return Err(CommandError::new(Fault::Usage, what).hint("leave out `--smoke`"));
     }
@@ -69,7 +70,6 @@ pub(crate) fn run(args: &CertifyArgs, stdout: &mut Stdout) -> Result<(), Command
             "warning: the program is not cut off from the network ({why}); only its settings keep it at the simulator"
         ));
     }
-    let suite = if args.smoke { Suite::Smoke } else { Suite::Full };
     let keep = if args.keep { Keep::All } else { Keep::Red };
     let runtime = run::runtime()?;
     let report = runtime.block_on(async {
@@ -229,11 +229,6 @@ fn scratch() -> Result<PathBuf, CommandError> {
             .caused_by(error)
             .hint("set TMPDIR to a directory that you may write to")
     })
-}
-
-/// Says whether a case is going to be tried.
-fn chosen(args: &CertifyArgs, case: &bowline_certify::Case) -> bool {
-    (case.smoke || !args.smoke) && (args.only.is_empty() || args.only.iter().any(|name| name == case.name))
 }
 
 /// Returns the file that takes the place of another one when it is whole.
