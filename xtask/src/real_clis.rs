@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
+use bowline_providers::manifest::detect::npm_names;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -162,7 +163,7 @@ fn found(folder: &Path) -> Result<Installed> {
     let modules = folder.join("node_modules");
     let text = fs::read_to_string(sh::root().join("conformance/pins.toml"))?;
     let pins: Pins = toml::from_str(&text).context("conformance/pins.toml")?;
-    let platform = platform()?;
+    let platform = platform();
     let mut programs = Vec::new();
     for pin in pins.pin {
         let path = modules.join(pin.program.replace("{platform}", &platform));
@@ -240,17 +241,9 @@ fn cache() -> Result<PathBuf> {
 }
 
 /// Returns the name that packages with native programs use for this machine.
-fn platform() -> Result<String> {
-    let arch = match std::env::consts::ARCH {
-        "x86_64" => "x64",
-        "aarch64" => "arm64",
-        other => bail!("the programs are not made for {other}"),
-    };
-    let os = match std::env::consts::OS {
-        "macos" => "darwin",
-        os => os,
-    };
-    Ok(format!("{os}-{arch}"))
+fn platform() -> String {
+    let (os, arch) = npm_names(std::env::consts::OS, std::env::consts::ARCH);
+    format!("{os}-{arch}")
 }
 
 #[cfg(test)]

@@ -80,15 +80,11 @@ impl Native {
     /// assert_eq!(native.files("macos", "aarch64"), ["@knot/cli-darwin-arm64/vendor/aarch64-apple-darwin/knot"]);
     /// ```
     pub fn files(&self, os: &str, arch: &str) -> Vec<String> {
-        let (npm_os, system) = match os {
-            "linux" => ("linux", "unknown-linux-musl"),
-            "macos" => ("darwin", "apple-darwin"),
-            "windows" => ("win32", "pc-windows-msvc"),
-            other => (other, other),
-        };
-        let npm_arch = match arch {
-            "x86_64" => "x64",
-            "aarch64" => "arm64",
+        let (npm_os, npm_arch) = npm_names(os, arch);
+        let system = match os {
+            "linux" => "unknown-linux-musl",
+            "macos" => "apple-darwin",
+            "windows" => "pc-windows-msvc",
             other => other,
         };
         let triple = format!("{arch}-{system}");
@@ -97,6 +93,21 @@ impl Native {
         };
         self.packages.iter().map(|package| fill(&format!("{package}/{}", self.file))).collect()
     }
+}
+
+/// Returns what npm calls a system and an architecture, by their names in `std::env::consts`.
+pub fn npm_names<'a>(os: &'a str, arch: &'a str) -> (&'a str, &'a str) {
+    let os = match os {
+        "macos" => "darwin",
+        "windows" => "win32",
+        other => other,
+    };
+    let arch = match arch {
+        "x86_64" => "x64",
+        "aarch64" => "arm64",
+        other => other,
+    };
+    (os, arch)
 }
 
 /// How a program is asked what it can do.
