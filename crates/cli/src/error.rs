@@ -69,10 +69,7 @@ impl CommandError {
     }
 
     /// Says whether it is only that the reader of our output has enough.
-    #[cfg_attr(
-        not(test),
-        expect(dead_code, reason = "`bowline run` stops its agent then, and does not exist yet")
-    )]
+    #[cfg(test)]
     pub(crate) fn is_closed_pipe(&self) -> bool {
         self.kind == Fault::ClosedPipe
     }
