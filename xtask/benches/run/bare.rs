@@ -1,7 +1,9 @@
 //! The bare reader: what a careful person writes who needs only the text. A pipe, lines, typed serde.
 
-use std::io::{BufRead, BufReader, Read};
-use std::process::{Child, Command, Stdio};
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::path::Path;
+use std::process::{Child, ChildStdout, Command, Stdio};
 
 use anyhow::{Context, Result};
 use serde::Deserialize;
@@ -77,21 +79,63 @@ pub(crate) fn cost(deltas: usize) -> Result<f64> {
 
 /// Reads many agents at once, each in a thread, and returns what it cost.
 pub(crate) fn alone(agents: usize) -> Result<()> {
+    let spent = many(agents, |_, out| read(out, drop))?;
+    crate::host::tell(spent)
+}
+
+/// The same by somebody who keeps what is said, as a journal must: the bytes before they are looked at, then the text, each
+/// by one write into a file of its own.
+pub(crate) fn keeping(agents: usize) -> Result<()> {
+    let (dir, _) = crate::host::home()?;
+    let spent = many(agents, |agent, out| keep(out, &dir, agent))?;
+    std::fs::remove_dir_all(dir)?;
+    crate::host::tell(spent)
+}
+
+fn keep(out: impl Read, dir: &Path, agent: usize) -> Result<usize> {
+    let raw = File::create_new(dir.join(format!("{agent}.raw")))?;
+    let mut texts = File::create_new(dir.join(format!("{agent}.texts")))?;
+    let mut written = Ok(());
+    let count = read(Kept { out, raw }, |text| {
+        if written.is_ok() {
+            written = texts.write_all(text.as_bytes());
+        }
+    })?;
+    written?;
+    Ok(count)
+}
+
+/// A reader that keeps what it reads.
+struct Kept<R> {
+    out: R,
+    raw: File,
+}
+
+impl<R: Read> Read for Kept<R> {
+    fn read(&mut self, room: &mut [u8]) -> std::io::Result<usize> {
+        let count = self.out.read(room)?;
+        self.raw.write_all(&room[..count])?;
+        Ok(count)
+    }
+}
+
+fn many(agents: usize, read: impl Fn(usize, ChildStdout) -> Result<usize> + Sync) -> Result<f64> {
     let before = clock::cpu();
     let mut children: Vec<Child> = (0..agents).map(|_| spawn("paced 400 50000")).collect::<Result<_>>()?;
-    let threads: Vec<_> = children
-        .iter_mut()
-        .filter_map(|child| child.stdout.take())
-        .map(|out| std::thread::spawn(move || read(out, drop).unwrap_or(0)))
-        .collect();
-    let mut lines = 0;
-    for thread in threads {
-        lines += thread.join().unwrap_or(0);
-    }
+    let outs: Vec<ChildStdout> = children.iter_mut().filter_map(|child| child.stdout.take()).collect();
+    let read = &read;
+    let lines = std::thread::scope(|scope| {
+        let threads: Vec<_> =
+            outs.into_iter().enumerate().map(|(agent, out)| scope.spawn(move || read(agent, out))).collect();
+        threads
+            .into_iter()
+            .map(|thread| thread.join().map_err(|_| anyhow::anyhow!("a reader panicked"))?)
+            .sum::<Result<usize>>()
+    })?;
     let spent = clock::cpu() - before;
     for mut child in children {
         child.wait()?;
     }
     anyhow::ensure!(lines >= agents * 400, "lines are missing: {lines}");
-    crate::host::tell(spent.as_secs_f64())
+    Ok(spent.as_secs_f64())
 }

@@ -51,6 +51,7 @@ fn run() -> Result<()> {
         // Parts that need a process of their own, because they measure a whole process.
         ["host", part, size] => host::part(part, size.parse()?),
         ["bare", size] => bare::alone(size.parse()?),
+        ["keeping", size] => bare::keeping(size.parse()?),
         ["all", bowline, deltas] => all(bowline, deltas.parse()?),
         _ => bail!("run this by `cargo xtask bench run`"),
     }
