@@ -13,6 +13,9 @@
 //! Standard output that ends, a process that ends, and a descendant that still holds the pipe are three things. Only
 //! when the tree is gone is the end of the output judged, so that nothing is said after it. A program that has
 //! given its answer and does not exit is ended without prejudice: the answer counts.
+//!
+//! Where files are looked at, somebody looks before the first process is there, between new and spawning (preparing):
+//! for a short while, and as a part of the time that all of it may take. Who is stopped then has started nobody.
 
 mod account;
 mod end;
@@ -50,6 +53,9 @@ const DRAIN_AT_MOST: Millis = Millis(1_000);
 /// How long we wait for a killed process to be reaped, for a sweep, or for git.
 const PATIENCE: Millis = Millis(5_000);
 
+/// How long the look at the files before the start may take. Then the agent starts, and what it changes is not known.
+const PREPARATION: Millis = Millis(5_000);
+
 /// The run of one request.
 #[derive(Debug)]
 pub struct Run {
@@ -76,6 +82,10 @@ pub struct Run {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
     New,
+    /// Somebody looks at the files before anybody can change them.
+    Preparing {
+        until: Millis,
+    },
     Spawning,
     Running,
     /// The process has ended; its pipes may be held by others until then.
@@ -149,11 +159,12 @@ impl Run {
         }
         match input {
             Input::Begin => self.begin(now, step),
+            Input::Prepared(looked) => self.prepared(looked, now, step),
             Input::Spawned { pid, containment } => self.spawned(pid, containment, now, step),
             Input::SpawnFailed(SpawnFailure { failure }) => self.not_spawned(failure, now, step),
             // Nobody can be heard before there is a process.
             Input::Stdout(_) | Input::Stderr(_) | Input::StdoutClosed | Input::StderrClosed
-                if matches!(self.phase, Phase::New | Phase::Spawning) => {}
+                if matches!(self.phase, Phase::New | Phase::Preparing { .. } | Phase::Spawning) => {}
             Input::Stdout(bytes) => self.output(bytes, now, step),
             Input::Stderr(bytes) => self.complaint(bytes, now, step),
             Input::StdoutClosed => {
@@ -179,6 +190,9 @@ impl Run {
     pub fn deadline(&self) -> Option<Millis> {
         let phase = match self.phase {
             Phase::New | Phase::Over => return None,
+            Phase::Preparing { until } => {
+                return Some(self.watch.total_at().map_or(until, |(at, _)| at.min(until)));
+            }
             Phase::Spawning | Phase::Running => self.watch.deadline(),
             Phase::Draining { until, .. }
             | Phase::Sweeping { until }
@@ -206,6 +220,30 @@ impl Run {
             ..SessionStarted::default()
         };
         self.say(Kind::SessionStarted(started), now, step);
+        self.watch.begin(now.up);
+        if self.plan.files {
+            self.state(SessionState::Preparing, None, now, step);
+            self.phase = Phase::Preparing { until: now.up.plus(PREPARATION) };
+            step.actions.push(Action::Prepare);
+        } else {
+            self.first_attempt(now, step);
+        }
+    }
+
+    /// The files were looked at, or could not be.
+    fn prepared(&mut self, looked: Result<(), String>, now: Now, step: &mut Step) {
+        if !matches!(self.phase, Phase::Preparing { .. }) {
+            return;
+        }
+        if let Err(why) = looked {
+            self.plan.files = false;
+            let text = format!("which files change will not be known: {why}");
+            self.plan.notices.push(Notice { level: Level::Warn, text, code: None });
+        }
+        self.first_attempt(now, step);
+    }
+
+    fn first_attempt(&mut self, now: Now, step: &mut Step) {
         self.state(SessionState::Starting, None, now, step);
         for notice in std::mem::take(&mut self.plan.notices) {
             self.say(Kind::Notice(notice), now, step);
@@ -289,13 +327,26 @@ impl Run {
             Phase::Draining { .. } => self.sweep(now, step),
             Phase::Closing { .. } => self.look(now, step),
             Phase::Running => self.watch.finished(now.up),
-            Phase::New | Phase::Spawning | Phase::Sweeping { .. } | Phase::Looking { .. } | Phase::Over => {}
+            Phase::New
+            | Phase::Preparing { .. }
+            | Phase::Spawning
+            | Phase::Sweeping { .. }
+            | Phase::Looking { .. }
+            | Phase::Over => {}
         }
     }
 
     fn timer(&mut self, now: Now, step: &mut Step) {
         match self.phase {
             Phase::New | Phase::Over => {}
+            Phase::Preparing { until } => match self.watch.total_at() {
+                Some((at, limit)) if now.up >= at => self.bitten(Watchdog::Total, limit, now, step),
+                _ if now.up >= until => {
+                    let why = format!("git took longer than {}", values::seconds(PREPARATION));
+                    self.prepared(Err(why), now, step);
+                }
+                _ => {}
+            },
             Phase::Spawning | Phase::Running if self.ladder.is_some() => self.climb(now, step),
             Phase::Spawning | Phase::Running => match self.watch.check(now.up) {
                 watch::Bite::None => {}
@@ -304,11 +355,7 @@ impl Run {
                     self.say(Kind::Notice(Notice { level: Level::Warn, text, code }), now, step);
                 }
                 watch::Bite::Lingering => self.stop(Why::Lingering, now, step),
-                watch::Bite::Watchdog(which, limit) => {
-                    let (text, code) = (which.about(limit), Some(which.code().to_owned()));
-                    self.say(Kind::Notice(Notice { level: Level::Error, text, code }), now, step);
-                    self.stop(Why::TimedOut(which, limit), now, step);
-                }
+                watch::Bite::Watchdog(which, limit) => self.bitten(which, limit, now, step),
             },
             Phase::Draining { until, .. } if now.up >= until => self.sweep(now, step),
             Phase::Closing { until } if now.up >= until => self.look(now, step),
@@ -328,6 +375,13 @@ impl Run {
             | Phase::Closing { .. }
             | Phase::Looking { .. } => {}
         }
+    }
+
+    /// A watchdog ends it.
+    fn bitten(&mut self, which: Watchdog, limit: Millis, now: Now, step: &mut Step) {
+        let (text, code) = (which.about(limit), Some(which.code().to_owned()));
+        self.say(Kind::Notice(Notice { level: Level::Error, text, code }), now, step);
+        self.stop(Why::TimedOut(which, limit), now, step);
     }
 
     /// Says something in our own name.

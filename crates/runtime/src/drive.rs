@@ -21,7 +21,7 @@ use tokio::time::Instant;
 use tracing::Instrument;
 
 use crate::agent::{Agent, Happening, Launch, Starting};
-use crate::git::Snapshot;
+use crate::git::{Snapshot, Tree};
 use crate::host::Cleanup;
 use crate::hub::Outlet;
 use crate::journal::{JournalError, Writer};
@@ -45,8 +45,8 @@ pub(crate) struct Drive {
     pub(crate) outlet: Option<Outlet>,
     pub(crate) callback: Option<Callback>,
     pub(crate) orders: mpsc::Receiver<Order>,
-    /// The files as they were before, if anybody wants to know.
-    pub(crate) before: Option<Snapshot>,
+    /// The working tree whose files are looked at before and after, if anybody wants to know.
+    pub(crate) tree: Option<Tree>,
     /// Directories that go when the run is over and its events are read.
     pub(crate) cleanup: Arc<Cleanup>,
     /// Somebody looks after it as long as it is driven.
@@ -67,6 +67,10 @@ struct Driving {
 /// What the loop waits for besides the child, and what it has yet to do.
 #[derive(Default)]
 struct Pending {
+    /// The look at the files before the start. Dropping it ends git.
+    preparation: Option<Preparation>,
+    /// The files as they were before.
+    before: Option<Snapshot>,
     spawn: Option<Starting>,
     files: Option<JoinHandle<Result<Vec<TouchedFile>, String>>>,
     agent: Option<Agent>,
@@ -100,9 +104,13 @@ impl Pending {
     }
 }
 
+/// A look at the files before the start.
+type Preparation = Pin<Box<dyn Future<Output = Result<Option<Snapshot>, String>> + Send>>;
+
 /// What woke the loop.
 enum Woken {
     Order(Option<Order>),
+    Prepared(Result<Option<Snapshot>, String>),
     Spawned(Result<Agent, Box<Failure>>),
     Happening(Happening),
     Files(Result<Vec<TouchedFile>, String>),
@@ -161,7 +169,11 @@ impl Driving {
             let woken = tokio::select! {
                 biased;
                 order = self.drive.orders.recv(), if orders_open => Woken::Order(order),
-                agent = started(&mut self.pending.spawn), if self.pending.spawn.is_some() => {
+                looked = waited(&mut self.pending.preparation), if self.pending.preparation.is_some() => {
+                    self.pending.preparation = None;
+                    Woken::Prepared(looked)
+                }
+                agent = waited(&mut self.pending.spawn), if self.pending.spawn.is_some() => {
                     self.pending.spawn = None;
                     Woken::Spawned(agent.map_err(Box::new))
                 }
@@ -183,6 +195,10 @@ impl Driving {
                     self.handle(input);
                 }
                 Woken::Order(None) => orders_open = false,
+                Woken::Prepared(looked) => {
+                    let looked = looked.map(|before| self.pending.before = before);
+                    self.handle(Input::Prepared(looked));
+                }
                 Woken::Spawned(Ok(agent)) => {
                     let (pid, containment) = (agent.pid(), agent.containment());
                     self.pending.agent = Some(agent);
@@ -387,7 +403,13 @@ impl Driving {
         for action in actions {
             self.pending.ending |= Self::ends(&action);
             match action {
+                Action::Prepare => {
+                    let tree = self.drive.tree.take();
+                    self.pending.preparation = tree.map(|tree| Box::pin(tree.snapshot()) as Preparation);
+                }
                 Action::Spawn(attempt) => {
+                    // The engine may not have waited for it.
+                    self.pending.preparation = None;
                     (self.pending.agent, self.pending.ending) = (None, false);
                     self.pending.spawn = Some(self.drive.launch.spawn(attempt));
                 }
@@ -397,7 +419,7 @@ impl Driving {
                 Action::KillTree => self.with_agent(Agent::kill_tree),
                 Action::Sweep => self.with_agent(Agent::sweep),
                 Action::LookAtFiles => {
-                    let before = self.drive.before.clone();
+                    let before = self.pending.before.clone();
                     self.pending.files = Some(tokio::spawn(async move {
                         match before {
                             Some(before) => before.changes().await,
@@ -414,7 +436,9 @@ impl Driving {
     fn ends(action: &Action) -> bool {
         match action {
             Action::CloseStdin | Action::Signal(..) | Action::KillTree | Action::Sweep => true,
-            Action::Spawn(_) | Action::Write(_) | Action::LookAtFiles | Action::Done(_) => false,
+            Action::Prepare | Action::Spawn(_) | Action::Write(_) | Action::LookAtFiles | Action::Done(_) => {
+                false
+            }
         }
     }
 
@@ -437,10 +461,10 @@ async fn room(outlet: Option<&Outlet>) {
     }
 }
 
-/// Waits for the start of an agent.
-async fn started(spawn: &mut Option<Starting>) -> Result<Agent, Failure> {
-    match spawn {
-        Some(spawn) => spawn.await,
+/// Waits for something that may not be there: a look at the files, the start of an agent.
+async fn waited<T>(what: &mut Option<Pin<Box<dyn Future<Output = T> + Send>>>) -> T {
+    match what {
+        Some(what) => what.await,
         None => std::future::pending().await,
     }
 }

@@ -17,6 +17,32 @@ use bowline_protocol::kinds::{FileOperation, TouchedFile};
 /// The longest that git may take.
 const PATIENCE: Duration = Duration::from_secs(4);
 
+/// A directory in a working tree.
+#[derive(Clone, Debug)]
+pub(crate) struct Tree {
+    supervisor: process::Supervisor,
+    dir: PathBuf,
+}
+
+impl Tree {
+    /// Returns the working tree that a directory lies in, if it looks as if it lay in one.
+    pub(crate) fn around(supervisor: &process::Supervisor, dir: &Path) -> Option<Self> {
+        let inside = dir.ancestors().any(|dir| dir.join(".git").exists());
+        inside.then(|| Self { supervisor: supervisor.clone(), dir: dir.to_owned() })
+    }
+
+    /// Takes a snapshot; nothing when git does not take it for a working tree. Dropping the future ends git.
+    pub(crate) async fn snapshot(self) -> Result<Option<Snapshot>, String> {
+        let root = match git(&self.supervisor, &self.dir, &["rev-parse", "--show-toplevel"]).await {
+            Ok(top) => PathBuf::from(OsString::from_vec(trim(top))),
+            // A bare repository, or a `.git` that is none.
+            Err(why) if why.contains("not a git repository") || why.contains("work tree") => return Ok(None),
+            Err(why) => return Err(why),
+        };
+        Snapshot::of(&self.supervisor, root).await.map(Some)
+    }
+}
+
 /// The state of a working tree.
 #[derive(Clone, Debug)]
 pub(crate) struct Snapshot {
@@ -31,21 +57,6 @@ pub(crate) struct Snapshot {
 type Look = Option<(u64, i64, i64, u64)>;
 
 impl Snapshot {
-    /// Takes a snapshot of the working tree that a directory lies in; nothing when it lies in none.
-    pub(crate) async fn take(supervisor: &process::Supervisor, dir: &Path) -> Option<Result<Self, String>> {
-        let inside = dir.ancestors().any(|dir| dir.join(".git").exists());
-        if !inside {
-            return None;
-        }
-        let root = match git(supervisor, dir, &["rev-parse", "--show-toplevel"]).await {
-            Ok(top) => PathBuf::from(OsString::from_vec(trim(top))),
-            // A bare repository, or a `.git` that is none.
-            Err(why) if why.contains("not a git repository") || why.contains("work tree") => return None,
-            Err(why) => return Some(Err(why)),
-        };
-        Some(Self::of(supervisor, root).await)
-    }
-
     async fn of(supervisor: &process::Supervisor, root: PathBuf) -> Result<Self, String> {
         // A repository without a commit has no head.
         let head = git(supervisor, &root, &["rev-parse", "--verify", "-q", "HEAD"]).await.ok();

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use bowline_engine::{self as engine, Attempt, Plan, Polite, Run, Scope, Signal, Wanted};
 use bowline_process as process;
-use bowline_protocol::kinds::{Level, Notice, SessionState, Transport};
+use bowline_protocol::kinds::{Notice, SessionState, Transport};
 use bowline_protocol::{Request, Resume, SessionId};
 use bowline_providers::invocation::docker::{self, Container};
 use bowline_providers::invocation::{
@@ -22,7 +22,7 @@ use crate::agent::Launch;
 use crate::container::Inside;
 use crate::detect::{self, Search};
 use crate::drive::Drive;
-use crate::git::Snapshot;
+use crate::git::Tree;
 use crate::host::Cleanup;
 use crate::hub::{Outlet, hub};
 use crate::journal::{Home, Mask, Options, Reader, Runner, SessionMeta, Writer, new_session_id, temporary};
@@ -42,7 +42,7 @@ const TERMINAL: process::Stdio = process::Stdio::Terminal { rows: 40, cols: 120 
 pub(crate) async fn start(task: Task) -> Result<Turn, Error> {
     let (orders, inbox) = mpsc::channel(ORDERS);
     let control = Control::new(orders);
-    let prepared = prepare(task, control.clone(), inbox, Watcher::Yes).await?;
+    let prepared = prepare(task, control.clone(), inbox, Watcher::Yes)?;
     let (drive, inlet) = (prepared.drive, prepared.inlet.ok_or(Error::Lost)?);
     let session = drive.session.clone();
     let (told, done) = oneshot::channel();
@@ -57,7 +57,7 @@ pub(crate) async fn start(task: Task) -> Result<Turn, Error> {
 pub(crate) async fn run(task: Task) -> Result<Record, Error> {
     let (orders, inbox) = mpsc::channel(ORDERS);
     // Dropping the future drops the run; the child is ended then.
-    prepare(task, Control::new(orders), inbox, Watcher::No).await?.drive.drive_to_the_end().await
+    prepare(task, Control::new(orders), inbox, Watcher::No)?.drive.drive_to_the_end().await
 }
 
 /// Returns what would be started.
@@ -104,7 +104,7 @@ struct Prepared {
     inlet: Option<crate::hub::Inlet>,
 }
 
-async fn prepare(
+fn prepare(
     mut task: Task,
     control: Control,
     orders: mpsc::Receiver<Order>,
@@ -134,10 +134,8 @@ async fn prepare(
         plan.attempts.iter_mut().for_each(|attempt| script.speaks(attempt));
     }
     let cwd = request.cwd.clone().map(PathBuf::from);
-    let (launch, before, problem) =
-        launch(&mut task, manifest, &session, &invocations, &scratch, cwd.as_deref()).await?;
-    plan.files = before.is_some();
-    plan.notices.extend(problem);
+    let (launch, tree) = launch(&mut task, manifest, &session, &invocations, &scratch, cwd.as_deref())?;
+    plan.files = tree.is_some();
     let dir = journal.as_ref().map(|journal| journal.dir().to_owned());
     let cleanup = Arc::new(cleanup);
     // A journal that goes with the run is known to this process only.
@@ -167,7 +165,7 @@ async fn prepare(
         outlet,
         callback: task.callback.take(),
         orders,
-        before,
+        tree,
         cleanup,
         _watched: watched,
     };
@@ -351,18 +349,18 @@ fn plan(
     }
 }
 
-/// Makes ready what will be started, and looks at the files before anybody can change them.
-async fn launch(
+/// Makes ready what will be started, and finds the working tree whose files are looked at.
+fn launch(
     task: &mut Task,
     manifest: &'static Manifest,
     session: &SessionId,
     invocations: &[Invocation],
     scratch: &Path,
     cwd: Option<&Path>,
-) -> Result<(Launch, Option<Snapshot>, Option<Notice>), Error> {
+) -> Result<(Launch, Option<Tree>), Error> {
     #[cfg(feature = "testing")]
     if let Some(script) = task.script.take() {
-        return Ok((Launch::Script(script), None, None));
+        return Ok((Launch::Script(script), None));
     }
     let supervisor = host::supervisor()?;
     let mut commands: Vec<process::Command> =
@@ -387,20 +385,8 @@ async fn launch(
             open: Arc::default(),
         })
     });
-    let mut problem = None;
-    let before = match cwd.filter(|_| task.files) {
-        Some(cwd) => match Snapshot::take(&supervisor, cwd).await {
-            Some(Ok(snapshot)) => Some(snapshot),
-            Some(Err(why)) => {
-                let text = format!("which files change will not be known: {why}");
-                problem = Some(Notice { level: Level::Info, text, code: None });
-                None
-            }
-            None => None,
-        },
-        None => None,
-    };
-    Ok((Launch::Processes { supervisor, commands, install, inside }, before, problem))
+    let tree = cwd.filter(|_| task.files).and_then(|cwd| Tree::around(&supervisor, cwd));
+    Ok((Launch::Processes { supervisor, commands, install, inside }, tree))
 }
 
 /// Puts the program that is installed into a command: from a place that `PATH` does not have, or from behind its launcher.

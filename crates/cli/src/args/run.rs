@@ -89,7 +89,8 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "USD", help_heading = LIMITS)]
     pub(crate) max_cost: Option<f64>,
 
-    /// The longest that it may take, such as 90s or 10m; `none` for no limit
+    /// The longest that it may take, such as 90s or 10m; `none` for no limit. The look at the files before the start counts,
+    /// waiting for standard input does not
     #[arg(long, value_name = "TIME", value_parser = limit, help_heading = LIMITS)]
     pub(crate) timeout: Option<Limit>,
 

@@ -133,38 +133,9 @@ impl Signals {
         }
     }
 
-    /// Waits until the run is there. A wish to stop that comes before is shown, and returned with it; a second one waits
-    /// for nothing more, because there is nothing yet that could be lost.
-    async fn started(&mut self, task: Task, sink: &mut Sink) -> Result<(Turn, Stopped), CommandError> {
-        let mut stopped = Stopped::No;
-        let start = task.sole_process().start();
-        tokio::pin!(start);
-        loop {
-            tokio::select! {
-                biased;
-                turn = &mut start => return Ok((turn.map_err(CommandError::from)?, stopped)),
-                sent = self.next() => match sent {
-                    Sent::Window => sink.resize(terminal::width()),
-                    Sent::Stop(how) if stopped == Stopped::No => {
-                        stopped = how;
-                        sink.interrupted(Interrupt::First, time::now())?;
-                    }
-                    Sent::Stop(how) => {
-                        sink.interrupted(Interrupt::Second, time::now())?;
-                        return Err(CommandError::told(how.code()));
-                    }
-                },
-            }
-        }
-    }
-
     /// Does at once what signals ask for, and passes them on to be shown.
-    async fn obey(mut self, before: Stopped, control: Control, shown: mpsc::UnboundedSender<Sent>) {
-        let mut killed = None;
-        let mut asked = before != Stopped::No;
-        if asked {
-            control.cancel();
-        }
+    async fn obey(mut self, control: Control, shown: mpsc::UnboundedSender<Sent>) {
+        let (mut asked, mut killed) = (false, None);
         loop {
             let sent = self.next().await;
             // It is passed on first: whoever sees the end of the run then knows what asked for it. Nobody may listen.
@@ -199,14 +170,14 @@ async fn drive(
     ephemeral: bool,
     provider: Option<&str>,
 ) -> Result<(Record, Stopped), CommandError> {
-    let mut signals = Signals::new().map_err(|error| {
+    let signals = Signals::new().map_err(|error| {
         CommandError::new(Fault::Internal, "could not listen to signals").caused_by(error)
     })?;
-    let (mut turn, stopped) = signals.started(task, &mut sink).await?;
+    let mut turn = task.sole_process().start().await.map_err(CommandError::from)?;
     let version = provider.and_then(uncertified::ask);
     let (passed_on, mut sent) = mpsc::unbounded_channel();
-    tokio::spawn(signals.obey(stopped, turn.control(), passed_on));
-    let shown = show(&mut turn, &mut sink, &mut sent, stopped).await;
+    tokio::spawn(signals.obey(turn.control(), passed_on));
+    let shown = show(&mut turn, &mut sink, &mut sent).await;
     let stopped = match shown {
         Ok(stopped) => stopped,
         Err(error) => {
@@ -237,8 +208,8 @@ async fn show(
     turn: &mut Turn,
     sink: &mut Sink,
     sent: &mut mpsc::UnboundedReceiver<Sent>,
-    mut stopped: Stopped,
 ) -> Result<Stopped, CommandError> {
+    let mut stopped = Stopped::No;
     let mut tick = tokio::time::interval(Duration::from_millis(TICK.0));
     tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
     loop {

@@ -132,19 +132,50 @@ fn path(world: &World) -> String {
     format!("{}:/usr/local/bin:/usr/bin:/bin", world.path("bin").display())
 }
 
+/// One is enough: there is nothing yet that could be lost.
 #[test]
-fn ctrl_c_twice_does_not_wait_for_git_before_the_agent() {
+fn ctrl_c_while_git_looks_at_the_files_starts_nobody() {
+    for (signal, code) in [(Signal::INT, 130), (Signal::TERM, 143)] {
+        let world = World::new();
+        let sign = slow_git(&world, "work");
+        let started = world.path("started");
+        let script = format!("touch '{}'; exec sleep 600", started.display());
+        let running = world.claude(&script).env("PATH", path(&world)).start();
+        wait_until("git", || sign.exists());
+        let asked = now();
+        running.signal(signal);
+        let ended = running.end().exits(code);
+        assert!(asked.elapsed() < Duration::from_millis(2_500), "it took {:?}", asked.elapsed());
+        assert_eq!(ended.stdout, "");
+        assert!(!started.exists(), "the agent was started all the same");
+        let journal = world.journal();
+        journal.check().ended("cancelled");
+        assert_eq!(journal.count("process_spawned"), 0);
+        let meta = std::fs::read_to_string(world.journals_begun()[0].join("session.json")).expect("a file");
+        assert!(meta.contains(r#""state": "failed""#), "{meta}");
+    }
+}
+
+/// A git that hangs holds the agent up for a while only, and takes its time of the limit on all of it.
+#[test]
+fn a_git_that_hangs_does_not_keep_the_agent_from_starting() {
     let world = World::new();
-    let sign = slow_git(&world, "work");
-    let running = world.practice(&["say done"]).env("PATH", path(&world)).start();
-    wait_until("git", || sign.exists());
-    running.signal(Signal::INT);
-    running.tells("cancelling");
-    let asked = now();
-    running.signal(Signal::INT);
-    let ended = running.end().exits(130);
-    assert!(asked.elapsed() < Duration::from_millis(2_500), "it took {:?}", asked.elapsed());
+    slow_git(&world, "work");
+    let ended = world.practice(&["say done"]).env("PATH", path(&world)).end().exits(0);
+    assert_eq!(ended.stdout, "done\n");
+    ended.tells(&["which files change will not be known: git"]);
+    world.journal().check().ended("completed");
+
+    let world = World::new();
+    slow_git(&world, "work");
+    let began = now();
+    let call = world.practice(&["say done"]).env("PATH", path(&world)).with(&["--timeout", "1s"]);
+    let ended = call.end().exits(124).tells(&["took longer than 1 s"]);
+    assert!(began.elapsed() < Duration::from_millis(3_500), "it took {:?}", began.elapsed());
     assert_eq!(ended.stdout, "");
+    let journal = world.journal();
+    journal.check().ended("failed timeout timed_out");
+    assert_eq!(journal.count("process_spawned"), 0);
 }
 
 #[test]

@@ -37,14 +37,20 @@ impl Run {
                 self.judge(now, step);
             }
             // The sweep is what makes sure that nobody is left.
-            Phase::New | Phase::Spawning | Phase::Running | Phase::Sweeping { .. } | Phase::Over => {}
+            Phase::New
+            | Phase::Preparing { .. }
+            | Phase::Spawning
+            | Phase::Running
+            | Phase::Sweeping { .. }
+            | Phase::Over => {}
         }
     }
 
     /// All of it took too long by the clock on the wall.
     pub(super) fn overdue(&mut self, limit: Millis, now: Now, step: &mut Step) {
         let which = Watchdog::Total;
-        if matches!(self.phase, Phase::Spawning | Phase::Running) && self.ladder.is_none() {
+        let waits = matches!(self.phase, Phase::Preparing { .. } | Phase::Spawning | Phase::Running);
+        if waits && self.ladder.is_none() {
             let text = format!("{} by the clock on the wall: the machine slept", which.about(limit));
             let code = Some(which.code().to_owned());
             self.say(Kind::Notice(Notice { level: Level::Error, text, code }), now, step);
@@ -56,8 +62,11 @@ impl Run {
     pub(super) fn stop(&mut self, why: Why, now: Now, step: &mut Step) {
         match self.phase {
             Phase::Spawning | Phase::Running => {}
-            Phase::New => {
-                // Nothing was started: it is over before it began.
+            Phase::New | Phase::Preparing { .. } => {
+                // Nobody was started: it is over before it began.
+                if self.phase != Phase::New {
+                    self.state(SessionState::Stopping, Some(why.in_words()), now, step);
+                }
                 self.ladder = Some(Ladder::over(why));
                 self.phase = Phase::Spawning;
                 self.decoder.prompt(&self.plan.prompt, &mut self.drafts);

@@ -43,7 +43,7 @@ pub struct Plan {
     pub stream_fallback: StreamFallback,
     /// Remarks about the request, told at the beginning.
     pub notices: Vec<Notice>,
-    /// Whether to look at the files before and after.
+    /// Whether to look at the files before and after: the working directory lies in a working tree.
     pub files: bool,
     /// The zone of times that the agent writes without one.
     pub zone: jiff::tz::TimeZone,
@@ -172,6 +172,8 @@ pub enum Command {
 pub enum Input<'a> {
     /// The run begins.
     Begin,
+    /// The files were looked at before the start, or could not be, and why.
+    Prepared(Result<(), String>),
     /// The program runs.
     Spawned {
         /// Its process id.
@@ -210,6 +212,8 @@ pub enum Input<'a> {
 /// What is to be done. Events come first: what is done is known before it is done.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action {
+    /// Look at the files before anybody changes them, and tell. Once something is to be spawned, nobody waits for it.
+    Prepare,
     /// Start the program in the way of this attempt.
     Spawn(usize),
     /// Write to its standard input.

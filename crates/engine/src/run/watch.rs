@@ -56,8 +56,11 @@ impl Watch {
         }
     }
 
+    pub(super) fn begin(&mut self, now: Millis) {
+        self.began = Some(now);
+    }
+
     pub(super) fn spawning(&mut self, now: Millis) {
-        self.began.get_or_insert(now);
         self.spawning_since = now;
         self.running_since = None;
         self.heard = false;
@@ -113,6 +116,11 @@ impl Watch {
         after.clamp(STALL_AT_LEAST, STALL_UNLIMITED)
     }
 
+    /// When all of it has taken too long, and the limit.
+    pub(super) fn total_at(&self) -> Option<(Millis, Millis)> {
+        self.began.zip(self.limits.total).map(|(began, limit)| (began.plus(limit), limit))
+    }
+
     /// Every deadline that is running, with what passes then.
     fn deadlines(&self) -> impl Iterator<Item = (Millis, Watchdog, Millis)> {
         let running = self.running_since;
@@ -124,7 +132,7 @@ impl Watch {
         let (silent, limit) =
             self.silence(self.in_tool).map_or((Watchdog::Idle, None), |(which, limit)| (which, Some(limit)));
         [
-            at(self.began, self.limits.total, Watchdog::Total),
+            self.total_at().map(|(at, limit)| (at, Watchdog::Total, limit)),
             at(spawning, self.limits.spawn, Watchdog::Spawn),
             at(waiting, self.limits.first_event, Watchdog::FirstEvent),
             at(running.and(Some(self.last_sign)), limit, silent),

@@ -3,18 +3,18 @@
 
 use std::path::Path;
 
-use bowline_engine::Ended;
+use bowline_engine::{Action, Command, Ended, Input, Now, Step};
 use bowline_protocol::kinds::{Outcome, SessionState};
 use bowline_protocol::{Event, Kind};
 
 use super::{Driving, Pending};
-use crate::journal::Writer;
+use crate::journal::{self, Writer};
 use crate::record::Record;
-use crate::{launch, trouble};
+use crate::{clock, launch, trouble};
 
 impl Driving {
     /// Closes the journal and makes the record.
-    pub(super) fn finish(mut self, ended: Ended) -> Record {
+    pub(super) fn finish(&mut self, ended: Ended) -> Record {
         let took = self.began.elapsed();
         let mut dir = None;
         let mut trouble = self.pending.trouble.take();
@@ -40,6 +40,47 @@ impl Driving {
             record.text = record.text.take().or_else(|| last_words(&dir));
         }
         record
+    }
+}
+
+impl Drop for Driving {
+    /// Whoever drops the future of a run wants no more of it. Its agent ends with it; its journal says that it ended.
+    fn drop(&mut self) {
+        let Some(journal) = &mut self.drive.journal else { return };
+        if std::thread::panicking() {
+            return;
+        }
+        let (mut step, up) = (Step::default(), super::up(self.began));
+        let now = Now { wall: clock::wall(), up };
+        self.drive.run.handle(Input::Command(Command::Kill), now, &mut step);
+        let written = journal.events(&step.events);
+        let ended = step.actions.into_iter().find_map(|action| match action {
+            Action::Done(ended) => Some(*ended),
+            Action::Prepare
+            | Action::Spawn(_)
+            | Action::Write(_)
+            | Action::CloseStdin
+            | Action::Signal(..)
+            | Action::KillTree
+            | Action::Sweep
+            | Action::LookAtFiles => None,
+        });
+        if let (Ok(()), Some(ended)) = (written, ended) {
+            // Nobody was there yet who would have to be waited for.
+            step.events.iter().for_each(|event| self.digest.event(event));
+            self.finish(ended);
+            return;
+        }
+        let dir = journal.dir().to_owned();
+        // The lock goes with it. The agent is being ended, and nobody waits for its last words.
+        self.drive.journal = None;
+        if self.drive.cleanup.covers(&dir) {
+            return;
+        }
+        if let Err(error) = journal::repair(&dir, now.wall) {
+            let error = &error as &dyn std::error::Error;
+            tracing::warn!(session = %self.drive.session, error, "the end of a dropped run is not on file");
+        }
     }
 }
 

@@ -1,8 +1,9 @@
 //! Both doors, and how a turn is let go of.
 
-use bowline::kinds::Outcome;
+use bowline::kinds::{EndReason, Outcome, SessionState};
 use bowline::{Category, Code, Error, Exit, Kind, Turn};
 use libtest_mimic::Trial;
+use rustix::fs::{FileType, Mode, mknodat};
 use serde::Deserialize;
 
 use crate::support::{Stage, is_alive, trial, wait_for};
@@ -15,6 +16,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("a_program_that_is_not_there", not_there),
         trial("dropping_a_turn_stops_its_agent", drop_stops),
         trial("dropping_a_run_stops_its_agent", drop_of_run_stops),
+        trial("dropping_a_run_while_git_looks_at_the_files_starts_nobody", drop_before_the_start),
         trial("dropping_the_wait_for_the_outcome_stops_its_agent", drop_of_outcome_stops),
         trial("a_detached_turn_goes_on", detach_goes_on),
         trial("a_cancelled_turn_keeps_what_was_said", cancel_keeps_text),
@@ -110,6 +112,47 @@ async fn drop_of_run_stops() {
     run.abort();
     assert!(run.await.unwrap_err().is_cancelled());
     wait_for("the end of the agent", || !is_alive(pid) && !is_alive(child));
+    let (state, last) = end_on_file(&stage);
+    assert_eq!(state, SessionState::Failed);
+    assert!(matches!(last, Kind::SessionEnded(ended) if ended.reason == EndReason::Lost));
+}
+
+/// A working tree whose configuration is a pipe that nobody writes to: git waits for it.
+async fn drop_before_the_start() {
+    let stage = Stage::new("touch $HERE/started; init; result Hello");
+    for dir in [".git", ".git/objects", ".git/refs"] {
+        std::fs::create_dir(stage.path(dir)).unwrap();
+    }
+    std::fs::write(stage.path(".git/HEAD"), "ref: refs/heads/main\n").unwrap();
+    let (pipe, mode) = (stage.path(".git/config"), Mode::RUSR | Mode::WUSR);
+    mknodat(rustix::fs::CWD, &pipe, FileType::Fifo, mode, 0).unwrap();
+    let (told, mut preparing) = tokio::sync::mpsc::unbounded_channel();
+    let task = stage.task("x").on_event(move |event| {
+        if matches!(&event.kind, Kind::SessionStateChanged(now) if now.state == SessionState::Preparing) {
+            told.send(()).unwrap();
+        }
+    });
+    let run = tokio::spawn(task.run());
+    preparing.recv().await.unwrap();
+    run.abort();
+    assert!(run.await.unwrap_err().is_cancelled());
+    let (state, last) = end_on_file(&stage);
+    assert_eq!(state, SessionState::Failed);
+    assert!(matches!(last, Kind::SessionEnded(ended) if ended.reason == EndReason::Stopped));
+    tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+    assert!(!stage.path("started").exists());
+}
+
+/// Returns the state and the last event of the only session, whose runner lets go of it now.
+fn end_on_file(stage: &Stage) -> (SessionState, Kind) {
+    let entry = stage.world.home().sessions().unwrap().next().unwrap().unwrap();
+    assert!(!entry.is_live().unwrap(), "nobody writes it any more");
+    let mut reader = bowline::journal::Reader::open(&entry.dir).unwrap();
+    let mut last = None;
+    while let Some(event) = reader.next_event().unwrap() {
+        last = Some(event.kind);
+    }
+    (entry.meta.state, last.unwrap())
 }
 
 async fn drop_of_outcome_stops() {

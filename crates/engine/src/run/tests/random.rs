@@ -20,8 +20,10 @@ impl Dice {
 
 fn one_input(world: &mut World, dice: &mut Dice) {
     let lines = [INIT, RESULT, TOOL, "noise", "{not json", "{\"type\":\"moon\"}"];
-    match dice.roll(20) {
+    match dice.roll(22) {
         0 => world.give(Input::Begin),
+        20 => world.give(Input::Prepared(Ok(()))),
+        21 => world.give(Input::Prepared(Err("git is not there".to_owned()))),
         1 => world.give(Input::Spawned { pid: 7, containment: "test" }),
         2..=6 => world.says(lines[dice.roll(lines.len() as u64) as usize]),
         7 => world.says(&text("words")),

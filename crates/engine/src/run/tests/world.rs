@@ -57,7 +57,7 @@ impl World {
     }
 
     pub(super) fn start(&mut self) {
-        self.give(Input::Begin);
+        self.give(Input::Begin).give(Input::Prepared(Ok(())));
         self.give(Input::Spawned { pid: 7, containment: "test" });
     }
 
@@ -71,6 +71,7 @@ impl World {
         }
         for action in step.actions {
             self.log.push(match &action {
+                Action::Prepare => "!prepare".to_owned(),
                 Action::Spawn(attempt) => format!("!spawn({attempt})"),
                 Action::Signal(signal, scope) => format!("!signal({signal:?}, {scope:?})"),
                 Action::KillTree => "!kill".to_owned(),
