@@ -59,3 +59,5 @@ pub use error::{KeeperError, SpawnError, SpawnErrorKind};
 pub use happening::{Exit, Guarantee, Happening, Scope, Signal, Survivor};
 pub use strays::{Strays, end_strays};
 pub use supervisor::{Cgroup, Keeper, Options, Supervisor};
+#[cfg(unix)]
+pub use unix::file_limit;

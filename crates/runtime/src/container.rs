@@ -11,10 +11,13 @@ use std::time::Duration;
 
 use bowline_engine::{Survivor, Swept};
 use bowline_process as process;
-use bowline_protocol::{Category, Code, Exit, Failure};
+use bowline_protocol::{Category, Code, Exit, Failure, SessionId};
 use bowline_providers::invocation::docker::{self, Container, Signal};
+use bowline_providers::invocation::environment;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
+
+use crate::host;
 
 /// The longest that one question to the container may take.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -114,6 +117,26 @@ impl Messenger {
 }
 
 impl Inside {
+    pub(crate) fn new(
+        supervisor: process::Supervisor,
+        provider: &str,
+        container: &str,
+        session: &SessionId,
+    ) -> Self {
+        Self {
+            supervisor,
+            provider: provider.to_owned(),
+            container: container.to_owned(),
+            session: session.to_string(),
+            env: host::environment()
+                .into_iter()
+                .filter(|(name, _)| environment::listed(docker::dockers_own(), name))
+                .map(|(name, value)| (name.into(), value.into()))
+                .collect(),
+            open: Arc::default(),
+        }
+    }
+
     /// Signals the agent and all that it started, without waiting for it.
     pub(crate) fn signal(&self, signal: Signal) {
         let inside = self.clone();
@@ -131,6 +154,16 @@ impl Inside {
 
     /// Ends what is left in the container and returns what could not be ended.
     async fn sweep(self) -> Vec<Survivor> {
+        self.try_sweep().await.unwrap_or_else(|why| vec![self.unanswered(&why)])
+    }
+
+    /// Returns what is told of an agent about whom nobody can be asked.
+    pub(crate) fn unanswered(&self, why: &str) -> Survivor {
+        Survivor { pid: 0, command: format!("the agent in container {} ({why})", self.container) }
+    }
+
+    /// The same as a sweep, but says when `docker` did not answer.
+    pub(crate) async fn try_sweep(&self) -> Result<Vec<Survivor>, String> {
         let (looks, pause) = LOOKS;
         let mut left = Vec::new();
         for _ in 0..looks {
@@ -139,24 +172,16 @@ impl Inside {
                 Some(since) => SILENCE.saturating_sub(since.elapsed()),
                 None => PATIENCE,
             };
-            let answer = if patience.is_zero() {
-                Err("docker does not answer".to_owned())
-            } else {
-                self.ask(Signal::Kill, patience).await
-            };
-            left = match answer {
-                Ok(left) => left,
-                Err(why) => {
-                    let command = format!("the agent in container {} ({why})", self.container);
-                    return vec![Survivor { pid: 0, command }];
-                }
-            };
+            if patience.is_zero() {
+                return Err("docker does not answer".to_owned());
+            }
+            left = self.ask(Signal::Kill, patience).await?;
             if left.is_empty() {
-                return left;
+                break;
             }
             tokio::time::sleep(pause).await;
         }
-        left
+        Ok(left)
     }
 
     fn open(&self) -> std::sync::MutexGuard<'_, Option<Instant>> {

@@ -49,6 +49,8 @@ pub(crate) struct Drive {
     pub(crate) tree: Option<Tree>,
     /// Directories that go when the run is over and its events are read.
     pub(crate) cleanup: Arc<Cleanup>,
+    /// The files that the agent had to find. They go as soon as it is gone, whoever still reads events.
+    pub(crate) side_files: Cleanup,
     /// Somebody looks after it as long as it is driven.
     pub(crate) _watched: Watched,
 }

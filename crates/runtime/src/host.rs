@@ -1,5 +1,6 @@
 //! The process that hosts runs: its keeper, its own name, and small things that only the outside can give.
 
+use std::fs::File;
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -13,8 +14,13 @@ use bowline_process::{KeeperError, Supervisor, keeper};
 /// agents, inherits what they leave behind, and ends all of it when this process is gone, however it went. That process
 /// is this very program, started again: in it, the call never returns. Without it, runs work too, with the weaker
 /// guarantee that [`guarantee`] names.
+///
+/// It also makes this process survive a file that reaches the user's limit (SIGXFSZ, unless you handle it): a journal that
+/// cannot grow ends its run, and nothing else.
 pub fn init() {
     keeper::run_if_asked();
+    #[cfg(unix)]
+    bowline_process::file_limit::ignore_signal();
 }
 
 /// Returns which promise about processes that agents leave behind is in force, as a word and as a sentence.
@@ -49,6 +55,13 @@ pub(crate) fn random() -> [u8; 5] {
     bytes
 }
 
+/// Returns our environment, as far as it is text: a variable that is not is none that any agent's list names.
+pub(crate) fn environment() -> Vec<(String, String)> {
+    std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+        .collect()
+}
+
 /// Makes a directory that only its owner can enter.
 pub(crate) fn private_dir(path: &Path) -> io::Result<()> {
     std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path)
@@ -65,12 +78,27 @@ pub(crate) fn private_file(path: &Path, content: &[u8]) -> io::Result<()> {
 #[derive(Debug, Default)]
 pub(crate) struct Cleanup {
     dirs: Vec<PathBuf>,
+    /// Held as long as we need a directory that nothing else tells of, so that others can see when we are gone.
+    locks: Vec<File>,
 }
 
 impl Cleanup {
     /// Adds a directory.
     pub(crate) fn add(&mut self, dir: PathBuf) {
         self.dirs.push(dir);
+    }
+
+    /// Makes a directory in the place for temporary files, and adds it. If we are killed, [`temporary::sweep`] finds it.
+    pub(crate) fn make(&mut self, dir: &Path) -> io::Result<()> {
+        private_dir(dir)?;
+        self.add(dir.to_owned());
+        let lock = File::open(dir)?;
+        // Where directories cannot be locked, the sweep cannot look either, and leaves it alone.
+        if let Err(error) = lock.try_lock() {
+            tracing::debug!(error = &error as &dyn std::error::Error, "a directory could not be locked");
+        }
+        self.locks.push(lock);
+        Ok(())
     }
 
     /// Says whether a path lies in one of the directories.

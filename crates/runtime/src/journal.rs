@@ -20,6 +20,7 @@ mod reader;
 mod records;
 mod repair;
 pub(crate) mod temporary;
+pub(crate) mod unfinished;
 mod writer;
 
 #[cfg(test)]
@@ -31,6 +32,7 @@ pub use index::{Index, Record};
 pub use mask::Mask;
 pub use meta::{Abort, META_FORMAT, Runner, SessionMeta, update_meta};
 pub use reader::Reader;
+pub(crate) use repair::repair_leaving;
 pub use repair::{Repaired, repair};
 pub use writer::{Options, PendingSync, Writer};
 
@@ -49,6 +51,11 @@ pub const META_FILE: &str = "session.json";
 
 /// Every raw file of a session.
 const RAW_FILES: [RawFile; 4] = [RawFile::Stdout, RawFile::Stderr, RawFile::Stdin, RawFile::Pty];
+
+/// Says whether the runner of a session's directory lives.
+pub(crate) fn is_live(dir: &Path) -> Result<bool, JournalError> {
+    lock::Lock::is_taken(dir)
+}
 
 /// Returns the name of a raw file in the session's directory.
 pub fn raw_name(file: RawFile) -> &'static str {

@@ -9,9 +9,7 @@ use bowline_process as process;
 use bowline_protocol::kinds::{Notice, SessionState, Transport};
 use bowline_protocol::{Request, Resume, SessionId};
 use bowline_providers::invocation::docker::{self, Container};
-use bowline_providers::invocation::{
-    self, Invocation, Preview, Refusal, StdinPlan, Streaming, User, Wish, environment,
-};
+use bowline_providers::invocation::{self, Invocation, Preview, Refusal, StdinPlan, Streaming, User, Wish};
 use bowline_providers::manifest::Manifest;
 use bowline_providers::manifest::run::{Polite as PoliteWay, StopScope};
 use bowline_providers::views::Digest;
@@ -34,6 +32,9 @@ use crate::{Error, clock, host};
 
 /// How many orders may wait for a run.
 const ORDERS: usize = 16;
+
+/// The directory of a session in which the agent finds what does not fit into its arguments.
+pub(crate) const SIDE_FILES: &str = "files";
 
 /// The terminal that an agent sees when it wants one.
 const TERMINAL: process::Stdio = process::Stdio::Terminal { rows: 40, cols: 120 };
@@ -126,7 +127,8 @@ fn prepare(
     }
     let mut cleanup = Cleanup::default();
     let journal = open_journal(&task, manifest, &request, &session, &invocations, &mut cleanup)?;
-    let scratch = scratch(&session, journal.as_ref(), &invocations, &mut cleanup)?;
+    let mut side_files = Cleanup::default();
+    let scratch = scratch(&session, journal.as_ref(), &invocations, &mut side_files)?;
     let notices = std::mem::take(&mut invocations[0].notices);
     let mut plan = plan(&session, manifest, &request, &invocations, notices, &task);
     #[cfg(feature = "testing")]
@@ -167,6 +169,7 @@ fn prepare(
         orders,
         tree,
         cleanup,
+        side_files,
         _watched: watched,
     };
     Ok(Prepared { drive, inlet })
@@ -183,7 +186,7 @@ fn into_container(
     invocation.secrets_env.extend(request.env.keys().cloned());
     let (cwd, key) = (request.cwd.as_deref(), request.key.as_deref());
     let container = Container { name: container, cwd, session: session.as_str(), key };
-    docker::wrap(invocation, &container, host_environment().into_iter().map(|(name, _)| name))
+    docker::wrap(invocation, &container, host::environment().into_iter().map(|(name, _)| name))
 }
 
 fn manifest(request: &Request) -> Result<&'static Manifest, Error> {
@@ -204,13 +207,6 @@ fn wish(task: &Task, streaming: Streaming) -> Wish {
     let binary = task.binary.as_ref().map(|path| path.to_string_lossy().into_owned());
     let user = if rustix::process::geteuid().is_root() { User::Root } else { User::Ordinary };
     Wish { binary, streaming, user, ..Wish::default() }
-}
-
-fn host_environment() -> Vec<(String, String)> {
-    // A variable that is not UTF-8 is none that any agent's list names.
-    std::env::vars_os()
-        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
-        .collect()
 }
 
 /// Opens the journal where the task wants it.
@@ -238,6 +234,7 @@ fn open_journal(
     meta.cwd.clone_from(&request.cwd);
     meta.key.clone_from(&request.key);
     meta.label.clone_from(&task.label);
+    meta.container.clone_from(&request.docker);
     meta.limit_ms = invocations[0].limits.total.filter(|_| !task.no_timeout);
     meta.state = SessionState::Starting;
     meta.runner = meta.runner.map(|runner| Runner { sole: task.sole, ..runner });
@@ -250,7 +247,7 @@ fn open_journal(
 fn mask(task: &Task, invocations: &[Invocation]) -> Mask {
     let mut secrets: Vec<String> = Vec::new();
     for invocation in invocations {
-        let host = host_environment().into_iter().filter(|(name, _)| invocation.keeps(name));
+        let host = host::environment().into_iter().filter(|(name, _)| invocation.keeps(name));
         let set = task.env_of_request().iter().map(|(name, value)| (name.clone(), value.clone()));
         secrets
             .extend(host.chain(set).filter(|(name, _)| invocation.is_secret(name)).map(|(_, value)| value));
@@ -268,7 +265,7 @@ fn scratch(
 ) -> Result<PathBuf, Error> {
     let files = || invocations.iter().flat_map(|invocation| &invocation.files);
     let dir = match journal {
-        Some(journal) => journal.dir().join("files"),
+        Some(journal) => journal.dir().join(SIDE_FILES),
         None => std::env::temp_dir().join(format!("bowline-{session}-files")),
     };
     // The agent may run in another directory than we do.
@@ -277,8 +274,15 @@ fn scratch(
         return Ok(dir);
     }
     // They may carry secrets that no journal keeps, so they go with the run.
-    cleanup.add(dir.clone());
-    host::private_dir(&dir).map_err(|source| Error::SideFile { path: dir.display().to_string(), source })?;
+    let made = match journal {
+        Some(_) => {
+            cleanup.add(dir.clone());
+            host::private_dir(&dir)
+        }
+        // Nobody finds it by the session, should we be killed.
+        None => cleanup.make(&dir),
+    };
+    made.map_err(|source| Error::SideFile { path: dir.display().to_string(), source })?;
     for file in files() {
         let path = dir.join(&file.name);
         host::private_file(&path, file.content.as_bytes())
@@ -372,18 +376,8 @@ fn launch(
         install = task.binary.is_none().then(|| detect::install_hint(manifest));
     }
     let inside = task.request.docker.clone().map(|container| {
-        Box::new(Inside {
-            supervisor: supervisor.clone(),
-            provider: invocations[0].provider.clone(),
-            container,
-            session: session.to_string(),
-            env: host_environment()
-                .into_iter()
-                .filter(|(name, _)| environment::listed(docker::dockers_own(), name))
-                .map(|(name, value)| (name.into(), value.into()))
-                .collect(),
-            open: Arc::default(),
-        })
+        let provider = &invocations[0].provider;
+        Box::new(Inside::new(supervisor.clone(), provider, &container, session))
     });
     let tree = cwd.filter(|_| task.files).and_then(|cwd| Tree::around(&supervisor, cwd));
     Ok((Launch::Processes { supervisor, commands, install, inside }, tree))
@@ -410,7 +404,7 @@ fn located(command: &mut process::Command, manifest: &'static Manifest, binary: 
 fn command(invocation: &Invocation, session: &SessionId, scratch: &Path) -> process::Command {
     let path = |name: &str| scratch.join(name).to_string_lossy().into_owned();
     let mut env: Vec<(OsString, OsString)> = invocation
-        .environment(host_environment())
+        .environment(host::environment())
         .into_iter()
         .map(|(name, value)| (name.into(), value.into()))
         .collect();

@@ -8,7 +8,7 @@
 //! that runs sessions looks once a minute, and when the clock on the wall jumps, at the limits of its own, and ends those
 //! that are over. For the other sessions of its data home it does the same when their limit is so long over that their own
 //! runners had their chance ([`Registry::kill_overdue`]). A session without a limit is never ended for its age, unless
-//! somebody asks for that ([`Registry::kill_stale`]).
+//! somebody asks for that ([`Registry::kill_stale`]). What a killed runner left is put in order ([`Registry::settle_lost`]).
 //!
 //! ```
 //! # use bowline::{registry::Registry, testing};
@@ -30,6 +30,7 @@
 //! # Ok::<(), bowline::Error>(()) }).unwrap();
 //! ```
 
+mod lost;
 mod marks;
 #[cfg(test)]
 mod tests;

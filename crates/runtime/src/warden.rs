@@ -1,5 +1,6 @@
 //! Who looks after the runs of this process from outside of them: abort marks that other processes left, and deadlines
-//! that passed while the machine slept. Once a minute it also looks at the other sessions of the same data home.
+//! that passed while the machine slept. At its beginning and once a minute it also looks at the other sessions of the same
+//! data home: at those whose runner was killed, and at those that took too long.
 //!
 //! One thread for the whole process, because it has to work for every runtime, also for one that is paused or busy. It is
 //! there only while runs are. Twice a second it looks at one time stamp of the data home, which whoever sets a mark
@@ -13,7 +14,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use bowline_protocol::{Millis, SessionId, Timestamp};
 
-use crate::journal::{Home, SessionMeta, temporary};
+use crate::journal::{Home, SessionMeta, temporary, unfinished};
 use crate::registry::{self, Registry};
 use crate::turn::Control;
 use crate::{Error, clock};
@@ -137,6 +138,7 @@ fn look_after() {
     static SWEPT: Once = Once::new();
     // Here, because nobody has to wait for it.
     SWEPT.call_once(|| temporary::sweep(&std::env::temp_dir(), clock::system()));
+    look_after_others(Round::First);
     let mut seen: Option<(Instant, SystemTime)> = None;
     let mut last_round = clock::instant();
     loop {
@@ -161,7 +163,7 @@ fn look_after() {
             obey_marks();
             // After a jump everybody else looks at their own too: they get until the next round.
             if round && !jumped {
-                end_the_abandoned();
+                look_after_others(Round::Later);
             }
         } else if is_announced_since(before) {
             obey_marks();
@@ -194,27 +196,31 @@ fn homes() -> BTreeSet<PathBuf> {
     homes.map(|home| home.path().to_owned()).collect()
 }
 
-/// Ends sessions of the same homes whose own runners do not do it any more, whoever these are.
+/// How often it was looked already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Round {
+    /// Most runs are short, and most find nothing.
+    First,
+    Later,
+}
+
+/// Looks at the sessions of the same homes whose own runners do not do it any more: they were killed, or hang.
 ///
-/// On a thread of its own, one at a time: a runner that is asked to end has to be waited for.
-fn end_the_abandoned() {
+/// On a thread of its own, one at a time: a runner that is asked to end has to be waited for, and so has docker.
+fn look_after_others(round: Round) {
     static BUSY: AtomicBool = AtomicBool::new(false);
-    let homes = homes();
+    let mut homes = homes();
+    if round == Round::First {
+        homes.retain(|home| has_others(&Home::at(home)));
+    }
     if homes.is_empty() || BUSY.swap(true, Ordering::SeqCst) {
         return;
     }
     let started = std::thread::Builder::new().name("bowline-overdue".to_owned()).spawn(move || {
         for home in homes {
-            match kill_overdue(Home::at(home)) {
-                Ok(killed) => {
-                    for registry::Killed { session, how, .. } in killed {
-                        tracing::warn!(%session, ?how, "a session that its runner had forgotten was ended");
-                    }
-                }
-                Err(error) => {
-                    let error = &error as &dyn std::error::Error;
-                    tracing::warn!(error, "sessions that take too long could not be looked for");
-                }
+            if let Err(error) = settle(Home::at(home), round) {
+                let error = &error as &dyn std::error::Error;
+                tracing::warn!(error, "sessions that nobody looks after could not be looked for");
             }
         }
         BUSY.store(false, Ordering::SeqCst);
@@ -222,14 +228,31 @@ fn end_the_abandoned() {
     if let Err(error) = started {
         BUSY.store(false, Ordering::SeqCst);
         let error = &error as &dyn std::error::Error;
-        tracing::warn!(error, "sessions that take too long were not looked for");
+        tracing::warn!(error, "sessions that nobody looks after were not looked for");
     }
 }
 
-fn kill_overdue(home: Home) -> Result<Vec<registry::Killed>, Error> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
-    let runtime = runtime.map_err(Error::Background)?;
-    runtime.block_on(Registry::at(home).kill_overdue())
+/// Says whether a home has sessions that are not over, besides our own.
+fn has_others(home: &Home) -> bool {
+    let dirs = unfinished::dirs(home).unwrap_or_else(|error| {
+        tracing::warn!(error = &error as &dyn std::error::Error, "open sessions could not be listed");
+        Vec::new()
+    });
+    dirs.iter().any(|dir| by_dir(dir).is_none())
+}
+
+fn settle(home: Home, round: Round) -> Result<(), Error> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let (runtime, registry) = (runtime.map_err(Error::Background)?, Registry::at(home));
+    for session in runtime.block_on(registry.settle_lost())? {
+        tracing::info!(%session, "a session whose runner was killed is in order");
+    }
+    if round == Round::Later {
+        for registry::Killed { session, how, .. } in runtime.block_on(registry.kill_overdue())? {
+            tracing::warn!(%session, ?how, "a session that its runner had forgotten was ended");
+        }
+    }
+    Ok(())
 }
 
 /// Cancels the runs that somebody marked.

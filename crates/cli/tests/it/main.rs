@@ -9,6 +9,7 @@ mod errors;
 mod faults;
 mod files;
 mod journal;
+mod lost;
 mod readme;
 mod run;
 mod run_output;

@@ -67,7 +67,7 @@ fn sigterm_and_a_hangup_end_the_run() {
 #[test]
 fn a_hangup_that_is_ignored_ends_nothing() {
     let world = World::new();
-    let running = world.practice(&["say part", "sleep 1s", "say done"]).nohup().start();
+    let running = world.practice(&["say part", "sleep 1s", "say done"]).after("trap '' HUP").start();
     running.says("part");
     running.signal(Signal::HUP);
     let ended = running.end().exits(0);

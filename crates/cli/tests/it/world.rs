@@ -89,7 +89,7 @@ impl World {
     pub(crate) fn bowline<A: AsRef<OsStr>>(&self, args: &[A]) -> Call<'_> {
         let args = args.iter().map(|arg| arg.as_ref().to_owned()).collect();
         let (env, input) = (Vec::new(), Input::Nothing);
-        Call { world: self, args, prompt: None, env, input, user: None, nohup: false }
+        Call { world: self, args, prompt: None, env, input, user: None, before: None }
     }
 
     /// A run of an agent that carries the mark.
@@ -185,7 +185,7 @@ pub(crate) struct Call<'a> {
     env: Vec<(OsString, OsString)>,
     input: Input,
     user: Option<u32>,
-    nohup: bool,
+    before: Option<&'static str>,
 }
 
 impl<'a> Call<'a> {
@@ -221,9 +221,9 @@ impl<'a> Call<'a> {
         self
     }
 
-    /// Starts it with hangups ignored, as `nohup` does.
-    pub(crate) fn nohup(mut self) -> Self {
-        self.nohup = true;
+    /// Starts it from a shell that has done this before.
+    pub(crate) fn after(mut self, line: &'static str) -> Self {
+        self.before = Some(line);
         self
     }
 
@@ -234,12 +234,13 @@ impl<'a> Call<'a> {
             Some(uid) => reachable(self.world, uid),
             None => PathBuf::from(env!("CARGO_BIN_EXE_bowline")),
         };
-        let mut command = if self.nohup {
-            let mut shell = Command::new("/bin/sh");
-            shell.args(["-c", "trap '' HUP; exec \"$0\" \"$@\""]).arg(program);
-            shell
-        } else {
-            Command::new(program)
+        let mut command = match self.before {
+            Some(line) => {
+                let mut shell = Command::new("/bin/sh");
+                shell.args(["-c", &format!("{line}; exec \"$0\" \"$@\"")]).arg(program);
+                shell
+            }
+            None => Command::new(program),
         };
         command.args(&self.args).args(&self.prompt).env_clear().current_dir(self.world.path("work"));
         command.env("PATH", "/usr/local/bin:/usr/bin:/bin").env("HOME", self.world.path("work"));

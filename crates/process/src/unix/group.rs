@@ -154,7 +154,10 @@ fn execute(image: Image) -> Result<u32, SpawnErrorKind> {
             }
         }
         #[cfg(not(target_os = "linux"))]
-        let _ = own;
+        {
+            let _ = own;
+            crate::unix::file_limit::reset_signal();
+        }
         if terminal {
             rustix::process::ioctl_tiocsctty(rustix::stdio::stdin())?;
         }

@@ -1,6 +1,7 @@
 //! What all Unix systems share: pipes, terminals, the search for a program, and the weakest of the owners.
 
 pub(crate) mod error;
+pub mod file_limit;
 pub(crate) mod group;
 pub(crate) mod marks;
 mod members;

@@ -203,6 +203,12 @@ pub fn refusal(complaint: &str) -> Option<&'static str> {
     REFUSALS.iter().find(|(words, _)| first.contains(words)).map(|(_, hint)| *hint)
 }
 
+/// Says whether `docker` complains of a container that does not run: then nobody runs in it.
+pub fn is_gone(complaint: &str) -> bool {
+    let complaint = complaint.to_ascii_lowercase();
+    complaint.contains("no such container") || complaint.contains("is not running")
+}
+
 /// Returns the variables of the host that `docker` itself needs.
 pub fn dockers_own() -> Vec<String> {
     BASE.iter().chain(&["DOCKER_*"]).map(|name| (*name).to_owned()).collect()

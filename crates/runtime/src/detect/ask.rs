@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::sync::Once;
 use std::time::Duration;
 
 use bowline_process as process;
@@ -12,7 +13,7 @@ use bowline_providers::probe::{Answer, Version};
 use super::{Ask, Found, ProbeError, ProbeErrorKind};
 use crate::detect::cache::Stamp;
 use crate::host::{self, Cleanup};
-use crate::journal::new_session_id;
+use crate::journal::{new_session_id, temporary};
 use crate::{clock, detect};
 
 /// The most that is kept of each stream.
@@ -141,10 +142,12 @@ impl<'a> Session<'a> {
     fn make_home(&mut self, args: &[String]) -> Result<PathBuf, ProbeError> {
         let name = new_session_id(clock::wall(), host::random());
         let home = std::env::temp_dir().join(format!("bowline-probe-{name}"));
-        host::private_dir(&home)
-            .map_err(|source| self.error(args, ProbeErrorKind::Home { path: home.clone(), source }))?;
+        static SWEPT: Once = Once::new();
+        SWEPT.call_once(|| temporary::sweep(&std::env::temp_dir(), clock::system()));
         let mut cleanup = Cleanup::default();
-        cleanup.add(home.clone());
+        cleanup
+            .make(&home)
+            .map_err(|source| self.error(args, ProbeErrorKind::Home { path: home.clone(), source }))?;
         self.home = Some((home.clone(), cleanup));
         Ok(home)
     }

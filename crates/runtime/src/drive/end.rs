@@ -22,13 +22,16 @@ impl Driving {
             dir = Some(journal.dir().to_owned());
             let completed = ended.outcome == Outcome::Completed;
             let native = self.digest.native_session().cloned();
+            // Once the session is over for others, nobody looks for what it leaves.
+            drop(std::mem::take(&mut self.drive.side_files));
+            let released = journal.release();
             let set = journal.set_meta(|meta| {
                 meta.state = if completed { SessionState::Completed } else { SessionState::Failed };
                 meta.native_session = native.or(meta.native_session.take());
             });
             // What is written is made safe also if the session's state could not be.
             let closed = journal.close();
-            for error in [set.err(), closed.err()].into_iter().flatten() {
+            for error in [released.err(), set.err(), closed.err()].into_iter().flatten() {
                 tracing::warn!(error = &error as &dyn std::error::Error, "the journal was not closed well");
                 trouble.get_or_insert(error);
             }
@@ -72,6 +75,7 @@ impl Drop for Driving {
             return;
         }
         let dir = journal.dir().to_owned();
+        drop(std::mem::take(&mut self.drive.side_files));
         // The lock goes with it. The agent is being ended, and nobody waits for its last words.
         self.drive.journal = None;
         if self.drive.cleanup.covers(&dir) {

@@ -21,6 +21,12 @@ pub enum JournalError {
         /// The file that could not grow.
         path: PathBuf,
     },
+    /// A file is as large as the user's limit lets it get.
+    #[error("{} is as large as a file may get here", path.display())]
+    FileTooLarge {
+        /// The file that could not grow.
+        path: PathBuf,
+    },
     /// We may not write there.
     #[error("{} may not be written", path.display())]
     NotWritable {
@@ -121,6 +127,8 @@ impl JournalError {
         let kind = source.kind();
         if matches!(kind, io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded) {
             Self::DiskFull { path }
+        } else if kind == io::ErrorKind::FileTooLarge {
+            Self::FileTooLarge { path }
         } else if matches!(kind, io::ErrorKind::ReadOnlyFilesystem | io::ErrorKind::PermissionDenied) {
             Self::NotWritable { path, source }
         } else {
@@ -144,7 +152,7 @@ impl JournalError {
 
     /// Says whether the session ran out of room, whoever set the limit: only closing events can follow.
     pub fn is_out_of_room(&self) -> bool {
-        matches!(self, Self::QuotaExceeded { .. } | Self::DiskFull { .. })
+        matches!(self, Self::QuotaExceeded { .. } | Self::DiskFull { .. } | Self::FileTooLarge { .. })
     }
 
     /// Returns what to try next, where we know.
@@ -157,6 +165,7 @@ impl JournalError {
                 "free some space where {} lies, or set BOWLINE_HOME to another disk",
                 path.display()
             )),
+            Self::FileTooLarge { .. } => Some("raise the limit: `ulimit -f` shows it".to_owned()),
             Self::NotWritable { .. } | Self::NoHome => {
                 Some("set BOWLINE_HOME to a directory that you may write".to_owned())
             }

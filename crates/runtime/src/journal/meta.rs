@@ -58,6 +58,9 @@ pub struct SessionMeta {
     /// How long all of it may take, in milliseconds; absent where nothing limits it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit_ms: Option<Millis>,
+    /// The container that the agent runs in: it does not end with its runner.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub container: Option<String>,
     /// Somebody asked for the end of the session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub abort: Option<Abort>,
@@ -82,6 +85,7 @@ impl SessionMeta {
             runner: Some(Runner::current()),
             registered_at,
             limit_ms: None,
+            container: None,
             abort: None,
         }
     }
@@ -188,16 +192,42 @@ pub(super) fn write(dir: &Path, meta: &SessionMeta, durability: Durability) -> R
         source: error.into(),
     })?;
     text.push(b'\n');
-    let mut file = create_private(&new)?;
-    file.write_all(&text).map_err(|error| JournalError::io("write", &new, error))?;
-    if durability == Durability::Disk {
-        file.sync_all().map_err(|error| JournalError::io("sync", &new, error))?;
+    if let Err(error) = replace(&new, &text, durability, &path) {
+        // The old description counts. What there is of the new one only takes room where there may be none.
+        if let Err(left) = std::fs::remove_file(&new) {
+            tracing::debug!(error = &left as &dyn std::error::Error, "half a description is left");
+        }
+        return Err(error);
     }
-    std::fs::rename(&new, &path).map_err(|error| JournalError::io("replace", &path, error))?;
     if durability == Durability::Disk {
         sync_dir(dir)?;
     }
     Ok(())
+}
+
+/// Puts a new file with this text in the place of another.
+fn replace(new: &Path, text: &[u8], durability: Durability, path: &Path) -> Result<(), JournalError> {
+    let mut file = create_private(new)?;
+    file.write_all(text).map_err(|error| JournalError::io("write", new, error))?;
+    if durability == Durability::Disk {
+        file.sync_all().map_err(|error| JournalError::io("sync", new, error))?;
+    }
+    std::fs::rename(new, path).map_err(|error| JournalError::io("replace", path, error))
+}
+
+/// Says whether a session in this state is over.
+pub(super) fn is_final(state: SessionState) -> bool {
+    match state {
+        SessionState::Completed | SessionState::Failed => true,
+        SessionState::Created
+        | SessionState::Preparing
+        | SessionState::Starting
+        | SessionState::Running
+        | SessionState::Idle
+        | SessionState::WaitingForApproval
+        | SessionState::PausedByHuman
+        | SessionState::Stopping => false,
+    }
 }
 
 /// Makes the names in a directory durable.

@@ -10,11 +10,11 @@ use std::fs::File;
 use std::path::Path;
 
 use bowline_protocol::kinds::{
-    ApprovalDecided, EndReason, Gap, Outcome, SessionEnded, SessionState, TurnEnded,
+    ApprovalDecided, EndReason, Gap, Outcome, ProcessLeaked, SessionEnded, SessionState, TurnEnded,
 };
 use bowline_protocol::{
-    ApprovalId, Category, Code, Decider, Decision, EnforcedBy, Event, FORMAT_VERSION, Failure, Kind, RawFile,
-    RawSpan, SessionId, Source, TaskId, Timestamp, ToolId,
+    ApprovalId, Category, Code, Decider, Decision, EnforcedBy, Event, FORMAT_VERSION, Failure, Kind,
+    NativeSessionId, RawFile, RawSpan, SessionId, Source, TaskId, Timestamp, ToolId,
 };
 
 use super::append::{Append, create_private};
@@ -23,7 +23,7 @@ use super::line::LineWriter;
 use super::lock::Lock;
 use super::{
     EVENTS_FILE, INDEX_FILE, Index, JournalError, RAW_FILES, Reader, SessionMeta, meta, raw_name, raw_path,
-    slot_of, update_meta,
+    slot_of, unfinished, update_meta,
 };
 
 /// Where the lines go that were complete and made no sense, should that ever happen.
@@ -82,6 +82,15 @@ impl Repaired {
 
 /// Puts a session's directory in order. Refuses while its runner lives.
 pub fn repair(dir: &Path, now: Timestamp) -> Result<Repaired, JournalError> {
+    repair_leaving(dir, now, Vec::new())
+}
+
+/// The same, for a session of which somebody is left who could not be ended.
+pub(crate) fn repair_leaving(
+    dir: &Path,
+    now: Timestamp,
+    leaked: Vec<ProcessLeaked>,
+) -> Result<Repaired, JournalError> {
     let meta = SessionMeta::read(dir)?;
     let mut events = Append::open(dir.join(EVENTS_FILE))?;
     let _lock = Lock::take(dir, &events)?;
@@ -106,8 +115,9 @@ pub fn repair(dir: &Path, now: Timestamp) -> Result<Repaired, JournalError> {
             report.unindexed.push(RawSpan { file, start: indexed, end: len.max(needed) });
         }
     }
-    let (was_open, end) = (!told.ended, told.end);
-    report.appended = told.endings(&meta.id, now, report.has_gap().then(|| report.gap()));
+    let (was_open, end, state, native) = (!told.ended, told.end, told.final_state(), told.native.clone());
+    let gap = report.has_gap().then(|| report.gap());
+    report.appended = told.endings(&meta.id, now, gap, leaked);
 
     // The account of what is missing comes first: if this process is killed too, it is given again rather than not at all.
     if report.cut_lines > 0 {
@@ -123,9 +133,14 @@ pub fn repair(dir: &Path, now: Timestamp) -> Result<Repaired, JournalError> {
     if report.cut_index > 0 || !records.is_empty() {
         index.replace_tail(understood, &records)?;
     }
-    if was_open {
-        update_meta(dir, |meta| meta.state = SessionState::Failed)?;
+    // The runner may have been killed between its last event and the state.
+    if was_open || !meta::is_final(meta.state) {
+        update_meta(dir, |meta| {
+            meta.state = state;
+            meta.native_session = native.or(meta.native_session.take());
+        })?;
     }
+    unfinished::unmark(dir)?;
     if report.has_gap() || was_open {
         for (file, path) in [events.take_dirty(), index.take_dirty()].into_iter().flatten() {
             file.sync_data().map_err(|error| JournalError::io("sync", &path, error))?;
@@ -146,6 +161,10 @@ struct Told {
     turn: Option<u32>,
     turn_is_open: bool,
     ended: bool,
+    /// The last state that was told.
+    state: Option<SessionState>,
+    /// The agent's own name for the session.
+    native: Option<NativeSessionId>,
     approvals: Vec<ApprovalId>,
     tools: Vec<ToolId>,
     tasks: Vec<TaskId>,
@@ -185,6 +204,10 @@ impl Told {
             Kind::TurnStarted(_) => (self.turn_is_open, self.ended) = (true, false),
             Kind::TurnEnded(_) => self.turn_is_open = false,
             Kind::SessionEnded(_) => self.ended = true,
+            Kind::SessionStateChanged(changed) => self.state = Some(changed.state),
+            Kind::SessionStarted(started) => {
+                self.native = started.native_session.or(self.native.take());
+            }
             Kind::ApprovalAsked(asked) => self.approvals.push(asked.id),
             Kind::ApprovalDecided(decided) => self.approvals.retain(|id| *id != decided.id),
             Kind::ToolStarted(tool) => self.tools.push(tool.id),
@@ -195,8 +218,22 @@ impl Told {
         }
     }
 
+    /// Returns the state that the session has when nothing of it is open.
+    fn final_state(&self) -> SessionState {
+        match self.state {
+            Some(SessionState::Completed) if self.ended => SessionState::Completed,
+            _ => SessionState::Failed,
+        }
+    }
+
     /// Returns the events that end what is open.
-    fn endings(self, session: &SessionId, now: Timestamp, gap: Option<Gap>) -> Vec<Event> {
+    fn endings(
+        self,
+        session: &SessionId,
+        now: Timestamp,
+        gap: Option<Gap>,
+        leaked: Vec<ProcessLeaked>,
+    ) -> Vec<Event> {
         const LOST: &str = "the process that ran the session was lost";
         let mut kinds: Vec<Kind> = gap.map(Kind::Gap).into_iter().collect();
         kinds.extend(self.approvals.into_iter().map(|id| {
@@ -210,6 +247,9 @@ impl Told {
                 enforced_by: EnforcedBy::Agent,
             })
         }));
+        if !self.ended {
+            kinds.extend(leaked.into_iter().map(Kind::ProcessLeaked));
+        }
         if self.turn_is_open {
             kinds.push(Kind::TurnEnded(TurnEnded {
                 outcome: Outcome::Truncated,

@@ -1,7 +1,9 @@
-//! Journals that go with their run: where they lie, and how those of killed runners go all the same.
+//! What lies in the place for temporary files and goes with us: journals, files for agents, homes of programs that are asked.
+//! How those of killed processes go all the same.
 //!
 //! A runner removes its own. One that was killed could not, and what it was told is not to stay. The next run looks for
 //! such directories and removes what nobody can need any more: ours, not new, with a free lock, of a process that is gone.
+//! The lock of a journal is its own; anything else is locked itself (`Cleanup::make`).
 
 use std::ffi::OsStr;
 use std::io;
@@ -30,43 +32,58 @@ pub(crate) fn sweep(base: &Path, now: SystemTime) {
         Ok(entries) => entries,
         Err(error) => {
             let error = &error as &dyn std::error::Error;
-            return tracing::debug!(error, "journals that were left cannot be looked for");
+            return tracing::debug!(error, "what was left cannot be looked for");
         }
     };
     for entry in entries.flatten() {
-        let Some(session) = session_of(&entry.file_name()) else { continue };
+        let Some(kind) = kind_of(&entry.file_name()) else { continue };
         let path = entry.path();
-        match is_left(&path, &session, now).and_then(|left| match left {
+        match is_left(&path, &kind, now).and_then(|left| match left {
             true => std::fs::remove_dir_all(&path).map(|()| true),
             false => Ok(false),
         }) {
             Ok(true) => {
-                tracing::info!(path = %path.display(), "a journal that a killed run had left is gone")
+                tracing::info!(path = %path.display(), "what a killed process had left is gone")
             }
             Ok(false) => {}
             // Another run may have been faster.
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => {
                 let error = &error as &dyn std::error::Error;
-                tracing::warn!(path = %path.display(), error, "a journal that was left could not be removed");
+                tracing::warn!(path = %path.display(), error, "what was left could not be removed");
             }
         }
     }
 }
 
-/// Returns the session that a directory of this name was made for.
-fn session_of(name: &OsStr) -> Option<SessionId> {
-    let session = name.to_str()?.strip_prefix(PREFIX)?;
-    // Files for an agent without a journal have a name of this kind, and no lock that would tell.
-    (session.starts_with("s-") && !session.ends_with("-files")).then(|| SessionId::from(session))
+/// What a directory was made for.
+enum Kind {
+    /// The journal of a session.
+    Journal(SessionId),
+    /// Files for an agent without a journal, or a home for a program that is asked.
+    Scratch,
 }
 
-fn is_left(path: &Path, session: &SessionId, now: SystemTime) -> io::Result<bool> {
+/// Returns what a directory of this name was made for.
+fn kind_of(name: &OsStr) -> Option<Kind> {
+    let name = name.to_str()?.strip_prefix(PREFIX)?;
+    let scratch = name.starts_with("probe-s-") || (name.starts_with("s-") && name.ends_with("-files"));
+    match scratch {
+        true => Some(Kind::Scratch),
+        false => name.starts_with("s-").then(|| Kind::Journal(SessionId::from(name))),
+    }
+}
+
+fn is_left(path: &Path, kind: &Kind, now: SystemTime) -> io::Result<bool> {
     let meta = std::fs::symlink_metadata(path)?;
     let old = now.duration_since(meta.modified()?).is_ok_and(|age| age > NEW);
     if !meta.is_dir() || meta.uid() != rustix::process::geteuid().as_raw() || !old {
         return Ok(false);
     }
+    let session = match kind {
+        Kind::Journal(session) => session,
+        Kind::Scratch => return Ok(std::fs::File::open(path)?.try_lock().is_ok()),
+    };
     let Ok(dir) = Home::at(path).session_dir(session) else { return Ok(false) };
     // What cannot be looked at is left alone.
     if Lock::is_taken(&dir).unwrap_or(true) {
@@ -97,7 +114,11 @@ mod tests {
         drop(journal(base, "s-read", Some(Runner::current())));
         let gone = Runner { pid: 1, started: Some(u64::MAX), sole: true };
         drop(journal(base, "s-left", Some(gone)));
-        for other in ["bowline-s-left-files", "bowline-demo-1", "s-left"] {
+        let mut needed = crate::host::Cleanup::default();
+        needed.make(&base.join("bowline-s-live-files")).unwrap();
+        needed.make(&base.join("bowline-probe-s-live")).unwrap();
+        let scratch = ["bowline-s-left-files", "bowline-probe-s-left"];
+        for other in scratch.into_iter().chain(["bowline-demo-1", "bowline-probe-notes", "s-left"]) {
             std::fs::create_dir(base.join(other)).unwrap();
         }
         std::os::unix::fs::symlink(base.join("s-left"), base.join("bowline-s-link")).unwrap();
@@ -113,7 +134,8 @@ mod tests {
         sweep(base, crate::clock::system());
         assert_eq!(names(), all, "what is new is left alone");
         sweep(base, crate::clock::system() + 2 * NEW);
-        let kept: Vec<String> = all.into_iter().filter(|name| name != "bowline-s-left").collect();
+        let gone = |name: &str| name == "bowline-s-left" || scratch.contains(&name);
+        let kept: Vec<String> = all.into_iter().filter(|name| !gone(name)).collect();
         assert_eq!(names(), kept);
         drop(live);
         sweep(base, crate::clock::system() + 2 * NEW);

@@ -15,7 +15,9 @@ use super::lock::Lock;
 use super::mask::MaskedStream;
 use super::meta::{self, Durability};
 use super::records::Records;
-use super::{EVENTS_FILE, Home, INDEX_FILE, JournalError, Mask, RAW_FILES, SessionMeta, raw_path, slot_of};
+use super::{
+    EVENTS_FILE, Home, INDEX_FILE, JournalError, Mask, RAW_FILES, SessionMeta, raw_path, slot_of, unfinished,
+};
 
 /// What a session may do to the disk.
 #[derive(Clone, Debug)]
@@ -75,6 +77,7 @@ impl Writer {
         let mut events = Append::create(dir.join(EVENTS_FILE))?;
         let lock = Lock::take(&dir, &events)?;
         events.reserve(RESERVE)?;
+        unfinished::mark(&dir)?;
         // Last, because it is what makes the directory a session.
         meta::write(&dir, &meta, Durability::Process)?;
         Ok(Self {
@@ -220,7 +223,16 @@ impl Writer {
     /// Changes what the session is. What others have written into it meanwhile, such as an abort mark, is kept.
     pub fn set_meta(&mut self, change: impl FnOnce(&mut SessionMeta)) -> Result<(), JournalError> {
         self.meta = meta::update_meta(&self.dir, change)?;
+        if meta::is_final(self.meta.state) {
+            unfinished::unmark(&self.dir)?;
+        }
         Ok(())
+    }
+
+    /// Gives back the room that was kept for the closing events, when these are written: on a full disk, what says that
+    /// the session is over may need it.
+    pub fn release(&mut self) -> Result<(), JournalError> {
+        self.events.release()
     }
 
     /// Makes everything durable: after it returns, a loss of power loses nothing of what was written before.

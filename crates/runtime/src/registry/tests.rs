@@ -1,9 +1,15 @@
 //! Sessions by their key, in this process.
 
-use bowline_protocol::kinds::Outcome;
+use std::path::{Path, PathBuf};
+
+use bowline_protocol::kinds::{
+    EndReason, Outcome, SessionEnded, SessionStarted, SessionState, SessionStateChanged, TurnOrigin,
+    TurnStarted,
+};
+use bowline_protocol::{Event, Kind};
 
 use super::*;
-use crate::journal::Writer;
+use crate::journal::{Writer, unfinished};
 use crate::testing::{Script, World, script, world};
 use crate::{Task, Turn};
 
@@ -135,4 +141,97 @@ async fn a_session_whose_runner_died_is_not_active() {
     drop(writer);
     assert!(!registry.has_active("a").unwrap());
     assert_eq!(registry.kill_all("a", "").await.unwrap(), []);
+}
+
+fn event(seq: u64, kind: Kind) -> Event {
+    let (v, session) = (bowline_protocol::FORMAT_VERSION, SessionId::from("s"));
+    let (at, source) = (Timestamp::EPOCH, bowline_protocol::Source::Bowline);
+    Event { v, seq, at, session, turn: Some(1), source, raw: None, kind }
+}
+
+/// Leaves a session as a runner does that is killed after these events, with a file for its agent.
+fn left(world: &World, id: &str, events: Vec<Kind>) -> PathBuf {
+    let mut meta = SessionMeta::new(SessionId::from(id), "claude", Timestamp::EPOCH);
+    meta.state = SessionState::Running;
+    let mut writer = Writer::create(&world.home(), meta, crate::journal::Options::default()).unwrap();
+    let events: Vec<Event> = events.into_iter().zip(1..).map(|(kind, seq)| event(seq, kind)).collect();
+    writer.events(&events).unwrap();
+    std::fs::create_dir(writer.dir().join("files")).unwrap();
+    std::fs::write(writer.dir().join("files/mcp.json"), "a secret").unwrap();
+    writer.dir().to_owned()
+}
+
+fn started() -> Kind {
+    let native_session = Some(bowline_protocol::NativeSessionId::from("native-1"));
+    Kind::SessionStarted(SessionStarted { native_session, ..SessionStarted::default() })
+}
+
+fn turn_started() -> Kind {
+    Kind::TurnStarted(TurnStarted { origin: TurnOrigin::Prompt, native_turn: None })
+}
+
+fn kinds(dir: &Path) -> Vec<Kind> {
+    let mut reader = crate::journal::Reader::open(dir).unwrap();
+    std::iter::from_fn(|| reader.next_event().unwrap().map(|event| event.kind)).collect()
+}
+
+#[tokio::test]
+async fn what_a_killed_runner_left_is_put_in_order() {
+    let world = world();
+    let registry = Registry::at(world.home());
+    let lost = left(&world, "s-lost", vec![started(), turn_started()]);
+    let live = running(task(&world, "a", script(HANGS))).await;
+    let other = forgotten(&world, "s-live", None);
+    std::fs::create_dir(other.dir().join("files")).unwrap();
+
+    assert_eq!(registry.settle_lost().await.unwrap(), [SessionId::from("s-lost")]);
+    let meta = SessionMeta::read(&lost).unwrap();
+    assert_eq!((meta.state, meta.native_session.unwrap().as_str()), (SessionState::Failed, "native-1"));
+    assert!(!lost.join("files").exists());
+    let said = kinds(&lost);
+    assert!(matches!(&said[2], Kind::TurnEnded(ended) if ended.outcome == Outcome::Truncated), "{said:?}");
+    assert!(matches!(&said[3], Kind::SessionEnded(ended) if ended.reason == EndReason::Lost), "{said:?}");
+    assert_eq!(said.len(), 4);
+
+    assert_eq!(registry.settle_lost().await.unwrap(), [], "the others have runners");
+    assert!(other.dir().join("files").exists());
+    assert_eq!(kinds(&lost).len(), 4);
+    let record = live.stop().await.unwrap();
+    assert_eq!(unfinished::dirs(&world.home()).unwrap(), [other.dir()], "what is over is not looked at");
+    assert_eq!(SessionMeta::read(&record.journal.unwrap()).unwrap().state, SessionState::Failed);
+}
+
+#[tokio::test]
+async fn a_runner_that_was_killed_between_its_last_event_and_the_state() {
+    let world = world();
+    let completed = SessionState::Completed;
+    let changed = Kind::SessionStateChanged(SessionStateChanged { state: completed, reason: None });
+    let ended = Kind::SessionEnded(SessionEnded { exit: None, reason: EndReason::Exited });
+    let dir = left(&world, "s-ended", vec![started(), changed, ended]);
+    let none = world.home().sessions_dir().join("s-none");
+    std::fs::create_dir(&none).unwrap();
+    std::fs::write(world.home().path().join("open/s-none"), "").unwrap();
+    std::fs::write(world.home().path().join("open/s-removed"), "").unwrap();
+    let registry = Registry::at(world.home());
+    assert_eq!(registry.settle_lost().await.unwrap(), [SessionId::from("s-ended")]);
+    assert_eq!(SessionMeta::read(&dir).unwrap().state, completed);
+    assert_eq!(kinds(&dir).len(), 3, "it had said all");
+    assert_eq!(unfinished::dirs(&world.home()).unwrap(), [] as [PathBuf; 0]);
+}
+
+#[test]
+fn two_that_look_at_once_do_no_harm() {
+    let world = world();
+    let dirs: Vec<PathBuf> =
+        (0..20).map(|n| left(&world, &format!("s-{n:02}"), vec![started(), turn_started()])).collect();
+    let settle = || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(Registry::at(world.home()).settle_lost()).unwrap()
+    };
+    std::thread::scope(|scope| (0..4).for_each(|_| drop(scope.spawn(settle))));
+    assert_eq!(unfinished::dirs(&world.home()).unwrap(), [] as [PathBuf; 0]);
+    for dir in dirs {
+        assert_eq!(SessionMeta::read(&dir).unwrap().state, SessionState::Failed);
+        assert_eq!(kinds(&dir).len(), 4, "one of them wrote the end");
+    }
 }

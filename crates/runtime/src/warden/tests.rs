@@ -57,7 +57,7 @@ async fn a_session_that_its_runner_forgot_is_ended_by_the_next() {
     meta.limit_ms = Some(Millis(1000));
     let forgotten =
         crate::journal::Writer::create(&world.home(), meta, crate::journal::Options::default()).unwrap();
-    end_the_abandoned();
+    look_after_others(Round::Later);
     let until = clock::instant() + Duration::from_secs(60);
     while SessionMeta::read(forgotten.dir()).unwrap().abort.is_none() {
         assert!(clock::instant() < until, "nobody marked it");

@@ -118,6 +118,45 @@ fn the_disk_is_full_of_complaints() {
     on_a_full_disk("the_disk_is_full_of_complaints", &["flood stderr 3MB", "hang"]);
 }
 
+/// Not a byte is left but those that are kept for the end. They are enough for the state of the session, too.
+#[test]
+fn somebody_else_fills_the_disk() {
+    let world = World::new();
+    let Some(_tiny) = Tiny::mount(&world.path("home"), "400k") else {
+        return skip("somebody_else_fills_the_disk", "a small disk can be mounted only by root");
+    };
+    let script = format!(
+        "cat >/dev/null; dd if=/dev/zero of='{}' bs=4k 2>/dev/null; echo '{}'; exec sleep 600",
+        world.path("home/ballast").display(),
+        r#"{"type":"system","subtype":"init","session_id":"native-1","model":"m"}"#,
+    );
+    world.claude(&script).end().exits(70).tells(&["the disk is full"]);
+    let journal = world.journal();
+    journal.check().ended("failed configuration disk_full");
+    let meta = std::fs::read_to_string(journal.dir.join("session.json")).unwrap();
+    assert!(meta.contains(r#""state": "failed""#), "{meta}");
+    assert!(!journal.dir.join("session.json.new").exists());
+}
+
+/// A write beyond the limit raises SIGXFSZ, which ends whoever does not expect it.
+#[test]
+fn a_file_is_as_large_as_the_user_lets_it_get() {
+    let world = World::new();
+    let script = ["child setsid ignores-sigterm 600", "say first", "flood stdout 3MB", "say last"];
+    let ended = world.practice(&script).after("ulimit -f 512").end().exits(70);
+    ended.tells(&["is as large as a file may get here", "hint: raise the limit"]);
+    world.journal().check().ended("failed configuration disk_full");
+
+    // For the agent it is as it is for everybody.
+    let world = World::new();
+    let result = r#"{"type":"result","subtype":"success","is_error":false,"result":"%s"}"#;
+    let script =
+        format!("cat >/dev/null; printf '{result}\\n' $(sed -n 's/SigIgn:\\t//p' /proc/self/status)");
+    let ended = world.claude(&script).end().exits(0);
+    let ignored = u64::from_str_radix(ended.stdout.trim(), 16).expect("a mask");
+    assert_eq!(ignored & (1 << 24), 0, "{ignored:x}");
+}
+
 #[test]
 fn the_disk_is_full_before_it_begins() {
     let world = World::new();

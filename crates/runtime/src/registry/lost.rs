@@ -1,0 +1,89 @@
+//! Sessions whose runner was killed: what it could not do at the end is done by the next one.
+//!
+//! The lock decides: it is free when its runner is gone, and a session is never taken up again, so that nobody is
+//! disturbed. Two that look at once do the same, one after the other; the second finds nothing to do.
+
+use std::io;
+use std::path::Path;
+
+use bowline_protocol::SessionId;
+use bowline_protocol::kinds::ProcessLeaked;
+use bowline_providers::invocation::docker;
+
+use super::Registry;
+use crate::container::Inside;
+use crate::journal::{self, JournalError, SessionMeta, unfinished};
+use crate::launch::SIDE_FILES;
+use crate::{Error, clock, host, warden};
+
+impl Registry {
+    /// Puts in order what killed runners left: files with secrets go, an agent in a container is ended, the journal is
+    /// [repaired](journal::repair) and says how it ended. Returns the sessions. Every process that runs sessions does this
+    /// when it begins, and once a minute.
+    ///
+    /// Only sessions that are not over are looked at, by their marks; see `docs/journal.md`. Has to be called in a tokio
+    /// runtime with IO and time.
+    pub async fn settle_lost(&self) -> Result<Vec<SessionId>, Error> {
+        let mut settled = Vec::new();
+        for dir in unfinished::dirs(&self.home)? {
+            // Our own may be about to take its lock, or to end.
+            if warden::by_dir(&dir).is_some() || journal::is_live(&dir)? {
+                continue;
+            }
+            match settle(&dir).await {
+                Ok(session) => settled.extend(session),
+                // Another one looks at it, too.
+                Err(Error::Journal(JournalError::Locked { .. })) => {}
+                Err(error) => {
+                    let error = &error as &dyn std::error::Error;
+                    tracing::warn!(dir = %dir.display(), error, "what a killed runner left is not in order");
+                }
+            }
+        }
+        Ok(settled)
+    }
+}
+
+/// Puts one session in order, if it is one.
+async fn settle(dir: &Path) -> Result<Option<SessionId>, Error> {
+    let files = dir.join(SIDE_FILES);
+    match std::fs::remove_dir_all(&files) {
+        Err(source) if source.kind() != io::ErrorKind::NotFound => {
+            return Err(Error::SideFile { path: files.display().to_string(), source });
+        }
+        Ok(()) | Err(_) => {}
+    }
+    let meta = match SessionMeta::read(dir) {
+        Ok(meta) => meta,
+        // It was killed before it was a session, or somebody has removed it.
+        Err(JournalError::NoSession { .. }) => {
+            unfinished::unmark(dir)?;
+            return Ok(None);
+        }
+        Err(error) => return Err(error.into()),
+    };
+    let leaked = match &meta.container {
+        Some(container) => end_inside(&meta, container).await?,
+        None => Vec::new(),
+    };
+    journal::repair_leaving(dir, clock::wall(), leaked)?;
+    Ok(Some(meta.id))
+}
+
+/// Ends the agent in a container, which does not end with its runner, and returns what could not be ended.
+async fn end_inside(meta: &SessionMeta, container: &str) -> Result<Vec<ProcessLeaked>, Error> {
+    let inside = Inside::new(host::supervisor()?, &meta.provider, container, &meta.id);
+    let survivors = match inside.try_sweep().await {
+        Ok(survivors) => survivors,
+        // Nobody runs in a container that does not.
+        Err(why) if docker::is_gone(&why) => Vec::new(),
+        Err(why) => vec![inside.unanswered(&why)],
+    };
+    let reason = "its runner was killed, and it could not be ended afterwards";
+    let leaked = survivors.into_iter().map(|it| ProcessLeaked {
+        pid: it.pid,
+        command: it.command,
+        reason: reason.to_owned(),
+    });
+    Ok(leaked.collect())
+}
