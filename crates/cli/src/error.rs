@@ -119,6 +119,9 @@ impl From<bowline::Error> for CommandError {
             bowline::Error::UnknownProvider { .. } => {
                 Self::new(Fault::Usage, message).hint("`bowline providers` lists what there is")
             }
+            bowline::Error::NotText { .. } => {
+                Self::new(Fault::Usage, message).hint("rename it, or use another one")
+            }
             bowline::Error::Refused(refusal) => {
                 let ours = Self::new(Fault::Usage, message);
                 match refusal.hint {

@@ -51,7 +51,8 @@ pub(crate) fn cwd() -> Option<String> {
     std::env::current_dir().ok().map(|dir| dir.to_string_lossy().into_owned())
 }
 
+/// Returns a variable of our environment, unless it is empty.
 #[expect(clippy::disallowed_methods, reason = "the command line is an edge at which the environment is read")]
-fn variable(name: &str) -> Option<String> {
+pub(crate) fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
 }

@@ -26,6 +26,12 @@ pub enum Error {
     /// The provider cannot honour the request. Nothing was started.
     #[error(transparent)]
     Refused(Box<Refusal>),
+    /// A path is not UTF-8. Agents are told paths as text. Nothing was started.
+    #[error("the path {path:?} is not UTF-8, and the agent could not be told of it")]
+    NotText {
+        /// The path.
+        path: std::path::PathBuf,
+    },
     /// The journal could not be written or read.
     #[error(transparent)]
     Journal(#[from] JournalError),

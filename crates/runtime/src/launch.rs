@@ -64,7 +64,7 @@ pub(crate) async fn run(task: Task) -> Result<Record, Error> {
 /// Returns what would be started.
 pub(crate) fn preview(task: &Task) -> Result<Preview, Error> {
     let manifest = manifest(&task.request)?;
-    let request = completed(&task.request);
+    let request = completed(task)?;
     let mut invocation = invocation::build(manifest, &request, &wish(task, task.streaming))?;
     if let Some(container) = &request.docker {
         let session = new_session_id(clock::wall(), host::random());
@@ -112,7 +112,7 @@ fn prepare(
     watcher: Watcher,
 ) -> Result<Prepared, Error> {
     let manifest = manifest(&task.request)?;
-    let request = completed(&task.request);
+    let request = completed(&task)?;
     let mut invocations = vec![invocation::build(manifest, &request, &wish(&task, task.streaming))?];
     if task.streaming == Streaming::On {
         // A provider without a form that does not stream has no second chance, and needs none.
@@ -194,13 +194,25 @@ fn manifest(request: &Request) -> Result<&'static Manifest, Error> {
     catalogue::by_name(name).ok_or_else(|| Error::UnknownProvider { name: name.to_owned() })
 }
 
-/// Fills in what a request leaves to us: the current directory.
-fn completed(request: &Request) -> Request {
-    let mut request = request.clone();
-    if request.cwd.is_none() {
-        request.cwd = std::env::current_dir().ok().map(|dir| dir.to_string_lossy().into_owned());
+/// Fills in what a request leaves to us: the current directory. Refuses paths that no agent can be told of.
+fn completed(task: &Task) -> Result<Request, Error> {
+    if let Some(path) = &task.not_text {
+        return Err(Error::NotText { path: path.clone() });
     }
-    request
+    let mut request = task.request.clone();
+    if request.cwd.is_none() {
+        request.cwd = match std::env::current_dir().map(PathBuf::into_os_string) {
+            Ok(dir) => match dir.into_string() {
+                Ok(dir) => Some(dir),
+                // In a container it is not looked at.
+                Err(_) if request.docker.is_some() => None,
+                Err(dir) => return Err(Error::NotText { path: dir.into() }),
+            },
+            // The spawner says what is the matter with it.
+            Err(_) => None,
+        };
+    }
+    Ok(request)
 }
 
 fn wish(task: &Task, streaming: Streaming) -> Wish {
@@ -272,6 +284,9 @@ fn scratch(
     let dir = std::path::absolute(&dir).unwrap_or(dir);
     if files().next().is_none() {
         return Ok(dir);
+    }
+    if dir.to_str().is_none() {
+        return Err(Error::NotText { path: dir });
     }
     // They may carry secrets that no journal keeps, so they go with the run.
     let made = match journal {

@@ -47,6 +47,8 @@ pub struct Task {
     pub(crate) sole: bool,
     pub(crate) no_timeout: bool,
     pub(crate) no_idle_timeout: bool,
+    /// A path that is not UTF-8.
+    pub(crate) not_text: Option<PathBuf>,
     #[cfg(feature = "testing")]
     pub(crate) script: Option<crate::testing::Script>,
 }
@@ -87,6 +89,7 @@ impl Task {
             sole: false,
             no_timeout: false,
             no_idle_timeout: false,
+            not_text: None,
             #[cfg(feature = "testing")]
             script: None,
         }
@@ -100,7 +103,9 @@ impl Task {
 
     /// Runs this program instead of the one that the provider's manifest names.
     pub fn binary(mut self, path: impl Into<PathBuf>) -> Self {
-        self.binary = Some(path.into());
+        let path = path.into();
+        self.text_of(&path);
+        self.binary = Some(path);
         self
     }
 
@@ -116,21 +121,30 @@ impl Task {
         self
     }
 
+    /// Agents are told paths as text. One that is none is remembered, and refused when the task is started.
+    fn text_of(&mut self, path: &Path) -> String {
+        if path.to_str().is_none() {
+            self.not_text.get_or_insert_with(|| path.to_owned());
+        }
+        path.to_string_lossy().into_owned()
+    }
+
     /// Works in this directory instead of the current one.
     pub fn cwd(mut self, dir: impl AsRef<Path>) -> Self {
-        self.request.cwd = Some(dir.as_ref().to_string_lossy().into_owned());
+        self.request.cwd = Some(self.text_of(dir.as_ref()));
         self
     }
 
     /// Lets the agent use a further directory.
     pub fn add_dir(mut self, dir: impl AsRef<Path>) -> Self {
-        self.request.add_dirs.push(dir.as_ref().to_string_lossy().into_owned());
+        let dir = self.text_of(dir.as_ref());
+        self.request.add_dirs.push(dir);
         self
     }
 
     /// Sends an image or another file along.
     pub fn attach(mut self, path: impl AsRef<Path>) -> Self {
-        let path = path.as_ref().to_string_lossy().into_owned();
+        let path = self.text_of(path.as_ref());
         self.request.attachments.push(Attachment { path, media_type: None });
         self
     }

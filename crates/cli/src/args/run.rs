@@ -21,8 +21,8 @@ pub(crate) struct RunArgs {
     #[arg(value_name = "PROMPT")]
     pub(crate) prompt: Option<String>,
 
-    /// Which agent (`bowline providers` lists them)
-    #[arg(long, short = 'p', value_name = "NAME", env = "BOWLINE_PROVIDER")]
+    /// Which agent (`bowline providers` lists them); without it, that of the session which is resumed, else BOWLINE_PROVIDER
+    #[arg(long, short = 'p', value_name = "NAME")]
     pub(crate) provider: Option<String>,
 
     /// The program to run instead of the one on PATH
@@ -98,7 +98,7 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "TIME", value_parser = limit, help_heading = LIMITS)]
     pub(crate) idle_timeout: Option<Limit>,
 
-    /// Go on with an earlier session of the agent
+    /// Go on with an earlier session: by the name that a run of ours told at its end, or by the agent's own
     #[arg(long, value_name = "ID", conflicts_with = "continue_latest", help_heading = SESSION)]
     pub(crate) resume: Option<String>,
 

@@ -1,8 +1,10 @@
 //! `bowline run`: one turn of an agent, from the prompt to the exit code.
 
 mod choose;
+mod mcp;
 mod prompt;
 mod request;
+mod resume;
 mod uncertified;
 
 use std::time::Duration;
@@ -29,8 +31,12 @@ const LEAVE_AFTER: Duration = Duration::from_secs(1);
 /// Runs the command.
 pub(crate) fn run(args: &RunArgs, stdout: &mut Stdout) -> Result<(), CommandError> {
     let format = suggest::output(&args.output)?;
-    let provider = choose::provider(args.provider.as_deref())?;
-    let task = request::task(args, provider)?;
+    let ours = args.resume.as_deref().map(resume::find).transpose()?.flatten();
+    let provider = match (&args.resume, &ours) {
+        (Some(id), Some(ours)) => resume::provider(id, ours, args.provider.as_deref())?,
+        _ => choose::provider(args.provider.as_deref())?,
+    };
+    let task = request::task(args, provider, ours.as_ref())?;
     if args.dry_run {
         return dry_run(&task, format, stdout);
     }

@@ -86,6 +86,10 @@ fn servers_that_cannot_be_had_are_refused_and_disabled_ones_left_out() {
     };
     try_it(r#"{"mcpServers":{"a":{"type":"sse","url":"http://x"}}}"#).exits(2).tells(&["of type `sse`"]);
     try_it(r#"{"mcpServers":{"a":{"command":"c","cwd":"/x"}}}"#).exits(2).tells(&["unknown field `cwd`"]);
+    for name in ["", " "] {
+        let nameless = format!(r#"{{"mcpServers":{{"{name}":{{"command":"c"}}}}}}"#);
+        try_it(&nameless).exits(2).tells(&["has no name", "mcp.json"]);
+    }
     let left = try_it(r#"{"mcpServers":{"a":{"command":"c","disabled":true}}}"#).exits(0);
     assert!(!left.stdout.contains("mcp.json"), "{}", left.stdout);
 }
@@ -101,4 +105,67 @@ fn a_session_is_resumed_by_our_name_or_the_agents() {
     assert!(
         answered.contains("\"answer\":\"resumed\"") && !answered.contains(&format!("\"wanted\":\"{ours}\""))
     );
+}
+
+#[test]
+fn one_name_means_one_mcp_server() {
+    let world = World::new();
+    for (name, server) in [("one.json", "a"), ("two.json", "a"), ("three.json", "b")] {
+        let text = format!(r#"{{"mcpServers":{{"{server}":{{"command":"c"}}}}}}"#);
+        std::fs::write(world.path(name), text).unwrap();
+    }
+    let with = |two: &str| {
+        let call = world.run("claude", "hi").with(&["--dry-run", "--mcp-config"]);
+        let call = call.with(&[world.path("one.json").as_os_str(), "--mcp-config".as_ref()]);
+        call.with(&[world.path(two)]).end()
+    };
+    with("three.json").exits(0);
+    with("two.json").exits(2).tells(&["the MCP server `a`", "one.json` and in", "two.json`", "hint: rename"]);
+}
+
+#[test]
+fn a_session_of_ours_is_resumed_after_a_crash_and_only_by_its_provider() {
+    let world = World::new();
+    let mut running = world.practice(&["say one", "hang"]).start();
+    running.says("one");
+    running.kill();
+    let _ = running.end_among_others();
+    let ours = world.journals_begun().remove(0);
+    let meta = std::fs::read_to_string(ours.join("session.json")).unwrap();
+    assert!(!meta.contains("native_session"), "its runner could not write it: {meta}");
+    let ours = ours.file_name().unwrap().to_str().unwrap().to_owned();
+
+    let other = world.run("claude", "hi").with(&["--resume", &ours]).end().exits(2);
+    other.tells(&[&format!("the session {ours} is one of `practice`, not of `claude`"), "hint: leave out"]);
+    // The session says which agent it is, also where the environment has another opinion.
+    let call = world.bowline(&["run", "--resume", &ours, "--output", "jsonl", "practice: say two"]);
+    let ended = call.env("BOWLINE_PROVIDER", "claude").end().exits(0);
+    let answered = ended.stdout.lines().find(|line| line.contains("\"resume_answered\"")).expect("an answer");
+    assert!(answered.contains("\"answer\":\"resumed\""), "{answered}");
+}
+
+/// Agents are told of paths as text.
+#[test]
+fn a_path_that_is_no_text_is_refused_by_its_name() {
+    use std::os::unix::ffi::OsStrExt as _;
+    let world = World::new();
+    let odd = world.path("work").join(std::ffi::OsStr::from_bytes(b"caf\xe9"));
+    std::fs::create_dir(&odd).unwrap();
+    let texts = ["error: the path ", "caf\\xE9", "is not UTF-8", "hint: rename it"];
+    for option in ["--cwd", "--add-dir", "--binary"] {
+        let call = world.run("claude", "hi").with(&[option.as_ref(), odd.as_os_str()]);
+        call.end().exits(2).tells(&texts);
+    }
+    let mut command = world.practice(&["say hi"]).command();
+    let output = command.current_dir(&odd).output().unwrap();
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{stderr}");
+    assert!(texts.iter().all(|text| stderr.contains(text)), "{stderr}");
+    assert!(world.journals_begun().is_empty(), "nothing was begun");
+
+    // The data home is ours alone, until an agent has to find something there.
+    world.practice(&["say hi"]).env("BOWLINE_HOME", &odd).end().exits(0);
+    std::fs::write(world.path("mcp.json"), r#"{"mcpServers":{"a":{"command":"c"}}}"#).unwrap();
+    let call = world.run("claude", "hi").with(&["--mcp-config".as_ref(), world.path("mcp.json").as_os_str()]);
+    call.env("BOWLINE_HOME", &odd).end().exits(2).tells(&texts);
 }

@@ -3,12 +3,13 @@
 use bowline_providers::catalogue;
 
 use crate::error::{CommandError, Fault};
-use crate::suggest;
+use crate::{suggest, terminal};
 
-/// Returns the name of the provider: the one that was asked for, else the only one that is installed and logged in.
+/// Returns the name of the provider: the one that was asked for, else that of the environment, else the only one that is
+/// installed and logged in.
 pub(crate) fn provider(asked: Option<&str>) -> Result<&'static str, CommandError> {
-    if let Some(name) = asked {
-        return suggest::provider(name).map(|manifest| manifest.name.as_str());
+    if let Some(name) = asked.map(str::to_owned).or_else(|| terminal::variable("BOWLINE_PROVIDER")) {
+        return suggest::provider(&name).map(|manifest| manifest.name.as_str());
     }
     let usable: Vec<&str> = bowline::detect::usable().iter().map(|manifest| manifest.name.as_str()).collect();
     if let [only] = usable[..] {

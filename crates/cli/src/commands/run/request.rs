@@ -4,20 +4,20 @@ use std::fmt::Write as _;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
-use bowline::journal::{Home, META_FILE, SessionMeta};
-use bowline::{Json, McpServer, PermissionMode, Preview, SessionId, Task};
+use bowline::{Json, PermissionMode, Preview, Task};
 use bowline_protocol::Millis;
 use bowline_providers::invocation::environment::listed;
 
-use super::prompt;
+use super::resume::Ours;
+use super::{mcp, prompt};
 use crate::args::run::{Limit, Permission, RunArgs};
 use crate::error::{CommandError, Fault};
 
 /// The most that a file which an option names may hold.
 const LONGEST_FILE: u64 = 4 * 1024 * 1024;
 
-/// Makes the task that the arguments describe.
-pub(crate) fn task(args: &RunArgs, provider: &str) -> Result<Task, CommandError> {
+/// Makes the task that the arguments describe. `ours` is the session that it goes on with, if we know it.
+pub(crate) fn task(args: &RunArgs, provider: &str, ours: Option<&Ours>) -> Result<Task, CommandError> {
     let mut task = bowline::task(prompt::prompt(args.prompt.as_deref())?).provider(provider);
     task = task.permission(permission(args.permission));
     for (value, set) in [
@@ -57,10 +57,8 @@ pub(crate) fn task(args: &RunArgs, provider: &str) -> Result<Task, CommandError>
     if let Some(path) = &args.schema {
         task = task.output_schema(schema(path, "--schema")?);
     }
-    for path in &args.mcp_config {
-        for (name, server) in mcp_servers(path)? {
-            task = task.mcp_server(name, server);
-        }
+    for (name, server) in mcp::servers(&args.mcp_config)? {
+        task = task.mcp_server(name, server);
     }
     if args.no_tools {
         task = task.no_tools();
@@ -88,7 +86,7 @@ pub(crate) fn task(args: &RunArgs, provider: &str) -> Result<Task, CommandError>
         };
     }
     if let Some(id) = &args.resume {
-        task = task.resume(native(id)?);
+        task = task.resume(ours.map_or(id.as_str(), |ours| ours.native.as_str()));
     }
     if args.continue_latest {
         task = task.resume_latest();
@@ -103,18 +101,6 @@ pub(crate) fn task(args: &RunArgs, provider: &str) -> Result<Task, CommandError>
         task = task.no_stream();
     }
     Ok(task)
-}
-
-/// Returns the agent's own name of a session. Ours, which a run prints at its end, stands for it.
-fn native(id: &str) -> Result<String, CommandError> {
-    let dir = Home::from_env().and_then(|home| home.session_dir(&SessionId::from(id)));
-    let Some(dir) = dir.ok().filter(|dir| dir.join(META_FILE).exists()) else { return Ok(id.to_owned()) };
-    let meta = SessionMeta::read(&dir).map_err(|error| CommandError::from(bowline::Error::from(error)))?;
-    match meta.native_session {
-        Some(native) => Ok(native.to_string()),
-        None => Err(CommandError::new(Fault::Usage, format!("the session {id} cannot be resumed"))
-            .hint("its agent never told the name under which it keeps the session")),
-    }
 }
 
 /// Returns our word for a permission mode.
@@ -199,7 +185,7 @@ fn absolute(path: &Path, option: &str) -> Result<PathBuf, CommandError> {
 }
 
 /// Reads a file that an option names. What never ends, or is not meant to be read as a whole, is refused.
-fn read(path: &Path, option: &str) -> Result<String, CommandError> {
+pub(super) fn read(path: &Path, option: &str) -> Result<String, CommandError> {
     let wrong = |message: String| CommandError::new(Fault::Usage, message);
     let named = format!("`{option} {}`", path.display());
     let failed = |error| wrong(format!("could not read {named}")).caused_by(error);
@@ -234,51 +220,6 @@ fn schema(path: &Path, option: &str) -> Result<Json, CommandError> {
     }
     Err(CommandError::new(Fault::Usage, format!("`{option} {}` is JSON, but not an object", path.display()))
         .hint(r#"a schema looks like `{"type": "object", "properties": {…}}`"#))
-}
-
-/// A server as other programs' configuration files describe it.
-#[derive(serde::Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Server {
-    #[serde(rename = "type")]
-    kind: Option<String>,
-    #[serde(default)]
-    disabled: bool,
-    command: Option<String>,
-    #[serde(default)]
-    args: Vec<String>,
-    #[serde(default)]
-    env: std::collections::BTreeMap<String, String>,
-    #[serde(alias = "httpUrl")]
-    url: Option<String>,
-    #[serde(default)]
-    headers: std::collections::BTreeMap<String, String>,
-}
-
-#[derive(serde::Deserialize)]
-struct Servers {
-    #[serde(rename = "mcpServers", alias = "servers")]
-    servers: std::collections::BTreeMap<String, Server>,
-}
-
-fn mcp_servers(path: &Path) -> Result<Vec<(String, McpServer)>, CommandError> {
-    let wrong = |message: String| {
-        CommandError::new(Fault::Usage, message)
-            .hint(r#"write `{"mcpServers": {"name": {"command": "…", "args": […]}}}`, or `"url"` instead of `"command"`"#)
-    };
-    let servers: Servers = serde_json::from_str(&read(path, "--mcp-config")?).map_err(|error| {
-        wrong(format!("`--mcp-config {}` does not describe MCP servers", path.display())).caused_by(error)
-    })?;
-    let server = |(name, server): (String, Server)| match (server.command, server.url) {
-        _ if !matches!(server.kind.as_deref(), None | Some("stdio" | "http" | "streamable-http")) => {
-            let kind = server.kind.unwrap_or_default();
-            Err(wrong(format!("the MCP server `{name}` is of type `{kind}`: stdio and http are known")))
-        }
-        (Some(command), None) => Ok((name, McpServer::Stdio { command, args: server.args, env: server.env })),
-        (None, Some(url)) => Ok((name, McpServer::Http { url, headers: server.headers })),
-        _ => Err(wrong(format!("the MCP server `{name}` needs either a command or a url"))),
-    };
-    servers.servers.into_iter().filter(|(_, server)| !server.disabled).map(server).collect()
 }
 
 #[cfg(test)]

@@ -1,0 +1,74 @@
+//! MCP servers, as other programs' configuration files describe them.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use bowline::McpServer;
+
+use super::request;
+use crate::error::{CommandError, Fault};
+
+/// One server of a file.
+#[derive(serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Server {
+    #[serde(rename = "type")]
+    kind: Option<String>,
+    #[serde(default)]
+    disabled: bool,
+    command: Option<String>,
+    #[serde(default)]
+    args: Vec<String>,
+    #[serde(default)]
+    env: BTreeMap<String, String>,
+    #[serde(alias = "httpUrl")]
+    url: Option<String>,
+    #[serde(default)]
+    headers: BTreeMap<String, String>,
+}
+
+#[derive(serde::Deserialize)]
+struct Servers {
+    #[serde(rename = "mcpServers", alias = "servers")]
+    servers: BTreeMap<String, Server>,
+}
+
+/// Reads the servers of all files. A name means one server.
+pub(super) fn servers(paths: &[PathBuf]) -> Result<Vec<(String, McpServer)>, CommandError> {
+    let mut all = Vec::new();
+    let mut seen: BTreeMap<String, &Path> = BTreeMap::new();
+    for path in paths {
+        for (name, server) in of_file(path)? {
+            if let Some(other) = seen.insert(name.clone(), path) {
+                let (one, two) = (other.display(), path.display());
+                let message = format!("the MCP server `{name}` is described in `{one}` and in `{two}`");
+                return Err(CommandError::new(Fault::Usage, message).hint("rename one of them"));
+            }
+            all.push((name, server));
+        }
+    }
+    Ok(all)
+}
+
+fn of_file(path: &Path) -> Result<Vec<(String, McpServer)>, CommandError> {
+    let wrong = |message: String| {
+        CommandError::new(Fault::Usage, message)
+            .hint(r#"write `{"mcpServers": {"name": {"command": "…", "args": […]}}}`, or `"url"` instead of `"command"`"#)
+    };
+    let servers: Servers = serde_json::from_str(&request::read(path, "--mcp-config")?).map_err(|error| {
+        wrong(format!("`--mcp-config {}` does not describe MCP servers", path.display())).caused_by(error)
+    })?;
+    let server = |(name, server): (String, Server)| match (server.command, server.url) {
+        _ if name.trim().is_empty() => {
+            Err(wrong(format!("an MCP server in `--mcp-config {}` has no name", path.display())))
+        }
+        _ if !matches!(server.kind.as_deref(), None | Some("stdio" | "http" | "streamable-http")) => {
+            let kind = server.kind.unwrap_or_default();
+            Err(wrong(format!("the MCP server `{name}` is of type `{kind}`: stdio and http are known")))
+        }
+        (Some(command), None) => Ok((name, McpServer::Stdio { command, args: server.args, env: server.env })),
+        (None, Some(url)) => Ok((name, McpServer::Http { url, headers: server.headers })),
+        _ => Err(wrong(format!("the MCP server `{name}` needs either a command or a url"))),
+    };
+    servers.servers.into_iter().filter(|(_, server)| !server.disabled).map(server).collect()
+}
