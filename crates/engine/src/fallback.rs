@@ -68,7 +68,7 @@ impl Rule {
     pub fn about(self) -> Option<&'static str> {
         match self {
             Self::Result | Self::Aborted | Self::GiveUp => None,
-            Self::KeepText => Some("the stream ended without a result; the text so far is the answer"),
+            Self::KeepText => Some("the stream ended without a result; the text so far is kept"),
             Self::Retry => {
                 Some("the stream ended without a result; the request is sent once more without streaming")
             }

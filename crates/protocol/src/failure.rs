@@ -217,6 +217,8 @@ codes! {
     GaveUpWaiting = "gave_up_waiting",
     /// The program is not installed.
     NotInstalled = "not_installed",
+    /// The program is there, and cannot be started: it is not executable, for another machine, or being written.
+    CannotStart = "cannot_start",
     /// The program is installed in a version that the adapter does not understand.
     WrongVersion = "wrong_version",
     /// The model does not exist.

@@ -23,12 +23,12 @@ pub(crate) fn of_spawn(error: &SpawnError, install: Option<&str>) -> Failure {
         | SpawnErrorKind::WrongArchitecture
         | SpawnErrorKind::NoInterpreter => (
             Category::Configuration,
-            Code::NotInstalled,
+            Code::CannotStart,
             Some(format!("check `{program}`, or choose another one with `--binary`")),
         ),
         SpawnErrorKind::Busy => (
             Category::Configuration,
-            Code::NotInstalled,
+            Code::CannotStart,
             Some("wait until its update is done, then try again".to_owned()),
         ),
         SpawnErrorKind::NoSuchCwd { cwd, .. } => (
@@ -52,7 +52,7 @@ pub(crate) fn of_spawn(error: &SpawnError, install: Option<&str>) -> Failure {
 /// Says why the command that goes into a container could not be started.
 pub(crate) fn of_docker(error: &SpawnError) -> Failure {
     let mut failure = of_spawn(error, None);
-    if failure.code == Code::NotInstalled {
+    if matches!(failure.code, Code::NotInstalled | Code::CannotStart) {
         (failure.category, failure.code) = (Category::Configuration, Code::BadConfig);
         failure.hint = Some("install docker and put it on PATH, or leave out `--docker`".to_owned());
     }

@@ -246,7 +246,7 @@ fn exit_code(record: &Record, stopped: Stopped) -> u8 {
         Outcome::Cancelled => stopped.code(),
         Outcome::Failed | Outcome::Truncated if record.timed_out.is_some() => 124,
         Outcome::Failed | Outcome::Truncated => match failure.map(|it| (it.category, &it.code)) {
-            Some((_, Code::NotInstalled | Code::WrongVersion)) => 4,
+            Some((_, Code::NotInstalled | Code::CannotStart | Code::WrongVersion)) => 4,
             Some((Category::Authentication, _)) => 4,
             Some((_, Code::Policy | Code::Budget | Code::DiskQuota)) => 5,
             Some((_, Code::DiskFull)) => 70,

@@ -52,6 +52,9 @@ fn what(failure: &Failure) -> &'static str {
         Code::Crashed => return "the agent crashed",
         Code::Killed => return "the agent was killed",
         Code::NotInstalled => return "the agent is not installed",
+        Code::CannotStart => return "the agent is there, but cannot be started",
+        Code::DiskFull => return "there is no room left to record the run",
+        Code::DiskQuota => return "the session has recorded as much as it may",
         Code::NotLoggedIn => return "the agent is not logged in",
         Code::ContextOverflow => return "the conversation is too long for the model",
         Code::MaxTurns => return "the agent stopped at its limit of turns",
@@ -75,9 +78,9 @@ fn what(failure: &Failure) -> &'static str {
         Category::Validation => "the request was refused as invalid",
         Category::Network => "the network failed",
         Category::Server => "the model's service failed",
-        Category::Timeout => "nothing came in time",
+        Category::Timeout => "it took too long",
         Category::NotFound => "something does not exist",
-        Category::Configuration => "the agent's setup is wrong",
+        Category::Configuration => "the setup is wrong",
         Category::Unknown => "the agent failed",
     }
 }
@@ -89,8 +92,7 @@ fn advice(failure: &Failure) -> Option<&'static str> {
     }
     match failure.category {
         Category::Authentication => Some("log in with the agent's own command, or give it a key"),
-        Category::Timeout => Some("give it more time with --timeout, or try again"),
-        Category::RateLimit | Category::Network | Category::Server => {
+        Category::RateLimit | Category::Network | Category::Server | Category::Timeout => {
             Some("nothing is wrong with the request; try again, or choose another provider with --provider")
         }
         Category::Quota => Some("wait for the limit to reset, or choose another provider with --provider"),

@@ -236,6 +236,7 @@ impl Account {
                             None => (Category::Timeout, Code::TimedOut),
                         };
                         let mut failure = Failure::new(category, code, message);
+                        failure.hint = Some(which.remedy().to_owned()).filter(|_| retrying.is_none());
                         if let Some(told) = told {
                             (failure.exit, failure.stderr_tail) = (told.exit, told.stderr_tail);
                         }

@@ -129,6 +129,13 @@ fn each_watchdog_names_itself() {
         let failure = ended.failure.expect("a failure");
         assert_eq!((failure.category, failure.code), (Category::Timeout, Code::TimedOut), "{code}");
         assert!(failure.message.contains("3 s"), "{}", failure.message);
+        let hint = failure.hint.expect("a hint");
+        assert_eq!(
+            hint.contains("--idle-timeout"),
+            code.ends_with("idle") || code.ends_with("in_tool"),
+            "{hint}"
+        );
+        assert_eq!(hint.contains("`--timeout"), code.ends_with("total"), "{hint}");
         assert_eq!(ended.timed_out.map(Watchdog::code), Some(code));
     }
 }

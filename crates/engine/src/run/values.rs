@@ -300,6 +300,16 @@ impl Watchdog {
         }
     }
 
+    /// Says what to try, in the words of the command line.
+    pub(super) fn remedy(self) -> &'static str {
+        match self {
+            Self::Spawn | Self::FirstEvent => "try again; if it stays so, run the program by itself",
+            Self::Idle => "give it more time with `--idle-timeout`, or try again",
+            Self::InTool => "let it wait as long as it takes with `--idle-timeout none`, or try again",
+            Self::Total => "give it more time with `--timeout`, or try again",
+        }
+    }
+
     /// Says what happened, in words.
     pub fn about(self, limit: Millis) -> String {
         let limit = seconds(limit);

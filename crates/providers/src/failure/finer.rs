@@ -393,6 +393,7 @@ pub(super) fn home(code: &Code) -> Option<Category> {
         | Code::NotFound => Some(Category::NotFound),
         // A budget is the user's own limit: to go on with another provider would spend past it.
         Code::BadConfig
+        | Code::CannotStart
         | Code::UntrustedFolder
         | Code::FlagRejected
         | Code::Policy

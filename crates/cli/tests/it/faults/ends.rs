@@ -99,6 +99,9 @@ fn ignores_sigterm_when_its_time_is_over() {
     let script = ["ignore sigterm sigint", "say part", "hang"];
     let ended = world.practice(&script).with(&["--timeout", "1s"]).end().exits(124);
     assert_eq!(ended.stdout, "part\n");
+    let ended =
+        ended.tells(&["error: it took too long", "the turn took longer than 1 s", "with `--timeout`"]);
+    assert!(!ended.stderr.contains("nothing came"), "something came: {}", ended.stderr);
     let journal = world.journal();
     journal.check().ended("failed timeout timed_out");
     let waited = journal.between(is_stopping, is_reaped);
@@ -106,10 +109,22 @@ fn ignores_sigterm_when_its_time_is_over() {
 }
 
 #[test]
+fn falls_silent() {
+    let world = World::new();
+    let ended = world.practice(&["say part", "hang"]).with(&["--idle-timeout", "1s"]).end().exits(124);
+    ended.tells(&[
+        "error: it took too long",
+        "nothing came from the program for 1 s",
+        "with `--idle-timeout`",
+    ]);
+}
+
+#[test]
 fn closes_its_output_and_lives_on() {
     let world = World::new();
     let ended = world.practice(&["say part", "close-stdout", "hang"]).end().exits(1);
     assert_eq!(ended.stdout, "part\n");
+    ended.tells(&["the text so far is kept", "error: the agent's output ended before its answer did"]);
     world.journal().check().ended("truncated unknown truncated");
 
     let world = World::new();

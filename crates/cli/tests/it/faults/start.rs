@@ -13,6 +13,9 @@ fn start(world: &World, binary: &Path) -> Ended {
     world.run("claude", "hi").with(&[OsStr::new("--binary"), binary.as_os_str()]).end()
 }
 
+/// What is told of a program that is not missing.
+const THERE: &str = "error: the agent is there, but cannot be started";
+
 /// A result, as a shell script prints it.
 const RESULT: &str =
     "echo '{\"type\":\"result\",\"subtype\":\"success\",\"is_error\":false,\"result\":\"done\"}'";
@@ -22,7 +25,7 @@ fn a_missing_program() {
     let world = World::new();
     let binary = world.path("no-such-agent");
     start(&world, &binary).exits(4).tells(&[
-        "error: ",
+        "error: the agent is not installed",
         "there is no such program",
         "hint: check",
         "--binary",
@@ -44,11 +47,11 @@ fn a_program_that_is_not_executable() {
     let world = World::new();
     let binary = world.script("agent", RESULT);
     world.mode(&binary, 0o644);
-    start(&world, &binary).exits(4).tells(&["not executable", "hint: check"]);
+    start(&world, &binary).exits(4).tells(&[THERE, "not executable", "hint: check"]);
     world.journal().check();
 
     let world = World::new();
-    start(&world, &world.path("work")).exits(4).tells(&["could not start", "hint: check"]);
+    start(&world, &world.path("work")).exits(4).tells(&[THERE, "could not start", "hint: check"]);
     world.journal().check();
 }
 
@@ -62,7 +65,7 @@ fn a_program_of_another_architecture() {
     let binary = world.path("agent");
     std::fs::write(&binary, elf).unwrap();
     world.mode(&binary, 0o755);
-    start(&world, &binary).exits(4).tells(&["could not start", "hint: check"]);
+    start(&world, &binary).exits(4).tells(&[THERE, "could not start", "hint: check"]);
     world.journal().check();
 }
 
@@ -72,7 +75,7 @@ fn a_script_whose_interpreter_is_missing() {
     let binary = world.path("agent");
     std::fs::write(&binary, "#!/no/such/interpreter\n").unwrap();
     world.mode(&binary, 0o755);
-    start(&world, &binary).exits(4).tells(&["interpreter", "hint: check"]);
+    start(&world, &binary).exits(4).tells(&[THERE, "interpreter", "hint: check"]);
     world.journal().check();
 }
 
@@ -85,7 +88,7 @@ fn a_program_that_this_user_may_not_run() {
     let binary = world.script("agent", RESULT);
     world.mode(&binary, 0o700);
     let call = world.run("claude", "hi").with(&[OsStr::new("--binary"), binary.as_os_str()]);
-    call.user(NOBODY).end().exits(4).tells(&["could not start", "hint: check"]);
+    call.user(NOBODY).end().exits(4).tells(&[THERE, "could not start", "hint: check"]);
     world.journal().check();
 }
 
@@ -118,7 +121,7 @@ fn a_program_whose_update_never_ends() {
             "this kernel starts programs that are being written",
         );
     }
-    start(&world, &binary).exits(4).tells(&["could not start", "hint: wait until its update is done"]);
+    start(&world, &binary).exits(4).tells(&[THERE, "could not start", "hint: wait until its update is done"]);
     world.journal().check();
 }
 
