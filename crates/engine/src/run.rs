@@ -73,6 +73,7 @@ pub struct Run {
     process: Process,
     survivors: Vec<Survivor>,
     left_behind: Vec<Survivor>,
+    killed: Vec<Survivor>,
     rule: Rule,
     /// Whether somebody wanted to stop when the program had ended already.
     no_more: bool,
@@ -141,6 +142,7 @@ impl Run {
             process: Process::default(),
             survivors: Vec::new(),
             left_behind: Vec::new(),
+            killed: Vec::new(),
             rule: Rule::Result,
             no_more: false,
         }

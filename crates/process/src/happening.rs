@@ -75,6 +75,8 @@ pub struct Survivor {
     pub pid: u32,
     /// Its command line, or its name where that cannot be read; cut after 256 bytes.
     pub command: String,
+    /// It got SIGKILL: it had not ended within the grace of a sweep, or there was none.
+    pub killed: bool,
 }
 
 /// The signals that a run needs.

@@ -169,7 +169,9 @@ impl Agent {
                         let survivor = |it: process::Survivor| Survivor { pid: it.pid, command: it.command };
                         those.into_iter().map(survivor).collect()
                     };
-                    let swept = Swept { ended: them(ended), survivors: them(survivors) };
+                    let killed = ended.iter().filter(|it| it.killed).cloned().collect();
+                    let swept =
+                        Swept { ended: them(ended), killed: them(killed), survivors: them(survivors) };
                     match messenger.as_mut().map(|messenger| (messenger.refusal(), messenger)) {
                         None => Happening::Swept(swept),
                         Some((None, messenger)) => {

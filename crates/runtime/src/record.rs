@@ -53,6 +53,9 @@ pub struct Record {
     pub survivors: Vec<Survivor>,
     /// Processes that outlived an agent which had ended by itself. They were ended.
     pub left_behind: Vec<Survivor>,
+    /// Processes that the agent had started, and that had to be killed when we ended it: they did not end when they were
+    /// asked to.
+    pub killed: Vec<Survivor>,
     /// Which rule about streams without a result applied.
     pub rule: Rule,
     /// Whether the request was sent a second time, without streaming.
@@ -91,6 +94,7 @@ impl Record {
             exit: ended.exit,
             survivors: ended.survivors,
             left_behind: ended.left_behind,
+            killed: ended.killed,
             rule: ended.rule,
             stream_fallback: ended.stream_fallback,
             timed_out: ended.timed_out,

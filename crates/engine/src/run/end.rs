@@ -38,9 +38,11 @@ impl Run {
         if !matches!(self.phase, Phase::Sweeping { .. }) {
             return;
         }
-        let Swept { ended, survivors } = swept;
-        // Where we ended the program, what it had started ended with it, and that is no news.
-        if self.ladder.is_none() && !ended.is_empty() {
+        let Swept { ended, killed, survivors } = swept;
+        // Where we ended the program, what it had started ended with it, and that is no news; unless it had to be killed.
+        if self.ladder.is_some() {
+            self.killed.extend(killed);
+        } else if !ended.is_empty() {
             let them: Vec<String> =
                 ended.iter().map(|it| format!("{} (pid {})", it.command, it.pid)).collect();
             let text = format!("outlived the agent, and was ended: {}", them.join(", "));
@@ -164,6 +166,7 @@ impl Run {
             exit: self.process.exit,
             survivors: std::mem::take(&mut self.survivors),
             left_behind: std::mem::take(&mut self.left_behind),
+            killed: std::mem::take(&mut self.killed),
             rule: self.rule,
             stream_fallback: self.attempt > 0,
             timed_out,

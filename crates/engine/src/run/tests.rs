@@ -246,7 +246,19 @@ fn what_ends_with_a_program_that_we_ended_is_no_news() {
     world.give(Input::Command(Command::Cancel));
     world.give(Input::Exited(Exit::Signal(2))).give(Input::StdoutClosed).give(Input::StderrClosed);
     world.give(Input::Swept(Swept { ended: vec![daemon()], ..Swept::default() }));
-    assert_eq!(world.ended().left_behind, []);
+    assert_eq!((&world.ended().left_behind, &world.ended().killed), (&Vec::new(), &Vec::new()));
+}
+
+#[test]
+fn what_had_to_be_killed_with_a_program_that_we_ended_is_named() {
+    let mut world = World::new();
+    world.start();
+    world.says(INIT);
+    world.give(Input::Command(Command::Cancel));
+    world.give(Input::Exited(Exit::Signal(2))).give(Input::StdoutClosed).give(Input::StderrClosed);
+    let swept = Swept { ended: vec![daemon()], killed: vec![daemon()], ..Swept::default() };
+    world.give(Input::Swept(swept));
+    assert_eq!((world.ended().left_behind.len(), &world.ended().killed), (0, &vec![daemon()]));
 }
 
 #[test]

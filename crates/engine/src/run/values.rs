@@ -138,6 +138,8 @@ pub enum Scope {
 pub struct Swept {
     /// What was alive and is ended.
     pub ended: Vec<Survivor>,
+    /// Those among them that had to be killed.
+    pub killed: Vec<Survivor>,
     /// What could not be ended.
     pub survivors: Vec<Survivor>,
 }
@@ -265,6 +267,9 @@ pub struct Ended {
     pub survivors: Vec<Survivor>,
     /// Processes that outlived a program which had ended by itself. They were ended.
     pub left_behind: Vec<Survivor>,
+    /// Processes of a program that we ended, which did not end when they were asked to and were killed. The program's own
+    /// process is not among them: its exit tells.
+    pub killed: Vec<Survivor>,
     /// Which rule about streams without a result applied.
     pub rule: Rule,
     /// Whether the request was sent a second time.

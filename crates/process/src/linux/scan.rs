@@ -55,7 +55,7 @@ impl Process {
         }
         line.truncate(COMMAND);
         let command = String::from_utf8_lossy(&line).trim_end().to_owned();
-        Survivor { pid: self.pid.cast_unsigned(), command }
+        Survivor { pid: self.pid.cast_unsigned(), command, killed: false }
     }
 
     /// Returns its environment as it was when it executed; empty if it cleared it or is not ours to read.

@@ -61,7 +61,8 @@ fn until_none(trees: usize, find: impl Fn(usize, &View) -> Vec<Process>) -> Vec<
         for (living, ended) in living.iter_mut().zip(&mut ended) {
             living.retain(|process| !process.dead && process.pid != own);
             for process in living {
-                ended.entry((process.pid, process.start)).or_insert_with(|| process.describe());
+                let killed = || Survivor { killed: true, ..process.describe() };
+                ended.entry((process.pid, process.start)).or_insert_with(killed);
                 let _sent: bool = process.signal(Signal::KILL);
             }
         }

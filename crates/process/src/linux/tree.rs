@@ -121,6 +121,11 @@ impl Tree {
                 cgroup.kill();
             }
             send(&living, Signal::KILL);
+            for process in &living {
+                if let Some(ended) = ending.ended.get_mut(&(process.pid, process.start)) {
+                    ended.killed = true;
+                }
+            }
         } else if !ending.told {
             ending.told = true;
             send(&living, Signal::TERM);

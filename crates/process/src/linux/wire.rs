@@ -211,7 +211,7 @@ pub(crate) fn reply(socket: impl AsFd, reply: &Reply) -> io::Result<()> {
 /// Receives a reply; `None` when the keeper is gone.
 pub(crate) fn replied(socket: impl AsFd, buffer: &mut Vec<u8>) -> io::Result<Option<Reply>> {
     // Two full lists of processes, and some.
-    buffer.resize(2 * NAMED * (COMMAND + 16) + 64, 0);
+    buffer.resize(2 * NAMED * (COMMAND + 17) + 64, 0);
     let Some((length, _)) = receive(socket, buffer)? else { return Ok(None) };
     let mut packet = Reader(&buffer[..length]);
     let reply = (|| {
@@ -314,7 +314,8 @@ impl Writer {
         self.u64(named.len() as u64);
         for process in named {
             let command = process.command.as_bytes();
-            self.u64(u64::from(process.pid)).bytes(&command[..command.len().min(COMMAND)]);
+            self.u64(u64::from(process.pid)).u8(u8::from(process.killed));
+            self.bytes(&command[..command.len().min(COMMAND)]);
         }
         self
     }
@@ -350,7 +351,9 @@ impl<'a> Reader<'a> {
         (0..self.u64()?)
             .map(|_| {
                 let pid = u32::try_from(self.u64()?).ok()?;
-                Some(Survivor { pid, command: String::from_utf8_lossy(self.bytes()?).into_owned() })
+                let killed = self.u8()? != 0;
+                let command = String::from_utf8_lossy(self.bytes()?).into_owned();
+                Some(Survivor { pid, command, killed })
             })
             .collect()
     }
@@ -390,7 +393,7 @@ mod tests {
     #[test]
     fn every_reply_arrives_whole() {
         let (host, keeper) = pair();
-        let one = |pid: u32| Survivor { pid, command: "c".repeat(COMMAND) };
+        let one = |pid: u32| Survivor { pid, command: "c".repeat(COMMAND), killed: pid.is_multiple_of(2) };
         let many: Vec<Survivor> = (1..=u32::try_from(NAMED).unwrap()).map(one).collect();
         let replies = [
             Reply::Hello { guarantee: Guarantee::Cgroup },

@@ -344,6 +344,9 @@ impl Shared {
             }
             if now() >= kill_at {
                 members::signal(&self.tree, libc::SIGKILL, Scope::Tree);
+                for one in &mut ended {
+                    one.killed |= living.iter().any(|it| it.pid == one.pid);
+                }
             } else if !told {
                 told = true;
                 members::signal(&self.tree, libc::SIGTERM, Scope::Tree);
@@ -351,7 +354,7 @@ impl Shared {
             }
             std::thread::sleep(Duration::from_millis(5));
         };
-        ended.retain(|one| !survivors.contains(one));
+        ended.retain(|one| !survivors.iter().any(|it| it.pid == one.pid));
         let mut state = self.state();
         let answer = state.sweep.take().map(|(_, answer)| answer);
         if answer == Some(Answer::Wanted) {

@@ -54,7 +54,7 @@ mod found {
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | WaitIdOptions::NOHANG;
         let is_alive = Pid::from_raw(tree.leader)
             .is_some_and(|leader| matches!(rustix::process::waitid(WaitId::Pid(leader), options), Ok(None)));
-        let leader = Survivor { pid: tree.leader.cast_unsigned(), command: String::new() };
+        let leader = Survivor { pid: tree.leader.cast_unsigned(), command: String::new(), killed: false };
         is_alive.then_some(leader).into_iter().collect()
     }
 

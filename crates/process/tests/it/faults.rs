@@ -29,6 +29,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         trials_with_and_without_keeper("faults::ten_megabytes_both_ways", ten_megabytes_both_ways),
         trials_with_and_without_keeper("faults::flood_of_stderr", flood_of_stderr),
         trials_with_and_without_keeper("faults::a_grandchild_holds_stdout", a_grandchild_holds_stdout),
+        trials_with_and_without_keeper("faults::who_had_to_be_killed_is_told", who_had_to_be_killed_is_told),
         trials_with_and_without_keeper("faults::stdout_closed_early", stdout_closed_early),
         trials_with_and_without_keeper("faults::terminate_is_ignored", terminate_is_ignored),
         trials_with_and_without_keeper("faults::a_stopped_child_is_swept", a_stopped_child_is_swept),
@@ -101,6 +102,21 @@ async fn a_grandchild_holds_stdout() {
         .until(&mut child, |record| record.swept.is_some() && record.stdout_closed && record.stderr_closed)
         .await;
     assert_eq!((record.text().as_str(), record.exit), ("answer\n", Some(Exit::Code(0))));
+}
+
+/// One ends when it is asked to, the other one does not.
+async fn who_had_to_be_killed_is_told() {
+    let script = "sleep 1000 & (trap '' TERM; echo deaf; while :; do sleep 1; done) & wait";
+    let mut child = supervisor().spawn(shell(script)).await.expect("starts");
+    let mut record = Record::default();
+    record.until(&mut child, |record| !record.stdout.is_empty()).await;
+    child.control().signal(Signal::Kill, Scope::Leader);
+    record.until(&mut child, |record| record.exit.is_some()).await;
+    child.control().sweep(Duration::from_millis(200));
+    record.until(&mut child, |record| record.swept.is_some()).await;
+    let (ended, _) = record.swept.expect("was swept");
+    let of = |command: &str| ended.iter().find(|it| it.command.starts_with(command)).map(|it| it.killed);
+    assert_eq!((of("/bin/sh"), of("sleep 1000")), (Some(true), Some(false)), "{ended:?}");
 }
 
 async fn stdout_closed_early() {
