@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bowline::{Kind, Record};
+use bowline_protocol::kinds::Outcome;
 use bowline_providers::novelty;
 
 use crate::trouble::short;
@@ -18,7 +19,16 @@ pub(crate) struct Account {
 /// What the runs add up to.
 #[derive(Clone, Debug)]
 pub(crate) struct Sums {
-    pub(crate) runs: u64,
+    /// Runs that ended well.
+    pub(crate) completed: u64,
+    /// Runs in which a tool was called and which we did not end.
+    pub(crate) with_tools: u64,
+    /// Runs that ended without our doing.
+    pub(crate) by_themselves: u64,
+    /// Runs that we ended: somebody cancelled, or a deadline passed.
+    pub(crate) stopped: u64,
+    /// Runs that asked the model.
+    pub(crate) asked: u64,
     pub(crate) kinds: BTreeMap<String, u64>,
     pub(crate) vocabulary: BTreeSet<String>,
     /// Output that nobody understood, with its case.
@@ -34,7 +44,11 @@ pub(crate) struct Sums {
 impl Default for Sums {
     fn default() -> Self {
         Self {
-            runs: 0,
+            completed: 0,
+            with_tools: 0,
+            by_themselves: 0,
+            stopped: 0,
+            asked: 0,
             kinds: BTreeMap::new(),
             vocabulary: BTreeSet::new(),
             unrecognized: Vec::new(),
@@ -46,10 +60,15 @@ impl Default for Sums {
 }
 
 impl Account {
-    /// Enters a run that is over.
-    pub(crate) fn enter(&self, case: &str, record: &Record, events: &[bowline::Event]) {
+    /// Enters a run that is over, and that asked the model so many times.
+    pub(crate) fn enter(&self, case: &str, record: &Record, events: &[bowline::Event], asked: usize) {
         let mut sums = self.lock();
-        sums.runs += 1;
+        let stopped = record.outcome == Outcome::Cancelled || record.timed_out.is_some();
+        sums.completed += u64::from(record.is_completed());
+        sums.with_tools += u64::from(record.tools > 0 && !stopped);
+        sums.by_themselves += u64::from(!stopped);
+        sums.stopped += u64::from(stopped);
+        sums.asked += u64::from(asked > 0);
         for event in events {
             *sums.kinds.entry(event.kind.type_name().to_owned()).or_default() += 1;
             if let Kind::Unrecognized(line) = &event.kind {

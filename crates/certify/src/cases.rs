@@ -121,12 +121,12 @@ const BEFORE_FAULTS: &[Case] = &[
         everybody,
         Body::Runs(|room| Box::pin(basics::files_touched(room))),
     ),
-    smoke(
+    twice(smoke(
         "policy-gate",
-        "a risky command that nobody allowed does not run",
+        "something risky that nobody allowed is refused, or not even offered",
         |it| mode(it, Mode::Ask),
         Body::Runs(|room| Box::pin(basics::policy_gate(room))),
-    ),
+    )),
     twice(smoke(
         "usage",
         "the tokens that we report are those that were served",
@@ -151,18 +151,18 @@ const BEFORE_FAULTS: &[Case] = &[
         |it| option(it, RunFlag::Effort),
         Body::Runs(|room| Box::pin(options::effort(room))),
     ),
-    case(
+    twice(case(
         "system-prompt",
-        "a system prompt reaches the model",
+        "a system prompt reaches the model, and replaces the program's own where it is said to",
         |it| option(it, RunFlag::System),
         Body::Runs(|room| Box::pin(options::system(room))),
-    ),
-    case(
+    )),
+    twice(case(
         "append-system",
-        "an addition to the system prompt reaches the model",
+        "an addition to the system prompt reaches the model, beside the program's own",
         |it| option(it, RunFlag::AppendSystem),
         Body::Runs(|room| Box::pin(options::append_system(room))),
-    ),
+    )),
     case(
         "schema",
         "an answer is held to a JSON Schema",

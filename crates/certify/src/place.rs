@@ -225,7 +225,7 @@ impl Place {
         }
         let stopping = stopped.map(Stopwatch::elapsed);
         let record = turn.outcome().await?;
-        self.room.account.enter(self.room.case, &record, &events);
+        self.room.account.enter(self.room.case, &record, &events, self.all_requests().len());
         Ok(Seen { record, events, times, stopping })
     }
 

@@ -47,6 +47,9 @@ pub struct Entry {
     /// What answered it. Absent where no answer of a model was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub choice: Option<Choice>,
+    /// The tools that the answer calls.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub called: Vec<String>,
     /// The status that was sent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<u16>,
@@ -260,6 +263,10 @@ impl Ticket {
 
     pub(crate) fn status(&self, status: u16) {
         self.ledger.change(self.seq, |entry| entry.status = Some(status));
+    }
+
+    pub(crate) fn called(&self, tools: Vec<String>) {
+        self.ledger.change(self.seq, |entry| entry.called = tools);
     }
 
     pub(crate) fn usage(&self, usage: Usage) {

@@ -78,6 +78,7 @@ pub(crate) async fn request(shared: Arc<Shared>, request: Request<Incoming>) -> 
         facts: asked.as_ref().map(Facts::of),
         body: Arc::new(body),
         choice: None,
+        called: Vec::new(),
         status: None,
         usage: None,
         outcome: Outcome::Open,
@@ -203,6 +204,7 @@ fn answer(api: Api, asked: &Asked, mut answer: Answer, every: Duration, ticket: 
     answer.usage = apis::sayable(api, answer.usage);
     ticket.status(200);
     ticket.usage(answer.usage);
+    ticket.called(answer.calls.iter().map(|call| call.tool.clone()).collect());
     if asked.shape == Shape::Whole {
         // What would be streamed takes as long as a whole.
         let pause = every * u32::try_from(answer.deltas.len()).unwrap_or(u32::MAX);
@@ -295,11 +297,11 @@ fn midway(api: Api, shape: Shape, what: Midway, fault: &Fault, answer: &Answer, 
             Ending::Good
         }
         Midway::Garbage => {
-            // Half of a frame, and the end that makes a whole of it.
+            // Half of a frame, and the end that makes a whole of it. The other half never comes.
             let broken = behind.first().map_or("", |frame| frame.text.trim_end());
             let cut = broken.char_indices().nth(broken.chars().count() / 2).map_or(0, |(at, _)| at);
             sent.push(Piece::now(format!("{}\n\n", &broken[..cut])));
-            sent.extend(pieces(behind));
+            sent.extend(pieces(behind.get(1..).unwrap_or_default()));
             Ending::Good
         }
     };

@@ -1,25 +1,29 @@
 //! What can only be said when everything else is over.
+//!
+//! A claim about runs needs runs of the sort that it speaks about: where there were none, it is not proven, and red.
 
 use crate::account::Sums;
 use crate::trouble::{Trouble, Verdict, hold};
 
 pub(super) fn understood(sums: &Sums) -> Verdict {
-    ran(sums)?;
+    some(sums.completed, "no turn was completed", "text")?;
+    some(sums.with_tools, "no tool was called", "edit")?;
     none(&sums.unrecognized)
 }
 
 pub(super) fn leaves_nothing(sums: &Sums) -> Verdict {
-    ran(sums)?;
+    some(sums.with_tools, "no run that called a tool ended by itself", "edit")?;
     none(&sums.left_behind)
 }
 
 pub(super) fn no_survivors(sums: &Sums) -> Verdict {
-    ran(sums)?;
+    some(sums.by_themselves, "no run ended by itself", "text")?;
+    some(sums.stopped, "no run was stopped", "stop")?;
     none(&sums.survivors)
 }
 
 pub(super) fn stays_home(sums: &Sums) -> Verdict {
-    ran(sums)?;
+    some(sums.asked, "the model was never asked", "text")?;
     match &sums.attempts_to_leave {
         Ok(0) => Ok(()),
         Ok(count) => {
@@ -33,7 +37,56 @@ fn none(found: &[String]) -> Verdict {
     if found.is_empty() { Ok(()) } else { Err(Trouble(found.to_vec())) }
 }
 
-/// A claim about runs needs some.
-fn ran(sums: &Sums) -> Verdict {
-    hold(sums.runs > 0, || "nothing was run".to_owned())
+/// Is content if there was something to look at; else says which case has it.
+fn some(runs: u64, otherwise: &str, case: &str) -> Verdict {
+    hold(runs > 0, || format!("{otherwise}, so that nothing is proven; `{case}` does that"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A claim that holds after these runs, and does not when one sort of them is missing.
+    fn check(claim: fn(&Sums) -> Verdict, needs: &[fn(&mut Sums)]) {
+        let with = |missing: Option<usize>| {
+            let mut sums = Sums { attempts_to_leave: Ok(0), ..Sums::default() };
+            let there = needs.iter().enumerate().filter(|(at, _)| Some(*at) != missing);
+            there.for_each(|(_, run)| run(&mut sums));
+            claim(&sums)
+        };
+        assert_eq!(with(None), Ok(()));
+        for missing in 0..needs.len() {
+            let trouble = with(Some(missing)).expect_err("nothing proves it");
+            assert!(trouble.0[0].contains("nothing is proven"), "{trouble:?}");
+        }
+    }
+
+    #[test]
+    fn a_claim_needs_runs_of_its_own_sort() {
+        check(understood, &[|it| it.completed = 1, |it| it.with_tools = 1]);
+        check(leaves_nothing, &[|it| it.with_tools = 1]);
+        check(no_survivors, &[|it| it.by_themselves = 1, |it| it.stopped = 1]);
+        check(stays_home, &[|it| it.asked = 1]);
+    }
+
+    #[test]
+    fn what_was_found_is_the_evidence() {
+        let found = vec!["text: pid 7: sleep".to_owned()];
+        let sums = Sums {
+            completed: 1,
+            with_tools: 1,
+            by_themselves: 1,
+            stopped: 1,
+            asked: 1,
+            unrecognized: found.clone(),
+            survivors: found.clone(),
+            left_behind: found.clone(),
+            attempts_to_leave: Ok(2),
+            ..Sums::default()
+        };
+        for claim in [understood, leaves_nothing, no_survivors] {
+            assert_eq!(claim(&sums), Err(Trouble(found.clone())));
+        }
+        assert!(stays_home(&sums).is_err_and(|it| it.0[0].starts_with("2 connections")));
+    }
 }

@@ -7,7 +7,7 @@ use bowline::{Kind, Usage};
 
 use bowline_simulator::Entry;
 
-use crate::place::{Room, Seen};
+use crate::place::{Place, Room, Seen};
 use crate::trouble::{Trouble, Verdict, hold, short};
 
 /// What the scenario `text` says.
@@ -121,16 +121,34 @@ pub(super) async fn files_touched(room: Room) -> Verdict {
     seen.hold(named.iter().any(|path| path.ends_with("knot.txt")), || format!("files named: {named:?}"))
 }
 
+/// Asks for something risky. A program may refuse it, or not even offer a tool for it; that it would have been done is
+/// then shown where everything is allowed.
 pub(super) async fn policy_gate(room: Room) -> Verdict {
     let place = room.place("one").await?;
     let file = place.project.join("risky.txt");
-    let prompt = format!("[[shell command=\"touch {}\"]] Run it.", file.display());
+    let prompt = format!("[[risky file={}]] Do it.", file.display());
     let seen = place.run(place.task(&prompt)).await?;
-    // Else it is no evidence that nothing ran.
-    seen.hold(place.was_answered_by("shell"), || {
-        "the model was never asked, or did not ask for the command".to_owned()
-    })?;
-    seen.hold(!file.exists(), || "the command ran, though nobody had allowed it".to_owned())
+    seen.hold(!place.requests().is_empty(), || "the model was never asked".to_owned())?;
+    seen.hold(!file.exists(), || "it was done, though nobody had allowed it".to_owned())?;
+    if !called(&place).is_empty() {
+        return Ok(());
+    }
+    let free = room.place("two").await?;
+    let file = free.project.join("risky.txt");
+    let prompt = format!("[[risky file={}]] Do it.", file.display());
+    let seen = free.run(free.free(&prompt)).await?;
+    let tools = called(&free);
+    seen.hold(!tools.is_empty() && file.exists(), || {
+        format!(
+            "nothing risky is offered to the model, and where everything is allowed it is not done either \
+             (called: {tools:?}), so that nothing was refused; its manifest has to say so ([certify.not_claimed])"
+        )
+    })
+}
+
+/// Returns the tools that the model called.
+fn called(place: &Place) -> Vec<String> {
+    place.requests().into_iter().flat_map(|entry| entry.called).collect()
 }
 
 pub(super) async fn usage(room: Room) -> Verdict {

@@ -3,10 +3,11 @@
 
 use bowline_protocol::Category;
 use bowline_protocol::kinds::Outcome;
+use bowline_simulator::Entry;
 
 use crate::case::{Body, Case, Claim};
 use crate::place::Room;
-use crate::trouble::Verdict;
+use crate::trouble::{Verdict, hold, short};
 
 /// A fault, and what it may be called.
 #[derive(Debug)]
@@ -15,7 +16,7 @@ pub(crate) struct Fault {
     scenario: Option<&'static str>,
     /// The categories that are right.
     categories: &'static [Category],
-    /// Whether a program may also overcome it.
+    /// Whether a program may also overcome it: the scenario then answers the second request well.
     may_pass: bool,
 }
 
@@ -55,7 +56,7 @@ faults! {
     "fault-hang", "an API that says nothing is a timeout", Some("hang"), [Timeout];
     "fault-hang-headers", "an API that stops after its headers is a timeout", Some("hang-after-headers"), [Timeout];
     "fault-cut", "an answer that breaks off is no success", Some("cut"), [Network, Server];
-    "fault-garbage", "garbage in an answer is overcome, or is a failure", Some("garbage"), [Network, Server, Validation, Unknown] passes;
+    "fault-garbage", "garbage in an answer is a failure, or is overcome with nothing lost", Some("garbage-once"), [Network, Server, Validation, Unknown] passes;
 }
 
 /// Tries a fault.
@@ -77,7 +78,7 @@ pub(crate) async fn attempt(room: Room, fault: &'static Fault) -> Verdict {
         })?;
     }
     if fault.may_pass && seen.record.is_completed() {
-        return Ok(());
+        return overcome(seen.text(), &place.requests()).map_err(|it| seen.trouble(it.0.join("; ")));
     }
     seen.hold(seen.record.outcome == Outcome::Failed, || "it is not told as a failure".to_owned())?;
     let told = seen.record.failure.as_ref().map(|failure| failure.category);
@@ -85,4 +86,78 @@ pub(crate) async fn attempt(room: Room, fault: &'static Fault) -> Verdict {
         let right: Vec<&str> = right.iter().map(|it| it.as_str()).collect();
         format!("it should be {}", right.join(" or "))
     })
+}
+
+/// What the scenario says when it is asked again.
+const SECOND: &str = "This time it went well.";
+
+/// What the simulator says in an answer that goes wrong. Where the API says the whole text once more at its end, a
+/// program can have all of it.
+const FIRST: &str =
+    "This answer begins as it should, goes on for a while, and would have come to a good end.";
+
+/// Is content if nothing is lost: the program asked again and tells the second answer and nothing of the first, or it has
+/// the first one whole.
+fn overcome(text: &str, requests: &[Entry]) -> Verdict {
+    let good = requests.iter().filter(|entry| entry.choice.as_ref().is_some_and(|it| it.fault.is_none()));
+    let right = if good.count() > 0 { SECOND } else { FIRST };
+    hold(text.trim() == right, || {
+        format!(
+            "it says that all is well after {} requests; served {right:?}, got {}",
+            requests.len(),
+            short(text)
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use bowline_simulator::{Api, Choice, FaultKind, Operation, PickedBy};
+
+    use super::*;
+
+    fn request(fault: Option<FaultKind>) -> Entry {
+        Entry {
+            seq: 1,
+            at: jiff::Timestamp::UNIX_EPOCH,
+            ended_at: None,
+            method: "POST".to_owned(),
+            path: "/v1/messages".to_owned(),
+            route: None,
+            headers: Vec::new(),
+            operation: Operation::Generate(Api::AnthropicMessages),
+            facts: None,
+            body: Arc::default(),
+            choice: Some(Choice {
+                scenario: "garbage-once".to_owned(),
+                picked_by: PickedBy::Marker,
+                step: Some(1),
+                side: None,
+                fault,
+                unknown: None,
+            }),
+            called: Vec::new(),
+            status: Some(200),
+            usage: None,
+            outcome: bowline_simulator::Outcome::Sent,
+        }
+    }
+
+    #[test]
+    fn a_turn_that_lost_something_did_not_overcome_it() {
+        let (bad, good) = (request(Some(FaultKind::Garbage)), request(None));
+        assert_eq!(overcome(SECOND, &[bad.clone(), good.clone()]), Ok(()));
+        assert_eq!(overcome(FIRST, &[bad.clone()]), Ok(()));
+        for (text, requests) in [
+            ("This answer begins as it should, and would", vec![bad.clone()]),
+            ("", vec![bad.clone()]),
+            (SECOND, vec![bad.clone()]),
+            (&format!("This answer begins{SECOND}"), vec![bad.clone(), good.clone()]),
+            (FIRST, vec![bad, good]),
+        ] {
+            assert!(overcome(text, &requests).is_err(), "{text}");
+        }
+    }
 }

@@ -1,5 +1,6 @@
 //! Whether what is asked for arrives at the other end.
 
+use bowline::Task;
 use bowline_protocol::Json;
 use bowline_providers::manifest::run::RunFlag;
 use bowline_simulator::Entry;
@@ -41,28 +42,67 @@ pub(super) async fn effort(room: Room) -> Verdict {
 }
 
 pub(super) async fn system(room: Room) -> Verdict {
-    let place = room.place("one").await?;
-    let seen = place.run(place.task("[[text]] Say something.").system_prompt(MARK)).await?;
-    told(&place, &seen)
+    let how = room.subject.manifest.run.flags.get(&RunFlag::System);
+    // What stands in the prompt leaves the program's own words where they are; anything else replaces them.
+    let replaces = how.is_some_and(|how| how.before.is_none() && how.after.is_none());
+    let given = given(&room, |task| task.system_prompt(MARK)).await?;
+    let (kept, of) = kept(&given.own, &given.now);
+    given
+        .seen
+        .hold(of > 0, || "the program has no system prompt of its own that could be replaced".to_owned())?;
+    // Programs go on telling the model where it works and which tools there are.
+    given.seen.hold(!replaces || kept * 10 <= of * 7, || {
+        format!("it was added and replaced nothing: {kept} of {of} lines of the program's own prompt are still sent")
+    })
 }
 
 pub(super) async fn append_system(room: Room) -> Verdict {
-    let place = room.place("one").await?;
-    let seen = place.run(place.task("[[text]] Say something.").append_system_prompt(MARK)).await?;
-    told(&place, &seen)
+    let given = given(&room, |task| task.append_system_prompt(MARK)).await?;
+    let (kept, of) = kept(&given.own, &given.now);
+    given.seen.hold(of > 0 && kept * 10 >= of * 9, || {
+        format!("it was not added but replaced something: {kept} of {of} lines of the program's own prompt are sent")
+    })
 }
 
-fn told(place: &Place, seen: &Seen) -> Verdict {
-    let requests = facts(place, seen)?;
+/// A run with words for the system prompt, and the system prompts without and with them.
+struct Given {
+    seen: Seen,
+    own: String,
+    now: String,
+}
+
+/// Asks twice, without and with words for the system prompt, which have to arrive.
+async fn given(room: &Room, with: impl FnOnce(Task) -> Task) -> Result<Given, Trouble> {
+    const PROMPT: &str = "[[text]] Say something.";
+    let (one, two) = (room.place("one").await?, room.place("two").await?);
+    let (plain, seen) = tokio::join!(one.run(one.task(PROMPT)), two.run(with(two.task(PROMPT))));
+    let (plain, seen) = (plain?, seen?);
+    let (before, requests) = (facts(&one, &plain)?, facts(&two, &seen)?);
     let said = |entry: &Entry| {
         let facts = entry.facts.as_ref();
         facts.is_some_and(|it| it.system.contains(MARK) || it.users.iter().any(|text| text.contains(MARK)))
     };
     // Not every one: a program may also ask what to remember.
-    seen.hold(requests.iter().any(said), || {
-        let system = requests.first().and_then(|it| it.facts.as_ref()).map(|it| short(&it.system));
-        format!("{MARK:?} is not in what was sent; the system prompt is {}", system.unwrap_or_default())
-    })
+    let Some(arrived) = requests.iter().find(|entry| said(entry)) else {
+        let system = requests.first().map(|entry| short(&system_of(entry))).unwrap_or_default();
+        return Err(
+            seen.trouble(format_args!("{MARK:?} is not in what was sent; the system prompt is {system}"))
+        );
+    };
+    let now = system_of(arrived);
+    let own = before.iter().map(system_of).max_by_key(String::len).unwrap_or_default();
+    Ok(Given { seen, own, now })
+}
+
+fn system_of(entry: &Entry) -> String {
+    entry.facts.as_ref().map(|it| it.system.clone()).unwrap_or_default()
+}
+
+/// Counts the lines of a prompt that stand in another one, and all of them. Short ones, such as headings, prove nothing.
+fn kept(own: &str, now: &str) -> (usize, usize) {
+    const LONG: usize = 40;
+    let lines: Vec<&str> = own.lines().map(str::trim).filter(|line| line.chars().count() >= LONG).collect();
+    (lines.iter().filter(|line| now.contains(**line)).count(), lines.len())
 }
 
 pub(super) async fn schema(room: Room) -> Verdict {
@@ -130,3 +170,17 @@ fn facts(place: &Place, seen: &Seen) -> Result<Vec<Entry>, Trouble> {
 
 /// A red dot: 8 by 8 pixels.
 const PNG: &[u8] = include_bytes!("dot.png");
+
+#[cfg(test)]
+mod tests {
+    use super::kept;
+
+    #[test]
+    fn what_is_left_of_a_prompt_is_counted() {
+        let own = "# Agent\n\nYou are an agent that ties knots of every kind.\n  - Prefer the bowline to every other knot there is.\n";
+        assert_eq!(kept(own, own), (2, 2));
+        assert_eq!(kept(own, &format!("{own}\nAnswer as a boatswain.")), (2, 2));
+        assert_eq!(kept(own, "Answer as a boatswain."), (0, 2));
+        assert_eq!(kept("Short.", "Short."), (0, 0));
+    }
+}

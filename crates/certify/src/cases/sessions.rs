@@ -1,11 +1,12 @@
 //! Whether sessions go on, and whether two of them get in each other's way.
 
-use bowline_protocol::Code;
 use bowline_protocol::kinds::Outcome;
-use bowline_providers::invocation::Transport;
+use bowline_protocol::{Code, Request};
+use bowline_providers::invocation::{self, Invocation, StdinPlan, Transport, Wish};
+use bowline_providers::manifest::run::Polite;
 
 use crate::place::{Place, Room};
-use crate::trouble::{Verdict, hold, short};
+use crate::trouble::{Trouble, Verdict, short};
 
 pub(super) async fn resume(room: Room) -> Verdict {
     let place = room.place("one").await?;
@@ -37,15 +38,37 @@ pub(super) async fn resume_unknown(room: Room) -> Verdict {
     })
 }
 
-/// Passes as soon as a run keeps a way to the agent open; what is then tried has to be written.
+/// Passes as soon as the manifest has a way to the agent that stays open; what is then tried has to be written.
 pub(super) async fn send_input(room: Room) -> Verdict {
-    let place = room.place("one").await?;
-    let preview = place.task("[[slow]] Count.").preview()?;
-    let two_way = match preview.transport {
+    let manifest = room.subject.manifest;
+    for format in manifest.formats.keys() {
+        let request = Request { prompt: "Count.".to_owned(), ..Request::default() };
+        let wish = Wish { format: Some(format.clone()), ..Wish::default() };
+        match invocation::build(manifest, &request, &wish) {
+            Ok(made) if stays_open(&made) => return Ok(()),
+            Ok(_) => {}
+            Err(refusal) => return Err(Trouble::new(format_args!("as {format}: {refusal}"))),
+        }
+    }
+    Err(Trouble::new("in every format its standard input is closed as soon as the prompt is written"))
+}
+
+/// Says whether something can be written to the agent while it works.
+fn stays_open(made: &Invocation) -> bool {
+    let by_protocol = match made.stdin {
+        StdinPlan::Null | StdinPlan::Prompt(_) => false,
+        StdinPlan::Protocol(_) => true,
+    };
+    // Who is ended over its standard input has one until then.
+    let until_the_end = match made.stop.polite {
+        Polite::Sigint | Polite::Sigterm => false,
+        Polite::StdinClose | Polite::Protocol => true,
+    };
+    let terminal = match made.transport {
         Transport::Pipe => false,
         Transport::Pty => true,
     };
-    hold(two_way, || "standard input is closed as soon as the prompt is written".to_owned())
+    by_protocol || until_the_end || terminal
 }
 
 pub(super) async fn parallel_homes(room: Room) -> Verdict {
@@ -71,4 +94,28 @@ async fn both(one: &Place, two: &Place) -> Verdict {
         })?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use bowline_providers::catalogue;
+
+    use super::*;
+
+    /// What turns the pending case red: each of the ways in which a manifest can gain a way in.
+    #[test]
+    fn a_way_to_the_agent_is_noticed() {
+        let manifest = catalogue::built_in().find(|it| it.capabilities.steers).expect("some can be steered");
+        let request = Request { prompt: "Count.".to_owned(), ..Request::default() };
+        let made = |change: fn(&mut Invocation)| {
+            let mut made = invocation::build(manifest, &request, &Wish::default()).expect("it can be asked");
+            change(&mut made);
+            stays_open(&made)
+        };
+        assert!(!made(|_| {}), "runs are one-way so far");
+        assert!(made(|it| it.stdin = StdinPlan::Protocol(String::new())));
+        assert!(made(|it| it.stop.polite = Polite::StdinClose));
+        assert!(made(|it| it.stop.polite = Polite::Protocol));
+        assert!(made(|it| it.transport = Transport::Pty));
+    }
 }

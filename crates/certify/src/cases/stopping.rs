@@ -38,7 +38,11 @@ pub(super) async fn when_asked(room: Room) -> Verdict {
     let when = StopWhen::Asked(Duration::from_millis(300));
     let seen = place.stop(place.task("[[slow]] Count."), when).await?;
     was_asked(&seen)?;
-    seen.hold(seen.record.exit != Some(Exit::Signal(9)), || "it had to be killed".to_owned())
+    seen.hold(seen.record.exit != Some(Exit::Signal(9)), || "it had to be killed".to_owned())?;
+    let killed: Vec<String> =
+        seen.record.killed.iter().map(|it| format!("pid {}: {}", it.pid, short(&it.command))).collect();
+    seen.hold(killed.is_empty(), || format!("it ended, but these had to be killed: {killed:?}"))?;
+    gone(&seen)
 }
 
 pub(super) async fn in_a_tool(room: Room) -> Verdict {

@@ -182,6 +182,16 @@ async fn garbage_is_none_of_what_the_api_says() {
             .filter(|line| *line != "[DONE]" && serde_json::from_str::<serde_json::Value>(line).is_err());
         assert!(broken.count() >= 1, "{api:?}: {}", reply.body);
     }
+    // Whoever passes over it has lost something, and who asks again has not.
+    let first = Speaks::Chat.say(&simulator, true, "[[garbage-once]]", &[]).await;
+    let text = Speaks::Chat.text(true, &first);
+    assert!(text.starts_with("This answer begins") && text.ends_with("to a good end."), "{text}");
+    assert_ne!(
+        text,
+        "This answer begins as it should, goes on for a while, and would have come to a good end."
+    );
+    let second = Speaks::Chat.say(&simulator, true, "[[garbage-once]]", &[]).await;
+    assert_eq!(Speaks::Chat.text(true, &second), "This time it went well.");
 }
 
 #[tokio::test]
