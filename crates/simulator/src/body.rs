@@ -50,8 +50,13 @@ pub(crate) struct Paced {
 }
 
 /// The simulator breaks the answer off.
-#[derive(Debug)]
-pub(crate) struct BrokenOff;
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum BrokenOff {
+    /// By closing the connection.
+    Closed,
+    /// By resetting it.
+    Reset,
+}
 
 impl fmt::Display for BrokenOff {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -110,7 +115,7 @@ async fn feed(
         Ending::Cut => {
             ticket.end(Outcome::BrokenOff);
             // Whether the client is still there does not matter any more.
-            let _ = sender.send(Err(BrokenOff)).await;
+            let _ = sender.send(Err(BrokenOff::Closed)).await;
         }
         // Until the client has had enough.
         Ending::Hang => sender.closed().await,

@@ -124,9 +124,9 @@ pub struct Choice {
     /// The fault that was played.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fault: Option<FaultKind>,
-    /// A scenario that was asked for and that does not exist.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub unknown: Option<String>,
+    /// Whether there is no such scenario; the request was refused then.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub unknown: bool,
 }
 
 /// How a request ended.

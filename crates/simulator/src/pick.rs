@@ -95,10 +95,15 @@ pub(crate) struct Picked {
     pub(crate) scenario: usize,
     pub(crate) by: PickedBy,
     pub(crate) values: BTreeMap<String, String>,
-    /// A name that was asked for and that no scenario has.
-    pub(crate) unknown: Option<String>,
     /// Where in the conversation the scenario begins.
     begins: usize,
+}
+
+/// A scenario that was asked for and does not exist.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Unknown {
+    pub(crate) name: String,
+    pub(crate) by: PickedBy,
 }
 
 /// Picks the scenario. `scenarios` has one called `default`.
@@ -107,40 +112,30 @@ pub(crate) fn scenario(
     asked: &Asked,
     header: Option<&str>,
     route: Option<&str>,
-) -> Picked {
+) -> Result<Picked, Unknown> {
     let find = |name: &str| scenarios.iter().position(|scenario| scenario.name == name);
-    let mut unknown = None;
-    let mut marked = None;
-    for (at, said) in asked.said.iter().enumerate().rev() {
-        let Said::User(text) = said else { continue };
-        let markers = markers(reply::own(text));
-        if let Some((marker, index)) =
-            markers.iter().rev().find_map(|marker| Some((marker.clone(), find(&marker.name)?)))
-        {
-            marked = Some((at, marker, index));
-            break;
-        }
-        if let Some(marker) = markers.last() {
-            unknown.get_or_insert_with(|| marker.name.clone());
-        }
-    }
+    let unknown = |name: &str, by| Unknown { name: name.to_owned(), by };
+    let marked = asked.said.iter().enumerate().rev().find_map(|(at, said)| match said {
+        Said::User(text) => Some((at, markers(reply::own(text)).pop()?)),
+        Said::Model | Said::Tool => None,
+    });
     let (begins, values) =
-        marked.as_ref().map_or((0, BTreeMap::new()), |(at, marker, _)| (*at, marker.values.clone()));
-    let pick = |scenario, by, unknown| Picked { scenario, by, values: values.clone(), unknown, begins };
+        marked.as_ref().map_or((0, BTreeMap::new()), |(at, marker)| (*at, marker.values.clone()));
+    let pick = |scenario, by| Ok(Picked { scenario, by, values: values.clone(), begins });
     if let Some(name) = header {
-        match find(name) {
-            Some(index) => return pick(index, PickedBy::Header, None),
-            None => unknown = Some(name.to_owned()),
-        }
+        return find(name)
+            .map_or_else(|| Err(unknown(name, PickedBy::Header)), |it| pick(it, PickedBy::Header));
     }
-    if let Some((_, _, index)) = marked {
-        return pick(index, PickedBy::Marker, unknown);
+    if let Some((_, Marker { name, .. })) = &marked {
+        return find(name)
+            .map_or_else(|| Err(unknown(name, PickedBy::Marker)), |it| pick(it, PickedBy::Marker));
     }
-    // What stands behind the `~` tells clients of the same scenario apart.
+    // A route may be no more than the name of a client. What stands behind the `~` tells clients of the same scenario
+    // apart.
     if let Some(index) = route.and_then(|route| find(route.split('~').next().unwrap_or(route))) {
-        return pick(index, PickedBy::Route, unknown);
+        return pick(index, PickedBy::Route);
     }
-    pick(find("default").unwrap_or(0), PickedBy::Default, unknown)
+    pick(find("default").unwrap_or(0), PickedBy::Default)
 }
 
 /// How often steps that answer several times have answered, by conversation.

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value};
 
 use crate::apis::{self, Answer, Asked, Called, Input, Said, Tool};
+use crate::scenario::names::{self, NUMBER, Piece};
 use crate::scenario::{Call, Form, Reply, Say, Scenario, Stop, USUAL, Usage};
 
 /// How many characters a delta has where the scenario does not cut the text itself.
@@ -41,33 +42,20 @@ impl Names {
         Self(names)
     }
 
-    /// Replaces the names in a text. What is not a known name in braces stays as it is.
+    /// Replaces the names in a text.
     fn put(&self, text: &str, number: Option<u32>) -> String {
         let mut out = String::with_capacity(text.len());
-        let mut rest = text;
-        while let Some(at) = rest.find('{') {
-            out.push_str(&rest[..at]);
-            rest = &rest[at..];
-            let named = rest.find('}').map(|end| (&rest[1..end], &rest[end + 1..]));
-            let value = named.and_then(|(name, behind)| {
-                let value = match number {
-                    Some(number) if name == "n" => number.to_string(),
-                    _ => self.0.get(name)?.clone(),
-                };
-                Some((value, behind))
-            });
-            match value {
-                Some((value, behind)) => {
-                    out.push_str(&value);
-                    rest = behind;
-                }
-                None => {
-                    out.push('{');
-                    rest = &rest[1..];
-                }
+        for piece in names::pieces(text) {
+            match piece {
+                Piece::Plain(text) => out.push_str(text),
+                Piece::Name(name) => match (number, self.0.get(name)) {
+                    (Some(number), _) if name == NUMBER => out.push_str(&number.to_string()),
+                    (_, Some(value)) => out.push_str(value),
+                    // A scenario has no such name; this text is our own, such as JSON after a schema.
+                    (_, None) => out.extend(["{", name, "}"]),
+                },
             }
         }
-        out.push_str(rest);
         out
     }
 }
@@ -145,7 +133,6 @@ pub(crate) fn answer(reply: &Reply, names: &Names, asked: &Asked, number: u64, a
     let mut deltas = match &reply.say {
         Say::Nothing => Vec::new(),
         Say::Deltas(deltas) => deltas.iter().map(|delta| names.put(delta, None)).collect(),
-        Say::Text { text, repeat: 1 } => cut(&names.put(text, None)),
         Say::Text { text, repeat } => {
             cut(&(1..=*repeat).map(|number| names.put(text, Some(number))).collect::<String>())
         }

@@ -5,6 +5,7 @@
 
 mod built_in;
 mod error;
+pub(crate) mod names;
 mod read;
 
 use std::collections::BTreeMap;
@@ -202,6 +203,8 @@ pub enum FaultKind {
     ContextOverflow,
     /// The connection is closed without an answer.
     Close,
+    /// The connection is reset, as somebody does who does not want to talk.
+    Refused,
     /// Nothing is ever answered.
     Hang,
     /// Headers are sent, and nothing else.
@@ -223,6 +226,8 @@ pub(crate) enum When {
     Answered,
     /// Before an answer: the connection is closed.
     Closed,
+    /// Before an answer: the connection is reset.
+    Refused,
     /// Before an answer: there is none.
     Never,
     /// While an answer is sent.
@@ -257,6 +262,7 @@ impl FaultKind {
             | Self::Overloaded
             | Self::ContextOverflow => When::Answered,
             Self::Close => When::Closed,
+            Self::Refused => When::Refused,
             Self::Hang => When::Never,
             Self::HangAfterHeaders => When::Midway(Midway::HangAfterHeaders),
             Self::HangMidway => When::Midway(Midway::Hang),

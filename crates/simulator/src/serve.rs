@@ -13,7 +13,7 @@ use crate::address::{Address, Operation};
 use crate::apis::{self, Answer, Api, Asked, Problem, Shape};
 use crate::body::{BrokenOff, Ending, Paced, Piece};
 use crate::ledger::{Choice, Entry, Facts, Ledger, Outcome, Ticket};
-use crate::pick::{self, Attempts, Picked, PickedBy};
+use crate::pick::{self, Attempts};
 use crate::reply::{self, Names};
 use crate::scenario::{Act, Fault, FaultKind, Midway, Reply, Say, Scenario, When};
 use crate::{listing, masked};
@@ -153,20 +153,35 @@ async fn generate(
     let header = headers.get("x-bowline-scenario").and_then(|value| value.to_str().ok());
     let route = address.route.as_deref();
     let picked = pick::scenario(&shared.scenarios, asked, header, route);
-    let scenario = &shared.scenarios[picked.scenario];
+    let (name, by) = match &picked {
+        Ok(picked) => (&shared.scenarios[picked.scenario].name, picked.by),
+        Err(unknown) => (&unknown.name, unknown.by),
+    };
     let mut choice = Choice {
-        scenario: scenario.name.clone(),
-        picked_by: picked.by,
+        scenario: name.clone(),
+        picked_by: by,
         step: None,
         side: pick::side(api, asked),
         fault: None,
-        unknown: picked.unknown.clone(),
+        unknown: picked.is_err(),
     };
     let (number, at) = (ticket.seq(), Timestamp::now().as_second());
     if choice.side.is_some() {
         ticket.choose(choice);
         return answer(api, asked, reply::side_answer(asked, number, at), Duration::ZERO, ticket);
     }
+    let picked = match picked {
+        Ok(picked) => picked,
+        Err(unknown) => {
+            ticket.choose(choice);
+            let error = format!(
+                "there is no scenario `{}`; `bowline simulate --list` lists what there is",
+                unknown.name
+            );
+            return refuse(api, StatusCode::BAD_REQUEST, &error, ticket);
+        }
+    };
+    let scenario = &shared.scenarios[picked.scenario];
     let step = {
         let mut attempts = shared.attempts.lock().unwrap_or_else(PoisonError::into_inner);
         attempts.step(scenario, &picked, asked, route)
@@ -183,20 +198,10 @@ async fn generate(
     match &step.act {
         Act::Reply(reply) => {
             let names = Names::of(scenario, &picked.values, asked);
-            let said = match missing(&picked) {
-                Some(text) => Reply { say: Say::Deltas(vec![text]), ..Reply::default() },
-                None => reply.clone(),
-            };
-            answer(api, asked, reply::answer(&said, &names, asked, number, at), reply.every, ticket)
+            answer(api, asked, reply::answer(reply, &names, asked, number, at), reply.every, ticket)
         }
         Act::Fault(fault) => fail(api, asked, fault, number, at, ticket).await,
     }
-}
-
-/// What is said when a scenario was asked for that does not exist.
-fn missing(picked: &Picked) -> Option<String> {
-    let name = picked.unknown.as_ref().filter(|_| picked.by == PickedBy::Default)?;
-    Some(format!("There is no scenario `{name}`. `bowline simulate --list` lists what there is."))
 }
 
 /// Sends an answer.
@@ -236,7 +241,11 @@ async fn fail(api: Api, asked: &Asked, fault: &Fault, number: u64, at: i64, tick
     match fault.kind.when() {
         When::Closed => {
             ticket.end(Outcome::BrokenOff);
-            Err(BrokenOff)
+            Err(BrokenOff::Closed)
+        }
+        When::Refused => {
+            ticket.end(Outcome::BrokenOff);
+            Err(BrokenOff::Reset)
         }
         // The client leaves, and this is dropped with the ticket.
         When::Never => std::future::pending().await,
@@ -363,5 +372,5 @@ fn respond(status: u16, content_type: &str, headers: &[(&'static str, String)], 
     for (name, value) in headers {
         response = response.header(*name, value);
     }
-    response.body(body).map_err(|_| BrokenOff)
+    response.body(body).map_err(|_| BrokenOff::Closed)
 }

@@ -13,6 +13,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::{JoinHandle, JoinSet};
 
+use crate::body::BrokenOff;
 use crate::ledger::{Entry, Ledger, News};
 use crate::pick::Attempts;
 use crate::scenario::Scenario;
@@ -227,6 +228,18 @@ async fn connection(stream: TcpStream, shared: Arc<Shared>) {
     // Deltas are small, and each is to arrive when it is sent. Without this they only arrive later.
     let _ = stream.set_nodelay(true);
     let service = service_fn(move |request| serve::request(Arc::clone(&shared), request));
+    let mut serving = http1::Builder::new().serve_connection(TokioIo::new(stream), service);
     // An error is a client that left or an answer that a scenario breaks off. Both stand in the ledger.
-    let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
+    if let Err(error) = (&mut serving).await
+        && is_reset(&error)
+    {
+        // Dropped like this, a socket says RST instead of a polite end. Where it cannot, it is closed at least.
+        let _ = serving.into_parts().io.into_inner().set_zero_linger();
+    }
+}
+
+/// Says whether the scenario wants the connection reset.
+fn is_reset(error: &hyper::Error) -> bool {
+    let cause = std::error::Error::source(error).and_then(|it| it.downcast_ref::<BrokenOff>());
+    cause == Some(&BrokenOff::Reset)
 }

@@ -136,7 +136,7 @@ mod tests {
                 step: Some(1),
                 side: None,
                 fault,
-                unknown: None,
+                unknown: false,
             }),
             called: Vec::new(),
             status: Some(200),

@@ -82,7 +82,7 @@ fn it_says_its_address_and_each_request_until_ctrl_c() {
     for line in [
         "1  [me]  openai-chat  text step 1  200  ",
         "2  [me]  openai-chat  unauthorized step 1  401  ",
-        "3  openai-chat  default step 1  (there is no scenario `nonsense`)  200  ",
+        "3  openai-chat  there is no scenario `nonsense`  400  ",
     ] {
         assert!(told.contains(line), "{told}");
     }

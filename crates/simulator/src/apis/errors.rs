@@ -120,6 +120,7 @@ fn anthropic(kind: FaultKind, model: &str) -> Words {
         FaultKind::ServerError
         | FaultKind::BadGateway
         | FaultKind::Close
+        | FaultKind::Refused
         | FaultKind::Hang
         | FaultKind::HangAfterHeaders
         | FaultKind::HangMidway
@@ -189,6 +190,7 @@ fn openai(fault: &Fault, model: &str) -> Words {
         FaultKind::ServerError
         | FaultKind::BadGateway
         | FaultKind::Close
+        | FaultKind::Refused
         | FaultKind::Hang
         | FaultKind::HangAfterHeaders
         | FaultKind::HangMidway
@@ -241,6 +243,7 @@ fn google_words(fault: &Fault, model: &str) -> Words {
         FaultKind::ServerError
         | FaultKind::BadGateway
         | FaultKind::Close
+        | FaultKind::Refused
         | FaultKind::Hang
         | FaultKind::HangAfterHeaders
         | FaultKind::HangMidway

@@ -36,6 +36,7 @@ scenarios! {
     "rate-limit"
     "recall"
     "refusal"
+    "refused"
     "risky"
     "schema"
     "server-error"

@@ -9,9 +9,16 @@ use serde::{Deserialize, Deserializer, de};
 use toml::Spanned;
 
 use super::error::Mistake;
+use super::names::{self, NUMBER, OF_REQUEST};
 use super::{
     Act, After, Call, Fault, FaultKind, Reply, Say, Scenario, ScenarioError, Step, Stop, Usage, When,
 };
+
+/// The most times that a text is repeated.
+const MOST_REPEATS: usize = 100_000;
+
+/// How long a repeated text may become, in bytes: an answer is made in memory.
+const LONGEST_TEXT: usize = 64_000_000;
 
 /// The file, as it is written.
 #[derive(Deserialize)]
@@ -32,7 +39,7 @@ struct Written {
     times: Option<Spanned<u32>>,
     think: Option<String>,
     text: Option<String>,
-    repeat: Option<u32>,
+    repeat: Option<Spanned<u32>>,
     deltas: Option<Vec<String>>,
     every: Option<Span>,
     #[serde(default)]
@@ -83,14 +90,37 @@ pub(super) fn scenario(name: &str, file: &str, text: &str) -> Result<Scenario, S
     if written.step.is_empty() {
         return Err(wrong(0..0, "a scenario has at least one `[[step]]`".into()));
     }
+    let unknown = |from: usize, name: &str, known: Vec<&str>| {
+        let known: Vec<String> = known.iter().map(|name| format!("`{{{name}}}`")).collect();
+        let known = known.join(", ");
+        let message = format!(
+            "`{{{name}}}` stands for nothing: known are {known}; for the braces themselves write `{{{{{name}}}}}`"
+        );
+        wrong(names::place(text, from, name), message)
+    };
+    for name in written.values.values().flat_map(|value| names::of_text(value)) {
+        if !OF_REQUEST.contains(&name) {
+            return Err(unknown(0, name, OF_REQUEST.to_vec()));
+        }
+    }
     let last = written.step.len() - 1;
     let mut steps = Vec::new();
     for (index, step) in written.step.into_iter().enumerate() {
         let span = step.span();
+        let repeats = step.get_ref().repeat.is_some();
         let step =
             read_step(step.into_inner(), span.clone()).map_err(|(span, message)| wrong(span, message))?;
         if index == last && step.times.is_some() && matches!(step.act, Act::Fault(_)) {
             return Err(wrong(span, "after a fault with `times` there has to be a step that answers".into()));
+        }
+        if let Act::Reply(reply) = &step.act {
+            let mut known: Vec<&str> =
+                OF_REQUEST.into_iter().chain(written.values.keys().map(String::as_str)).collect();
+            known.extend(repeats.then_some(NUMBER));
+            let mut used = names::texts(reply).into_iter().flat_map(names::of_text);
+            if let Some(name) = used.find(|name| !known.contains(name)) {
+                return Err(unknown(span.start, name, known));
+            }
         }
         steps.push(step);
     }
@@ -160,8 +190,19 @@ fn read_step(step: Written, span: Range<usize>) -> Result<Step, Wrong> {
     if step.repeat.is_some() && step.text.is_none() {
         return head("`repeat` is for `text`");
     }
+    if let (Some(repeat), Some(text)) = (&step.repeat, &step.text) {
+        let most = (LONGEST_TEXT / text.len().max(1)).min(MOST_REPEATS);
+        if !(1..=most).contains(&(*repeat.get_ref() as usize)) {
+            let message = format!(
+                "`repeat` lies between 1 and {most} for this text: no more than {MOST_REPEATS} times, and no more than \
+                 {} MB",
+                LONGEST_TEXT / 1_000_000
+            );
+            return Err((repeat.span(), message));
+        }
+    }
     let say = match (step.text, step.deltas) {
-        (Some(text), _) => Say::Text { text, repeat: step.repeat.unwrap_or(1) },
+        (Some(text), _) => Say::Text { text, repeat: step.repeat.map_or(1, Spanned::into_inner) },
         (None, Some(deltas)) => Say::Deltas(deltas),
         (None, None) => Say::Nothing,
     };

@@ -41,7 +41,7 @@ fn every_kind_of_fault_ships() {
     let known = wrong("about = \"x\"\n[[step]]\nfault = \"?\"\n");
     let known: Vec<&str> =
         known.lines().next().expect("a line").split('`').skip(1).step_by(2).skip(1).collect();
-    assert_eq!(known.len(), 20, "{known:?}");
+    assert_eq!(known.len(), 21, "{known:?}");
     for kind in known {
         assert!(shipped.iter().any(|it| it == kind), "no scenario plays `{kind}`");
     }
@@ -95,6 +95,11 @@ fn mistakes_are_shown_where_they_are() {
         "about = \"x\"\n[[step]]\nfault = \"quota\"\ntimes = 2\n",
         "about = \"x\"\n[[step]]\n[[step.call]]\nforms = [{ tool = \"A\", inputs = {} }]\n",
         "about = \"x\"\n[[step]]\ntext = \"hi\n",
+        "about = \"x\"\n[[step]]\ntext = \"hi\"\nrepeat = 4000000000\n",
+        "about = \"x\"\n[[step]]\ntext = \"hi\"\nrepeat = 0\n",
+        "about = \"x\"\n[values]\nfile = \"a\"\n[[step]]\ntext = \"{{nosuch}} {file} {nosuch}\"\n",
+        "about = \"x\"\n[values]\nfile = \"{other}\"\nother = \"a\"\n[[step]]\ntext = \"{file}\"\n",
+        "about = \"x\"\n[[step]]\ntext = \"hi\"\n[[step.call]]\nforms = [{ tool = \"A\", input = { a = [{ b = \"{c}\" }] } }]\n",
     ]
     .map(wrong)
     .join("\n\n");
@@ -111,6 +116,11 @@ fn what_cannot_be_meant_is_said() {
         ("text = \"a\"\ntimes = 2", "`times` is for a `fault`, and this step is an answer"),
         ("text = \"a\"\nmessage = \"b\"", "`message` is for a `fault`, and this step is an answer"),
         ("fault = \"cut\"\ntimes = 0\n[[step]]", "`times` is at least 1; leave the step out instead"),
+        (
+            "text = \"{n}\"",
+            "`{n}` stands for nothing: known are `{first-user}`, `{last-user}`, `{system}`, `{schema}`, `{cwd}`; \
+             for the braces themselves write `{{n}}`",
+        ),
         ("[[step.call]]\nforms = []", "a call has at least one of `forms`"),
         (
             "[[step.call]]\nforms = [{ tool = \"A\" }]",

@@ -169,6 +169,19 @@ async fn a_hang_lasts_until_the_client_leaves() {
 }
 
 #[tokio::test]
+async fn a_connection_can_be_reset() {
+    let simulator = simulator().await;
+    for (prompt, expect) in [("[[refused]]", Err(std::io::ErrorKind::ConnectionReset)), ("[[close]]", Ok(0))]
+    {
+        let ask = Speaks::Chat.ask(true, &[Turn::User(prompt)], &[]).to_string();
+        let mut socket = send(&simulator, "POST", Speaks::Chat.path(true), &[], ask.as_bytes()).await;
+        let read = tokio::time::timeout(PATIENCE, socket.read(&mut [0; 1])).await.expect("an end in time");
+        assert_eq!(read.map_err(|error| error.kind()), expect, "{prompt}");
+        assert_eq!(last(&simulator).await.outcome, Outcome::BrokenOff);
+    }
+}
+
+#[tokio::test]
 async fn garbage_is_none_of_what_the_api_says() {
     let simulator = simulator().await;
     for api in ALL {

@@ -27,18 +27,31 @@ async fn a_header_comes_before_a_marker_and_a_marker_before_a_route() {
 }
 
 #[tokio::test]
-async fn a_scenario_that_does_not_exist_is_told() {
+async fn a_scenario_that_does_not_exist_is_refused_in_the_words_of_the_api() {
     let simulator = simulator().await;
-    let reply = Speaks::Chat.say(&simulator, false, "[[nonsense]] hi", &[]).await;
-    assert_eq!(
-        Speaks::Chat.text(false, &reply),
-        "There is no scenario `nonsense`. `bowline simulate --list` lists what there is."
-    );
-    assert_eq!(last(&simulator).await.choice.expect("a choice").unknown.as_deref(), Some("nonsense"));
-    // What is no marker is none: a test in a shell, a name in capitals.
+    let error =
+        "bowline simulate: there is no scenario `nonsense`; `bowline simulate --list` lists what there is";
+    for api in ALL {
+        for stream in [false, true] {
+            // A known one before it does not stand in for it: the last one counts.
+            let reply = api.say(&simulator, stream, "[[text]] [[nonsense]] hi", &[]).await;
+            assert_eq!(reply.status, 400, "{api:?}");
+            assert!(reply.body.contains(error), "{api:?}: {}", reply.body);
+            let choice = last(&simulator).await.choice.expect("a choice");
+            assert_eq!((choice.scenario.as_str(), choice.step, choice.unknown), ("nonsense", None, true));
+        }
+    }
+    let ask = Speaks::Chat.ask(false, &[Turn::User("[[text]]")], &[]);
+    let header = [("x-bowline-scenario", "nonsense")];
+    let reply = post_with(&simulator, "/r/text/v1/chat/completions", &header, &ask).await;
+    assert_eq!((reply.status, reply.json()["error"]["message"].as_str()), (400, Some(error)));
+    assert_eq!(chosen(&simulator).await, ("nonsense".into(), PickedBy::Header, None));
+    // What is no marker is none: a test in a shell, a name in capitals. A route may be the name of a client.
     for prompt in ["if [[ -f x ]]", "[[Link]]", "[[text"] {
-        Speaks::Chat.say(&simulator, false, prompt, &[]).await;
-        assert_eq!(last(&simulator).await.choice.expect("a choice").unknown, None, "{prompt}");
+        let ask = Speaks::Chat.ask(false, &[Turn::User(prompt)], &[]);
+        post(&simulator, "/r/nonsense/v1/chat/completions", &ask).await;
+        assert_eq!(chosen(&simulator).await, ("default".into(), PickedBy::Default, Some(1)), "{prompt}");
+        assert!(!last(&simulator).await.choice.expect("a choice").unknown, "{prompt}");
     }
 }
 
@@ -126,7 +139,7 @@ async fn a_tool_that_takes_a_text_gets_one() {
 async fn texts_can_say_what_stands_in_the_request() {
     let mine = with(
         "about = \"x\"\n[values]\nname = \"nobody in {cwd}\"\n[[step]]\n\
-         text = \"{first-user}|{last-user}|{system}|{name}|{cwd}|{other}|{\"\n",
+         text = \"{first-user}|{last-user}|{system}|{name}|{cwd}|{{other}}|{\"\n",
     )
     .await;
     let turns = [
@@ -143,9 +156,11 @@ async fn texts_can_say_what_stands_in_the_request() {
 
 #[tokio::test]
 async fn a_text_can_be_repeated_with_its_number() {
-    let mine = with("about = \"x\"\n[[step]]\ntext = \"{n},\"\nrepeat = 12\n").await;
-    let reply = Speaks::Chat.say(&mine, true, "[[mine]]", &[]).await;
-    assert_eq!(Speaks::Chat.text(true, &reply), "1,2,3,4,5,6,7,8,9,10,11,12,");
+    for (times, text) in [(1, "1,"), (12, "1,2,3,4,5,6,7,8,9,10,11,12,")] {
+        let mine = with(&format!("about = \"x\"\n[[step]]\ntext = \"{{n}},\"\nrepeat = {times}\n")).await;
+        let reply = Speaks::Chat.say(&mine, true, "[[mine]]", &[]).await;
+        assert_eq!(Speaks::Chat.text(true, &reply), text);
+    }
 }
 
 #[tokio::test]

@@ -18,9 +18,9 @@ pub(super) fn line(entry: &Entry) -> String {
         words.push(match (choice.side, choice.step) {
             (Some(side), _) => format!("beside the conversation ({side:?})").to_lowercase(),
             (None, Some(step)) => format!("{} step {step}", choice.scenario),
+            (None, None) if choice.unknown => format!("there is no scenario `{}`", choice.scenario),
             (None, None) => choice.scenario.clone(),
         });
-        words.extend(choice.unknown.iter().map(|name| format!("(there is no scenario `{name}`)")));
     }
     words.extend(entry.status.map(|status| status.to_string()));
     match entry.outcome {
