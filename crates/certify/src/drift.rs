@@ -6,39 +6,75 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+
 use crate::report::{Report, Status};
 
 /// One thing that differs.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "change", rename_all = "snake_case")]
 pub enum Change {
     /// The reports are about different providers, so that nothing else is worth saying.
-    Provider(String, String),
+    Provider {
+        /// That of the older report.
+        before: String,
+        /// That of this one.
+        now: String,
+    },
     /// The version.
-    Version(Option<String>, Option<String>),
+    Version {
+        /// That of the older report.
+        before: Option<String>,
+        /// That of this one.
+        now: Option<String>,
+    },
     /// An option that is new in a page of its help.
-    FlagAdded(String, String),
+    FlagAdded {
+        /// The page: the arguments that show it.
+        page: String,
+        /// The option.
+        flag: String,
+    },
     /// An option that is gone from a page of its help.
-    FlagRemoved(String, String),
+    FlagRemoved {
+        /// The page: the arguments that show it.
+        page: String,
+        /// The option.
+        flag: String,
+    },
     /// A kind of event that was not seen before.
-    Kind(String),
+    Event {
+        /// The kind.
+        kind: String,
+    },
     /// A field that it never said before.
-    Field(String),
+    Field {
+        /// Its path of names and types.
+        path: String,
+    },
     /// A case that comes to something else.
-    Case(String, Option<Status>, Status),
+    Case {
+        /// The case.
+        case: String,
+        /// What it came to, if it was tried.
+        before: Option<Status>,
+        /// What it comes to now.
+        now: Status,
+    },
 }
 
 impl fmt::Display for Change {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let version = |it: &Option<String>| it.clone().unwrap_or_else(|| "none".to_owned());
-        let page = |page: &str| if page.is_empty() { String::new() } else { format!(" of `{page}`") };
+        let of = |page: &str| if page.is_empty() { String::new() } else { format!(" of `{page}`") };
         match self {
-            Self::Provider(before, now) => write!(f, "the reports are about {before} and {now}"),
-            Self::Version(before, now) => write!(f, "version {} -> {}", version(before), version(now)),
-            Self::FlagAdded(of, flag) => write!(f, "option {flag}{} is new", page(of)),
-            Self::FlagRemoved(of, flag) => write!(f, "option {flag}{} is gone", page(of)),
-            Self::Kind(kind) => write!(f, "event `{kind}` was not seen before"),
-            Self::Field(path) => write!(f, "field `{path}` was not seen before"),
-            Self::Case(case, before, now) => {
+            Self::Provider { before, now } => write!(f, "the reports are about {before} and {now}"),
+            Self::Version { before, now } => write!(f, "version {} -> {}", version(before), version(now)),
+            Self::FlagAdded { page, flag } => write!(f, "option {flag}{} is new", of(page)),
+            Self::FlagRemoved { page, flag } => write!(f, "option {flag}{} is gone", of(page)),
+            Self::Event { kind } => write!(f, "event `{kind}` was not seen before"),
+            Self::Field { path } => write!(f, "field `{path}` was not seen before"),
+            Self::Case { case, before, now } => {
                 let before = before.map_or("not tried", Status::as_str);
                 write!(f, "case {case}: {before} -> {}", now.as_str())
             }
@@ -49,18 +85,22 @@ impl fmt::Display for Change {
 /// Says what differs, the more important first within each sort.
 pub fn drift(before: &Report, now: &Report) -> Vec<Change> {
     if before.provider != now.provider {
-        return vec![Change::Provider(before.provider.clone(), now.provider.clone())];
+        return vec![Change::Provider { before: before.provider.clone(), now: now.provider.clone() }];
     }
     let mut changes = Vec::new();
     if before.version != now.version {
-        changes.push(Change::Version(before.version.clone(), now.version.clone()));
+        changes.push(Change::Version { before: before.version.clone(), now: now.version.clone() });
     }
     let none = BTreeSet::new();
     let pages: BTreeSet<&String> = before.flags.keys().chain(now.flags.keys()).collect();
     for page in pages {
         let (was, is) = (before.flags.get(page).unwrap_or(&none), now.flags.get(page).unwrap_or(&none));
-        changes.extend(was.difference(is).map(|flag| Change::FlagRemoved(page.clone(), flag.clone())));
-        changes.extend(is.difference(was).map(|flag| Change::FlagAdded(page.clone(), flag.clone())));
+        changes.extend(
+            was.difference(is).map(|flag| Change::FlagRemoved { page: page.clone(), flag: flag.clone() }),
+        );
+        changes.extend(
+            is.difference(was).map(|flag| Change::FlagAdded { page: page.clone(), flag: flag.clone() }),
+        );
     }
     let status = |report: &Report| -> BTreeMap<String, Status> {
         report.cells.iter().map(|cell| (cell.case.clone(), cell.status)).collect()
@@ -70,12 +110,12 @@ pub fn drift(before: &Report, now: &Report) -> Vec<Change> {
     for (case, now) in is {
         let before = was.get(&case).copied();
         if before != Some(now) {
-            changes.push(Change::Case(case, before, now));
+            changes.push(Change::Case { case, before, now });
         }
     }
     let new_kinds = now.kinds.keys().filter(|kind| !before.kinds.contains_key(*kind));
-    changes.extend(new_kinds.cloned().map(Change::Kind));
-    changes.extend(now.vocabulary.difference(&before.vocabulary).cloned().map(Change::Field));
+    changes.extend(new_kinds.cloned().map(|kind| Change::Event { kind }));
+    changes.extend(now.vocabulary.difference(&before.vocabulary).cloned().map(|path| Change::Field { path }));
     changes
 }
 

@@ -4,6 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
+use crate::drift::Change;
+
 /// The version of the form of a report.
 pub const FORMAT: u32 = 1;
 
@@ -44,6 +46,9 @@ pub struct Report {
     pub vocabulary: BTreeSet<String>,
     /// Those among them that stand in no recording.
     pub novel: BTreeSet<String>,
+    /// What changed since an older report, if it was compared with one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub drift: Option<Vec<Change>>,
 }
 
 /// One case and what it came to.

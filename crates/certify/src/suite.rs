@@ -266,6 +266,7 @@ fn report(
         kinds: sums.kinds,
         vocabulary: sums.vocabulary,
         novel,
+        drift: None,
     }
 }
 

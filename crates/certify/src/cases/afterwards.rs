@@ -6,26 +6,25 @@ use crate::account::Sums;
 use crate::trouble::{Trouble, Verdict, hold};
 
 pub(super) fn understood(sums: &Sums) -> Verdict {
+    none(&sums.unrecognized)?;
     some(sums.completed, "no turn was completed", "text")?;
-    some(sums.with_tools, "no tool was called", "edit")?;
-    none(&sums.unrecognized)
+    some(sums.with_tools, "no tool was called", "edit")
 }
 
 pub(super) fn leaves_nothing(sums: &Sums) -> Verdict {
-    some(sums.with_tools, "no run that called a tool ended by itself", "edit")?;
-    none(&sums.left_behind)
+    none(&sums.left_behind)?;
+    some(sums.with_tools, "no run that called a tool ended by itself", "edit")
 }
 
 pub(super) fn no_survivors(sums: &Sums) -> Verdict {
+    none(&sums.survivors)?;
     some(sums.by_themselves, "no run ended by itself", "text")?;
-    some(sums.stopped, "no run was stopped", "stop")?;
-    none(&sums.survivors)
+    some(sums.stopped, "no run was stopped", "stop")
 }
 
 pub(super) fn stays_home(sums: &Sums) -> Verdict {
-    some(sums.asked, "the model was never asked", "text")?;
     match &sums.attempts_to_leave {
-        Ok(0) => Ok(()),
+        Ok(0) => some(sums.asked, "the model was never asked", "text"),
         Ok(count) => {
             Err(Trouble::new(format_args!("{count} connections or names found no way out of the namespace")))
         }

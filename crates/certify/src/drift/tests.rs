@@ -22,6 +22,7 @@ fn report(version: &str) -> Report {
         kinds: BTreeMap::from([("text_delta".to_owned(), 3)]),
         vocabulary: BTreeSet::from(["result.text".to_owned()]),
         novel: BTreeSet::new(),
+        drift: None,
     }
 }
 

@@ -93,14 +93,15 @@ pub(crate) fn run(args: &CertifyArgs, stdout: &mut Stdout) -> Result<(), Command
         }
     });
     bar.clear();
-    let Some(report) = report else {
+    let Some(mut report) = report else {
         drop(runtime);
         // What a dying program still writes there stays, in a temporary directory.
         let _ = std::fs::remove_dir_all(&scratch);
         progress::say("interrupted; nothing was kept\n");
         return Err(CommandError::told(130));
     };
-    finish(args, &report, before.as_ref(), &scratch, stdout)
+    report.drift = before.map(|before| bowline_certify::drift(&before, &report));
+    finish(args, &report, &scratch, stdout)
 }
 
 /// Asks the program about itself, anew: what somebody kept of an earlier answer is not evidence.
@@ -148,7 +149,6 @@ fn missing(missing: Missing) -> CommandError {
 fn finish(
     args: &CertifyArgs,
     report: &Report,
-    before: Option<&Report>,
     scratch: &Path,
     stdout: &mut Stdout,
 ) -> Result<(), CommandError> {
@@ -163,21 +163,6 @@ fn finish(
     if let Some(file) = &args.save {
         let saved = std::fs::write(fresh(file), format!("{json}\n"));
         saved.and_then(|()| std::fs::rename(fresh(file), file)).map_err(|error| not_saved(file, error))?;
-    }
-    if let Some(before) = before {
-        let changes = bowline_certify::drift(before, report);
-        let mut text = String::from("\nDrift since the older report:\n");
-        for change in &changes {
-            text.push_str(&format!("  {change}\n"));
-        }
-        if changes.is_empty() {
-            text.push_str("  none\n");
-        }
-        if args.json {
-            progress::say(&text);
-        } else {
-            stdout.print(&text)?;
-        }
     }
     if report.holds() && !args.keep {
         // What cannot be removed is in a temporary directory, and harms nobody.

@@ -109,6 +109,28 @@ fn a_case_in_which_the_program_hangs_is_red_and_the_rest_go_on() {
     let ended = certify(&world, "sleep 300", &["detect", "text", "no-survivors"]).end();
     let report: Value = serde_json::from_str(&ended.stdout).expect("a report");
     assert_eq!(ended.status.code(), Some(1));
-    let cells = ["detect", "text", "no-survivors"].map(|case| status(&report, case));
-    assert_eq!(cells, ["green", "red", "green"]);
+    assert_eq!(["detect", "text"].map(|case| status(&report, case)), ["green", "red"]);
+    // Nobody is left, but of a program that always has to be ended that is only half of what is promised.
+    assert!(evidence(&report, "no-survivors").contains("no run ended by itself"), "{report}");
+}
+
+/// Programs read standard output; what changed is in the document, and what people read is not beside it.
+#[test]
+fn drift_is_in_the_document() {
+    let world = World::new();
+    let (old, new) = (world.path("old.json"), world.path("new.json"));
+    let [old, new] = [&old, &new].map(|path| path.display().to_string());
+    let first = certify(&world, ANSWER, &["detect"]).with(&["--save", &old]).end();
+    assert_eq!(first.status.code(), Some(0), "{}", first.stderr);
+    let changed = std::fs::read_to_string(&old).expect("a report").replace("9.9.9", "9.9.8");
+    std::fs::write(&old, changed).expect("a report");
+    let ended = certify(&world, ANSWER, &["detect"]).with(&["--against", &old, "--save", &new]).end();
+    let report: Value = serde_json::from_str(&ended.stdout).expect("one document");
+    let drift = serde_json::json!([{ "change": "version", "before": "9.9.8", "now": "9.9.9" }]);
+    assert_eq!(report["drift"], drift);
+    assert!(!ended.stderr.to_lowercase().contains("drift"), "{}", ended.stderr);
+    // A report that was compared can be compared with again.
+    let again = certify(&world, ANSWER, &["detect"]).with(&["--against", &new]).end();
+    let report: Value = serde_json::from_str(&again.stdout).expect("one document");
+    assert_eq!(report["drift"], serde_json::json!([]), "{}", again.stderr);
 }

@@ -45,6 +45,15 @@ pub(super) fn draw(report: &Report) -> String {
         count(Status::NotClaimed),
         count(Status::Pending)
     );
+    if let Some(changes) = &report.drift {
+        text.push_str("\nDrift since the older report:\n");
+        for change in changes {
+            let _ = writeln!(text, "  {change}");
+        }
+        if changes.is_empty() {
+            text.push_str("  none\n");
+        }
+    }
     text
 }
 
