@@ -89,9 +89,10 @@ async fn given(room: &Room, with: impl FnOnce(Task) -> Task) -> Result<Given, Tr
             seen.trouble(format_args!("{MARK:?} is not in what was sent; the system prompt is {system}"))
         );
     };
-    let now = system_of(arrived);
+    // They say where they work, which is not the same place.
+    let now = system_of(arrived).replace(&*two.project.to_string_lossy(), "");
     let own = before.iter().map(system_of).max_by_key(String::len).unwrap_or_default();
-    Ok(Given { seen, own, now })
+    Ok(Given { seen, own: own.replace(&*one.project.to_string_lossy(), ""), now })
 }
 
 fn system_of(entry: &Entry) -> String {
