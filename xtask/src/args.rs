@@ -65,6 +65,9 @@ pub struct Certify {
     /// Take the reports of the last run for compat.toml and docs/compatibility.md, and run nothing
     #[arg(long)]
     pub reports: bool,
+    /// Run the negative controls and nothing else
+    #[arg(long, conflicts_with_all = ["write", "reports", "provider"])]
+    pub controls: bool,
 }
 
 /// The flags of `fuzz`.

@@ -64,6 +64,9 @@ pub fn run(args: &Certify) -> Result<()> {
         return follow(args, &reports);
     }
     build()?;
+    if args.controls {
+        return controls::run(&installed);
+    }
     let mut reports = Vec::new();
     let mut failed = Vec::new();
     for program in chosen {

@@ -111,7 +111,7 @@ pub fn newest() -> Result<Installed> {
             npm("install --package-lock-only --save-exact", &scratch).arg(format!("{package}@latest"));
         if let Err(error) = resolve.quiet_output() {
             report::line(format_args!(
-                "    {package} stays at {pinned}: its newest version cannot be resolved ({error})"
+                "    {package} stays at {pinned}: its newest version cannot be resolved ({error:#})"
             ));
             for (file, bytes) in ["package.json", "package-lock.json"].iter().zip(before) {
                 fs::write(scratch.join(file), bytes?)?;
@@ -119,18 +119,27 @@ pub fn newest() -> Result<Installed> {
         }
     }
     let now = dependencies(&fs::read_to_string(scratch.join("package.json"))?)?;
-    for (package, pinned) in dependencies(&fs::read_to_string(conformance.join("package.json"))?)? {
-        match now.get(&package) {
-            Some(version) if *version != pinned => {
-                report::line(format_args!("    {package}: {pinned} -> {version}"))
-            }
-            _ => {}
-        }
+    let pins = dependencies(&fs::read_to_string(conformance.join("package.json"))?)?;
+    let newer = newer(&pins, &now);
+    if newer.is_empty() {
+        // Resolving may write the same lock otherwise, and that would be gigabytes of the same.
+        report::line("    nothing is newer than what is pinned");
+        return pinned();
     }
+    newer.iter().for_each(|it| report::line(format_args!("    {it}")));
     install(
         &fs::read_to_string(scratch.join("package.json"))?,
         &fs::read_to_string(scratch.join("package-lock.json"))?,
     )
+}
+
+/// Says which packages are of another version than is pinned.
+fn newer(pins: &BTreeMap<String, String>, now: &BTreeMap<String, String>) -> Vec<String> {
+    let changed = pins.iter().filter_map(|(package, pin)| Some((package, pin, now.get(package)?)));
+    changed
+        .filter(|(_, pin, now)| pin != now)
+        .map(|(package, pin, now)| format!("{package}: {pin} -> {now}"))
+        .collect()
 }
 
 fn install(package: &str, lock: &str) -> Result<Installed> {
@@ -271,6 +280,15 @@ mod tests {
             full.count(),
             "one full suite for each provider"
         );
+    }
+
+    #[test]
+    fn what_is_newer_is_told() {
+        let of = |two: &str| {
+            BTreeMap::from([("one".to_owned(), "1".to_owned()), ("two".to_owned(), two.to_owned())])
+        };
+        assert_eq!(newer(&of("2"), &of("2")), Vec::<String>::new());
+        assert_eq!(newer(&of("2"), &of("3")), ["two: 2 -> 3"]);
     }
 
     /// The lock must not say where packages were downloaded: that is the business of the machine that installs.

@@ -112,12 +112,12 @@ impl Call {
         Ok(String::from_utf8_lossy(&output.stdout).into_owned())
     }
 
-    /// Runs it and returns what it printed to both streams, shown to nobody.
+    /// Runs it and returns what it printed to both streams, shown to nobody. Where it fails, that is part of the error.
     pub fn quiet_output(&self) -> Result<String> {
         let output = self.command().output().with_context(|| self.not_started())?;
-        self.judge(output.status)?;
-        let both = [output.stdout, output.stderr].concat();
-        Ok(String::from_utf8_lossy(&both).into_owned())
+        let both = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+        self.judge(output.status).with_context(|| format!("it said {:?}", both.trim()))?;
+        Ok(both)
     }
 
     /// Says whether it can be run and ends well.

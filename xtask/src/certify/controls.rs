@@ -22,7 +22,7 @@ struct Controls {
 struct Control {
     script: String,
     about: String,
-    provider: String,
+    providers: Vec<String>,
     only: Vec<String>,
     red: BTreeSet<String>,
 }
@@ -31,39 +31,46 @@ pub(super) fn run(installed: &Installed) -> Result<()> {
     let scripts = sh::root().join("conformance/controls");
     let text = fs::read_to_string(scripts.join("controls.toml"))?;
     let controls: Controls = toml::from_str(&text).context("conformance/controls/controls.toml")?;
-    for control in controls.control {
-        report::line(format_args!("    control: {}", control.about));
-        let real = installed
-            .programs
-            .iter()
-            .find(|it| it.pin.provider == control.provider && it.pin.suite == Suite::Full)
-            .with_context(|| format!("nothing is pinned for {}", control.provider))?;
-        // The program's environment is cleared, so that the script has to know by itself what it spoils.
+    for control in &controls.control {
         let script = fs::read_to_string(scripts.join(&control.script)).context(control.script.clone())?;
-        let real = format!("REAL='{}'\n", real.path.display());
-        let spoiled = folder()?.join(&control.script);
-        fs::write(&spoiled, script.replacen('\n', &format!("\n{real}"), 1))?;
-        fs::set_permissions(&spoiled, fs::Permissions::from_mode(0o755))?;
+        for provider in &control.providers {
+            report::line(format_args!("    control: {provider}: {}", control.about));
+            try_on(provider, control, &script, installed)?;
+        }
+    }
+    Ok(())
+}
 
-        let file = folder()?.join(format!("control-{}.json", control.script));
-        // What an earlier run left must not be taken for this one's.
-        _ = fs::remove_file(&file);
-        let mut call = bowline(installed)?.arg(&control.provider).arg("--binary").arg(&spoiled);
-        for case in &control.only {
-            call = call.arg("--only").arg(case);
-        }
-        // It must fail; the report says whether for the right reason.
-        _ = call.arg("--save").arg(&file).quiet_output();
-        let report = read(&file)?;
-        let red: BTreeSet<String> = report.red().map(|cell| cell.case.clone()).collect();
-        if red != control.red {
-            bail!(
-                "{}: {:?} should be red, and {red:?} is; the report is {}",
-                control.script,
-                control.red,
-                file.display()
-            );
-        }
+fn try_on(provider: &str, control: &Control, script: &str, installed: &Installed) -> Result<()> {
+    let real = installed
+        .programs
+        .iter()
+        .find(|it| it.pin.provider == provider && it.pin.suite == Suite::Full)
+        .with_context(|| format!("nothing is pinned for {provider}"))?;
+    // The program's environment is cleared, so that the script has to know by itself what it spoils.
+    let real = format!("REAL='{}'\n", real.path.display());
+    let spoiled = folder()?.join(format!("{provider}-{}", control.script));
+    fs::write(&spoiled, script.replacen('\n', &format!("\n{real}"), 1))?;
+    fs::set_permissions(&spoiled, fs::Permissions::from_mode(0o755))?;
+
+    let file = folder()?.join(format!("control-{provider}-{}.json", control.script));
+    // What an earlier run left must not be taken for this one's.
+    _ = fs::remove_file(&file);
+    let mut call = bowline(installed)?.arg(provider).arg("--binary").arg(&spoiled);
+    for case in &control.only {
+        call = call.arg("--only").arg(case);
+    }
+    // It must fail; the report says whether for the right reason.
+    _ = call.arg("--save").arg(&file).quiet_output();
+    let report = read(&file)?;
+    let red: BTreeSet<String> = report.red().map(|cell| cell.case.clone()).collect();
+    if red != control.red {
+        bail!(
+            "{} on {provider}: {:?} should be red, and {red:?} is; the report is {}",
+            control.script,
+            control.red,
+            file.display()
+        );
     }
     Ok(())
 }
