@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use std::io::Write as _;
 use std::process::ExitCode;
 
+use bowline::roster::RosterError;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 /// Why a command could not do its work.
@@ -129,6 +130,7 @@ impl From<bowline::Error> for CommandError {
                     None => ours,
                 }
             }
+            bowline::Error::Roster(error) => (*error).into(),
             bowline::Error::Journal(error) => {
                 let hint = error.hint();
                 let ours = Self {
@@ -145,6 +147,19 @@ impl From<bowline::Error> for CommandError {
                 Self { source: cause, ..Self::new(Fault::Internal, message) }
             }
         }
+    }
+}
+
+impl From<RosterError> for CommandError {
+    fn from(error: RosterError) -> Self {
+        let kind = match error {
+            RosterError::Unknown { .. } => Fault::Usage,
+            RosterError::Bad { .. } | RosterError::Taken { .. } | RosterError::Read { .. } => {
+                Fault::Configuration
+            }
+        };
+        let source = error.source().map(|cause| cause.to_string().into());
+        Self { source, ..Self::new(kind, error.to_string()).hint(error.hint()) }
     }
 }
 

@@ -1,5 +1,6 @@
 //! Names that were not found, and what was probably meant.
 
+use bowline::roster::{Roster, RosterError};
 use bowline_providers::dialect::Shape;
 use bowline_providers::manifest::Manifest;
 use bowline_providers::{catalogue, dialects, views};
@@ -23,11 +24,18 @@ pub(crate) fn dialect(name: &str) -> Result<&'static dialects::Entry, CommandErr
 
 /// Finds a provider, or says what was probably meant.
 pub(crate) fn provider(name: &str) -> Result<&'static Manifest, CommandError> {
-    let known = catalogue::built_in().flat_map(|manifest| {
-        std::iter::once(manifest.name.as_str()).chain(manifest.aliases.iter().map(String::as_str))
-    });
-    catalogue::by_name(name)
-        .ok_or_else(|| missing("provider", name, known).hint("`bowline providers` lists what there is"))
+    let roster = Roster::from_env();
+    roster.find(name).map_err(|error| match error {
+        RosterError::Unknown { .. } => {
+            let all = roster.all().map(|(all, _)| all).unwrap_or_default();
+            let known = all.iter().flat_map(|entry| {
+                let aliases = entry.manifest.aliases.iter().map(String::as_str);
+                std::iter::once(entry.manifest.name.as_str()).chain(aliases)
+            });
+            missing("provider", name, known).hint(error.hint())
+        }
+        RosterError::Bad { .. } | RosterError::Taken { .. } | RosterError::Read { .. } => error.into(),
+    })
 }
 
 /// Finds the dialect and shape of a provider's format, or says which formats it has.

@@ -69,7 +69,8 @@ pub fn vocabulary(dialect: &str) -> Option<&'static str> {
     Some(FOLDERS[place].vocabulary).filter(|vocabulary| !vocabulary.is_empty())
 }
 
-fn plain(name: &str) -> String {
+/// Returns a name as names are compared: whatever the case, and whether `-` or `_`.
+pub fn plain(name: &str) -> String {
     name.to_ascii_lowercase().replace('_', "-")
 }
 

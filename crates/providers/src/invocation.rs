@@ -23,7 +23,7 @@ use std::collections::BTreeMap;
 
 use bowline_protocol::Millis;
 use bowline_protocol::kinds::Notice;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::dialect::Shape;
 use crate::manifest::run::Stop;
@@ -129,7 +129,7 @@ pub enum StdinPlan {
 }
 
 /// How we are connected to an agent.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Transport {
     /// By pipes.
@@ -165,8 +165,8 @@ pub struct Wish {
     pub streaming: Streaming,
     /// The provider's name for the format, if not the usual one.
     pub format: Option<String>,
-    /// How to connect.
-    pub transport: Transport,
+    /// How to connect, if not as the manifest says.
+    pub transport: Option<Transport>,
     /// Who runs it.
     pub user: User,
 }

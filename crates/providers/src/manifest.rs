@@ -8,6 +8,7 @@
 pub mod certify;
 mod check;
 pub mod detect;
+mod place;
 pub mod run;
 pub mod simulate;
 mod time;
@@ -21,6 +22,7 @@ use crate::dialect::Shape;
 use crate::dialects;
 use certify::Certify;
 use detect::{Detect, Install, Probe};
+pub use place::Place;
 use run::{Permissions, Run, Stop, Watchdog};
 use simulate::Simulate;
 use time::span_of_time;
@@ -31,16 +33,23 @@ use time::span_of_time;
 pub struct Manifest {
     /// The provider's name.
     pub name: String,
+    /// A user's own manifest takes the place of the built-in one of the same name.
+    #[serde(default, rename = "override", skip_serializing_if = "std::ops::Not::not")]
+    pub replaces: bool,
     /// Other names by which it is known.
     #[serde(default)]
     pub aliases: Vec<String>,
-    /// The product's name, for people.
+    /// The product's name, for people; absent takes the provider's name.
+    #[serde(default)]
     pub title: String,
-    /// The adapter's id.
+    /// The adapter's id; absent is made of the provider's name.
+    #[serde(default)]
     pub adapter_id: String,
     /// The adapter's version.
+    #[serde(default)]
     pub adapter_version: String,
     /// Who made the adapter.
+    #[serde(default)]
     pub vendor: String,
     /// The signature of an adapter package; empty for those that ship with Bowline.
     #[serde(default)]
@@ -52,22 +61,28 @@ pub struct Manifest {
     pub chosen: Chosen,
     /// How the prompt gets in.
     pub prompt: PromptStyle,
-    /// Which output format is used unless another is asked for.
+    /// Which output format is used unless another is asked for; may be left out where there is one.
+    #[serde(default)]
     pub default_format: String,
     /// The output formats.
     pub formats: BTreeMap<String, Format>,
-    /// The models.
+    /// The models; absent leaves the choice to the program.
+    #[serde(default)]
     pub models: Vec<Model>,
     /// Which model is used unless another is asked for.
+    #[serde(default)]
     pub default_model: String,
     /// How many tokens an answer may have, for callers that want to know.
+    #[serde(default = "usual_max_tokens")]
     pub max_tokens: u64,
     /// How long a turn may take.
-    #[serde(deserialize_with = "span_of_time")]
+    #[serde(default = "usual_timeout", deserialize_with = "span_of_time")]
     pub timeout: Millis,
     /// Where its login comes from.
+    #[serde(default)]
     pub auth: Auth,
     /// What it can do.
+    #[serde(default)]
     pub capabilities: Capabilities,
     /// How a run is put together.
     #[serde(default)]
@@ -165,6 +180,14 @@ pub struct Auth {
     pub files: Vec<String>,
 }
 
+fn usual_max_tokens() -> u64 {
+    4096
+}
+
+fn usual_timeout() -> Millis {
+    Millis(120_000)
+}
+
 /// Why a manifest cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum ManifestError {
@@ -201,7 +224,37 @@ pub enum ManifestError {
 impl Manifest {
     /// Reads a manifest and checks that its parts fit together.
     pub fn parse(text: &str) -> Result<Self, ManifestError> {
-        let manifest: Self = toml::from_str(text)?;
+        let mut manifest: Self = toml::from_str(text)?;
+        manifest.complete();
+        manifest.check()?;
+        Ok(manifest)
+    }
+
+    /// Fills in what may be left out.
+    fn complete(&mut self) {
+        let fill = |field: &mut String, value: &dyn Fn() -> String| {
+            if field.is_empty() {
+                *field = value();
+            }
+        };
+        let name = &self.name;
+        fill(&mut self.title, &|| name.clone());
+        fill(&mut self.adapter_id, &|| format!("user.{name}"));
+        fill(&mut self.adapter_version, &|| "0".to_owned());
+        fill(&mut self.vendor, &|| "user".to_owned());
+        if let [(only, _)] = self.formats.iter().collect::<Vec<_>>()[..] {
+            fill(&mut self.default_format, &|| only.clone());
+        }
+        if self.models.is_empty() {
+            let id = if self.default_model.is_empty() { "default" } else { &self.default_model };
+            self.models.push(Model { id: id.to_owned(), name: id.to_owned() });
+        }
+        fill(&mut self.default_model, &|| self.models[0].id.clone());
+    }
+
+    /// Checks that the parts fit together.
+    pub(crate) fn check(&self) -> Result<(), ManifestError> {
+        let manifest = self;
         for (name, format) in &manifest.formats {
             if dialects::by_name(&format.dialect).is_none() {
                 let (format, dialect) = (name.clone(), format.dialect.clone());
@@ -209,15 +262,15 @@ impl Manifest {
             }
         }
         if !manifest.formats.contains_key(&manifest.default_format) {
-            return Err(ManifestError::NoSuchFormat(manifest.default_format));
+            return Err(ManifestError::NoSuchFormat(manifest.default_format.clone()));
         }
         if !manifest.models.iter().any(|model| model.id == manifest.default_model) {
-            return Err(ManifestError::NoSuchModel(manifest.default_model));
+            return Err(ManifestError::NoSuchModel(manifest.default_model.clone()));
         }
-        check::run(&manifest)?;
-        check::detect(&manifest)?;
-        check::simulate(&manifest)?;
-        Ok(manifest)
+        check::name(manifest)?;
+        check::run(manifest)?;
+        check::detect(manifest)?;
+        check::simulate(manifest)
     }
 }
 

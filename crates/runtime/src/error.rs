@@ -6,6 +6,7 @@ use bowline_providers::invocation::Refusal;
 
 use crate::journal::JournalError;
 use crate::record::Record;
+use crate::roster::RosterError;
 
 /// Why a call did not give what it promises.
 ///
@@ -23,6 +24,9 @@ pub enum Error {
         /// The name.
         name: String,
     },
+    /// A manifest that the name may be that of cannot be used.
+    #[error(transparent)]
+    Roster(Box<RosterError>),
     /// The provider cannot honour the request. Nothing was started.
     #[error(transparent)]
     Refused(Box<Refusal>),
@@ -73,6 +77,17 @@ pub enum Error {
 impl From<Refusal> for Error {
     fn from(refusal: Refusal) -> Self {
         Self::Refused(Box::new(refusal))
+    }
+}
+
+impl From<RosterError> for Error {
+    fn from(error: RosterError) -> Self {
+        match error {
+            RosterError::Unknown { name } => Self::UnknownProvider { name },
+            RosterError::Bad { .. } | RosterError::Taken { .. } | RosterError::Read { .. } => {
+                Self::Roster(Box::new(error))
+            }
+        }
     }
 }
 

@@ -8,12 +8,12 @@ use bowline_engine::{self as engine, Attempt, Plan, Polite, Run, Scope, Signal, 
 use bowline_process as process;
 use bowline_protocol::kinds::{Notice, SessionState, Transport};
 use bowline_protocol::{Request, Resume, SessionId};
+use bowline_providers::dialects;
 use bowline_providers::invocation::docker::{self, Container};
 use bowline_providers::invocation::{self, Invocation, Preview, Refusal, StdinPlan, Streaming, User, Wish};
 use bowline_providers::manifest::Manifest;
 use bowline_providers::manifest::run::{Polite as PoliteWay, StopScope};
 use bowline_providers::views::Digest;
-use bowline_providers::{catalogue, dialects};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::agent::Launch;
@@ -28,7 +28,7 @@ use crate::record::Record;
 use crate::task::{JournalChoice, Task};
 use crate::turn::{Control, Order, Turn};
 use crate::warden::{self, Ward};
-use crate::{Error, clock, host};
+use crate::{Error, clock, host, roster};
 
 /// How many orders may wait for a run.
 const ORDERS: usize = 16;
@@ -63,7 +63,7 @@ pub(crate) async fn run(task: Task) -> Result<Record, Error> {
 
 /// Returns what would be started.
 pub(crate) fn preview(task: &Task) -> Result<Preview, Error> {
-    let manifest = manifest(&task.request)?;
+    let manifest = manifest(task)?;
     let request = completed(task)?;
     let mut invocation = invocation::build(manifest, &request, &wish(task, task.streaming))?;
     if let Some(container) = &request.docker {
@@ -111,7 +111,7 @@ fn prepare(
     orders: mpsc::Receiver<Order>,
     watcher: Watcher,
 ) -> Result<Prepared, Error> {
-    let manifest = manifest(&task.request)?;
+    let manifest = manifest(&task)?;
     let request = completed(&task)?;
     let mut invocations = vec![invocation::build(manifest, &request, &wish(&task, task.streaming))?];
     if task.streaming == Streaming::On {
@@ -189,9 +189,12 @@ fn into_container(
     docker::wrap(invocation, &container, host::environment().into_iter().map(|(name, _)| name))
 }
 
-fn manifest(request: &Request) -> Result<&'static Manifest, Error> {
-    let name = request.provider.as_deref().ok_or(Error::NoProvider)?;
-    catalogue::by_name(name).ok_or_else(|| Error::UnknownProvider { name: name.to_owned() })
+fn manifest(task: &Task) -> Result<&'static Manifest, Error> {
+    if let Some(manifest) = task.manifest {
+        return Ok(manifest);
+    }
+    let name = task.request.provider.as_deref().ok_or(Error::NoProvider)?;
+    Ok(roster::find(name)?)
 }
 
 /// Fills in what a request leaves to us: the current directory. Refuses paths that no agent can be told of.

@@ -40,8 +40,8 @@
 //! journal, in memory they do not pile up.
 //!
 //! Further rooms: [`blocking`] has the same calls without tokio, [`registry`] ends sessions by your own key from any
-//! process, [`service`] is one boundary for hosts that serve chats, [`journal`] reads what was recorded, [`detect`] knows
-//! which agents are installed and what each can do, and `bowline::testing` (feature `testing`) plays a script in the place
+//! process, [`service`] is one boundary for hosts that serve chats, [`journal`] reads what was recorded, [`roster`] knows who
+//! can be named, [`detect`] which agents are installed and what each can do, and `bowline::testing` (feature `testing`) plays a script in the place
 //! of a process, so that your tests start nothing.
 //! `tracing` is told ids and counts, never what was said.
 
@@ -60,6 +60,7 @@ mod launch;
 mod output;
 mod record;
 pub mod registry;
+pub mod roster;
 pub mod service;
 mod task;
 #[cfg(feature = "testing")]

@@ -31,7 +31,6 @@ mod tests;
 
 use bowline_engine::fallback::StreamFallback;
 use bowline_protocol::{Millis, NativeSessionId, Request, Resume};
-use bowline_providers::catalogue;
 use bowline_providers::chat::Limits;
 use bowline_providers::dialect::Commentary;
 use bowline_providers::dialects;
@@ -41,7 +40,7 @@ pub use response::{AgentResponse, CliResponse};
 pub use streaming::Callbacks;
 
 use crate::journal::Home;
-use crate::{Error, Task};
+use crate::{Error, Task, roster};
 
 /// What a host asks for. Absent fields take what the service was made with.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -188,7 +187,7 @@ impl CliService {
 
 /// Returns what tells a provider's answer from its other words.
 fn commentary(provider: Option<&str>) -> Commentary {
-    let manifest = provider.and_then(catalogue::by_name);
+    let manifest = provider.and_then(|name| roster::find(name).ok());
     let format = manifest.and_then(|manifest| {
         manifest.formats.get(manifest.run.format.as_ref().unwrap_or(&manifest.default_format))
     });

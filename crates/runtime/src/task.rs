@@ -9,6 +9,7 @@ use bowline_protocol::{
     Attachment, Event, Json, McpServer, Millis, NativeSessionId, PermissionMode, Request, Resume,
 };
 use bowline_providers::invocation::{Preview, Streaming};
+use bowline_providers::manifest::Manifest;
 use serde::de::DeserializeOwned;
 
 use crate::drive::Callback;
@@ -37,6 +38,7 @@ pub fn task(prompt: impl Into<String>) -> Task {
 pub struct Task {
     pub(crate) request: Request,
     pub(crate) label: Option<String>,
+    pub(crate) manifest: Option<&'static Manifest>,
     pub(crate) binary: Option<PathBuf>,
     pub(crate) streaming: Streaming,
     pub(crate) stream_fallback: StreamFallback,
@@ -79,6 +81,7 @@ impl Task {
         Self {
             request,
             label: None,
+            manifest: None,
             binary: None,
             streaming: Streaming::On,
             stream_fallback: StreamFallback::default(),
@@ -98,6 +101,14 @@ impl Task {
     /// Chooses the provider by name or alias.
     pub fn provider(mut self, name: impl Into<String>) -> Self {
         self.request.provider = Some(name.into());
+        self.manifest = None;
+        self
+    }
+
+    /// Chooses the provider by its manifest: one that was looked up already ([`crate::roster`]), or made on the spot.
+    pub fn of_provider(mut self, manifest: &'static Manifest) -> Self {
+        self.request.provider = Some(manifest.name.clone());
+        self.manifest = Some(manifest);
         self
     }
 

@@ -12,6 +12,7 @@ use std::time::Duration;
 use bowline::kinds::Outcome;
 use bowline::{Category, Code, Control, Record, Task, Turn};
 use bowline_protocol::Millis;
+use bowline_providers::manifest::Manifest;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
 
@@ -47,7 +48,7 @@ pub(crate) fn run(args: &RunArgs, stdout: &mut Stdout) -> Result<(), CommandErro
     };
     let cwd = args.cwd.as_ref().map(|dir| dir.to_string_lossy().into_owned()).or_else(terminal::cwd);
     let options = terminal::options(detail, request::permission(args.permission), cwd);
-    let sink = Sink::new(format, options, Some(provider.to_owned()));
+    let sink = Sink::new(format, options, Some(provider.name.clone()));
     // What runs in a container is not what is installed here, nobody asked to start the caller's own program twice, and a
     // run that leaves no trace leaves no answers behind either.
     let plain = args.docker.is_none() && args.binary.is_none() && !args.ephemeral;
@@ -174,7 +175,7 @@ async fn drive(
     task: Task,
     mut sink: Sink,
     ephemeral: bool,
-    provider: Option<&str>,
+    provider: Option<&'static Manifest>,
 ) -> Result<(Record, Stopped), CommandError> {
     let signals = Signals::new().map_err(|error| {
         CommandError::new(Fault::Internal, "could not listen to signals").caused_by(error)

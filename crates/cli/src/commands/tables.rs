@@ -1,6 +1,7 @@
 //! `bowline providers` and `bowline dialects`: tables for people, JSON for programs.
 
-use bowline_providers::{catalogue, dialects};
+use bowline::roster::{Entry, Roster};
+use bowline_providers::dialects;
 
 use crate::args::TableArgs;
 use crate::error::{CommandError, Fault};
@@ -8,14 +9,30 @@ use crate::output::Stdout;
 
 /// Lists the providers.
 pub(crate) fn providers(args: &TableArgs, stdout: &mut Stdout) -> Result<(), CommandError> {
-    let providers = catalogue::built_in();
-    if args.json {
-        let text = serde_json::to_string_pretty(&providers.collect::<Vec<_>>()).map_err(|error| {
-            CommandError::new(Fault::Internal, "could not write the list").caused_by(error)
-        })?;
-        return stdout.print(&format!("{text}\n"));
+    let (providers, bad) = Roster::from_env().all()?;
+    let text = if args.json { json(&providers)? } else { rows(&providers) };
+    stdout.print(&text)?;
+    // Those that can be used were told; whoever wrote the others wants to know why they are not among them.
+    match bad.into_iter().next() {
+        Some(error) => Err(error.into()),
+        None => Ok(()),
     }
-    let rows = providers.map(|provider| {
+}
+
+fn json(providers: &[Entry]) -> Result<String, CommandError> {
+    let object = |entry: &Entry| {
+        let mut object = serde_json::to_value(entry.manifest)?;
+        object["origin"] = entry.origin.to_string().into();
+        Ok(object)
+    };
+    let list = providers.iter().map(object).collect::<Result<Vec<_>, serde_json::Error>>();
+    let list = list
+        .map_err(|error| CommandError::new(Fault::Internal, "could not write the list").caused_by(error))?;
+    Ok(format!("{:#}\n", serde_json::Value::from(list)))
+}
+
+fn rows(providers: &[Entry]) -> String {
+    let rows = providers.iter().map(|Entry { manifest: provider, origin }| {
         // The default stands first.
         let others = provider.formats.keys().filter(|name| **name != provider.default_format);
         let formats: Vec<&str> =
@@ -25,10 +42,11 @@ pub(crate) fn providers(args: &TableArgs, stdout: &mut Stdout) -> Result<(), Com
             provider.program.clone(),
             formats.join(", "),
             provider.prompt.as_str().to_owned(),
+            origin.to_string(),
             provider.aliases.join(", "),
         ]
     });
-    stdout.print(&table(["NAME", "PROGRAM", "FORMATS", "PROMPT", "ALSO CALLED"], rows))
+    table(["NAME", "PROGRAM", "FORMATS", "PROMPT", "FROM", "ALSO CALLED"], rows)
 }
 
 /// Lists the dialects.

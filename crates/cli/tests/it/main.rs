@@ -11,6 +11,7 @@ mod files;
 mod journal;
 mod lost;
 mod readme;
+mod roster;
 mod run;
 mod run_output;
 mod run_signals;

@@ -15,11 +15,12 @@ use crate::manifest::{Format, Manifest, PromptStyle};
 /// Puts a request to a provider as a command, or says which option cannot be honoured and why.
 pub fn build(manifest: &Manifest, request: &Request, wish: &Wish) -> Result<Invocation, Refusal> {
     let (name, format) = format(manifest, wish)?;
+    let transport = wish.transport.unwrap_or(manifest.run.transport);
     let mut draft = Draft::new(Invocation {
         provider: manifest.name.clone(),
         program: wish.binary.clone().unwrap_or_else(|| manifest.program.clone()),
         args: Vec::new(),
-        env: environment::of(wish.transport),
+        env: environment::of(transport),
         env_files: Default::default(),
         env_keep: BASE
             .iter()
@@ -33,7 +34,7 @@ pub fn build(manifest: &Manifest, request: &Request, wish: &Wish) -> Result<Invo
             .collect(),
         stdin: StdinPlan::Null,
         cwd: request.cwd.clone(),
-        transport: wish.transport,
+        transport,
         format: name.to_owned(),
         dialect: format.dialect.clone(),
         shape: format.shape,

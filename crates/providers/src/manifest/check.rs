@@ -5,6 +5,23 @@ use super::{Manifest, ManifestError, PromptStyle};
 use crate::invocation::template;
 use crate::simulate::NAMES;
 
+/// Checks the names: they are said on command lines, in lists with commas between, and before `:`.
+pub(super) fn name(manifest: &Manifest) -> Result<(), ManifestError> {
+    let names =
+        std::iter::once(("name", &manifest.name)).chain(manifest.aliases.iter().map(|it| ("aliases", it)));
+    for (key, name) in names {
+        let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+        if !name.starts_with(|c: char| c.is_ascii_alphanumeric()) || !name.chars().all(plain) {
+            let reason = format!("`{name}` is not a name: letters, digits, `-`, `_` and `.` make one");
+            return wrong(key.into(), reason);
+        }
+        if name.eq_ignore_ascii_case("auto") {
+            return wrong(key.into(), "`auto` means that the router chooses".into());
+        }
+    }
+    Ok(())
+}
+
 /// Checks the sections about runs.
 pub(super) fn run(manifest: &Manifest) -> Result<(), ManifestError> {
     let run = &manifest.run;

@@ -8,12 +8,16 @@ use std::collections::BTreeMap;
 use bowline_protocol::{Millis, PermissionMode};
 use serde::{Deserialize, Serialize};
 
+use crate::invocation::Transport;
+
 use super::time::{optional_limit, span_of_time};
 
 /// How a run is put together.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Run {
+    /// How the program is connected.
+    pub transport: Transport,
     /// The format in which a run is watched; absent takes the default format.
     pub format: Option<String>,
     /// The format of a run that nobody watches; absent means that there is none.

@@ -147,7 +147,7 @@ fn rows(manifest: &Manifest) -> Vec<Row> {
     rows.extend([
         wished("--no-stream", Wish { streaming: Streaming::Off, ..Wish::default() }),
         wished("--binary", Wish { binary: Some("/opt/agent".into()), ..Wish::default() }),
-        wished("(terminal)", Wish { transport: Transport::Pty, ..Wish::default() }),
+        wished("(terminal)", Wish { transport: Some(Transport::Pty), ..Wish::default() }),
     ]);
     rows
 }

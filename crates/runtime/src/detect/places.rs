@@ -40,6 +40,10 @@ fn missing(manifest: &Manifest, binary: Option<&Path>, unfit: Option<PathBuf>) -
             (MissingKind::NotExecutable { path }, hint)
         }
         (None, Some(_)) => (MissingKind::NoSuchFile, "check what `--binary` says".to_owned()),
+        (None, None) if program.contains('/') => (
+            MissingKind::NoSuchFile,
+            "check what its manifest says, or choose another one with `--binary`".to_owned(),
+        ),
         (None, None) => (MissingKind::Absent, install_hint(manifest)),
     };
     Missing { program, kind, hint }
@@ -60,6 +64,10 @@ fn given(binary: &Path, search: &Search, unfit: &mut Option<PathBuf>) -> Option<
 }
 
 fn usual(manifest: &Manifest, search: &Search, unfit: &mut Option<PathBuf>) -> Option<(PathBuf, How)> {
+    // A user's manifest may say where the program is.
+    if manifest.program.contains('/') {
+        return fit(PathBuf::from(&manifest.program), unfit).map(|path| (path, How::Given));
+    }
     let own = std::env::current_exe().ok();
     if let Some(own) = own.filter(|own| own.file_name().is_some_and(|name| name == manifest.program.as_str()))
     {

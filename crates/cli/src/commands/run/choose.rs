@@ -1,20 +1,22 @@
 //! Which provider is meant when a run begins.
 
 use bowline_providers::catalogue;
+use bowline_providers::manifest::Manifest;
 
 use crate::error::{CommandError, Fault};
 use crate::{suggest, terminal};
 
-/// Returns the name of the provider: the one that was asked for, else that of the environment, else the only one that is
-/// installed and logged in.
-pub(crate) fn provider(asked: Option<&str>) -> Result<&'static str, CommandError> {
+/// Returns the provider: the one that was asked for, else that of the environment, else the only one that is installed and
+/// logged in.
+pub(crate) fn provider(asked: Option<&str>) -> Result<&'static Manifest, CommandError> {
     if let Some(name) = asked.map(str::to_owned).or_else(|| terminal::variable("BOWLINE_PROVIDER")) {
-        return suggest::provider(&name).map(|manifest| manifest.name.as_str());
+        return suggest::provider(&name);
     }
-    let usable: Vec<&str> = bowline::detect::usable().iter().map(|manifest| manifest.name.as_str()).collect();
+    let usable = bowline::detect::usable();
     if let [only] = usable[..] {
         return Ok(only);
     }
+    let usable: Vec<&str> = usable.iter().map(|manifest| manifest.name.as_str()).collect();
     let names: Vec<&str> = catalogue::built_in().map(|manifest| manifest.name.as_str()).collect();
     let error = CommandError::new(Fault::Usage, "no provider is chosen");
     let error = if usable.is_empty() {

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use bowline::{Json, PermissionMode, Preview, Task};
 use bowline_protocol::Millis;
 use bowline_providers::invocation::environment::listed;
+use bowline_providers::manifest::Manifest;
 
 use super::resume::Ours;
 use super::{mcp, prompt};
@@ -17,8 +18,12 @@ use crate::error::{CommandError, Fault};
 const LONGEST_FILE: u64 = 4 * 1024 * 1024;
 
 /// Makes the task that the arguments describe. `ours` is the session that it goes on with, if we know it.
-pub(crate) fn task(args: &RunArgs, provider: &str, ours: Option<&Ours>) -> Result<Task, CommandError> {
-    let mut task = bowline::task(prompt::prompt(args.prompt.as_deref())?).provider(provider);
+pub(crate) fn task(
+    args: &RunArgs,
+    provider: &'static Manifest,
+    ours: Option<&Ours>,
+) -> Result<Task, CommandError> {
+    let mut task = bowline::task(prompt::prompt(args.prompt.as_deref())?).of_provider(provider);
     task = task.permission(permission(args.permission));
     for (value, set) in [
         (&args.model, Task::model as fn(Task, String) -> Task),

@@ -5,13 +5,15 @@ use std::path::Path;
 use bowline::journal::{Home, META_FILE, Reader, SessionMeta};
 use bowline::{Kind, NativeSessionId, SessionId};
 
+use bowline_providers::manifest::Manifest;
+
 use crate::error::{CommandError, Fault};
 use crate::suggest;
 
 /// A session of ours, which a run named at its end.
 #[derive(Debug)]
 pub(crate) struct Ours {
-    pub(crate) provider: &'static str,
+    pub(crate) provider: &'static Manifest,
     /// The agent's own name for it.
     pub(crate) native: NativeSessionId,
 }
@@ -22,7 +24,7 @@ pub(crate) fn find(id: &str) -> Result<Option<Ours>, CommandError> {
     let Some(dir) = dir.ok().filter(|dir| dir.join(META_FILE).exists()) else { return Ok(None) };
     let failed = |error| CommandError::from(bowline::Error::from(error));
     let meta = SessionMeta::read(&dir).map_err(failed)?;
-    let provider = suggest::provider(&meta.provider)?.name.as_str();
+    let provider = suggest::provider(&meta.provider)?;
     // A runner that was killed did not write it there; its events have it.
     let native = match meta.native_session {
         Some(native) => Some(native),
@@ -48,12 +50,16 @@ fn told(dir: &Path) -> Result<Option<NativeSessionId>, bowline::journal::Journal
 }
 
 /// Returns the provider of a run that goes on with a session of ours, which is that of the session.
-pub(crate) fn provider(id: &str, ours: &Ours, asked: Option<&str>) -> Result<&'static str, CommandError> {
+pub(crate) fn provider(
+    id: &str,
+    ours: &Ours,
+    asked: Option<&str>,
+) -> Result<&'static Manifest, CommandError> {
     let Some(asked) = asked.map(suggest::provider).transpose()? else { return Ok(ours.provider) };
-    if asked.name == ours.provider {
+    if asked.name == ours.provider.name {
         return Ok(ours.provider);
     }
-    let message = format!("the session {id} is one of `{}`, not of `{}`", ours.provider, asked.name);
+    let message = format!("the session {id} is one of `{}`, not of `{}`", ours.provider.name, asked.name);
     Err(CommandError::new(Fault::Usage, message)
         .hint("leave out `--provider` to go on with it, or `--resume` to begin anew"))
 }

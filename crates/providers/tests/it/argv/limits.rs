@@ -252,7 +252,7 @@ fn the_host_keeps_its_variables_to_itself() {
             assert!(made.keeps(name), "{}: its login comes by {name}", manifest.name);
             assert!(made.is_secret(name) || name.ends_with("_URL"), "{}: {name}", manifest.name);
         }
-        let wish = Wish { transport: Transport::Pty, ..Wish::default() };
+        let wish = Wish { transport: Some(Transport::Pty), ..Wish::default() };
         let all = build(manifest, &plain(manifest), &wish).expect("can be put").environment(host());
         assert_eq!((all["TERM"].as_str(), all.get("CI")), ("xterm-256color", None));
     }

@@ -1,0 +1,232 @@
+//! Who can be named: the providers that are built in, and those that a user describes.
+//!
+//! A user's own manifest is a file `providers/*.toml` in the configuration directory. It may name any dialect; it takes
+//! the place of a built-in provider only if it says `override = true`. The files are read each time that a name is
+//! looked up, so that a changed one counts from the next request on. A bad file is in the way of its own name only, and
+//! of names that nobody has.
+//!
+//! Manifests are `&'static` everywhere. What is not built in is kept here for good, once for each content.
+
+mod error;
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use bowline_providers::catalogue;
+use bowline_providers::manifest::Manifest;
+
+pub use error::RosterError;
+
+/// Finds a provider by its name or one of its aliases, whatever the case and whether `-` or `_`.
+///
+/// ```
+/// let agent = bowline::roster::find("Practice")?;
+/// assert_eq!(agent.name, "practice");
+/// # Ok::<(), bowline::roster::RosterError>(())
+/// ```
+pub fn find(name: &str) -> Result<&'static Manifest, RosterError> {
+    Roster::from_env().find(name)
+}
+
+/// Where a provider's manifest comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// It ships with Bowline.
+    BuiltIn,
+    /// A user's file.
+    File(PathBuf),
+}
+
+impl std::fmt::Display for Origin {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::BuiltIn => f.write_str("built in"),
+            Self::File(path) => write!(f, "{}", path.display()),
+        }
+    }
+}
+
+/// A provider that can be named.
+#[derive(Clone, Debug)]
+pub struct Entry {
+    /// Its manifest.
+    pub manifest: &'static Manifest,
+    /// Where that comes from.
+    pub origin: Origin,
+}
+
+/// The providers that can be named.
+#[derive(Clone, Debug, Default)]
+pub struct Roster {
+    /// The directory of the user's manifests.
+    dir: Option<PathBuf>,
+}
+
+/// A file in the directory: what it describes, or why it cannot be used and which names it would have had.
+type Read = Result<Entry, (Vec<String>, RosterError)>;
+
+impl Roster {
+    /// Looks where the environment says: `bowline/providers` in the XDG configuration directory.
+    #[expect(clippy::disallowed_methods, reason = "the one place where the runtime looks for manifests")]
+    pub fn from_env() -> Self {
+        Self { dir: directory(|name| std::env::var_os(name)) }
+    }
+
+    /// Looks for the user's manifests in this directory.
+    pub fn at(dir: impl Into<PathBuf>) -> Self {
+        Self { dir: Some(dir.into()) }
+    }
+
+    /// Finds a provider by its name or one of its aliases, whatever the case and whether `-` or `_`.
+    pub fn find(&self, name: &str) -> Result<&'static Manifest, RosterError> {
+        let wanted = plain(name);
+        let mut bad = None;
+        for read in self.read()? {
+            match read {
+                Ok(entry) if answers_to(entry.manifest, &wanted) => return Ok(entry.manifest),
+                Ok(_) => {}
+                Err((names, error)) if names.iter().any(|name| plain(name) == wanted) => return Err(error),
+                Err((_, error)) => bad = bad.or(Some(error)),
+            }
+        }
+        match (catalogue::by_name(name), bad) {
+            (Some(manifest), _) => Ok(manifest),
+            // The name may be that of the file which cannot be read.
+            (None, Some(error)) => Err(error),
+            (None, None) => Err(RosterError::Unknown { name: name.to_owned() }),
+        }
+    }
+
+    /// Returns all providers, the built-in ones first, and what is wrong with the files that cannot be used.
+    pub fn all(&self) -> Result<(Vec<Entry>, Vec<RosterError>), RosterError> {
+        let (mut own, mut bad) = (Vec::new(), Vec::new());
+        for read in self.read()? {
+            match read {
+                Ok(entry) => own.push(entry),
+                Err((_, error)) => bad.push(error),
+            }
+        }
+        let kept = |built_in: &&Manifest| {
+            let name = plain(&built_in.name);
+            !own.iter().any(|entry: &Entry| plain(&entry.manifest.name) == name)
+        };
+        let built_in = catalogue::built_in().filter(kept);
+        let built_in = built_in.map(|manifest| Entry { manifest, origin: Origin::BuiltIn });
+        Ok((built_in.chain(own.iter().cloned()).collect(), bad))
+    }
+
+    /// Reads the directory, in the order of the files' names.
+    fn read(&self) -> Result<Vec<Read>, RosterError> {
+        let Some(dir) = &self.dir else { return Ok(Vec::new()) };
+        let failed = |source| RosterError::Read { path: dir.clone(), source };
+        let entries = match std::fs::read_dir(dir) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+            entries => entries.map_err(failed)?,
+        };
+        let mut files = Vec::new();
+        for entry in entries {
+            let path = entry.map_err(failed)?.path();
+            if path.extension().is_some_and(|ending| ending == "toml") {
+                files.push(path);
+            }
+        }
+        files.sort();
+        let mut all: Vec<Read> = Vec::new();
+        for file in files {
+            let known: Vec<Entry> = all.iter().filter_map(|read| read.as_ref().ok()).cloned().collect();
+            all.push(read(&file, &known));
+        }
+        Ok(all)
+    }
+}
+
+fn read(file: &Path, known: &[Entry]) -> Read {
+    let text = match std::fs::read_to_string(file) {
+        Ok(text) => text,
+        Err(source) => return Err((stem(file), RosterError::Read { path: file.to_owned(), source })),
+    };
+    let manifest = match Manifest::parse(&text) {
+        Ok(manifest) => located(manifest, file),
+        Err(error) => {
+            let (place, reason) = (error.place(&text), error.reason());
+            let error = RosterError::Bad { file: file.to_owned(), place, reason };
+            return Err((names_in(&text, file), error));
+        }
+    };
+    let names = || std::iter::once(&manifest.name).chain(&manifest.aliases);
+    for name in names() {
+        let wanted = plain(name);
+        let taken = known.iter().find(|entry| answers_to(entry.manifest, &wanted));
+        let first = match (taken, catalogue::by_name(name)) {
+            (Some(entry), _) => entry.origin.clone(),
+            (None, Some(built_in)) if manifest.replaces && plain(&built_in.name) == plain(&manifest.name) => {
+                continue;
+            }
+            (None, Some(_)) => Origin::BuiltIn,
+            (None, None) => continue,
+        };
+        let error = RosterError::Taken { name: name.clone(), file: file.to_owned(), first };
+        return Err((names().cloned().collect(), error));
+    }
+    Ok(Entry { manifest: intern(manifest), origin: Origin::File(file.to_owned()) })
+}
+
+/// A program that is given by a relative path lies where the file is.
+fn located(mut manifest: Manifest, file: &Path) -> Manifest {
+    if manifest.program.contains('/')
+        && let Some(dir) = file.parent()
+    {
+        let program = dir.join(&manifest.program);
+        manifest.program = std::path::absolute(&program).unwrap_or(program).to_string_lossy().into_owned();
+    }
+    manifest
+}
+
+/// Keeps a manifest for good, once for each content.
+///
+/// For manifests that are made on the spot; the ones that [`find`] returns are kept already.
+pub fn intern(manifest: Manifest) -> &'static Manifest {
+    static KEPT: Mutex<Vec<&'static Manifest>> = Mutex::new(Vec::new());
+    let mut kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(known) = kept.iter().find(|known| ***known == manifest) {
+        return known;
+    }
+    let manifest: &'static Manifest = Box::leak(Box::new(manifest));
+    kept.push(manifest);
+    manifest
+}
+
+/// Returns the names that a file which cannot be used would have had, as far as they can be read.
+fn names_in(text: &str, file: &Path) -> Vec<String> {
+    let mut names = stem(file);
+    // Line by line: the file may not be TOML at all.
+    let value = |line: &str| {
+        let (key, value) = line.split_once('=')?;
+        (key.trim() == "name").then(|| value.trim().trim_matches(['"', '\'']).to_owned())
+    };
+    names.extend(text.lines().find_map(value));
+    names
+}
+
+fn stem(file: &Path) -> Vec<String> {
+    file.file_stem().map(|stem| stem.to_string_lossy().into_owned()).into_iter().collect()
+}
+
+fn answers_to(manifest: &Manifest, wanted: &str) -> bool {
+    std::iter::once(&manifest.name).chain(&manifest.aliases).any(|name| plain(name) == wanted)
+}
+
+fn plain(name: &str) -> String {
+    catalogue::plain(name)
+}
+
+/// Finds the directory by variables. Relative paths count as unset, as the XDG standard wants.
+fn directory(get: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
+    let absolute = |name| get(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let config = absolute("XDG_CONFIG_HOME").or_else(|| absolute("HOME").map(|home| home.join(".config")))?;
+    Some(config.join("bowline/providers"))
+}
+
+#[cfg(test)]
+mod tests;
