@@ -1,5 +1,6 @@
 //! The arguments of every command, and the help that people read.
 
+pub(crate) mod provider;
 pub(crate) mod run;
 pub(crate) mod simulate;
 
@@ -37,6 +38,8 @@ pub(crate) enum Command {
     Certify(CertifyArgs),
     /// List the providers
     Providers(TableArgs),
+    /// Ask an executable provider whether it is well, or begin a new one
+    Provider(provider::ProviderArgs),
     /// List the dialects
     Dialects(TableArgs),
     /// Play the scripted agent that `--provider practice` runs

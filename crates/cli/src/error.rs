@@ -26,6 +26,8 @@ pub(crate) enum Fault {
     Configuration,
     /// A program that is not there.
     Missing,
+    /// Somebody's who did not answer in time.
+    TooSlow,
     /// Ours.
     Internal,
     /// Nobody's: the reader of our output has enough.
@@ -44,6 +46,7 @@ impl Fault {
             Self::Configuration => 3,
             Self::Missing => 4,
             Self::Internal => 70,
+            Self::TooSlow => 124,
             Self::Told(code) => code,
         }
     }

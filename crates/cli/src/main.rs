@@ -45,6 +45,7 @@ fn run(args: Args) -> Result<(), CommandError> {
         Command::Simulate(args) => commands::simulate::run(&args, &mut stdout),
         Command::Certify(args) => commands::certify::run(&args, &mut stdout),
         Command::Providers(args) => commands::tables::providers(&args, &mut stdout),
+        Command::Provider(args) => commands::provider::run(&args, &mut stdout),
         // It is another program, with exit codes of its own.
         Command::PracticeAgent(_) => Ok(()),
         Command::Dialects(args) => commands::tables::dialects(&args, &mut stdout),

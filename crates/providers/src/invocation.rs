@@ -17,6 +17,7 @@ mod mcp;
 mod preview;
 mod prompt;
 mod refusal;
+mod request;
 pub(crate) mod template;
 
 use std::collections::BTreeMap;
@@ -28,9 +29,10 @@ use serde::{Deserialize, Serialize};
 use crate::dialect::Shape;
 use crate::manifest::run::Stop;
 
-pub use build::build;
+pub use build::{build, health};
 pub use preview::Preview;
 pub use refusal::Refusal;
+pub(crate) use request::is_field;
 
 /// The longest argument that is passed. Linux takes 128 KiB for each; what is longer goes over standard input or by file.
 pub const LONGEST_ARGUMENT: usize = 96 * 1024;

@@ -21,6 +21,7 @@ mod copilot;
 pub mod decode;
 pub mod dialect;
 pub mod dialects;
+pub mod executable;
 pub mod failure;
 pub mod framing;
 mod gemini;

@@ -11,7 +11,7 @@ pub mod detect;
 mod place;
 pub mod run;
 pub mod simulate;
-mod time;
+pub(crate) mod time;
 
 use std::collections::BTreeMap;
 
@@ -132,6 +132,8 @@ pub enum PromptStyle {
     Stdin,
     /// As an argument.
     Arg,
+    /// In the request of an executable provider, over its standard input.
+    Request,
 }
 
 impl PromptStyle {
@@ -140,6 +142,7 @@ impl PromptStyle {
         match self {
             Self::Stdin => "stdin",
             Self::Arg => "arg",
+            Self::Request => "request",
         }
     }
 }
@@ -231,7 +234,7 @@ impl Manifest {
     }
 
     /// Fills in what may be left out.
-    fn complete(&mut self) {
+    pub(crate) fn complete(&mut self) {
         let fill = |field: &mut String, value: &dyn Fn() -> String| {
             if field.is_empty() {
                 *field = value();

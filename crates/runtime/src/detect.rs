@@ -21,6 +21,7 @@ use bowline_providers::catalogue;
 use bowline_providers::manifest::{Chosen, Manifest};
 use bowline_providers::probe::{Page, Version};
 
+pub(crate) use ask::run as asked;
 pub use cache::Cache;
 pub(crate) use places::install_hint;
 

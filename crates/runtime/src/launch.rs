@@ -263,7 +263,8 @@ fn mask(task: &Task, invocations: &[Invocation]) -> Mask {
     let mut secrets: Vec<String> = Vec::new();
     for invocation in invocations {
         let host = host::environment().into_iter().filter(|(name, _)| invocation.keeps(name));
-        let set = task.env_of_request().iter().map(|(name, value)| (name.clone(), value.clone()));
+        let set = task.env_of_request().iter().chain(&invocation.env);
+        let set = set.map(|(name, value)| (name.clone(), value.clone()));
         secrets
             .extend(host.chain(set).filter(|(name, _)| invocation.is_secret(name)).map(|(_, value)| value));
         secrets.extend(invocation.secret_values.iter().cloned());
@@ -416,6 +417,14 @@ fn located(command: &mut process::Command, manifest: &'static Manifest, binary: 
     if let Some(place) = path {
         command.env[place].1 = found.search_path(&search.path);
     }
+}
+
+/// Returns the command that asks a provider whether it is well, if it can be asked.
+pub(crate) fn health(manifest: &'static Manifest) -> Option<process::Command> {
+    let invocation = invocation::health(manifest)?;
+    let mut command = command(&invocation, &SessionId::from("bowline-health"), Path::new(""));
+    located(&mut command, manifest, None);
+    Some(command)
 }
 
 /// Turns an invocation into a command of the process crate.

@@ -2,21 +2,25 @@
 //!
 //! A user's own manifest is a file `providers/*.toml` in the configuration directory. It may name any dialect; it takes
 //! the place of a built-in provider only if it says `override = true`. The files are read each time that a name is
-//! looked up, so that a changed one counts from the next request on. A bad file is in the way of its own name only, and
+//! looked up, so that a changed one counts from the next request on. A file with `kind = "executable"` describes a
+//! program that speaks the CLI provider protocol, in a few words. A bad file is in the way of its own name only, and
 //! of names that nobody has.
 //!
 //! Manifests are `&'static` everywhere. What is not built in is kept here for good, once for each content.
 
 mod error;
+mod health;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use bowline_providers::catalogue;
-use bowline_providers::manifest::Manifest;
+use bowline_providers::manifest::{Manifest, ManifestError};
 
+pub use bowline_providers::executable::Executable;
 pub use error::RosterError;
+pub use health::{Health, health};
 
 /// Finds a provider by its name or one of its aliases, whatever the case and whether `-` or `_`.
 ///
@@ -146,8 +150,13 @@ fn read(file: &Path, known: &[Entry]) -> Read {
         Ok(text) => text,
         Err(source) => return Err((stem(file), RosterError::Read { path: file.to_owned(), source })),
     };
-    let manifest = match Manifest::parse(&text) {
-        Ok(manifest) => located(manifest, file),
+    let parsed = if Executable::is_meant(&text) {
+        Executable::parse(&text).and_then(|executable| executable.manifest())
+    } else {
+        Manifest::parse(&text)
+    };
+    let manifest = match parsed {
+        Ok(manifest) => located(manifest, file.parent().unwrap_or(Path::new(""))),
         Err(error) => {
             let (place, reason) = (error.place(&text), error.reason());
             let error = RosterError::Bad { file: file.to_owned(), place, reason };
@@ -172,11 +181,24 @@ fn read(file: &Path, known: &[Entry]) -> Read {
     Ok(Entry { manifest: intern(manifest), origin: Origin::File(file.to_owned()) })
 }
 
+/// Makes a provider of an executable that answers `generate`, `stream` and `health`. A relative path begins in `dir`,
+/// which is where the file lies that names it; a path without `/` is a name on `PATH`.
+///
+/// ```
+/// use bowline::roster::{self, Executable};
+///
+/// let provider = roster::executable(&Executable::at("llama", "./ollama-provider"), "/opt/providers".as_ref())?;
+/// assert_eq!(provider.program, "/opt/providers/ollama-provider");
+/// let task = bowline::task("What is 2+2?").of_provider(provider);
+/// # Ok::<(), bowline_providers::manifest::ManifestError>(())
+/// ```
+pub fn executable(executable: &Executable, dir: &Path) -> Result<&'static Manifest, ManifestError> {
+    executable.manifest().map(|manifest| intern(located(manifest, dir)))
+}
+
 /// A program that is given by a relative path lies where the file is.
-fn located(mut manifest: Manifest, file: &Path) -> Manifest {
-    if manifest.program.contains('/')
-        && let Some(dir) = file.parent()
-    {
+fn located(mut manifest: Manifest, dir: &Path) -> Manifest {
+    if manifest.program.contains('/') {
         let program = dir.join(&manifest.program);
         manifest.program = std::path::absolute(&program).unwrap_or(program).to_string_lossy().into_owned();
     }

@@ -265,6 +265,12 @@ impl Task {
         self
     }
 
+    /// Sets something that only this provider understands.
+    pub fn config(mut self, name: impl Into<String>, value: Json) -> Self {
+        self.request.config.insert(name.into(), value);
+        self
+    }
+
     /// Leaves no trace: neither in the agent's own history nor in the journal.
     pub fn ephemeral(mut self) -> Self {
         self.request.ephemeral = true;

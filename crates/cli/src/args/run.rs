@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use bowline::Json;
 use clap::ValueEnum;
 
 pub(crate) const EXAMPLES: &str = "Examples:
@@ -24,6 +25,14 @@ pub(crate) struct RunArgs {
     /// Which agent (`bowline providers` lists them); without it, that of the session which is resumed, else BOWLINE_PROVIDER
     #[arg(long, short = 'p', value_name = "NAME")]
     pub(crate) provider: Option<String>,
+
+    /// An executable provider instead of an agent: a program that answers `generate`, `stream` and `health`
+    #[arg(long, value_name = "PATH", help_heading = AGENT)]
+    pub(crate) executable: Option<PathBuf>,
+
+    /// A setting that only this agent understands; JSON, or else a text
+    #[arg(long, value_name = "NAME=VALUE", value_parser = setting, help_heading = AGENT)]
+    pub(crate) set: Vec<(String, Json)>,
 
     /// The program to run instead of the one on PATH
     #[arg(long, value_name = "PATH", help_heading = AGENT)]
@@ -118,8 +127,8 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "TEXT", help_heading = SESSION)]
     pub(crate) label: Option<String>,
 
-    /// Set a variable of the agent's environment
-    #[arg(long, value_name = "NAME=VALUE", value_parser = variable, help_heading = AGENT)]
+    /// Set a variable of the agent's environment; NAME alone passes ours on
+    #[arg(long, value_name = "NAME[=VALUE]", value_parser = variable, help_heading = AGENT)]
     pub(crate) env: Vec<(String, String)>,
 
     /// Ignore your settings for the agent
@@ -187,7 +196,26 @@ fn limit(text: &str) -> Result<Limit, String> {
 fn variable(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
-        _ => Err("NAME=VALUE is wanted".to_owned()),
+        None if !text.is_empty() => {
+            let value = host_variable(text).ok_or_else(|| format!("`{text}` is not set here"))?;
+            Ok((text.to_owned(), value))
+        }
+        Some(_) | None => Err("NAME=VALUE, or NAME, is wanted".to_owned()),
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "the caller asked for a variable of ours by its name")]
+fn host_variable(name: &str) -> Option<String> {
+    std::env::var(name).ok()
+}
+
+fn setting(text: &str) -> Result<(String, Json), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.is_empty() => {
+            let json = Json::parse(value).or_else(|_| Json::of(&value)).map_err(|error| error.to_string())?;
+            Ok((name.to_owned(), json))
+        }
+        Some(_) | None => Err("NAME=VALUE is wanted".to_owned()),
     }
 }
 
@@ -217,6 +245,16 @@ mod tests {
     fn a_variable_has_a_name() {
         assert_eq!(variable("A=b=c"), Ok(("A".to_owned(), "b=c".to_owned())));
         assert!(variable("=b").is_err());
-        assert!(variable("A").is_err());
+        assert_eq!(variable("NOBODY_SETS_THIS"), Err("`NOBODY_SETS_THIS` is not set here".to_owned()));
+        assert_eq!(variable("PATH").map(|(name, _)| name), Ok("PATH".to_owned()));
+    }
+
+    #[test]
+    fn a_setting_is_json_or_a_text() {
+        let json = |text: &str| setting(text).map(|(_, value)| value.as_str().to_owned());
+        assert_eq!(json("a=1"), Ok("1".to_owned()));
+        assert_eq!(json("a={\"b\":[]}"), Ok("{\"b\":[]}".to_owned()));
+        assert_eq!(json("a=b=c"), Ok("\"b=c\"".to_owned()));
+        assert!(setting("a").is_err());
     }
 }

@@ -35,7 +35,7 @@ pub(crate) fn run(args: &RunArgs, stdout: &mut Stdout) -> Result<(), CommandErro
     let ours = args.resume.as_deref().map(resume::find).transpose()?.flatten();
     let provider = match (&args.resume, &ours) {
         (Some(id), Some(ours)) => resume::provider(id, ours, args.provider.as_deref())?,
-        _ => choose::provider(args.provider.as_deref())?,
+        _ => choose::provider(args)?,
     };
     let task = request::task(args, provider, ours.as_ref())?;
     if args.dry_run {

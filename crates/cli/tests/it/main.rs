@@ -6,6 +6,7 @@ mod decode;
 mod demo;
 mod docker;
 mod errors;
+mod executable;
 mod faults;
 mod files;
 mod journal;

@@ -100,6 +100,7 @@ Commands:
   simulate   Serve fake model APIs on loopback, for trying agents without an account
   certify    Try on an agent program, offline, everything that is promised about it
   providers  List the providers
+  provider   Ask an executable provider whether it is well, or begin a new one
   dialects   List the dialects
 
 Options:

@@ -7,6 +7,7 @@ use bowline_protocol::kinds::{Level, Notice};
 
 use super::mcp::{self, Servers};
 use super::prompt::{self, Body};
+use super::request::Fields;
 use super::{Arg, Invocation, LONGEST_ARGUMENT, Refusal, SideFile, template};
 use crate::manifest::run::{Flag, Rule, RunFlag, ValueShape};
 
@@ -30,6 +31,7 @@ pub(super) enum Value<'a> {
 pub(super) struct Draft {
     pub(super) made: Invocation,
     pub(super) body: Body,
+    pub(super) fields: Fields,
     /// Which options have set which variables, so that the request cannot undo them unseen.
     pub(super) env_of: Vec<(String, String)>,
     /// Options without a value that are there already.
@@ -38,7 +40,13 @@ pub(super) struct Draft {
 
 impl Draft {
     pub(super) fn new(made: Invocation) -> Self {
-        Self { made, body: Body::default(), env_of: Vec::new(), switches: BTreeSet::new() }
+        Self {
+            made,
+            body: Body::default(),
+            fields: Fields::default(),
+            env_of: Vec::new(),
+            switches: BTreeSet::new(),
+        }
     }
 
     pub(super) fn notice(&mut self, level: Level, code: &str, text: String) {
@@ -122,6 +130,8 @@ impl Draft {
                 self.set_env(option, name, filled(text, values));
             }
         }
+        let value = values.iter().find(|(name, _)| *name == "value").map_or("", |(_, value)| *value);
+        flag.request.iter().for_each(|field| self.fields.set(field, value));
         self.body.before.extend(flag.before.iter().map(|text| filled(text, values)));
         self.body.after.extend(flag.after.iter().map(|text| filled(text, values)));
         Ok(())

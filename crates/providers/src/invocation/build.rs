@@ -45,7 +45,7 @@ pub fn build(manifest: &Manifest, request: &Request, wish: &Wish) -> Result<Invo
         limits: limits(manifest, request, format.shape),
         stop: manifest.stop,
     });
-    never(&draft, request)?;
+    never(&draft, manifest, request)?;
     draft.plain(&format.args);
     draft.plain(&manifest.run.args);
     draft.made.env.extend(manifest.run.env.iter().map(|(name, value)| (name.clone(), value.clone())));
@@ -57,10 +57,26 @@ pub fn build(manifest: &Manifest, request: &Request, wish: &Wish) -> Result<Invo
         }
         option(manifest, request, permission, *flag, &mut draft)?;
     }
-    sampling(request, &mut draft);
+    if manifest.prompt != PromptStyle::Request {
+        sampling(request, &mut draft);
+    }
     prompt(manifest, request, &mut draft)?;
     variables(request, &mut draft)?;
     Ok(draft.made)
+}
+
+/// Returns the command that asks a program whether it is well, if it can be asked.
+pub fn health(manifest: &Manifest) -> Option<Invocation> {
+    let args = &manifest.probe.health;
+    if args.is_empty() {
+        return None;
+    }
+    // It has the surroundings of a run, because they may be what is wrong.
+    let request = Request { prompt: "health".to_owned(), ..Request::default() };
+    let mut asked = build(manifest, &request, &Wish::default()).ok()?;
+    asked.args = args.iter().map(|arg| Arg::Plain(arg.clone())).collect();
+    asked.stdin = StdinPlan::Null;
+    Some(asked)
 }
 
 fn format<'a>(manifest: &'a Manifest, wish: &'a Wish) -> Result<(&'a str, &'a Format), Refusal> {
@@ -105,9 +121,9 @@ fn limits(manifest: &Manifest, request: &Request, shape: Shape) -> Limits {
 }
 
 /// What no agent's command line can do, and what contradicts itself.
-fn never(draft: &Draft, request: &Request) -> Result<(), Refusal> {
+fn never(draft: &Draft, manifest: &Manifest, request: &Request) -> Result<(), Refusal> {
     let refuse = |option: &str, reason: &str| Err(draft.unsupported(option, reason));
-    if !request.tools.is_empty() {
+    if !request.tools.is_empty() && manifest.prompt != PromptStyle::Request {
         return refuse("tools", "an agent's command line runs its own tools and cannot call the host's");
     }
     if request.policy.is_some() {
@@ -268,6 +284,10 @@ fn merged(request: &Request, mode: &[String], asked: &[String]) -> Vec<String> {
 
 /// Settings that only this provider understands.
 fn settings(manifest: &Manifest, request: &Request, draft: &mut Draft) -> Result<(), Refusal> {
+    if manifest.prompt == PromptStyle::Request {
+        // They are in the request, as they are.
+        return Ok(());
+    }
     for (name, value) in &request.config {
         let option = format!("config.{name}");
         let Some(how) = manifest.run.config.get(name) else {
@@ -307,7 +327,13 @@ fn prompt(manifest: &Manifest, request: &Request, draft: &mut Draft) -> Result<(
     if request.prompt.trim().is_empty() {
         return Err(Refusal::invalid(provider, "PROMPT", "the prompt is empty"));
     }
-    let text = draft.body.text(&request.context, &request.prompt);
+    let text = match manifest.prompt {
+        PromptStyle::Request => {
+            let prompt = draft.body.text(&[], &request.prompt);
+            super::request::text(manifest, request, &draft.fields, &prompt)?
+        }
+        PromptStyle::Stdin | PromptStyle::Arg => draft.body.text(&request.context, &request.prompt),
+    };
     let chars = u64::try_from(text.chars().count()).unwrap_or(u64::MAX);
     if let Some(most) = run.max_prompt_chars.filter(|most| chars > *most) {
         let reason = format!("it has {chars} characters, and the program accepts {most} at most");
@@ -315,7 +341,7 @@ fn prompt(manifest: &Manifest, request: &Request, draft: &mut Draft) -> Result<(
             .hint("put the bulk into a file and mention the file in the prompt"));
     }
     match manifest.prompt {
-        PromptStyle::Stdin => {
+        PromptStyle::Stdin | PromptStyle::Request => {
             draft.plain(&run.stdin_args);
             draft.made.stdin = StdinPlan::Prompt(text);
         }

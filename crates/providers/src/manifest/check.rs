@@ -2,7 +2,7 @@
 
 use super::run::{Flag, McpForm, RunFlag};
 use super::{Manifest, ManifestError, PromptStyle};
-use crate::invocation::template;
+use crate::invocation::{is_field, template};
 use crate::simulate::NAMES;
 
 /// Checks the names: they are said on command lines, in lists with commas between, and before `:`.
@@ -48,6 +48,15 @@ pub(super) fn run(manifest: &Manifest) -> Result<(), ManifestError> {
                     format!("`{name}` is neither a variable nor a beginning with `*`"),
                 );
             }
+        }
+    }
+    if manifest.prompt != PromptStyle::Request {
+        let flags = run.flags.iter().map(|(flag, how)| (format!("run.flags.{}", flag.key()), how));
+        if let Some((key, _)) = flags.into_iter().find(|(_, how)| how.request.is_some()) {
+            return wrong(
+                format!("{key}.request"),
+                "there is a request only with `prompt = \"request\"`".into(),
+            );
         }
     }
     for (flag, how) in &run.flags {
@@ -165,7 +174,10 @@ fn prompt(manifest: &Manifest) -> Result<(), ManifestError> {
             let names: Vec<&str> = run.prompt_args.iter().flat_map(|arg| template::names(arg)).collect();
             if names == ["prompt"] { Ok(()) } else { wrong(key(), "`{prompt}` has to occur once".into()) }
         }
-        PromptStyle::Arg | PromptStyle::Stdin => Ok(()),
+        PromptStyle::Request if !run.prompt_args.is_empty() || !run.stdin_args.is_empty() => {
+            wrong(key(), "the prompt is in the request, over standard input".into())
+        }
+        PromptStyle::Arg | PromptStyle::Stdin | PromptStyle::Request => Ok(()),
     }
 }
 
@@ -210,7 +222,12 @@ impl Value {
 fn check(key: &str, value: Value, flag: &Flag) -> Result<(), ManifestError> {
     let large = flag.large.iter().flat_map(|large| &large.args);
     let texts = flag.before.iter().chain(&flag.after).chain(flag.env.values());
-    let says_how = [&flag.args, &flag.each].iter().any(|args| !args.is_empty())
+    if let Some(field) = flag.request.as_ref().filter(|field| !is_field(field)) {
+        let reason = format!("`{field}` is neither `system_prompt` nor a setting of `config`");
+        return wrong(format!("{key}.request"), reason);
+    }
+    let says_how = flag.request.is_some()
+        || [&flag.args, &flag.each].iter().any(|args| !args.is_empty())
         || texts.clone().next().is_some()
         || flag.large.is_some()
         || flag.rule.is_some();
@@ -246,7 +263,7 @@ fn check(key: &str, value: Value, flag: &Flag) -> Result<(), ManifestError> {
     if flag.rule.is_some() && value != Value::Many {
         return wrong(format!("{key}.rule"), "is for options with several values".into());
     }
-    if value != Value::Nothing && uses == 0 && flag.rule.is_none() {
+    if value != Value::Nothing && uses == 0 && flag.rule.is_none() && flag.request.is_none() {
         return wrong(key.into(), "does not use its value".into());
     }
     for arg in flag.args.iter().chain(large) {

@@ -114,6 +114,9 @@ pub fn npm_names<'a>(os: &'a str, arch: &'a str) -> (&'a str, &'a str) {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Probe {
+    /// The arguments that make it say, by its exit code, whether it is well.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub health: Vec<String>,
     /// The pages of help that say what runs rely on, each by its arguments.
     pub pages: Vec<Vec<String>>,
     /// Variables to set when it is asked.

@@ -45,6 +45,9 @@ pub struct Run {
     pub secrets: Vec<String>,
     /// What becomes of each option of a run.
     pub flags: BTreeMap<RunFlag, Flag>,
+    /// What every request has in its `config`, where `prompt = "request"`.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub request_config: BTreeMap<String, serde_json::Value>,
     /// Settings that only this program understands, by name.
     pub config: BTreeMap<String, Flag>,
 }
@@ -132,6 +135,8 @@ pub struct Flag {
     pub env: BTreeMap<String, String>,
     /// An entry for each value in a variable that holds a JSON object.
     pub rule: Option<Rule>,
+    /// The field of the request that carries the value, where `prompt = "request"`: `system_prompt` or `config.NAME`.
+    pub request: Option<String>,
     /// Text before the prompt.
     pub before: Option<String>,
     /// Text after the prompt, once for each value.

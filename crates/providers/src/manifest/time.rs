@@ -12,6 +12,11 @@ pub(super) fn span_of_time<'de, D: Deserializer<'de>>(deserializer: D) -> Result
         .ok_or_else(|| de::Error::custom("a span of time is wanted"))
 }
 
+/// Reads a span of time that may be absent.
+pub(crate) fn optional_span<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Millis>, D::Error> {
+    span_of_time(deserializer).map(Some)
+}
+
 /// Reads a span of time, or `"none"`.
 pub(super) fn optional_limit<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Millis>, D::Error> {
     deserializer.deserialize_any(Span { none: Some("none") })

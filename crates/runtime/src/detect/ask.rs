@@ -154,7 +154,7 @@ impl<'a> Session<'a> {
 }
 
 /// Runs a command to its end, ends what it left behind, and returns what it printed.
-async fn run(command: process::Command, deadline: Duration) -> Result<Answer, ProbeErrorKind> {
+pub(crate) async fn run(command: process::Command, deadline: Duration) -> Result<Answer, ProbeErrorKind> {
     let supervisor = host::supervisor().map_err(ProbeErrorKind::Keeper)?;
     let mut child = supervisor.spawn(command).await.map_err(|error| ProbeErrorKind::Spawn(error.kind))?;
     let mut heard = Heard::default();

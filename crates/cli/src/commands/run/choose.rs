@@ -3,13 +3,18 @@
 use bowline_providers::catalogue;
 use bowline_providers::manifest::Manifest;
 
+use crate::args::run::RunArgs;
+use crate::commands::executable;
 use crate::error::{CommandError, Fault};
 use crate::{suggest, terminal};
 
-/// Returns the provider: the one that was asked for, else that of the environment, else the only one that is installed and
-/// logged in.
-pub(crate) fn provider(asked: Option<&str>) -> Result<&'static Manifest, CommandError> {
-    if let Some(name) = asked.map(str::to_owned).or_else(|| terminal::variable("BOWLINE_PROVIDER")) {
+/// Returns the provider: the executable or the one that was asked for, else that of the environment, else the only one that
+/// is installed and logged in.
+pub(crate) fn provider(args: &RunArgs) -> Result<&'static Manifest, CommandError> {
+    if let Some(path) = &args.executable {
+        return executable::provider(path);
+    }
+    if let Some(name) = args.provider.clone().or_else(|| terminal::variable("BOWLINE_PROVIDER")) {
         return suggest::provider(&name);
     }
     let usable = bowline::detect::usable();

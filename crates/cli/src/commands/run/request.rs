@@ -59,6 +59,9 @@ pub(crate) fn task(
     for (name, value) in &args.env {
         task = task.env(name, value);
     }
+    for (name, value) in &args.set {
+        task = task.config(name, value.clone());
+    }
     if let Some(path) = &args.schema {
         task = task.output_schema(schema(path, "--schema")?);
     }

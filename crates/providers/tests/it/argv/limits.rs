@@ -26,7 +26,7 @@ fn a_prompt_arrives_as_it_was_written() {
             let made = build(manifest, &request, &Wish::default()).expect("can be put");
             let args = texts(&made);
             match manifest.prompt {
-                PromptStyle::Stdin => {
+                PromptStyle::Stdin | PromptStyle::Request => {
                     assert_eq!(made.stdin, StdinPlan::Prompt((*prompt).into()), "{}", manifest.name);
                     assert!(
                         args.iter().all(|arg| *arg == "-" || arg != prompt),
@@ -92,7 +92,7 @@ fn a_long_prompt_goes_over_standard_input_or_is_refused() {
         let request = Request { prompt: long.clone(), ..plain(manifest) };
         let made = build(manifest, &request, &Wish::default());
         match manifest.prompt {
-            PromptStyle::Stdin => {
+            PromptStyle::Stdin | PromptStyle::Request => {
                 let made = made.expect("900 KB are no trouble");
                 assert_eq!(made.stdin, StdinPlan::Prompt(long.clone()));
                 assert!(texts(&made).iter().all(|arg| arg.len() < 1000));

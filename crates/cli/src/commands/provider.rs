@@ -1,0 +1,66 @@
+//! `bowline provider`: an executable provider, asked whether it is well.
+
+use bowline::detect::{ProbeError, ProbeErrorKind};
+use bowline::roster::{self, Health};
+use bowline_providers::manifest::Manifest;
+
+use super::{executable, run};
+use crate::args::provider::{HealthArgs, ProviderArgs, ProviderCommand};
+use crate::error::{CommandError, Fault};
+use crate::output::Stdout;
+use crate::suggest;
+
+/// Runs the command.
+pub(crate) fn run(args: &ProviderArgs, stdout: &mut Stdout) -> Result<(), CommandError> {
+    match &args.command {
+        ProviderCommand::Health(args) => health(args, stdout),
+    }
+}
+
+fn health(args: &HealthArgs, stdout: &mut Stdout) -> Result<(), CommandError> {
+    let manifest = match (&args.executable, &args.name) {
+        (Some(path), _) => executable::provider(path)?,
+        (None, Some(name)) => suggest::provider(name)?,
+        (None, None) => return Err(CommandError::new(Fault::Usage, "no provider is named")),
+    };
+    let asked = run::runtime()?.block_on(roster::health(manifest));
+    let Some(health) = asked.map_err(|error| unanswered(&error))? else {
+        let message = format!("`{}` cannot be asked whether it is well", manifest.name);
+        return Err(CommandError::new(Fault::Usage, message)
+            .caused_by("it is no executable provider, and its manifest has no `probe.health`"));
+    };
+    stdout.print(&told(manifest, &health, args.json))?;
+    if health.well { Ok(()) } else { Err(CommandError::told(1)) }
+}
+
+fn told(manifest: &Manifest, health: &Health, json: bool) -> String {
+    if json {
+        let object = serde_json::json!({
+            "provider": manifest.name,
+            "well": health.well,
+            "said": health.said,
+            "exit_code": health.code,
+            "took_ms": u64::try_from(health.took.as_millis()).unwrap_or(u64::MAX),
+        });
+        return format!("{object:#}\n");
+    }
+    let word = if health.well { "is well" } else { "is not well" };
+    let said = if health.said.is_empty() { String::new() } else { format!(": {}", health.said) };
+    let code = match (health.well, health.code) {
+        (true, _) => String::new(),
+        (false, Some(code)) => format!(" (exit code {code})"),
+        (false, None) => " (ended by a signal)".to_owned(),
+    };
+    format!("{} {word}{code}{said}\n", manifest.name)
+}
+
+fn unanswered(error: &ProbeError) -> CommandError {
+    let kind = match error.kind {
+        ProbeErrorKind::Spawn(_) => Fault::Missing,
+        ProbeErrorKind::TooSlow { .. } => Fault::TooSlow,
+        ProbeErrorKind::Keeper(_) | ProbeErrorKind::NoVersion { .. } | ProbeErrorKind::Home { .. } => {
+            Fault::Internal
+        }
+    };
+    CommandError::new(kind, error.to_string()).caused_by(error.kind.to_string())
+}
