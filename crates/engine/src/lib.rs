@@ -5,8 +5,11 @@
 //! and says how it all ended. What is deliberately not here: processes, files, clocks. Time is an argument, so that
 //! cancels, deadlines and hangs are tables of values in a test and need no sleeping.
 
+pub mod breaker;
 pub mod fallback;
+pub mod retry;
 mod run;
+mod words;
 
 pub use run::{
     Action, Attempt, Command, Ended, Input, Limits, Now, Plan, Polite, Run, Scope, Signal, SpawnFailure,

@@ -1,0 +1,249 @@
+//! Who is left alone for a while: an agent that keeps failing, and one whose limit is used up.
+//!
+//! Five failures within a minute open the breaker for half a minute; then one request may try, and its outcome decides.
+//! Only failures after which another agent may be asked count: a wrong key or a bad request says nothing about the
+//! service. A limit that resets at a known time is a cool-down until then. All of it is values that are kept in a file.
+
+use bowline_protocol::{Category, Failure, Millis, Timestamp};
+use serde::{Deserialize, Serialize};
+
+use crate::retry;
+use crate::words;
+
+/// How many failures open it.
+pub const FAILURES: usize = 5;
+
+/// Within which time.
+pub const WINDOW: Millis = Millis(60_000);
+
+/// For how long it is open.
+pub const OPEN_FOR: Millis = Millis(30_000);
+
+/// When a request that was to try is given up: whoever sent it is gone and will not tell.
+const PROBE_FOR: Millis = Millis(600_000);
+
+/// What is remembered of one provider, profile and model.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Breaker {
+    /// The last failures, oldest first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    failures: Vec<Timestamp>,
+    /// Since when it is open.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    open_since: Option<Timestamp>,
+    /// Since when a request tries.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    probe_since: Option<Timestamp>,
+    /// When its limit is reset.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cools_until: Option<Timestamp>,
+}
+
+/// Whether requests may be sent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum State {
+    /// They may.
+    #[default]
+    Closed,
+    /// It failed too often, and is left alone until then.
+    Open {
+        /// When one may try.
+        until: Timestamp,
+    },
+    /// One may try.
+    HalfOpen,
+    /// One tries.
+    Probing,
+    /// Its limit is used up until then.
+    Cooling {
+        /// When it is reset.
+        until: Timestamp,
+    },
+}
+
+impl State {
+    /// Says why no request is sent; nothing when one may be.
+    pub fn refuses(self, now: Timestamp) -> Option<String> {
+        match self {
+            Self::Closed | Self::HalfOpen => None,
+            Self::Open { until } => {
+                let left = words::span(until.since(now));
+                Some(format!(
+                    "it failed {FAILURES} times within a minute, and is left alone for another {left}"
+                ))
+            }
+            Self::Probing => Some("it failed too often, and another request tries it just now".to_owned()),
+            Self::Cooling { until } => {
+                Some(format!("its limit is used up, and resets in {}", words::span(until.since(now))))
+            }
+        }
+    }
+}
+
+impl Breaker {
+    /// Returns whether requests may be sent.
+    pub fn state(&self, now: Timestamp) -> State {
+        if let Some(until) = self.cools_until.filter(|until| *until > now) {
+            return State::Cooling { until };
+        }
+        // A clock that was set back must not keep anybody out: a time that is yet to come does not count.
+        let past = |since: &Timestamp| *since <= now;
+        let Some(since) = self.open_since.filter(past) else { return State::Closed };
+        let until = since.after(OPEN_FOR);
+        if now < until {
+            return State::Open { until };
+        }
+        match self.probe_since.filter(past) {
+            Some(probe) if now < probe.after(PROBE_FOR) => State::Probing,
+            Some(_) | None => State::HalfOpen,
+        }
+    }
+
+    /// Says that a request is being sent. The first one after it was open is the one that tries.
+    pub fn sent(&mut self, now: Timestamp) {
+        if self.state(now) == State::HalfOpen {
+            self.probe_since = Some(now);
+        }
+    }
+
+    /// Says that a request was answered.
+    pub fn answered(&mut self) {
+        *self = Self::default();
+    }
+
+    /// Says that a request ended without any word on the service: somebody stopped it.
+    pub fn abandoned(&mut self) {
+        self.probe_since = None;
+    }
+
+    /// Says that a request failed.
+    pub fn failed(&mut self, failure: &Failure, now: Timestamp) {
+        if matches!(failure.category, Category::RateLimit | Category::Quota) {
+            let told = retry::told(failure, now).filter(|told| *told > retry::LONGEST_WAIT);
+            self.cools_until = told.map(|told| now.after(told)).or(self.cools_until);
+        }
+        let tried = self.probe_since.take().is_some();
+        if !failure.category.may_fall_back() {
+            if tried {
+                // It answered, if only to refuse: the service is there.
+                (self.open_since, self.failures) = (None, Vec::new());
+            }
+            return;
+        }
+        self.failures.retain(|at| *at <= now && now < at.after(WINDOW));
+        self.failures.push(now);
+        if tried || self.failures.len() >= FAILURES {
+            self.open_since = Some(now);
+            self.failures.clear();
+        }
+    }
+
+    /// Says whether there is anything worth keeping.
+    pub fn is_quiet(&self, now: Timestamp) -> bool {
+        self.state(now) == State::Closed && self.failures.iter().all(|at| now >= at.after(WINDOW))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bowline_protocol::Code;
+
+    use super::*;
+
+    fn at(seconds: i64) -> Timestamp {
+        Timestamp::from_seconds(1_800_000_000 + seconds)
+    }
+
+    fn server() -> Failure {
+        Failure::new(Category::Server, Code::ServerError, "500")
+    }
+
+    fn opened() -> Breaker {
+        let mut breaker = Breaker::default();
+        (0..5).for_each(|second| breaker.failed(&server(), at(second)));
+        breaker
+    }
+
+    #[test]
+    fn five_failures_in_a_minute_open_it_for_half_a_minute() {
+        let mut breaker = Breaker::default();
+        for second in 0..4 {
+            breaker.failed(&server(), at(second));
+            assert_eq!(breaker.state(at(second)), State::Closed);
+        }
+        breaker.failed(&server(), at(4));
+        assert_eq!(breaker.state(at(4)), State::Open { until: at(34) });
+        assert_eq!(breaker.state(at(33)), State::Open { until: at(34) });
+        assert_eq!(breaker.state(at(34)), State::HalfOpen);
+    }
+
+    #[test]
+    fn failures_that_are_spread_out_do_not() {
+        let mut breaker = Breaker::default();
+        for second in (0..).step_by(16).take(20) {
+            breaker.failed(&server(), at(second));
+            assert_eq!(breaker.state(at(second)), State::Closed);
+        }
+    }
+
+    #[test]
+    fn one_request_tries_and_decides() {
+        let mut breaker = opened();
+        breaker.sent(at(40));
+        assert_eq!(breaker.state(at(40)), State::Probing, "nobody else may");
+        let mut good = breaker.clone();
+        good.answered();
+        assert_eq!(good.state(at(41)), State::Closed);
+        let mut bad = breaker.clone();
+        bad.failed(&server(), at(41));
+        assert_eq!(bad.state(at(41)), State::Open { until: at(71) }, "once is enough then");
+        let mut refused = breaker.clone();
+        refused.failed(&Failure::new(Category::Authentication, Code::InvalidCredentials, "401"), at(41));
+        assert_eq!(refused.state(at(41)), State::Closed, "the service is there");
+        let mut stopped = breaker.clone();
+        stopped.abandoned();
+        assert_eq!(stopped.state(at(41)), State::HalfOpen, "the next one tries");
+        assert_eq!(breaker.state(at(40 + 601)), State::HalfOpen, "whoever tried is gone");
+    }
+
+    #[test]
+    fn what_may_not_fall_back_does_not_count() {
+        for category in Category::ALL {
+            let mut breaker = Breaker::default();
+            (0..9).for_each(|second| breaker.failed(&Failure::new(category, Code::Unknown, ""), at(second)));
+            let open = matches!(breaker.state(at(9)), State::Open { .. });
+            assert_eq!(open, category.may_fall_back(), "{category}");
+        }
+    }
+
+    #[test]
+    fn a_limit_cools_until_it_is_reset_and_survives_a_file() {
+        let mut breaker = Breaker::default();
+        let limit = Failure {
+            resets_at: Some(at(14_400)),
+            ..Failure::new(Category::Quota, Code::UsageLimit, "limit reached")
+        };
+        breaker.failed(&limit, at(0));
+        let kept: Breaker = serde_json::from_str(&serde_json::to_string(&breaker).unwrap()).unwrap();
+        assert_eq!(kept, breaker);
+        assert_eq!(kept.state(at(1)), State::Cooling { until: at(14_400) });
+        assert_eq!(
+            kept.state(at(0)).refuses(at(0)).as_deref(),
+            Some("its limit is used up, and resets in 4 h")
+        );
+        assert_eq!(kept.state(at(14_400)), State::Closed);
+        let mut soon = Breaker::default();
+        let soon_over = Failure {
+            retry_after_ms: Some(Millis(5_000)),
+            ..Failure::new(Category::RateLimit, Code::RateLimited, "429")
+        };
+        soon.failed(&soon_over, at(0));
+        assert_eq!(soon.state(at(0)), State::Closed, "what is waited for anyway is no cool-down");
+    }
+
+    #[test]
+    fn a_clock_that_was_set_back_keeps_nobody_out() {
+        assert_eq!(opened().state(at(-3_600)), State::Closed);
+    }
+}
