@@ -8,6 +8,7 @@
 pub mod breaker;
 pub mod fallback;
 pub mod retry;
+pub mod route;
 mod run;
 mod words;
 

@@ -72,6 +72,12 @@ pub struct Manifest {
     /// Which model is used unless another is asked for.
     #[serde(default)]
     pub default_model: String,
+    /// Names of models that are this provider's own; `*` is any text. Who asks for such a model need not name the provider.
+    #[serde(default)]
+    pub model_patterns: Vec<String>,
+    /// Which model is meant by a hint, such as `fast`.
+    #[serde(default)]
+    pub hints: BTreeMap<String, String>,
     /// How many tokens an answer may have, for callers that want to know.
     #[serde(default = "usual_max_tokens")]
     pub max_tokens: u64,

@@ -1,0 +1,256 @@
+//! Who is asked, in which order, and why the others are not.
+//!
+//! Candidates and what is known about them go in; an order comes out, with a reason for every candidate. The same facts
+//! give the same answer: nothing is looked up here, no clock is read and no dice are thrown. Whether a candidate can honour
+//! a request is told as a fact, because the one place that knows is where commands are built.
+
+mod hint;
+mod memory;
+mod order;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+
+use bowline_protocol::{Millis, Timestamp};
+use bowline_providers::pattern;
+use bowline_providers::prices::Price;
+
+use crate::breaker::State;
+use crate::words;
+
+pub use hint::{HINTS, canonical};
+pub use memory::{Entry, Memory, key};
+pub use order::Strategy;
+
+/// Somebody who may be asked.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Candidate {
+    /// What people call it: its name in the configuration, or the provider's.
+    pub name: String,
+    /// The provider.
+    pub provider: String,
+    /// The account, where there are several.
+    pub profile: Option<String>,
+    /// Whether it may be chosen at all.
+    pub enabled: bool,
+    /// Higher comes first; the order of the list decides among equals.
+    pub priority: i64,
+    /// The model that it is asked with unless somebody says otherwise.
+    pub model: Option<String>,
+    /// Models by hint, each by its proper name.
+    pub hints: BTreeMap<String, String>,
+    /// Names of models that are the provider's own; `*` is any text.
+    pub patterns: Vec<String>,
+    /// Models that the program itself lists.
+    pub listed: Vec<String>,
+}
+
+/// What is known about a candidate and the model that it would be asked with.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Facts {
+    /// Why its program cannot be had.
+    pub absent: Option<String>,
+    /// Why nobody is logged in.
+    pub no_login: Option<String>,
+    /// Why it cannot honour the request.
+    pub cannot: Option<String>,
+    /// Whether it is left alone for a while.
+    pub breaker: State,
+    /// A limit that is used up, as the program itself tells.
+    pub limit: Option<Limit>,
+    /// How long it takes to the first word.
+    pub latency: Option<Millis>,
+    /// What its model costs.
+    pub price: Option<Price>,
+}
+
+/// A limit that is used up.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Limit {
+    /// Which one.
+    pub window: String,
+    /// When it is reset.
+    pub resets_at: Option<Timestamp>,
+}
+
+/// What is asked for.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Ask {
+    /// What sort of model is wanted, by its proper name.
+    pub hint: Option<String>,
+    /// Which model is wanted.
+    pub model: Option<String>,
+    /// Whether the candidates were named, so that the model need not tell who is meant.
+    pub named: bool,
+    /// Who comes first.
+    pub strategy: Strategy,
+    /// Who was asked last, for those who take turns.
+    pub last: Option<String>,
+    /// The present.
+    pub now: Timestamp,
+}
+
+/// Which model a candidate would be asked with, and how that is known.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Meant {
+    /// The model; none leaves it to the program.
+    pub model: Option<String>,
+    /// Whether the candidate has a model of its own for what was asked.
+    pub fits: bool,
+}
+
+/// Who is asked, and why.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Decision {
+    /// The places of those who are asked, in their order.
+    pub order: Vec<usize>,
+    /// A word on every candidate, in the order of the list.
+    pub verdicts: Vec<Verdict>,
+    /// Why nobody is asked.
+    pub problem: Option<Problem>,
+}
+
+/// A word on one candidate.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Verdict {
+    /// What people call it.
+    pub name: String,
+    /// The model that it would be asked with.
+    pub model: Option<String>,
+    /// Its turn, counted from 1; none if it is not asked.
+    pub turn: Option<usize>,
+    /// Why.
+    pub reason: String,
+}
+
+/// Why nobody is asked.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Problem {
+    /// A model that nobody is known to have.
+    #[error("no provider is known for the model `{model}`")]
+    UnknownModel {
+        /// The model.
+        model: String,
+    },
+    /// A model that several have.
+    #[error("the model `{model}` may be meant for {}", names.join(" or "))]
+    Ambiguous {
+        /// The model.
+        model: String,
+        /// Who has it.
+        names: Vec<String>,
+    },
+    /// All of them were ruled out.
+    #[error("none of the providers can be asked")]
+    Nobody,
+    /// There is no list to choose from.
+    #[error("there is no provider to choose from")]
+    Empty,
+}
+
+impl Candidate {
+    /// Returns which model it would be asked with.
+    pub fn meant(&self, ask: &Ask) -> Meant {
+        if let Some(model) = &ask.model {
+            return Meant { model: Some(model.clone()), fits: ask.named || self.has(model) };
+        }
+        let hinted = ask.hint.as_ref().and_then(|hint| self.hints.get(hint));
+        Meant { model: hinted.or(self.model.as_ref()).cloned(), fits: ask.hint.is_none() || hinted.is_some() }
+    }
+
+    /// Says whether the configuration names the model for this candidate.
+    fn configures(&self, model: &str) -> bool {
+        self.model.as_deref() == Some(model) || self.hints.values().any(|it| it == model)
+    }
+
+    fn has(&self, model: &str) -> bool {
+        self.configures(model) || self.owns(model) || self.listed.iter().any(|it| it == model)
+    }
+
+    fn owns(&self, model: &str) -> bool {
+        self.patterns.iter().any(|it| pattern::matches(it, model))
+    }
+}
+
+/// Decides who is asked.
+pub fn decide(ask: &Ask, candidates: &[(Candidate, Facts)]) -> Decision {
+    let meant: Vec<Meant> = candidates.iter().map(|(candidate, _)| candidate.meant(ask)).collect();
+    let mut verdicts: Vec<Verdict> = candidates
+        .iter()
+        .zip(&meant)
+        .map(|((candidate, facts), meant)| Verdict {
+            name: candidate.name.clone(),
+            model: meant.model.clone(),
+            turn: None,
+            reason: ruled_out(ask, candidate, meant, facts).unwrap_or_default(),
+        })
+        .collect();
+    let mut order: Vec<usize> =
+        (0..candidates.len()).filter(|place| verdicts[*place].reason.is_empty()).collect();
+    let problem = problem(ask, candidates, &order);
+    if problem.is_some() {
+        for place in order.drain(..) {
+            verdicts[place].reason = "it has that model, and so has another".to_owned();
+        }
+        return Decision { order, verdicts, problem };
+    }
+    order::sort(ask, candidates, &meant, &mut order);
+    for (turn, place) in order.iter().enumerate() {
+        verdicts[*place].turn = Some(turn + 1);
+        verdicts[*place].reason = order::reason(ask, &candidates[*place], &meant[*place]);
+    }
+    Decision { order, verdicts, problem: None }
+}
+
+/// Returns why a candidate is not asked.
+fn ruled_out(ask: &Ask, candidate: &Candidate, meant: &Meant, facts: &Facts) -> Option<String> {
+    if !candidate.enabled {
+        return Some("it is switched off in the configuration".to_owned());
+    }
+    if let Some(model) = ask.model.as_ref().filter(|_| !meant.fits) {
+        return Some(format!("`{model}` is not known as a model of it"));
+    }
+    let limit = facts.limit.as_ref().map(|limit| {
+        let resets = limit.resets_at.map(|at| format!(", and resets in {}", words::span(at.since(ask.now))));
+        format!("its {} limit is used up{}", limit.window, resets.unwrap_or_default())
+    });
+    facts
+        .absent
+        .clone()
+        .or_else(|| facts.no_login.clone())
+        .or_else(|| facts.cannot.clone())
+        .or_else(|| facts.breaker.refuses(ask.now))
+        .or(limit)
+}
+
+fn problem(ask: &Ask, candidates: &[(Candidate, Facts)], order: &[usize]) -> Option<Problem> {
+    if candidates.is_empty() {
+        return Some(Problem::Empty);
+    }
+    if let Some(model) = ask.model.as_ref().filter(|_| !ask.named) {
+        let model = model.clone();
+        if !candidates.iter().any(|(candidate, _)| candidate.enabled && candidate.has(&model)) {
+            return Some(Problem::UnknownModel { model });
+        }
+        // Whoever wrote the model into a configuration has said whom they mean. After that a provider's own pattern counts
+        // more than a list of models, in which many have the same ones.
+        let of = |test: &dyn Fn(&Candidate) -> bool| -> Vec<usize> {
+            order.iter().copied().filter(|place| test(&candidates[*place].0)).collect()
+        };
+        let configured = of(&|it| it.configures(&model));
+        let owners = of(&|it| it.owns(&model));
+        let contenders = if owners.is_empty() { order.to_vec() } else { owners };
+        let mut names: Vec<String> = Vec::new();
+        for place in contenders {
+            let name = &candidates[place].0.provider;
+            if !names.contains(name) {
+                names.push(name.clone());
+            }
+        }
+        if configured.is_empty() && names.len() > 1 {
+            return Some(Problem::Ambiguous { model, names });
+        }
+    }
+    order.is_empty().then_some(Problem::Nobody)
+}

@@ -1,0 +1,92 @@
+//! Who comes first.
+
+use bowline_protocol::Millis;
+use serde::{Deserialize, Serialize};
+
+use super::{Ask, Candidate, Facts, Meant};
+use crate::words;
+
+/// How those who can be asked are put in order.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Strategy {
+    /// The highest priority first.
+    #[default]
+    Priority,
+    /// In turn.
+    RoundRobin,
+    /// Whoever has the first word soonest.
+    LeastLatency,
+    /// Whose model costs least.
+    LeastCost,
+}
+
+impl Strategy {
+    /// Every strategy.
+    pub const ALL: [Self; 4] = [Self::Priority, Self::RoundRobin, Self::LeastLatency, Self::LeastCost];
+
+    /// Returns the word used in files and options.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Priority => "priority",
+            Self::RoundRobin => "round-robin",
+            Self::LeastLatency => "least-latency",
+            Self::LeastCost => "least-cost",
+        }
+    }
+}
+
+/// Puts those who can be asked in order. Who has a model for the hint comes before who has none.
+pub(super) fn sort(ask: &Ask, candidates: &[(Candidate, Facts)], meant: &[Meant], order: &mut Vec<usize>) {
+    // Each sort keeps the order of equals, so that the earlier ones decide among them.
+    order.sort_by_key(|place| std::cmp::Reverse(candidates[*place].0.priority));
+    match ask.strategy {
+        Strategy::Priority => {}
+        Strategy::RoundRobin => {
+            order.sort_unstable();
+            let last = ask.last.as_ref();
+            let after = candidates.iter().position(|(candidate, _)| Some(&candidate.name) == last);
+            if let Some(after) = after {
+                let first = order.iter().position(|place| *place > after).unwrap_or(0);
+                order.rotate_left(first);
+            }
+        }
+        // Nobody can be compared who was never tried.
+        Strategy::LeastLatency => {
+            order.sort_by_key(|place| candidates[*place].1.latency.unwrap_or(Millis(0)))
+        }
+        Strategy::LeastCost => order.sort_by(|one, other| {
+            let cost = |place: &usize| {
+                candidates[*place].1.price.as_ref().map_or(f64::INFINITY, |price| price.blended())
+            };
+            cost(one).total_cmp(&cost(other))
+        }),
+    }
+    if ask.hint.is_some() {
+        order.sort_by_key(|place| !meant[*place].fits);
+    }
+}
+
+/// Says why somebody is where they are.
+pub(super) fn reason(ask: &Ask, (candidate, facts): &(Candidate, Facts), meant: &Meant) -> String {
+    let place = match ask.strategy {
+        Strategy::Priority => format!("priority {}", candidate.priority),
+        Strategy::RoundRobin => match &ask.last {
+            Some(last) => format!("in turn, after {last}"),
+            None => "in turn".to_owned(),
+        },
+        Strategy::LeastLatency => match facts.latency {
+            Some(latency) => format!("its first word takes {}", words::span(latency)),
+            None => "how fast it is was never measured, so it is tried".to_owned(),
+        },
+        Strategy::LeastCost => match &facts.price {
+            Some(price) => format!("${:.2} a million tokens, {}", price.blended(), price.as_of),
+            None => "what it costs is not known".to_owned(),
+        },
+    };
+    match (&ask.hint, meant.fits) {
+        (Some(hint), true) => format!("has a model for `{hint}`; {place}"),
+        (Some(hint), false) => format!("has no model for `{hint}`; {place}"),
+        (None, _) => place,
+    }
+}
