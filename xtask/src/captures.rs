@@ -100,14 +100,15 @@ pub fn vocabulary() -> Result<()> {
     let mut words: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     for line in index.lines() {
         let entry: Entry = serde_json::from_str(line).context("fixtures/index.jsonl is not valid")?;
-        // What another program says on its behalf is that program's vocabulary.
-        if !matches!(entry.class, Class::Stream | Class::Wire) || entry.dialect.as_deref() == Some("acp") {
+        if !matches!(entry.class, Class::Stream | Class::Wire) {
             continue;
         }
+        // A protocol that many speak has one vocabulary.
+        let speaker = entry.dialect.filter(|dialect| dialect == "acp").unwrap_or(entry.provider);
         let folder = fixtures.join(&entry.cli).join(&entry.version).join(&entry.case);
         let output = fs::read(folder.join("stdout.raw")).unwrap_or_default();
         let output = String::from_utf8_lossy(&output);
-        let known = words.entry(entry.provider).or_default();
+        let known = words.entry(speaker).or_default();
         let mut take = |path: &str| {
             known.insert(path.to_owned());
         };

@@ -46,7 +46,7 @@ fn everybody(_: &Manifest) -> Claim {
 /// Claims long prompts where they need not fit into an argument.
 fn whole_prompt(manifest: &Manifest) -> Claim {
     match manifest.prompt {
-        PromptStyle::Stdin | PromptStyle::Request => Claim::Yes,
+        PromptStyle::Stdin | PromptStyle::Request | PromptStyle::Protocol => Claim::Yes,
         PromptStyle::Arg => {
             Claim::No(Some("it takes its prompt as an argument, of 96 KiB at most".to_owned()))
         }

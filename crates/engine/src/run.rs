@@ -32,7 +32,7 @@ use bowline_protocol::kinds::{
 };
 use bowline_protocol::{Code, Exit, Failure, Kind, Millis};
 use bowline_providers::decode::Decoder;
-use bowline_providers::dialect::Draft;
+use bowline_providers::dialect::{Draft, Words};
 use bowline_providers::moment::Moment;
 
 use crate::fallback::Rule;
@@ -151,6 +151,7 @@ impl Run {
     fn decoder(plan: &Plan, attempt: usize) -> Decoder {
         let attempt = &plan.attempts[attempt];
         Decoder::of_shape(attempt.dialect, attempt.shape)
+            .talking(attempt.dialect, attempt.conversation.as_deref())
     }
 
     /// Takes what happened and adds what follows.
@@ -284,7 +285,11 @@ impl Run {
             ladder.rung = Rung::Kill;
             ladder.next_at = now.up.plus(PATIENCE);
             step.actions.push(Action::KillTree);
+            return;
         }
+        self.decoder.open(&self.moment, &mut self.drafts);
+        self.pass(now, step);
+        self.speak(step);
     }
 
     fn not_spawned(&mut self, failure: Failure, now: Now, step: &mut Step) {
@@ -303,9 +308,17 @@ impl Run {
         self.decoder.stdout(bytes, &self.moment, &mut self.drafts);
         self.pass(now, step);
         self.account.stdout_bytes += bytes.len() as u64;
-        let words = self.decoder.take_stdin();
-        if !words.is_empty() {
-            step.actions.push(Action::Write(words));
+        self.speak(step);
+    }
+
+    /// Passes on what the dialect wants to say to the program.
+    fn speak(&mut self, step: &mut Step) {
+        let Words { bytes, last } = self.decoder.take_stdin();
+        if !bytes.is_empty() {
+            step.actions.push(Action::Write(bytes));
+        }
+        if last {
+            step.actions.push(Action::CloseStdin);
         }
     }
 

@@ -39,6 +39,9 @@ folders! {
     "opencode" => include_str!("opencode/vocabulary.txt");
     "copilot" => include_str!("copilot/vocabulary.txt");
     "grok-cli" => include_str!("grok-cli/vocabulary.txt");
+    // Two programs behind adapters of a protocol that many speak: see `acp`.
+    "claude-acp" => include_str!("acp/vocabulary.txt");
+    "codex-acp" => include_str!("acp/vocabulary.txt");
     // Behind those whose dialects it speaks: their vocabularies are the recorded ones.
     "practice" => "";
 }

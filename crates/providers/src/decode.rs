@@ -7,7 +7,8 @@ use bowline_protocol::kinds::{Unrecognized, UnrecognizedReason};
 use bowline_protocol::{Event, Excerpt, Exit, FORMAT_VERSION, RawFile, RawSpan, SessionId, Timestamp};
 
 use crate::ansi;
-use crate::dialect::{Dialect, Draft, Framing, Input, Output, Shape, Terminal, UNRECOGNIZED_HEAD};
+use crate::conversation::Conversation;
+use crate::dialect::{Dialect, Draft, Framing, Input, Output, Shape, Terminal, UNRECOGNIZED_HEAD, Words};
 use crate::dialects::Entry;
 use crate::framing::{Frame, Framer, LINE_CAP};
 use crate::lenient;
@@ -48,7 +49,7 @@ pub struct Decoder {
     stderr: Framer,
     stderr_tail: Tail,
     turns: Turns,
-    stdin: Vec<u8>,
+    stdin: Words,
     watch: Option<Watch>,
 }
 
@@ -78,9 +79,18 @@ impl Decoder {
             stderr: Framer::new(Framing::Lines, cap),
             stderr_tail: Tail::default(),
             turns: Turns::new(entry.commentary),
-            stdin: Vec::new(),
+            stdin: Words::default(),
             watch: None,
         }
+    }
+
+    /// Talks to the program about a prompt, in dialects in which somebody has to.
+    #[must_use]
+    pub fn talking(mut self, entry: &Entry, conversation: Option<&Conversation>) -> Self {
+        if let Some(speaker) = conversation.and_then(|conversation| conversation.speaker(entry)) {
+            self.dialect = speaker;
+        }
+        self
     }
 
     /// Also looks for fields and types that the program never used before, given its vocabulary. They are told in
@@ -147,8 +157,38 @@ impl Decoder {
         turns.finish(*terminal, end, &stderr_tail.text, now, out);
     }
 
+    /// Lets the dialect say its first words: the program runs.
+    pub fn open(&mut self, now: &Moment, out: &mut Vec<Draft>) {
+        self.speak(now, out, |dialect, output| dialect.open(output));
+    }
+
+    /// Asks the program in its own words to stop the turn. Says whether it could be asked.
+    pub fn interrupt(&mut self, now: &Moment, out: &mut Vec<Draft>) -> bool {
+        self.speak(now, out, |dialect, output| dialect.interrupt(output))
+    }
+
+    fn speak<T>(
+        &mut self,
+        now: &Moment,
+        out: &mut Vec<Draft>,
+        speak: impl FnOnce(&mut dyn Dialect, &mut Output<'_>) -> T,
+    ) -> T {
+        let Self { dialect, stderr_tail, turns, stdin, .. } = self;
+        let mut output = Output {
+            turns,
+            drafts: out,
+            stdin,
+            raw: None,
+            stderr: &stderr_tail.text,
+            now,
+            exit: None,
+            answered: false,
+        };
+        speak(dialect.as_mut(), &mut output)
+    }
+
     /// Returns what the dialect wants to be written to the program's standard input, and forgets it.
-    pub fn take_stdin(&mut self) -> Vec<u8> {
+    pub fn take_stdin(&mut self) -> Words {
         std::mem::take(&mut self.stdin)
     }
 }
@@ -157,7 +197,7 @@ impl Decoder {
 struct Sink<'a> {
     dialect: &'a mut dyn Dialect,
     turns: &'a mut Turns,
-    stdin: &'a mut Vec<u8>,
+    stdin: &'a mut Words,
     stderr: &'a str,
     now: &'a Moment,
     out: &'a mut Vec<Draft>,

@@ -23,6 +23,14 @@ use crate::turns::Turns;
 pub trait Dialect: fmt::Debug + Send {
     /// Takes the next piece of output and says what it means.
     fn handle(&mut self, input: Input<'_>, out: &mut Output<'_>);
+
+    /// Begins to talk, in dialects in which we have the first word.
+    fn open(&mut self, _out: &mut Output<'_>) {}
+
+    /// Asks the program in its own words to stop the turn. Says whether it could be asked.
+    fn interrupt(&mut self, _out: &mut Output<'_>) -> bool {
+        false
+    }
 }
 
 /// A piece of output. Bytes that are not UTF-8 have been replaced by U+FFFD.
@@ -116,12 +124,21 @@ pub struct Draft {
     pub kind: Kind,
 }
 
+/// What is to be written to the program.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Words {
+    /// The bytes.
+    pub bytes: Vec<u8>,
+    /// Whether these are the last ones: then its standard input is closed.
+    pub last: bool,
+}
+
 /// Where a dialect puts what it understood of one piece of output.
 #[derive(Debug)]
 pub struct Output<'a> {
     pub(crate) turns: &'a mut Turns,
     pub(crate) drafts: &'a mut Vec<Draft>,
-    pub(crate) stdin: &'a mut Vec<u8>,
+    pub(crate) stdin: &'a mut Words,
     pub(crate) raw: Option<RawSpan>,
     pub(crate) stderr: &'a str,
     pub(crate) now: &'a Moment,
@@ -291,7 +308,12 @@ impl Output<'_> {
 
     /// Sends bytes to the program.
     pub fn write(&mut self, bytes: &[u8]) {
-        self.stdin.extend_from_slice(bytes);
+        self.stdin.bytes.extend_from_slice(bytes);
+    }
+
+    /// Says that nothing more will be written to the program.
+    pub fn hang_up(&mut self) {
+        self.stdin.last = true;
     }
 }
 

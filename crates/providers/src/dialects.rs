@@ -154,7 +154,7 @@ pub const ALL: &[Entry] = &[
         make: |_| Box::new(grok_cli::GrokCli::default()),
     },
     Entry {
-        name: "acp",
+        name: acp::NAME,
         about: "the Agent Client Protocol, version 1, as JSON lines in both directions",
         framing: Framing::Lines,
         terminal: Terminal::Event,

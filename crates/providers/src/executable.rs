@@ -153,6 +153,8 @@ impl Executable {
             formats,
             models: Vec::new(),
             default_model: self.model.clone().unwrap_or_default(),
+            model_patterns: Vec::new(),
+            hints: BTreeMap::new(),
             max_tokens: 4096,
             timeout,
             auth: Auth { about: "the provider's own business".to_owned(), ..Auth::default() },

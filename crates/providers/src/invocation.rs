@@ -26,11 +26,13 @@ use bowline_protocol::Millis;
 use bowline_protocol::kinds::Notice;
 use serde::{Deserialize, Serialize};
 
+use crate::conversation::Conversation;
 use crate::dialect::Shape;
 use crate::manifest::run::Stop;
 
 pub use build::{build, health};
 pub use preview::Preview;
+pub(crate) use prompt::{image_type, is_image};
 pub use refusal::Refusal;
 pub(crate) use request::is_field;
 
@@ -56,6 +58,8 @@ pub struct Invocation {
     pub env_removed: Vec<String>,
     /// What happens to its standard input.
     pub stdin: StdinPlan,
+    /// What a protocol carries, where one owns its standard input.
+    pub conversation: Option<Box<Conversation>>,
     /// Its working directory.
     pub cwd: Option<String>,
     /// How we are connected to it.

@@ -10,13 +10,14 @@
 
 #![warn(missing_docs)]
 
-mod acp;
+pub mod acp;
 pub mod ansi;
 pub mod catalogue;
 pub mod chat;
 mod claude;
 mod codex;
 pub mod compat;
+pub mod conversation;
 mod copilot;
 pub mod decode;
 pub mod dialect;

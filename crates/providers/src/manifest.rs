@@ -140,6 +140,8 @@ pub enum PromptStyle {
     Arg,
     /// In the request of an executable provider, over its standard input.
     Request,
+    /// By a protocol, which owns its standard input.
+    Protocol,
 }
 
 impl PromptStyle {
@@ -149,6 +151,7 @@ impl PromptStyle {
             Self::Stdin => "stdin",
             Self::Arg => "arg",
             Self::Request => "request",
+            Self::Protocol => "protocol",
         }
     }
 }

@@ -66,6 +66,15 @@ pub enum Error {
         #[source]
         source: std::io::Error,
     },
+    /// A file that goes with the prompt could not be read.
+    #[error("could not read `{path}`, which goes with the prompt")]
+    Attachment {
+        /// The file.
+        path: String,
+        /// What the system says.
+        #[source]
+        source: std::io::Error,
+    },
     /// The thread that drives runs for callers without an async runtime could not be started.
     #[error("could not start the thread that drives runs in the background")]
     Background(#[source] std::io::Error),

@@ -118,6 +118,7 @@ fn prepare(
         // A provider without a form that does not stream has no second chance, and needs none.
         invocations.extend(invocation::build(manifest, &request, &wish(&task, Streaming::Off)).ok());
     }
+    invocations.iter_mut().try_for_each(with_images)?;
     let session = new_session_id(clock::wall(), host::random());
     if let Some(container) = &request.docker {
         invocations = invocations
@@ -173,6 +174,24 @@ fn prepare(
         _watched: watched,
     };
     Ok(Prepared { drive, inlet })
+}
+
+/// The largest image that is sent along. What is larger the agent may look at itself.
+const LARGEST_IMAGE: u64 = 32 << 20;
+
+/// Reads the images that a protocol carries.
+fn with_images(invocation: &mut Invocation) -> Result<(), Error> {
+    let Some(conversation) = &mut invocation.conversation else { return Ok(()) };
+    let wanted: Vec<String> = conversation.wants().map(str::to_owned).collect();
+    for path in wanted {
+        let place = Path::new(&conversation.cwd).join(&path);
+        let failed = |source| Error::Attachment { path: place.display().to_string(), source };
+        if std::fs::metadata(&place).map_err(failed)?.len() <= LARGEST_IMAGE {
+            let bytes = std::fs::read(&place).map_err(failed)?;
+            conversation.images.insert(path, bytes);
+        }
+    }
+    Ok(())
 }
 
 /// Puts a command into a container. The current directory of the host means nothing there: only one that was asked for.
@@ -324,9 +343,11 @@ fn plan(
         shape: invocation.shape,
         program: invocation.program.clone(),
         transport: match invocation.transport {
+            invocation::Transport::Pipe if invocation.conversation.is_some() => Transport::Acp,
             invocation::Transport::Pipe => Transport::Pipe,
             invocation::Transport::Pty => Transport::Pty,
         },
+        conversation: invocation.conversation.clone(),
     };
     let fork = matches!(request.resume, Some(Resume::Fork { .. }));
     let resume = match &request.resume {
@@ -342,7 +363,8 @@ fn plan(
     let polite = match first.stop.polite {
         PoliteWay::Sigint => Polite::Signal(Signal::Interrupt, scope),
         PoliteWay::Sigterm => Polite::Signal(Signal::Terminate, scope),
-        PoliteWay::StdinClose | PoliteWay::Protocol => Polite::CloseStdin,
+        PoliteWay::StdinClose => Polite::CloseStdin,
+        PoliteWay::Protocol => Polite::Protocol,
     };
     let usual = engine::Limits::default();
     let limits = engine::Limits {

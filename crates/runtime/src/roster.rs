@@ -3,7 +3,8 @@
 //! A user's own manifest is a file `providers/*.toml` in the configuration directory. It may name any dialect; it takes
 //! the place of a built-in provider only if it says `override = true`. The files are read each time that a name is
 //! looked up, so that a changed one counts from the next request on. A file with `kind = "executable"` describes a
-//! program that speaks the CLI provider protocol, in a few words. A bad file is in the way of its own name only, and
+//! program that speaks the CLI provider protocol, in a few words. `acp:<command>` is an agent that speaks the Agent Client
+//! Protocol, without any file. A bad file is in the way of its own name only, and
 //! of names that nobody has.
 //!
 //! Manifests are `&'static` everywhere. What is not built in is kept here for good, once for each content.
@@ -15,8 +16,8 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use bowline_providers::catalogue;
 use bowline_providers::manifest::{Manifest, ManifestError};
+use bowline_providers::{acp, catalogue};
 
 pub use bowline_providers::executable::Executable;
 pub use error::RosterError;
@@ -84,6 +85,11 @@ impl Roster {
 
     /// Finds a provider by its name or one of its aliases, whatever the case and whether `-` or `_`.
     pub fn find(&self, name: &str) -> Result<&'static Manifest, RosterError> {
+        if let Some(command) = name.strip_prefix("acp:") {
+            let here = std::env::current_dir().unwrap_or_default();
+            let manifest = acp::agent(command).map(|manifest| intern(located(manifest, &here)));
+            return manifest.ok_or_else(|| RosterError::Unknown { name: name.to_owned() });
+        }
         let wanted = plain(name);
         let mut bad = None;
         for read in self.read()? {

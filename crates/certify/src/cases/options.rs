@@ -14,11 +14,12 @@ pub(super) async fn model(room: Room) -> Verdict {
     let place = room.place("one").await?;
     let wanted = place.other_model().to_owned();
     let seen = place.run(place.task("[[text]] Say something.").model(&wanted)).await?;
-    // Some programs name a model with its provider, and the API without.
+    // Some programs name a model with its provider, and the API without. An alias is a part of what it stands for.
     let bare = wanted.rsplit('/').next().unwrap_or_default();
+    let stands_for = |model: &str| model.split(['-', '/']).any(|part| part == bare);
     let asked: Vec<String> =
         facts(&place, &seen)?.iter().filter_map(|it| it.facts.as_ref()?.model.clone()).collect();
-    seen.hold(asked.iter().any(|model| *model == wanted || model == bare), || {
+    seen.hold(asked.iter().any(|model| *model == wanted || model == bare || stands_for(model)), || {
         format!("chosen {wanted}, asked {asked:?}")
     })
 }

@@ -1,5 +1,6 @@
 //! Tests of the `bowline` command as a person or a script meets it: exit code, standard output, standard error.
 
+mod acp;
 mod certify;
 mod classify;
 mod decode;

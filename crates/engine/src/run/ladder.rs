@@ -67,8 +67,7 @@ impl Ladder {
         let grace = plan.limits.grace;
         let first = match &plan.polite {
             Polite::Signal(signal, scope) => Action::Signal(*signal, *scope),
-            Polite::CloseStdin => Action::CloseStdin,
-            Polite::Write(bytes) => Action::Write(bytes.clone()),
+            Polite::CloseStdin | Polite::Protocol => Action::CloseStdin,
         };
         let next_at = now.plus(Millis(grace.0 / POLITE_SHARE));
         (Self { why, rung: Rung::Polite, next_at, kill_at: now.plus(grace) }, first)

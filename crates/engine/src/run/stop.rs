@@ -5,7 +5,7 @@ use bowline_protocol::kinds::{Level, Notice, ProcessLeaked, SessionState};
 use bowline_protocol::{Kind, Millis};
 
 use super::ladder::{Ladder, Rung, Why};
-use super::{Action, Command, Now, PATIENCE, Phase, Run, Step, Survivor, Watchdog};
+use super::{Action, Command, Now, PATIENCE, Phase, Polite, Run, Step, Survivor, Watchdog};
 
 impl Run {
     pub(super) fn command(&mut self, command: Command, now: Now, step: &mut Step) {
@@ -102,7 +102,14 @@ impl Run {
         let (ladder, first) = Ladder::begin(why, &self.plan, now.up);
         self.ladder = Some(ladder);
         // While it is being started there is nobody to be polite to yet.
-        if self.phase == Phase::Running {
+        if self.phase != Phase::Running {
+            return;
+        }
+        let polite = self.plan.polite == Polite::Protocol && first == Action::CloseStdin;
+        if polite && self.decoder.interrupt(&self.moment, &mut self.drafts) {
+            self.pass(now, step);
+            self.speak(step);
+        } else {
             step.actions.push(first);
         }
     }

@@ -68,6 +68,38 @@ fn cancel_is_polite_first_and_keeps_the_partial_answer() {
 }
 
 #[test]
+fn a_protocol_begins_answers_stops_and_hangs_up() {
+    let talking = || {
+        let mut world = World::with(World::by_protocol);
+        world.start();
+        assert!(world.log().ends_with("state:running !write"), "we have the first word: {}", world.log());
+        world.says(r#"{"id":1,"result":{"protocolVersion":1}}"#);
+        world.says(r#"{"id":2,"result":{"sessionId":"x"}}"#);
+        world
+    };
+    let mut world = talking();
+    world.says(r#"{"id":3,"result":{"stopReason":"end_turn"}}"#);
+    assert!(world.log().ends_with("turn_ended:completed !close-stdin"), "{}", world.log());
+    world.exits(0).swept();
+    assert_eq!(world.ended().outcome, Outcome::Completed);
+
+    let mut world = talking();
+    world.command(Command::Cancel);
+    assert!(world.log().ends_with("state:stopping !write"), "it is asked in its own words: {}", world.log());
+    world.says(r#"{"id":3,"result":{"stopReason":"cancelled"}}"#).exits(0).swept();
+    assert_eq!(world.ended().outcome, Outcome::Cancelled);
+
+    // Before there is a prompt, nothing can be stopped by a word.
+    let mut world = World::with(World::by_protocol);
+    world.start();
+    world.command(Command::Cancel);
+    assert!(world.log().ends_with("state:stopping !close-stdin"), "{}", world.log());
+    world.wait_for_action("!signal(Terminate, Tree)");
+    world.killed(15).swept();
+    assert_eq!(world.ended().outcome, Outcome::Cancelled);
+}
+
+#[test]
 fn cancel_twice_kills_at_once() {
     let mut world = World::new();
     world.start();

@@ -2,6 +2,7 @@
 
 use bowline_protocol::kinds::{Notice, Outcome, TouchedFile, Transport};
 use bowline_protocol::{Capabilities, Event, Exit, Failure, Millis, NativeSessionId, SessionId, Timestamp};
+use bowline_providers::conversation::Conversation;
 use bowline_providers::dialect::Shape;
 use bowline_providers::dialects;
 
@@ -69,6 +70,8 @@ pub struct Attempt {
     pub program: String,
     /// How we are connected.
     pub transport: Transport,
+    /// What is asked, where a protocol carries it.
+    pub conversation: Option<Box<Conversation>>,
 }
 
 /// How long things may take. What is absent is not limited.
@@ -111,8 +114,8 @@ pub enum Polite {
     Signal(Signal, Scope),
     /// By the end of its input.
     CloseStdin,
-    /// By words in its own protocol.
-    Write(Vec<u8>),
+    /// By words in its own protocol, where there is something to be stopped; else by the end of its input.
+    Protocol,
 }
 
 /// The signals that we send.

@@ -306,7 +306,7 @@ impl Acp {
 }
 
 /// Gives every message of a line to `take`: the line is one, or an array of them. Says whether it was.
-fn each_message(line: &str, mut take: impl FnMut(&Message<'_>)) -> bool {
+pub(super) fn each_message(line: &str, mut take: impl FnMut(&Message<'_>)) -> bool {
     match line.trim_ascii_start().as_bytes().first() {
         Some(b'{') => serde_json::from_str(line).map(|message| take(&message)).is_ok(),
         Some(b'[') => {

@@ -1,6 +1,6 @@
 //! `acp`: the Agent Client Protocol, version 1, as JSON lines on standard input and output.
 //!
-//! Any agent may speak it, so there is no manifest here. What single agents add to the protocol in `_meta` and in
+//! Any agent may speak it: [`agent`] makes the manifest of one that is only known by its command. What single agents add to the protocol in `_meta` and in
 //! extension methods is read where it matters, and the agent is named beside the code that reads it.
 //!
 //! The types of the wire are our own ([`wire`]) and not those of the official schema crate (1.15.1). Its types own every
@@ -10,11 +10,13 @@
 //!
 //! `dialect` takes the agent's messages and `client` the client's; answers are matched with `requests`, and `prompts`
 //! become turns. `updates` reads what happens in a session, `voice` what is said, `calls`, `call` and `diffs` what is
-//! done, `approvals` what is asked, `options` what can be set, `errors` what went wrong.
+//! done, `approvals` what is asked, `options` what can be set, `errors` what went wrong. `speaker` is the other side: a
+//! client that sends one prompt, and `choices` what it chooses before.
 
 mod approvals;
 mod call;
 mod calls;
+mod choices;
 mod client;
 mod dialect;
 mod diffs;
@@ -22,8 +24,32 @@ mod errors;
 mod options;
 mod prompts;
 mod requests;
+mod speaker;
 mod updates;
 mod voice;
 mod wire;
 
+use crate::manifest::Manifest;
+
 pub(crate) use self::dialect::Acp;
+pub(crate) use self::speaker::Speaker;
+
+/// The name of the dialect.
+pub(crate) const NAME: &str = "acp";
+
+/// What is known of an agent of which only the command is known.
+const ANY: &str = include_str!("any.toml");
+
+/// Makes the manifest of an agent of which only the command is known: `acp:<command>`.
+///
+/// The command is cut at blanks; there is no shell, and no way to quote. What needs one goes into a script.
+pub fn agent(command: &str) -> Option<Manifest> {
+    let mut words = command.split_whitespace().map(str::to_owned);
+    let program = words.next()?;
+    let mut manifest = Manifest::parse(ANY).expect("a test reads it");
+    manifest.name = format!("{NAME}:{command}");
+    manifest.title.clone_from(&program);
+    manifest.program = program;
+    manifest.run.args = words.collect();
+    Some(manifest)
+}

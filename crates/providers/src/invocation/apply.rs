@@ -84,6 +84,12 @@ impl Draft {
             self.notice(Level::Warn, "option_ignored", format!("`{option}` is ignored: {reason}"));
             return Ok(());
         }
+        if flag.protocol {
+            if let Value::Servers(servers) = &value {
+                self.made.secret_values.extend(mcp::secrets(servers));
+            }
+            return Ok(());
+        }
         match value {
             Value::Nothing => self.once(option, flag, &[]),
             Value::Text(text) => self.text(option, flag, &text),

@@ -8,6 +8,7 @@ use super::environment::{self, BASE, NESTING};
 use super::{
     Arg, Invocation, LONGEST_ARGUMENT, Limits, Refusal, StdinPlan, Streaming, Transport, User, Wish,
 };
+use crate::conversation::Conversation;
 use crate::dialect::Shape;
 use crate::manifest::run::{Flag, Mode, Permission, RunFlag, Total};
 use crate::manifest::{Format, Manifest, PromptStyle};
@@ -33,6 +34,7 @@ pub fn build(manifest: &Manifest, request: &Request, wish: &Wish) -> Result<Invo
             .chain(manifest.run.env_remove.iter().cloned())
             .collect(),
         stdin: StdinPlan::Null,
+        conversation: None,
         cwd: request.cwd.clone(),
         transport,
         format: name.to_owned(),
@@ -332,7 +334,9 @@ fn prompt(manifest: &Manifest, request: &Request, draft: &mut Draft) -> Result<(
             let prompt = draft.body.text(&[], &request.prompt);
             super::request::text(manifest, request, &draft.fields, &prompt)?
         }
-        PromptStyle::Stdin | PromptStyle::Arg => draft.body.text(&request.context, &request.prompt),
+        PromptStyle::Stdin | PromptStyle::Arg | PromptStyle::Protocol => {
+            draft.body.text(&request.context, &request.prompt)
+        }
     };
     let chars = u64::try_from(text.chars().count()).unwrap_or(u64::MAX);
     if let Some(most) = run.max_prompt_chars.filter(|most| chars > *most) {
@@ -344,6 +348,11 @@ fn prompt(manifest: &Manifest, request: &Request, draft: &mut Draft) -> Result<(
         PromptStyle::Stdin | PromptStyle::Request => {
             draft.plain(&run.stdin_args);
             draft.made.stdin = StdinPlan::Prompt(text);
+        }
+        PromptStyle::Protocol => {
+            let first = Conversation::first_words(&draft.made.dialect).unwrap_or_default();
+            draft.made.stdin = StdinPlan::Protocol(first);
+            draft.made.conversation = Some(Box::new(Conversation::of(request, text)));
         }
         PromptStyle::Arg => {
             if text.len() > LONGEST_ARGUMENT {

@@ -114,6 +114,7 @@ impl ExternalCli {
             env_keep: base.chain(self.env_keep.iter().cloned()).collect(),
             env_removed: NESTING.iter().map(|name| (*name).to_owned()).collect(),
             stdin: StdinPlan::Null,
+            conversation: None,
             cwd: request.cwd.clone().or_else(|| self.workdir.clone()),
             transport: Transport::Pipe,
             format: "external".into(),

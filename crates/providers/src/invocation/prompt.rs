@@ -65,14 +65,19 @@ pub(super) fn mentioned(path: &str, blanks: Option<Blanks>) -> Result<String, St
 }
 
 /// Says whether a file is an image, by its media type or its name.
-pub(super) fn is_image(file: &Attachment) -> bool {
-    match &file.media_type {
-        Some(media) => media.starts_with("image/"),
-        None => {
-            let ending = file.path.rsplit_once('.').map_or("", |(_, ending)| ending);
-            ["png", "jpg", "jpeg", "gif", "webp", "bmp"]
-                .iter()
-                .any(|known| ending.eq_ignore_ascii_case(known))
-        }
+pub(crate) fn is_image(file: &Attachment) -> bool {
+    image_type(file).is_some()
+}
+
+/// Returns the media type of an image.
+pub(crate) fn image_type(file: &Attachment) -> Option<String> {
+    if let Some(media) = &file.media_type {
+        return media.starts_with("image/").then(|| media.clone());
+    }
+    let ending = file.path.rsplit_once('.').map_or("", |(_, ending)| ending).to_ascii_lowercase();
+    match ending.as_str() {
+        "jpg" => Some("image/jpeg".to_owned()),
+        "png" | "jpeg" | "gif" | "webp" | "bmp" => Some(format!("image/{ending}")),
+        _ => None,
     }
 }

@@ -1,7 +1,8 @@
 //! Whether the sections about runs can be meant. Each mistake is named by its key.
 
 use super::run::{Flag, McpForm, RunFlag};
-use super::{Manifest, ManifestError, PromptStyle};
+use super::{Format, Manifest, ManifestError, PromptStyle};
+use crate::conversation::Conversation;
 use crate::invocation::{is_field, template};
 use crate::simulate::NAMES;
 
@@ -174,10 +175,30 @@ fn prompt(manifest: &Manifest) -> Result<(), ManifestError> {
             let names: Vec<&str> = run.prompt_args.iter().flat_map(|arg| template::names(arg)).collect();
             if names == ["prompt"] { Ok(()) } else { wrong(key(), "`{prompt}` has to occur once".into()) }
         }
+        PromptStyle::Protocol if !run.prompt_args.is_empty() || !run.stdin_args.is_empty() => {
+            wrong(key(), "a protocol carries the prompt".into())
+        }
         PromptStyle::Request if !run.prompt_args.is_empty() || !run.stdin_args.is_empty() => {
             wrong(key(), "the prompt is in the request, over standard input".into())
         }
-        PromptStyle::Arg | PromptStyle::Stdin | PromptStyle::Request => Ok(()),
+        PromptStyle::Arg | PromptStyle::Stdin | PromptStyle::Request | PromptStyle::Protocol => {
+            protocol(manifest)
+        }
+    }
+}
+
+/// A protocol needs a dialect in which we can talk, and what it carries needs a protocol.
+fn protocol(manifest: &Manifest) -> Result<(), ManifestError> {
+    let talks = manifest.prompt == PromptStyle::Protocol;
+    let mute = |format: &&Format| Conversation::first_words(&format.dialect).is_none();
+    if let Some(format) = manifest.formats.values().find(mute).filter(|_| talks) {
+        let reason =
+            format!("`protocol` needs a dialect that we can speak, and `{}` is none", format.dialect);
+        return wrong("prompt".into(), reason);
+    }
+    match manifest.run.flags.iter().find(|(_, how)| how.protocol && !talks) {
+        Some((flag, _)) => wrong(format!("run.flags.{}", flag.key()), "needs `prompt = \"protocol\"`".into()),
+        None => Ok(()),
     }
 }
 
@@ -230,7 +251,8 @@ fn check(key: &str, value: Value, flag: &Flag) -> Result<(), ManifestError> {
         || [&flag.args, &flag.each].iter().any(|args| !args.is_empty())
         || texts.clone().next().is_some()
         || flag.large.is_some()
-        || flag.rule.is_some();
+        || flag.rule.is_some()
+        || flag.protocol;
     let verdicts = [&flag.granted, &flag.ignored, &flag.refused].iter().filter(|it| it.is_some()).count();
     match (verdicts, says_how) {
         (1, false) => return Ok(()),
@@ -245,6 +267,9 @@ fn check(key: &str, value: Value, flag: &Flag) -> Result<(), ManifestError> {
             let reason = "says how it is done, or one of `granted`, `ignored` and `refused`, not both";
             return wrong(key.into(), reason.into());
         }
+    }
+    if flag.protocol {
+        return Ok(());
     }
     let (once, each) = value.names();
     for (part, templates, known) in [("args", &flag.args, once), ("each", &flag.each, each)] {

@@ -155,6 +155,8 @@ pub struct Flag {
     pub blanks: Option<Blanks>,
     /// Characters that a value cannot have, because the program would cut it there.
     pub forbidden: Option<String>,
+    /// The protocol carries it.
+    pub protocol: bool,
     /// The option asks for what is so anyway, and why. A notice says it.
     pub granted: Option<String>,
     /// The option does nothing, and why. The run goes on and a warning says it.

@@ -289,6 +289,14 @@ fn difference(base: &Invocation, made: &Invocation) -> String {
     if base.transport != made.transport {
         line("transport", format!("{:?}", made.transport));
     }
+    if base.conversation != made.conversation {
+        let lines = |made: &Invocation| -> Vec<String> {
+            format!("{:#?}", made.conversation).lines().map(|line| line.trim().to_owned()).collect()
+        };
+        let before = lines(base);
+        let new: Vec<String> = lines(made).into_iter().filter(|line| !before.contains(line)).collect();
+        line("by protocol", new.join(" "));
+    }
     if base.limits != made.limits {
         line("limits", serde_json::to_string(&made.limits).expect("plain data"));
     }

@@ -56,6 +56,12 @@ impl World {
         plan.attempts.push(attempt("claude", Shape::Document));
     }
 
+    pub(super) fn by_protocol(plan: &mut Plan) {
+        plan.attempts = vec![attempt("acp", Shape::Lines)];
+        plan.attempts[0].conversation = Some(Box::default());
+        plan.polite = Polite::Protocol;
+    }
+
     pub(super) fn start(&mut self) {
         self.give(Input::Begin).give(Input::Prepared(Ok(())));
         self.give(Input::Spawned { pid: 7, containment: "test" });
@@ -148,7 +154,7 @@ impl World {
 
 fn attempt(dialect: &str, shape: Shape) -> Attempt {
     let dialect = dialects::by_name(dialect).expect("a dialect");
-    Attempt { dialect, shape, program: "agent".to_owned(), transport: Transport::Pipe }
+    Attempt { dialect, shape, program: "agent".to_owned(), transport: Transport::Pipe, conversation: None }
 }
 
 /// One word for an event, with what tests look at.

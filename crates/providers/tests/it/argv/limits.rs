@@ -34,6 +34,11 @@ fn a_prompt_arrives_as_it_was_written() {
                         manifest.name
                     );
                 }
+                PromptStyle::Protocol => {
+                    let said = made.conversation.as_deref().map(|talk| talk.prompt.as_str());
+                    assert_eq!(said, Some(*prompt), "{}", manifest.name);
+                    assert!(!args.iter().any(|arg| arg == prompt), "{}: {args:?}", manifest.name);
+                }
                 PromptStyle::Arg => {
                     assert_eq!(made.stdin, StdinPlan::Null);
                     assert_eq!(args.last().map(String::as_str), Some(*prompt), "{}", manifest.name);
@@ -97,6 +102,10 @@ fn a_long_prompt_goes_over_standard_input_or_is_refused() {
                 assert_eq!(made.stdin, StdinPlan::Prompt(long.clone()));
                 assert!(texts(&made).iter().all(|arg| arg.len() < 1000));
             }
+            PromptStyle::Protocol => {
+                let made = made.expect("900 KB are no trouble");
+                assert_eq!(made.conversation.map(|talk| talk.prompt), Some(long.clone()));
+            }
             PromptStyle::Arg => {
                 let failure = Failure::from(made.expect_err("too long for an argument"));
                 assert_eq!((failure.category, failure.code), (Category::Validation, Code::RequestTooLarge));
@@ -104,7 +113,7 @@ fn a_long_prompt_goes_over_standard_input_or_is_refused() {
         }
         // The last one that fits.
         let most = 96 * 1024;
-        for (length, fits) in [(most, true), (most + 1, manifest.prompt == PromptStyle::Stdin)] {
+        for (length, fits) in [(most, true), (most + 1, manifest.prompt != PromptStyle::Arg)] {
             let request = Request { prompt: "x".repeat(length), ..plain(manifest) };
             assert_eq!(
                 build(manifest, &request, &Wish::default()).is_ok(),

@@ -1,0 +1,71 @@
+//! Agents that speak the Agent Client Protocol, without any manifest: `--provider acp:<command>`.
+
+use rustix::process::Signal;
+
+use crate::world::{World, wait_until};
+
+/// An agent that answers by numbers: 1 is the introduction, 2 the session, 3 the prompt.
+const AGENT: &str = r#"
+while read -r line; do
+  printf '%s\n' "$line" >>heard.jsonl
+  case "$line" in
+    *'"method":"initialize"'*) echo '{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":1,"agentInfo":{"name":"sh","version":"7.1"}}}' ;;
+    *'"method":"session/new"'*) echo '{"jsonrpc":"2.0","id":2,"result":{"sessionId":"sh-1"}}' ;;
+    *'"method":"session/cancel"'*) echo '{"jsonrpc":"2.0","id":3,"result":{"stopReason":"cancelled"}}' ;;
+    *'"method":"session/prompt"'*)
+      echo '{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"sh-1","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"Half a"}}}}'
+      case "$line" in *wait*) continue ;; esac
+      echo '{"jsonrpc":"2.0","id":0,"method":"session/request_permission","params":{"sessionId":"sh-1","toolCall":{"toolCallId":"t1","title":"touch made.txt","kind":"execute"},"options":[{"optionId":"yes","name":"Allow","kind":"allow_once"},{"optionId":"no","name":"Reject","kind":"reject_once"}]}}' ;;
+    *'"optionId":"yes"'*) touch made.txt; echo '{"jsonrpc":"2.0","id":3,"result":{"stopReason":"end_turn"}}' ;;
+    *'"optionId":"no"'*)
+      echo '{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"sh-1","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":" knot."}}}}'
+      echo '{"jsonrpc":"2.0","id":3,"result":{"stopReason":"end_turn"}}' ;;
+  esac
+done
+"#;
+
+#[test]
+fn any_agent_is_run_by_its_command() {
+    let world = World::new();
+    let agent = world.script("work/agent.sh", AGENT);
+    let provider = format!("acp:{} --flag", agent.display());
+    let ended = world.run(&provider, "Tie it.").end().exits(0);
+    assert_eq!(ended.stdout.trim(), "Half a\n knot.");
+    assert!(ended.stderr.contains("touch made.txt"), "what was refused is named: {}", ended.stderr);
+    assert!(!world.path("work/made.txt").exists(), "nobody could be asked");
+    let heard = std::fs::read_to_string(world.path("work/heard.jsonl")).expect("it heard something");
+    assert!(heard.contains(r#""text":"Tie it.""#), "{heard}");
+
+    let args = ["run", "--provider", &provider, "--permission", "yolo", "--output", "json", "Tie it."];
+    let ended = world.bowline(&args).end().exits(0);
+    let answer: serde_json::Value = serde_json::from_str(&ended.stdout).expect("JSON");
+    assert_eq!((&answer["text"], &answer["native_session"]), (&"Half a".into(), &"sh-1".into()), "{answer}");
+    assert!(world.path("work/made.txt").exists(), "it was allowed");
+}
+
+#[test]
+fn it_is_stopped_in_its_own_words_and_keeps_what_it_said() {
+    let world = World::new();
+    let agent = world.script("work/agent.sh", AGENT);
+    let provider = format!("acp:{}", agent.display());
+    let run = world.run(&provider, "Tie it, and wait.").start();
+    wait_until("half a knot", || world.has_line(&["text_delta", "Half a"]));
+    run.signal(Signal::INT);
+    let ended = run.end().exits(130);
+    assert!(ended.stdout.contains("Half a"), "{}", ended.stdout);
+    let heard = std::fs::read_to_string(world.path("work/heard.jsonl")).expect("it heard something");
+    assert!(heard.contains("session/cancel"), "{heard}");
+}
+
+#[test]
+fn what_it_cannot_do_is_said() {
+    let world = World::new();
+    let agent = world.script("work/agent.sh", AGENT);
+    let provider = format!("acp:{}", agent.display());
+    let ended = world.bowline(&["run", "--provider", &provider, "--model", "big", "Tie it."]).end().exits(1);
+    assert!(ended.stderr.contains("the agent lets nobody choose the model"), "{}", ended.stderr);
+    let ended = world.bowline(&["run", "--provider", "acp: ", "Tie it."]).end().exits(2);
+    assert!(ended.stderr.contains("acp:"), "{}", ended.stderr);
+    let ended = world.bowline(&["run", "--provider", "acp:no-such-agent", "Tie it."]).end().exits(4);
+    assert!(ended.stderr.contains("no-such-agent"), "{}", ended.stderr);
+}

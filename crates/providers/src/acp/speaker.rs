@@ -1,0 +1,314 @@
+//! The client's side of one prompt: it introduces itself, opens the session, chooses, asks, answers what the agent asks,
+//! and hangs up.
+//!
+//! ```text
+//! introducing ──> opening ──> choosing (mode, model, effort) ──> asking ──> over
+//!      └────────────┴──────────────┴── refused, or it cannot be done ────────┘
+//! ```
+//!
+//! Whatever is sent is shown to the reader as well, which makes the events: here is decided what is said, and nothing else.
+
+use std::collections::VecDeque;
+
+use bowline_protocol::{Attachment, Category, Code, McpServer, Resume};
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+use super::approvals;
+use super::choices::{self, Choice};
+use super::dialect::{Acp, each_message};
+use super::errors::Problem;
+use super::wire::{Message, tree};
+use crate::conversation::Conversation;
+use crate::dialect::{Dialect, Input, Output};
+use crate::failure::Report;
+use crate::invocation::image_type;
+
+/// The version of the protocol that is spoken.
+const VERSION: u64 = 1;
+
+/// What JSON-RPC answers to a method that nobody offers.
+const METHOD_NOT_FOUND: i64 = -32601;
+
+/// Talks to an agent about one prompt.
+#[derive(Debug)]
+pub(crate) struct Speaker {
+    reader: Acp,
+    talk: Conversation,
+    stage: Stage,
+    /// The number of the last request.
+    last: u64,
+    session: String,
+    takes_images: bool,
+}
+
+/// How far we are. All but the last wait for the answer to [`Speaker::last`].
+#[derive(Debug)]
+enum Stage {
+    Introducing,
+    Opening,
+    Choosing(VecDeque<Choice>),
+    Asking,
+    Over,
+}
+
+impl Speaker {
+    pub(crate) fn new(talk: Conversation) -> Self {
+        let session = String::new();
+        Self {
+            reader: Acp::default(),
+            talk,
+            stage: Stage::Introducing,
+            last: 0,
+            session,
+            takes_images: false,
+        }
+    }
+
+    /// Returns what is said first, whatever is asked.
+    pub(crate) fn first_words() -> String {
+        line(&request(1, "initialize", &introduction()))
+    }
+
+    fn ask(&mut self, method: &str, params: &Value, out: &mut Output<'_>) {
+        self.last += 1;
+        let message = request(self.last, method, params);
+        self.say(&message, out);
+    }
+
+    /// Sends a message, and shows it to the reader.
+    fn say(&mut self, message: &Value, out: &mut Output<'_>) {
+        let line = line(message);
+        out.write(line.as_bytes());
+        // It comes from us, not from the line in hand.
+        out.at(None, |out| self.reader.handle(Input::Sent(line.trim_end()), out));
+    }
+
+    /// Takes a message of the agent.
+    fn react(&mut self, message: &Message<'_>, out: &mut Output<'_>) {
+        match (message.method.get(), message.id) {
+            (Some(method), Some(id)) => {
+                let answer = self.answer(method, &tree(message.params));
+                self.say(&answered(id, answer), out);
+            }
+            (Some(_), None) => {}
+            (None, Some(id)) if id.get() == self.last.to_string() => {
+                let outcome = match message.error {
+                    Some(error) => Err(Problem::read(&tree(Some(error)))),
+                    None => Ok(tree(message.result)),
+                };
+                self.advance(outcome, out);
+            }
+            (None, Some(_) | None) => {}
+        }
+    }
+
+    /// Goes on after an answer. That the agent refused is told by the reader, but for choices.
+    fn advance(&mut self, outcome: Result<Value, Problem>, out: &mut Output<'_>) {
+        match (std::mem::replace(&mut self.stage, Stage::Over), outcome) {
+            (Stage::Introducing, Ok(agent)) => self.open_session(&agent, out),
+            (Stage::Opening, Ok(session)) => {
+                if let Some(id) = session.get("sessionId").and_then(Value::as_str) {
+                    self.session = id.to_owned();
+                }
+                match choices::of(&self.talk, &session) {
+                    Ok(choices) => {
+                        for remark in choices.remarks {
+                            out.at(None, |out| out.notice(bowline_protocol::kinds::Level::Warn, remark));
+                        }
+                        self.choose(choices.wanted, out);
+                    }
+                    Err(report) => self.give_up(&report, out),
+                }
+            }
+            (Stage::Choosing(rest), Ok(_)) => self.choose(rest, out),
+            (Stage::Choosing(_), Err(problem)) => self.give_up(&problem.report(None), out),
+            (Stage::Introducing | Stage::Opening, Err(_)) | (Stage::Asking, _) => out.hang_up(),
+            (Stage::Over, _) => {}
+        }
+    }
+
+    /// Opens the session: a new one, or the one that is to go on.
+    fn open_session(&mut self, agent: &Value, out: &mut Output<'_>) {
+        let able = |what: &str| {
+            agent
+                .pointer(&format!("/agentCapabilities/sessionCapabilities/{what}"))
+                .is_some_and(|it| !it.is_null())
+        };
+        let loads = agent.pointer("/agentCapabilities/loadSession").and_then(Value::as_bool) == Some(true);
+        let images = agent.pointer("/agentCapabilities/promptCapabilities/image");
+        self.takes_images = images.and_then(Value::as_bool) == Some(true);
+        let (method, id) = match &self.talk.resume {
+            None => ("session/new", None),
+            // Without the old conversation, where that can be had.
+            Some(Resume::Id { native_session }) if able("resume") => ("session/resume", Some(native_session)),
+            Some(Resume::Id { native_session }) if loads => ("session/load", Some(native_session)),
+            Some(Resume::Fork { native_session }) if able("fork") => ("session/fork", Some(native_session)),
+            Some(Resume::Id { .. } | Resume::Fork { .. } | Resume::Latest) => {
+                let report = unsupported("the agent cannot go on with an earlier session in this way");
+                return self.give_up(&report, out);
+            }
+        };
+        if !self.talk.add_dirs.is_empty() && !able("additionalDirectories") {
+            return self.give_up(&unsupported("the agent takes no further directories"), out);
+        }
+        let servers: Vec<Value> = self.talk.mcp_servers.iter().map(|(name, it)| server(name, it)).collect();
+        let mut params = json!({ "cwd": self.talk.cwd, "mcpServers": servers });
+        if !self.talk.add_dirs.is_empty() {
+            params["additionalDirectories"] = json!(self.talk.add_dirs);
+        }
+        if let Some(id) = id {
+            params["sessionId"] = json!(id.as_str());
+            id.as_str().clone_into(&mut self.session);
+        }
+        self.stage = Stage::Opening;
+        self.ask(method, &params, out);
+    }
+
+    /// Makes the next choice; when all are made, asks.
+    fn choose(&mut self, mut rest: VecDeque<Choice>, out: &mut Output<'_>) {
+        let Some(choice) = rest.pop_front() else { return self.prompt(out) };
+        self.stage = Stage::Choosing(rest);
+        let (method, params) = choice.request(&self.session);
+        self.ask(method, &params, out);
+    }
+
+    fn prompt(&mut self, out: &mut Output<'_>) {
+        let mut blocks = vec![json!({ "type": "text", "text": self.talk.prompt })];
+        blocks.extend(self.talk.attachments.iter().map(|file| self.attached(file)));
+        self.stage = Stage::Asking;
+        self.ask("session/prompt", &json!({ "sessionId": self.session, "prompt": blocks }), out);
+    }
+
+    /// Writes a file that goes with the prompt: an image where the agent takes one, else a link, which every agent has to
+    /// understand.
+    fn attached(&self, file: &Attachment) -> Value {
+        if let (Some(bytes), Some(kind), true) =
+            (self.talk.images.get(&file.path), image_type(file), self.takes_images)
+        {
+            return json!({ "type": "image", "mimeType": kind, "data": base64(bytes) });
+        }
+        let name = file.path.rsplit('/').next().unwrap_or(&file.path);
+        let within = if file.path.starts_with('/') { String::new() } else { format!("{}/", self.talk.cwd) };
+        let uri = format!("file://{within}{}", file.path);
+        let mut link = json!({ "type": "resource_link", "uri": uri, "name": name });
+        if let Some(kind) = &file.media_type {
+            link["mimeType"] = json!(kind);
+        }
+        link
+    }
+
+    /// Says what the client answers to a request of the agent.
+    fn answer(&self, method: &str, params: &Value) -> Result<Value, &'static str> {
+        match method {
+            "session/request_permission" => {
+                let options = approvals::options(params.get("options").unwrap_or(&Value::Null));
+                let kind = params.pointer("/toolCall/kind").and_then(Value::as_str).unwrap_or_default();
+                let outcome = match choices::answer(self.talk.permission, kind, &options) {
+                    Some(id) => json!({ "outcome": "selected", "optionId": id }),
+                    None => json!({ "outcome": "cancelled" }),
+                };
+                Ok(json!({ "outcome": outcome }))
+            }
+            // Nobody is there who could be asked.
+            "elicitation/create" => Ok(json!({ "action": "decline" })),
+            _ => Err("this client does not offer it"),
+        }
+    }
+
+    /// Ends it for a reason of ours.
+    fn give_up(&mut self, report: &Report, out: &mut Output<'_>) {
+        self.stage = Stage::Over;
+        out.at(None, |out| out.failed(report));
+        out.hang_up();
+    }
+}
+
+impl Dialect for Speaker {
+    fn open(&mut self, out: &mut Output<'_>) {
+        self.ask("initialize", &introduction(), out);
+    }
+
+    fn handle(&mut self, input: Input<'_>, out: &mut Output<'_>) {
+        self.reader.handle(input, out);
+        if let Input::Line(line) = input {
+            // What is no message has been told by the reader.
+            let _ = each_message(line, |message| self.react(message, out));
+        }
+    }
+
+    fn interrupt(&mut self, out: &mut Output<'_>) -> bool {
+        let asking = matches!(self.stage, Stage::Asking);
+        if asking {
+            let message = json!({
+                "jsonrpc": "2.0", "method": "session/cancel", "params": { "sessionId": self.session },
+            });
+            self.say(&message, out);
+        }
+        asking
+    }
+}
+
+/// Who we are, and that we offer neither files nor terminals: the agent has its own.
+fn introduction() -> Value {
+    json!({
+        "protocolVersion": VERSION,
+        "clientCapabilities": { "fs": { "readTextFile": false, "writeTextFile": false }, "terminal": false },
+        "clientInfo": { "name": "bowline", "title": "Bowline", "version": env!("CARGO_PKG_VERSION") },
+    })
+}
+
+fn request(id: u64, method: &str, params: &Value) -> Value {
+    json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params })
+}
+
+/// An answer has the id as the agent wrote it: `3` and `"3"` are two ids.
+fn answered(id: &RawValue, answer: Result<Value, &'static str>) -> Value {
+    let id = tree(Some(id));
+    match answer {
+        Ok(result) => json!({ "jsonrpc": "2.0", "id": id, "result": result }),
+        Err(message) => {
+            json!({ "jsonrpc": "2.0", "id": id, "error": { "code": METHOD_NOT_FOUND, "message": message } })
+        }
+    }
+}
+
+fn line(message: &Value) -> String {
+    format!("{message}\n")
+}
+
+fn server(name: &str, server: &McpServer) -> Value {
+    let pairs = |pairs: &std::collections::BTreeMap<String, String>| -> Vec<Value> {
+        pairs.iter().map(|(name, value)| json!({ "name": name, "value": value })).collect()
+    };
+    match server {
+        McpServer::Stdio { command, args, env } => {
+            json!({ "name": name, "command": command, "args": args, "env": pairs(env) })
+        }
+        McpServer::Http { url, headers } => {
+            json!({ "type": "http", "name": name, "url": url, "headers": pairs(headers) })
+        }
+    }
+}
+
+/// Writes bytes as base64, as the protocol wants images.
+fn base64(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
+    for three in bytes.chunks(3) {
+        let byte = |place: usize| u32::from(three.get(place).copied().unwrap_or(0));
+        let bits = byte(0) << 16 | byte(1) << 8 | byte(2);
+        for place in 0..4 {
+            let digit = DIGITS[(bits >> (18 - 6 * place) & 63) as usize];
+            text.push(if place <= three.len() { char::from(digit) } else { '=' });
+        }
+    }
+    text
+}
+
+fn unsupported(message: &str) -> Report {
+    Report { category: Some(Category::Validation), code: Some(Code::Unsupported), ..Report::of(message) }
+}
+
+#[cfg(test)]
+mod tests;
