@@ -1,5 +1,6 @@
 //! Plays a script or the task: turns steps into words and deeds, at a pace.
 
+mod ask;
 mod input;
 
 use std::io::Write;
@@ -16,7 +17,7 @@ use crate::script::{Step, ToolStep};
 use crate::sessions::Session;
 use crate::signals::Deaf;
 use crate::stage::Stage;
-use crate::tools::{Call, Outcome, Tool, absolute, perform, refusal};
+use crate::tools::{Call, Outcome, Tool, absolute, perform};
 use crate::voices::{Block, Ending, Voice};
 use crate::{children, schema, sessions, signals, task, voices};
 
@@ -75,8 +76,19 @@ pub(crate) fn play(options: &Options) -> Result<ExitCode, String> {
     let deaf = Deaf::default();
     signals::listen(Arc::clone(&show), deaf.clone())?;
 
-    let mut player =
-        Player { options, show, deaf, cwd, session, schema, input, pace: 0.0, begun: false, ended: None };
+    let mut player = Player {
+        options,
+        show,
+        deaf,
+        cwd,
+        session,
+        schema,
+        input,
+        pace: 0.0,
+        begun: false,
+        asks: false,
+        ended: None,
+    };
     player.set_pace(options.pace.unwrap_or(if player.input.steps.is_empty() { 1.0 } else { 0.0 }));
     let stop = player.run().err();
     let error = {
@@ -114,6 +126,8 @@ pub(crate) struct Player<'a> {
     input: input::Input,
     pace: f64,
     begun: bool,
+    /// Whether it asks for a permission that it lacks.
+    asks: bool,
     /// The exit code that goes with the end of the turn, if it was told.
     ended: Option<u8>,
 }
@@ -207,6 +221,7 @@ impl Player<'_> {
                 self.wait(Duration::from_secs(3600));
             },
             Step::Pace(pace) => self.set_pace(pace),
+            Step::Asks => self.asks = true,
             Step::ReadStdin => self.input.read_rest().map_err(Stop::Fault)?,
             // They were heeded before the play began.
             Step::NoResult | Step::NeverReadStdin | Step::AnswerEarly | Step::LauncherExits => {}
@@ -299,7 +314,7 @@ impl Player<'_> {
             stage.out.flush();
         });
         self.pause(250);
-        let outcome = match refusal(&call.tool, self.options, &self.cwd) {
+        let outcome = match self.forbidden(&call) {
             Some(why) => {
                 self.lock().stage.denials.push(call.clone());
                 Outcome::Refused(why)

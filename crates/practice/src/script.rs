@@ -35,6 +35,7 @@ pub(crate) const DIRECTIVES: &[Known] = &[
     known("tool edit FILE OLD NEW", "tool edit notes.md \"old\" \"new\"", "replaces a text in a file"),
     known("tool write FILE TEXT", "tool write notes.md \"all of it\"", "writes a file"),
     known("tool run COMMAND", "tool run wc -l notes.md", "runs a command in a shell"),
+    known("asks", "asks", "from here on, asks for a permission that it lacks, and takes silence for a no"),
     known("task", "task", "plays the short task that a prompt without directives plays"),
     known("show", "show", "says, as JSON, what arrived: arguments, prompt, environment"),
     known("result", "result", "ends the turn well; without it, that is done at the end"),
@@ -84,6 +85,7 @@ pub(crate) enum Step {
     Think(String),
     Deltas { count: u64, length: usize },
     Tool(ToolStep),
+    Asks,
     Task,
     Show,
     Result,
@@ -205,6 +207,7 @@ fn parse(text: &str) -> Result<Step, String> {
 /// Returns the directive that is a single word.
 fn bare(name: &str) -> Option<Step> {
     Some(match name {
+        "asks" => Step::Asks,
         "task" => Step::Task,
         "show" => Step::Show,
         "result" => Step::Result,

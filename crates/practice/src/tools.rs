@@ -36,7 +36,7 @@ impl Tool {
         }
     }
 
-    fn path(&self) -> Option<&str> {
+    pub(crate) fn path(&self) -> Option<&str> {
         match self {
             Self::Read { path } | Self::Edit { path, .. } | Self::Write { path, .. } => Some(path),
             Self::Run { .. } => None,
@@ -71,16 +71,25 @@ pub(crate) struct Done {
 /// Commands that change nothing, so that they need no permission.
 const HARMLESS: &[&str] = &["ls", "wc", "cat", "echo", "pwd", "true", "false", "date"];
 
+/// Why a tool may not be used.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Refusal {
+    /// Nobody can allow it.
+    Forbidden(String),
+    /// Nobody has allowed it.
+    NotGranted(String),
+}
+
 /// Says why a tool may not be used, if it may not.
-pub(crate) fn refusal(tool: &Tool, options: &Options, cwd: &Path) -> Option<String> {
+pub(crate) fn refusal(tool: &Tool, options: &Options, cwd: &Path) -> Option<Refusal> {
     let name = tool.name();
     // `Bash(git:*)` allows some commands; the agent takes it for all of them.
     let listed = |flag: &str| options.values(flag).iter().any(|it| it.split('(').next() == Some(name));
     if options.has("no-tools") {
-        return Some(format!("No such tool available: {name}"));
+        return Some(Refusal::Forbidden(format!("No such tool available: {name}")));
     }
     if listed("deny-tool") {
-        return Some(format!("Permission to use {name} has been denied."));
+        return Some(Refusal::Forbidden(format!("Permission to use {name} has been denied.")));
     }
     let places: Vec<PathBuf> = std::iter::once(cwd.to_owned())
         .chain(options.values("add-dir").iter().map(|dir| absolute(cwd, dir)))
@@ -88,18 +97,21 @@ pub(crate) fn refusal(tool: &Tool, options: &Options, cwd: &Path) -> Option<Stri
     if let Some(path) = tool.path()
         && !places.iter().any(|place| Path::new(path).starts_with(place))
     {
-        return Some(format!("{path} is outside the working directories of this session."));
+        let why = format!("{path} is outside the working directories of this session.");
+        return Some(Refusal::Forbidden(why));
     }
     let needed = match tool {
         Tool::Read { .. } => false,
         Tool::Edit { .. } | Tool::Write { .. } => !matches!(options.mode, Mode::Edit | Mode::Yolo),
         Tool::Run { command } => options.mode != Mode::Yolo && !harmless(command),
     };
-    (needed && !listed("allow-tool")).then(|| match tool {
-        Tool::Run { .. } => "This command requires approval".to_owned(),
-        Tool::Read { path } | Tool::Edit { path, .. } | Tool::Write { path, .. } => {
-            format!("The agent requested permissions to write to {path}, but you haven't granted it yet.")
-        }
+    (needed && !listed("allow-tool")).then(|| {
+        Refusal::NotGranted(match tool {
+            Tool::Run { .. } => "This command requires approval".to_owned(),
+            Tool::Read { path } | Tool::Edit { path, .. } | Tool::Write { path, .. } => {
+                format!("The agent requested permissions to write to {path}, but you haven't granted it yet.")
+            }
+        })
     })
 }
 

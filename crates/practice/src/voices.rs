@@ -67,6 +67,10 @@ pub(crate) trait Voice: Send {
     fn close(&mut self, stage: &mut Stage);
     /// Uses a tool.
     fn call(&mut self, call: &Call, stage: &mut Stage);
+    /// Asks whether a tool may be used, and returns the name of the question; nothing in a dialect that has none.
+    fn ask(&mut self, _call: &Call, _stage: &mut Stage) -> Option<String> {
+        None
+    }
     /// Tells what came of it.
     fn outcome(&mut self, call: &Call, outcome: &Outcome, stage: &mut Stage);
     /// Says a message that is whole, whatever else is open.

@@ -110,6 +110,35 @@ fn a_refusal_names_the_flag_that_would_allow_it() {
 }
 
 #[test]
+fn an_agent_that_asks_is_refused_where_nobody_is_there_and_the_flag_is_named() {
+    let world = World::new();
+    let script = ["asks", "tool write new.txt hello", "say I could not."];
+    let ended = world.practice(&script).end().exits(0);
+    assert_eq!(ended.stdout, "I could not.\n");
+    ended.tells(&["refused: ", "new.txt", "--permission edit"]);
+    assert!(!world.path("work").join("new.txt").exists(), "nobody could be asked");
+    let journal = world.journal();
+    journal.check().ended("completed");
+    assert_eq!(journal.count("approval_asked"), 1);
+    let decided = journal.of("approval_decided");
+    let (decision, by) = (&decided[0]["kind"]["decision"], &decided[0]["kind"]["by"]);
+    assert_eq!((decided.len(), decision.as_str(), by.as_str()), (1, Some("deny"), Some("client_lost")));
+}
+
+/// The first attempt is given up, so that its result is none.
+#[test]
+fn a_second_attempt_has_the_only_result() {
+    let world = World::new();
+    let result = r#"{"type":"result","subtype":"success","is_error":false,"result":"done"}"#;
+    let script = format!("case \"$*\" in *stream-json*) exit 1;; esac; cat >/dev/null; echo '{result}'");
+    let ended = world.claude(&script).with(&["--output", "stream-events"]).end().exits(0);
+    let results: Vec<&str> = ended.stdout.lines().filter(|line| line.contains("ResultEvent")).collect();
+    assert_eq!(results.len(), 1, "{}", ended.stdout);
+    assert!(results[0].contains(r#""result":"done""#), "{}", results[0]);
+    assert_eq!(world.journal().check().count("fallback_taken"), 1);
+}
+
+#[test]
 fn a_failure_is_told_in_full() {
     let world = World::new();
     let script = ["say I try.", "fail 529 the model is overloaded"];

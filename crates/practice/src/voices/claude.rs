@@ -20,6 +20,8 @@ pub(super) struct Claude {
     message: Option<Message>,
     /// What every line ends with; the same for all lines of a message, so that pieces cost little.
     tail: String,
+    /// Somebody was asked whether the tool may be used, so that a refusal is not the program's own.
+    asked: bool,
     /// A tool is at work.
     pub(super) working: Option<Call>,
     /// How many results there were.
@@ -42,7 +44,7 @@ struct Message {
 impl Claude {
     pub(super) fn lines() -> Self {
         let (begun, message, tail, working) = (false, None, String::new(), None);
-        Self { document: false, begun, message, tail, working, results: 0 }
+        Self { document: false, begun, message, tail, asked: false, working, results: 0 }
     }
 
     pub(super) fn document() -> Self {
@@ -231,8 +233,25 @@ impl Voice for Claude {
         self.working = Some(call.clone());
     }
 
+    fn ask(&mut self, call: &Call, stage: &mut Stage) -> Option<String> {
+        if self.document {
+            return None;
+        }
+        let question = format!("practice-{}", call.id);
+        let about = call.tool.path().and_then(|path| path.rsplit('/').next()).unwrap_or("a command");
+        self.print(
+            &json!({"type": "control_request", "request_id": question, "request": {"subtype": "can_use_tool",
+            "tool_name": call.tool.name(), "display_name": call.tool.name(), "input": input(&call.tool),
+            "description": about, "permission_suggestions": [], "tool_use_id": call.id}}),
+            stage,
+        );
+        self.asked = true;
+        Some(question)
+    }
+
     fn outcome(&mut self, call: &Call, outcome: &Outcome, stage: &mut Stage) {
         self.working = None;
+        let asked = std::mem::take(&mut self.asked);
         let accepted = json!({"decision": "accept", "source": "config", "reason_type": "mode"});
         let (text, is_error, result, meta) = match outcome {
             Outcome::Done(done) => {
@@ -248,7 +267,9 @@ impl Voice for Claude {
             Outcome::Refused(why) => {
                 let line = json!({"type": "system", "subtype": "permission_denied", "tool_name": call.tool.name(),
                     "tool_use_id": call.id, "message": why, "uuid": clock::uuid(), "session_id": stage.session});
-                self.print(&line, stage);
+                if !asked {
+                    self.print(&line, stage);
+                }
                 let meta = json!([{"id": call.id, "non_execution_kind": "user-rejected",
                     "permission_decision": {"decision": "reject", "source": "config"}}]);
                 (why.clone(), true, Value::from(format!("Error: {why}")), meta)

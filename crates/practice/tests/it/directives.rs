@@ -61,8 +61,13 @@ fn every_directive_of_the_help_is_played_in_these_tests() {
     let (_, list) = help.split_once("Directives").expect("a list");
     let names: Vec<&str> = list.lines().skip(1).filter_map(|line| line.split_whitespace().next()).collect();
     assert!(names.len() > 35, "{names:?}");
-    let tests =
-        [include_str!("directives.rs"), include_str!("children.rs"), include_str!("signals.rs")].concat();
+    let tests = [
+        include_str!("directives.rs"),
+        include_str!("children.rs"),
+        include_str!("signals.rs"),
+        include_str!("task.rs"),
+    ]
+    .concat();
     for name in names {
         let played =
             ["\"", "\\n", "practice: "].iter().any(|before| tests.contains(&format!("{before}{name}")));

@@ -111,3 +111,36 @@ fn without_tools_it_only_answers() {
     assert!(ran.text().starts_with("I have no tools in this session"));
     assert_eq!(agent.read(SAMPLE.0), SAMPLE.1);
 }
+
+#[test]
+fn it_asks_where_it_is_told_to_and_takes_silence_for_a_no() {
+    let script = "asks\ntool write notes.md one\nsay done";
+    let agent = Agent::plays(script);
+    let ran = agent.run();
+    assert!(!agent.path("notes.md").exists());
+    assert_eq!((ran.outcome().as_str(), ran.unrecognized().len()), ("completed", 0));
+    let kinds = ran.kinds();
+    let count = |kind: &str| kinds.iter().filter(|known| *known == kind).count();
+    assert_eq!((count("approval_asked"), count("approval_decided")), (1, 1), "{kinds:?}");
+    let events = format!("{:?}", ran.events());
+    assert!(events.contains("ClientLost"), "nobody was there: {events}");
+
+    // Somebody who is there is heard.
+    let answer = |behavior: &str| {
+        let id = "practice-toolu_practice000001";
+        let response = format!(r#"{{"behavior":"{behavior}","message":"not today"}}"#);
+        let response = format!(r#"{{"subtype":"success","request_id":"{id}","response":{response}}}"#);
+        let line = format!("{{\"type\":\"control_response\",\"response\":{response}}}\n");
+        let agent = Agent::told("").env("PRACTICE_SCRIPT", script).stdin(line.into_bytes());
+        (agent.run(), agent)
+    };
+    let (ran, agent) = answer("allow");
+    assert_eq!((ran.outcome().as_str(), agent.read("notes.md").as_str()), ("completed", "one"));
+    let (ran, agent) = answer("deny");
+    assert!(!agent.path("notes.md").exists());
+    assert!(String::from_utf8_lossy(&ran.stdout).contains("not today"));
+
+    // What nobody can allow is not asked for.
+    let ran = Agent::plays(script).args(["--deny-tool", "Write"]).run();
+    assert!(!ran.kinds().contains(&"approval_asked".to_owned()), "{:?}", ran.kinds());
+}

@@ -2,7 +2,8 @@
 //!
 //! What a result counts is its own turn's, so that a reader may add results up; only `num_turns` runs on. A cancelled
 //! turn has an empty result: the bot that asked for the stop does not want half an answer. Sub-agents' tools are shown,
-//! their words are not. A second attempt does not begin the session anew; its result follows that of the first.
+//! their words are not. A second attempt at a request does not begin the session anew, and it takes the place of the first:
+//! only its result is told. So the result of a turn that we had to conclude has failed waits for the next event.
 
 use bowline_protocol::kinds::{CompactTrigger, Outcome, TurnEnded};
 use bowline_protocol::{Event, Exit, Json, Kind, NativeSessionId, Timestamp, ToolId, Usage};
@@ -20,6 +21,7 @@ pub(crate) fn make(_: &Setup) -> Box<dyn View> {
         calls: Calls::default(),
         turn_began: None,
         opening: Opening::default(),
+        held: None,
     })
 }
 
@@ -30,6 +32,8 @@ struct StreamEvents {
     /// When the turn that is running began.
     turn_began: Option<Timestamp>,
     opening: Opening,
+    /// The result of a turn that may be tried again.
+    held: Option<String>,
 }
 
 #[derive(Serialize)]
@@ -83,6 +87,7 @@ impl View for StreamEvents {
 
     fn finish(&mut self, out: &mut String) {
         let before = out.len();
+        out.extend(self.held.take());
         self.release_calls(out);
         // A turn that was cut off has a result too, or its reader would wait for one.
         if let Some(began) = self.turn_began {
@@ -94,6 +99,7 @@ impl View for StreamEvents {
 
 impl StreamEvents {
     fn tell(&mut self, event: &Event, out: &mut String) {
+        self.settle(event, out);
         self.answer.event(event);
         match &event.kind {
             Kind::SessionStarted(started) => {
@@ -147,6 +153,17 @@ impl StreamEvents {
         }
     }
 
+    /// Tells a result that was held back, unless this says that the request is sent once more.
+    #[expect(clippy::wildcard_enum_match_arm, reason = "whatever else happens, the turn stays as it ended")]
+    fn settle(&mut self, event: &Event, out: &mut String) {
+        match event.kind {
+            Kind::FallbackTaken(_) => self.held = None,
+            // It is told together with the end of the turn.
+            Kind::ResumeAnswered(_) => {}
+            _ => out.extend(self.held.take()),
+        }
+    }
+
     fn result(&mut self, at: Timestamp, ended: Option<&TurnEnded>, out: &mut String) {
         let began = self.turn_began.take().unwrap_or(at);
         let tally = &self.answer.tally;
@@ -155,8 +172,9 @@ impl StreamEvents {
             (_, Some(failure)) => (failure.message, true),
             (_, None) => (self.answer.text(), false),
         };
+        let mut told = String::new();
         line(
-            out,
+            &mut told,
             &Record::Result {
                 session_id: tally.native_session.as_ref(),
                 result,
@@ -168,6 +186,13 @@ impl StreamEvents {
                 num_turns: tally.turns,
             },
         );
+        // A verdict of the program's own has a place in its output, and is final.
+        let concluded = tally.failure.as_ref().is_some_and(|failure| failure.raw.is_none());
+        if concluded && ended.is_some() {
+            self.held = Some(told);
+        } else {
+            out.push_str(&told);
+        }
     }
 
     fn release_calls(&mut self, out: &mut String) {

@@ -349,6 +349,23 @@ fn chunks_drop_what_an_attempt_said_that_was_given_up() {
 }
 
 #[test]
+fn a_request_that_was_sent_twice_has_one_result() {
+    let results = |kinds: Vec<Kind>| -> Vec<(String, bool)> {
+        let all = records("stream-events", kinds);
+        let results = all.iter().filter(|it| it["type"] == "ResultEvent");
+        results.map(|it| (it["result"].as_str().unwrap().to_owned(), it["is_error"] == true)).collect()
+    };
+    let answered = || ("An answer.".to_owned(), false);
+    assert_eq!(results(twice()), [answered()]);
+    // An attempt that nothing follows, and a turn of its own that follows, leave the result where it is.
+    let given_up = ("gone".to_owned(), true);
+    assert_eq!(results(twice()[..5].to_vec()), [given_up.clone()]);
+    let mut two_turns = twice();
+    two_turns.remove(5);
+    assert_eq!(results(two_turns), [given_up, answered()]);
+}
+
+#[test]
 fn a_second_attempt_does_not_begin_the_session_anew() {
     for (view, begins) in [("stream-events", "SystemInitEvent"), ("provider-events", "PROVIDER_STARTED")] {
         let all = records(view, twice());
