@@ -248,6 +248,9 @@ impl Run {
 
     fn first_attempt(&mut self, now: Now, step: &mut Step) {
         self.state(SessionState::Starting, None, now, step);
+        for degraded in std::mem::take(&mut self.plan.degraded) {
+            self.say(Kind::CapabilityDegraded(degraded), now, step);
+        }
         for notice in std::mem::take(&mut self.plan.notices) {
             self.say(Kind::Notice(notice), now, step);
         }

@@ -62,7 +62,13 @@ pub fn by_name(name: &str) -> Option<&'static Manifest> {
     if let Some(folder) = FOLDERS.iter().find(|folder| self::plain(folder.name) == plain) {
         return Some(&folder.manifest);
     }
-    built_in().find(|manifest| manifest.aliases.iter().any(|known| self::plain(known) == plain))
+    built_in().find(|manifest| same_name(manifest, name))
+}
+
+/// Says whether a name means this provider.
+pub fn same_name(manifest: &Manifest, name: &str) -> bool {
+    let wanted = plain(name);
+    std::iter::once(&manifest.name).chain(&manifest.aliases).any(|known| plain(known) == wanted)
 }
 
 /// Returns the vocabulary of the program that speaks a dialect, if there are recordings of one.

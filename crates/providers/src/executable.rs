@@ -10,9 +10,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::dialect::Shape;
+use crate::manifest::auth::Auth;
 use crate::manifest::detect::Probe;
 use crate::manifest::run::{Flag, Mode, Permission, Run, RunFlag, Watchdog};
-use crate::manifest::{Auth, Chosen, Format, Manifest, ManifestError, PromptStyle, time};
+use crate::manifest::{Chosen, Format, Manifest, ManifestError, PromptStyle, time};
 
 /// How long the answer to `health` may take.
 pub const HEALTH: Millis = Millis(5_000);
@@ -158,6 +159,7 @@ impl Executable {
             max_tokens: 4096,
             timeout,
             auth: Auth { about: "the provider's own business".to_owned(), ..Auth::default() },
+            ask: Default::default(),
             capabilities: capabilities(self.streams),
             run: Run {
                 format: Some(stream.to_owned()),

@@ -12,6 +12,7 @@
 
 pub mod acp;
 pub mod ansi;
+pub mod ask;
 pub mod catalogue;
 pub mod chat;
 mod claude;
@@ -31,6 +32,7 @@ mod grok_cli;
 pub mod invocation;
 mod lenient;
 pub mod manifest;
+pub mod models;
 pub mod moment;
 pub mod novelty;
 mod opencode;
@@ -39,6 +41,7 @@ mod pi;
 pub mod prices;
 pub mod probe;
 mod qwen;
+pub mod rpc;
 pub mod simulate;
 mod turns;
 pub mod usage;

@@ -2,9 +2,10 @@
 //!
 //! Commands are data, decoding is code. A manifest names the program, how a prompt gets in, which dialect each of its
 //! output formats speaks, what the provider can do, how a run of it is put together ([`run`]), where the program is
-//! found, asked and had from ([`detect`]), how it is pointed at fake model APIs ([`simulate`]), and what the contract
-//! suite has to know about it ([`certify`]).
+//! found, asked and had from ([`detect`]), where its login is and how it is asked about its account ([`auth`]), how it is
+//! pointed at fake model APIs ([`simulate`]), and what the contract suite has to know about it ([`certify`]).
 
+pub mod auth;
 pub mod certify;
 mod check;
 pub mod detect;
@@ -20,12 +21,15 @@ use serde::{Deserialize, Serialize};
 
 use crate::dialect::Shape;
 use crate::dialects;
+use auth::{Asks, Auth};
 use certify::Certify;
 use detect::{Detect, Install, Probe};
 pub use place::Place;
 use run::{Permissions, Run, Stop, Watchdog};
 use simulate::Simulate;
 use time::span_of_time;
+
+pub use crate::models::Model;
 
 /// A provider, as its manifest describes it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -87,6 +91,9 @@ pub struct Manifest {
     /// Where its login comes from.
     #[serde(default)]
     pub auth: Auth,
+    /// How it is asked about its account.
+    #[serde(default)]
+    pub ask: Asks,
     /// What it can do.
     #[serde(default)]
     pub capabilities: Capabilities,
@@ -170,28 +177,6 @@ pub struct Format {
     pub args: Vec<String>,
 }
 
-/// A model.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Model {
-    /// The name that the program wants.
-    pub id: String,
-    /// The name for people.
-    pub name: String,
-}
-
-/// Where a login comes from. Bowline only looks whether it is there; it never reads what is inside.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Auth {
-    /// What to tell a person.
-    pub about: String,
-    /// Environment variables of which one suffices.
-    pub env: Vec<String>,
-    /// Files of which one suffices, relative to the home directory.
-    pub files: Vec<String>,
-}
-
 fn usual_max_tokens() -> u64 {
     4096
 }
@@ -259,7 +244,7 @@ impl Manifest {
         }
         if self.models.is_empty() {
             let id = if self.default_model.is_empty() { "default" } else { &self.default_model };
-            self.models.push(Model { id: id.to_owned(), name: id.to_owned() });
+            self.models.push(Model { id: id.to_owned(), name: id.to_owned(), ..Model::default() });
         }
         fill(&mut self.default_model, &|| self.models[0].id.clone());
     }
@@ -282,6 +267,7 @@ impl Manifest {
         check::name(manifest)?;
         check::run(manifest)?;
         check::detect(manifest)?;
+        check::auth(manifest)?;
         check::simulate(manifest)
     }
 }

@@ -2,11 +2,13 @@
 //!
 //! Text in, values out. Who starts the program and keeps its answers is the runtime (`detect`); here is what they mean:
 //! [`version`] finds a [`Version`] in the answer to `--version`, [`help`] reads a help page into typed options, [`uses`]
-//! lists the options that a manifest puts into commands, and [`check()`] compares the two. What a help page does not
-//! list and works all the same is in the manifest, with its reason.
+//! lists the options that a manifest puts into commands, [`check()`] compares the two, and [`narrow()`] takes back what
+//! the program that is installed cannot do. What a help page does not list and works all the same is in the manifest, with
+//! its reason.
 
 pub mod check;
 pub mod help;
+pub mod narrow;
 pub mod uses;
 pub mod version;
 
@@ -14,6 +16,7 @@ use serde::{Deserialize, Serialize};
 
 pub use check::{Finding, check};
 pub use help::Help;
+pub use narrow::{Narrowed, narrow};
 pub use version::Version;
 
 /// What a program printed when it was asked about itself.

@@ -1,15 +1,19 @@
 //! Which agents are on this machine, which version each is, and which options it really has.
 //!
-//! [`find`] looks for a program: where the caller says, on `PATH`, in the places that its own installer and the package
-//! managers use. It starts nothing. [`version`] and [`probe`] ask the program itself, through the one spawner, with a
+//! [`find`] looks for a program: where the caller says, on `PATH`, in the places that its own installer and the managers
+//! of packages and versions use. It starts nothing. [`find_anywhere`] also asks the login shell for its `PATH`: a program
+//! that was started from a desktop, or by a service, has another one. [`version`] and [`probe`] ask the program itself, through the one spawner, with a
 //! home directory of its own: nobody's settings are read or written because we asked for help. Answers are kept
 //! ([`Cache`]) as long as the file is the same. What an answer means is `bowline_providers::probe`'s business.
 //!
-//! A login is a variable that is set or a file that is there; it is not read, and whether it works only a run can tell.
+//! Whether somebody is logged in to it is [`crate::auth`]'s business.
 
+mod account;
 mod ask;
 mod cache;
 mod places;
+mod shell;
+mod surroundings;
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -17,29 +21,17 @@ use std::time::Duration;
 
 use bowline_process::{KeeperError, SpawnErrorKind};
 use bowline_protocol::Timestamp;
+use bowline_providers::ask::NotTold;
 use bowline_providers::catalogue;
 use bowline_providers::manifest::{Chosen, Manifest};
 use bowline_providers::probe::{Page, Version};
 
+use crate::{auth, clock};
 pub(crate) use ask::run as asked;
+
 pub use cache::Cache;
 pub(crate) use places::install_hint;
-
-/// Where a program is looked for.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Search {
-    /// The directories of `PATH`, as the variable has them.
-    pub path: OsString,
-    /// The home directory, in which installers have their places.
-    pub home: Option<PathBuf>,
-}
-
-impl Search {
-    /// Looks where this process would.
-    pub fn from_env() -> Self {
-        Self { path: variable("PATH").unwrap_or_default(), home: home() }
-    }
-}
+pub use surroundings::{Search, Surroundings};
 
 /// A program that was found.
 #[derive(Clone, Debug)]
@@ -54,6 +46,8 @@ pub struct Found {
     pub how: How,
     /// The program behind it, where it is a launcher and the manifest says that the program is better started by itself.
     pub native: Option<PathBuf>,
+    /// Directories behind those of `PATH` in which what it starts may lie.
+    beyond: OsString,
 }
 
 impl Found {
@@ -62,16 +56,14 @@ impl Found {
         self.native.as_deref().unwrap_or(&self.path)
     }
 
-    /// Returns the value of `PATH` with which it runs. In the places of a package manager, a script's interpreter lies
-    /// beside it, where `PATH` may not lead.
+    /// Returns the value of `PATH` with which it runs. Where it was not found on `PATH`, a script's interpreter is not
+    /// there either.
     pub(crate) fn search_path(&self, path: &OsStr) -> OsString {
-        match (self.how, self.path.parent()) {
-            (How::Place, Some(dir)) => {
-                let dirs = std::env::split_paths(path).chain([dir.to_owned()]);
-                std::env::join_paths(dirs).unwrap_or_else(|_| path.to_owned())
-            }
-            (How::Given | How::Own | How::Path | How::Place, _) => path.to_owned(),
+        if self.beyond.is_empty() {
+            return path.to_owned();
         }
+        let dirs = std::env::split_paths(path).chain(std::env::split_paths(&self.beyond));
+        std::env::join_paths(dirs).unwrap_or_else(|_| path.to_owned())
     }
 }
 
@@ -86,6 +78,23 @@ pub enum How {
     Path,
     /// In a place that installers use.
     Place,
+    /// In the directory of a manager of packages or versions.
+    Manager(&'static str),
+    /// On the `PATH` of the login shell.
+    LoginShell,
+}
+
+impl std::fmt::Display for How {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Given => f.write_str("as you said"),
+            Self::Own => f.write_str("part of bowline"),
+            Self::Path => f.write_str("on PATH"),
+            Self::Place => f.write_str("where its installer puts it"),
+            Self::Manager(name) => write!(f, "from {name}"),
+            Self::LoginShell => f.write_str("on the login shell's PATH"),
+        }
+    }
 }
 
 /// A program that cannot be had.
@@ -121,6 +130,23 @@ pub enum MissingKind {
 /// Finds a provider's program: the one that the caller names, else where it usually is.
 pub fn find(manifest: &'static Manifest, binary: Option<&Path>, search: &Search) -> Result<Found, Missing> {
     places::find(manifest, binary, search)
+}
+
+/// Finds a provider's program, and where it is nowhere, looks where the login shell would find it. The shell is asked once,
+/// for two seconds at most, and its answer is kept for an hour.
+pub async fn find_anywhere(
+    manifest: &'static Manifest,
+    binary: Option<&Path>,
+    surroundings: &Surroundings,
+) -> Result<Found, Missing> {
+    let mut search = surroundings.search();
+    match find(manifest, binary, &search) {
+        Err(missing) if missing.kind == MissingKind::Absent => {
+            search.shell_path = shell::path(surroundings).await;
+            if search.shell_path.is_some() { find(manifest, binary, &search) } else { Err(missing) }
+        }
+        found => found,
+    }
 }
 
 /// What a program says about itself.
@@ -168,6 +194,15 @@ pub enum ProbeErrorKind {
         /// The beginning of what it said, made harmless.
         said: String,
     },
+    /// It ended before it had answered.
+    #[error("it ended before it had answered{}", if said.is_empty() { String::new() } else { format!(": {said}") })]
+    Ended {
+        /// The end of what it said, made harmless.
+        said: String,
+    },
+    /// It answered, but not with what was asked for.
+    #[error(transparent)]
+    NotTold(NotTold),
     /// There is no room for the home directory that it is asked with.
     #[error("could not make `{}`, an empty home directory to ask it in", path.display())]
     Home {
@@ -203,6 +238,11 @@ impl Ask {
         Self { deadline: Self::DEADLINE, cache: Cache::from_env() }
     }
 
+    /// Asks with a deadline for questions that a program may have to pass on to its service.
+    pub fn at_length() -> Self {
+        Self { deadline: Duration::from_secs(15), ..Self::from_env() }
+    }
+
     /// Asks a program for its version.
     pub async fn version(&self, found: &Found) -> Result<Version, ProbeError> {
         ask::Session::new(self, found).version().await
@@ -212,12 +252,40 @@ impl Ask {
     pub async fn probe(&self, found: &Found) -> Result<Probe, ProbeError> {
         let mut session = ask::Session::new(self, found);
         let version = session.version().await?;
-        let mut pages = Vec::new();
-        for args in &found.manifest.probe.pages {
-            pages.push(Page::read(args, &session.answer(args).await?));
-        }
+        let pages = session.pages().await?;
         Ok(Probe { version, pages, at: session.asked_at() })
     }
+
+    /// Asks a program for the pages of help that its manifest names.
+    pub(crate) async fn pages(&self, found: &Found) -> Result<Vec<Page>, ProbeError> {
+        ask::Session::new(self, found).pages().await
+    }
+}
+
+impl Ask {
+    /// Returns what a program said when it was last asked, without asking it: only if every page is remembered.
+    pub(crate) fn remembered(&self, found: &Found) -> Option<Probe> {
+        let probe = &found.manifest.probe;
+        if probe.pages.is_empty() {
+            return None;
+        }
+        let stamp = cache::Stamp::of(found.native.as_deref().unwrap_or(&found.real))?;
+        let answers = self.cache.as_ref()?.all(&stamp, clock::wall());
+        let answer = |args: &[String]| answers.iter().find(|it| it.args == args).map(|it| &it.answer);
+        let version = Version::find(answer(&found.manifest.detect.version_args)?)?;
+        let pages = probe.pages.iter().map(|args| Some(Page::read(args, answer(args)?)));
+        let pages = pages.collect::<Option<_>>()?;
+        let at = answers.iter().map(|it| it.at).min()?;
+        Some(Probe { version, pages, at })
+    }
+}
+
+/// Asks a program that is no agent, and returns what it printed.
+pub(crate) async fn question(
+    command: bowline_process::Command,
+    deadline: Duration,
+) -> Result<bowline_providers::probe::Answer, ProbeErrorKind> {
+    ask::run(command, deadline, None).await
 }
 
 /// Asks a program for its version, in the usual way.
@@ -241,13 +309,9 @@ pub fn installed() -> Vec<&'static Manifest> {
 
 /// Returns those of the installed providers for which there is a login.
 pub fn usable() -> Vec<&'static Manifest> {
-    installed().into_iter().filter(|manifest| has_login(manifest)).collect()
-}
-
-fn has_login(manifest: &Manifest) -> bool {
-    let set = |name: &String| variable(name).is_some_and(|value| !value.to_string_lossy().trim().is_empty());
-    manifest.auth.env.iter().any(set)
-        || home().is_some_and(|home| manifest.auth.files.iter().any(|file| home.join(file).exists()))
+    let surroundings = Surroundings::from_env();
+    let has_login = |it: &&'static Manifest| auth::look(it, None, &surroundings).is_authenticated();
+    installed().into_iter().filter(has_login).collect()
 }
 
 fn home() -> Option<PathBuf> {

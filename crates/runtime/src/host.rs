@@ -4,9 +4,11 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, Once, PoisonError};
 
 use bowline_process::{KeeperError, Supervisor, keeper};
+
+use crate::journal::{new_session_id, temporary};
 
 /// Makes this process able to promise that no agent outlives it.
 ///
@@ -72,6 +74,51 @@ pub(crate) fn private_file(path: &Path, content: &[u8]) -> io::Result<()> {
     let mut file =
         std::fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)?;
     file.write_all(content)
+}
+
+/// Finds out whether a directory can be written to. It is made if need be.
+pub(crate) fn try_out(dir: &Path) -> io::Result<()> {
+    private_dir(dir)?;
+    let file = dir.join(format!(".try-{}", std::process::id()));
+    private_file(&file, b"x").and_then(|()| std::fs::remove_file(&file))
+}
+
+/// A directory of its own that goes with the value.
+#[derive(Debug)]
+pub(crate) struct Scratch {
+    path: PathBuf,
+    _cleanup: Cleanup,
+}
+
+impl Scratch {
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+/// Makes an empty directory for our own use; the error names it.
+pub(crate) fn scratch(name: &str) -> Result<Scratch, (PathBuf, io::Error)> {
+    let tail = new_session_id(crate::clock::wall(), random());
+    let path = std::env::temp_dir().join(format!("{name}-{tail}"));
+    static SWEPT: Once = Once::new();
+    SWEPT.call_once(|| temporary::sweep(&std::env::temp_dir(), crate::clock::system()));
+    let mut cleanup = Cleanup::default();
+    cleanup.make(&path).map_err(|source| (path.clone(), source))?;
+    Ok(Scratch { path, _cleanup: cleanup })
+}
+
+/// Puts a file in the place of another one, as a whole, for its owner alone. Its directory is made if need be.
+pub(crate) fn replace_file(path: &Path, content: &[u8]) -> io::Result<()> {
+    let dir = path.parent().unwrap_or(Path::new("."));
+    private_dir(dir)?;
+    let tail: String = random().iter().map(|byte| format!("{byte:02x}")).collect();
+    let new = dir.join(format!(".new-{}-{tail}", std::process::id()));
+    let written = private_file(&new, content).and_then(|()| std::fs::rename(&new, path));
+    if written.is_err() {
+        // It may never have been made; the error that counts is the one above.
+        let _ = std::fs::remove_file(&new);
+    }
+    written
 }
 
 /// Directories that go when nobody needs them any more: the run, or somebody who still reads its events.

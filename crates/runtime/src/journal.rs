@@ -30,7 +30,7 @@ pub use error::JournalError;
 pub use home::{Home, SessionEntry, Sessions, new_session_id};
 pub use index::{Index, Record};
 pub use mask::Mask;
-pub use meta::{Abort, META_FORMAT, Runner, SessionMeta, update_meta};
+pub use meta::{Abort, META_FORMAT, Program, Runner, SessionMeta, update_meta};
 pub use reader::Reader;
 pub(crate) use repair::repair_leaving;
 pub use repair::{Repaired, repair};

@@ -1,6 +1,7 @@
 //! From a task to a run: the provider is looked up, the command built, the journal opened, the driver set going.
 
-use std::ffi::OsString;
+mod command;
+
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -10,25 +11,29 @@ use bowline_protocol::kinds::{Notice, SessionState, Transport};
 use bowline_protocol::{Request, Resume, SessionId};
 use bowline_providers::dialects;
 use bowline_providers::invocation::docker::{self, Container};
-use bowline_providers::invocation::{self, Invocation, Preview, Refusal, StdinPlan, Streaming, User, Wish};
+use bowline_providers::invocation::{self, Invocation, Preview, Refusal, Streaming, User, Wish};
 use bowline_providers::manifest::Manifest;
 use bowline_providers::manifest::run::{Polite as PoliteWay, StopScope};
 use bowline_providers::views::Digest;
 use tokio::sync::{mpsc, oneshot};
 
+pub(crate) use command::health;
+use command::{command, located};
+
 use crate::agent::Launch;
 use crate::container::Inside;
-use crate::detect::{self, Search};
+use crate::detect::{self, Surroundings};
 use crate::drive::Drive;
 use crate::git::Tree;
 use crate::host::Cleanup;
 use crate::hub::{Outlet, hub};
+use crate::installed::Known;
 use crate::journal::{Home, Mask, Options, Reader, Runner, SessionMeta, Writer, new_session_id, temporary};
 use crate::record::Record;
 use crate::task::{JournalChoice, Task};
 use crate::turn::{Control, Order, Turn};
 use crate::warden::{self, Ward};
-use crate::{Error, clock, host, roster};
+use crate::{Error, clock, host, models, roster};
 
 /// How many orders may wait for a run.
 const ORDERS: usize = 16;
@@ -36,14 +41,11 @@ const ORDERS: usize = 16;
 /// The directory of a session in which the agent finds what does not fit into its arguments.
 pub(crate) const SIDE_FILES: &str = "files";
 
-/// The terminal that an agent sees when it wants one.
-const TERMINAL: process::Stdio = process::Stdio::Terminal { rows: 40, cols: 120 };
-
 /// Starts a task and returns the turn.
 pub(crate) async fn start(task: Task) -> Result<Turn, Error> {
     let (orders, inbox) = mpsc::channel(ORDERS);
     let control = Control::new(orders);
-    let prepared = prepare(task, control.clone(), inbox, Watcher::Yes)?;
+    let prepared = prepare(task, control.clone(), inbox, Watcher::Yes).await?;
     let (drive, inlet) = (prepared.drive, prepared.inlet.ok_or(Error::Lost)?);
     let session = drive.session.clone();
     let (told, done) = oneshot::channel();
@@ -58,14 +60,15 @@ pub(crate) async fn start(task: Task) -> Result<Turn, Error> {
 pub(crate) async fn run(task: Task) -> Result<Record, Error> {
     let (orders, inbox) = mpsc::channel(ORDERS);
     // Dropping the future drops the run; the child is ended then.
-    prepare(task, Control::new(orders), inbox, Watcher::No)?.drive.drive_to_the_end().await
+    prepare(task, Control::new(orders), inbox, Watcher::No).await?.drive.drive_to_the_end().await
 }
 
 /// Returns what would be started.
 pub(crate) fn preview(task: &Task) -> Result<Preview, Error> {
     let manifest = manifest(task)?;
-    let request = completed(task)?;
-    let mut invocation = invocation::build(manifest, &request, &wish(task, task.streaming))?;
+    let request = completed(task, manifest)?;
+    let known = Known::of(task, manifest);
+    let mut invocation = build(task, manifest, &request, &known, task.streaming)?;
     if let Some(container) = &request.docker {
         let session = new_session_id(clock::wall(), host::random());
         invocation = into_container(invocation, container, &session, &task.request)?;
@@ -105,18 +108,21 @@ struct Prepared {
     inlet: Option<crate::hub::Inlet>,
 }
 
-fn prepare(
+async fn prepare(
     mut task: Task,
     control: Control,
     orders: mpsc::Receiver<Order>,
     watcher: Watcher,
 ) -> Result<Prepared, Error> {
     let manifest = manifest(&task)?;
-    let request = completed(&task)?;
-    let mut invocations = vec![invocation::build(manifest, &request, &wish(&task, task.streaming))?];
+    let request = completed(&task, manifest)?;
+    let known = Known::of(&task, manifest);
+    let mut invocations = vec![build(&task, manifest, &request, &known, task.streaming)?];
     if task.streaming == Streaming::On {
-        // A provider without a form that does not stream has no second chance, and needs none.
-        invocations.extend(invocation::build(manifest, &request, &wish(&task, Streaming::Off)).ok());
+        // A provider without a form that does not stream has no second chance, and needs none; nor has one that is
+        // already run in that form.
+        let second = build(&task, manifest, &request, &known, Streaming::Off).ok();
+        invocations.extend(second.filter(|second| second.format != invocations[0].format));
     }
     invocations.iter_mut().try_for_each(with_images)?;
     let session = new_session_id(clock::wall(), host::random());
@@ -127,17 +133,22 @@ fn prepare(
             .collect::<Result<_, _>>()?;
     }
     let mut cleanup = Cleanup::default();
-    let journal = open_journal(&task, manifest, &request, &session, &invocations, &mut cleanup)?;
+    let journal = open_journal(&task, manifest, &request, &session, &invocations, &known, &mut cleanup)?;
     let mut side_files = Cleanup::default();
     let scratch = scratch(&session, journal.as_ref(), &invocations, &mut side_files)?;
-    let notices = std::mem::take(&mut invocations[0].notices);
+    let mut notices = std::mem::take(&mut invocations[0].notices);
+    notices.extend(known.replaced(&task, manifest));
     let mut plan = plan(&session, manifest, &request, &invocations, notices, &task);
+    plan.version = known.version();
+    plan.capabilities = Some(known.capabilities(manifest));
+    plan.degraded = known.degraded(&task);
     #[cfg(feature = "testing")]
     if let Some(script) = &task.script {
         plan.attempts.iter_mut().for_each(|attempt| script.speaks(attempt));
     }
     let cwd = request.cwd.clone().map(PathBuf::from);
-    let (launch, tree) = launch(&mut task, manifest, &session, &invocations, &scratch, cwd.as_deref())?;
+    let (launch, tree) =
+        launch(&mut task, manifest, &session, &invocations, &scratch, cwd.as_deref()).await?;
     plan.files = tree.is_some();
     let dir = journal.as_ref().map(|journal| journal.dir().to_owned());
     let cleanup = Arc::new(cleanup);
@@ -212,12 +223,14 @@ fn manifest(task: &Task) -> Result<&'static Manifest, Error> {
     if let Some(manifest) = task.manifest {
         return Ok(manifest);
     }
-    let name = task.request.provider.as_deref().ok_or(Error::NoProvider)?;
+    let of_profile = task.profile.as_ref().map(|profile| profile.provider.as_str());
+    let name = task.request.provider.as_deref().or(of_profile).ok_or(Error::NoProvider)?;
     Ok(roster::find(name)?)
 }
 
-/// Fills in what a request leaves to us: the current directory. Refuses paths that no agent can be told of.
-fn completed(task: &Task) -> Result<Request, Error> {
+/// Fills in what a request leaves to us: the current directory, and where a profile has its settings. What is known not
+/// to work is refused here.
+fn completed(task: &Task, manifest: &'static Manifest) -> Result<Request, Error> {
     if let Some(path) = &task.not_text {
         return Err(Error::NotText { path: path.clone() });
     }
@@ -234,7 +247,30 @@ fn completed(task: &Task) -> Result<Request, Error> {
             Err(_) => None,
         };
     }
+    if let Some(profile) = &task.profile {
+        profile.enter(manifest, &mut request)?;
+    }
+    models::admit(manifest, &request, &Surroundings::from_env())?;
     Ok(request)
+}
+
+/// Builds the command, in the best form that the program has.
+fn build(
+    task: &Task,
+    manifest: &'static Manifest,
+    request: &Request,
+    known: &Known,
+    streaming: Streaming,
+) -> Result<Invocation, Refusal> {
+    let mut wish = wish(task, streaming);
+    if streaming == Streaming::On {
+        wish.format = known.format();
+    }
+    let mut invocation = invocation::build(manifest, request, &wish)?;
+    if let Some(profile) = &task.profile {
+        profile.alone(manifest, request, &mut invocation, &Surroundings::from_env());
+    }
+    Ok(invocation)
 }
 
 fn wish(task: &Task, streaming: Streaming) -> Wish {
@@ -250,6 +286,7 @@ fn open_journal(
     request: &Request,
     session: &SessionId,
     invocations: &[Invocation],
+    known: &Known,
     cleanup: &mut Cleanup,
 ) -> Result<Option<Writer>, Error> {
     let home = match &task.journal {
@@ -264,7 +301,11 @@ fn open_journal(
     };
     let mut meta = SessionMeta::new(session.clone(), &manifest.name, clock::wall());
     meta.adapter_version = Some(manifest.adapter_version.clone());
-    meta.capabilities = Some(Box::new(manifest.capabilities.clone()));
+    meta.capabilities = Some(Box::new(known.capabilities(manifest)));
+    meta.provider_version = known.version();
+    meta.program = known.program();
+    meta.profile = task.profile.as_ref().map(|profile| profile.name.clone());
+    meta.parent.clone_from(&task.parent);
     meta.cwd.clone_from(&request.cwd);
     meta.key.clone_from(&request.key);
     meta.label.clone_from(&task.label);
@@ -389,13 +430,14 @@ fn plan(
         resume,
         stream_fallback: task.stream_fallback,
         notices,
+        degraded: Vec::new(),
         files: false,
         zone: jiff::tz::TimeZone::system(),
     }
 }
 
 /// Makes ready what will be started, and finds the working tree whose files are looked at.
-fn launch(
+async fn launch(
     task: &mut Task,
     manifest: &'static Manifest,
     session: &SessionId,
@@ -413,7 +455,7 @@ fn launch(
     commands.iter_mut().for_each(|command| command.stdout_room = manifest.run.stdout_room);
     let mut install = None;
     if task.request.docker.is_none() {
-        commands.iter_mut().for_each(|command| located(command, manifest, task.binary.as_deref()));
+        located(&mut commands, manifest, task.binary.as_deref()).await;
         install = task.binary.is_none().then(|| detect::install_hint(manifest));
     }
     let inside = task.request.docker.clone().map(|container| {
@@ -422,54 +464,4 @@ fn launch(
     });
     let tree = cwd.filter(|_| task.files).and_then(|cwd| Tree::around(&supervisor, cwd));
     Ok((Launch::Processes { supervisor, commands, install, inside }, tree))
-}
-
-/// Puts the program that is installed into a command: from a place that `PATH` does not have, or from behind its launcher.
-///
-/// A program that is not found stays as it is: the spawner says what is the matter with it.
-fn located(command: &mut process::Command, manifest: &'static Manifest, binary: Option<&Path>) {
-    let variable = |wanted: &str| command.env.iter().rposition(|(name, _)| name == wanted);
-    let (path, home) = (variable("PATH"), variable("HOME"));
-    let search = Search {
-        path: path.map(|place| command.env[place].1.clone()).unwrap_or_default(),
-        home: home.map(|place| PathBuf::from(&command.env[place].1)),
-    };
-    let Ok(found) = detect::find(manifest, binary, &search) else { return };
-    command.program = found.program().to_owned();
-    if let Some(place) = path {
-        command.env[place].1 = found.search_path(&search.path);
-    }
-}
-
-/// Returns the command that asks a provider whether it is well, if it can be asked.
-pub(crate) fn health(manifest: &'static Manifest) -> Option<process::Command> {
-    let invocation = invocation::health(manifest)?;
-    let mut command = command(&invocation, &SessionId::from("bowline-health"), Path::new(""));
-    located(&mut command, manifest, None);
-    Some(command)
-}
-
-/// Turns an invocation into a command of the process crate.
-fn command(invocation: &Invocation, session: &SessionId, scratch: &Path) -> process::Command {
-    let path = |name: &str| scratch.join(name).to_string_lossy().into_owned();
-    let mut env: Vec<(OsString, OsString)> = invocation
-        .environment(host::environment())
-        .into_iter()
-        .map(|(name, value)| (name.into(), value.into()))
-        .collect();
-    env.extend(invocation.env_files.iter().map(|(name, file)| (name.into(), path(file).into())));
-    let mut command = process::Command::new(&invocation.program, session.as_str());
-    command.args = invocation.args.iter().map(|arg| arg.text(path).into()).collect();
-    command.env = env;
-    command.cwd = invocation.cwd.as_ref().map(PathBuf::from);
-    command.stdin = match &invocation.stdin {
-        StdinPlan::Null => process::Stdin::Null,
-        StdinPlan::Prompt(text) => process::Stdin::Bytes(text.clone().into_bytes()),
-        StdinPlan::Protocol(_) => process::Stdin::Owned,
-    };
-    command.stdio = match invocation.transport {
-        invocation::Transport::Pipe => process::Stdio::Pipes,
-        invocation::Transport::Pty => TERMINAL,
-    };
-    command
 }

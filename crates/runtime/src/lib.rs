@@ -40,24 +40,34 @@
 //! journal, in memory they do not pile up.
 //!
 //! Further rooms: [`blocking`] has the same calls without tokio, [`registry`] ends sessions by your own key from any
-//! process, [`service`] is one boundary for hosts that serve chats, [`journal`] reads what was recorded, [`roster`] knows who
-//! can be named, [`detect`] which agents are installed and what each can do, and `bowline::testing` (feature `testing`) plays a script in the place
+//! process, [`service`] is one boundary for hosts that serve chats, [`journal`] reads what was recorded, [`roster`] knows
+//! who can be named, [`detect`] which agents are installed and what each can do, [`auth`] whether somebody is logged in,
+//! [`mod@models`] and [`mod@limits`] what the account offers, [`doctor`] all of it at once, and `bowline::testing` (feature
+//! `testing`) plays a script in the place
 //! of a process, so that your tests start nothing.
 //! `tracing` is told ids and counts, never what was said.
 
 mod agent;
+pub mod auth;
 pub mod blocking;
 mod clock;
 mod container;
 pub mod detect;
+pub mod doctor;
 mod drive;
 mod error;
 mod git;
+pub mod health;
 mod host;
 mod hub;
+mod installed;
 pub mod journal;
+mod keep;
 mod launch;
+pub mod limits;
+pub mod models;
 mod output;
+mod profile;
 mod record;
 pub mod registry;
 pub mod roster;
@@ -80,6 +90,9 @@ pub use bowline_providers::views::Refused;
 pub use error::Error;
 pub use git::{git_in, repository_in};
 pub use host::{guarantee, init};
+pub use limits::limits;
+pub use models::models;
+pub use profile::Profile;
 pub use record::Record;
 pub use task::{Task, task};
 pub use turn::{Control, Turn};

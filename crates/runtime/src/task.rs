@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bowline_engine::fallback::StreamFallback;
 use bowline_protocol::{
-    Attachment, Event, Json, McpServer, Millis, NativeSessionId, PermissionMode, Request, Resume,
+    Attachment, Event, Json, McpServer, Millis, NativeSessionId, PermissionMode, Request, Resume, SessionId,
 };
 use bowline_providers::invocation::{Preview, Streaming};
 use bowline_providers::manifest::Manifest;
@@ -14,6 +14,7 @@ use serde::de::DeserializeOwned;
 
 use crate::drive::Callback;
 use crate::journal::Home;
+use crate::profile::Profile;
 use crate::record::Record;
 use crate::turn::Turn;
 use crate::{Error, launch};
@@ -39,6 +40,8 @@ pub struct Task {
     pub(crate) request: Request,
     pub(crate) label: Option<String>,
     pub(crate) manifest: Option<&'static Manifest>,
+    pub(crate) profile: Option<Profile>,
+    pub(crate) parent: Option<SessionId>,
     pub(crate) binary: Option<PathBuf>,
     pub(crate) streaming: Streaming,
     pub(crate) stream_fallback: StreamFallback,
@@ -82,6 +85,8 @@ impl Task {
             request,
             label: None,
             manifest: None,
+            profile: None,
+            parent: None,
             binary: None,
             streaming: Streaming::On,
             stream_fallback: StreamFallback::default(),
@@ -117,6 +122,13 @@ impl Task {
         let path = path.into();
         self.text_of(&path);
         self.binary = Some(path);
+        self
+    }
+
+    /// Runs it with an account of its own: its settings and its login are in the profile's directory. If no provider is
+    /// chosen, it is the profile's.
+    pub fn profile(mut self, profile: Profile) -> Self {
+        self.profile = Some(profile);
         self
     }
 
@@ -250,6 +262,12 @@ impl Task {
     /// session.
     pub fn resume(mut self, id: impl Into<NativeSessionId>) -> Self {
         self.request.resume = Some(Resume::Id { native_session: id.into() });
+        self
+    }
+
+    /// Says which of our sessions this one comes from. If its program has been replaced since, a notice names both.
+    pub fn parent(mut self, session: SessionId) -> Self {
+        self.parent = Some(session);
         self
     }
 

@@ -58,9 +58,11 @@ fn unanswered(error: &ProbeError) -> CommandError {
     let kind = match error.kind {
         ProbeErrorKind::Spawn(_) => Fault::Missing,
         ProbeErrorKind::TooSlow { .. } => Fault::TooSlow,
-        ProbeErrorKind::Keeper(_) | ProbeErrorKind::NoVersion { .. } | ProbeErrorKind::Home { .. } => {
-            Fault::Internal
-        }
+        ProbeErrorKind::Keeper(_)
+        | ProbeErrorKind::NoVersion { .. }
+        | ProbeErrorKind::Ended { .. }
+        | ProbeErrorKind::NotTold(_)
+        | ProbeErrorKind::Home { .. } => Fault::Internal,
     };
     CommandError::new(kind, error.to_string()).caused_by(error.kind.to_string())
 }

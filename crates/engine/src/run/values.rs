@@ -1,6 +1,6 @@
 //! What goes into a run and what comes out: plain values.
 
-use bowline_protocol::kinds::{Notice, Outcome, TouchedFile, Transport};
+use bowline_protocol::kinds::{CapabilityDegraded, Notice, Outcome, TouchedFile, Transport};
 use bowline_protocol::{Capabilities, Event, Exit, Failure, Millis, NativeSessionId, SessionId, Timestamp};
 use bowline_providers::conversation::Conversation;
 use bowline_providers::dialect::Shape;
@@ -44,6 +44,8 @@ pub struct Plan {
     pub stream_fallback: StreamFallback,
     /// Remarks about the request, told at the beginning.
     pub notices: Vec<Notice>,
+    /// What cannot be had of this program as it is installed, told at the beginning.
+    pub degraded: Vec<CapabilityDegraded>,
     /// Whether to look at the files before and after: the working directory lies in a working tree.
     pub files: bool,
     /// The zone of times that the agent writes without one.

@@ -14,6 +14,7 @@
 //! client that sends one prompt, and `choices` what it chooses before.
 
 mod approvals;
+mod asked;
 mod call;
 mod calls;
 mod choices;
@@ -31,6 +32,7 @@ mod wire;
 
 use crate::manifest::Manifest;
 
+pub(crate) use self::asked::ASKED;
 pub(crate) use self::dialect::Acp;
 pub(crate) use self::speaker::Speaker;
 

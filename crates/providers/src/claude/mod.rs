@@ -4,6 +4,7 @@
 //! their JSON is taken apart, `user` the lines with results of tools. How the program is started is in `manifest.toml`.
 
 mod answers;
+mod asked;
 mod control;
 mod dialect;
 mod errors;
@@ -16,4 +17,5 @@ mod toolcalls;
 mod user;
 mod wire;
 
+pub(crate) use asked::ASKED;
 pub(crate) use dialect::Claude;

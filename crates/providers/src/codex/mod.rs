@@ -7,6 +7,7 @@
 mod app_server;
 mod app_wire;
 mod approvals;
+mod asked;
 mod ending;
 mod exec;
 mod items;
@@ -24,4 +25,5 @@ mod wire;
 mod words;
 
 pub(crate) use self::app_server::AppServer;
+pub(crate) use self::asked::ASKED;
 pub(crate) use self::exec::Exec;

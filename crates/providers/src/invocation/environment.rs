@@ -16,6 +16,7 @@
 use std::collections::BTreeMap;
 
 use super::{Invocation, Transport};
+use crate::manifest::Manifest;
 
 /// Variables of the host that every agent gets.
 pub const BASE: &[&str] = &[
@@ -149,6 +150,24 @@ pub fn listed(list: impl IntoIterator<Item = impl AsRef<str>>, name: &str) -> bo
 pub fn looks_secret(name: &str) -> bool {
     let name = name.to_ascii_uppercase();
     SECRET_ENDINGS.iter().any(|ending| name.ends_with(ending))
+}
+
+/// Returns the environment in which a program is asked about its account: that of a run on pipes, with nothing that a
+/// request could add.
+pub fn of_questions(
+    manifest: &Manifest,
+    host: impl IntoIterator<Item = (String, String)>,
+) -> BTreeMap<String, String> {
+    let run = &manifest.run;
+    let keeps = |name: &str| {
+        (listed(BASE, name) || listed(&run.env_keep, name))
+            && !listed(NESTING, name)
+            && !listed(&run.env_remove, name)
+    };
+    let mut all: BTreeMap<String, String> = host.into_iter().filter(|(name, _)| keeps(name)).collect();
+    all.extend(of(Transport::Pipe));
+    all.extend(run.env.iter().map(|(name, value)| (name.clone(), value.clone())));
+    all
 }
 
 impl Invocation {

@@ -2,6 +2,7 @@
 
 use super::run::{Flag, McpForm, RunFlag};
 use super::{Format, Manifest, ManifestError, PromptStyle};
+use crate::ask;
 use crate::conversation::Conversation;
 use crate::invocation::{is_field, template};
 use crate::simulate::NAMES;
@@ -134,6 +135,41 @@ pub(super) fn detect(manifest: &Manifest) -> Result<(), ManifestError> {
     for (list, flag, reason) in unlisted.chain(changed) {
         if !flag.starts_with('-') || reason.is_empty() {
             return wrong(format!("probe.{list}"), format!("`{flag}` needs its dashes, and a reason"));
+        }
+    }
+    Ok(())
+}
+
+/// Checks the sections about the login and the account.
+pub(super) fn auth(manifest: &Manifest) -> Result<(), ManifestError> {
+    let auth = &manifest.auth;
+    let inside =
+        |file: &str| !file.is_empty() && file.split('/').all(|part| !matches!(part, "" | "." | ".."));
+    let files = auth
+        .files
+        .iter()
+        .chain(&auth.traces)
+        .chain(auth.home.as_ref().map(|home| &home.dir).filter(|dir| !dir.is_empty()));
+    if let Some(file) = files.into_iter().find(|file| !inside(file)) {
+        let reason = format!("`{file}` is not a path inside the home directory, relative to it");
+        return wrong("auth".into(), reason);
+    }
+    for (subject, question) in manifest.ask.all() {
+        let key = format!("ask.{}", subject.key());
+        let Some(reader) = ask::reader(&question.reader) else {
+            let known: Vec<&str> = ask::readers().collect();
+            return wrong(
+                format!("{key}.reader"),
+                format!("there is no reader `{}`; known: {}", question.reader, known.join(", ")),
+            );
+        };
+        if reader.subject != subject {
+            let reason = format!("`{}` is about {}", reader.name, reader.subject.key());
+            return wrong(format!("{key}.reader"), reason);
+        }
+        let names: &[&str] = if question.each.is_empty() { &[] } else { &["each"] };
+        for name in question.args.iter().flat_map(|arg| template::names(arg)) {
+            known_name(&format!("{key}.args"), name, names)?;
         }
     }
     Ok(())

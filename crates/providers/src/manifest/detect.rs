@@ -9,21 +9,49 @@ use serde::{Deserialize, Serialize};
 
 use crate::probe::Version;
 
-/// Directories of programs that installers use and `PATH` may lack, relative to the home directory. A `*` is any one
-/// name; where several fit, the newest version comes first.
-pub const PLACES: &[&str] = &[
-    ".local/bin",
-    ".npm-global/bin",
-    ".bun/bin",
-    ".volta/bin",
-    ".local/share/pnpm",
-    ".yarn/bin",
-    "n/bin",
-    ".local/share/mise/shims",
-    ".asdf/shims",
-    ".nvm/versions/node/*/bin",
-    ".local/share/fnm/node-versions/*/installation/bin",
-    ".cargo/bin",
+/// A directory of programs that `PATH` may lack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// Where it is, relative to the home directory. A `*` is any one name; where several fit, the newest version comes
+    /// first.
+    pub dir: &'static str,
+    /// Whose it is, where it belongs to a manager of packages or versions.
+    pub manager: Option<&'static str>,
+    /// A variable that moves the manager's directory, and where the programs are below it.
+    pub moved: Option<(&'static str, &'static str)>,
+}
+
+const fn place(dir: &'static str) -> Place {
+    Place { dir, manager: None, moved: None }
+}
+
+const fn managed(manager: &'static str, dir: &'static str) -> Place {
+    Place { dir, manager: Some(manager), moved: None }
+}
+
+impl Place {
+    const fn or(self, variable: &'static str, below: &'static str) -> Self {
+        Self { moved: Some((variable, below)), ..self }
+    }
+}
+
+/// Directories of programs that installers and managers use, tried in this order.
+pub const PLACES: &[Place] = &[
+    place(".local/bin"),
+    managed("npm", ".npm-global/bin"),
+    managed("bun", ".bun/bin").or("BUN_INSTALL", "bin"),
+    managed("volta", ".volta/bin").or("VOLTA_HOME", "bin"),
+    managed("pnpm", ".local/share/pnpm").or("PNPM_HOME", ""),
+    managed("pnpm", "Library/pnpm"),
+    managed("yarn", ".yarn/bin"),
+    managed("n", "n/bin").or("N_PREFIX", "bin"),
+    managed("mise", ".local/share/mise/shims").or("MISE_DATA_DIR", "shims"),
+    managed("asdf", ".asdf/shims").or("ASDF_DATA_DIR", "shims"),
+    managed("nvm", ".nvm/versions/node/*/bin").or("NVM_DIR", "versions/node/*/bin"),
+    managed("fnm", ".local/share/fnm/node-versions/*/installation/bin")
+        .or("FNM_DIR", "node-versions/*/installation/bin"),
+    managed("fnm", ".fnm/node-versions/*/installation/bin"),
+    managed("cargo", ".cargo/bin").or("CARGO_HOME", "bin"),
 ];
 
 /// Where a program is found.

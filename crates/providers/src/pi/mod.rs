@@ -4,6 +4,7 @@
 //! the two readers, `wire` the lines. Versions up to 0.74 repeat the message so far with each update and end with
 //! `agent_end`; 0.87 says only what is new and ends with `agent_settled`.
 
+mod asked;
 mod dialect;
 mod events;
 mod message;
@@ -11,5 +12,6 @@ mod rpc;
 mod tools;
 mod wire;
 
+pub(crate) use asked::ASKED;
 pub(crate) use dialect::Pi;
 pub(crate) use rpc::Rpc;

@@ -62,25 +62,29 @@ impl Finding {
     }
 }
 
+impl Finding {
+    /// Says what differs, without who relies on it.
+    pub fn difference(&self) -> String {
+        let of = if self.of.is_empty() { String::new() } else { format!(" of `{}`", self.of.join(" ")) };
+        let differs = match &self.kind {
+            Kind::NoPage => ": no options could be read on its page of help".to_owned(),
+            Kind::Missing => " is not in its help".to_owned(),
+            Kind::WantsValue => " takes a value now".to_owned(),
+            Kind::TakesNoValue => " takes no value now".to_owned(),
+            Kind::LacksChoice { value, choices } => {
+                format!(" does not know `{value}`, only {}", choices.join(", "))
+            }
+            Kind::Means { what, until } => format!(" means something else before {until}: {what}"),
+            Kind::Deprecated { why } if why.is_empty() => " is deprecated".to_owned(),
+            Kind::Deprecated { why } => format!(" is deprecated: {why}"),
+        };
+        format!("`{}`{of}{differs}", self.name)
+    }
+}
+
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "`{}`", self.name)?;
-        if !self.of.is_empty() {
-            write!(f, " of `{}`", self.of.join(" "))?;
-        }
-        match &self.kind {
-            Kind::NoPage => f.write_str(": no options could be read on its page of help")?,
-            Kind::Missing => f.write_str(" is not in its help")?,
-            Kind::WantsValue => f.write_str(" takes a value now")?,
-            Kind::TakesNoValue => f.write_str(" takes no value now")?,
-            Kind::LacksChoice { value, choices } => {
-                write!(f, " does not know `{value}`, only {}", choices.join(", "))?;
-            }
-            Kind::Means { what, until } => write!(f, " means something else before {until}: {what}")?,
-            Kind::Deprecated { why } if why.is_empty() => f.write_str(" is deprecated")?,
-            Kind::Deprecated { why } => write!(f, " is deprecated: {why}")?,
-        }
-        write!(f, " (the manifest relies on it in {})", self.keys.join(", "))
+        write!(f, "{} (the manifest relies on it in {})", self.difference(), self.keys.join(", "))
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod acp;
 mod argv;
+mod asked;
 mod captures;
 mod careless;
 mod claude;

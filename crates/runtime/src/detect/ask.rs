@@ -2,18 +2,17 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
-use std::sync::Once;
 use std::time::Duration;
 
 use bowline_process as process;
 use bowline_protocol::Timestamp;
 use bowline_providers::ansi;
-use bowline_providers::probe::{Answer, Version};
+use bowline_providers::ask::Talk;
+use bowline_providers::probe::{Answer, Page, Version};
 
 use super::{Ask, Found, ProbeError, ProbeErrorKind};
 use crate::detect::cache::Stamp;
-use crate::host::{self, Cleanup};
-use crate::journal::{new_session_id, temporary};
+use crate::host::{self, Scratch};
 use crate::{clock, detect};
 
 /// The most that is kept of each stream.
@@ -21,6 +20,12 @@ const MOST: usize = 1024 * 1024;
 
 /// How long the end of a tree is waited for, when the program is gone.
 const SWEEP: Duration = Duration::from_secs(2);
+
+/// How long a program that has answered everything may take to leave.
+const LEAVE: Duration = Duration::from_millis(300);
+
+/// The longest line of a conversation; some programs list their commands in half a megabyte.
+const LONGEST: usize = 8 * 1024 * 1024;
 
 /// How much of an answer without a version is told.
 const TOLD: usize = 200;
@@ -57,7 +62,7 @@ pub(super) struct Session<'a> {
     ask: &'a Ask,
     found: &'a Found,
     stamp: Option<Stamp>,
-    home: Option<(PathBuf, Cleanup)>,
+    home: Option<Scratch>,
     began: Timestamp,
     /// When the oldest of the answers was given.
     asked: Timestamp,
@@ -70,6 +75,16 @@ impl<'a> Session<'a> {
         Self { ask, found, stamp, home: None, began, asked: began }
     }
 
+    /// Returns the program.
+    pub(super) fn found(&self) -> &'a Found {
+        self.found
+    }
+
+    /// Returns how long one answer may take.
+    pub(super) fn deadline(&self) -> Duration {
+        self.ask.deadline
+    }
+
     /// Returns when the oldest of the answers was given.
     pub(super) fn asked_at(&self) -> Timestamp {
         self.asked
@@ -80,10 +95,16 @@ impl<'a> Session<'a> {
         let answer = self.answer(args).await?;
         Version::find(&answer).ok_or_else(|| {
             let said = if answer.stdout.trim().is_empty() { &answer.stderr } else { &answer.stdout };
-            let said: String = ansi::harmless(said.trim()).chars().take(TOLD).collect();
-            let said = said.replace(['\n', '\r'], " ");
-            self.error(args, ProbeErrorKind::NoVersion { said })
+            self.error(args, ProbeErrorKind::NoVersion { said: told(said) })
         })
+    }
+
+    pub(super) async fn pages(&mut self) -> Result<Vec<Page>, ProbeError> {
+        let mut pages = Vec::new();
+        for args in &self.found.manifest.probe.pages {
+            pages.push(Page::read(args, &self.answer(args).await?));
+        }
+        Ok(pages)
     }
 
     /// Returns the program's answer: the one that is kept, else one that is asked for now.
@@ -94,7 +115,7 @@ impl<'a> Session<'a> {
             return Ok(answer);
         }
         let command = self.command(args)?;
-        let answer = run(command, self.ask.deadline).await.map_err(|kind| self.error(args, kind))?;
+        let answer = run(command, self.ask.deadline, None).await.map_err(|kind| self.error(args, kind))?;
         // What failed may succeed the next time.
         let cache = self.ask.cache.as_ref().zip(self.stamp.as_ref()).filter(|_| answer.code == Some(0));
         if let Some((cache, stamp)) = cache
@@ -107,15 +128,13 @@ impl<'a> Session<'a> {
         Ok(answer)
     }
 
-    fn error(&self, args: &[String], kind: ProbeErrorKind) -> ProbeError {
+    pub(super) fn error(&self, args: &[String], kind: ProbeErrorKind) -> ProbeError {
         ProbeError { program: self.found.program().to_owned(), args: args.to_vec(), kind }
     }
 
-    fn command(&mut self, args: &[String]) -> Result<process::Command, ProbeError> {
-        let home = match &self.home {
-            Some((home, _)) => home.clone(),
-            None => self.make_home(args)?,
-        };
+    /// Returns the command that asks in an empty home directory.
+    pub(super) fn command(&mut self, args: &[String]) -> Result<process::Command, ProbeError> {
+        let home = self.home(args)?;
         let mut command = process::Command::new(self.found.program(), "bowline-probe");
         command.args = args.iter().map(OsString::from).collect();
         let variable = |name: &str| detect::variable(name).map(|value| (OsString::from(name), value));
@@ -139,26 +158,52 @@ impl<'a> Session<'a> {
         Ok(command)
     }
 
-    fn make_home(&mut self, args: &[String]) -> Result<PathBuf, ProbeError> {
-        let name = new_session_id(clock::wall(), host::random());
-        let home = std::env::temp_dir().join(format!("bowline-probe-{name}"));
-        static SWEPT: Once = Once::new();
-        SWEPT.call_once(|| temporary::sweep(&std::env::temp_dir(), clock::system()));
-        let mut cleanup = Cleanup::default();
-        cleanup
-            .make(&home)
-            .map_err(|source| self.error(args, ProbeErrorKind::Home { path: home.clone(), source }))?;
-        self.home = Some((home.clone(), cleanup));
-        Ok(home)
+    /// Returns an empty directory that is there as long as this is.
+    pub(super) fn home(&mut self, args: &[String]) -> Result<PathBuf, ProbeError> {
+        if let Some(home) = &self.home {
+            return Ok(home.path().to_owned());
+        }
+        let home = host::scratch("bowline-probe")
+            .map_err(|(path, source)| self.error(args, ProbeErrorKind::Home { path, source }))?;
+        let path = home.path().to_owned();
+        self.home = Some(home);
+        Ok(path)
     }
 }
 
-/// Runs a command to its end, ends what it left behind, and returns what it printed.
-pub(crate) async fn run(command: process::Command, deadline: Duration) -> Result<Answer, ProbeErrorKind> {
+/// Says what a program said, in one line that is harmless and not too long.
+fn told(said: &str) -> String {
+    let said: String = ansi::harmless(said.trim()).chars().take(TOLD).collect();
+    said.replace(['\n', '\r'], " ")
+}
+
+/// Runs a command until it ends, or until all is said, ends what it left behind, and returns what it printed.
+pub(crate) async fn run(
+    mut command: process::Command,
+    deadline: Duration,
+    talk: Option<(&mut Talk, Vec<u8>)>,
+) -> Result<Answer, ProbeErrorKind> {
     let supervisor = host::supervisor().map_err(ProbeErrorKind::Keeper)?;
+    let talk = talk.filter(|(_, first)| !first.is_empty());
+    if talk.is_some() {
+        command.stdin = process::Stdin::Owned;
+    }
     let mut child = supervisor.spawn(command).await.map_err(|error| ProbeErrorKind::Spawn(error.kind))?;
     let mut heard = Heard::default();
-    let in_time = tokio::time::timeout(deadline, heard.until(&mut child, |heard| heard.exit.is_some())).await;
+    let is_talk = talk.is_some();
+    let in_time = match talk {
+        Some((talk, first)) => {
+            child.control().write(first);
+            tokio::time::timeout(deadline, heard.converse(&mut child, talk)).await
+        }
+        None => tokio::time::timeout(deadline, heard.until(&mut child, |heard| heard.exit.is_some())).await,
+    };
+    if is_talk && in_time.is_ok() {
+        // It may have something to put away; who does not leave is ended.
+        child.control().close_stdin();
+        let gone = heard.until(&mut child, |heard| heard.exit.is_some());
+        let _: Result<(), _> = tokio::time::timeout(LEAVE, gone).await;
+    }
     // Whatever it started goes with it; what is in the pipes by then can still be read.
     child.control().sweep(Duration::ZERO);
     let over = |heard: &Heard| heard.swept && heard.open == 0;
@@ -172,6 +217,11 @@ pub(crate) async fn run(command: process::Command, deadline: Duration) -> Result
         return Err(ProbeErrorKind::Keeper(process::KeeperError::Lost));
     }
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    if heard.cut_short {
+        let said = text(&heard.stderr);
+        let last = said.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default();
+        return Err(ProbeErrorKind::Ended { said: told(last) });
+    }
     let code = match heard.exit {
         Some(process::Exit::Code(code)) => Some(code),
         Some(process::Exit::Signal(_) | process::Exit::Unknown) | None => None,
@@ -187,27 +237,72 @@ struct Heard {
     exit: Option<process::Exit>,
     swept: bool,
     lost: bool,
+    /// It ended before all was said.
+    cut_short: bool,
 }
 
 impl Default for Heard {
     fn default() -> Self {
-        Self { stdout: Vec::new(), stderr: Vec::new(), open: 2, exit: None, swept: false, lost: false }
+        Self {
+            stdout: Vec::new(),
+            stderr: Vec::new(),
+            open: 2,
+            exit: None,
+            swept: false,
+            lost: false,
+            cut_short: false,
+        }
     }
 }
 
 impl Heard {
     async fn until(&mut self, child: &mut process::Child, enough: impl Fn(&Self) -> bool) {
         while !enough(self) {
-            match child.next().await {
-                process::Happening::Stdout { bytes, .. } => keep(&mut self.stdout, &bytes),
-                process::Happening::Stderr { bytes, .. } => keep(&mut self.stderr, &bytes),
-                process::Happening::StdoutClosed | process::Happening::StderrClosed => self.open -= 1,
-                process::Happening::Exited(exit) => self.exit = Some(exit),
-                process::Happening::Swept { .. } => self.swept = true,
-                process::Happening::KeeperLost => self.lost = true,
-                process::Happening::StdinWritten(_) | process::Happening::StdinClosed { .. } => {}
+            if let Some(bytes) = self.next(child).await {
+                keep(&mut self.stdout, &bytes);
             }
         }
+    }
+
+    /// Talks until all is answered, or there is nobody left to answer.
+    async fn converse(&mut self, child: &mut process::Child, talk: &mut Talk) {
+        let control = child.control();
+        let mut line = Vec::new();
+        while !talk.is_over() {
+            if self.lost || (self.exit.is_some() && self.open == 0) {
+                self.cut_short = true;
+                return;
+            }
+            let Some(bytes) = self.next(child).await else { continue };
+            for byte in bytes {
+                if byte != b'\n' {
+                    // What is longer is no answer to anything that was asked.
+                    if line.len() < LONGEST {
+                        line.push(byte);
+                    }
+                    continue;
+                }
+                let reply = talk.line(&String::from_utf8_lossy(&line));
+                line.clear();
+                if !reply.is_empty() {
+                    control.write(reply);
+                }
+            }
+        }
+    }
+
+    /// Waits for the next thing that happens; returns what came over standard output.
+    async fn next(&mut self, child: &mut process::Child) -> Option<Vec<u8>> {
+        match child.next().await {
+            process::Happening::Stdout { bytes, .. } => return Some(bytes),
+            process::Happening::Stderr { bytes, .. } => keep(&mut self.stderr, &bytes),
+            process::Happening::StdoutClosed | process::Happening::StderrClosed => self.open -= 1,
+            process::Happening::Exited(exit) => self.exit = Some(exit),
+            process::Happening::Swept { .. } => self.swept = true,
+            process::Happening::KeeperLost => self.lost = true,
+            process::Happening::StdinWritten(_) | process::Happening::StdinClosed { .. } => {}
+        }
+        None
     }
 }
 

@@ -1,19 +1,21 @@
 //! What programs answered, kept as long as the file is the same.
 //!
 //! One small file of JSON, replaced as a whole: whoever reads it sees one writer's version or another's, never half of
-//! one. Two that write at once may lose an answer of one of them, which is then asked for again. A file that cannot be
+//! one. Two processes that write at once may lose an answer of one of them, which is then asked for again. A file that cannot be
 //! read as what it should be is as good as none, and the next writer replaces it. Answers are kept as they were printed,
 //! so that a newer Bowline reads them with newer eyes.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use bowline_protocol::Timestamp;
 use bowline_providers::probe::Answer;
 use serde::{Deserialize, Serialize};
 
-use crate::{detect, host};
+use super::Surroundings;
+use crate::host;
 
 /// The version of the form.
 const FORM: u32 = 1;
@@ -65,10 +67,10 @@ struct Program {
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-struct Answered {
-    args: Vec<String>,
-    at: Timestamp,
-    answer: Answer,
+pub(super) struct Answered {
+    pub(super) args: Vec<String>,
+    pub(super) at: Timestamp,
+    pub(super) answer: Answer,
 }
 
 impl Cache {
@@ -79,12 +81,12 @@ impl Cache {
 
     /// Keeps answers where the environment says: in `BOWLINE_HOME` if it is set, else in the XDG cache directory.
     pub fn from_env() -> Option<Self> {
-        let absolute = |name| detect::variable(name).map(PathBuf::from).filter(|path| path.is_absolute());
-        let dir = detect::variable("BOWLINE_HOME")
-            .map(|home| PathBuf::from(home).join("cache"))
-            .or_else(|| absolute("XDG_CACHE_HOME").map(|cache| cache.join("bowline")))
-            .or_else(|| detect::home().map(|home| home.join(".cache/bowline")))?;
-        Some(Self::at(dir.join("probes.json")))
+        Self::of(&Surroundings::from_env())
+    }
+
+    /// Keeps answers where these surroundings say.
+    pub fn of(surroundings: &Surroundings) -> Option<Self> {
+        surroundings.cache_dir().map(|dir| Self::at(dir.join("probes.json")))
     }
 
     /// Returns the file.
@@ -97,9 +99,14 @@ impl Cache {
         let kept = self.read();
         let program = kept.programs.into_iter().find(|program| program.file == *file)?;
         let answered = program.answers.into_iter().find(|answered| answered.args == args)?;
-        let age = now.as_millis().checked_sub(answered.at.as_millis())?;
-        let good = u64::try_from(age).is_ok_and(|age| Duration::from_millis(age) < GOOD_FOR);
-        good.then_some((answered.answer, answered.at))
+        is_good(answered.at, now).then_some((answered.answer, answered.at))
+    }
+
+    /// Returns every answer of a program that is still good.
+    pub(super) fn all(&self, file: &Stamp, now: Timestamp) -> Vec<Answered> {
+        let program = self.read().programs.into_iter().find(|program| program.file == *file);
+        let answers = program.map(|program| program.answers).unwrap_or_default();
+        answers.into_iter().filter(|it| is_good(it.at, now)).collect()
     }
 
     /// Keeps an answer, in the place of what the same path answered when it was another file.
@@ -110,6 +117,9 @@ impl Cache {
         answer: &Answer,
         now: Timestamp,
     ) -> std::io::Result<()> {
+        /// The questions of one process do not lose each other's answers.
+        static ONE: Mutex<()> = Mutex::new(());
+        let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
         let mut kept = self.read();
         let known = kept.programs.iter().position(|program| program.file == *file);
         let mut program = match known {
@@ -145,18 +155,13 @@ impl Cache {
     }
 
     fn write(&self, kept: &Kept) -> std::io::Result<()> {
-        let dir = self.path.parent().unwrap_or(Path::new("."));
-        host::private_dir(dir)?;
-        let tail: String = host::random().iter().map(|byte| format!("{byte:02x}")).collect();
-        let new = dir.join(format!(".probes-{}-{tail}", std::process::id()));
-        let bytes = serde_json::to_vec(kept)?;
-        let written = host::private_file(&new, &bytes).and_then(|()| std::fs::rename(&new, &self.path));
-        if written.is_err() {
-            // It may never have been made; the error that counts is the one above.
-            let _ = std::fs::remove_file(&new);
-        }
-        written
+        host::replace_file(&self.path, &serde_json::to_vec(kept)?)
     }
+}
+
+fn is_good(at: Timestamp, now: Timestamp) -> bool {
+    let age = now.as_millis().checked_sub(at.as_millis());
+    age.and_then(|age| u64::try_from(age).ok()).is_some_and(|age| Duration::from_millis(age) < GOOD_FOR)
 }
 
 #[cfg(test)]

@@ -1,11 +1,12 @@
 //! Where programs lie: `PATH`, the places of installers, and what is behind a launcher. Nothing is started here.
 
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use bowline_providers::manifest::Manifest;
-use bowline_providers::manifest::detect::{Native, PLACES};
+use bowline_providers::manifest::detect::{Native, PLACES, Place};
 use bowline_providers::probe::Version;
 
 use super::{Found, How, Missing, MissingKind, Search};
@@ -28,7 +29,12 @@ pub(super) fn find(
     // A file that is there and executable has a real path, unless it goes this very moment.
     let real = path.canonicalize().unwrap_or_else(|_| path.clone());
     let native = manifest.detect.native.as_ref().and_then(|native| behind(&real, native));
-    Ok(Found { manifest, path, real, how, native })
+    let beyond = match how {
+        How::Place | How::Manager(_) => path.parent().map(|dir| dir.as_os_str().to_owned()),
+        How::LoginShell => search.shell_path.clone(),
+        How::Given | How::Own | How::Path => None,
+    };
+    Ok(Found { manifest, path, real, how, native, beyond: beyond.unwrap_or_default() })
 }
 
 fn missing(manifest: &Manifest, binary: Option<&Path>, unfit: Option<PathBuf>) -> Missing {
@@ -77,16 +83,40 @@ fn usual(manifest: &Manifest, search: &Search, unfit: &mut Option<PathBuf>) -> O
     if let Some(path) = names().find_map(|name| on_path(name, search, unfit)) {
         return Some((path, How::Path));
     }
-    let home = search.home.as_deref()?;
-    let own_places = manifest.detect.places.iter().map(|place| home.join(place));
-    let common = PLACES.iter().flat_map(|place| directories(home, place));
-    let common = common.flat_map(|dir| names().map(move |name| dir.join(name)));
-    own_places.chain(common).find_map(|file| fit(file, unfit)).map(|path| (path, How::Place))
+    let home = search.home.as_deref();
+    let own_places = home.into_iter().flat_map(|home| manifest.detect.places.iter().map(|it| home.join(it)));
+    if let Some(path) = own_places.into_iter().find_map(|file| fit(file, unfit)) {
+        return Some((path, How::Place));
+    }
+    for place in PLACES {
+        let mut dirs = place_of(place, search).into_iter();
+        let mut files = dirs.by_ref().flat_map(|dir| names().map(move |name| dir.join(name)));
+        if let Some(path) = files.find_map(|file| fit(file, unfit)) {
+            return Some((path, place.manager.map_or(How::Place, How::Manager)));
+        }
+    }
+    let shell = search.shell_path.as_ref()?;
+    names().find_map(|name| in_path(name, shell, unfit)).map(|path| (path, How::LoginShell))
+}
+
+/// Returns the directories that a place means: where its manager was moved to, else its usual one.
+fn place_of(place: &Place, search: &Search) -> Vec<PathBuf> {
+    let moved = place.moved.and_then(|(variable, below)| {
+        let root = search.moved.iter().find(|(name, _)| *name == variable)?;
+        Some(directories(&root.1, below))
+    });
+    moved.unwrap_or_else(|| {
+        search.home.as_deref().map(|home| directories(home, place.dir)).unwrap_or_default()
+    })
+}
+
+fn on_path(name: &str, search: &Search, unfit: &mut Option<PathBuf>) -> Option<PathBuf> {
+    in_path(name, &search.path, unfit)
 }
 
 /// Searches `PATH` as the spawner does: a relative directory is passed over.
-fn on_path(name: &str, search: &Search, unfit: &mut Option<PathBuf>) -> Option<PathBuf> {
-    let mut dirs = std::env::split_paths(&search.path).filter(|dir| dir.is_absolute());
+fn in_path(name: &str, path: &OsStr, unfit: &mut Option<PathBuf>) -> Option<PathBuf> {
+    let mut dirs = std::env::split_paths(path).filter(|dir| dir.is_absolute());
     dirs.find_map(|dir| fit(dir.join(name), unfit))
 }
 
@@ -108,6 +138,9 @@ fn is_executable(file: &Path) -> bool {
 
 /// Returns the directories that a place means; a `*` is any one name, the newest version first.
 fn directories(home: &Path, place: &str) -> Vec<PathBuf> {
+    if place.is_empty() {
+        return vec![home.to_owned()];
+    }
     let Some((before, after)) = place.split_once("/*/") else { return vec![home.join(place)] };
     let Ok(entries) = std::fs::read_dir(home.join(before)) else { return Vec::new() };
     let mut found: Vec<(Option<Version>, PathBuf)> = entries

@@ -27,6 +27,9 @@ pub struct SessionMeta {
     /// The version of the provider's program.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provider_version: Option<String>,
+    /// The program's file, as it was when the session began.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub program: Option<Program>,
     /// The version of our adapter for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub adapter_version: Option<String>,
@@ -42,6 +45,9 @@ pub struct SessionMeta {
     /// The caller's key: sessions of one key are found and ended together.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
+    /// The profile: which account of the provider.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub profile: Option<String>,
     /// The caller's label.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
@@ -74,11 +80,13 @@ impl SessionMeta {
             id,
             provider: provider.into(),
             provider_version: None,
+            program: None,
             adapter_version: None,
             capabilities: None,
             cwd: None,
             native_session: None,
             key: None,
+            profile: None,
             label: None,
             parent: None,
             state: SessionState::Created,
@@ -110,6 +118,17 @@ impl SessionMeta {
         }
         serde_json::from_slice(&text).map_err(damaged)
     }
+}
+
+/// A program's file, such that another one in its place is told from it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Program {
+    /// Where it is, without symbolic links.
+    pub path: String,
+    /// Its size, in bytes.
+    pub size: u64,
+    /// When it was last changed.
+    pub changed_at: Timestamp,
 }
 
 /// A process, such that another one with the same number is not taken for it.

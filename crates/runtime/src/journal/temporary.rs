@@ -67,7 +67,8 @@ enum Kind {
 /// Returns what a directory of this name was made for.
 fn kind_of(name: &OsStr) -> Option<Kind> {
     let name = name.to_str()?.strip_prefix(PREFIX)?;
-    let scratch = name.starts_with("probe-s-") || (name.starts_with("s-") && name.ends_with("-files"));
+    let scratch = ["probe-s-", "live-s-"].iter().any(|start| name.starts_with(start))
+        || (name.starts_with("s-") && name.ends_with("-files"));
     match scratch {
         true => Some(Kind::Scratch),
         false => name.starts_with("s-").then(|| Kind::Journal(SessionId::from(name))),

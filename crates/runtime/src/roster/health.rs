@@ -28,10 +28,10 @@ pub struct Health {
 
 /// Asks a provider whether it is well; it has five seconds. Nothing for a provider that cannot be asked.
 pub async fn health(manifest: &'static Manifest) -> Result<Option<Health>, ProbeError> {
-    let Some(command) = launch::health(manifest) else { return Ok(None) };
+    let Some(command) = launch::health(manifest).await else { return Ok(None) };
     let program = command.program.clone();
     let began = clock::instant();
-    let answer = detect::asked(command, Duration::from_millis(HEALTH.0)).await;
+    let answer = detect::asked(command, Duration::from_millis(HEALTH.0), None).await;
     let took = clock::instant().saturating_duration_since(began);
     let wrong = |kind: ProbeErrorKind| ProbeError { program, args: manifest.probe.health.clone(), kind };
     let answer = answer.map_err(wrong)?;

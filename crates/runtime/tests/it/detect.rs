@@ -57,7 +57,7 @@ impl Ground {
     /// Looks on a `PATH` of these directories, with the ground's `home`.
     fn search(&self, dirs: &[&str]) -> Search {
         let path = std::env::join_paths(dirs.iter().map(|dir| self.path(dir))).unwrap();
-        Search { path, home: Some(self.path("home")) }
+        Search { path, home: Some(self.path("home")), ..Search::default() }
     }
 
     fn cache(&self) -> Cache {
@@ -97,9 +97,9 @@ async fn where_it_lies() {
     assert_eq!(find(&["bin"]), None);
     // From the weakest place to the strongest; of the versions of Node.js, the newest.
     for (file, how) in [
-        ("home/.nvm/versions/node/v9.11.0/bin/claude", How::Place),
-        ("home/.nvm/versions/node/v22.1.0/bin/claude", How::Place),
-        ("home/.bun/bin/claude", How::Place),
+        ("home/.nvm/versions/node/v9.11.0/bin/claude", How::Manager("nvm")),
+        ("home/.nvm/versions/node/v22.1.0/bin/claude", How::Manager("nvm")),
+        ("home/.bun/bin/claude", How::Manager("bun")),
         ("home/.claude/local/claude", How::Place),
         ("home/.local/bin/claude", How::Place),
         ("second/claude", How::Path),

@@ -1,6 +1,7 @@
 //! The library against real processes. The test binary is executed again as keeper and as another host.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on panics")]
 
+mod accounts;
 mod detect;
 mod doors;
 mod keys;
@@ -19,6 +20,7 @@ fn main() -> ExitCode {
     let arguments = libtest_mimic::Arguments::from_args();
     let mut trials = doors::trials();
     trials.extend(detect::trials());
+    trials.extend(accounts::trials());
     trials.extend(readers::trials());
     trials.extend(keys::trials());
     trials.extend(many::trials());

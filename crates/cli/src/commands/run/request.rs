@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
-use bowline::{Json, PermissionMode, Preview, Task};
+use bowline::{Json, PermissionMode, Preview, SessionId, Task};
 use bowline_protocol::Millis;
 use bowline_providers::invocation::environment::listed;
 use bowline_providers::manifest::Manifest;
@@ -94,6 +94,9 @@ pub(crate) fn task(
         };
     }
     if let Some(id) = &args.resume {
+        if ours.is_some() {
+            task = task.parent(SessionId::from(id.as_str()));
+        }
         task = task.resume(ours.map_or(id.as_str(), |ours| ours.native.as_str()));
     }
     if args.continue_latest {

@@ -45,6 +45,7 @@ impl World {
             resume: None,
             stream_fallback: crate::fallback::StreamFallback::default(),
             notices: Vec::new(),
+            degraded: Vec::new(),
             files: false,
             zone: jiff::tz::TimeZone::UTC,
         };

@@ -1,0 +1,313 @@
+//! Questions to a program about its user's account: is somebody logged in, which models are there, how much is used up.
+//!
+//! A manifest says with which arguments a program is asked and by which [`Reader`] the answer is read (section `[ask]`);
+//! the reader knows what is to be said and what the answers mean, and lies in the provider's folder. A [`Talk`] is one
+//! conversation as a pure value: lines in, bytes out. Who starts the program, waits and keeps answers is the runtime.
+//!
+//! Three manners: some print an answer and end, some speak JSON-RPC, and some take control requests among the messages
+//! of a chat. Nothing that is asked costs anything, and no answer holds a secret.
+
+use bowline_protocol::Timestamp;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::models::Model;
+use crate::probe::Answer;
+use crate::rpc::{self, Incoming, Peer};
+use crate::{acp, claude, codex, opencode, pi};
+
+/// What a question is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Subject {
+    /// Whether somebody is logged in.
+    Login,
+    /// Which models there are.
+    Models,
+    /// How much of the account's limits is used.
+    Limits,
+}
+
+impl Subject {
+    /// Returns the key in a manifest.
+    pub fn key(self) -> &'static str {
+        match self {
+            Self::Login => "login",
+            Self::Models => "models",
+            Self::Limits => "limits",
+        }
+    }
+}
+
+/// What a program told.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Told {
+    /// About the login.
+    Login(Login),
+    /// About its models.
+    Models(Vec<Model>),
+    /// About the limits of the account.
+    Limits(Limits),
+}
+
+/// A program's own word about its login. It looks whether one is there; whether it works, only a request can tell.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Login {
+    /// Whether there is one.
+    pub logged_in: bool,
+    /// How, in the program's words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub method: Option<String>,
+    /// The plan of the account.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plan: Option<String>,
+}
+
+/// The limits of an account.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Limits {
+    /// The plan of the account.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plan: Option<String>,
+    /// Each window in which usage is counted.
+    pub windows: Vec<Window>,
+}
+
+/// A window in which usage is counted.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Window {
+    /// Its name, as the program has it.
+    pub name: String,
+    /// Percent that are used.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub used_percent: Option<f64>,
+    /// When it starts anew.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resets_at: Option<Timestamp>,
+    /// How long it is, in minutes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub minutes: Option<u64>,
+}
+
+/// A question that was answered, but not with what was asked for.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct NotTold(pub String);
+
+impl NotTold {
+    /// The program answered in a form that is not known.
+    pub(crate) fn strange(what: &str) -> Self {
+        Self(format!("its answer has no {what} in it that can be read"))
+    }
+}
+
+/// How a program is talked to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Manner {
+    /// It prints an answer and ends.
+    Printed,
+    /// It speaks JSON-RPC, a message on a line.
+    Rpc(rpc::Version),
+    /// It takes control requests among the messages of a chat.
+    Control,
+}
+
+/// One thing to say.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Say {
+    /// A call, which is answered.
+    Call(&'static str, Value),
+    /// A notification, which is not.
+    Notify(&'static str),
+}
+
+/// What was heard in a conversation.
+#[derive(Debug, Default)]
+pub struct Heard {
+    /// What the program printed; only of those that print an answer and end.
+    pub answer: Answer,
+    /// The answers to the calls, in the order of the calls.
+    pub replies: Vec<Reply>,
+}
+
+/// The answer to a call.
+#[derive(Debug)]
+pub struct Reply {
+    id: u64,
+    /// The method.
+    pub method: String,
+    /// What came back.
+    pub result: Result<Value, String>,
+}
+
+impl Heard {
+    /// Returns what a call of a method gave; of several, the last.
+    pub fn reply(&self, method: &str) -> Result<&Value, NotTold> {
+        let reply = self.replies.iter().rev().find(|reply| reply.method == method);
+        match reply.map(|reply| &reply.result) {
+            Some(Ok(value)) => Ok(value),
+            Some(Err(why)) => Err(NotTold(why.clone())),
+            None => Err(NotTold(format!("it did not answer `{method}`"))),
+        }
+    }
+}
+
+/// Who knows what to say to a program and what its answers mean.
+#[derive(Debug)]
+pub struct Reader {
+    /// Its name, for manifests.
+    pub name: &'static str,
+    /// What it is about.
+    pub subject: Subject,
+    /// How the program is talked to.
+    pub manner: Manner,
+    /// What is said at the beginning; the argument is the working directory.
+    pub(crate) open: fn(&str) -> Vec<Say>,
+    /// What is said when everything so far is answered.
+    pub(crate) more: fn(&[Reply]) -> Option<Say>,
+    /// What the answers mean.
+    pub(crate) read: fn(&Heard) -> Result<Told, NotTold>,
+}
+
+/// Says nothing at the beginning.
+pub(crate) fn silent(_: &str) -> Vec<Say> {
+    Vec::new()
+}
+
+/// Has no further question.
+pub(crate) fn enough(_: &[Reply]) -> Option<Say> {
+    None
+}
+
+/// Every reader.
+static READERS: &[&[Reader]] = &[claude::ASKED, codex::ASKED, pi::ASKED, opencode::ASKED, acp::ASKED];
+
+/// Finds a reader by its name.
+pub fn reader(name: &str) -> Option<&'static Reader> {
+    READERS.iter().copied().flatten().find(|reader| reader.name == name)
+}
+
+/// Returns the names of all readers.
+pub fn readers() -> impl Iterator<Item = &'static str> {
+    READERS.iter().copied().flatten().map(|reader| reader.name)
+}
+
+/// One conversation.
+#[derive(Debug)]
+pub struct Talk {
+    reader: &'static Reader,
+    peer: Peer,
+    replies: Vec<Reply>,
+    begun: bool,
+}
+
+impl Talk {
+    /// Begins a conversation, and returns it with what is to be written first. A program that prints its answer is told
+    /// nothing.
+    pub fn new(reader: &'static Reader, cwd: &str) -> (Self, Vec<u8>) {
+        let version = match reader.manner {
+            Manner::Rpc(version) => version,
+            Manner::Printed | Manner::Control => rpc::Version::LeftOut,
+        };
+        let mut talk = Self { reader, peer: Peer::new(version), replies: Vec::new(), begun: false };
+        let first = (reader.open)(cwd).into_iter().flat_map(|say| talk.say(say)).collect();
+        (talk, first)
+    }
+
+    /// Says whether everything is answered, so that the program can go.
+    pub fn is_over(&self) -> bool {
+        self.begun && !self.peer.is_waiting()
+    }
+
+    /// Hears a line, and returns what is to be written.
+    pub fn line(&mut self, line: &str) -> Vec<u8> {
+        match self.reader.manner {
+            Manner::Printed => Vec::new(),
+            Manner::Rpc(_) => self.message(line),
+            Manner::Control => match controlled(line) {
+                Some(Controlled::Reply(reply)) => self.message(&reply.to_string()),
+                Some(Controlled::Call(id)) => control_refusal(&id),
+                None => Vec::new(),
+            },
+        }
+    }
+
+    /// Ends the conversation, and says what was told.
+    pub fn end(self, answer: Answer) -> Result<Told, NotTold> {
+        (self.reader.read)(&Heard { answer, replies: self.replies })
+    }
+
+    fn message(&mut self, line: &str) -> Vec<u8> {
+        match self.peer.hear(line) {
+            Incoming::Reply { id, method, result } => {
+                self.replies.push(Reply { id, method, result: result.map_err(|error| error.message) });
+                if self.peer.is_waiting() {
+                    return Vec::new();
+                }
+                self.replies.sort_by_key(|reply| reply.id);
+                (self.reader.more)(&self.replies).map(|say| self.say(say)).unwrap_or_default()
+            }
+            // Nothing is offered to the program, so that whatever it calls is not there.
+            Incoming::Call { id, .. } => self.peer.refuse(&id, rpc::UNKNOWN_METHOD, "method not found"),
+            Incoming::Notification { .. } | Incoming::Strange => Vec::new(),
+        }
+    }
+
+    fn say(&mut self, say: Say) -> Vec<u8> {
+        match (say, self.reader.manner) {
+            (Say::Notify(method), _) => self.peer.notify(method),
+            (Say::Call(method, params), Manner::Control) => {
+                self.begun = true;
+                let (id, _) = self.peer.call(method, &Value::Null);
+                control_request(id, method, params)
+            }
+            (Say::Call(method, params), Manner::Rpc(_) | Manner::Printed) => {
+                self.begun = true;
+                self.peer.call(method, &params).1
+            }
+        }
+    }
+}
+
+/// A control message of the other side.
+enum Controlled {
+    /// An answer, in the form that the peer reads.
+    Reply(Value),
+    /// A request of theirs, by its id.
+    Call(Value),
+}
+
+fn controlled(line: &str) -> Option<Controlled> {
+    let message: Value = serde_json::from_str(line).ok()?;
+    match message.get("type")?.as_str()? {
+        "control_request" => Some(Controlled::Call(message.get("request_id")?.clone())),
+        "control_response" => {
+            let response = message.get("response")?;
+            let id: u64 = response.get("request_id")?.as_str()?.parse().ok()?;
+            let reply = match response.get("error") {
+                Some(error) => {
+                    let message = error.as_str().map_or_else(|| error.to_string(), str::to_owned);
+                    json!({ "id": id, "error": { "message": message } })
+                }
+                None => json!({ "id": id, "result": response.get("response") }),
+            };
+            Some(Controlled::Reply(reply))
+        }
+        _ => None,
+    }
+}
+
+fn control_request(id: u64, subtype: &str, mut request: Value) -> Vec<u8> {
+    if let Some(fields) = request.as_object_mut() {
+        fields.insert("subtype".to_owned(), json!(subtype));
+    }
+    format!("{}\n", json!({ "type": "control_request", "request_id": id.to_string(), "request": request }))
+        .into_bytes()
+}
+
+fn control_refusal(id: &Value) -> Vec<u8> {
+    let response = json!({ "subtype": "error", "request_id": id, "error": "nobody is here to decide" });
+    format!("{}\n", json!({ "type": "control_response", "response": response })).into_bytes()
+}
+
+#[cfg(test)]
+mod tests;

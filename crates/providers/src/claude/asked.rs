@@ -1,0 +1,139 @@
+//! What the program tells about the account: `auth status` about the login, control requests about models and limits.
+
+use bowline_protocol::Timestamp;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::ask::{Heard, Limits, Login, Manner, NotTold, Reader, Say, Subject, Told, Window, enough, silent};
+use crate::models::Model;
+
+const MODELS: &str = "list_models";
+const USAGE: &str = "get_usage";
+
+pub(crate) static ASKED: &[Reader] = &[
+    Reader {
+        name: "claude-auth-status",
+        subject: Subject::Login,
+        manner: Manner::Printed,
+        open: silent,
+        more: enough,
+        read: login,
+    },
+    Reader {
+        name: "claude-models",
+        subject: Subject::Models,
+        manner: Manner::Control,
+        open: |_| vec![Say::Call(MODELS, json!({}))],
+        more: enough,
+        read: models,
+    },
+    Reader {
+        name: "claude-usage",
+        subject: Subject::Limits,
+        manner: Manner::Control,
+        open: |_| vec![Say::Call(USAGE, json!({}))],
+        more: enough,
+        read: limits,
+    },
+];
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Status {
+    logged_in: bool,
+    auth_method: Option<String>,
+    subscription_type: Option<String>,
+}
+
+fn login(heard: &Heard) -> Result<Told, NotTold> {
+    let status: Status =
+        serde_json::from_str(heard.answer.stdout.trim()).map_err(|_| NotTold::strange("login"))?;
+    let method = status.auth_method.filter(|method| method != "none").map(|method| match method.as_str() {
+        "api_key" => "an API key".to_owned(),
+        "oauth_token" => "a token".to_owned(),
+        _ => method,
+    });
+    Ok(Told::Login(Login { logged_in: status.logged_in, method, plan: status.subscription_type }))
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Listed {
+    value: String,
+    resolved_model: Option<String>,
+    #[serde(default)]
+    display_name: String,
+    description: Option<String>,
+    #[serde(default)]
+    supported_effort_levels: Vec<String>,
+}
+
+fn models(heard: &Heard) -> Result<Told, NotTold> {
+    let listed = heard.reply(MODELS)?.get("models").and_then(Value::as_array);
+    let listed = listed.ok_or_else(|| NotTold::strange("list"))?;
+    let models = listed.iter().filter_map(|model| Listed::deserialize(model).ok());
+    Ok(Told::Models(models.map(Model::from).collect()))
+}
+
+impl From<Listed> for Model {
+    fn from(listed: Listed) -> Self {
+        let name = if listed.display_name.is_empty() { listed.value.clone() } else { listed.display_name };
+        Self {
+            default: listed.value == "default",
+            // A full name is listed as itself.
+            alias_of: listed.resolved_model.filter(|resolved| *resolved != listed.value),
+            id: listed.value,
+            name,
+            about: listed.description,
+            efforts: listed.supported_effort_levels,
+            ..Self::default()
+        }
+    }
+}
+
+#[derive(Deserialize)]
+struct Usage {
+    subscription_type: Option<String>,
+    #[serde(default)]
+    rate_limits_available: bool,
+    rate_limits: Option<serde_json::Map<String, Value>>,
+}
+
+#[derive(Deserialize)]
+struct Used {
+    display_name: Option<String>,
+    utilization: Option<f64>,
+    resets_at: Option<String>,
+}
+
+impl Used {
+    fn window(self, name: &str) -> Option<Window> {
+        let used_percent = self.utilization?;
+        let minutes = match name.split('_').collect::<Vec<_>>()[..] {
+            ["five", "hour", ..] => Some(5 * 60),
+            ["seven", "day", ..] => Some(7 * 24 * 60),
+            _ => None,
+        };
+        let name = self.display_name.unwrap_or_else(|| name.replace('_', " "));
+        let resets_at = self.resets_at.and_then(|at| at.parse::<Timestamp>().ok());
+        Some(Window { name, used_percent: Some(used_percent), resets_at, minutes })
+    }
+}
+
+fn limits(heard: &Heard) -> Result<Told, NotTold> {
+    let usage = Usage::deserialize(heard.reply(USAGE)?).map_err(|_| NotTold::strange("usage"))?;
+    if !usage.rate_limits_available {
+        return Err(NotTold("no limits of a plan apply to this login (an API key, or a cloud)".into()));
+    }
+    let limits = usage.rate_limits.ok_or_else(|| {
+        NotTold("it could not ask its service about them: no network, or a login that has run out".into())
+    })?;
+    let mut windows = Vec::new();
+    for (name, value) in &limits {
+        // `model_scoped` is a list of windows that name themselves; what is neither is something else about the plan.
+        let several = value.as_array().map(Vec::as_slice).unwrap_or(std::slice::from_ref(value));
+        let used = several.iter().filter_map(|it| Used::deserialize(it).ok());
+        windows.extend(used.filter_map(|used| used.window(name)));
+    }
+    Ok(Told::Limits(Limits { plan: usage.subscription_type, windows }))
+}

@@ -1,0 +1,70 @@
+//! What pi tells: whether it has credentials for a provider of models, and a table of the models that it can use.
+
+use serde::Deserialize;
+
+use crate::ask::{Heard, Login, Manner, NotTold, Reader, Subject, Told, enough, silent};
+use crate::models::Model;
+
+pub(crate) static ASKED: &[Reader] = &[
+    Reader {
+        name: "pi-auth-check",
+        subject: Subject::Login,
+        manner: Manner::Printed,
+        open: silent,
+        more: enough,
+        read: login,
+    },
+    Reader {
+        name: "pi-models",
+        subject: Subject::Models,
+        manner: Manner::Printed,
+        open: silent,
+        more: enough,
+        read: models,
+    },
+];
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Check {
+    status: String,
+    provider: Option<String>,
+    auth_type: Option<String>,
+}
+
+fn login(heard: &Heard) -> Result<Told, NotTold> {
+    let check: Check =
+        serde_json::from_str(heard.answer.stdout.trim()).map_err(|_| NotTold::strange("login"))?;
+    let kind = check.auth_type.as_deref().map(|kind| kind.replace('_', " "));
+    let method = match (check.provider, kind) {
+        (Some(provider), Some(kind)) => Some(format!("{provider}, {kind}")),
+        (provider, kind) => provider.or(kind),
+    };
+    let logged_in = check.status == "ready";
+    Ok(Told::Login(Login { logged_in, method: method.filter(|_| logged_in), plan: None }))
+}
+
+/// Reads the table: a line of headings, then a line for each model, the columns apart by blanks.
+fn models(heard: &Heard) -> Result<Told, NotTold> {
+    let text = &heard.answer.stdout;
+    if text.contains("No models available") || heard.answer.stderr.contains("No models available") {
+        return Err(NotTold("it has no credentials for any provider of models".into()));
+    }
+    let mut lines = text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+    let heading = lines.find(|words| words.starts_with(&["provider", "model"]));
+    let heading = heading.ok_or_else(|| NotTold::strange("table"))?;
+    let thinking = heading.iter().position(|word| *word == "thinking");
+    let listed = lines.filter(|words| words.len() == heading.len()).map(|words| {
+        let thinks = thinking.is_some_and(|column| words[column] == "yes");
+        Model {
+            id: format!("{}/{}", words[0], words[1]),
+            name: words[1].to_owned(),
+            about: Some(format!("context {}, answers up to {}", words[2], words[3]))
+                .filter(|_| heading.get(2..4) == Some(&["context", "max-out"])),
+            // Which levels a model knows is not told; whether it thinks at all is.
+            efforts: if thinking.is_some() && !thinks { vec!["off".to_owned()] } else { Vec::new() },
+            ..Model::default()
+        }
+    });
+    Ok(Told::Models(listed.collect()))
+}

@@ -1,0 +1,233 @@
+//! Whether somebody is logged in to an agent: `authenticated`, `installed` or `not_found`.
+//!
+//! [`look`] looks at variables and files: whether they are there, never what is inside. [`check`] also asks the program
+//! itself, where it has a word about that; then `verified` says so. Even then nobody has tried the login: that only a
+//! request can, and costs money.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use bowline_providers::ask::{Login, Subject, Told};
+use bowline_providers::manifest::Manifest;
+use bowline_providers::manifest::auth::Place;
+use serde::Serialize;
+
+use crate::clock;
+use crate::detect::{self, Ask, Found, ProbeErrorKind, Surroundings};
+use crate::keep::Keep;
+use crate::profile::Profile;
+
+/// How long a program's word about its login is good, if nothing of what can be seen from outside has changed.
+const GOOD_FOR: Duration = Duration::from_secs(10 * 60);
+
+/// What is known of the login to an agent.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Auth {
+    /// The answer.
+    pub status: Status,
+    /// Whether the program is there.
+    pub binary: Binary,
+    /// Whether the program itself says that somebody is logged in.
+    pub verified: bool,
+    /// What the answer rests on.
+    pub evidence: Vec<Evidence>,
+    /// The program's own word.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub word: Option<Login>,
+    /// Why the program gave no word, though it could.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub silent: Option<String>,
+}
+
+/// Whether somebody is logged in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Status {
+    /// There is a login.
+    Authenticated,
+    /// The program is or was here, and there is no login.
+    Installed,
+    /// There is no trace of it.
+    NotFound,
+}
+
+/// Whether a program is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Binary {
+    /// It is.
+    Found,
+    /// It is not.
+    Absent,
+}
+
+/// What an answer rests on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Evidence {
+    /// A variable is set.
+    Variable(String),
+    /// A file is there that holds a login.
+    File(PathBuf),
+    /// A file or directory is there that the program made.
+    Trace(PathBuf),
+    /// The program says so.
+    Word,
+    /// None is needed.
+    NotNeeded,
+}
+
+impl Auth {
+    /// Says whether there is a login.
+    pub fn is_authenticated(&self) -> bool {
+        self.status == Status::Authenticated
+    }
+}
+
+/// Looks for a login, in variables and files. Nothing is started and nothing is read.
+///
+/// A profile that the provider cannot have is none; a task with it is refused.
+pub fn look(manifest: &'static Manifest, profile: Option<&Profile>, surroundings: &Surroundings) -> Auth {
+    let changed = profile.and_then(|profile| profile.within(manifest, surroundings).ok());
+    let surroundings = changed.as_ref().unwrap_or(surroundings);
+    let found = detect::find(manifest, None, &surroundings.search()).ok();
+    seen(manifest, found.is_some(), surroundings)
+}
+
+/// Looks for a login, and asks the program itself where it has a word about that.
+pub async fn check(
+    manifest: &'static Manifest,
+    profile: Option<&Profile>,
+    surroundings: &Surroundings,
+    ask: &Ask,
+) -> Auth {
+    let found = detect::find_anywhere(manifest, None, surroundings).await.ok();
+    check_found(manifest, found.as_ref(), profile, surroundings, ask).await
+}
+
+/// The same, of a program that was looked for already.
+pub(crate) async fn check_found(
+    manifest: &'static Manifest,
+    found: Option<&Found>,
+    profile: Option<&Profile>,
+    surroundings: &Surroundings,
+    ask: &Ask,
+) -> Auth {
+    let changed = profile.and_then(|profile| profile.within(manifest, surroundings).ok());
+    let surroundings = changed.as_ref().unwrap_or(surroundings);
+    let seen = seen(manifest, found.is_some(), surroundings);
+    let Some(found) = found else { return seen };
+    match word(&seen, found, surroundings, ask).await {
+        Some(Ok(login)) => with_word(seen, login),
+        Some(Err(kind)) => {
+            // Told as one sentence: who asked knows which program it is.
+            let silent =
+                std::error::Error::source(&kind).map_or_else(|| kind.to_string(), |it| it.to_string());
+            Auth { silent: Some(silent), ..seen }
+        }
+        None => seen,
+    }
+}
+
+/// What variables and files say.
+fn seen(manifest: &Manifest, found: bool, surroundings: &Surroundings) -> Auth {
+    let auth = &manifest.auth;
+    let mut evidence = Vec::new();
+    if auth.none && found {
+        evidence.push(Evidence::NotNeeded);
+    }
+    let set = auth.env.iter().filter(|name| is_set(surroundings, name));
+    evidence.extend(set.cloned().map(Evidence::Variable));
+    let there = |file: &String| placed(manifest, file, surroundings).filter(|path| path.exists());
+    evidence.extend(auth.files.iter().filter_map(there).map(Evidence::File));
+    let status = if !evidence.is_empty() {
+        Status::Authenticated
+    } else {
+        evidence.extend(auth.traces.iter().filter_map(there).map(Evidence::Trace));
+        if found || !evidence.is_empty() { Status::Installed } else { Status::NotFound }
+    };
+    let binary = if found { Binary::Found } else { Binary::Absent };
+    Auth { status, binary, verified: false, evidence, word: None, silent: None }
+}
+
+/// People write `none` where a tool wants something to be written.
+fn is_set(surroundings: &Surroundings, name: &str) -> bool {
+    surroundings.get(name).is_some_and(|value| {
+        let value = value.to_string_lossy();
+        !matches!(value.trim().to_ascii_lowercase().as_str(), "" | "none" | "null")
+    })
+}
+
+/// Returns where a file of the manifest lies.
+fn placed(manifest: &Manifest, file: &str, surroundings: &Surroundings) -> Option<PathBuf> {
+    let home = surroundings.home();
+    match manifest.auth.place(file) {
+        Place::Home(file) => Some(home?.join(file)),
+        Place::Settings(rest) => {
+            let settings = manifest.auth.home.as_ref()?;
+            match surroundings.get(&settings.env) {
+                Some(moved) => Some(PathBuf::from(moved).join(rest)),
+                None => Some(home?.join(file)),
+            }
+        }
+    }
+}
+
+/// Puts what can be seen and what the program says together. A key of the environment stays a login though the program
+/// says no: some look at their files alone.
+fn with_word(seen: Auth, login: Login) -> Auth {
+    let by_variable = seen.evidence.iter().any(|it| matches!(it, Evidence::Variable(_)));
+    let logged_in = login.logged_in;
+    let mut auth = Auth { verified: logged_in, word: Some(login), ..seen };
+    if logged_in {
+        auth.evidence.push(Evidence::Word);
+        auth.status = Status::Authenticated;
+    } else if !by_variable && auth.status == Status::Authenticated {
+        auth.status = Status::Installed;
+    }
+    auth
+}
+
+async fn word(
+    seen: &Auth,
+    found: &Found,
+    surroundings: &Surroundings,
+    ask: &Ask,
+) -> Option<Result<Login, ProbeErrorKind>> {
+    found.manifest.ask.login.as_ref()?;
+    let keep = ask.cache.as_ref().and_then(|_| Keep::of(surroundings, "logins"));
+    let key = fingerprint(seen, found);
+    if let Some((login, _)) = keep.as_ref().and_then(|keep| keep.get(&key, GOOD_FOR, clock::wall())) {
+        return Some(Ok(login));
+    }
+    match ask.about(Subject::Login, found, surroundings).await? {
+        Ok(Told::Login(login)) => {
+            if let Some(keep) = &keep {
+                keep.put(&key, &login, clock::wall());
+            }
+            Some(Ok(login))
+        }
+        Ok(Told::Models(_) | Told::Limits(_)) => None,
+        Err(error) => Some(Err(error.kind)),
+    }
+}
+
+/// All that can be seen from outside and that a word about a login may depend on: which program, which evidence, and when
+/// each file of it was last changed.
+fn fingerprint(seen: &Auth, found: &Found) -> String {
+    let manifest = found.manifest;
+    let changed = |path: &PathBuf| {
+        let at = std::fs::metadata(path).and_then(|meta| meta.modified()).ok();
+        format!("{} {:?}", path.display(), at.map(clock::timestamp))
+    };
+    let program = found.native.as_ref().unwrap_or(&found.real);
+    let mut parts = vec![manifest.name.clone(), changed(program)];
+    for evidence in &seen.evidence {
+        parts.push(match evidence {
+            Evidence::Variable(name) => name.clone(),
+            Evidence::File(path) | Evidence::Trace(path) => changed(path),
+            Evidence::Word | Evidence::NotNeeded => String::new(),
+        });
+    }
+    parts.join("\n")
+}

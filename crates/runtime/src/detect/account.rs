@@ -1,0 +1,88 @@
+//! A program, asked about its user's account: with the user's own settings, in a directory that is empty.
+
+use std::ffi::OsString;
+
+use bowline_process as process;
+use bowline_providers::ask::{self, Login, NotTold, Subject, Talk, Told};
+use bowline_providers::invocation::environment;
+use bowline_providers::manifest::auth::{AskedIn, Question};
+
+use super::ask::{Session, run};
+use super::{Ask, Found, ProbeError, ProbeErrorKind, Surroundings};
+
+impl Ask {
+    /// Asks a program about its user's account. A manifest without such a question gives nothing.
+    pub(crate) async fn about(
+        &self,
+        subject: Subject,
+        found: &Found,
+        surroundings: &Surroundings,
+    ) -> Option<Result<Told, ProbeError>> {
+        let question = found.manifest.ask.about(subject)?;
+        let mut session = Session::new(self, found);
+        if question.each.is_empty() {
+            return Some(session.told(question, &question.args, surroundings).await);
+        }
+        // One that is not known after all may be the one: a no counts only where everything was asked about.
+        let mut last = None;
+        for each in &question.each {
+            let args: Vec<String> = question.args.iter().map(|arg| arg.replace("{each}", each)).collect();
+            match session.told(question, &args, surroundings).await {
+                Ok(Told::Login(Login { logged_in: false, .. })) => {
+                    let why =
+                        format!("it has nothing for {}, and does not tell of others", list(&question.each));
+                    last = Some(Err(session.error(&args, ProbeErrorKind::NotTold(NotTold(why)))));
+                }
+                Ok(told) => return Some(Ok(told)),
+                Err(error) => return Some(Err(error)),
+            }
+        }
+        last
+    }
+}
+
+fn list(words: &[String]) -> String {
+    match words {
+        [all @ .., last] if !all.is_empty() => format!("{} and {last}", all.join(", ")),
+        _ => words.concat(),
+    }
+}
+
+impl Session<'_> {
+    async fn told(
+        &mut self,
+        question: &Question,
+        args: &[String],
+        surroundings: &Surroundings,
+    ) -> Result<Told, ProbeError> {
+        let mut command = match question.home {
+            AskedIn::Empty => self.command(args)?,
+            AskedIn::Own => self.as_the_user(args, surroundings)?,
+        };
+        command.env.extend(question.env.iter().map(|(name, value)| (name.into(), value.into())));
+        let cwd = command.cwd.as_ref().map(|cwd| cwd.display().to_string()).unwrap_or_default();
+        let reader = ask::reader(&question.reader).expect("a manifest names readers that exist");
+        let (mut talk, first) = Talk::new(reader, &cwd);
+        let answer = run(command, self.deadline(), Some((&mut talk, first))).await;
+        let answer = answer.map_err(|kind| self.error(args, kind))?;
+        talk.end(answer).map_err(|not_told| self.error(args, ProbeErrorKind::NotTold(not_told)))
+    }
+
+    /// Returns the command that asks with the user's settings.
+    fn as_the_user(
+        &mut self,
+        args: &[String],
+        surroundings: &Surroundings,
+    ) -> Result<process::Command, ProbeError> {
+        let scratch = self.home(args)?;
+        let found = self.found();
+        let mut command = process::Command::new(found.program(), "bowline-probe");
+        command.args = args.iter().map(OsString::from).collect();
+        let env = environment::of_questions(found.manifest, surroundings.texts());
+        command.env = env.into_iter().map(|(name, value)| (name.into(), value.into())).collect();
+        let path = found.search_path(surroundings.get("PATH").unwrap_or_default());
+        command.env.push(("PATH".into(), path));
+        command.cwd = Some(scratch);
+        Ok(command)
+    }
+}

@@ -1,0 +1,96 @@
+//! What programs are looked for and asked with: the variables of a process, usually of this one.
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::path::PathBuf;
+
+use bowline_providers::manifest::detect::PLACES;
+
+/// Where a program is looked for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Search {
+    /// The directories of `PATH`, as the variable has them.
+    pub path: OsString,
+    /// The home directory, in which installers have their places.
+    pub home: Option<PathBuf>,
+    /// The directories of managers that a variable has moved, by the variable.
+    pub moved: Vec<(&'static str, PathBuf)>,
+    /// The directories of the login shell's `PATH`, where that is known.
+    pub shell_path: Option<OsString>,
+}
+
+impl Search {
+    /// Looks where this process would.
+    pub fn from_env() -> Self {
+        Surroundings::from_env().search()
+    }
+}
+
+/// The variables of a process.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Surroundings {
+    env: BTreeMap<OsString, OsString>,
+}
+
+impl Surroundings {
+    /// Those of this process.
+    pub fn from_env() -> Self {
+        Self { env: std::env::vars_os().collect() }
+    }
+
+    /// These and no others.
+    pub fn of(env: impl IntoIterator<Item = (impl Into<OsString>, impl Into<OsString>)>) -> Self {
+        Self { env: env.into_iter().map(|(name, value)| (name.into(), value.into())).collect() }
+    }
+
+    /// Sets a variable.
+    pub(crate) fn set(&mut self, name: &str, value: impl Into<OsString>) {
+        self.env.insert(name.into(), value.into());
+    }
+
+    /// Takes a variable away.
+    pub(crate) fn remove(&mut self, name: &str) {
+        self.env.remove(OsStr::new(name));
+    }
+
+    /// Returns a variable that is set and not empty.
+    pub fn get(&self, name: &str) -> Option<&OsStr> {
+        self.env.get(OsStr::new(name)).map(OsString::as_os_str).filter(|value| !value.is_empty())
+    }
+
+    /// Returns a variable that is the absolute path of something.
+    pub(crate) fn path(&self, name: &str) -> Option<PathBuf> {
+        self.get(name).map(PathBuf::from).filter(|path| path.is_absolute())
+    }
+
+    /// Returns the home directory.
+    pub(crate) fn home(&self) -> Option<PathBuf> {
+        self.path("HOME")
+    }
+
+    /// Returns where programs are looked for.
+    pub fn search(&self) -> Search {
+        let variables = PLACES.iter().filter_map(|place| place.moved).map(|(variable, _)| variable);
+        Search {
+            path: self.get("PATH").unwrap_or_default().to_owned(),
+            home: self.home(),
+            moved: variables.filter_map(|name| Some((name, self.path(name)?))).collect(),
+            shell_path: None,
+        }
+    }
+
+    /// Returns where answers are kept: in `BOWLINE_HOME` if it is set, else in the XDG cache directory.
+    pub(crate) fn cache_dir(&self) -> Option<PathBuf> {
+        self.get("BOWLINE_HOME")
+            .map(|home| PathBuf::from(home).join("cache"))
+            .or_else(|| self.path("XDG_CACHE_HOME").map(|cache| cache.join("bowline")))
+            .or_else(|| self.home().map(|home| home.join(".cache/bowline")))
+    }
+
+    /// Returns the variables that are text. One that is not is none that any program's list names.
+    pub(crate) fn texts(&self) -> impl Iterator<Item = (String, String)> {
+        self.env
+            .iter()
+            .filter_map(|(name, value)| Some((name.to_str()?.to_owned(), value.to_str()?.to_owned())))
+    }
+}

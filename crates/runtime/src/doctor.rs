@@ -1,0 +1,321 @@
+//! What is here and what works: every agent, and our own surroundings.
+//!
+//! [`begin`] looks at all of them at once and tells of each as soon as it is known, so that one that hangs holds up
+//! nobody else. Each row says what is wrong and what to do about it.
+
+mod machine;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use bowline_protocol::PermissionMode;
+use bowline_providers::manifest::Manifest;
+use bowline_providers::probe::narrow::Lost;
+use bowline_providers::probe::{check, narrow};
+use bowline_providers::{compat, probe};
+use serde::Serialize;
+use tokio::sync::mpsc;
+
+use crate::auth::{self, Auth, Binary, Status};
+use crate::clock;
+use crate::detect::{self, Ask, Found, MissingKind, ProbeErrorKind, Surroundings};
+use crate::health::{self, Health, Live};
+
+pub use machine::{Condition, Item};
+
+/// How long a program may take to say its version. A machine on which eight programs start at once is slow.
+const DEADLINE: Duration = Duration::from_secs(5);
+
+/// When everything about an agent should be known, so that nobody waits long for the last one.
+const ALL: Duration = Duration::from_secs(7);
+
+/// What a question gets in any case.
+const LEAST: Duration = Duration::from_secs(1);
+
+/// What is to be looked at.
+#[derive(Clone, Debug)]
+pub struct Checkup {
+    /// Whose programs.
+    pub providers: Vec<&'static Manifest>,
+    /// The variables to look with.
+    pub surroundings: Surroundings,
+    /// How programs are asked.
+    pub ask: Ask,
+    /// Whether to make a request of each that could answer one. It costs what a small request costs.
+    pub live: Requests,
+}
+
+/// Whether requests are made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Requests {
+    /// No.
+    #[default]
+    None,
+    /// One of each agent that could answer it.
+    One,
+}
+
+impl Checkup {
+    /// Looks at these providers as this process would see them.
+    pub fn of(providers: Vec<&'static Manifest>) -> Self {
+        let ask = Ask { deadline: DEADLINE, ..Ask::from_env() };
+        Self { providers, surroundings: Surroundings::from_env(), ask, live: Requests::None }
+    }
+}
+
+/// What was found out.
+#[derive(Debug)]
+pub enum News {
+    /// About an agent.
+    Agent(Box<Row>),
+    /// About our own surroundings.
+    Machine(Item),
+}
+
+/// What is known of an agent.
+#[derive(Clone, Debug, Serialize)]
+pub struct Row {
+    /// The provider.
+    pub provider: String,
+    /// The product's name.
+    pub title: String,
+    /// How well it is.
+    pub health: Health,
+    /// Where the program is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub path: Option<PathBuf>,
+    /// How it was found, in words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub how: Option<String>,
+    /// Its version.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+    /// The version that passed the contract suite last; absent where none ever did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub certified: Option<String>,
+    /// Its login.
+    pub auth: Auth,
+    /// How it can be run.
+    pub modes: Modes,
+    /// What the installed program cannot do, though its manifest says so.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub lost: Vec<Shortfall>,
+    /// What came of a request.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub live: Option<Live>,
+    /// What is wrong.
+    pub problems: Vec<Problem>,
+    /// How long it took to find out, in milliseconds.
+    pub took_ms: u64,
+}
+
+/// How an agent can be run.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Modes {
+    /// How its answer comes: `text` as it is written, `messages` when each is complete, `answer` when all is done.
+    pub streams: &'static str,
+    /// What it may be allowed.
+    pub permissions: Vec<PermissionMode>,
+}
+
+/// A capability that an installed program does not have.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Shortfall {
+    /// The capability.
+    pub capability: String,
+    /// Why.
+    pub reason: String,
+}
+
+impl From<Lost> for Shortfall {
+    fn from(lost: Lost) -> Self {
+        Self { capability: lost.capability, reason: lost.reason }
+    }
+}
+
+/// Something that is wrong, and what to do about it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Problem {
+    /// What is wrong.
+    pub what: String,
+    /// What to do; a command, where one does it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fix: Option<String>,
+}
+
+impl Row {
+    /// Says whether a run of it can be expected to work.
+    pub fn is_usable(&self) -> bool {
+        self.health >= Health::Answers
+            && self.auth.is_authenticated()
+            && self.live.as_ref().is_none_or(|live| live.answered)
+    }
+
+    /// Says whether the version that is installed passed the contract suite; nothing where none ever did.
+    pub fn is_certified(&self) -> Option<bool> {
+        Some(self.certified.as_ref()? == self.version.as_ref()?)
+    }
+}
+
+/// Begins to look at everything, and returns where it is told as it becomes known.
+pub fn begin(checkup: Checkup) -> mpsc::UnboundedReceiver<News> {
+    let (told, news) = mpsc::unbounded_channel();
+    for manifest in checkup.providers.clone() {
+        let (checkup, told) = (checkup.clone(), told.clone());
+        tokio::spawn(async move {
+            // Whoever wanted to know may have gone.
+            let _ = told.send(News::Agent(Box::new(agent(manifest, &checkup).await)));
+        });
+    }
+    tokio::spawn(async move {
+        for item in machine::items(&checkup.surroundings).await {
+            let _ = told.send(News::Machine(item));
+        }
+    });
+    news
+}
+
+/// Looks at one agent.
+pub async fn agent(manifest: &'static Manifest, checkup: &Checkup) -> Row {
+    let began = clock::instant();
+    let surroundings = &checkup.surroundings;
+    let mut row = Row {
+        provider: manifest.name.clone(),
+        title: manifest.title.clone(),
+        health: Health::Missing,
+        path: None,
+        how: None,
+        version: None,
+        certified: compat::certified(&manifest.name).map(str::to_owned),
+        auth: auth::look(manifest, None, surroundings),
+        modes: Modes::default(),
+        lost: Vec::new(),
+        live: None,
+        problems: Vec::new(),
+        took_ms: 0,
+    };
+    match detect::find_anywhere(manifest, None, surroundings).await {
+        Ok(found) => row.installed(&found, checkup).await,
+        Err(missing) => {
+            let what = match &missing.kind {
+                MissingKind::Absent => "not installed".to_owned(),
+                kind @ (MissingKind::NoSuchFile | MissingKind::NotExecutable { .. }) => kind.to_string(),
+            };
+            // A sentence is no command.
+            let about = manifest.install.about.as_ref().map(|about| format!("; {about}")).unwrap_or_default();
+            row.problems.push(Problem { what: what + &about, fix: manifest.install.command.clone() });
+        }
+    }
+    if checkup.live == Requests::One && row.health == Health::Answers && row.auth.is_authenticated() {
+        let live = health::live(manifest, None).await;
+        match &live.problem {
+            None => row.health = Health::Live,
+            Some(what) => {
+                let what = format!("a request was not answered: {what}");
+                row.problems.push(Problem { what, fix: manifest.auth.login.clone() });
+            }
+        }
+        row.live = Some(live);
+    }
+    row.took_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
+    row
+}
+
+impl Row {
+    /// Looks at a program that is there.
+    async fn installed(&mut self, found: &Found, checkup: &Checkup) {
+        let began = clock::instant();
+        let Checkup { surroundings, ask, .. } = checkup;
+        let manifest = found.manifest;
+        self.health = Health::Found;
+        self.path = Some(found.program().to_owned());
+        self.how = Some(found.how.to_string());
+        self.auth.binary = Binary::Found;
+        if self.auth.status == Status::NotFound {
+            self.auth.status = Status::Installed;
+        }
+        let version = match ask.version(found).await {
+            Ok(version) => version,
+            Err(error) => {
+                // Who does not even say its version is not started again.
+                self.problems.push(unanswered(&error.args, &error.kind, manifest));
+                return;
+            }
+        };
+        self.health = Health::Answers;
+        self.version = Some(version.to_string());
+        let left = Ask { deadline: ALL.saturating_sub(began.elapsed()).max(LEAST), cache: ask.cache.clone() };
+        let ask = &left;
+        let login = auth::check_found(manifest, Some(found), None, surroundings, ask);
+        let (pages, auth) = tokio::join!(ask.pages(found), login);
+        self.auth = auth;
+        self.can(manifest, pages.as_deref().unwrap_or_default(), &version);
+        if let Err(error) = pages {
+            self.problems.push(unanswered(&error.args, &error.kind, manifest));
+        }
+        if let Some(certified) =
+            self.certified.clone().filter(|certified| Some(certified) != self.version.as_ref())
+        {
+            let what = format!("this version was never certified; {certified} was");
+            self.problems.push(Problem { what, fix: Some(format!("bowline certify {}", manifest.name)) });
+        }
+        self.login(manifest);
+    }
+
+    /// Says how it can be run.
+    fn can(&mut self, manifest: &Manifest, pages: &[probe::Page], version: &probe::Version) {
+        let findings = if pages.is_empty() { Vec::new() } else { check(manifest, pages, Some(version)) };
+        let narrowed = narrow(manifest, &findings);
+        let answer_only = narrowed
+            .format
+            .as_ref()
+            .is_some_and(|(name, _)| manifest.run.no_stream_format.as_ref() == Some(name));
+        self.modes = Modes {
+            streams: match (narrowed.capabilities.streams_text, answer_only) {
+                (true, _) => "text",
+                (false, true) => "answer",
+                (false, false) => "messages",
+            },
+            permissions: narrowed.capabilities.permission_modes.clone(),
+        };
+        for lost in narrowed.lost {
+            let what = format!("{}: {}", lost.capability, lost.reason);
+            self.problems.push(Problem { what, fix: manifest.install.command.clone() });
+            self.lost.push(lost.into());
+        }
+    }
+
+    fn login(&mut self, manifest: &Manifest) {
+        if let Some(silent) = &self.auth.silent {
+            let what = format!("it did not say whether somebody is logged in: {silent}");
+            // A program that can be used is no worse for that.
+            if !self.auth.is_authenticated() {
+                self.problems.push(Problem { what, fix: manifest.auth.login.clone() });
+                return;
+            }
+        }
+        if self.auth.is_authenticated() {
+            return;
+        }
+        let what = match &self.auth.word {
+            Some(_) => "nobody is logged in, it says".to_owned(),
+            None => format!("no login was found: {}", manifest.auth.about),
+        };
+        let fix = match (&manifest.auth.login, manifest.auth.env.first()) {
+            (Some(command), _) => Some(command.clone()),
+            (None, Some(variable)) => Some(format!("export {variable}=…")),
+            (None, None) => None,
+        };
+        self.problems.push(Problem { what, fix });
+    }
+}
+
+/// A question that was not answered, as a problem.
+fn unanswered(args: &[String], kind: &ProbeErrorKind, manifest: &Manifest) -> Problem {
+    let command = format!("{} {}", manifest.program, args.join(" "));
+    let what = match std::error::Error::source(kind) {
+        Some(source) => format!("`{command}`: {kind}: {source}"),
+        None => format!("`{command}`: {kind}"),
+    };
+    Problem { what, fix: manifest.install.command.clone() }
+}

@@ -1,0 +1,154 @@
+//! What a run knows about the program that is installed, before it starts it: which file it is, and what it said about
+//! itself when it was last asked. Nothing is started here: a run does not wait for answers to other questions.
+
+use std::time::UNIX_EPOCH;
+
+use bowline_protocol::Capabilities;
+use bowline_protocol::kinds::{CapabilityDegraded, Level, Notice};
+use bowline_providers::invocation::Streaming;
+use bowline_providers::manifest::Manifest;
+use bowline_providers::probe::{Narrowed, check, narrow};
+
+use crate::clock;
+use crate::detect::{self, Ask, Cache, Found, Search};
+use crate::journal::{Home, Program, SessionMeta};
+use crate::task::{JournalChoice, Task};
+
+/// The program of a task, as far as it is known.
+#[derive(Debug, Default)]
+pub(crate) struct Known {
+    program: Option<Program>,
+    version: Option<String>,
+    narrowed: Option<Narrowed>,
+}
+
+impl Known {
+    /// Looks at the program that a task would start. What runs in a container is not known.
+    pub(crate) fn of(task: &Task, manifest: &'static Manifest) -> Self {
+        #[cfg(feature = "testing")]
+        if task.script.is_some() {
+            return Self::default();
+        }
+        if task.request.docker.is_some() {
+            return Self::default();
+        }
+        let found = detect::find(manifest, task.binary.as_deref(), &Search::from_env());
+        found.map(|found| Self::about(&found, Cache::from_env())).unwrap_or_default()
+    }
+
+    /// Puts together what the file is and what it said last.
+    fn about(found: &Found, cache: Option<Cache>) -> Self {
+        let ask = Ask { deadline: Ask::DEADLINE, cache };
+        let remembered = ask.remembered(found);
+        let narrowed = remembered
+            .as_ref()
+            .map(|probe| narrow(found.manifest, &check(found.manifest, &probe.pages, Some(&probe.version))));
+        Self { program: program(found), version: remembered.map(|probe| probe.version.to_string()), narrowed }
+    }
+
+    /// Returns the program's file.
+    pub(crate) fn program(&self) -> Option<Program> {
+        self.program.clone()
+    }
+
+    /// Returns its version.
+    pub(crate) fn version(&self) -> Option<String> {
+        self.version.clone()
+    }
+
+    /// Returns what it can do: what the manifest declares, less what the program is known not to have.
+    pub(crate) fn capabilities(&self, manifest: &Manifest) -> Capabilities {
+        match &self.narrowed {
+            Some(narrowed) => narrowed.capabilities.clone(),
+            None => manifest.capabilities.clone(),
+        }
+    }
+
+    /// Returns the format to run it in, if the usual one cannot be had.
+    pub(crate) fn format(&self) -> Option<String> {
+        self.narrowed.as_ref()?.format.as_ref().map(|(name, _)| name.clone())
+    }
+
+    /// Returns what a run of the task has to do without.
+    pub(crate) fn degraded(&self, task: &Task) -> Vec<CapabilityDegraded> {
+        let format = self.narrowed.as_ref().and_then(|narrowed| narrowed.format.as_ref());
+        format.filter(|_| task.streaming == Streaming::On).map(|(_, it)| it.clone()).into_iter().collect()
+    }
+
+    /// Says that the program is another one than that of the session which the task goes on with.
+    pub(crate) fn replaced(&self, task: &Task, manifest: &Manifest) -> Option<Notice> {
+        let home = match &task.journal {
+            JournalChoice::At(home) => home.clone(),
+            JournalChoice::Default | JournalChoice::Temporary | JournalChoice::None => {
+                Home::from_env().ok()?
+            }
+        };
+        let dir = home.session_dir(task.parent.as_ref()?).ok()?;
+        // A session that cannot be read is told of by whoever needs it.
+        let text = self.differs(&SessionMeta::read(&dir).ok()?, manifest)?;
+        Some(Notice { level: Level::Warn, text, code: Some("program_replaced".to_owned()) })
+    }
+
+    fn differs(&self, before: &SessionMeta, manifest: &Manifest) -> Option<String> {
+        let (then, now) = (before.program.as_ref()?, self.program.as_ref()?);
+        if then == now {
+            return None;
+        }
+        let title = &manifest.title;
+        let sessions = "its earlier sessions may look different to it";
+        Some(match (&before.provider_version, &self.version) {
+            (Some(then), Some(now)) if then != now => {
+                format!("{title} was {then} when this session began and is {now} now: {sessions}")
+            }
+            (Some(_), Some(_)) => return None,
+            _ if then.path != now.path => {
+                format!(
+                    "{title} is another program than when this session began: `{}` then, `{}` now",
+                    then.path, now.path
+                )
+            }
+            _ => format!("{title} was replaced on {} since this session began: {sessions}", now.changed_at),
+        })
+    }
+}
+
+fn program(found: &Found) -> Option<Program> {
+    let file = found.native.as_ref().unwrap_or(&found.real);
+    let meta = std::fs::metadata(file).ok()?;
+    let changed_at = clock::timestamp(meta.modified().unwrap_or(UNIX_EPOCH));
+    Some(Program { path: file.display().to_string(), size: meta.len(), changed_at })
+}
+
+#[cfg(test)]
+mod tests {
+    use bowline_protocol::{SessionId, Timestamp};
+    use bowline_providers::catalogue;
+
+    use super::*;
+
+    fn file(path: &str, size: u64) -> Program {
+        Program { path: path.into(), size, changed_at: Timestamp::from_seconds(1_794_735_906) }
+    }
+
+    #[test]
+    fn another_program_is_named() {
+        let manifest = catalogue::by_name("gemini").unwrap();
+        let mut before = SessionMeta::new(SessionId::from("s"), "gemini", Timestamp::EPOCH);
+        let known = |program: Program, version: Option<&str>| Known {
+            program: Some(program),
+            version: version.map(str::to_owned),
+            narrowed: None,
+        };
+        assert_eq!(known(file("/a", 1), None).differs(&before, manifest), None, "nothing is known of then");
+        before.program = Some(file("/a", 1));
+        assert_eq!(known(file("/a", 1), Some("2.0.0")).differs(&before, manifest), None, "the same file");
+        let text = known(file("/b", 1), None).differs(&before, manifest).unwrap();
+        assert!(text.contains("`/a` then, `/b` now"), "{text}");
+        let text = known(file("/a", 2), None).differs(&before, manifest).unwrap();
+        assert!(text.contains("was replaced on 2026-11-15T"), "{text}");
+        before.provider_version = Some("1.0.0".into());
+        let text = known(file("/a", 2), Some("2.0.0")).differs(&before, manifest).unwrap();
+        assert!(text.contains("was 1.0.0 when this session began and is 2.0.0 now"), "{text}");
+        assert_eq!(known(file("/a", 2), Some("1.0.0")).differs(&before, manifest), None, "reinstalled");
+    }
+}

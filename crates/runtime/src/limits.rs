@@ -1,0 +1,120 @@
+//! How much of an account's limits is used, where its program can tell. Asked at most once a minute.
+
+use std::time::Duration;
+
+use bowline_protocol::Timestamp;
+use bowline_providers::ask::{Subject, Told};
+use bowline_providers::catalogue;
+use bowline_providers::manifest::Manifest;
+use serde::{Deserialize, Serialize};
+
+use crate::detect::{self, Ask, Surroundings};
+use crate::keep::Keep;
+use crate::profile::Profile;
+use crate::{Error, clock};
+
+pub use bowline_providers::ask::Window;
+
+/// How long an answer is good, also one that told nothing.
+const GOOD_FOR: Duration = Duration::from_secs(60);
+
+/// The limits of an account.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Limits {
+    /// The provider.
+    pub provider: String,
+    /// The profile.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub profile: Option<String>,
+    /// The plan of the account.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub plan: Option<String>,
+    /// Each window in which usage is counted.
+    pub windows: Vec<Window>,
+    /// When the program told it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub at: Option<Timestamp>,
+    /// Why nothing is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub trouble: Option<String>,
+}
+
+impl Limits {
+    /// Returns when requests are served again, if a window is used up.
+    pub fn exhausted_until(&self) -> Option<Timestamp> {
+        let full = self.windows.iter().filter(|it| it.used_percent.is_some_and(|used| used >= 100.0));
+        full.filter_map(|window| window.resets_at).max()
+    }
+}
+
+/// What is kept: an answer, or why there was none.
+#[derive(Serialize, Deserialize)]
+enum Kept {
+    Told(bowline_providers::ask::Limits),
+    Silent(String),
+}
+
+/// Returns the limits of the account that a provider is logged in to.
+///
+/// ```no_run
+/// # async fn example() -> Result<(), bowline::Error> {
+/// for window in bowline::limits("codex").await?.windows {
+///     println!("{}: {:?} % used, until {:?}", window.name, window.used_percent, window.resets_at);
+/// }
+/// # Ok(()) }
+/// ```
+pub async fn limits(provider: &str) -> Result<Limits, Error> {
+    let manifest =
+        catalogue::by_name(provider).ok_or_else(|| Error::UnknownProvider { name: provider.to_owned() })?;
+    Ok(of(manifest, None, &Surroundings::from_env(), &Ask::at_length()).await)
+}
+
+/// Returns the limits of an account, with a profile and in surroundings of the caller's choice.
+pub async fn of(
+    manifest: &'static Manifest,
+    profile: Option<&Profile>,
+    surroundings: &Surroundings,
+    ask: &Ask,
+) -> Limits {
+    let changed = profile.and_then(|profile| profile.within(manifest, surroundings).ok());
+    let surroundings = changed.as_ref().unwrap_or(surroundings);
+    let (kept, at) = match manifest.ask.limits {
+        Some(_) => asked(manifest, profile, surroundings, ask).await,
+        None => (Kept::Silent("it has no way to tell".to_owned()), None),
+    };
+    let (plan, windows, trouble) = match kept {
+        Kept::Told(told) => (told.plan, told.windows, None),
+        Kept::Silent(why) => (None, Vec::new(), Some(why)),
+    };
+    let profile = profile.map(|profile| profile.name.clone());
+    Limits { provider: manifest.name.clone(), profile, plan, windows, at, trouble }
+}
+
+async fn asked(
+    manifest: &'static Manifest,
+    profile: Option<&Profile>,
+    surroundings: &Surroundings,
+    ask: &Ask,
+) -> (Kept, Option<Timestamp>) {
+    let keep = ask.cache.as_ref().and_then(|_| Keep::of(surroundings, "limits"));
+    let home = manifest.auth.home.as_ref().and_then(|home| surroundings.get(&home.env)).unwrap_or_default();
+    let key = format!("{} {} {:?}", manifest.name, home.display(), profile.map(|profile| &profile.name));
+    let now = clock::wall();
+    if let Some((kept, at)) = keep.as_ref().and_then(|keep| keep.get(&key, GOOD_FOR, now)) {
+        return (kept, Some(at));
+    }
+    let found = match detect::find_anywhere(manifest, None, surroundings).await {
+        Ok(found) => found,
+        // It may be there in a moment, and looking costs little.
+        Err(missing) => return (Kept::Silent(format!("{missing}: {}", missing.kind)), None),
+    };
+    let kept = match ask.about(Subject::Limits, &found, surroundings).await {
+        Some(Ok(Told::Limits(limits))) => Kept::Told(limits),
+        Some(Err(error)) => Kept::Silent(error.kind.to_string()),
+        Some(Ok(Told::Login(_) | Told::Models(_))) | None => Kept::Silent("it has no way to tell".to_owned()),
+    };
+    if let Some(keep) = &keep {
+        keep.put(&key, &kept, now);
+    }
+    (kept, Some(now))
+}

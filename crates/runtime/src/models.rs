@@ -1,0 +1,240 @@
+//! Which models an agent offers: as the program itself tells them, for a day; else what its manifest says.
+//!
+//! An answer without models never takes the place of one that had some, and where the program cannot be asked now, what
+//! it told last is better than nothing; both are said.
+
+use std::time::Duration;
+
+use bowline_protocol::{Category, Code, Request, Timestamp};
+use bowline_providers::ask::{Subject, Told};
+use bowline_providers::catalogue;
+use bowline_providers::invocation::Refusal;
+use bowline_providers::manifest::Manifest;
+use bowline_providers::models::{Objection, objection};
+use serde::{Deserialize, Serialize};
+
+use crate::detect::{self, Ask, Found, Surroundings};
+use crate::keep::Keep;
+use crate::profile::Profile;
+use crate::{Error, clock};
+
+pub use bowline_providers::models::Model;
+
+/// How long a list is good.
+const GOOD_FOR: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// How long a list is better than none.
+const WORTH_KEEPING: Duration = Duration::from_secs(30 * 24 * 60 * 60);
+
+/// The models of an agent.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Models {
+    /// The provider.
+    pub provider: String,
+    /// The models, in the order in which the program tells them.
+    pub models: Vec<Model>,
+    /// Who told them.
+    pub source: Source,
+    /// When.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub at: Option<Timestamp>,
+    /// Why the program was not asked, or did not answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub trouble: Option<String>,
+}
+
+/// Who told which models there are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Source {
+    /// The program, less than a day ago.
+    Program,
+    /// The program, longer ago than that, or another version of it.
+    Kept,
+    /// Its manifest.
+    Manifest,
+}
+
+/// What is kept.
+#[derive(Serialize, Deserialize)]
+struct Kept {
+    /// The program that told it.
+    program: String,
+    models: Vec<Model>,
+}
+
+/// Returns the models that a provider offers.
+///
+/// ```no_run
+/// # async fn example() -> Result<(), bowline::Error> {
+/// for model in bowline::models("codex").await?.models {
+///     println!("{}: {}", model.id, model.efforts.join(" "));
+/// }
+/// # Ok(()) }
+/// ```
+pub async fn models(provider: &str) -> Result<Models, Error> {
+    let manifest =
+        catalogue::by_name(provider).ok_or_else(|| Error::UnknownProvider { name: provider.to_owned() })?;
+    Ok(of(manifest, None, &Surroundings::from_env(), &Ask::at_length()).await)
+}
+
+/// Returns the models that a provider offers, with a profile and in surroundings of the caller's choice.
+pub async fn of(
+    manifest: &'static Manifest,
+    profile: Option<&Profile>,
+    surroundings: &Surroundings,
+    ask: &Ask,
+) -> Models {
+    let changed = profile.and_then(|profile| profile.within(manifest, surroundings).ok());
+    let surroundings = changed.as_ref().unwrap_or(surroundings);
+    let keep = ask.cache.as_ref().and_then(|_| Keep::of(surroundings, "models"));
+    let now = clock::wall();
+    let told = match detect::find_anywhere(manifest, None, surroundings).await {
+        Ok(found) => {
+            let kept = keep.as_ref().and_then(|keep| kept(keep, manifest, surroundings, GOOD_FOR, now));
+            if let Some((kept, at)) = kept.filter(|(kept, _)| kept.program == program(&found)) {
+                let (models, source) = (kept.models, Source::Program);
+                return Models {
+                    provider: manifest.name.clone(),
+                    models,
+                    source,
+                    at: Some(at),
+                    trouble: None,
+                };
+            }
+            asked(&found, surroundings, ask).await
+        }
+        Err(missing) => Err(format!("{missing}: {}", missing.kind)),
+    };
+    let provider = manifest.name.clone();
+    match told {
+        Ok(Some(kept)) => {
+            if let Some(keep) = &keep {
+                keep.put(&key(manifest, surroundings), &kept, now);
+            }
+            let models = kept.models;
+            Models { provider, models, source: Source::Program, at: Some(now), trouble: None }
+        }
+        told => {
+            let trouble = told.err();
+            let kept = keep.as_ref().and_then(|keep| kept(keep, manifest, surroundings, WORTH_KEEPING, now));
+            if let Some((kept, at)) = kept {
+                return Models { provider, models: kept.models, source: Source::Kept, at: Some(at), trouble };
+            }
+            Models { provider, models: declared(manifest), source: Source::Manifest, at: None, trouble }
+        }
+    }
+}
+
+/// Returns the models that are known without asking anybody: those that the program told last, else its manifest's.
+pub(crate) fn known(manifest: &Manifest, surroundings: &Surroundings) -> Vec<Model> {
+    let keep = Keep::of(surroundings, "models");
+    let kept = keep.and_then(|keep| kept(&keep, manifest, surroundings, GOOD_FOR, clock::wall()));
+    kept.map_or_else(|| declared(manifest), |(kept, _)| kept.models)
+}
+
+/// Refuses a model that is known not to answer any more, or not to know the effort that is asked for.
+pub(crate) fn admit(
+    manifest: &Manifest,
+    request: &Request,
+    surroundings: &Surroundings,
+) -> Result<(), Refusal> {
+    let Some(id) = &request.model else { return Ok(()) };
+    let list = known(manifest, surroundings);
+    let Some(objection) = objection(&list, id, request.effort.as_deref(), clock::wall()) else {
+        return Ok(());
+    };
+    let (option, reason, hint, code) = match objection {
+        Objection::Retired(instead) => {
+            let hint = match instead {
+                Some(instead) => format!("`--model {instead}` takes its place"),
+                None => format!("`bowline models {}` lists what there is", manifest.name),
+            };
+            (
+                format!("--model {id}"),
+                "the model is retired and answers no more".to_owned(),
+                hint,
+                Code::ModelNotFound,
+            )
+        }
+        Objection::Effort(known) => (
+            format!("--effort {}", request.effort.as_deref().unwrap_or_default()),
+            format!("the model `{id}` does not know it"),
+            format!("it knows {}", known.join(", ")),
+            Code::InvalidRequest,
+        ),
+    };
+    let category = if code == Code::ModelNotFound { Category::NotFound } else { Category::Validation };
+    let provider = manifest.name.clone();
+    Err(Refusal { provider, option, reason, hint: Some(hint.into()), category, code })
+}
+
+/// What a manifest says, without the entry that stands for no choice.
+fn declared(manifest: &Manifest) -> Vec<Model> {
+    manifest.models.iter().filter(|model| model.id != manifest.default_model).cloned().collect()
+}
+
+/// Asks the program; nothing if it has no answer to give.
+async fn asked(found: &Found, surroundings: &Surroundings, ask: &Ask) -> Result<Option<Kept>, String> {
+    match ask.about(Subject::Models, found, surroundings).await {
+        Some(Ok(Told::Models(models))) if models.is_empty() => Err("it listed no models".to_owned()),
+        Some(Ok(Told::Models(models))) => Ok(Some(Kept { program: program(found), models })),
+        Some(Err(error)) => Err(format!("{error}: {}", error.kind)),
+        Some(Ok(Told::Login(_) | Told::Limits(_))) | None => Ok(None),
+    }
+}
+
+/// Which program it is, as far as the file tells.
+fn program(found: &Found) -> String {
+    let file = found.native.as_ref().unwrap_or(&found.real);
+    let changed = std::fs::metadata(file).and_then(|meta| meta.modified()).ok().map(clock::timestamp);
+    format!("{} {}", file.display(), changed.unwrap_or(Timestamp::EPOCH))
+}
+
+fn kept(
+    keep: &Keep,
+    manifest: &Manifest,
+    surroundings: &Surroundings,
+    good_for: Duration,
+    now: Timestamp,
+) -> Option<(Kept, Timestamp)> {
+    keep.get(&key(manifest, surroundings), good_for, now)
+}
+
+/// Another directory of settings is another account, which may have other models.
+fn key(manifest: &Manifest, surroundings: &Surroundings) -> String {
+    let home = manifest.auth.home.as_ref().and_then(|home| surroundings.get(&home.env));
+    format!("{} {}", manifest.name, home.unwrap_or_default().display())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_known_not_to_work_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let surroundings = Surroundings::of([("BOWLINE_HOME", dir.path())]);
+        let manifest = catalogue::by_name("codex").unwrap();
+        let model = |id: &str| Model { id: id.into(), ..Model::default() };
+        let models = vec![
+            Model { retired: true, replaced_by: Some("new".into()), ..model("old") },
+            Model { efforts: vec!["low".into(), "high".into()], ..model("new") },
+        ];
+        let keep = Keep::of(&surroundings, "models").unwrap();
+        keep.put(&key(manifest, &surroundings), &Kept { program: String::new(), models }, clock::wall());
+        let admit = |model: &str, effort: Option<&str>| {
+            let (model, effort) = (Some(model.to_owned()), effort.map(str::to_owned));
+            let request = Request { model, effort, ..Request::default() };
+            let refused = super::admit(manifest, &request, &surroundings).err()?;
+            Some((refused.option, refused.hint.unwrap_or_default().into_string(), refused.category))
+        };
+        let retired =
+            ("--model old".to_owned(), "`--model new` takes its place".to_owned(), Category::NotFound);
+        assert_eq!(admit("old", None), Some(retired));
+        let effort = ("--effort ultra".to_owned(), "it knows low, high".to_owned(), Category::Validation);
+        assert_eq!(admit("new", Some("ultra")), Some(effort));
+        assert_eq!(admit("new", Some("high")), None);
+        assert_eq!(admit("newest", Some("ultra")), None, "a model that nobody has heard of may be new");
+    }
+}

@@ -1,0 +1,102 @@
+//! Profiles: several accounts of one program, each with a directory of its own for settings and login.
+
+use std::path::PathBuf;
+
+use bowline_protocol::kinds::{Level, Notice};
+use bowline_protocol::{Category, Code, Request};
+use bowline_providers::invocation::{Invocation, Refusal};
+use bowline_providers::manifest::Manifest;
+
+use crate::detect::Surroundings;
+
+/// An account of a program: the directory in which its settings and its login are.
+///
+/// The program is told by the variable that its manifest names. Keys that happen to be in the environment are not passed
+/// on with it: they would win over the login that is meant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Profile {
+    /// Its name.
+    pub name: String,
+    /// Whose account it is.
+    pub provider: String,
+    /// The directory.
+    pub home: PathBuf,
+}
+
+impl Profile {
+    /// Returns the variable that this profile sets for a provider and what it is set to, or why it cannot be had.
+    pub(crate) fn variable(&self, manifest: &Manifest) -> Result<(String, String), Refusal> {
+        let refused = |reason: String, hint: &str| self.refusal(manifest, reason, hint);
+        if !bowline_providers::catalogue::same_name(manifest, &self.provider) {
+            let reason = format!("it is a profile of {}", self.provider);
+            return Err(refused(reason, "choose a profile of this provider, or leave `--provider` out"));
+        }
+        let Some(home) = &manifest.auth.home else {
+            let reason = "it has no variable that moves its settings and its login".to_owned();
+            return Err(refused(reason, "run it as another user, or with another HOME by `--env`"));
+        };
+        if !self.home.is_absolute() {
+            let reason = format!("its directory `{}` is not an absolute path", self.home.display());
+            return Err(refused(reason, "write the whole path; `~` is not expanded here"));
+        }
+        let Some(dir) = self.home.to_str() else {
+            let reason = format!("its directory `{}` is not text", self.home.display());
+            return Err(refused(reason, "choose a directory whose name is UTF-8"));
+        };
+        Ok((home.env.clone(), dir.to_owned()))
+    }
+
+    /// Returns what a program sees with this profile.
+    pub(crate) fn within(
+        &self,
+        manifest: &Manifest,
+        surroundings: &Surroundings,
+    ) -> Result<Surroundings, Refusal> {
+        let (name, dir) = self.variable(manifest)?;
+        let mut changed = surroundings.clone();
+        manifest.auth.env.iter().for_each(|key| changed.remove(key));
+        changed.set(&name, dir);
+        Ok(changed)
+    }
+
+    /// Puts the profile's directory into a request.
+    pub(crate) fn enter(&self, manifest: &Manifest, request: &mut Request) -> Result<(), Refusal> {
+        let (name, dir) = self.variable(manifest)?;
+        if request.env.contains_key(&name) {
+            let reason = format!("`--env {name}` says already where its settings are");
+            return Err(self.refusal(manifest, reason, "leave one of the two out"));
+        }
+        request.env.insert(name, dir);
+        Ok(())
+    }
+
+    /// Keeps keys that happen to be in the environment away from the program, and says so. Those of the request stay.
+    pub(crate) fn alone(
+        &self,
+        manifest: &Manifest,
+        request: &Request,
+        invocation: &mut Invocation,
+        surroundings: &Surroundings,
+    ) {
+        let away = manifest.auth.env.iter().filter(|name| !request.env.contains_key(*name));
+        for name in away {
+            invocation.env_removed.push(name.clone());
+            if surroundings.get(name).is_some() {
+                let text =
+                    format!("{name} is not passed on: the profile `{}` decides who is logged in", self.name);
+                invocation.notices.push(Notice { level: Level::Info, text, code: None });
+            }
+        }
+    }
+
+    fn refusal(&self, manifest: &Manifest, reason: String, hint: &str) -> Refusal {
+        Refusal {
+            provider: manifest.name.clone(),
+            option: format!("--profile {}", self.name),
+            reason,
+            hint: Some(hint.into()),
+            category: Category::Configuration,
+            code: Code::BadConfig,
+        }
+    }
+}
