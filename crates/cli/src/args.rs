@@ -1,5 +1,6 @@
 //! The arguments of every command, and the help that people read.
 
+pub(crate) mod knowing;
 pub(crate) mod provider;
 pub(crate) mod run;
 pub(crate) mod simulate;
@@ -36,6 +37,15 @@ pub(crate) enum Command {
     /// Try on an agent program, offline, everything that is promised about it
     #[command(after_help = CERTIFY_EXAMPLES)]
     Certify(CertifyArgs),
+    /// Say which agents are here, what each can do, and what helps where something is wrong
+    #[command(after_help = knowing::DOCTOR_EXAMPLES)]
+    Doctor(knowing::DoctorArgs),
+    /// List the models that an agent offers
+    #[command(after_help = knowing::MODELS_EXAMPLES)]
+    Models(knowing::ModelsArgs),
+    /// Say how much of an account's limits is used, and until when
+    #[command(after_help = knowing::LIMITS_EXAMPLES)]
+    Limits(knowing::LimitsArgs),
     /// List the providers
     Providers(TableArgs),
     /// Ask an executable provider whether it is well, or begin a new one

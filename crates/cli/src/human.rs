@@ -63,7 +63,7 @@ use self::refusals::Refusals;
 use self::remarks::{Remark, Weight};
 use self::speech::{Speech, Voice};
 use self::suspended::{Suspended, is_beside_the_end};
-pub(crate) use self::words::Glyphs;
+pub(crate) use self::words::{Glyphs, when};
 
 /// How often `tick` wants to be called while nothing else happens.
 pub(crate) const TICK: Millis = Millis(100);

@@ -44,6 +44,9 @@ fn run(args: Args) -> Result<(), CommandError> {
         Command::Classify(args) => commands::classify::run(&args, &mut stdout),
         Command::Simulate(args) => commands::simulate::run(&args, &mut stdout),
         Command::Certify(args) => commands::certify::run(&args, &mut stdout),
+        Command::Doctor(args) => commands::doctor::run(&args, &mut stdout),
+        Command::Models(args) => commands::models::run(&args, &mut stdout),
+        Command::Limits(args) => commands::limits::run(&args, &mut stdout),
         Command::Providers(args) => commands::tables::providers(&args, &mut stdout),
         Command::Provider(args) => commands::provider::run(&args, &mut stdout),
         // It is another program, with exit codes of its own.

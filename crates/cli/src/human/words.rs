@@ -167,7 +167,7 @@ pub(super) fn money(dollars: f64) -> Option<String> {
 }
 
 /// Writes when something will be: `at 14:10 (in 2 h 5 min)`, with the date when it is another day.
-pub(super) fn when(at: Timestamp, now: Timestamp, zone: &TimeZone) -> String {
+pub(crate) fn when(at: Timestamp, now: Timestamp, zone: &TimeZone) -> String {
     let civil = |at: Timestamp| {
         let instant =
             jiff::Timestamp::from_millisecond(at.as_millis()).unwrap_or(jiff::Timestamp::UNIX_EPOCH);

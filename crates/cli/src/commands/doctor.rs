@@ -1,0 +1,88 @@
+//! `bowline doctor`: what is here, what works, and what helps where it does not.
+
+mod lines;
+
+use bowline::doctor::{self, Checkup, Item, News, Requests, Row};
+use bowline_providers::catalogue;
+use bowline_providers::manifest::{Chosen, Manifest};
+use serde::Serialize;
+
+use crate::args::knowing::DoctorArgs;
+use crate::commands::run::runtime;
+use crate::error::{CommandError, Fault};
+use crate::output::Stdout;
+use crate::suggest;
+
+/// The exit code of a machine on which no agent can be used.
+const NOTHING_USABLE: u8 = 4;
+
+/// All that was found out, for programs.
+#[derive(Serialize)]
+struct Report {
+    v: u32,
+    agents: Vec<Row>,
+    machine: Vec<Item>,
+    usable: Vec<String>,
+}
+
+/// Runs the command.
+pub(crate) fn run(args: &DoctorArgs, stdout: &mut Stdout) -> Result<(), CommandError> {
+    let providers = chosen(&args.providers)?;
+    let mut checkup = Checkup::of(providers.clone());
+    if args.fresh {
+        checkup.ask.cache = None;
+    }
+    if args.live {
+        checkup.live = Requests::One;
+    }
+    let mut report = runtime()?.block_on(watch(checkup, args, stdout))?;
+    report.agents.sort_by_key(|row| providers.iter().position(|it| it.name == row.provider));
+    if args.json {
+        let text = serde_json::to_string_pretty(&report).map_err(|error| {
+            CommandError::new(Fault::Internal, "could not write the report").caused_by(error)
+        })?;
+        stdout.print(&format!("{text}\n"))?;
+    } else {
+        stdout.print(&lines::machine(&report.machine))?;
+        stdout.print(&lines::end(&report.usable, report.agents.len()))?;
+    }
+    stdout.flush()?;
+    if report.usable.is_empty() { Err(CommandError::told(NOTHING_USABLE)) } else { Ok(()) }
+}
+
+/// Shows each agent as soon as it is known.
+async fn watch(checkup: Checkup, args: &DoctorArgs, stdout: &mut Stdout) -> Result<Report, CommandError> {
+    let mut news = doctor::begin(checkup);
+    let mut report = Report { v: 1, agents: Vec::new(), machine: Vec::new(), usable: Vec::new() };
+    while let Some(news) = news.recv().await {
+        match news {
+            News::Agent(row) => {
+                if !args.json {
+                    stdout.print(&lines::agent(&row))?;
+                    stdout.flush()?;
+                }
+                if row.is_usable() {
+                    report.usable.push(row.provider.clone());
+                }
+                report.agents.push(*row);
+            }
+            News::Machine(item) => report.machine.push(item),
+        }
+    }
+    Ok(report)
+}
+
+/// Returns the providers that are meant: those that are named, else all but those that are only chosen by name.
+fn chosen(names: &[String]) -> Result<Vec<&'static Manifest>, CommandError> {
+    if names.is_empty() {
+        return Ok(catalogue::built_in().filter(|it| it.chosen != Chosen::ByName).collect());
+    }
+    let mut chosen: Vec<&'static Manifest> = Vec::new();
+    for name in names {
+        let manifest = suggest::provider(name)?;
+        if !chosen.iter().any(|it| it.name == manifest.name) {
+            chosen.push(manifest);
+        }
+    }
+    Ok(chosen)
+}

@@ -1,0 +1,134 @@
+//! `bowline limits`: how much of each account's limits is used, and until when.
+
+use bowline::detect::{Ask, Surroundings};
+use bowline::limits::{self, Limits, Window};
+use bowline_protocol::Timestamp;
+use bowline_providers::manifest::Manifest;
+
+use crate::args::knowing::LimitsArgs;
+use crate::commands::run::runtime;
+use crate::commands::tables::table;
+use crate::error::{CommandError, Fault};
+use crate::output::Stdout;
+use crate::{human, suggest, time};
+
+/// Runs the command.
+pub(crate) fn run(args: &LimitsArgs, stdout: &mut Stdout) -> Result<(), CommandError> {
+    let named = args.provider.as_deref().map(suggest::provider).transpose()?;
+    if let Some(manifest) = named.filter(|manifest| manifest.ask.limits.is_none()) {
+        return Err(CommandError::new(
+            Fault::Usage,
+            format!("{} has no way to tell its limits", manifest.title),
+        ));
+    }
+    let can_tell = || bowline::detect::installed().into_iter().filter(|it| it.ask.limits.is_some()).collect();
+    let providers: Vec<&'static Manifest> = named.map_or_else(can_tell, |it| vec![it]);
+    let (ask, surroundings) = (Ask::at_length(), Surroundings::from_env());
+    let accounts = runtime()?.block_on(async {
+        let asked: Vec<_> = providers
+            .iter()
+            .map(|manifest| {
+                let (manifest, surroundings, ask) = (*manifest, surroundings.clone(), ask.clone());
+                tokio::spawn(async move { limits::of(manifest, None, &surroundings, &ask).await })
+            })
+            .collect();
+        let mut accounts = Vec::new();
+        for asked in asked {
+            accounts.push(asked.await.map_err(|error| {
+                CommandError::new(Fault::Internal, "could not ask for limits").caused_by(error)
+            })?);
+        }
+        Ok::<_, CommandError>(accounts)
+    })?;
+    if args.json {
+        let text = serde_json::to_string_pretty(&accounts).map_err(|error| {
+            CommandError::new(Fault::Internal, "could not write the list").caused_by(error)
+        })?;
+        stdout.print(&format!("{text}\n"))?;
+    }
+    if let (Some(manifest), [Limits { trouble: Some(why), .. }]) = (named, &accounts[..]) {
+        return Err(CommandError::new(
+            Fault::Missing,
+            format!("the limits of {} are not known", manifest.title),
+        )
+        .hint(why.clone())
+        .hint(format!("`bowline doctor {}` says more", manifest.name)));
+    }
+    if args.json {
+        return Ok(());
+    }
+    if accounts.is_empty() {
+        return Err(CommandError::new(Fault::Missing, "no agent that can tell its limits is installed")
+            .hint("`bowline doctor` says which agents are here"));
+    }
+    let (now, zone) = (time::now(), jiff::tz::TimeZone::system());
+    accounts.iter().try_for_each(|account| stdout.print(&shown(account, now, &zone)))
+}
+
+/// Returns the lines about one account.
+fn shown(account: &Limits, now: Timestamp, zone: &jiff::tz::TimeZone) -> String {
+    let plan = account.plan.as_ref().map(|plan| format!(" ({plan})")).unwrap_or_default();
+    let whose = format!("{}{plan}", account.provider);
+    if let Some(why) = &account.trouble {
+        return format!("{whose}: not known\n  {why}\n\n");
+    }
+    if account.windows.is_empty() {
+        return format!("{whose}: no limits\n\n");
+    }
+    let rows = account.windows.iter().map(|window| {
+        let resets = window.resets_at.map(|at| human::when(at, now, zone)).unwrap_or_default();
+        [format!("  {}", window.name), used(window), length(window), resets]
+    });
+    format!("{whose}\n{}\n", table(["  WINDOW", "USED", "OF", "STARTS ANEW"], rows))
+}
+
+fn used(window: &Window) -> String {
+    window.used_percent.map_or_else(|| "?".to_owned(), |used| format!("{used:.0} %"))
+}
+
+fn length(window: &Window) -> String {
+    match window.minutes {
+        Some(minutes) if minutes % (24 * 60) == 0 => format!("{} d", minutes / (24 * 60)),
+        Some(minutes) if minutes % 60 == 0 => format!("{} h", minutes / 60),
+        Some(minutes) => format!("{minutes} min"),
+        None => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_person_sees_of_an_account() {
+        let window = |name: &str, used, minutes, resets: Option<&str>| Window {
+            name: name.into(),
+            used_percent: used,
+            resets_at: resets.map(|at| at.parse().unwrap()),
+            minutes,
+        };
+        let account = Limits {
+            provider: "agent".into(),
+            profile: None,
+            plan: Some("plus".into()),
+            windows: vec![
+                window("five hour", Some(6.4), Some(300), Some("2026-11-15T09:45:00Z")),
+                window("seven day", Some(100.0), Some(10_080), None),
+                window("odd", None, Some(90), None),
+            ],
+            at: None,
+            trouble: None,
+        };
+        let now = "2026-11-15T08:00:00Z".parse().unwrap();
+        insta::assert_snapshot!(shown(&account, now, &jiff::tz::TimeZone::UTC), @r"
+        agent (plus)
+          WINDOW     USED   OF      STARTS ANEW
+          five hour  6 %    5 h     at 09:45 (in 1 h 45 min)
+          seven day  100 %  7 d
+          odd        ?      90 min
+        ");
+        let unknown =
+            Limits { trouble: Some("log in first".into()), windows: Vec::new(), plan: None, ..account };
+        assert_eq!(shown(&unknown, now, &jiff::tz::TimeZone::UTC), "agent: not known\n  log in first\n\n");
+    }
+}

@@ -1,0 +1,145 @@
+//! `bowline models`: which models an agent offers.
+
+use bowline::detect::{Ask, Surroundings};
+use bowline::models::{self, Model, Models, Source};
+use bowline_protocol::Timestamp;
+use bowline_providers::manifest::Manifest;
+
+use crate::args::knowing::ModelsArgs;
+use crate::commands::run::runtime;
+use crate::commands::tables::table;
+use crate::error::{CommandError, Fault};
+use crate::output::Stdout;
+use crate::{suggest, time};
+
+/// Runs the command.
+pub(crate) fn run(args: &ModelsArgs, stdout: &mut Stdout) -> Result<(), CommandError> {
+    let named = args.provider.as_deref().map(suggest::provider).transpose()?;
+    let providers: Vec<&'static Manifest> = named.map_or_else(bowline::detect::installed, |it| vec![it]);
+    let ask = if args.fresh { Ask { cache: None, ..Ask::at_length() } } else { Ask::at_length() };
+    let surroundings = Surroundings::from_env();
+    let mut lists = runtime()?.block_on(async {
+        let asked: Vec<_> = providers
+            .iter()
+            .map(|manifest| {
+                let (manifest, surroundings, ask) = (*manifest, surroundings.clone(), ask.clone());
+                tokio::spawn(async move { models::of(manifest, None, &surroundings, &ask).await })
+            })
+            .collect();
+        let mut lists = Vec::new();
+        for asked in asked {
+            lists.push(asked.await.map_err(|error| {
+                CommandError::new(Fault::Internal, "could not ask for models").caused_by(error)
+            })?);
+        }
+        Ok::<_, CommandError>(lists)
+    })?;
+    if !args.all {
+        lists.iter_mut().for_each(|list| list.models.retain(|model| !model.hidden));
+    }
+    if args.json {
+        let text = serde_json::to_string_pretty(&lists).map_err(|error| {
+            CommandError::new(Fault::Internal, "could not write the list").caused_by(error)
+        })?;
+        stdout.print(&format!("{text}\n"))?;
+    }
+    // One that was asked for by name and has nothing to show is an error; among others it is a line.
+    if let (Some(manifest), [list]) = (named, &lists[..])
+        && list.models.is_empty()
+    {
+        let why = list.trouble.clone().unwrap_or_else(|| "it has no way to tell them".to_owned());
+        return Err(CommandError::new(
+            Fault::Missing,
+            format!("the models of {} are not known", manifest.title),
+        )
+        .hint(why)
+        .hint(format!("`bowline doctor {}` says more; a model can be named all the same", manifest.name)));
+    }
+    if args.json {
+        return Ok(());
+    }
+    if lists.is_empty() {
+        return Err(CommandError::new(Fault::Missing, "no agent is installed")
+            .hint("`bowline doctor` says how to come by one"));
+    }
+    let now = time::now();
+    lists.iter().try_for_each(|list| stdout.print(&shown(list, now)))
+}
+
+/// Returns the lines about one agent.
+fn shown(list: &Models, now: Timestamp) -> String {
+    let whose = match (list.source, list.at) {
+        (Source::Program, _) => String::new(),
+        (Source::Kept, Some(at)) => format!(" (as it told them at {at})"),
+        (Source::Kept, None) => String::new(),
+        (Source::Manifest, _) => " (as its help names them)".to_owned(),
+    };
+    let trouble = list.trouble.as_ref().map(|why| format!("  {why}\n")).unwrap_or_default();
+    if list.models.is_empty() {
+        return format!("{}: not known\n{trouble}\n", list.provider);
+    }
+    let rows = list
+        .models
+        .iter()
+        .map(|model| [format!("  {}", model.id), kind(model), model.efforts.join(" "), remarks(model, now)]);
+    format!("{}{whose}\n{trouble}{}\n", list.provider, table(["  MODEL", "IS", "EFFORTS", ""], rows))
+}
+
+fn kind(model: &Model) -> String {
+    match model.alias_of.as_deref() {
+        None => "pinned".to_owned(),
+        Some("") => "alias".to_owned(),
+        Some(of) => format!("alias of {of}"),
+    }
+}
+
+fn remarks(model: &Model, now: Timestamp) -> String {
+    let mut remarks = Vec::new();
+    if model.default {
+        remarks.push("default".to_owned());
+    }
+    if model.hidden {
+        remarks.push("hidden".to_owned());
+    }
+    let instead = model.replaced_by.as_deref();
+    match (model.is_retired(now), instead) {
+        (true, Some(instead)) => remarks.push(format!("retired: use {instead}")),
+        (true, None) => remarks.push("retired".to_owned()),
+        (false, Some(instead)) => remarks.push(match model.retires_at {
+            Some(at) => format!("retires at {at}: use {instead}"),
+            None => format!("newer: {instead}"),
+        }),
+        (false, None) => {}
+    }
+    remarks.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_person_sees_of_a_list() {
+        let model = |id: &str| Model { id: id.into(), name: id.into(), ..Model::default() };
+        let list = Models {
+            provider: "agent".into(),
+            models: vec![
+                Model { default: true, alias_of: Some("big-2".into()), ..model("big") },
+                Model { efforts: vec!["low".into(), "high".into()], ..model("big-2") },
+                Model { replaced_by: Some("big-2".into()), ..model("big-1") },
+                Model { replaced_by: Some("big-1".into()), retired: true, ..model("big-0") },
+            ],
+            source: Source::Program,
+            at: None,
+            trouble: None,
+        };
+        insta::assert_snapshot!(shown(&list, Timestamp::EPOCH), @r"
+        agent
+          MODEL  IS              EFFORTS
+          big    alias of big-2            default
+          big-2  pinned          low high
+          big-1  pinned                    newer: big-2
+          big-0  pinned                    retired: use big-1
+        ");
+    }
+}
