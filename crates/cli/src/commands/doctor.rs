@@ -37,6 +37,8 @@ pub(crate) fn run(args: &DoctorArgs, stdout: &mut Stdout) -> Result<(), CommandE
     }
     let mut report = runtime()?.block_on(watch(checkup, args, stdout))?;
     report.agents.sort_by_key(|row| providers.iter().position(|it| it.name == row.provider));
+    let usable = report.agents.iter().filter(|row| row.is_usable());
+    report.usable = usable.map(|row| row.provider.clone()).collect();
     if args.json {
         let text = serde_json::to_string_pretty(&report).map_err(|error| {
             CommandError::new(Fault::Internal, "could not write the report").caused_by(error)
@@ -60,9 +62,6 @@ async fn watch(checkup: Checkup, args: &DoctorArgs, stdout: &mut Stdout) -> Resu
                 if !args.json {
                     stdout.print(&lines::agent(&row))?;
                     stdout.flush()?;
-                }
-                if row.is_usable() {
-                    report.usable.push(row.provider.clone());
                 }
                 report.agents.push(*row);
             }

@@ -6,6 +6,7 @@ mod classify;
 mod decode;
 mod demo;
 mod docker;
+mod doctor;
 mod errors;
 mod executable;
 mod faults;

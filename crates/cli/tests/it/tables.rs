@@ -99,6 +99,9 @@ Commands:
   classify   Say what kind of failure an error text is, and what may be done about it
   simulate   Serve fake model APIs on loopback, for trying agents without an account
   certify    Try on an agent program, offline, everything that is promised about it
+  doctor     Say which agents are here, what each can do, and what helps where something is wrong
+  models     List the models that an agent offers
+  limits     Say how much of an account's limits is used, and until when
   providers  List the providers
   provider   Ask an executable provider whether it is well, or begin a new one
   dialects   List the dialects

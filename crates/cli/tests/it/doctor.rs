@@ -1,0 +1,374 @@
+//! `bowline doctor`, `models` and `limits`, on machines with none, some and all of the programs. The programs are scripts
+//! that answer as the recorded ones did.
+
+use std::path::{Path, PathBuf};
+use std::process::Output;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::support::bowline;
+use crate::world::now;
+
+/// The fixtures of each program, under the name by which it is started.
+const ALL: &[(&str, &str, &str)] = &[
+    ("claude", "claude", "claude/2.1.325"),
+    ("codex", "codex", "codex/0.166.0"),
+    ("gemini", "gemini", "gemini/0.61.0"),
+    ("qwen", "qwen", "qwen/0.24.4"),
+    ("pi", "pi", "pi/0.87.1"),
+    ("opencode", "opencode", "opencode/1.18.33"),
+    ("copilot", "copilot", "copilot/1.0.102"),
+    ("grok-cli", "grok", "grok/0.0.34"),
+];
+
+/// What an app server says. `$MODELS` is its list.
+const APP_SERVER: &str = r#"
+while read -r line; do
+  case "$line" in
+    *'"initialize"'*) echo '{"id":1,"result":{}}' ;;
+    *'account/read'*) echo '{"id":2,"result":{"account":{"type":"apiKey"},"requiresOpenaiAuth":true}}' ;;
+    *'model/list'*) printf '{"id":2,"result":{"data":%s,"nextCursor":null}}\n' "$MODELS" ;;
+    *'rateLimits/read'*) echo '{"id":2,"result":{"rateLimits":{"planType":"plus","primary":{"usedPercent":12,"windowDurationMins":300}}}}' ;;
+  esac
+done"#;
+
+/// A machine of its own.
+struct Machine {
+    dir: tempfile::TempDir,
+}
+
+impl Machine {
+    fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(dir.path().join("bin")).unwrap();
+        std::fs::create_dir_all(dir.path().join("home")).unwrap();
+        std::fs::create_dir_all(dir.path().join("work")).unwrap();
+        Self { dir }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    /// Writes a program; `$HERE` is the machine, and each start leaves a line in `started`.
+    fn program(&self, name: &str, body: &str) {
+        use std::os::unix::fs::PermissionsExt as _;
+        let path = self.path("bin").join(name);
+        let here = self.dir.path().display();
+        let text = format!("#!/bin/sh\nHERE='{here}'\necho \"{name} $*\" >> \"$HERE/started\"\n{body}\n");
+        std::fs::write(&path, text).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    }
+
+    /// Writes a program that answers as it was recorded.
+    fn recorded(&self, program: &str, fixture: &str) {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures").join(fixture);
+        let root = root.canonicalize().unwrap();
+        let root = root.display();
+        let play = "play() { cat \"$F/$1/stdout.raw\"; cat \"$F/$1/stderr.raw\" >&2; exit \"$(cat \"$F/$1/exit_code\")\"; }";
+        let pages = r#"case "$*" in
+  --version) play version ;;
+  --help) play help ;;
+  'run --help'|'exec --help'|'exec resume --help'|'exec fork --help') play "$(echo "$*" | sed 's/ --help/-help/; s/ /-/')" ;;
+  'auth status') play auth-status-key ;;
+  'auth list') play auth-list ;;
+  'auth check --provider anthropic --json --no-refresh') play auth-check-ok ;;
+  models) play models ;;
+  app-server) ;;
+  *) echo "unexpected: $*" >&2; exit 64 ;;
+esac"#;
+        self.program(program, &format!("F='{root}'\n{play}\n{pages}\n{APP_SERVER}"));
+    }
+
+    fn run(&self, args: &[&str], env: &[(&str, &str)]) -> Output {
+        let path = format!("{}:/usr/bin:/bin", self.path("bin").display());
+        bowline(args)
+            .env("PATH", path)
+            .env("HOME", self.path("home"))
+            .env("BOWLINE_HOME", self.path("data"))
+            .envs(env.iter().copied())
+            .current_dir(self.path("work"))
+            .output()
+            .expect("the command ends")
+    }
+
+    fn json(&self, args: &[&str], env: &[(&str, &str)]) -> (i32, Value) {
+        let output = self.run(args, env);
+        let text = String::from_utf8_lossy(&output.stdout);
+        let value = serde_json::from_str(&text)
+            .unwrap_or_else(|error| panic!("{error}: {text}{}", String::from_utf8_lossy(&output.stderr)));
+        (output.status.code().unwrap_or(-1), value)
+    }
+
+    fn started(&self) -> Vec<String> {
+        let text = std::fs::read_to_string(self.path("started")).unwrap_or_default();
+        text.lines().map(str::to_owned).collect()
+    }
+}
+
+fn text(output: &Output) -> (i32, String, String) {
+    let [stdout, stderr] =
+        [&output.stdout, &output.stderr].map(|it| String::from_utf8_lossy(it).into_owned());
+    (output.status.code().unwrap_or(-1), stdout, stderr)
+}
+
+fn row<'a>(report: &'a Value, provider: &str) -> &'a Value {
+    let rows = report["agents"].as_array().expect("rows");
+    rows.iter().find(|row| row["provider"] == provider).unwrap_or_else(|| panic!("no row for {provider}"))
+}
+
+#[test]
+fn a_machine_without_agents() {
+    let machine = Machine::new();
+    let (code, stdout, stderr) = text(&machine.run(&["doctor"], &[]));
+    assert_eq!((code, stderr.as_str()), (4, ""));
+    let missing = stdout.lines().filter(|line| line.starts_with("- ") && line.contains("not installed"));
+    assert_eq!(missing.count(), 10, "{stdout}");
+    assert!(
+        stdout.contains("- codex     not installed; fix: npm install -g @openai/codex@latest\n"),
+        "{stdout}"
+    );
+    assert!(stdout.contains(&format!("+ data home {}", machine.path("data").display())), "{stdout}");
+    assert!(
+        stdout.ends_with("\nNo agent can be used. `bowline demo` shows a run without one.\n"),
+        "{stdout}"
+    );
+    let (code, report) = machine.json(&["doctor", "--json"], &[]);
+    assert_eq!(
+        (code, &report["v"], &report["usable"]),
+        (4, &Value::from(1), &Value::from(Vec::<Value>::new()))
+    );
+    let claude = row(&report, "claude");
+    assert_eq!((&claude["health"], &claude["auth"]["status"]), (&"missing".into(), &"not_found".into()));
+    assert_eq!(claude["auth"]["binary"], "absent");
+}
+
+#[test]
+fn a_machine_with_all_agents() {
+    let machine = Machine::new();
+    for (_, program, fixture) in ALL {
+        machine.recorded(program, fixture);
+    }
+    let keys = [("ANTHROPIC_API_KEY", "made-up"), ("GEMINI_API_KEY", "none"), ("XAI_API_KEY", "made-up")];
+    let (code, report) = machine.json(&["doctor", "--json"], &keys);
+    assert_eq!(code, 0);
+    for (provider, _, _) in ALL {
+        let row = row(&report, provider);
+        assert_eq!(row["health"], "answers", "{row}");
+        assert_eq!(row["version"], row["certified"], "{row}");
+        assert_eq!((&row["how"], row.get("lost")), (&"on PATH".into(), None), "{row}");
+        assert!(row["took_ms"].is_u64());
+    }
+    assert_eq!(report["usable"].as_array().map(Vec::len), Some(4), "{}", report["usable"]);
+    let auth = |provider: &str| {
+        let auth = &row(&report, provider)["auth"];
+        (auth["status"].as_str().unwrap(), auth["verified"].as_bool().unwrap())
+    };
+    assert_eq!(auth("claude"), ("authenticated", true));
+    assert_eq!(auth("codex"), ("authenticated", true));
+    assert_eq!(auth("pi"), ("authenticated", true));
+    assert_eq!(auth("opencode"), ("authenticated", false), "its own word was no, and a key is set");
+    assert_eq!(auth("gemini"), ("installed", false), "`none` is no key");
+    assert_eq!(auth("grok"), ("authenticated", false), "a key without the program");
+    assert_eq!(row(&report, "grok")["health"], "missing");
+    assert_eq!(row(&report, "claude")["modes"]["streams"], "text");
+    assert_eq!(row(&report, "codex")["modes"]["streams"], "messages");
+
+    // A second time nobody is asked again.
+    let asked = machine.started();
+    assert!(asked.contains(&"codex exec fork --help".to_owned()), "{asked:?}");
+    let (code, again) = machine.json(&["doctor", "--json"], &keys);
+    assert_eq!((code, &again["usable"]), (0, &report["usable"]));
+    assert_eq!(machine.started(), asked);
+    machine.json(&["doctor", "gemini", "--json", "--fresh"], &keys);
+    assert_eq!(machine.started()[asked.len()..], ["gemini --version", "gemini --help"]);
+
+    let (code, stdout, stderr) = text(&machine.run(&["doctor", "claude", "gemini"], &keys));
+    assert_eq!((code, stderr.as_str()), (0, ""));
+    let line = stdout.lines().find(|line| line.starts_with("+ claude")).expect("a line");
+    assert_eq!(
+        line.split_whitespace().collect::<Vec<_>>().join(" "),
+        "+ claude 2.1.325 certified logged in (an API key) text read ask edit yolo on PATH"
+    );
+    assert!(stdout.contains("no login was found: a Google login, or an API key; fix: gemini\n"), "{stdout}");
+    assert!(stdout.ends_with("\n1 of 2 can be used: claude\n"), "{stdout}");
+}
+
+#[test]
+fn one_that_hangs_is_named_and_holds_up_nobody() {
+    let machine = Machine::new();
+    machine.recorded("claude", "claude/2.1.325");
+    machine.program("gemini", "exec sleep 600");
+    machine.program("qwen", "echo 'no version here'");
+    let began = now();
+    let (code, report) = machine.json(&["doctor", "--json"], &[("ANTHROPIC_API_KEY", "made-up")]);
+    assert!(began.elapsed() < Duration::from_secs(60), "{:?}", began.elapsed());
+    assert_eq!((code, &report["usable"]), (0, &Value::from(vec!["claude"])));
+    let gemini = row(&report, "gemini");
+    assert_eq!(gemini["health"], "found");
+    let what = gemini["problems"][0]["what"].as_str().unwrap();
+    assert_eq!(what, "`gemini --version`: it did not answer within 5 s, and was ended");
+    let tries = machine.started().iter().filter(|line| line.starts_with("gemini")).count();
+    assert_eq!(tries, 1, "it is not asked anything more");
+    assert!(row(&report, "claude")["took_ms"].as_u64() < gemini["took_ms"].as_u64());
+    let what = row(&report, "qwen")["problems"][0]["what"].as_str().unwrap();
+    assert_eq!(what, "`qwen --version`: it prints no version, but no version here");
+}
+
+#[test]
+fn what_an_older_program_lacks_is_told_and_done_without() {
+    let machine = Machine::new();
+    let help = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/claude/2.1.325/help/stdout.raw");
+    machine.program(
+        "claude",
+        &format!(
+            r#"case "$*" in
+  --version) echo '2.0.0 (Claude Code)' ;;
+  --help) sed '/--include-partial-messages/d' '{}' ;;
+  'auth status') echo '{{"loggedIn":true,"authMethod":"api_key"}}' ;;
+  *) cat >/dev/null
+     echo '{{"type":"system","subtype":"init","session_id":"n-1","model":"m"}}'
+     echo '{{"type":"result","subtype":"success","is_error":false,"result":"Done.","session_id":"n-1"}}' ;;
+esac"#,
+            help.display()
+        ),
+    );
+    let run = |extra: &[&str]| {
+        let mut args = vec!["run", "--provider", "claude", "--output", "jsonl", "hello"];
+        args.extend(extra);
+        let (code, stdout, stderr) = text(&machine.run(&args, &[]));
+        assert_eq!(code, 0, "{stderr}");
+        let events: Vec<Value> = stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        let arguments = machine.started().pop().unwrap();
+        let degraded: Vec<Value> = events
+            .iter()
+            .map(|event| event["kind"].clone())
+            .filter(|kind| kind["type"] == "capability_degraded")
+            .collect();
+        (arguments, degraded, events[0]["kind"].clone())
+    };
+    // Nothing is known of the program yet: it is run as its manifest says.
+    let (arguments, degraded, _) = run(&[]);
+    assert!(arguments.contains("--include-partial-messages"), "{arguments}");
+    assert_eq!(degraded, Vec::<Value>::new());
+
+    let (_, report) = machine.json(&["doctor", "claude", "--json"], &[]);
+    let claude = row(&report, "claude");
+    assert_eq!(claude["lost"][0]["capability"], "streams_text");
+    assert_eq!(claude["modes"]["streams"], "messages");
+    let problems: Vec<&str> =
+        claude["problems"].as_array().unwrap().iter().filter_map(|it| it["what"].as_str()).collect();
+    assert!(problems.contains(&"this version was never certified; 2.1.325 was"), "{problems:?}");
+
+    let (arguments, degraded, started) = run(&[]);
+    assert!(
+        arguments.contains("--verbose") && !arguments.contains("--include-partial-messages"),
+        "{arguments}"
+    );
+    assert_eq!(degraded.len(), 1);
+    assert_eq!(degraded[0]["instead"], "each message when it is complete");
+    assert_eq!(degraded[0]["reason"], "`--include-partial-messages` is not in its help");
+    assert_eq!(
+        (&started["version"], &started["capabilities"]["streams_text"]),
+        (&"2.0.0".into(), &false.into())
+    );
+    let (_, degraded, _) = run(&["--no-stream"]);
+    assert_eq!(degraded, Vec::<Value>::new(), "nobody asked for a stream");
+}
+
+#[test]
+fn a_request_is_made_when_it_is_asked_for() {
+    let machine = Machine::new();
+    let (code, report) = machine.json(&["doctor", "practice", "--live", "--json"], &[]);
+    assert_eq!(code, 0, "{report}");
+    let practice = row(&report, "practice");
+    assert_eq!((&practice["health"], &practice["live"]["answered"]), (&"live".into(), &true.into()));
+    let (_, report) = machine.json(&["doctor", "practice", "--json"], &[]);
+    assert_eq!(row(&report, "practice").get("live"), None);
+    // One that says its version, and refuses the request.
+    machine.program(
+        "gemini",
+        "[ \"$1\" = --version ] && exec echo 0.61.0; echo 'API key not valid' >&2; exit 41",
+    );
+    let (code, report) =
+        machine.json(&["doctor", "gemini", "--live", "--json"], &[("GEMINI_API_KEY", "made-up")]);
+    assert_eq!(code, 4, "{report}");
+    let gemini = row(&report, "gemini");
+    assert_eq!((&gemini["health"], &gemini["live"]["answered"]), (&"answers".into(), &false.into()));
+}
+
+#[test]
+fn models_are_listed_and_retired_ones_refused() {
+    let machine = Machine::new();
+    let (code, _, stderr) = text(&machine.run(&["models", "codex"], &[]));
+    assert_eq!(code, 4);
+    assert!(
+        stderr.starts_with("error: the models of Codex CLI are not known\nhint: `codex` cannot be had"),
+        "{stderr}"
+    );
+    let (code, _, stderr) = text(&machine.run(&["models"], &[]));
+    assert_eq!((code, stderr.lines().next()), (4, Some("error: no agent is installed")));
+
+    let models = r#"[{"id":"new","displayName":"New","isDefault":true,"supportedReasoningEfforts":[{"reasoningEffort":"low"},{"reasoningEffort":"high"}]},
+{"id":"old","upgrade":"new","upgradeInfo":{"model":"new","retirementAt":1600000000}},{"id":"secret","hidden":true}]"#;
+    let models = models.replace('\n', "");
+    machine.program(
+        "codex",
+        &format!("[ \"$1\" = app-server ] || {{ cat >/dev/null; exit 3; }}\nMODELS='{models}'\n{APP_SERVER}"),
+    );
+    let (code, stdout, stderr) = text(&machine.run(&["models", "codex"], &[]));
+    assert_eq!((code, stderr.as_str()), (0, ""));
+    insta::assert_snapshot!(stdout, @r"
+    codex
+      MODEL  IS      EFFORTS
+      new    pinned  low high  default
+      old    pinned            retired: use new
+    ");
+    let (_, list) = machine.json(&["models", "codex", "--json", "--all"], &[]);
+    assert_eq!(list[0]["models"][2]["id"], "secret");
+    assert_eq!(
+        (&list[0]["source"], list[0]["models"].as_array().map(Vec::len)),
+        (&"program".into(), Some(3))
+    );
+
+    let refused = |args: &[&str]| {
+        let mut all = vec!["run", "--provider", "codex"];
+        all.extend(args);
+        let (code, _, stderr) = text(&machine.run(&all, &[]));
+        (code, stderr)
+    };
+    let before = machine.started().len();
+    let (code, stderr) = refused(&["--model", "old", "hello"]);
+    assert_eq!(code, 2, "{stderr}");
+    assert!(stderr.contains("the model is retired and answers no more"), "{stderr}");
+    assert!(stderr.contains("hint: `--model new` takes its place"), "{stderr}");
+    let (code, stderr) = refused(&["--model", "new", "--effort", "ultra", "hello"]);
+    assert_eq!(code, 2, "{stderr}");
+    assert!(stderr.contains("hint: it knows low, high"), "{stderr}");
+    assert_eq!(machine.started().len(), before, "nothing was started");
+    let (code, stderr) = refused(&["--model", "new", "--effort", "high", "hello"]);
+    assert_eq!(code, 1, "it was started, and failed: {stderr}");
+}
+
+#[test]
+fn limits_are_told() {
+    let machine = Machine::new();
+    machine.program("codex", &format!("[ \"$1\" = app-server ] || exit 64\n{APP_SERVER}"));
+    let (code, stdout, stderr) = text(&machine.run(&["limits", "codex"], &[]));
+    assert_eq!((code, stderr.as_str()), (0, ""));
+    insta::assert_snapshot!(stdout, @r"
+    codex (plus)
+      WINDOW   USED  OF   STARTS ANEW
+      primary  12 %  5 h
+    ");
+    let (code, accounts) = machine.json(&["limits", "--json"], &[]);
+    assert_eq!((code, &accounts[0]["windows"][0]["used_percent"]), (0, &12.0.into()));
+    assert_eq!(machine.started().len(), 1, "asked once a minute");
+    let (code, _, stderr) = text(&machine.run(&["limits", "pi"], &[]));
+    assert_eq!((code, stderr.as_str()), (2, "error: pi has no way to tell its limits\n"));
+    let (code, _, stderr) = text(&machine.run(&["limits", "claude"], &[]));
+    assert_eq!((code, stderr.lines().next()), (4, Some("error: the limits of Claude Code are not known")));
+    let (code, _, stderr) = text(&machine.run(&["limits", "codx"], &[]));
+    assert_eq!(code, 2, "{stderr}");
+}
