@@ -10,6 +10,8 @@
 //! *pending* (it needs a part of Bowline that is not there, or is a known fault; one that passes turns red, so that
 //! nobody forgets it).
 //!
+//! [`executable`] is the suite for executable providers, which are asked as they are.
+//!
 //! Whoever calls this has cut the process off from the network and the user's environment
 //! ([`seclusion`]). Nothing is printed here.
 
@@ -18,6 +20,7 @@ mod case;
 mod cases;
 mod clock;
 pub mod drift;
+pub mod executable;
 mod place;
 mod report;
 mod subject;

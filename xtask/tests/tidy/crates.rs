@@ -25,8 +25,8 @@ const PACKAGES: &[Package] = &[
         "bowline-certify",
         &["bowline", "bowline-process", "bowline-protocol", "bowline-providers", "bowline-simulator"],
     ),
-    // The command line decodes and renders with the thinking crates, and carries the practice agent, the simulator and the
-    // contract suite in its binary.
+    // The command line decodes and renders with the thinking crates, carries the practice agent, the simulator and the
+    // contract suite in its binary, and the beginnings of providers.
     (
         "crates/cli",
         "bowline-cli",
@@ -35,12 +35,15 @@ const PACKAGES: &[Package] = &[
             "bowline-certify",
             "bowline-practice",
             "bowline-protocol",
+            "bowline-provider",
             "bowline-providers",
             "bowline-server",
             "bowline-simulator",
         ],
     ),
     ("crates/practice", "bowline-practice", &[]),
+    // For those who write providers: nothing of ours comes with it.
+    ("crates/provider-kit", "bowline-provider", &[]),
     ("crates/simulator", "bowline-simulator", &[]),
     ("crates/testkit", "bowline-testkit", &["bowline-protocol", "bowline-providers"]),
     ("xtask", "xtask", &["bowline-protocol", "bowline-providers", "bowline-testkit"]),

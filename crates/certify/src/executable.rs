@@ -1,0 +1,96 @@
+//! The contract suite for executable providers: what the CLI provider protocol asks of a program, tried on the program.
+//!
+//! Nothing is simulated here. The program runs as a request runs it, with the network and the variables that it is given,
+//! and answers some twenty requests; behind a model that costs money, they cost money. The cases come one after the other,
+//! so that a model on this machine is not asked twice at once.
+
+mod call;
+mod cases;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use bowline::Json;
+use bowline_process::Supervisor;
+use bowline_providers::manifest::Manifest;
+
+use crate::clock::{self, Stopwatch};
+use crate::report::{Cell, FORMAT, Report, Status};
+use crate::suite::Progress;
+use crate::trouble::{Trouble, Verdict};
+use call::Subject;
+
+pub use cases::{Case, all as cases};
+
+/// What is to be tried.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// The provider; its prompt style is `request`.
+    pub manifest: &'static Manifest,
+    /// The program, as it was found.
+    pub program: PathBuf,
+    /// What every request has in its `config`.
+    pub config: BTreeMap<String, Json>,
+    /// Variables that are set besides the manifest's.
+    pub env: BTreeMap<String, String>,
+    /// The names of the only cases to try; none for all.
+    pub only: Vec<String>,
+}
+
+/// Puts an executable provider through the suite.
+pub async fn certify(plan: Plan, mut tell: impl FnMut(Progress<'_>)) -> Report {
+    let time = Stopwatch::start();
+    let chosen: Vec<&'static Case> = cases()
+        .filter(|case| plan.only.is_empty() || plan.only.iter().any(|name| name == case.name))
+        .collect();
+    tell(Progress::Begun(chosen.len()));
+    let supervisor = Supervisor::start();
+    let guarantee = supervisor.as_ref().map_or("none", |it| it.guarantee().as_str());
+    let subject = supervisor.map_err(Trouble::new).and_then(|supervisor| Subject::new(&plan, supervisor));
+    let mut cells = Vec::new();
+    for case in chosen {
+        tell(Progress::Trying(case.name));
+        let time = Stopwatch::start();
+        let verdict = match &subject {
+            Ok(subject) => (case.body)(subject).await,
+            Err(trouble) => Err(trouble.clone()),
+        };
+        let cell = cell(case, verdict, time.elapsed());
+        tell(Progress::Done(&cell));
+        cells.push(cell);
+    }
+    let manifest = plan.manifest;
+    Report {
+        format: FORMAT,
+        provider: manifest.name.clone(),
+        title: manifest.title.clone(),
+        version: None,
+        program: plan.program.display().to_string(),
+        adapter_version: manifest.adapter_version.clone(),
+        bowline: env!("CARGO_PKG_VERSION").to_owned(),
+        at: clock::now(),
+        system: format!("{} {}", std::env::consts::OS, std::env::consts::ARCH),
+        suite: "executable".to_owned(),
+        isolation: format!("network: the network of this machine; processes: {guarantee}"),
+        took_ms: millis(time.elapsed()),
+        cells,
+        flags: BTreeMap::new(),
+        kinds: BTreeMap::new(),
+        vocabulary: Default::default(),
+        novel: Default::default(),
+    }
+}
+
+fn cell(case: &Case, verdict: Verdict, took: Duration) -> Cell {
+    let (status, evidence) = match verdict {
+        Ok(()) => (Status::Green, Vec::new()),
+        Err(trouble) => (Status::Red, trouble.0),
+    };
+    let (case, about) = (case.name.to_owned(), case.about.to_owned());
+    Cell { case, about, status, reason: None, evidence, took_ms: millis(took) }
+}
+
+fn millis(span: Duration) -> u64 {
+    u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,342 @@
+//! What is asked of an executable provider, and how each thing is tried.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::time::Duration;
+
+use bowline_process::Exit;
+use serde_json::{Value, json};
+
+use super::call::{Said, Subject};
+use crate::trouble::{Trouble, Verdict, hold, short};
+
+/// How long a refusal may take.
+const REFUSAL: Duration = Duration::from_secs(10);
+
+/// How long the answer to `health` may take.
+const HEALTH: Duration = Duration::from_secs(5);
+
+/// Below this, nobody can tell a stream from an answer that is quick.
+const QUICK: Duration = Duration::from_secs(1);
+
+type Trying<'a> = Pin<Box<dyn Future<Output = Verdict> + Send + 'a>>;
+
+/// One thing that is asked of an executable provider.
+pub struct Case {
+    /// The name, for `--only` and for reports.
+    pub name: &'static str,
+    /// What is asked, in a sentence.
+    pub about: &'static str,
+    pub(super) body: for<'a> fn(&'a Subject) -> Trying<'a>,
+}
+
+impl std::fmt::Debug for Case {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Case").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+macro_rules! cases {
+    ($($name:literal, $about:literal, $body:ident;)+) => {
+        const ALL: &[Case] = &[$(Case { name: $name, about: $about, body: |subject| Box::pin($body(subject)) }),+];
+    };
+}
+
+cases! {
+    "generate", "`generate` answers with one object that has every required field", generate;
+    "stream", "`stream` answers with chunks that have every required field", stream;
+    "streams", "chunks come while the answer is made, not all at its end", streams;
+    "content-delta", "`content` of every chunk is the sum of the `delta`s so far", content_delta;
+    "done-once", "exactly one chunk is `done`, and it is the last", done_once;
+    "health", "`health` says within five seconds that it is well", health;
+    "unknown-command", "a command that it does not know is refused, with a reason", unknown_command;
+    "bad-json", "a request that is no JSON is refused, with a reason", bad_json;
+    "empty-prompt", "an empty prompt is answered, or refused with a reason", empty_prompt;
+    "unicode", "letters of every script go in and come out whole", unicode;
+    "large-prompt", "a prompt of a megabyte is read to its end", large_prompt;
+    "context", "context, settings, metadata and hints are accepted", context;
+    "unknown-fields", "fields that it does not know are passed over", unknown_fields;
+    "ends-when-asked", "it is gone two seconds after it was asked to end", ends_when_asked;
+    "leaves-nothing", "no process outlives a call", leaves_nothing;
+}
+
+/// Returns every case, in the order of reports.
+pub fn all() -> impl Iterator<Item = &'static Case> {
+    ALL.iter()
+}
+
+async fn generate(subject: &Subject) -> Verdict {
+    let said = subject.generated().await?;
+    let answer = answered(said)?;
+    let mut wrong = Vec::new();
+    for (field, is_good) in [
+        ("tokens_used", Value::is_u64 as fn(&Value) -> bool),
+        ("model", Value::is_string),
+        ("latency", Value::is_u64),
+        ("finish_reason", Value::is_string),
+        ("provider", Value::is_string),
+    ] {
+        match answer.get(field) {
+            Some(value) if is_good(value) => {}
+            Some(value) => wrong.push(format!("`{field}` is {value}, which is not of its type")),
+            None => wrong.push(format!("`{field}` is missing")),
+        }
+    }
+    if answer["content"] == "" {
+        wrong.push("`content` is empty, though it was asked to say hello".to_owned());
+    }
+    if let Some(reason) =
+        answer["finish_reason"].as_str().filter(|it| !["stop", "length", "tool_use"].contains(it))
+    {
+        wrong.push(format!("`finish_reason` is {reason:?}; stop, length and tool_use are known"));
+    }
+    if wrong.is_empty() {
+        return Ok(());
+    }
+    wrong.push(format!("the answer: {}", short(&answer.to_string())));
+    Err(Trouble(wrong))
+}
+
+/// A chunk, and when it had come.
+struct Chunk {
+    value: Value,
+    at: Duration,
+}
+
+/// Returns the chunks of the long answer. What is no object cannot be looked at further.
+async fn chunks(subject: &Subject) -> Result<Vec<Chunk>, Trouble> {
+    hold(subject.streams(), || "it is said to have no `stream`".to_owned())?;
+    let said = subject.streamed().await?;
+    ended_well(said)?;
+    let text = utf8(&said.stdout)?;
+    let mut chunks = Vec::new();
+    let mut end = 0;
+    for line in text.split_inclusive('\n') {
+        end += line.len();
+        if line.trim().is_empty() {
+            continue;
+        }
+        let value: Value = serde_json::from_str(line).ok().filter(Value::is_object).ok_or_else(|| {
+            Trouble::new(format_args!("a line of `stream` is no JSON object: {}", short(line)))
+        })?;
+        chunks.push(Chunk { value, at: said.when(end - 1) });
+    }
+    hold(!chunks.is_empty(), || "`stream` printed nothing".to_owned())?;
+    Ok(chunks)
+}
+
+async fn stream(subject: &Subject) -> Verdict {
+    for Chunk { value, .. } in chunks(subject).await? {
+        let mut wrong = Vec::new();
+        for (field, is_good) in [
+            ("content", Value::is_string as fn(&Value) -> bool),
+            ("delta", Value::is_string),
+            ("done", Value::is_boolean),
+            ("timestamp", is_time),
+        ] {
+            match value.get(field) {
+                Some(found) if is_good(found) => {}
+                Some(found) => wrong.push(format!("`{field}` is {found}, which is not of its type")),
+                None => wrong.push(format!("`{field}` is missing")),
+            }
+        }
+        if let Some(error) = error_of(&value) {
+            wrong.push(format!("`error` is {error:?}"));
+        }
+        if !wrong.is_empty() {
+            wrong.push(format!("the chunk: {}", short(&value.to_string())));
+            return Err(Trouble(wrong));
+        }
+    }
+    Ok(())
+}
+
+fn is_time(value: &Value) -> bool {
+    value.as_str().is_some_and(|text| text.parse::<jiff::Timestamp>().is_ok())
+}
+
+async fn streams(subject: &Subject) -> Verdict {
+    let chunks = chunks(subject).await?;
+    let took = subject.streamed().await?.took;
+    let with_text: Vec<&Chunk> =
+        chunks.iter().filter(|it| it.value["delta"].as_str().is_some_and(|it| !it.is_empty())).collect();
+    hold(with_text.len() >= 2, || {
+        format!("a long answer came in {} chunk with text: that is no stream", with_text.len())
+    })?;
+    let first = with_text[0].at;
+    hold(took < QUICK || first.as_secs_f64() < took.as_secs_f64() * 0.9, || {
+        format!(
+            "the first text came after {first:.1?}, and the end after {took:.1?}: all of it came at the end"
+        )
+    })
+}
+
+async fn content_delta(subject: &Subject) -> Verdict {
+    let mut said = String::new();
+    for (number, Chunk { value, .. }) in chunks(subject).await?.iter().enumerate() {
+        said.push_str(value["delta"].as_str().unwrap_or_default());
+        hold(value["content"] == said.as_str(), || {
+            format!(
+                "chunk {}: `content` is {}, and the `delta`s so far are {}",
+                number + 1,
+                short(&value["content"].to_string()),
+                short(&said)
+            )
+        })?;
+    }
+    Ok(())
+}
+
+async fn done_once(subject: &Subject) -> Verdict {
+    let chunks = chunks(subject).await?;
+    let done: Vec<usize> = chunks
+        .iter()
+        .enumerate()
+        .filter(|(_, it)| it.value["done"] == true)
+        .map(|(place, _)| place + 1)
+        .collect();
+    hold(done == [chunks.len()], || match done[..] {
+        [] => format!("none of {} chunks is `done`", chunks.len()),
+        _ => format!("of {} chunks, these are `done`: {done:?}", chunks.len()),
+    })
+}
+
+async fn health(subject: &Subject) -> Verdict {
+    let said = subject.call("health", None, HEALTH).await?;
+    ended_well(&said)
+}
+
+async fn unknown_command(subject: &Subject) -> Verdict {
+    refused(&subject.call("no-such-command", None, REFUSAL).await?)
+}
+
+async fn bad_json(subject: &Subject) -> Verdict {
+    let words: &[&str] = if subject.streams() { &["generate", "stream"] } else { &["generate"] };
+    for word in words {
+        let said = subject.call(word, Some("{\"prompt\": \"no end".to_owned()), REFUSAL).await?;
+        refused(&said)
+            .map_err(|trouble| trouble.and(format_args!("this was `{}`", subject.written(word))))?;
+    }
+    Ok(())
+}
+
+async fn empty_prompt(subject: &Subject) -> Verdict {
+    let request = subject.request("")?.to_string();
+    answered_or_refused(&subject.call("generate", Some(request), subject.patience).await?)
+}
+
+async fn unicode(subject: &Subject) -> Verdict {
+    let prompt = "Repeat: Ægir, Łódź, Ελλάδα, Русь, עברית, العربية, 漢字, 한국어, 👩🏽‍💻, \"quoted\", back\\slash,\nline,\ttab.";
+    let request = subject.request(prompt)?.to_string();
+    answered(&subject.call("generate", Some(request), subject.patience).await?).map(|_| ())
+}
+
+async fn large_prompt(subject: &Subject) -> Verdict {
+    let prompt = format!("{}\nHow many words was that, roughly?", "word ".repeat(210_000));
+    let request = subject.request(&prompt)?.to_string();
+    // A model may have too small a window for it; then that is told.
+    answered_or_refused(&subject.call("generate", Some(request), subject.patience).await?)
+}
+
+async fn context(subject: &Subject) -> Verdict {
+    let mut request = subject.request("And what did I say before that?")?;
+    request["system_prompt"] = "Be brief.".into();
+    request["context"] = json!([
+        { "role": "user", "content": "My name is Ada." },
+        { "role": "assistant", "content": "Hello, Ada." },
+    ]);
+    request["metadata"] = json!({ "task_id": "abc123", "user_id": "user456" });
+    request["config"]["custom_option"] = "value".into();
+    (request["max_tokens"], request["temperature"], request["top_p"]) = (64.into(), 0.7.into(), 0.9.into());
+    answered(&subject.call("generate", Some(request.to_string()), subject.patience).await?).map(|_| ())
+}
+
+async fn unknown_fields(subject: &Subject) -> Verdict {
+    let mut request = subject.request("Say hello.")?;
+    request["x_later"] = "a field of a later version".into();
+    answered(&subject.call("generate", Some(request.to_string()), subject.patience).await?).map(|_| ())
+}
+
+async fn ends_when_asked(subject: &Subject) -> Verdict {
+    subject.asked_to_end().await
+}
+
+async fn leaves_nothing(subject: &Subject) -> Verdict {
+    subject.generated().await?;
+    let left = subject.left();
+    hold(left.is_empty(), || {
+        let list: Vec<String> = left.iter().map(|it| format!("{} ({})", it.command, it.pid)).collect();
+        format!("these outlived their call: {}", list.join(", "))
+    })
+}
+
+fn utf8(bytes: &[u8]) -> Result<&str, Trouble> {
+    std::str::from_utf8(bytes).map_err(|error| {
+        Trouble::new(format_args!("standard output is not UTF-8: {error}"))
+            .and(format_args!("it is {}", short(&String::from_utf8_lossy(bytes))))
+    })
+}
+
+/// Returns what `error` says; absent, null and empty mean that there is none.
+fn error_of(answer: &Value) -> Option<&Value> {
+    answer.get("error").filter(|error| !error.is_null() && *error != "")
+}
+
+fn told(said: &Said) -> Trouble {
+    Trouble::new(format_args!("standard output: {}", short(&String::from_utf8_lossy(&said.stdout))))
+        .and(format_args!("standard error: {}", short(&String::from_utf8_lossy(&said.stderr))))
+}
+
+fn because(what: String, said: &Said) -> Trouble {
+    let mut trouble = Trouble::new(what);
+    trouble.0.extend(told(said).0);
+    trouble
+}
+
+fn ended_well(said: &Said) -> Verdict {
+    match said.exit {
+        Some(Exit::Code(0)) => Ok(()),
+        Some(exit) => Err(because(format!("it ended with {exit}"), said)),
+        None => Err(because("it did not end".to_owned(), said)),
+    }
+}
+
+/// Returns the answer of a call that went well.
+fn answered(said: &Said) -> Result<Value, Trouble> {
+    ended_well(said)?;
+    let text = utf8(&said.stdout)?;
+    let answer: Value = serde_json::from_str(text.trim())
+        .ok()
+        .filter(Value::is_object)
+        .ok_or_else(|| because("it answered with what is no JSON object".to_owned(), said))?;
+    if let Some(error) = error_of(&answer) {
+        return Err(because(format!("`error` is {error}"), said));
+    }
+    hold(answer["content"].is_string(), || "`content` is not a text".to_owned())
+        .map_err(|trouble| because(trouble.0.join(""), said))?;
+    Ok(answer)
+}
+
+/// Is content with a failure that says why.
+fn refused(said: &Said) -> Verdict {
+    match said.exit {
+        Some(Exit::Code(0)) => {
+            return Err(because("it ended with exit code 0, as if all were well".to_owned(), said));
+        }
+        Some(Exit::Code(_)) => {}
+        Some(Exit::Signal(_) | Exit::Unknown) | None => return ended_well(said),
+    }
+    let reason = !String::from_utf8_lossy(&said.stderr).trim().is_empty();
+    hold(reason, || "it says no reason on standard error".to_owned())
+        .map_err(|trouble| because(trouble.0.join(""), said))
+}
+
+/// Is content with an answer, and with a failure that says why, there or in the answer.
+fn answered_or_refused(said: &Said) -> Verdict {
+    if said.exit == Some(Exit::Code(0)) {
+        let answer: Option<Value> = serde_json::from_slice(&said.stdout).ok();
+        let explained = answer.as_ref().is_some_and(|answer| error_of(answer).is_some());
+        return if explained { Ok(()) } else { answered(said).map(|_| ()) };
+    }
+    refused(said)
+}
