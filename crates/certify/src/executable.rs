@@ -79,6 +79,7 @@ pub async fn certify(plan: Plan, mut tell: impl FnMut(Progress<'_>)) -> Report {
         kinds: BTreeMap::new(),
         vocabulary: Default::default(),
         novel: Default::default(),
+        drift: None,
     }
 }
 

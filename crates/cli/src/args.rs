@@ -1,6 +1,7 @@
 //! The arguments of every command, and the help that people read.
 
 pub(crate) mod knowing;
+pub(crate) mod provide;
 pub(crate) mod provider;
 pub(crate) mod run;
 pub(crate) mod simulate;
@@ -48,6 +49,9 @@ pub(crate) enum Command {
     Limits(knowing::LimitsArgs),
     /// List the providers
     Providers(TableArgs),
+    /// Be an executable provider: let an agent answer `generate`, `stream` and `health`
+    #[command(after_help = provide::EXAMPLES)]
+    Provide(provide::ProvideArgs),
     /// Ask an executable provider whether it is well, or begin a new one
     Provider(provider::ProviderArgs),
     /// List the dialects
@@ -72,9 +76,11 @@ const CLASSIFY_EXAMPLES: &str = "Examples:
 
 const CERTIFY_EXAMPLES: &str =
     "The program runs in a home of its own, with made-up keys, in a network namespace that has loopback and
-nothing else, and talks to fake model APIs. No account is needed and nothing is paid.
+nothing else, and talks to fake model APIs. No account is needed and nothing is paid. An executable provider runs as it
+is, with the network that it has, and answers some twenty requests.
 
 Examples:
+  bowline certify --executable ./my-provider --set model=NAME --env API_KEY
   bowline certify NAME
   bowline certify NAME --binary ./node_modules/.bin/agent --only text --only usage
   bowline certify NAME --save today.json --against last-week.json";
@@ -82,8 +88,20 @@ Examples:
 #[derive(Debug, clap::Args)]
 pub(crate) struct CertifyArgs {
     /// Whose program it is (`bowline providers` lists them)
-    #[arg(value_name = "PROVIDER")]
-    pub(crate) provider: String,
+    #[arg(value_name = "PROVIDER", required_unless_present = "executable")]
+    pub(crate) provider: Option<String>,
+
+    /// An executable provider, by its path
+    #[arg(long, value_name = "PATH", conflicts_with = "provider")]
+    pub(crate) executable: Option<PathBuf>,
+
+    /// A setting that every request to an executable provider has in its `config`, such as model=NAME
+    #[arg(long, value_name = "NAME=VALUE", value_parser = run::setting)]
+    pub(crate) set: Vec<(String, bowline::Json)>,
+
+    /// A variable for an executable provider; NAME alone passes ours on
+    #[arg(long, value_name = "NAME[=VALUE]", value_parser = run::variable)]
+    pub(crate) env: Vec<(String, String)>,
 
     /// The program, instead of the one that is installed
     #[arg(long, value_name = "PATH")]

@@ -9,6 +9,7 @@ pub(crate) mod executable;
 mod input;
 pub(crate) mod limits;
 pub(crate) mod models;
+pub(crate) mod provide;
 pub(crate) mod provider;
 pub(crate) mod run;
 pub(crate) mod simulate;

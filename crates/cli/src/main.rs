@@ -48,6 +48,7 @@ fn run(args: Args) -> Result<(), CommandError> {
         Command::Models(args) => commands::models::run(&args, &mut stdout),
         Command::Limits(args) => commands::limits::run(&args, &mut stdout),
         Command::Providers(args) => commands::tables::providers(&args, &mut stdout),
+        Command::Provide(args) => commands::provide::run(&args, &mut stdout),
         Command::Provider(args) => commands::provider::run(&args, &mut stdout),
         // It is another program, with exit codes of its own.
         Command::PracticeAgent(_) => Ok(()),

@@ -81,6 +81,16 @@ pub(crate) fn case(name: &str) -> Result<(), CommandError> {
     Err(missing("case", name, known()).hint(format!("there is {list}")))
 }
 
+/// Refuses the name of a case for executable providers that there is not, and says what was probably meant.
+pub(crate) fn executable_case(name: &str) -> Result<(), CommandError> {
+    let known = || bowline_certify::executable::cases().map(|case| case.name);
+    if known().any(|case| case == name) {
+        return Ok(());
+    }
+    let list = known().collect::<Vec<_>>().join(", ");
+    Err(missing("case", name, known()).hint(format!("there is {list}")))
+}
+
 fn missing<'a>(what: &str, name: &str, known: impl Iterator<Item = &'a str>) -> CommandError {
     likely(CommandError::new(Fault::Usage, format!("there is no {what} `{name}`")), name, known)
 }

@@ -51,6 +51,7 @@ mod chunks;
 mod digest;
 mod events;
 mod generate;
+mod notices;
 mod opening;
 mod pi;
 mod provider_events;

@@ -136,7 +136,8 @@ async fn prepare(
     let journal = open_journal(&task, manifest, &request, &session, &invocations, &known, &mut cleanup)?;
     let mut side_files = Cleanup::default();
     let scratch = scratch(&session, journal.as_ref(), &invocations, &mut side_files)?;
-    let mut notices = std::mem::take(&mut invocations[0].notices);
+    let mut notices = std::mem::take(&mut task.notices);
+    notices.append(&mut invocations[0].notices);
     notices.extend(known.replaced(&task, manifest));
     let mut plan = plan(&session, manifest, &request, &invocations, notices, &task);
     plan.version = known.version();

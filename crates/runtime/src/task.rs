@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use bowline_engine::fallback::StreamFallback;
+use bowline_protocol::kinds::{Level, Notice};
 use bowline_protocol::{
     Attachment, Event, Json, McpServer, Millis, NativeSessionId, PermissionMode, Request, Resume, SessionId,
 };
@@ -48,6 +49,7 @@ pub struct Task {
     pub(crate) journal: JournalChoice,
     pub(crate) quota: Option<u64>,
     pub(crate) callback: Option<Callback>,
+    pub(crate) notices: Vec<Notice>,
     pub(crate) files: bool,
     pub(crate) sole: bool,
     pub(crate) no_timeout: bool,
@@ -93,6 +95,7 @@ impl Task {
             journal,
             quota: None,
             callback: None,
+            notices: Vec::new(),
             files: true,
             sole: false,
             no_timeout: false,
@@ -360,6 +363,12 @@ impl Task {
     /// Limits what the session may write to disk, in bytes. A turn that would write more is ended, and says so.
     pub fn disk_quota(mut self, bytes: u64) -> Self {
         self.quota = Some(bytes);
+        self
+    }
+
+    /// Says something about the request that whoever watches the run should know: a notice at its beginning.
+    pub fn notice(mut self, code: impl Into<String>, text: impl Into<String>) -> Self {
+        self.notices.push(Notice { level: Level::Info, text: text.into(), code: Some(code.into()) });
         self
     }
 

@@ -21,6 +21,9 @@ pub(super) const GRACE: Duration = Duration::from_secs(2);
 /// How long the end of what was left behind is waited for.
 const SWEEP: Duration = Duration::from_secs(5);
 
+/// How long a process may outlive its program before that counts.
+const MOMENT: Duration = Duration::from_millis(150);
+
 /// The most that is kept of standard output.
 const MOST: usize = 16 * 1024 * 1024;
 
@@ -192,6 +195,10 @@ impl Subject {
     /// Ends what there is of the call.
     async fn sweep(&self, child: &mut Child, said: &mut Said, time: Stopwatch) {
         let ended_by_itself = said.exit.is_some();
+        if ended_by_itself {
+            // Helpers that see the end of their program need a moment to follow it.
+            let _ = tokio::time::timeout(MOMENT, said.until(child, time, |_| false)).await;
+        }
         child.control().sweep(Duration::ZERO);
         let _ = tokio::time::timeout(SWEEP, said.until(child, time, |said| said.swept)).await;
         if !ended_by_itself {

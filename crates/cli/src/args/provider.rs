@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::Subcommand;
+use clap::{Subcommand, ValueEnum};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct ProviderArgs {
@@ -12,8 +12,39 @@ pub(crate) struct ProviderArgs {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ProviderCommand {
+    /// Write the beginning of an executable provider
+    New(NewArgs),
     /// Ask a provider whether it is well; it has five seconds
     Health(HealthArgs),
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct NewArgs {
+    /// Its name
+    pub(crate) name: String,
+
+    /// The language
+    #[arg(long, value_name = "LANG")]
+    pub(crate) lang: Lang,
+
+    /// Where it is written
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    pub(crate) dir: PathBuf,
+
+    /// Rust: take the crate `bowline-provider` from this directory instead of the registry
+    #[arg(long, value_name = "DIR")]
+    pub(crate) kit: Option<PathBuf>,
+}
+
+/// A language.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Lang {
+    /// With the crate `bowline-provider`
+    Rust,
+    /// With the standard library of Python 3
+    Python,
+    /// With POSIX shell and awk
+    Sh,
 }
 
 #[derive(Debug, clap::Args)]

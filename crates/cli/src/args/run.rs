@@ -180,7 +180,7 @@ pub(crate) enum Limit {
     Of(std::time::Duration),
 }
 
-fn limit(text: &str) -> Result<Limit, String> {
+pub(crate) fn limit(text: &str) -> Result<Limit, String> {
     if text == "none" {
         return Ok(Limit::None);
     }
@@ -193,7 +193,7 @@ fn limit(text: &str) -> Result<Limit, String> {
         .ok_or_else(|| "a time such as 90s, 10m or 1h30m, or `none`, is wanted".to_owned())
 }
 
-fn variable(text: &str) -> Result<(String, String), String> {
+pub(crate) fn variable(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
         None if !text.is_empty() => {
@@ -209,7 +209,7 @@ fn host_variable(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }
 
-fn setting(text: &str) -> Result<(String, Json), String> {
+pub(crate) fn setting(text: &str) -> Result<(String, Json), String> {
     match text.split_once('=') {
         Some((name, value)) if !name.is_empty() => {
             let json = Json::parse(value).or_else(|_| Json::of(&value)).map_err(|error| error.to_string())?;

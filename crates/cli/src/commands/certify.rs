@@ -1,6 +1,7 @@
 //! `bowline certify`: what Bowline promises about an agent program, tried on the program itself, without a network, an
 //! account or the user's settings.
 
+mod executable;
 mod matrix;
 mod progress;
 
@@ -10,7 +11,7 @@ use std::time::Duration;
 
 use bowline::detect::{self, Ask, Found, Missing, Probe, Search};
 use bowline_certify::{Keep, Plan, Report, Subject, Suite, seclusion};
-use bowline_providers::manifest::Manifest;
+use bowline_providers::manifest::{Manifest, PromptStyle};
 use bowline_providers::probe;
 
 use crate::args::CertifyArgs;
@@ -40,7 +41,18 @@ const ASK_FOR: Duration = Duration::from_secs(20);
 
 /// Runs the command.
 pub(crate) fn run(args: &CertifyArgs, stdout: &mut Stdout) -> Result<(), CommandError> {
-    let manifest = suggest::provider(&args.provider)?;
+    let manifest = match (&args.executable, &args.provider) {
+        (Some(path), _) => super::executable::provider(path)?,
+        (None, Some(name)) => suggest::provider(name)?,
+        (None, None) => return Err(CommandError::new(Fault::Usage, "no provider is named")),
+    };
+    if manifest.prompt == PromptStyle::Request {
+        return executable::run(args, manifest, stdout);
+    }
+    if !args.set.is_empty() || !args.env.is_empty() {
+        return Err(CommandError::new(Fault::Usage, "`--set` and `--env` are for executable providers")
+            .hint("an agent is certified with the settings of its manifest and nobody's environment"));
+    }
     if manifest.simulate.is_none() {
         let what = format!("`{}` cannot be certified", manifest.name);
         return Err(CommandError::new(Fault::Usage, what)
@@ -52,11 +64,7 @@ pub(crate) fn run(args: &CertifyArgs, stdout: &mut Stdout) -> Result<(), Command
         let what = "none of the named cases is among those of `--smoke`";
         return Err(CommandError::new(Fault::Usage, what).hint("leave out `--smoke`"));
     }
-    let before = args.against.as_deref().map(|file| read_report(file, manifest)).transpose()?;
-    if let Some(file) = &args.save {
-        // Before anything is tried: minutes later would be too late.
-        std::fs::write(fresh(file), "").map_err(|error| not_saved(file, error))?;
-    }
+    let before = prepare(args, manifest)?;
     let found = detect::find(manifest, args.binary.as_deref(), &Search::from_env()).map_err(missing)?;
     let scratch = scratch()?;
 
@@ -101,7 +109,16 @@ pub(crate) fn run(args: &CertifyArgs, stdout: &mut Stdout) -> Result<(), Command
         return Err(CommandError::told(130));
     };
     report.drift = before.map(|before| bowline_certify::drift(&before, &report));
-    finish(args, &report, &scratch, stdout)
+    finish(args, &report, Some(&scratch), stdout)
+}
+
+/// Reads the older report and sees that the new one can be saved, before anything is tried: minutes later would be too late.
+fn prepare(args: &CertifyArgs, manifest: &Manifest) -> Result<Option<Report>, CommandError> {
+    let before = args.against.as_deref().map(|file| read_report(file, manifest)).transpose()?;
+    if let Some(file) = &args.save {
+        std::fs::write(fresh(file), "").map_err(|error| not_saved(file, error))?;
+    }
+    Ok(before)
 }
 
 /// Asks the program about itself, anew: what somebody kept of an earlier answer is not evidence.
@@ -149,7 +166,7 @@ fn missing(missing: Missing) -> CommandError {
 fn finish(
     args: &CertifyArgs,
     report: &Report,
-    scratch: &Path,
+    scratch: Option<&Path>,
     stdout: &mut Stdout,
 ) -> Result<(), CommandError> {
     let json = serde_json::to_string_pretty(report)
@@ -164,6 +181,9 @@ fn finish(
         let saved = std::fs::write(fresh(file), format!("{json}\n"));
         saved.and_then(|()| std::fs::rename(fresh(file), file)).map_err(|error| not_saved(file, error))?;
     }
+    let Some(scratch) = scratch else {
+        return if report.holds() { Ok(()) } else { Err(CommandError::told(1)) };
+    };
     if report.holds() && !args.keep {
         // What cannot be removed is in a temporary directory, and harms nobody.
         let _ = std::fs::remove_dir_all(scratch);

@@ -1,4 +1,6 @@
-//! `bowline provider`: an executable provider, asked whether it is well.
+//! `bowline provider`: an executable provider, begun, or asked whether it is well.
+
+mod new;
 
 use bowline::detect::{ProbeError, ProbeErrorKind};
 use bowline::roster::{self, Health};
@@ -13,6 +15,7 @@ use crate::suggest;
 /// Runs the command.
 pub(crate) fn run(args: &ProviderArgs, stdout: &mut Stdout) -> Result<(), CommandError> {
     match &args.command {
+        ProviderCommand::New(args) => new::run(args, stdout),
         ProviderCommand::Health(args) => health(args, stdout),
     }
 }

@@ -5,6 +5,7 @@ mod mcp;
 mod prompt;
 mod request;
 mod resume;
+pub(crate) use request::permission;
 mod uncertified;
 
 use std::time::Duration;

@@ -13,6 +13,8 @@ mod faults;
 mod files;
 mod journal;
 mod lost;
+mod provide;
+mod provider_new;
 mod readme;
 mod roster;
 mod run;

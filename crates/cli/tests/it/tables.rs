@@ -103,6 +103,7 @@ Commands:
   models     List the models that an agent offers
   limits     Say how much of an account's limits is used, and until when
   providers  List the providers
+  provide    Be an executable provider: let an agent answer `generate`, `stream` and `health`
   provider   Ask an executable provider whether it is well, or begin a new one
   dialects   List the dialects
 

@@ -8,6 +8,7 @@ use bowline_protocol::kinds::{TextDelta, TextRetracted};
 use bowline_protocol::{Event, Kind, MessageId, Timestamp};
 use serde::Serialize;
 
+use super::notices::Notices;
 use super::tally::Tally;
 use super::{Setup, View, line};
 
@@ -23,6 +24,7 @@ struct Chunks {
     /// The length of the content when the turn began; what lies before it can no longer be retracted.
     settled: usize,
     pieces: Vec<Piece>,
+    notices: Notices,
 }
 
 /// Where a stretch of the turn's text lies in the content. The newlines between messages belong to no piece.
@@ -42,11 +44,19 @@ struct Chunk<'a> {
     tokens_used: u64,
     error: &'a str,
     timestamp: Timestamp,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    metadata: Option<Metadata<'a>>,
+}
+
+#[derive(Serialize)]
+struct Metadata<'a> {
+    notices: &'a [String],
 }
 
 impl View for Chunks {
     fn event(&mut self, event: &Event, out: &mut String) {
         self.tally.event(event);
+        self.notices.event(event);
         match &event.kind {
             Kind::TurnStarted(_) => {
                 self.settled = self.content.len();
@@ -99,6 +109,9 @@ impl View for Chunks {
             tokens_used: self.tally.usage.map_or(0, |usage| usage.total()),
             error: &error,
             timestamp: self.tally.last_at.unwrap_or(Timestamp::EPOCH),
+            metadata: Some(self.notices.told())
+                .filter(|it| !it.is_empty())
+                .map(|notices| Metadata { notices }),
         };
         line(out, &last);
     }
@@ -109,7 +122,15 @@ impl Chunks {
         let delta = &self.content[delta_from..];
         line(
             out,
-            &Chunk { content: &self.content, delta, done: false, tokens_used: 0, error: "", timestamp },
+            &Chunk {
+                content: &self.content,
+                delta,
+                done: false,
+                tokens_used: 0,
+                error: "",
+                timestamp,
+                metadata: None,
+            },
         );
     }
 

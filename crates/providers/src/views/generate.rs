@@ -5,18 +5,24 @@ use serde::Serialize;
 
 use super::answer::{Answer, Keep};
 use super::calls::Call;
+use super::notices::Notices;
 use super::tally::{Finish, Tally};
 use super::{Setup, View, line};
 
 /// Makes the view.
 pub(crate) fn make(setup: &Setup) -> Box<dyn View> {
-    Box::new(Generate { setup: setup.clone(), answer: Answer::new(Keep::Answer) })
+    Box::new(Generate {
+        setup: setup.clone(),
+        answer: Answer::new(Keep::Answer),
+        notices: Notices::default(),
+    })
 }
 
 #[derive(Debug)]
 struct Generate {
     setup: Setup,
     answer: Answer,
+    notices: Notices,
 }
 
 #[derive(Serialize)]
@@ -34,7 +40,7 @@ struct Response<'a> {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tool_calls: Vec<ToolCall<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    metadata: Option<Metadata>,
+    metadata: Option<Metadata<'a>>,
 }
 
 #[derive(Serialize)]
@@ -52,13 +58,17 @@ struct Function<'a> {
 }
 
 #[derive(Serialize)]
-struct Metadata {
-    usage_source: UsageSource,
+struct Metadata<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    usage_source: Option<UsageSource>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    notices: &'a [String],
 }
 
 impl View for Generate {
     fn event(&mut self, event: &Event, _: &mut String) {
         self.answer.event(event);
+        self.notices.event(event);
     }
 
     fn finish(&mut self, out: &mut String) {
@@ -81,13 +91,17 @@ impl View for Generate {
                 error: tally.trouble().map(|failure| failure.message).unwrap_or_default(),
                 provider: tally.provider(&self.setup),
                 tool_calls: waiting.iter().map(tool_call).collect(),
-                metadata: match tally.usage_source {
-                    Some(UsageSource::Estimated) => Some(Metadata { usage_source: UsageSource::Estimated }),
-                    Some(UsageSource::Reported) | None => None,
-                },
+                metadata: metadata(tally, &self.notices),
             },
         );
     }
+}
+
+/// Returns what a caller of the protocol should know besides, if there is anything.
+fn metadata<'a>(tally: &Tally, notices: &'a Notices) -> Option<Metadata<'a>> {
+    let usage_source = tally.usage_source.filter(|source| *source == UsageSource::Estimated);
+    let notices = notices.told();
+    (usage_source.is_some() || !notices.is_empty()).then_some(Metadata { usage_source, notices })
 }
 
 fn latency(tally: &Tally) -> u64 {

@@ -1,0 +1,56 @@
+//! The contract suite for executable providers: nothing is simulated, and nothing is taken away from the program.
+
+use std::io::IsTerminal;
+
+use bowline::detect::{self, Search};
+use bowline_certify::executable::{self, Plan};
+use bowline_providers::manifest::Manifest;
+
+use super::progress::{self, Bar};
+use crate::args::CertifyArgs;
+use crate::commands::run;
+use crate::error::{CommandError, Fault};
+use crate::output::Stdout;
+use crate::suggest;
+
+/// Tries an executable provider.
+pub(super) fn run(
+    args: &CertifyArgs,
+    manifest: &'static Manifest,
+    stdout: &mut Stdout,
+) -> Result<(), CommandError> {
+    for (given, option) in [(args.smoke, "--smoke"), (args.keep, "--keep")] {
+        if given {
+            let message =
+                format!("`{option}` is for agents: an executable provider has one suite, and leaves nothing");
+            return Err(CommandError::new(Fault::Usage, message));
+        }
+    }
+    args.only.iter().try_for_each(|name| suggest::executable_case(name))?;
+    let before = super::prepare(args, manifest)?;
+    let found =
+        detect::find(manifest, args.binary.as_deref(), &Search::from_env()).map_err(super::missing)?;
+    let plan = Plan {
+        manifest,
+        program: found.program().to_owned(),
+        config: args.set.iter().cloned().collect(),
+        env: args.env.iter().cloned().collect(),
+        only: args.only.clone(),
+    };
+    let mut bar = Bar::new(std::io::stderr().is_terminal());
+    let runtime = run::runtime()?;
+    let report = runtime.block_on(async {
+        tokio::select! {
+            report = executable::certify(plan, |news| bar.tell(&news)) => Some(report),
+            // Whoever was being tried is ended with us: its keeper sees to that.
+            () = super::interrupted() => None,
+        }
+    });
+    bar.clear();
+    let Some(mut report) = report else {
+        progress::say("interrupted\n");
+        return Err(CommandError::told(130));
+    };
+    report.drift = before.map(|before| bowline_certify::drift(&before, &report));
+    super::finish(args, &report, None, stdout)
+}

@@ -1,0 +1,165 @@
+//! `bowline provide`: any agent as an executable provider, by the CLI provider protocol.
+//!
+//! The request is one of a model's API; an agent's command line takes a prompt. So the system prompt and what was said
+//! before become text before it, the model is passed on, and of everything else the metadata of the answer say that it was not.
+
+use std::io::Read;
+use std::time::Duration;
+
+use bowline::detect::{Ask, Search};
+use bowline::{Json, Request, Task};
+use bowline_protocol::Millis;
+use bowline_provider as kit;
+use bowline_providers::manifest::Manifest;
+
+use super::run;
+use crate::args::provide::{ProvideArgs, ProvideCommand};
+use crate::args::run::Limit;
+use crate::error::{CommandError, Fault};
+use crate::human::Detail;
+use crate::output::Stdout;
+use crate::output::sink::Sink;
+use crate::{suggest, terminal};
+
+/// How long the version may be waited for. Who asks for health waits five seconds.
+const HEALTH: Duration = Duration::from_secs(4);
+
+/// Runs the command.
+pub(crate) fn run(args: &ProvideArgs, stdout: &mut Stdout) -> Result<(), CommandError> {
+    let manifest = suggest::provider(&args.provider)?;
+    let view = match args.command {
+        ProvideCommand::Health => return health(args, manifest, stdout),
+        ProvideCommand::Generate => "generate",
+        ProvideCommand::Stream => "chunks",
+    };
+    let format = suggest::output(view)?;
+    let request = request()?;
+    let task = task(args, manifest, &request)?;
+    let cwd = args.cwd.as_ref().map(|dir| dir.to_string_lossy().into_owned()).or_else(terminal::cwd);
+    let options = terminal::options(Detail::Usual, run::permission(args.permission), cwd);
+    let sink = Sink::new(format, options, Some(manifest.name.clone()));
+    let (_, code) = run::runtime()?.block_on(run::to_the_end(task, sink))?;
+    if code == 0 { Ok(()) } else { Err(CommandError::told(code)) }
+}
+
+fn request() -> Result<kit::Request, CommandError> {
+    let mut text = Vec::new();
+    std::io::stdin().lock().read_to_end(&mut text).map_err(|error| {
+        CommandError::new(Fault::Usage, "could not read the request from standard input").caused_by(error)
+    })?;
+    kit::Request::parse(&text).map_err(|error| {
+        CommandError::new(Fault::Usage, error.to_string()).hint(r#"write `{"prompt": "…"}`"#)
+    })
+}
+
+fn task(
+    args: &ProvideArgs,
+    manifest: &'static Manifest,
+    request: &kit::Request,
+) -> Result<Task, CommandError> {
+    let prompt = flattened(request);
+    let mut asked = Request {
+        prompt: if request.prompt.trim().is_empty() { String::new() } else { prompt },
+        model: request.model().map(str::to_owned).or_else(|| args.model.clone()),
+        permission: run::permission(args.permission),
+        ..Request::default()
+    };
+    asked.sampling.max_tokens = request.max_tokens;
+    asked.sampling.temperature = request.temperature;
+    asked.sampling.top_p = request.top_p;
+    let json = |value: &serde_json::Value| {
+        Json::of(value)
+            .map_err(|error| CommandError::new(Fault::Internal, "a value is no JSON").caused_by(error))
+    };
+    asked.tools = request.tools.iter().map(json).collect::<Result<_, _>>()?;
+    for (name, value) in &request.metadata {
+        asked.metadata.insert(name.clone(), json(value)?);
+    }
+    let mut unknown = Vec::new();
+    for (name, value) in request.config.iter().filter(|(name, _)| *name != "model") {
+        if manifest.run.config.contains_key(name) {
+            asked.config.insert(name.clone(), json(value)?);
+        } else {
+            unknown.push(format!("`config.{name}` is not passed on: the program has no such setting"));
+        }
+    }
+    let mut task = Task::of(asked).of_provider(manifest);
+    for text in unknown {
+        task = task.notice("setting_ignored", text);
+    }
+    if request.context.iter().any(|message| !message.tool_calls.is_empty()) {
+        let text = "tool calls of the earlier conversation are not told to the program".to_owned();
+        task = task.notice("context_shortened", text);
+    }
+    if let Some(binary) = &args.binary {
+        task = task.binary(binary);
+    }
+    if let Some(cwd) = &args.cwd {
+        if !cwd.is_dir() {
+            let message = format!("`--cwd {}` is not a directory", cwd.display());
+            return Err(CommandError::new(Fault::Usage, message).hint("check the path"));
+        }
+        task = task.cwd(cwd);
+    }
+    Ok(match args.timeout {
+        None => task,
+        Some(Limit::None) => task.timeout_ms(None),
+        Some(Limit::Of(span)) => {
+            task.timeout_ms(Some(Millis(u64::try_from(span.as_millis()).unwrap_or(u64::MAX))))
+        }
+    })
+}
+
+/// Writes a request as one text: the system prompt first, then who said what.
+fn flattened(request: &kit::Request) -> String {
+    let mut text = String::new();
+    if let Some(system) = request.system_prompt.as_deref().filter(|system| !system.trim().is_empty()) {
+        text.push_str(system);
+        text.push_str("\n\n");
+    }
+    if request.context.is_empty() {
+        return text + &request.prompt;
+    }
+    for message in &request.context {
+        let who = match message.role.as_str() {
+            "assistant" => "Assistant",
+            "system" => "System",
+            "tool" => "Tool",
+            _ => "User",
+        };
+        text.push_str(&format!("{who}: {}\n", message.content));
+    }
+    text + "User: " + &request.prompt
+}
+
+/// Says whether the agent is there and answers.
+fn health(args: &ProvideArgs, manifest: &'static Manifest, stdout: &mut Stdout) -> Result<(), CommandError> {
+    let found =
+        bowline::detect::find(manifest, args.binary.as_deref(), &Search::from_env()).map_err(|missing| {
+            let hint = missing.hint.clone();
+            CommandError::new(Fault::Missing, missing.to_string()).caused_by(missing.kind).hint(hint)
+        })?;
+    let ask = Ask { deadline: HEALTH, ..Ask::from_env() };
+    let version = run::runtime()?.block_on(ask.version(&found)).map_err(|error| {
+        CommandError::new(Fault::Missing, error.to_string()).caused_by(error.kind.to_string())
+    })?;
+    stdout.print(&format!("OK: {} {version}\n", manifest.title))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_conversation_becomes_a_text() {
+        let text = |json: &str| flattened(&kit::Request::parse(json.as_bytes()).expect("a request"));
+        assert_eq!(text(r#"{"prompt":"hi"}"#), "hi");
+        assert_eq!(text(r#"{"prompt":"hi","system_prompt":"Be brief."}"#), "Be brief.\n\nhi");
+        assert_eq!(
+            text(
+                r#"{"prompt":"now","system_prompt":"sys","context":[{"role":"user","content":"a"},{"role":"assistant","content":"b"},{"role":"tool","content":"c"}]}"#
+            ),
+            "sys\n\nUser: a\nAssistant: b\nTool: c\nUser: now"
+        );
+    }
+}

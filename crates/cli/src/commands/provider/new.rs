@@ -1,0 +1,129 @@
+//! `bowline provider new`: the beginning of an executable provider, complete and ready to be changed.
+
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use bowline_provider::templates;
+
+use crate::args::provider::{Lang, NewArgs};
+use crate::error::{CommandError, Fault};
+use crate::output::Stdout;
+
+/// What the beginnings call themselves.
+const NAME: &str = "minimal-provider";
+
+/// A file to be written.
+struct File {
+    path: PathBuf,
+    text: String,
+    mode: u32,
+}
+
+/// Writes the files, and says what to do next.
+pub(super) fn run(args: &NewArgs, stdout: &mut Stdout) -> Result<(), CommandError> {
+    let name = &args.name;
+    let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    if !name.starts_with(|c: char| c.is_ascii_lowercase()) || !name.chars().all(plain) {
+        return Err(CommandError::new(Fault::Usage, format!("`{name}` cannot be the name of a provider"))
+            .hint("use small letters, digits and `-`, and begin with a letter"));
+    }
+    if args.kit.is_some() && args.lang != Lang::Rust {
+        return Err(CommandError::new(Fault::Usage, "`--kit` is for `--lang rust`"));
+    }
+    let files = files(args)?;
+    // All or nothing: what is there already is looked for before anything is written.
+    if let Some(there) = files.iter().map(|file| &file.path).find(|path| path.symlink_metadata().is_ok()) {
+        let message = format!("`{}` is there already", there.display());
+        return Err(CommandError::new(Fault::Usage, message)
+            .hint("nothing was written; choose another name, or another directory with `--dir`"));
+    }
+    for file in &files {
+        write(file).map_err(|error| {
+            let message = format!("could not write `{}`", file.path.display());
+            CommandError::new(Fault::Configuration, message).caused_by(error)
+        })?;
+    }
+    stdout.print(&next(args, &files))
+}
+
+fn files(args: &NewArgs) -> Result<Vec<File>, CommandError> {
+    let (name, dir) = (&args.name, &args.dir);
+    let named = |text: &str| text.replace(NAME, name);
+    let script = |ending: &str, text: &str| {
+        vec![File { path: dir.join(format!("{name}.{ending}")), text: named(text), mode: 0o755 }]
+    };
+    Ok(match args.lang {
+        Lang::Python => script("py", templates::PYTHON),
+        Lang::Sh => script("sh", templates::SH),
+        Lang::Rust => {
+            let mut cargo = templates::CARGO.replace("{name}", name);
+            if let Some(kit) = &args.kit {
+                let path = std::path::absolute(kit).map_err(|error| {
+                    CommandError::new(Fault::Usage, format!("`--kit {}` is not a path", kit.display()))
+                        .caused_by(error)
+                })?;
+                // Quoted as TOML quotes: backslashes and quotation marks of a path are its own.
+                let path = format!("{:?}", path.display().to_string());
+                cargo = cargo.replace(
+                    "bowline-provider = \"0.1\"",
+                    &format!("bowline-provider = {{ path = {path} }}"),
+                );
+            }
+            let file = |path: &str, text: String| File { path: dir.join(name).join(path), text, mode: 0o644 };
+            vec![
+                file("Cargo.toml", cargo),
+                file("src/main.rs", named(templates::RUST)),
+                file(".gitignore", "/target\n".to_owned()),
+            ]
+        }
+    })
+}
+
+fn write(file: &File) -> std::io::Result<()> {
+    if let Some(dir) = file.path.parent() {
+        std::fs::create_dir_all(dir)?;
+    }
+    let mut out = OpenOptions::new().write(true).create_new(true).mode(file.mode).open(&file.path)?;
+    out.write_all(file.text.as_bytes())
+}
+
+/// Says what was written and what to do with it.
+fn next(args: &NewArgs, files: &[File]) -> String {
+    let mut text: String = files.iter().map(|file| format!("wrote {}\n", file.path.display())).collect();
+    let name = &args.name;
+    let program = match args.lang {
+        Lang::Rust => {
+            let dir = args.dir.join(name);
+            text.push_str(&format!(
+                "\nbuild it:\n  cargo build --manifest-path {}\n",
+                dir.join("Cargo.toml").display()
+            ));
+            dir.join("target/debug").join(name)
+        }
+        Lang::Python | Lang::Sh => files[0].path.clone(),
+    };
+    let program = shown(&program);
+    let absolute = std::path::absolute(&program).unwrap_or_else(|_| PathBuf::from(&program));
+    text.push_str(&format!(
+        "\ntry it, and see whether it keeps the contract:
+  echo '{{\"prompt\":\"Hello, world!\"}}' | {program} generate
+  bowline run --executable {program} \"Hello, world!\"
+  bowline certify --executable {program}
+
+to have it by its name, write this to ~/.config/bowline/providers/{name}.toml:
+  kind = \"executable\"
+  name = \"{name}\"
+  path = {:?}
+",
+        absolute.display().to_string()
+    ));
+    text
+}
+
+/// Writes a path so that nobody looks for it on `PATH`.
+fn shown(path: &Path) -> String {
+    let text = path.display().to_string();
+    if text.contains('/') { text } else { format!("./{text}") }
+}

@@ -1,0 +1,96 @@
+//! `bowline provide`: an agent as an executable provider.
+
+use serde_json::{Value, json};
+
+use crate::world::{Call, Ended, World};
+
+fn provide<'a>(world: &'a World, word: &str, request: &Value) -> Call<'a> {
+    world.bowline(&["provide", "practice", word]).env("PRACTICE_PACE", "0").input(request.to_string())
+}
+
+fn lines(ended: &Ended) -> Vec<Value> {
+    ended.stdout.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
+}
+
+#[test]
+fn an_agent_answers_in_one_piece_and_in_chunks() {
+    let world = World::new();
+    let request = json!({"prompt": "practice: say 'one two three'"});
+    let answer = lines(&provide(&world, "generate", &request).end().exits(0)).remove(0);
+    assert_eq!((&answer["provider"], &answer["error"]), (&json!("practice"), &json!("")), "{answer}");
+    assert_eq!(answer["finish_reason"], "stop");
+    let content = answer["content"].as_str().expect("a text").to_owned();
+    assert!(!content.is_empty());
+    let chunks = lines(&provide(&world, "stream", &request).end().exits(0));
+    let last = chunks.last().expect("a last chunk");
+    assert_eq!((&last["done"], &last["error"]), (&json!(true), &json!("")));
+    let said: String = chunks.iter().filter_map(|chunk| chunk["delta"].as_str()).collect();
+    assert_eq!(last["content"], said);
+}
+
+#[test]
+fn what_is_not_passed_on_stands_in_the_metadata() {
+    let world = World::new();
+    let request = json!({"prompt": "hi", "temperature": 0.7, "max_tokens": 9, "config": {"custom_option": 1, "model": "default"}});
+    let answer = lines(&provide(&world, "generate", &request).end().exits(0)).remove(0);
+    let notices = answer["metadata"]["notices"].to_string();
+    for part in [
+        "`temperature` is not passed on",
+        "`max_tokens` is not passed on",
+        "`config.custom_option` is not passed on",
+    ] {
+        assert!(notices.contains(part), "{part}: {answer}");
+    }
+    let chunks = lines(&provide(&world, "stream", &request).end().exits(0));
+    assert!(chunks.last().expect("a chunk")["metadata"]["notices"].to_string().contains("`temperature`"));
+}
+
+#[test]
+fn the_conversation_reaches_the_agent_as_text() {
+    let world = World::new();
+    let agent = world.script("agent", "cat >\"$0.prompt\"; echo '{\"type\":\"result\",\"subtype\":\"success\",\"is_error\":false,\"result\":\"done\",\"session_id\":\"b\"}'");
+    let request = json!({
+        "prompt": "now", "system_prompt": "Be brief.",
+        "context": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}],
+    });
+    let args = ["provide", "claude", "generate", "--binary", agent.to_str().expect("UTF-8")];
+    let ended = world.bowline(&args).input(request.to_string()).end().exits(0);
+    assert_eq!(lines(&ended)[0]["content"], "done");
+    let prompt = std::fs::read_to_string(format!("{}.prompt", agent.display())).expect("a prompt");
+    assert_eq!(prompt, "Be brief.\n\nUser: a\nAssistant: b\nUser: now");
+}
+
+#[test]
+fn what_goes_wrong_has_an_exit_code_and_a_reason() {
+    let world = World::new();
+    let ended = world.bowline(&["provide", "practice", "generate"]).input("{").end().exits(2);
+    assert!(ended.stderr.contains("the request on standard input cannot be read"), "{}", ended.stderr);
+    let ended = provide(&world, "generate", &json!({"prompt": ""})).end().exits(2);
+    assert!(ended.stderr.contains("the prompt is empty"), "{}", ended.stderr);
+    let tools = json!({"prompt": "hi", "tools": [{"name": "add"}]});
+    let ended = provide(&world, "generate", &tools).end().exits(2);
+    assert!(ended.stderr.contains("cannot call the host's"), "{}", ended.stderr);
+    let ended = provide(&world, "stream", &json!({"prompt": "practice: exit 3"})).end();
+    assert_ne!(ended.status.code(), Some(0), "{ended:?}");
+    assert!(!ended.stderr.is_empty());
+    assert!(lines(&ended).last().expect("a chunk")["error"].as_str().is_some_and(|error| !error.is_empty()));
+    world.bowline(&["provide", "practice", "dance"]).end().exits(2);
+    world.bowline(&["provide", "claude", "health"]).end().exits(4);
+    let ended = world.bowline(&["provide", "practice", "health"]).end().exits(0);
+    assert!(ended.stdout.starts_with("OK: Practice agent "), "{}", ended.stdout);
+}
+
+#[test]
+fn a_wrapper_keeps_the_contract_of_executable_providers() {
+    let world = World::new();
+    let wrapper = world.script(
+        "wrapper",
+        &format!("PRACTICE_PACE=5 exec {} provide practice \"$@\"", env!("CARGO_BIN_EXE_bowline")),
+    );
+    let ended = world.bowline(&["certify", "--json", "--executable", wrapper.to_str().expect("UTF-8")]).end();
+    let report: Value = serde_json::from_str(&ended.stdout).unwrap_or_else(|_| panic!("{ended:?}"));
+    let cells = report["cells"].as_array().expect("cells");
+    let red: Vec<&Value> = cells.iter().filter(|cell| cell["status"] != "green").collect();
+    assert!(red.is_empty() && cells.len() >= 15, "{red:#?}");
+    assert_eq!(ended.status.code(), Some(0));
+}
