@@ -30,6 +30,11 @@ pub struct Case {
 }
 
 impl Case {
+    /// Says whether nobody is to be found at the model's address.
+    pub(crate) fn is_deserted(&self) -> bool {
+        matches!(self.body, Body::Fault(Fault { scenario: None, .. }))
+    }
+
     /// Says whether a manifest claims the case, or says why it does not.
     pub fn is_answered_by(&self, manifest: &Manifest) -> bool {
         manifest.certify.not_claimed.contains_key(self.name) || (self.claim)(manifest) != Claim::No(None)

@@ -82,53 +82,57 @@ pub async fn certify(plan: Plan, mut tell: impl FnMut(Progress<'_>)) -> Report {
     let gate = Arc::new(Semaphore::new(at_once));
     let (news, mut heard) = tokio::sync::mpsc::unbounded_channel();
     let mut trying = JoinSet::new();
-    for (index, case) in chosen.iter().copied().enumerate() {
-        if matches!(case.body, Body::After(_)) {
-            continue;
+    let mut at_nobody = None;
+    // Those that want nobody at an address come last, alone: whoever else finds nobody did not stay at home.
+    for deserted in [false, true] {
+        for (index, case) in chosen.iter().copied().enumerate() {
+            if matches!(case.body, Body::After(_)) || case.is_deserted() != deserted {
+                continue;
+            }
+            if let Some(cell) = unclaimed(case, &subject) {
+                tell(Progress::Done(&cell));
+                cells[index] = Some(cell);
+                continue;
+            }
+            let dir = plan.scratch.join(case.name);
+            let patience = LIMIT * case.runs - LIMIT / 5;
+            let room = Room {
+                subject: Arc::clone(&subject),
+                case: case.name,
+                dir,
+                patience,
+                network: plan.network,
+                account: Arc::clone(&account),
+            };
+            let (gate, news) = (Arc::clone(&gate), news.clone());
+            trying.spawn(async move {
+                let _permit = gate.acquire_owned().await;
+                // Nobody listens only when the suite itself is dropped.
+                let _ = news.send(case.name);
+                (index, attempt(case, room, plan.keep).await)
+            });
         }
-        if let Some(cell) = unclaimed(case, &subject) {
-            tell(Progress::Done(&cell));
-            cells[index] = Some(cell);
-            continue;
-        }
-        let dir = plan.scratch.join(case.name);
-        let patience = LIMIT * case.runs - LIMIT / 5;
-        let room = Room {
-            subject: Arc::clone(&subject),
-            case: case.name,
-            dir,
-            patience,
-            network: plan.network,
-            account: Arc::clone(&account),
-        };
-        let (gate, news) = (Arc::clone(&gate), news.clone());
-        trying.spawn(async move {
-            let _permit = gate.acquire_owned().await;
-            // Nobody listens only when the suite itself is dropped.
-            let _ = news.send(case.name);
-            (index, attempt(case, room, plan.keep).await)
-        });
-    }
-    drop(news);
-    loop {
-        tokio::select! {
-            Some(name) = heard.recv() => tell(Progress::Trying(name)),
-            done = trying.join_next() => match done {
-                Some(Ok((index, cell))) => {
-                    tell(Progress::Done(&cell));
-                    cells[index] = Some(cell);
+        loop {
+            tokio::select! {
+                Some(name) = heard.recv() => tell(Progress::Trying(name)),
+                done = trying.join_next() => match done {
+                    Some(Ok((index, cell))) => {
+                        tell(Progress::Done(&cell));
+                        cells[index] = Some(cell);
+                    }
+                    // What panicked has no cell yet, and gets one below.
+                    Some(Err(_)) => {}
+                    None => break,
                 }
-                // What panicked has no cell yet, and gets one below.
-                Some(Err(_)) => {}
-                None => break,
             }
         }
+        at_nobody.get_or_insert_with(seclusion::attempts_at_nobody);
     }
 
     let mut sums = account.sums();
     sums.attempts_to_leave = match plan.network {
         Network::Loopback => seclusion::attempts_to_leave()
-            .map(|now| now.saturating_sub(before))
+            .and_then(|left| Ok(left.saturating_sub(before) + at_nobody.unwrap_or(Ok(0))?))
             .map_err(|error| format!("what tried to leave could not be counted: {error}")),
         Network::Open => {
             Err("this process could not leave the network, so that nothing was counted".to_owned())

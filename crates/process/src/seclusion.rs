@@ -37,6 +37,15 @@ pub fn attempts_to_leave() -> std::io::Result<u64> {
     Err(std::io::Error::from(std::io::ErrorKind::Unsupported))
 }
 
+/// Counts how often something connected to a port in the namespace at which nobody listens, such as that of a service that
+/// runs on this machine and not in there.
+pub fn attempts_at_nobody() -> std::io::Result<u64> {
+    #[cfg(target_os = "linux")]
+    return crate::linux::seclusion::nobody_there();
+    #[cfg(not(target_os = "linux"))]
+    Err(std::io::Error::from(std::io::ErrorKind::Unsupported))
+}
+
 #[expect(unsafe_code, reason = "variables are changed before there is a second thread")]
 fn clear_environment(keep: &[&str], set: &[(&str, &OsStr)]) {
     let names: Vec<OsString> = std::env::vars_os().map(|(name, _)| name).collect();

@@ -25,9 +25,9 @@ pub(super) fn no_survivors(sums: &Sums) -> Verdict {
 pub(super) fn stays_home(sums: &Sums) -> Verdict {
     match &sums.attempts_to_leave {
         Ok(0) => some(sums.asked, "the model was never asked", "text"),
-        Ok(count) => {
-            Err(Trouble::new(format_args!("{count} connections or names found no way out of the namespace")))
-        }
+        Ok(count) => Err(Trouble::new(format_args!(
+            "{count} connections or names found no way out of the namespace, or nobody at a port in it"
+        ))),
         Err(why) => Err(Trouble::new(why)),
     }
 }

@@ -13,7 +13,7 @@ use crate::trouble::{Verdict, hold, short};
 #[derive(Debug)]
 pub(crate) struct Fault {
     /// The scenario; none where nobody listens at the address.
-    scenario: Option<&'static str>,
+    pub(crate) scenario: Option<&'static str>,
     /// The categories that are right.
     categories: &'static [Category],
     /// Whether a program may also overcome it: the scenario then answers the second request well.

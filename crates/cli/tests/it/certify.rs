@@ -102,6 +102,20 @@ fn a_program_is_alone_and_what_it_tries_is_seen() {
     }
 }
 
+/// A service of this machine is not in the namespace: who looks for one on loopback finds nobody, and is seen.
+#[test]
+fn what_is_looked_for_on_loopback_is_seen() {
+    let world = World::new();
+    let stray = format!("bash -c 'exec 3<>/dev/tcp/127.0.0.1/9' 2>/dev/null\n{ANSWER}");
+    let ended = certify(&world, &stray, &["text", "stays-home"]).end();
+    let report: Value = serde_json::from_str(&ended.stdout).expect("a report");
+    if report["isolation"].as_str().is_some_and(|it| it.contains("the network of this machine")) {
+        skip("certify::what_is_looked_for_on_loopback_is_seen", "there are no network namespaces here");
+        return;
+    }
+    assert!(evidence(&report, "stays-home").contains("1 connections or names found"), "{report}");
+}
+
 /// One that hangs costs its own case, after its deadline, and no other.
 #[test]
 fn a_case_in_which_the_program_hangs_is_red_and_the_rest_go_on() {

@@ -32,6 +32,11 @@ pub(crate) fn refused() -> io::Result<u64> {
     Ok(counter(&four, "Ip:", "OutNoRoutes") + counter(&four, "Udp:", "NoPorts") + out_no_routes_six(&six))
 }
 
+/// Counts the connections that found nobody at a port of loopback.
+pub(crate) fn nobody_there() -> io::Result<u64> {
+    Ok(counter(&fs::read_to_string("/proc/self/net/snmp")?, "Tcp:", "AttemptFails"))
+}
+
 /// Two lines begin with a protocol: the names and the numbers.
 fn counter(snmp: &str, protocol: &str, wanted: &str) -> u64 {
     let mut lines = snmp.lines().filter_map(|line| line.strip_prefix(protocol));
@@ -87,6 +92,9 @@ mod tests {
         assert_eq!(counter(four, "Ip:", "OutNoRoutes"), 3);
         assert_eq!(counter("Icmp: 1\n", "Ip:", "OutNoRoutes"), 0);
         assert_eq!(counter("Udp: InDatagrams NoPorts\nUdp: 8 2\n", "Udp:", "NoPorts"), 2);
+        let tcp = "Tcp: ActiveOpens PassiveOpens AttemptFails\nTcp: 9 8 -1\n";
+        assert_eq!(counter(tcp, "Tcp:", "AttemptFails"), 0);
+        assert_eq!(counter(&tcp.replace("-1", "4"), "Tcp:", "AttemptFails"), 4);
         assert_eq!(out_no_routes_six("Ip6InNoRoutes \t7\nIp6OutNoRoutes                  \t2\n"), 2);
     }
 }
