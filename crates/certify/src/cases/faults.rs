@@ -149,7 +149,7 @@ mod tests {
     fn a_turn_that_lost_something_did_not_overcome_it() {
         let (bad, good) = (request(Some(FaultKind::Garbage)), request(None));
         assert_eq!(overcome(SECOND, &[bad.clone(), good.clone()]), Ok(()));
-        assert_eq!(overcome(FIRST, &[bad.clone()]), Ok(()));
+        assert_eq!(overcome(FIRST, std::slice::from_ref(&bad)), Ok(()));
         for (text, requests) in [
             ("This answer begins as it should, and would", vec![bad.clone()]),
             ("", vec![bad.clone()]),
