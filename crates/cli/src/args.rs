@@ -1,8 +1,10 @@
 //! The arguments of every command, and the help that people read.
 
+pub(crate) mod config;
 pub(crate) mod knowing;
 pub(crate) mod provide;
 pub(crate) mod provider;
+pub(crate) mod route;
 pub(crate) mod run;
 pub(crate) mod simulate;
 
@@ -24,8 +26,18 @@ pub(crate) enum Command {
     /// Let an agent do something, and watch it
     #[command(after_help = run::EXAMPLES)]
     Run(Box<run::RunArgs>),
+    /// Say which agent would be asked, and why the others would not
+    #[command(after_help = route::EXAMPLES)]
+    Route(route::RouteArgs),
     /// See a run from beginning to end, without any agent or network
     Demo(DemoArgs),
+    /// Show and change settings
+    #[command(after_help = config::EXAMPLES)]
+    Config(config::ConfigArgs),
+    /// Write a file of settings to begin with
+    Init(config::InitArgs),
+    /// Show what models cost, as far as Bowline knows
+    Prices(TableArgs),
     /// Turn what an agent printed into events, or into another format
     #[command(after_help = DECODE_EXAMPLES)]
     Decode(DecodeArgs),
@@ -56,6 +68,10 @@ pub(crate) enum Command {
     Provider(provider::ProviderArgs),
     /// List the dialects
     Dialects(TableArgs),
+    /// Print a script that completes commands in a shell
+    Completions(config::CompletionsArgs),
+    /// Print the manual page
+    Man,
     /// Play the scripted agent that `--provider practice` runs
     #[command(name = "practice-agent", hide = true, disable_help_flag = true)]
     PracticeAgent(PracticeArgs),

@@ -2,15 +2,20 @@
 
 pub(crate) mod certify;
 pub(crate) mod classify;
+pub(crate) mod config;
 pub(crate) mod decode;
 pub(crate) mod demo;
 pub(crate) mod doctor;
 pub(crate) mod executable;
+pub(crate) mod init;
 mod input;
 pub(crate) mod limits;
 pub(crate) mod models;
+pub(crate) mod prices;
 pub(crate) mod provide;
 pub(crate) mod provider;
+pub(crate) mod route;
 pub(crate) mod run;
+pub(crate) mod shell;
 pub(crate) mod simulate;
 pub(crate) mod tables;

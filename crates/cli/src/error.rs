@@ -28,6 +28,8 @@ pub(crate) enum Fault {
     Missing,
     /// Somebody's who did not answer in time.
     TooSlow,
+    /// A budget that is used up.
+    Budget,
     /// Ours.
     Internal,
     /// Nobody's: the reader of our output has enough.
@@ -45,6 +47,7 @@ impl Fault {
             Self::Usage => 2,
             Self::Configuration => 3,
             Self::Missing => 4,
+            Self::Budget => 5,
             Self::Internal => 70,
             Self::TooSlow => 124,
             Self::Told(code) => code,
@@ -126,6 +129,11 @@ impl From<bowline::Error> for CommandError {
             bowline::Error::NotText { .. } => {
                 Self::new(Fault::Usage, message).hint("rename it, or use another one")
             }
+            bowline::Error::Config(error) => (*error).into(),
+            bowline::Error::NoRoute(route) => no_route(&route),
+            bowline::Error::OverBudget { .. } => {
+                Self::new(Fault::Budget, message).hint("`bowline config show` says where the budget is set")
+            }
             bowline::Error::Refused(refusal) => {
                 let ours = Self::new(Fault::Usage, message);
                 match refusal.hint {
@@ -164,6 +172,36 @@ impl From<RosterError> for CommandError {
         let source = error.source().map(|cause| cause.to_string().into());
         Self { source, ..Self::new(kind, error.to_string()).hint(error.hint()) }
     }
+}
+
+impl From<bowline::config::ConfigError> for CommandError {
+    fn from(error: bowline::config::ConfigError) -> Self {
+        let ours = Self::new(Fault::Configuration, error.to_string());
+        match error.hint {
+            Some(hint) => ours.hint(hint),
+            None => ours,
+        }
+    }
+}
+
+/// Says why nobody was chosen, and what is the matter with each.
+fn no_route(route: &bowline::route::NoRoute) -> CommandError {
+    use bowline::route::Problem;
+    let fault = match &route.problem {
+        Problem::UnknownModel { .. } | Problem::Ambiguous { .. } => Fault::Usage,
+        Problem::Nobody | Problem::Empty => Fault::Missing,
+    };
+    let error = CommandError::new(fault, route.problem.to_string());
+    let error = match &route.problem {
+        Problem::UnknownModel { .. } | Problem::Ambiguous { .. } => {
+            error.hint("say whom you mean with `--provider NAME`")
+        }
+        Problem::Empty => error.hint("add one to the router's file"),
+        Problem::Nobody => {
+            route.verdicts.iter().fold(error, |error, it| error.hint(format!("{}: {}", it.name, it.reason)))
+        }
+    };
+    error.hint("`bowline route --explain` says what was considered")
 }
 
 /// Says what is wrong with a command line, in our form. Help and the version are printed as they are.

@@ -49,7 +49,7 @@ mod tests;
 mod words;
 
 use bowline_protocol::kinds::{Level, LimitState, Outcome, ToolFinished, ToolStatus, TurnEnded};
-use bowline_protocol::{Event, Kind, Millis, PermissionMode, SessionId, Timestamp};
+use bowline_protocol::{Event, Kind, Millis, PermissionMode, SessionId, Source, Timestamp};
 use bowline_providers::ansi;
 use bowline_providers::views::Tally;
 use jiff::tz::TimeZone;
@@ -322,7 +322,14 @@ impl Renderer {
             Kind::ApprovalDecided(decided) => self.refusals.decided(decided, &self.calls),
             Kind::Retrying(retrying) => {
                 self.retries += 1;
-                self.remark(event, now);
+                if event.source == Source::Bowline {
+                    // The request is sent again from the beginning: the turn before it is over, and this is its failure's word.
+                    self.told_of_fallback = true;
+                    self.busy.ended = false;
+                    self.show(&remarks::sent_again(retrying));
+                } else {
+                    self.remark(event, now);
+                }
                 self.busy.retry = Some((retrying.clone(), now));
                 self.canvas.status(self.status(now));
             }

@@ -39,6 +39,12 @@ fn run(args: Args) -> Result<(), CommandError> {
     let mut stdout = Stdout::new();
     let result = match args.command {
         Command::Run(args) => commands::run::run(&args, &mut stdout),
+        Command::Route(args) => commands::route::run(&args, &mut stdout),
+        Command::Config(args) => commands::config::run(&args, &mut stdout),
+        Command::Init(args) => commands::init::run(&args, &mut stdout),
+        Command::Prices(args) => commands::prices::run(&args, &mut stdout),
+        Command::Completions(args) => commands::shell::completions(&args, &mut stdout),
+        Command::Man => commands::shell::man(&mut stdout),
         Command::Demo(args) => commands::demo::run(&args, &mut stdout),
         Command::Decode(args) => commands::decode::run(&args, &mut stdout),
         Command::Classify(args) => commands::classify::run(&args, &mut stdout),

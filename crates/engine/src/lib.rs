@@ -6,6 +6,7 @@
 //! cancels, deadlines and hangs are tables of values in a test and need no sleeping.
 
 pub mod breaker;
+pub mod budget;
 pub mod fallback;
 pub mod retry;
 pub mod route;

@@ -1,7 +1,7 @@
 //! One run: from a request to its outcome, over one or two processes.
 //!
 //! ```text
-//!  new ──begin──> spawning ──spawned──> running ──exited──> draining ──pipes closed, or long enough──> sweeping
+//!  new ─[waiting]─> spawning ──spawned──> running ──exited──> draining ──pipes closed, or long enough──> sweeping
 //!                    │                     │  ^                                                           │ swept
 //!                    │ failed              │  └── a ladder may be going on: polite, SIGTERM, SIGKILL      v
 //!                    v                     v                                                           looking
@@ -30,11 +30,12 @@ mod tests;
 use bowline_protocol::kinds::{
     Level, Notice, ProcessSpawned, SessionStarted, SessionState, SessionStateChanged,
 };
-use bowline_protocol::{Code, Exit, Failure, Kind, Millis};
+use bowline_protocol::{Category, Code, Exit, Failure, Kind, Millis};
 use bowline_providers::decode::Decoder;
 use bowline_providers::dialect::{Draft, Words};
 use bowline_providers::moment::Moment;
 
+use crate::budget::{Finding, Guard};
 use crate::fallback::Rule;
 use account::Account;
 use ladder::{Ladder, Rung, Why};
@@ -77,12 +78,17 @@ pub struct Run {
     rule: Rule,
     /// Whether somebody wanted to stop when the program had ended already.
     no_more: bool,
+    guard: Guard,
 }
 
 /// Where a run is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
     New,
+    /// The program is started later.
+    Waiting {
+        until: Millis,
+    },
     /// Somebody looks at the files before anybody can change them.
     Preparing {
         until: Millis,
@@ -126,12 +132,13 @@ impl Process {
 
 impl Run {
     /// Makes a run of a plan that has at least one attempt.
-    pub fn new(plan: Plan) -> Self {
+    pub fn new(mut plan: Plan) -> Self {
         let decoder = Self::decoder(&plan, 0);
         Self {
             moment: Moment { at: bowline_protocol::Timestamp::EPOCH, zone: plan.zone.clone() },
             account: Account::new(&plan),
             watch: Watch::new(plan.limits),
+            guard: Guard::new(std::mem::take(&mut plan.budget)),
             plan,
             phase: Phase::New,
             attempt: 0,
@@ -167,7 +174,10 @@ impl Run {
             Input::SpawnFailed(SpawnFailure { failure }) => self.not_spawned(failure, now, step),
             // Nobody can be heard before there is a process.
             Input::Stdout(_) | Input::Stderr(_) | Input::StdoutClosed | Input::StderrClosed
-                if matches!(self.phase, Phase::New | Phase::Preparing { .. } | Phase::Spawning) => {}
+                if matches!(
+                    self.phase,
+                    Phase::New | Phase::Waiting { .. } | Phase::Preparing { .. } | Phase::Spawning
+                ) => {}
             Input::Stdout(bytes) => self.output(bytes, now, step),
             Input::Stderr(bytes) => self.complaint(bytes, now, step),
             Input::StdoutClosed => {
@@ -196,8 +206,11 @@ impl Run {
             Phase::Preparing { until } => {
                 return Some(self.watch.total_at().map_or(until, |(at, _)| at.min(until)));
             }
-            Phase::Spawning | Phase::Running => self.watch.deadline(),
-            Phase::Draining { until, .. }
+            Phase::Spawning | Phase::Running => {
+                self.watch.deadline().into_iter().chain(self.guard.deadline()).min()
+            }
+            Phase::Waiting { until }
+            | Phase::Draining { until, .. }
             | Phase::Sweeping { until }
             | Phase::Closing { until }
             | Phase::Looking { until } => return Some(until),
@@ -223,6 +236,18 @@ impl Run {
             ..SessionStarted::default()
         };
         self.say(Kind::SessionStarted(started), now, step);
+        for kind in std::mem::take(&mut self.plan.opening) {
+            self.say(kind, now, step);
+        }
+        if self.plan.delay == Millis(0) {
+            self.prepare(now, step);
+        } else {
+            self.phase = Phase::Waiting { until: now.up.plus(self.plan.delay) };
+        }
+    }
+
+    /// Looks at the files before anybody can change them, if anybody wants to know.
+    fn prepare(&mut self, now: Now, step: &mut Step) {
         self.watch.begin(now.up);
         if self.plan.files {
             self.state(SessionState::Preparing, None, now, step);
@@ -248,9 +273,6 @@ impl Run {
 
     fn first_attempt(&mut self, now: Now, step: &mut Step) {
         self.state(SessionState::Starting, None, now, step);
-        for degraded in std::mem::take(&mut self.plan.degraded) {
-            self.say(Kind::CapabilityDegraded(degraded), now, step);
-        }
         for notice in std::mem::take(&mut self.plan.notices) {
             self.say(Kind::Notice(notice), now, step);
         }
@@ -262,6 +284,7 @@ impl Run {
         self.phase = Phase::Spawning;
         self.process = Process::default();
         self.watch.spawning(now.up);
+        self.guard.begins(now.up);
         self.decoder.prompt(&self.plan.prompt, &mut self.drafts);
         self.pass(now, step);
         step.actions.push(Action::Spawn(self.attempt));
@@ -346,6 +369,7 @@ impl Run {
             Phase::Closing { .. } => self.look(now, step),
             Phase::Running => self.watch.finished(now.up),
             Phase::New
+            | Phase::Waiting { .. }
             | Phase::Preparing { .. }
             | Phase::Spawning
             | Phase::Sweeping { .. }
@@ -357,6 +381,8 @@ impl Run {
     fn timer(&mut self, now: Now, step: &mut Step) {
         match self.phase {
             Phase::New | Phase::Over => {}
+            Phase::Waiting { until } if now.up >= until => self.prepare(now, step),
+            Phase::Waiting { .. } => {}
             Phase::Preparing { until } => match self.watch.total_at() {
                 Some((at, limit)) if now.up >= at => self.bitten(Watchdog::Total, limit, now, step),
                 _ if now.up >= until => {
@@ -366,6 +392,10 @@ impl Run {
                 _ => {}
             },
             Phase::Spawning | Phase::Running if self.ladder.is_some() => self.climb(now, step),
+            Phase::Spawning | Phase::Running if self.guard.deadline().is_some_and(|at| now.up >= at) => {
+                let why = self.guard.time_is_over();
+                self.out_of_budget(why, now, step);
+            }
             Phase::Spawning | Phase::Running => match self.watch.check(now.up) {
                 watch::Bite::None => {}
                 watch::Bite::Stall(text) => {
@@ -427,6 +457,9 @@ impl Run {
                     self.watch.goes_on();
                 }
             }
+            if let Kind::TurnEnded(ended) = &event.kind {
+                self.guard.turn_ended(ended);
+            }
             step.events.push(event);
             if let Some(answer) = self.account.resume_answer() {
                 let rejected = self.account.wrong_session();
@@ -439,5 +472,34 @@ impl Run {
         // Keep the room for the next piece.
         self.drafts = drafts;
         self.watch.in_tool(self.account.is_working());
+        self.weigh(now, step);
+    }
+
+    /// Looks whether the budget is used up.
+    fn weigh(&mut self, now: Now, step: &mut Step) {
+        match self.guard.check(self.decoder.spent(), self.account.model.as_deref()) {
+            None => {}
+            Some(Finding::Blind(text)) => {
+                let code = Some("budget_blind".to_owned());
+                self.say(Kind::Notice(Notice { level: Level::Warn, text, code }), now, step);
+            }
+            Some(Finding::Over(why)) if self.account.may_linger() => {
+                // The answer is there: nothing is saved by throwing it away.
+                let text = format!("{why}; it was told when the answer was complete");
+                let code = Some("budget_exceeded".to_owned());
+                self.say(Kind::Notice(Notice { level: Level::Warn, text, code }), now, step);
+            }
+            Some(Finding::Over(why)) => self.out_of_budget(why, now, step),
+        }
+    }
+
+    /// Ends the program politely because the budget is used up. What it has said stays.
+    fn out_of_budget(&mut self, why: String, now: Now, step: &mut Step) {
+        let code = Some(Code::Budget.as_str().to_owned());
+        self.say(Kind::Notice(Notice { level: Level::Warn, text: why.clone(), code }), now, step);
+        let mut failure = Failure::new(Category::Configuration, Code::Budget, why);
+        failure.hint =
+            Some("raise the budget, or ask for less; what there is of the answer was kept".to_owned());
+        self.stop(Why::Trouble(Box::new(failure)), now, step);
     }
 }

@@ -15,6 +15,7 @@ use crate::lenient;
 use crate::moment::Moment;
 use crate::novelty::Watch;
 use crate::turns::Turns;
+use crate::usage::Spent;
 
 /// How much of the end of standard error is kept as evidence.
 const STDERR_TAIL: usize = 64 * 1024;
@@ -185,6 +186,11 @@ impl Decoder {
             answered: false,
         };
         speak(dialect.as_mut(), &mut output)
+    }
+
+    /// Returns what the open turn has used so far; nothing between turns.
+    pub fn spent(&self) -> Option<Spent> {
+        self.turns.spent()
     }
 
     /// Returns what the dialect wants to be written to the program's standard input, and forgets it.

@@ -21,7 +21,7 @@ use bowline_protocol::{
 use crate::dialect::{Commentary, Draft};
 use crate::failure::{self, Evidence, Report};
 use crate::moment::Moment;
-use crate::usage;
+use crate::usage::{self, Spent};
 
 use self::waiting::Waiting;
 
@@ -544,6 +544,16 @@ impl Turns {
             running_tasks: self.running_tasks.clone(),
         };
         self.append(Source::Bowline, raw, Kind::TurnEnded(ended), out);
+    }
+
+    /// Returns what the open turn has used so far, as it was reported or else by what was said; nothing between turns.
+    pub(crate) fn spent(&self) -> Option<Spent> {
+        let open = self.open.as_ref()?;
+        let (usage, source) = match open.usage {
+            Some(usage) => (usage, UsageSource::Reported),
+            None => (usage::estimate(open.prompt_chars, open.said_chars), UsageSource::Estimated),
+        };
+        Some(Spent { usage, source, cost_usd: open.cost })
     }
 
     /// Adds a report to what the open turn has used.

@@ -4,7 +4,7 @@
 
 use std::borrow::Cow;
 
-use bowline_protocol::Usage;
+use bowline_protocol::{Usage, UsageSource};
 use serde::Deserialize;
 use serde::de::MapAccess;
 use serde_json::Value;
@@ -90,6 +90,17 @@ pub(crate) fn read_raw(raw: &RawValue) -> Option<Usage> {
 /// Estimates tokens from lengths in characters: one for every four, rounded up.
 pub fn estimate(prompt_chars: u64, answer_chars: u64) -> Usage {
     Usage { input: prompt_chars.div_ceil(4), output: answer_chars.div_ceil(4), ..Usage::default() }
+}
+
+/// What a turn has used so far.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Spent {
+    /// The tokens.
+    pub usage: Usage,
+    /// Where the tokens come from.
+    pub source: UsageSource,
+    /// What they cost in US dollars, where the agent tells.
+    pub cost_usd: Option<f64>,
 }
 
 /// The numbers of an object by their names; those of an object in it as `outer/inner`.

@@ -4,9 +4,11 @@ use bowline_process::KeeperError;
 use bowline_protocol::Failure;
 use bowline_providers::invocation::Refusal;
 
+use crate::config::ConfigError;
 use crate::journal::JournalError;
 use crate::record::Record;
 use crate::roster::RosterError;
+use crate::route::NoRoute;
 
 /// Why a call did not give what it promises.
 ///
@@ -27,6 +29,38 @@ pub enum Error {
     /// A manifest that the name may be that of cannot be used.
     #[error(transparent)]
     Roster(Box<RosterError>),
+    /// A file of settings is wrong.
+    #[error(transparent)]
+    Config(Box<ConfigError>),
+    /// The router chose nobody. Nothing was started.
+    #[error("{}", .0.problem)]
+    NoRoute(Box<NoRoute>),
+    /// A budget is used up already. Nothing was started.
+    #[error("the budget for {scope} is used up: {what}")]
+    OverBudget {
+        /// What it is for.
+        scope: String,
+        /// How much of it was used.
+        what: String,
+    },
+    /// What was spent so far could not be read, so that no budget can be kept.
+    #[error("what was spent so far could not be read")]
+    Ledger {
+        /// What the system says.
+        #[source]
+        source: std::io::Error,
+    },
+    /// What the router remembers could not be read or written.
+    #[error("could not {doing} what the router remembers in `{path}`")]
+    Memory {
+        /// What was to be done.
+        doing: &'static str,
+        /// The file.
+        path: String,
+        /// What the system says.
+        #[source]
+        source: std::io::Error,
+    },
     /// The provider cannot honour the request. Nothing was started.
     #[error(transparent)]
     Refused(Box<Refusal>),
@@ -81,6 +115,12 @@ pub enum Error {
     /// The run was lost: the runtime that drove it went away, or it panicked.
     #[error("the run was lost before it ended: the async runtime that drove it is gone")]
     Lost,
+}
+
+impl From<ConfigError> for Error {
+    fn from(error: ConfigError) -> Self {
+        Self::Config(Box::new(error))
+    }
 }
 
 impl From<Refusal> for Error {

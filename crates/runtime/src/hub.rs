@@ -193,6 +193,69 @@ impl Inlet {
     }
 }
 
+/// The events of one run, or of several that follow each other.
+#[derive(Debug)]
+pub(crate) struct Stream {
+    current: Option<Inlet>,
+    /// The runs that are yet to come.
+    more: Option<mpsc::UnboundedReceiver<Inlet>>,
+}
+
+impl Stream {
+    /// The events of one run.
+    pub(crate) fn one(inlet: Inlet) -> Self {
+        Self { current: Some(inlet), more: None }
+    }
+
+    /// The events of runs that come one by one.
+    pub(crate) fn several(more: mpsc::UnboundedReceiver<Inlet>) -> Self {
+        Self { current: None, more: Some(more) }
+    }
+
+    /// Waits for the next event; nothing when there will be none.
+    pub(crate) async fn next(&mut self) -> Result<Option<Event>, JournalError> {
+        loop {
+            let Some(inlet) = self.current().await else { return Ok(None) };
+            match inlet.next().await? {
+                Some(event) => return Ok(Some(event)),
+                None => self.current = None,
+            }
+        }
+    }
+
+    /// Waits for the next event and returns it with those that are there already, at most so many.
+    pub(crate) async fn next_batch(&mut self, most: usize) -> Result<Vec<Event>, JournalError> {
+        loop {
+            let Some(inlet) = self.current().await else { return Ok(Vec::new()) };
+            let events = inlet.next_batch(most).await?;
+            if !events.is_empty() {
+                return Ok(events);
+            }
+            self.current = None;
+        }
+    }
+
+    /// Returns the run whose events are read, and waits for the next one when it is over.
+    async fn current(&mut self) -> Option<&mut Inlet> {
+        if self.current.is_none() {
+            self.current = self.more.as_mut()?.recv().await;
+        }
+        self.current.as_mut()
+    }
+
+    /// Takes no more events.
+    pub(crate) fn close(&mut self) {
+        if let Some(inlet) = &mut self.current {
+            inlet.close();
+        }
+        if let Some(more) = &mut self.more {
+            more.close();
+            // Dropping one closes it too.
+            while more.try_recv().is_ok() {}
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use bowline_protocol::kinds::{SessionState, SessionStateChanged};

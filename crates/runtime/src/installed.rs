@@ -24,7 +24,8 @@ pub(crate) struct Known {
 
 impl Known {
     /// Looks at the program that a task would start. What runs in a container is not known.
-    pub(crate) fn of(task: &Task, manifest: &'static Manifest) -> Self {
+    pub(crate) fn of(task: &Task, manifest: Option<&'static Manifest>) -> Self {
+        let Some(manifest) = manifest else { return Self::default() };
         #[cfg(feature = "testing")]
         if task.script.is_some() {
             return Self::default();

@@ -1,17 +1,19 @@
 //! From a task to a run: the provider is looked up, the command built, the journal opened, the driver set going.
 
 mod command;
+mod driver;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use bowline_engine::budget::Budget;
 use bowline_engine::{self as engine, Attempt, Plan, Polite, Run, Scope, Signal, Wanted};
 use bowline_process as process;
 use bowline_protocol::kinds::{Notice, SessionState, Transport};
-use bowline_protocol::{Request, Resume, SessionId};
+use bowline_protocol::{Kind, Request, Resume, SessionId};
 use bowline_providers::dialects;
 use bowline_providers::invocation::docker::{self, Container};
-use bowline_providers::invocation::{self, Invocation, Preview, Refusal, Streaming, User, Wish};
+use bowline_providers::invocation::{self, Invocation, Preview, Refusal, Streaming};
 use bowline_providers::manifest::Manifest;
 use bowline_providers::manifest::run::{Polite as PoliteWay, StopScope};
 use bowline_providers::views::Digest;
@@ -22,21 +24,22 @@ use command::{command, located};
 
 use crate::agent::Launch;
 use crate::container::Inside;
-use crate::detect::{self, Surroundings};
+use crate::detect;
 use crate::drive::Drive;
 use crate::git::Tree;
 use crate::host::Cleanup;
-use crate::hub::{Outlet, hub};
+use crate::hub::{Outlet, Stream, hub};
 use crate::installed::Known;
 use crate::journal::{Home, Mask, Options, Reader, Runner, SessionMeta, Writer, new_session_id, temporary};
 use crate::record::Record;
 use crate::task::{JournalChoice, Task};
 use crate::turn::{Control, Order, Turn};
 use crate::warden::{self, Ward};
-use crate::{Error, clock, host, models, roster};
+use crate::{Error, budget, clock, host};
+pub(crate) use driver::{Driver, completed, wish};
 
 /// How many orders may wait for a run.
-const ORDERS: usize = 16;
+pub(crate) const ORDERS: usize = 16;
 
 /// The directory of a session in which the agent finds what does not fit into its arguments.
 pub(crate) const SIDE_FILES: &str = "files";
@@ -45,30 +48,30 @@ pub(crate) const SIDE_FILES: &str = "files";
 pub(crate) async fn start(task: Task) -> Result<Turn, Error> {
     let (orders, inbox) = mpsc::channel(ORDERS);
     let control = Control::new(orders);
-    let prepared = prepare(task, control.clone(), inbox, Watcher::Yes).await?;
-    let (drive, inlet) = (prepared.drive, prepared.inlet.ok_or(Error::Lost)?);
-    let session = drive.session.clone();
+    let mut prepared = prepare(task, control.clone(), inbox, Watcher::Yes).await?;
+    let inlet = prepared.inlet.take().ok_or(Error::Lost)?;
+    let session = prepared.drive.session.clone();
     let (told, done) = oneshot::channel();
     tokio::spawn(async move {
         // Whoever waited for it may have gone.
-        let _ = told.send(drive.drive_to_the_end().await);
+        let _ = told.send(prepared.to_the_end().await);
     });
-    Ok(Turn::new(session, inlet, control, done))
+    Ok(Turn::new(session, Stream::one(inlet), control, done))
 }
 
 /// Runs a task to its end, without anybody who reads its events.
 pub(crate) async fn run(task: Task) -> Result<Record, Error> {
     let (orders, inbox) = mpsc::channel(ORDERS);
     // Dropping the future drops the run; the child is ended then.
-    prepare(task, Control::new(orders), inbox, Watcher::No).await?.drive.drive_to_the_end().await
+    prepare(task, Control::new(orders), inbox, Watcher::No).await?.to_the_end().await
 }
 
 /// Returns what would be started.
 pub(crate) fn preview(task: &Task) -> Result<Preview, Error> {
-    let manifest = manifest(task)?;
-    let request = completed(task, manifest)?;
-    let known = Known::of(task, manifest);
-    let mut invocation = build(task, manifest, &request, &known, task.streaming)?;
+    let driver = Driver::of(task)?;
+    let request = completed(task, &driver, task.request.model.clone())?;
+    let known = Known::of(task, driver.manifest());
+    let mut invocation = driver.invoke(task, &request, &known, task.streaming)?;
     if let Some(container) = &request.docker {
         let session = new_session_id(clock::wall(), host::random());
         invocation = into_container(invocation, container, &session, &task.request)?;
@@ -97,34 +100,45 @@ pub(crate) fn text_from_journal(dir: &Path) -> Result<String, Error> {
 
 /// Whether somebody will read the events.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Watcher {
+pub(crate) enum Watcher {
     Yes,
     No,
 }
 
 /// A run that is ready to go.
-struct Prepared {
-    drive: Drive,
-    inlet: Option<crate::hub::Inlet>,
+pub(crate) struct Prepared {
+    pub(crate) drive: Drive,
+    pub(crate) inlet: Option<crate::hub::Inlet>,
+    account: budget::Account,
 }
 
-async fn prepare(
+impl Prepared {
+    /// Drives the run to its end and writes down what it used.
+    pub(crate) async fn to_the_end(self) -> Result<Record, Error> {
+        let mut record = self.drive.drive_to_the_end().await?;
+        self.account.close(&mut record);
+        Ok(record)
+    }
+}
+
+pub(crate) async fn prepare(
     mut task: Task,
     control: Control,
     orders: mpsc::Receiver<Order>,
     watcher: Watcher,
 ) -> Result<Prepared, Error> {
-    let manifest = manifest(&task)?;
-    let request = completed(&task, manifest)?;
-    let known = Known::of(&task, manifest);
-    let mut invocations = vec![build(&task, manifest, &request, &known, task.streaming)?];
-    if task.streaming == Streaming::On {
+    let driver = Driver::of(&task)?;
+    let request = completed(&task, &driver, task.request.model.clone())?;
+    let known = Known::of(&task, driver.manifest());
+    let mut invocations = vec![driver.invoke(&task, &request, &known, task.streaming)?];
+    if task.streaming == Streaming::On && driver.manifest().is_some() {
         // A provider without a form that does not stream has no second chance, and needs none; nor has one that is
         // already run in that form.
-        let second = build(&task, manifest, &request, &known, Streaming::Off).ok();
+        let second = driver.invoke(&task, &request, &known, Streaming::Off).ok();
         invocations.extend(second.filter(|second| second.format != invocations[0].format));
     }
     invocations.iter_mut().try_for_each(with_images)?;
+    let (account, budget) = budget::Account::open(&task, driver.name())?;
     let session = new_session_id(clock::wall(), host::random());
     if let Some(container) = &request.docker {
         invocations = invocations
@@ -133,23 +147,25 @@ async fn prepare(
             .collect::<Result<_, _>>()?;
     }
     let mut cleanup = Cleanup::default();
-    let journal = open_journal(&task, manifest, &request, &session, &invocations, &known, &mut cleanup)?;
+    let journal = open_journal(&task, &driver, &request, &session, &invocations, &known, &mut cleanup)?;
     let mut side_files = Cleanup::default();
     let scratch = scratch(&session, journal.as_ref(), &invocations, &mut side_files)?;
     let mut notices = std::mem::take(&mut task.notices);
     notices.append(&mut invocations[0].notices);
-    notices.extend(known.replaced(&task, manifest));
-    let mut plan = plan(&session, manifest, &request, &invocations, notices, &task);
+    notices.extend(driver.manifest().and_then(|manifest| known.replaced(&task, manifest)));
+    let mut plan = plan(&session, &driver, &request, &invocations, notices, &task);
     plan.version = known.version();
-    plan.capabilities = Some(known.capabilities(manifest));
-    plan.degraded = known.degraded(&task);
+    plan.capabilities = driver.manifest().map(|manifest| known.capabilities(manifest));
+    plan.opening = std::mem::take(&mut task.leg.opening);
+    plan.opening.extend(known.degraded(&task).into_iter().map(Kind::CapabilityDegraded));
+    plan.budget = budget;
     #[cfg(feature = "testing")]
     if let Some(script) = &task.script {
         plan.attempts.iter_mut().for_each(|attempt| script.speaks(attempt));
     }
     let cwd = request.cwd.clone().map(PathBuf::from);
     let (launch, tree) =
-        launch(&mut task, manifest, &session, &invocations, &scratch, cwd.as_deref()).await?;
+        launch(&mut task, driver.manifest(), &session, &invocations, &scratch, cwd.as_deref()).await?;
     plan.files = tree.is_some();
     let dir = journal.as_ref().map(|journal| journal.dir().to_owned());
     let cleanup = Arc::new(cleanup);
@@ -163,7 +179,8 @@ async fn prepare(
         dir: known,
         control,
         since: clock::wall(),
-        limit: plan.limits.total,
+        // The wait before it is none of its own time.
+        limit: plan.limits.total.map(|limit| limit.plus(plan.delay)),
     });
     let (outlet, inlet): (Option<Outlet>, _) = match watcher {
         Watcher::Yes => {
@@ -185,7 +202,7 @@ async fn prepare(
         side_files,
         _watched: watched,
     };
-    Ok(Prepared { drive, inlet })
+    Ok(Prepared { drive, inlet, account })
 }
 
 /// The largest image that is sent along. What is larger the agent may look at itself.
@@ -220,70 +237,10 @@ fn into_container(
     docker::wrap(invocation, &container, host::environment().into_iter().map(|(name, _)| name))
 }
 
-fn manifest(task: &Task) -> Result<&'static Manifest, Error> {
-    if let Some(manifest) = task.manifest {
-        return Ok(manifest);
-    }
-    let of_profile = task.profile.as_ref().map(|profile| profile.provider.as_str());
-    let name = task.request.provider.as_deref().or(of_profile).ok_or(Error::NoProvider)?;
-    Ok(roster::find(name)?)
-}
-
-/// Fills in what a request leaves to us: the current directory, and where a profile has its settings. What is known not
-/// to work is refused here.
-fn completed(task: &Task, manifest: &'static Manifest) -> Result<Request, Error> {
-    if let Some(path) = &task.not_text {
-        return Err(Error::NotText { path: path.clone() });
-    }
-    let mut request = task.request.clone();
-    if request.cwd.is_none() {
-        request.cwd = match std::env::current_dir().map(PathBuf::into_os_string) {
-            Ok(dir) => match dir.into_string() {
-                Ok(dir) => Some(dir),
-                // In a container it is not looked at.
-                Err(_) if request.docker.is_some() => None,
-                Err(dir) => return Err(Error::NotText { path: dir.into() }),
-            },
-            // The spawner says what is the matter with it.
-            Err(_) => None,
-        };
-    }
-    if let Some(profile) = &task.profile {
-        profile.enter(manifest, &mut request)?;
-    }
-    models::admit(manifest, &request, &Surroundings::from_env())?;
-    Ok(request)
-}
-
-/// Builds the command, in the best form that the program has.
-fn build(
-    task: &Task,
-    manifest: &'static Manifest,
-    request: &Request,
-    known: &Known,
-    streaming: Streaming,
-) -> Result<Invocation, Refusal> {
-    let mut wish = wish(task, streaming);
-    if streaming == Streaming::On {
-        wish.format = known.format();
-    }
-    let mut invocation = invocation::build(manifest, request, &wish)?;
-    if let Some(profile) = &task.profile {
-        profile.alone(manifest, request, &mut invocation, &Surroundings::from_env());
-    }
-    Ok(invocation)
-}
-
-fn wish(task: &Task, streaming: Streaming) -> Wish {
-    let binary = task.binary.as_ref().map(|path| path.to_string_lossy().into_owned());
-    let user = if rustix::process::geteuid().is_root() { User::Root } else { User::Ordinary };
-    Wish { binary, streaming, user, ..Wish::default() }
-}
-
 /// Opens the journal where the task wants it.
 fn open_journal(
     task: &Task,
-    manifest: &Manifest,
+    driver: &Driver,
     request: &Request,
     session: &SessionId,
     invocations: &[Invocation],
@@ -300,18 +257,21 @@ fn open_journal(
             Home::at(dir)
         }
     };
-    let mut meta = SessionMeta::new(session.clone(), &manifest.name, clock::wall());
-    meta.adapter_version = Some(manifest.adapter_version.clone());
-    meta.capabilities = Some(Box::new(known.capabilities(manifest)));
+    let mut meta = SessionMeta::new(session.clone(), driver.name(), clock::wall());
+    if let Some(manifest) = driver.manifest() {
+        meta.adapter_version = Some(manifest.adapter_version.clone());
+        meta.capabilities = Some(Box::new(known.capabilities(manifest)));
+    }
     meta.provider_version = known.version();
     meta.program = known.program();
     meta.profile = task.profile.as_ref().map(|profile| profile.name.clone());
-    meta.parent.clone_from(&task.parent);
+    meta.parent = task.leg.parent.clone().or_else(|| task.parent.clone());
     meta.cwd.clone_from(&request.cwd);
     meta.key.clone_from(&request.key);
     meta.label.clone_from(&task.label);
     meta.container.clone_from(&request.docker);
-    meta.limit_ms = invocations[0].limits.total.filter(|_| !task.no_timeout);
+    let limit = invocations[0].limits.total.filter(|_| !task.no_timeout);
+    meta.limit_ms = limit.map(|limit| limit.plus(task.leg.delay));
     meta.state = SessionState::Starting;
     meta.runner = meta.runner.map(|runner| Runner { sole: task.sole, ..runner });
     let quota = task.quota.unwrap_or(Options::DEFAULT_QUOTA);
@@ -373,7 +333,7 @@ fn scratch(
 
 fn plan(
     session: &SessionId,
-    manifest: &Manifest,
+    driver: &Driver,
     request: &Request,
     invocations: &[Invocation],
     notices: Vec<Notice>,
@@ -420,10 +380,10 @@ fn plan(
     };
     Plan {
         session: session.clone(),
-        provider: manifest.name.clone(),
+        provider: driver.name().to_owned(),
         version: None,
         cwd: request.cwd.clone(),
-        capabilities: Some(manifest.capabilities.clone()),
+        capabilities: driver.manifest().map(|manifest| manifest.capabilities.clone()),
         prompt: request.prompt.clone(),
         attempts: invocations.iter().map(attempt).collect(),
         limits,
@@ -431,7 +391,9 @@ fn plan(
         resume,
         stream_fallback: task.stream_fallback,
         notices,
-        degraded: Vec::new(),
+        opening: Vec::new(),
+        delay: task.leg.delay,
+        budget: Budget::default(),
         files: false,
         zone: jiff::tz::TimeZone::system(),
     }
@@ -440,7 +402,7 @@ fn plan(
 /// Makes ready what will be started, and finds the working tree whose files are looked at.
 async fn launch(
     task: &mut Task,
-    manifest: &'static Manifest,
+    manifest: Option<&'static Manifest>,
     session: &SessionId,
     invocations: &[Invocation],
     scratch: &Path,
@@ -453,9 +415,11 @@ async fn launch(
     let supervisor = host::supervisor()?;
     let mut commands: Vec<process::Command> =
         invocations.iter().map(|invocation| command(invocation, session, scratch)).collect();
-    commands.iter_mut().for_each(|command| command.stdout_room = manifest.run.stdout_room);
     let mut install = None;
-    if task.request.docker.is_none() {
+    if let Some(manifest) = manifest {
+        commands.iter_mut().for_each(|command| command.stdout_room = manifest.run.stdout_room);
+    }
+    if let Some(manifest) = manifest.filter(|_| task.request.docker.is_none()) {
         located(&mut commands, manifest, task.binary.as_deref()).await;
         install = task.binary.is_none().then(|| detect::install_hint(manifest));
     }

@@ -40,7 +40,8 @@
 //! journal, in memory they do not pile up.
 //!
 //! Further rooms: [`blocking`] has the same calls without tokio, [`registry`] ends sessions by your own key from any
-//! process, [`service`] is one boundary for hosts that serve chats, [`journal`] reads what was recorded, [`roster`] knows
+//! process, [`route`] chooses among providers and sees to retries and fallbacks, [`config`] reads the files that say how,
+//! [`service`] is one boundary for hosts that serve chats, [`journal`] reads what was recorded, [`roster`] knows
 //! who can be named, [`detect`] which agents are installed and what each can do, [`auth`] whether somebody is logged in,
 //! [`mod@models`] and [`mod@limits`] what the account offers, [`doctor`] all of it at once, and `bowline::testing` (feature
 //! `testing`) plays a script in the place
@@ -50,7 +51,9 @@
 mod agent;
 pub mod auth;
 pub mod blocking;
+pub mod budget;
 mod clock;
+pub mod config;
 mod container;
 pub mod detect;
 pub mod doctor;
@@ -71,6 +74,7 @@ mod profile;
 mod record;
 pub mod registry;
 pub mod roster;
+pub mod route;
 pub mod service;
 mod task;
 #[cfg(feature = "testing")]
@@ -80,6 +84,7 @@ mod turn;
 mod warden;
 
 pub use bowline_engine::fallback::{Rule, StreamFallback};
+pub use bowline_engine::retry::Fallback;
 pub use bowline_engine::{Survivor, Watchdog};
 pub use bowline_protocol::{
     Category, Code, Event, Exit, Failure, Json, Kind, McpServer, NativeSessionId, PermissionMode, Request,
@@ -93,6 +98,6 @@ pub use host::{guarantee, init};
 pub use limits::limits;
 pub use models::models;
 pub use profile::Profile;
-pub use record::Record;
+pub use record::{Attempt, Record};
 pub use task::{Task, task};
 pub use turn::{Control, Turn};

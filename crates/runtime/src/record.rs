@@ -39,6 +39,10 @@ pub struct Record {
     pub usage_source: Option<UsageSource>,
     /// What it cost in US dollars, where the agent tells.
     pub cost_usd: Option<f64>,
+    /// What it cost in US dollars, as the agent tells or else by the price list; nothing if the model is not in it.
+    pub cost: Option<f64>,
+    /// What that cost rests on, or why it is not known.
+    pub cost_basis: Option<String>,
     /// The files that were changed.
     pub files: Vec<TouchedFile>,
     /// What the agent was not allowed to do.
@@ -64,6 +68,32 @@ pub struct Record {
     pub timed_out: Option<Watchdog>,
     /// How long it took.
     pub took: Duration,
+    /// Whether a tool ran.
+    pub(crate) tool_ran: bool,
+    /// Every attempt of a request that the router saw to, this one included; none if it did not.
+    pub attempts: Vec<Attempt>,
+}
+
+/// One attempt of a request that the router saw to.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Attempt {
+    /// Its session.
+    pub session: SessionId,
+    /// Who was asked, by the name in the configuration.
+    pub name: String,
+    /// The model, as the agent named it, else as it was asked for.
+    pub model: Option<String>,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// Why, if it did not end well.
+    pub failure: Option<Failure>,
+    /// What it cost, where that is known.
+    pub cost: Option<f64>,
+    /// How long it took.
+    pub took: Duration,
+    /// What followed, and why.
+    pub then: String,
 }
 
 impl Record {
@@ -87,6 +117,8 @@ impl Record {
             usage: digest.usage(),
             usage_source: digest.usage_source(),
             cost_usd: digest.cost_usd(),
+            cost: digest.cost_usd(),
+            cost_basis: None,
             files: digest.files(),
             refused: digest.refused().to_vec(),
             tools: digest.tools(),
@@ -99,6 +131,8 @@ impl Record {
             stream_fallback: ended.stream_fallback,
             timed_out: ended.timed_out,
             took,
+            tool_ran: ended.tool_ran,
+            attempts: Vec::new(),
         }
     }
 

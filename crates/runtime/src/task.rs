@@ -1,9 +1,13 @@
 //! What is to be done: the builder that every call starts with.
 
+mod routed;
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
+use bowline_engine::budget::Amounts;
 use bowline_engine::fallback::StreamFallback;
 use bowline_protocol::kinds::{Level, Notice};
 use bowline_protocol::{
@@ -13,12 +17,14 @@ use bowline_providers::invocation::{Preview, Streaming};
 use bowline_providers::manifest::Manifest;
 use serde::de::DeserializeOwned;
 
+use crate::config::Config;
 use crate::drive::Callback;
 use crate::journal::Home;
 use crate::profile::Profile;
 use crate::record::Record;
 use crate::turn::Turn;
-use crate::{Error, launch};
+use crate::{Error, launch, route};
+pub(crate) use routed::{Leg, Wishes};
 
 /// Says what an agent is to do.
 ///
@@ -56,8 +62,14 @@ pub struct Task {
     pub(crate) no_idle_timeout: bool,
     /// A path that is not UTF-8.
     pub(crate) not_text: Option<PathBuf>,
+    pub(crate) route: Wishes,
+    pub(crate) spend: Amounts,
+    pub(crate) config: Option<Arc<Config>>,
+    pub(crate) leg: Leg,
     #[cfg(feature = "testing")]
     pub(crate) script: Option<crate::testing::Script>,
+    #[cfg(feature = "testing")]
+    pub(crate) scripts: std::collections::VecDeque<crate::testing::Script>,
 }
 
 /// Where the record of a session goes.
@@ -101,12 +113,18 @@ impl Task {
             no_timeout: false,
             no_idle_timeout: false,
             not_text: None,
+            route: Wishes::default(),
+            spend: Amounts::default(),
+            config: None,
+            leg: Leg::default(),
             #[cfg(feature = "testing")]
             script: None,
+            #[cfg(feature = "testing")]
+            scripts: std::collections::VecDeque::new(),
         }
     }
 
-    /// Chooses the provider by name or alias.
+    /// Chooses the provider by name or alias; `auto` leaves the choice to the router.
     pub fn provider(mut self, name: impl Into<String>) -> Self {
         self.request.provider = Some(name.into());
         self.manifest = None;
@@ -135,7 +153,7 @@ impl Task {
         self
     }
 
-    /// Chooses the model.
+    /// Chooses the model. Without a provider, the router finds the one whose model it is.
     pub fn model(mut self, model: impl Into<String>) -> Self {
         self.request.model = Some(model.into());
         self
@@ -229,7 +247,8 @@ impl Task {
         self
     }
 
-    /// Limits the cost, in US dollars.
+    /// Limits the cost, in US dollars. It is watched while the turn goes on, as often as the agent reports, and the agent is
+    /// told where it has such a limit of its own.
     pub fn max_cost(mut self, usd: f64) -> Self {
         self.request.max_cost_usd = Some(usd);
         self
@@ -287,7 +306,7 @@ impl Task {
     }
 
     /// Sets something that only this provider understands.
-    pub fn config(mut self, name: impl Into<String>, value: Json) -> Self {
+    pub fn set(mut self, name: impl Into<String>, value: Json) -> Self {
         self.request.config.insert(name.into(), value);
         self
     }
@@ -395,19 +414,29 @@ impl Task {
         self
     }
 
+    /// Plays these scripts, one for each attempt that the router makes.
+    #[cfg(feature = "testing")]
+    pub fn scripts(mut self, scripts: impl IntoIterator<Item = crate::testing::Script>) -> Self {
+        self.scripts = scripts.into_iter().collect();
+        match self.scripts.pop_front() {
+            Some(first) => self.script(first),
+            None => self,
+        }
+    }
+
     /// Returns what would be started, without starting anything.
     pub fn preview(&self) -> Result<Preview, Error> {
-        launch::preview(self)
+        if self.is_routed() { route::preview(self) } else { launch::preview(self) }
     }
 
     /// Starts the turn and returns it, to be watched and stopped. What happens to it from here on is data.
     pub async fn start(self) -> Result<Turn, Error> {
-        launch::start(self).await
+        if self.is_routed() { route::start(self).await } else { launch::start(self).await }
     }
 
     /// Runs the turn and returns its record, whatever the outcome: the record door.
     pub async fn run(self) -> Result<Record, Error> {
-        launch::run(self).await
+        if self.is_routed() { route::run(self).await } else { launch::run(self).await }
     }
 
     /// Runs the turn and returns the answer: the result door. A turn that does not end well is an error, so that `?`

@@ -5,7 +5,7 @@ use bowline_protocol::{Event, Millis, SessionId};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::Error;
-use crate::hub::Inlet;
+use crate::hub::Stream;
 use crate::record::Record;
 
 /// A turn that runs. Dropping it stops the agent; [`Turn::detach`] lets it go on.
@@ -14,7 +14,7 @@ use crate::record::Record;
 #[derive(Debug)]
 pub struct Turn {
     session: SessionId,
-    events: Inlet,
+    events: Stream,
     control: Control,
     done: oneshot::Receiver<Result<Record, Error>>,
     /// Whether dropping it leaves the agent alone.
@@ -57,7 +57,7 @@ impl Control {
         self.send(Order::Overdue(limit));
     }
 
-    fn send(&self, order: Order) {
+    pub(crate) fn send(&self, order: Order) {
         match self.orders.try_send(order) {
             // Over; or as many orders wait as fit, and each of them stops it.
             Ok(()) | Err(mpsc::error::TrySendError::Closed(_) | mpsc::error::TrySendError::Full(_)) => {}
@@ -68,14 +68,14 @@ impl Control {
 impl Turn {
     pub(crate) fn new(
         session: SessionId,
-        events: Inlet,
+        events: Stream,
         control: Control,
         done: oneshot::Receiver<Result<Record, Error>>,
     ) -> Self {
         Self { session, events, control, done, detached: false }
     }
 
-    /// Returns the session's id.
+    /// Returns the session's id; of several attempts, that of the first.
     pub fn session(&self) -> &SessionId {
         &self.session
     }

@@ -9,20 +9,22 @@ pub(crate) const EXAMPLES: &str = "Examples:
   bowline run --provider NAME \"Explain this repository\"
   git diff | bowline run --provider NAME \"Review this change\"
   bowline run --provider NAME --permission edit --timeout 10m \"Fix the failing test\"
+  bowline run --provider auto --hint fast --max-cost 0.50 \"Summarise this page\"
   bowline run --provider NAME --output json --no-tools \"Name this branch\" | jq -r .text
 
 The answer goes to standard output, everything else to standard error. Ctrl-C stops politely and keeps what there
 is; a second Ctrl-C kills. An answer that is complete stays one, whatever comes later; only one more Ctrl-C after a second
 leaves with 130 whatever is unfinished, for readers that do not read. BOWLINE_LOG=info|debug tells what goes on inside.";
 
-#[derive(Debug, clap::Args)]
+#[derive(Clone, Debug, clap::Args)]
 pub(crate) struct RunArgs {
     /// What the agent is to do; `-` reads it from standard input. With both, standard input follows the prompt, and its
     /// end is waited for unless it is a terminal
     #[arg(value_name = "PROMPT")]
     pub(crate) prompt: Option<String>,
 
-    /// Which agent (`bowline providers` lists them); without it, that of the session which is resumed, else BOWLINE_PROVIDER
+    /// Which agent (`bowline providers` lists them); `auto` lets the router choose, `a,b` asks both side by side. Without it,
+    /// that of the session which is resumed, else BOWLINE_PROVIDER
     #[arg(long, short = 'p', value_name = "NAME")]
     pub(crate) provider: Option<String>,
 
@@ -34,11 +36,31 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "NAME=VALUE", value_parser = setting, help_heading = AGENT)]
     pub(crate) set: Vec<(String, Json)>,
 
+    /// What sort of model is wanted: fast, capable, codegen, long-context, agentic, cheap, or a word of the configuration
+    #[arg(long, value_name = "HINT", help_heading = ROUTE)]
+    pub(crate) hint: Option<String>,
+
+    /// How often an agent is asked again after a failure that allows it; 2 where the router chooses, else 0
+    #[arg(long, value_name = "N", help_heading = ROUTE)]
+    pub(crate) retries: Option<u32>,
+
+    /// When another agent is asked after a failure: `next` where the failure allows it, `any` after every one, `none`
+    #[arg(long, value_name = "RULE", value_parser = fallback, help_heading = ROUTE)]
+    pub(crate) fallback: Option<bowline::Fallback>,
+
+    /// Wait for a limit that is used up, however long that takes
+    #[arg(long, help_heading = ROUTE)]
+    pub(crate) wait_for_limit: bool,
+
+    /// Ask again also after a tool ran: what it did may be done twice
+    #[arg(long, help_heading = ROUTE)]
+    pub(crate) repeat_tools: bool,
+
     /// The program to run instead of the one on PATH
     #[arg(long, value_name = "PATH", help_heading = AGENT)]
     pub(crate) binary: Option<PathBuf>,
 
-    /// The model
+    /// The model; without an agent, the one whose model it is is asked
     #[arg(long, short = 'm', value_name = "NAME", help_heading = AGENT)]
     pub(crate) model: Option<String>,
 
@@ -74,9 +96,9 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "FILE", help_heading = WORK)]
     pub(crate) mcp_config: Vec<PathBuf>,
 
-    /// What the agent may do without being asked. Nobody can be asked here, so `ask` refuses what needs asking
-    #[arg(long, value_name = "MODE", default_value = "ask", help_heading = LIMITS)]
-    pub(crate) permission: Permission,
+    /// What the agent may do without being asked. Nobody can be asked here, so `ask`, the default, refuses what needs asking
+    #[arg(long, value_name = "MODE", help_heading = LIMITS)]
+    pub(crate) permission: Option<Permission>,
 
     /// Allow a tool by name
     #[arg(long, value_name = "TOOL", help_heading = LIMITS)]
@@ -94,9 +116,17 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "N", help_heading = LIMITS)]
     pub(crate) max_turns: Option<u32>,
 
-    /// The most that it may cost, in US dollars
+    /// The most that it may cost, in US dollars: watched while it runs, as often as the agent reports
     #[arg(long, value_name = "USD", help_heading = LIMITS)]
     pub(crate) max_cost: Option<f64>,
+
+    /// The most tokens that it may use
+    #[arg(long, value_name = "N", help_heading = LIMITS)]
+    pub(crate) max_tokens: Option<u64>,
+
+    /// The longest that it may work, such as 90s or 10m, over all attempts; the answer so far is kept, and the exit code is 5
+    #[arg(long, value_name = "TIME", value_parser = span, help_heading = LIMITS)]
+    pub(crate) max_time: Option<std::time::Duration>,
 
     /// The longest that it may take, such as 90s or 10m; `none` for no limit. The look at the files before the start counts,
     /// waiting for standard input does not
@@ -155,6 +185,7 @@ pub(crate) struct RunArgs {
     pub(crate) verbose: u8,
 }
 
+const ROUTE: &str = "Choosing, retrying, falling back";
 const AGENT: &str = "The agent";
 const WORK: &str = "The work";
 const LIMITS: &str = "Permissions and limits";
@@ -191,6 +222,18 @@ pub(crate) fn limit(text: &str) -> Result<Limit, String> {
         .filter(|span| span.is_positive())
         .and_then(of)
         .ok_or_else(|| "a time such as 90s, 10m or 1h30m, or `none`, is wanted".to_owned())
+}
+
+fn span(text: &str) -> Result<std::time::Duration, String> {
+    match limit(text) {
+        Ok(Limit::Of(span)) => Ok(span),
+        Ok(Limit::None) | Err(_) => Err("a time such as 90s, 10m or 1h30m is wanted".to_owned()),
+    }
+}
+
+fn fallback(text: &str) -> Result<bowline::Fallback, String> {
+    let found = bowline::Fallback::ALL.into_iter().find(|rule| rule.as_str() == text);
+    found.ok_or_else(|| "`next`, `any` or `none` is wanted".to_owned())
 }
 
 pub(crate) fn variable(text: &str) -> Result<(String, String), String> {

@@ -36,7 +36,7 @@ pub(crate) fn run(args: &ProvideArgs, stdout: &mut Stdout) -> Result<(), Command
     let request = request()?;
     let task = task(args, manifest, &request)?;
     let cwd = args.cwd.as_ref().map(|dir| dir.to_string_lossy().into_owned()).or_else(terminal::cwd);
-    let options = terminal::options(Detail::Usual, run::permission(args.permission), cwd);
+    let options = terminal::options(Detail::Usual, run::permission(Some(args.permission)), cwd);
     let sink = Sink::new(format, options, Some(manifest.name.clone()));
     let (_, code) = run::runtime()?.block_on(run::to_the_end(task, sink))?;
     if code == 0 { Ok(()) } else { Err(CommandError::told(code)) }
@@ -61,7 +61,7 @@ fn task(
     let mut asked = Request {
         prompt: if request.prompt.trim().is_empty() { String::new() } else { prompt },
         model: request.model().map(str::to_owned).or_else(|| args.model.clone()),
-        permission: run::permission(args.permission),
+        permission: run::permission(Some(args.permission)),
         ..Request::default()
     };
     asked.sampling.max_tokens = request.max_tokens;

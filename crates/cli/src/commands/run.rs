@@ -5,6 +5,8 @@ mod mcp;
 mod prompt;
 mod request;
 mod resume;
+mod settings;
+mod several;
 pub(crate) use request::permission;
 mod uncertified;
 
@@ -23,6 +25,7 @@ use crate::human::{Detail, Interrupt, Summary, TICK};
 use crate::output::Stdout;
 use crate::output::sink::{Format, Sink};
 use crate::{suggest, terminal, time};
+use choose::{Asked, Whom};
 
 /// How many events are written together when they come faster than a terminal shows them.
 const AT_ONCE: usize = 256;
@@ -33,12 +36,22 @@ const LEAVE_AFTER: Duration = Duration::from_secs(1);
 /// Runs the command.
 pub(crate) fn run(args: &RunArgs, stdout: &mut Stdout) -> Result<(), CommandError> {
     let format = suggest::output(&args.output)?;
+    let config = settings::load(args)?;
+    let args = &settings::applied(args, &config)?;
     let ours = args.resume.as_deref().map(resume::find).transpose()?.flatten();
-    let provider = match (&args.resume, &ours) {
-        (Some(id), Some(ours)) => resume::provider(id, ours, args.provider.as_deref())?,
-        _ => choose::provider(args)?,
+    let whom = match (&args.resume, &ours) {
+        (Some(id), Some(ours)) => {
+            Whom::One(Asked::Provider(resume::provider(id, ours, args.provider.as_deref())?))
+        }
+        _ => choose::whom(args, &config)?,
     };
-    let task = request::task(args, provider, ours.as_ref())?;
+    let prompt = prompt::prompt(args.prompt.as_deref())?;
+    let asked = match &whom {
+        Whom::Several(asked) => return several::run(args, &config, format, &prompt, asked, stdout),
+        Whom::One(asked) => Some(asked),
+        Whom::Router => None,
+    };
+    let task = request::task(args, &prompt, asked, ours.as_ref())?.config(config);
     if args.dry_run {
         return dry_run(&task, format, stdout);
     }
@@ -49,11 +62,11 @@ pub(crate) fn run(args: &RunArgs, stdout: &mut Stdout) -> Result<(), CommandErro
     };
     let cwd = args.cwd.as_ref().map(|dir| dir.to_string_lossy().into_owned()).or_else(terminal::cwd);
     let options = terminal::options(detail, request::permission(args.permission), cwd);
-    let sink = Sink::new(format, options, Some(provider.name.clone()));
+    let sink = Sink::new(format, options, asked.map(|asked| asked.name().to_owned()));
     // What runs in a container is not what is installed here, nobody asked to start the caller's own program twice, and a
     // run that leaves no trace leaves no answers behind either.
     let plain = args.docker.is_none() && args.binary.is_none() && !args.ephemeral;
-    let program = Some(provider).filter(|_| plain && matches!(format, Format::Human));
+    let program = asked.and_then(Asked::provider).filter(|_| plain && matches!(format, Format::Human));
     let (record, stopped) = runtime()?.block_on(drive(task, sink, args.ephemeral, program))?;
     match exit_code(&record, stopped) {
         0 => Ok(()),

@@ -87,6 +87,16 @@ pub(super) fn remark(kind: &Kind, now: Timestamp, zone: &TimeZone) -> Option<Rem
         Kind::RouteChosen(route) => {
             Remark::verbose(format!("{}: {}", one_line(&route.provider), one_line(&route.reason)))
         }
+        Kind::FallbackTaken(fallback)
+            if bowline::Fallback::ALL.iter().any(|it| it.as_str() == fallback.rule) =>
+        {
+            Remark::warning(format!(
+                "falling back from {} to {}: {}",
+                one_line(&fallback.from),
+                one_line(&fallback.to),
+                one_line(&fallback.failure.message)
+            ))
+        }
         Kind::FallbackTaken(fallback) => Remark::warning(format!(
             "{} failed, trying {}: {}",
             one_line(&fallback.from),
@@ -201,6 +211,13 @@ pub(super) fn retry(retrying: &Retrying, left: Option<u64>) -> String {
     let message = words::one_line(&retrying.message);
     let why = if message.is_empty() { retrying.category.as_str() } else { &message };
     format!("retrying{which}{wait}: {why}")
+}
+
+/// Says that the whole request is sent again, by us.
+pub(super) fn sent_again(retrying: &Retrying) -> Remark {
+    let wait = words::span(retrying.delay_ms.unwrap_or_default());
+    let category = retrying.category.as_str().replace('_', " ");
+    Remark::usual(format!("retrying in {wait} ({category})"))
 }
 
 /// Says what the agent is busy with. That it waits for its model is what the spinner says anyway.

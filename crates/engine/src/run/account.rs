@@ -35,6 +35,10 @@ pub(super) struct Account {
     pub(super) failure: Option<Failure>,
     pub(super) has_text: bool,
     pub(super) tool_ran: bool,
+    /// Whether a tool ran in any attempt.
+    pub(super) tool_ever_ran: bool,
+    /// The model that answers, as it was last named.
+    pub(super) model: Option<String>,
     resume: Option<Wanted>,
     answered: Option<ResumeAnswered>,
     wrong_session: Option<Failure>,
@@ -59,6 +63,8 @@ impl Account {
             failure: None,
             has_text: false,
             tool_ran: false,
+            tool_ever_ran: false,
+            model: None,
             resume: plan.resume.clone(),
             answered: None,
             wrong_session: None,
@@ -106,7 +112,12 @@ impl Account {
         match &mut kind {
             // The run says that, when the processes are gone.
             Kind::SessionEnded(_) => return None,
-            Kind::SessionStarted(started) => self.identified(started.native_session.as_ref()),
+            Kind::SessionStarted(started) => {
+                self.model = started.model.clone().or(self.model.take());
+                self.identified(started.native_session.as_ref());
+            }
+            Kind::ModelChanged(changed) => self.model = Some(changed.model.clone()),
+            Kind::UsageReported(report) => self.model = report.model.clone().or(self.model.take()),
             Kind::TurnStarted(_) => {
                 self.turn = turn.unwrap_or(self.turn);
                 self.open = true;
@@ -127,7 +138,7 @@ impl Account {
             Kind::ThinkingDelta(_) => self.retrying = None,
             Kind::ToolStarted(tool) => {
                 self.retrying = None;
-                self.tool_ran = true;
+                (self.tool_ran, self.tool_ever_ran) = (true, true);
                 self.tools.insert(tool.id.clone());
             }
             Kind::ToolFinished(tool) => {

@@ -170,6 +170,7 @@ impl Run {
             rule: self.rule,
             stream_fallback: self.attempt > 0,
             timed_out,
+            tool_ran: self.account.tool_ever_ran,
         };
         step.actions.push(Action::Done(Box::new(ended)));
     }

@@ -38,6 +38,7 @@ impl Run {
             }
             // The sweep is what makes sure that nobody is left.
             Phase::New
+            | Phase::Waiting { .. }
             | Phase::Preparing { .. }
             | Phase::Spawning
             | Phase::Running
@@ -62,7 +63,7 @@ impl Run {
     pub(super) fn stop(&mut self, why: Why, now: Now, step: &mut Step) {
         match self.phase {
             Phase::Spawning | Phase::Running => {}
-            Phase::New | Phase::Preparing { .. } => {
+            Phase::New | Phase::Waiting { .. } | Phase::Preparing { .. } => {
                 // Nobody was started: it is over before it began.
                 if self.phase != Phase::New {
                     self.state(SessionState::Stopping, Some(why.in_words()), now, step);

@@ -1,5 +1,6 @@
 //! Runs as tables: what happens, and what the run makes of it. No process, no sleeping.
 
+mod budget;
 mod random;
 mod world;
 

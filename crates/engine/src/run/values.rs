@@ -1,11 +1,14 @@
 //! What goes into a run and what comes out: plain values.
 
-use bowline_protocol::kinds::{CapabilityDegraded, Notice, Outcome, TouchedFile, Transport};
-use bowline_protocol::{Capabilities, Event, Exit, Failure, Millis, NativeSessionId, SessionId, Timestamp};
+use bowline_protocol::kinds::{Notice, Outcome, TouchedFile, Transport};
+use bowline_protocol::{
+    Capabilities, Event, Exit, Failure, Kind, Millis, NativeSessionId, SessionId, Timestamp,
+};
 use bowline_providers::conversation::Conversation;
 use bowline_providers::dialect::Shape;
 use bowline_providers::dialects;
 
+use crate::budget::Budget;
 use crate::fallback::{Rule, StreamFallback};
 
 /// When something happens: the wall clock for people, and a clock that never jumps for deadlines.
@@ -44,8 +47,12 @@ pub struct Plan {
     pub stream_fallback: StreamFallback,
     /// Remarks about the request, told at the beginning.
     pub notices: Vec<Notice>,
-    /// What cannot be had of this program as it is installed, told at the beginning.
-    pub degraded: Vec<CapabilityDegraded>,
+    /// What is told at the beginning: why this agent, what came before it, what cannot be had of it as it is installed.
+    pub opening: Vec<Kind>,
+    /// How long to wait before the program is started.
+    pub delay: Millis,
+    /// What it may use.
+    pub budget: Budget,
     /// Whether to look at the files before and after: the working directory lies in a working tree.
     pub files: bool,
     /// The zone of times that the agent writes without one.
@@ -281,6 +288,8 @@ pub struct Ended {
     pub stream_fallback: bool,
     /// Whether a deadline of ours ended it.
     pub timed_out: Option<Watchdog>,
+    /// Whether a tool ran.
+    pub tool_ran: bool,
 }
 
 /// The watchdogs, by phase.

@@ -5,7 +5,7 @@
 //! nobody could know.
 
 use bowline_protocol::kinds::{TextDelta, TextRetracted};
-use bowline_protocol::{Event, Kind, MessageId, Timestamp};
+use bowline_protocol::{Event, Kind, MessageId, Source, Timestamp};
 use serde::Serialize;
 
 use super::notices::Notices;
@@ -62,14 +62,8 @@ impl View for Chunks {
                 self.settled = self.content.len();
                 self.pieces.clear();
             }
-            Kind::FallbackTaken(_) => {
-                // The request is sent again: what was said for it so far is not a part of the answer.
-                if self.content.len() > self.settled {
-                    self.content.truncate(self.settled);
-                    self.pieces.clear();
-                    self.chunk(self.settled, event.at, out);
-                }
-            }
+            Kind::FallbackTaken(_) => self.begin_again(event.at, out),
+            Kind::Retrying(_) if event.source == Source::Bowline => self.begin_again(event.at, out),
             Kind::TextDelta(delta) if delta.parent.is_none() && !delta.text.is_empty() => {
                 let before = self.content.len();
                 self.append(delta);
@@ -118,6 +112,15 @@ impl View for Chunks {
 }
 
 impl Chunks {
+    /// The request is sent again: what was said for it so far is not a part of the answer.
+    fn begin_again(&mut self, at: Timestamp, out: &mut String) {
+        if self.content.len() > self.settled {
+            self.content.truncate(self.settled);
+            self.pieces.clear();
+            self.chunk(self.settled, at, out);
+        }
+    }
+
     fn chunk(&self, delta_from: usize, timestamp: Timestamp, out: &mut String) {
         let delta = &self.content[delta_from..];
         line(

@@ -8,7 +8,7 @@
 mod message;
 
 use bowline_protocol::kinds::{TextRetracted, ToolOwner, ToolStarted, ToolUpdated};
-use bowline_protocol::{Event, Kind, MessageId, ToolId};
+use bowline_protocol::{Event, Kind, MessageId, Source, ToolId};
 
 use self::message::{Content, Message, Record};
 use super::calls::{Call, no_arguments};
@@ -57,6 +57,7 @@ impl View for Pi {
         match &event.kind {
             Kind::TurnStarted(_) => self.turn_from = self.blocks.len(),
             Kind::FallbackTaken(_) => self.begin_again(out),
+            Kind::Retrying(_) if event.source == Source::Bowline => self.begin_again(out),
             Kind::TextDelta(delta) if delta.parent.is_none() && !delta.text.is_empty() => {
                 self.text(&delta.message, delta.block, &delta.text, out);
             }

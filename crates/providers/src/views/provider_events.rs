@@ -5,8 +5,8 @@
 
 use bowline_protocol::kinds::{ApprovalAsked, FilesTouched, Level, Outcome, SessionStarted, TextDelta};
 use bowline_protocol::{
-    ApprovalCategory, ApprovalId, ApprovalOption, EnforcedBy, Event, Json, Kind, MessageId, Risk, Timestamp,
-    ToolId,
+    ApprovalCategory, ApprovalId, ApprovalOption, EnforcedBy, Event, Json, Kind, MessageId, Risk, Source,
+    Timestamp, ToolId,
 };
 use serde::Serialize;
 
@@ -93,6 +93,7 @@ impl ProviderEvents {
         match &event.kind {
             Kind::SessionStarted(started) => self.session_started(event, started, out),
             Kind::FallbackTaken(_) => self.opening.again(),
+            Kind::Retrying(_) if event.source == Source::Bowline => self.opening.again(),
             Kind::TextDelta(delta) if delta.parent.is_none() => self.text(delta),
             Kind::TextRetracted(retracted) => {
                 if let Some((_, blocks)) = self.open.iter_mut().find(|(id, _)| *id == retracted.message) {

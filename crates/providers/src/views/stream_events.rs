@@ -6,7 +6,7 @@
 //! only its result is told. So the result of a turn that we had to conclude has failed waits for the next event.
 
 use bowline_protocol::kinds::{CompactTrigger, Outcome, TurnEnded};
-use bowline_protocol::{Event, Exit, Json, Kind, NativeSessionId, Timestamp, ToolId, Usage};
+use bowline_protocol::{Event, Exit, Json, Kind, NativeSessionId, Source, Timestamp, ToolId, Usage};
 use serde::Serialize;
 
 use super::answer::{Answer, Keep};
@@ -108,6 +108,7 @@ impl StreamEvents {
                 }
             }
             Kind::FallbackTaken(_) => self.opening.again(),
+            Kind::Retrying(_) if event.source == Source::Bowline => self.opening.again(),
             Kind::TurnStarted(_) => self.turn_began = Some(event.at),
             Kind::TurnEnded(ended) => {
                 self.release_calls(out);

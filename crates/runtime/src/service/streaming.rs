@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use bowline_protocol::{Event, Kind, Timestamp};
+use bowline_protocol::{Event, Kind, Source, Timestamp};
 use bowline_providers::chat::{Coalescer, CommentaryFilter, Limits, Passed};
 use bowline_providers::dialect::Commentary;
 
@@ -131,13 +131,17 @@ impl<'a> Show<'a> {
                 tracing::info!(tokens_before = compacted.tokens_before, "the context was compacted");
                 self.status(None);
             }
-            Kind::FallbackTaken(_) => {
-                self.flush();
-                self.again = true;
-            }
+            Kind::FallbackTaken(_) => self.begin_again(),
+            Kind::Retrying(_) if event.source == Source::Bowline => self.begin_again(),
             Kind::TurnEnded(_) => self.flush(),
             _ => {}
         }
+    }
+
+    /// The request is sent again: what was shown of it is not shown twice.
+    fn begin_again(&mut self) {
+        self.flush();
+        self.again = true;
     }
 
     fn say(&mut self, text: &str, at: Timestamp) {

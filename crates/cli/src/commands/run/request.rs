@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 use bowline::{Json, PermissionMode, Preview, SessionId, Task};
 use bowline_protocol::Millis;
 use bowline_providers::invocation::environment::listed;
-use bowline_providers::manifest::Manifest;
 
+use super::choose::Asked;
+use super::mcp;
 use super::resume::Ours;
-use super::{mcp, prompt};
 use crate::args::run::{Limit, Permission, RunArgs};
 use crate::error::{CommandError, Fault};
 
@@ -20,11 +20,37 @@ const LONGEST_FILE: u64 = 4 * 1024 * 1024;
 /// Makes the task that the arguments describe. `ours` is the session that it goes on with, if we know it.
 pub(crate) fn task(
     args: &RunArgs,
-    provider: &'static Manifest,
+    prompt: &str,
+    asked: Option<&Asked>,
     ours: Option<&Ours>,
 ) -> Result<Task, CommandError> {
-    let mut task = bowline::task(prompt::prompt(args.prompt.as_deref())?).of_provider(provider);
-    task = task.permission(permission(args.permission));
+    let mut task = bowline::task(prompt).permission(permission(args.permission));
+    task = match asked {
+        Some(Asked::Provider(manifest)) => task.of_provider(manifest),
+        Some(Asked::Listed(name)) => task.provider(name),
+        None => task.provider(bowline::route::AUTO),
+    };
+    if let Some(hint) = &args.hint {
+        task = task.hint(hint);
+    }
+    if let Some(retries) = args.retries {
+        task = task.retries(retries);
+    }
+    if let Some(fallback) = args.fallback {
+        task = task.fallback(fallback);
+    }
+    if args.wait_for_limit {
+        task = task.wait_for_limit();
+    }
+    if args.repeat_tools {
+        task = task.repeat_tools();
+    }
+    if let Some(tokens) = args.max_tokens {
+        task = task.max_tokens(tokens);
+    }
+    if let Some(limit) = args.max_time {
+        task = task.max_time(limit);
+    }
     for (value, set) in [
         (&args.model, Task::model as fn(Task, String) -> Task),
         (&args.effort, Task::effort),
@@ -60,7 +86,7 @@ pub(crate) fn task(
         task = task.env(name, value);
     }
     for (name, value) in &args.set {
-        task = task.config(name, value.clone());
+        task = task.set(name, value.clone());
     }
     if let Some(path) = &args.schema {
         task = task.output_schema(schema(path, "--schema")?);
@@ -115,8 +141,8 @@ pub(crate) fn task(
 }
 
 /// Returns our word for a permission mode.
-pub(crate) fn permission(mode: Permission) -> PermissionMode {
-    match mode {
+pub(crate) fn permission(mode: Option<Permission>) -> PermissionMode {
+    match mode.unwrap_or(Permission::Ask) {
         Permission::Read => PermissionMode::Read,
         Permission::Ask => PermissionMode::Ask,
         Permission::Edit => PermissionMode::Edit,

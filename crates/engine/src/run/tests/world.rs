@@ -6,6 +6,7 @@ use bowline_providers::dialect::Shape;
 use bowline_providers::dialects;
 
 use super::super::*;
+use crate::budget::Budget;
 
 pub(super) const INIT: &str = r#"{"type":"system","subtype":"init","session_id":"s","model":"m"}"#;
 pub(super) const RESULT: &str = r#"{"type":"result","subtype":"success","is_error":false,"result":"","session_id":"s","usage":{"input_tokens":1,"output_tokens":1}}"#;
@@ -45,7 +46,9 @@ impl World {
             resume: None,
             stream_fallback: crate::fallback::StreamFallback::default(),
             notices: Vec::new(),
-            degraded: Vec::new(),
+            opening: Vec::new(),
+            delay: Millis(0),
+            budget: Budget::default(),
             files: false,
             zone: jiff::tz::TimeZone::UTC,
         };

@@ -1,0 +1,103 @@
+//! `bowline config`: what is set, where, and how to change it.
+
+use std::path::PathBuf;
+
+use bowline::config::{Config, KEYS, Key, edit};
+use serde_json::json;
+
+use super::tables::table;
+use crate::args::config::{ConfigAction, ConfigArgs};
+use crate::error::{CommandError, Fault};
+use crate::output::Stdout;
+
+/// Runs the command.
+pub(crate) fn run(args: &ConfigArgs, stdout: &mut Stdout) -> Result<(), CommandError> {
+    match &args.action {
+        ConfigAction::Show { all, json } => show(*all, *json, stdout),
+        ConfigAction::Get { key } => get(key, stdout),
+        ConfigAction::Set { key, value, project } => Ok(edit::set(&file(*project)?, key, value)?),
+        ConfigAction::Unset { key, project } => Ok(edit::unset(&file(*project)?, key)?),
+    }
+}
+
+/// A line of the table.
+struct Row {
+    key: String,
+    value: String,
+    origin: String,
+    about: &'static str,
+}
+
+fn show(all: bool, as_json: bool, stdout: &mut Stdout) -> Result<(), CommandError> {
+    let config = Config::load(None)?;
+    let set = config.settings.all().map(|(key, setting)| Row {
+        key: key.to_owned(),
+        value: setting.value.clone(),
+        origin: setting.origin.to_string(),
+        about: Key::named(key).map(|key| key.about).unwrap_or_default(),
+    });
+    let mut rows: Vec<Row> = set.collect();
+    if all {
+        let open = KEYS.iter().filter(|key| config.settings.get(key.name).is_none());
+        rows.extend(open.map(|key| Row {
+            key: key.name.to_owned(),
+            value: if key.default.is_empty() { "-".to_owned() } else { key.default.to_owned() },
+            origin: "default".to_owned(),
+            about: key.about,
+        }));
+    }
+    if as_json {
+        let rows: Vec<_> = rows
+            .iter()
+            .map(|row| json!({"key": row.key, "value": row.value, "origin": row.origin, "about": row.about}))
+            .collect();
+        let files: Vec<String> = config.files().iter().map(|path| path.display().to_string()).collect();
+        return stdout.print(&format!("{:#}\n", json!({"files": files, "settings": rows})));
+    }
+    let mut text = String::new();
+    if rows.is_empty() {
+        text.push_str("nothing is set; `bowline config show --all` lists what can be\n");
+    } else if all {
+        text.push_str(&table(
+            ["SETTING", "VALUE", "FROM", "WHAT IT IS"],
+            rows.into_iter().map(|row| [row.key, row.value, row.origin, row.about.to_owned()]),
+        ));
+    } else {
+        text.push_str(&table(
+            ["SETTING", "VALUE", "FROM"],
+            rows.into_iter().map(|row| [row.key, row.value, row.origin]),
+        ));
+    }
+    for file in config.files() {
+        text.push_str(&format!("read: {}\n", file.display()));
+    }
+    stdout.print(&bowline_providers::ansi::harmless(&text))
+}
+
+fn get(name: &str, stdout: &mut Stdout) -> Result<(), CommandError> {
+    let Some(key) = Key::named(name) else {
+        let error = CommandError::new(Fault::Usage, format!("`{name}` is not a setting"));
+        return Err(error.hint("`bowline config show --all` lists the settings"));
+    };
+    let config = Config::load(None)?;
+    let value = config.settings.text(name).unwrap_or(key.default);
+    if value.is_empty() {
+        // Nothing is printed where nothing is set, and a script can tell.
+        return Err(CommandError::told(1));
+    }
+    stdout.print(&format!("{value}\n"))
+}
+
+/// Returns the file that is to be changed.
+pub(crate) fn file(project: bool) -> Result<PathBuf, CommandError> {
+    let places = bowline::config::Places::from_env(None);
+    let path = if project {
+        places.project_settings().or_else(|| places.new_project_settings())
+    } else {
+        places.user_settings()
+    };
+    path.ok_or_else(|| {
+        CommandError::new(Fault::Configuration, "there is no place for the file of settings")
+            .hint("set HOME or XDG_CONFIG_HOME")
+    })
+}

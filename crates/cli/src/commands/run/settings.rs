@@ -1,0 +1,42 @@
+//! What the files of settings say about a run, where the command line is silent.
+
+use std::sync::Arc;
+
+use bowline::config::Config;
+use clap::ValueEnum as _;
+
+use crate::args::run::{Limit, Permission, RunArgs};
+use crate::error::CommandError;
+use crate::terminal;
+
+/// Reads the files that concern the directory of a run.
+pub(super) fn load(args: &RunArgs) -> Result<Arc<Config>, CommandError> {
+    // In a container there is another file system, and its directories say nothing here.
+    let cwd = args.cwd.as_deref().filter(|_| args.docker.is_none());
+    let cwd = cwd.map(|dir| std::path::absolute(dir).unwrap_or_else(|_| dir.to_owned()));
+    Ok(Arc::new(Config::load(cwd.as_deref())?))
+}
+
+/// Fills in what the command line leaves open.
+pub(super) fn applied(args: &RunArgs, config: &Config) -> Result<RunArgs, CommandError> {
+    let mut args = args.clone();
+    let settings = &config.settings;
+    let text = |key: &str| settings.text(key).map(str::to_owned);
+    // A hint or a model on the command line asks for a choice; a usual provider would take it away.
+    let chooses = args.hint.is_some() || args.model.is_some();
+    let usual =
+        || terminal::variable("BOWLINE_PROVIDER").or_else(|| text("run.provider").filter(|_| !chooses));
+    // A session that goes on says itself whose it is.
+    args.provider = args.provider.or_else(|| usual().filter(|_| args.resume.is_none()));
+    // A model goes with the provider that it was set for.
+    if args.hint.is_none() {
+        args.model = args.model.or_else(|| text("run.model"));
+    }
+    args.permission =
+        args.permission.or_else(|| Permission::from_str(settings.text("run.permission")?, false).ok());
+    let limit =
+        |key: &str| settings.span(key).map(|span| Limit::Of(std::time::Duration::from_millis(span.0)));
+    args.timeout = args.timeout.or_else(|| limit("run.timeout"));
+    args.idle_timeout = args.idle_timeout.or_else(|| limit("run.idle-timeout"));
+    Ok(args)
+}

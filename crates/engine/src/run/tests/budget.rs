@@ -1,0 +1,130 @@
+//! A budget while a run goes on, and a run that begins later.
+
+use bowline_protocol::kinds::{Outcome, Retrying};
+use bowline_protocol::{Category, Code, Exit};
+
+use super::super::*;
+use super::world::{INIT, RESULT, TOOL, World, text};
+use crate::budget::{Amounts, Budget, Limit};
+
+fn limited(amounts: Amounts) -> World {
+    let limit = Limit { scope: "this request".to_owned(), amounts, before: Amounts::default() };
+    let mut world = World::with(|plan| plan.budget = Budget { limits: vec![limit], ..Budget::default() });
+    world.start();
+    world
+}
+
+/// What one call of the model used, told when its message is complete.
+fn call(output: u64) -> String {
+    let event = |event: &str| format!(r#"{{"type":"stream_event","event":{event},"session_id":"s"}}"#);
+    let start = format!(r#"{{"type":"message_start","message":{{"id":"m{output}","model":"practice-1"}}}}"#);
+    let text = r#"{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"so far"}}"#;
+    let delta = format!(
+        r#"{{"type":"message_delta","delta":{{"stop_reason":"tool_use"}},"usage":{{"input_tokens":0,"output_tokens":{output}}}}}"#
+    );
+    [event(&start), event(text), event(&delta), event(r#"{"type":"message_stop"}"#)].join("\n")
+}
+
+#[test]
+fn a_run_that_has_used_its_tokens_is_stopped_politely_and_keeps_what_it_said() {
+    let mut world = limited(Amounts { tokens: Some(1_000), ..Amounts::default() });
+    world.says(INIT).says(&call(400)).says(TOOL);
+    assert!(!world.log().contains("!signal"), "{}", world.log());
+    world.says(&call(700));
+    assert!(
+        world.log().ends_with("notice:budget state:stopping !signal(Interrupt, Leader)"),
+        "{}",
+        world.log()
+    );
+    world.give(Input::Exited(Exit::Signal(2))).wait(2_000).swept();
+    world.wait(1_000);
+    let ended = world.ended();
+    let failure = ended.failure.expect("a failure");
+    assert_eq!((ended.outcome, failure.code), (Outcome::Failed, Code::Budget));
+    assert_eq!(
+        failure.message,
+        "the budget of 1000 tokens for this request is used up: 1100 so far, as the agent reports"
+    );
+    assert!(ended.tool_ran);
+    assert!(world.log().contains("text_delta"));
+}
+
+#[test]
+fn money_is_watched_by_the_price_list() {
+    let mut world = limited(Amounts { cost: Some(0.05), ..Amounts::default() });
+    let init = INIT.replace(r#""model":"m""#, r#""model":"practice-1""#);
+    world.says(&init).says(&call(400));
+    assert!(!world.log().contains("!signal"), "{}", world.log());
+    world.says(&call(200));
+    assert!(world.log().ends_with("!signal(Interrupt, Leader)"), "{}", world.log());
+}
+
+#[test]
+fn text_is_counted_where_nothing_is_reported() {
+    let mut world = limited(Amounts { tokens: Some(50), ..Amounts::default() });
+    world.says(INIT).says(&text(&"word ".repeat(20)));
+    assert!(!world.log().contains("!signal"), "{}", world.log());
+    world.says(&text(&"word ".repeat(60)));
+    assert!(world.log().ends_with("!signal(Interrupt, Leader)"), "{}", world.log());
+}
+
+#[test]
+fn an_answer_that_is_complete_stays_one() {
+    let mut world = limited(Amounts { tokens: Some(20), ..Amounts::default() });
+    let result = RESULT.replace(r#""output_tokens":1"#, r#""output_tokens":30"#);
+    world.says(INIT).says(&result).exits(0).swept();
+    let ended = world.ended();
+    assert_eq!((ended.outcome, ended.failure), (Outcome::Completed, None));
+    assert!(world.log().contains("turn_ended:completed notice:budget_exceeded"), "{}", world.log());
+}
+
+#[test]
+fn time_of_work_ends_too() {
+    let mut world = limited(Amounts { time: Some(Millis(60_000)), ..Amounts::default() });
+    world.says(INIT).wait(59_000);
+    assert!(!world.log().contains("!signal"), "{}", world.log());
+    world.wait(1_500);
+    assert!(
+        world.log().contains("notice:budget state:stopping !signal(Interrupt, Leader)"),
+        "{}",
+        world.log()
+    );
+    world.killed(2).swept();
+    assert_eq!(world.ended().failure.map(|failure| failure.code), Some(Code::Budget));
+    assert_eq!(world.ended().timed_out, None);
+}
+
+fn later() -> World {
+    let retrying = Retrying {
+        attempt: Some(1),
+        max_attempts: Some(2),
+        delay_ms: Some(Millis(30_000)),
+        category: Category::RateLimit,
+        message: "429".to_owned(),
+    };
+    World::with(|plan| {
+        plan.delay = Millis(30_000);
+        plan.limits.total = Some(Millis(10_000));
+        plan.opening = vec![Kind::Retrying(retrying)];
+    })
+}
+
+#[test]
+fn a_run_may_begin_later_and_its_time_counts_from_then() {
+    let mut world = later();
+    world.give(Input::Begin).wait(29_000);
+    assert_eq!(world.log(), "session_started state:starting retrying");
+    world.wait(1_000);
+    assert!(world.log().ends_with("user_message !spawn(0)"), "{}", world.log());
+    world.give(Input::Spawned { pid: 7, containment: "test" });
+    world.says(INIT).says(&text("Hello")).wait(9_000).says(RESULT).exits(0).swept();
+    assert_eq!(world.ended().outcome, Outcome::Completed);
+}
+
+#[test]
+fn whoever_stops_it_while_it_waits_need_not_wait() {
+    let mut world = later();
+    world.give(Input::Begin).wait(5_000).command(Command::Cancel);
+    assert_eq!(world.ended().outcome, Outcome::Cancelled);
+    assert!(!world.log().contains("!spawn"), "{}", world.log());
+}

@@ -1,0 +1,66 @@
+//! The settings of a person and of a project: which files there are, what they say, and which word counts.
+//!
+//! `bowline.toml` has the settings ([`Settings`]), `router.yaml` the list of providers to choose from, in the form of the
+//! executable providers' specification ([`Router`]), and a JSON file describes programs in the form of the specification for
+//! pi ([`External`]). A project's files lie in `.bowline/` (for the router also `.specular/`) in the working directory or above
+//! it, a person's in the XDG configuration directory. The nearer word counts: environment, then project, then person.
+//!
+//! Whatever is wrong in a file is told with its place, and nothing of a file that is wrong is used.
+
+mod external;
+mod place;
+mod router;
+mod settings;
+mod source;
+mod yaml;
+
+use std::path::{Path, PathBuf};
+
+pub use external::External;
+pub use place::Places;
+pub use router::{Entry, EntryKind, HintTuning, Router, Routing};
+pub use settings::{KEYS, Key, KeyKind, Origin, Profile, Setting, Settings, edit};
+pub use source::ConfigError;
+
+/// All that the files say.
+#[derive(Clone, Debug, Default)]
+pub struct Config {
+    /// Where files are looked for.
+    pub places: Places,
+    /// The settings.
+    pub settings: Settings,
+    /// The list of providers to choose from, if there is one.
+    pub router: Option<Router>,
+    /// Programs in the form of the specification for pi, by model.
+    pub external: External,
+}
+
+impl Config {
+    /// Reads what concerns a working directory.
+    #[expect(clippy::disallowed_methods, reason = "this is an edge at which the environment is read")]
+    pub fn load(cwd: Option<&Path>) -> Result<Self, ConfigError> {
+        Self::read(Places::from_env(cwd), &|name| std::env::var_os(name)?.into_string().ok())
+    }
+
+    /// Reads the files of these places, with variables from `variable`.
+    pub fn read(places: Places, variable: &dyn Fn(&str) -> Option<String>) -> Result<Self, ConfigError> {
+        let settings = Settings::read(&places, variable)?;
+        let router = match places.router() {
+            Some(path) => Some(Router::read(&path, variable)?),
+            None => None,
+        };
+        let external = External::read(&places)?;
+        Ok(Self { places, settings, router, external })
+    }
+
+    /// Returns the files that were read.
+    pub fn files(&self) -> Vec<PathBuf> {
+        let mut files = self.settings.files().to_vec();
+        files.extend(self.router.as_ref().map(|router| router.path.clone()));
+        files.extend(self.external.path().map(Path::to_owned));
+        files
+    }
+}
+
+#[cfg(test)]
+mod tests;

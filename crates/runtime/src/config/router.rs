@@ -1,0 +1,450 @@
+//! `router.yaml`: the providers to choose from, in the form of the executable providers' specification.
+//!
+//! Every key that is read is obeyed. The programs from which the form comes have three variants of it; what of them can be
+//! honoured is, and what means nothing here is kept in [`Router::without_effect`], so that whoever wrote it can be told.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use bowline_engine::budget::Amounts;
+use bowline_engine::retry::Fallback;
+use bowline_engine::route::{Strategy, canonical};
+use bowline_protocol::{Json, Millis};
+
+use super::source::{ConfigError, Source};
+use super::yaml::{Fields, Node, Reader};
+
+/// The priority of an entry that has none.
+const USUAL_PRIORITY: i64 = 50;
+
+/// What the file says.
+#[derive(Clone, Debug, Default)]
+pub struct Router {
+    /// The file.
+    pub path: PathBuf,
+    /// The providers, in their order.
+    pub providers: Vec<Entry>,
+    /// How one is chosen, and what follows a failure.
+    pub routing: Routing,
+    /// What a request, a day and a project may cost.
+    pub budgets: BTreeMap<&'static str, Amounts>,
+    /// Keys that are read and mean nothing here.
+    pub without_effect: Vec<String>,
+}
+
+/// How one is chosen, and what follows a failure.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Routing {
+    /// Who comes first.
+    pub strategy: Option<Strategy>,
+    /// When another one may be asked.
+    pub fallback: Option<Fallback>,
+    /// How often each is asked again.
+    pub max_retries: Option<u32>,
+    /// What a hint asks for besides a model.
+    pub hints: BTreeMap<String, HintTuning>,
+}
+
+/// What a hint asks for besides a model.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct HintTuning {
+    /// How long the answer may be, in tokens.
+    pub max_tokens: Option<u64>,
+    /// How freely the model chooses its words.
+    pub temperature: Option<f64>,
+}
+
+/// A provider to choose from.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Entry {
+    /// Its name here.
+    pub name: String,
+    /// The line in which it begins.
+    pub line: usize,
+    /// What it is.
+    pub kind: EntryKind,
+    /// Whether it may be chosen.
+    pub enabled: bool,
+    /// Higher comes first.
+    pub priority: i64,
+    /// The account, where there are several.
+    pub profile: Option<String>,
+    /// How long a request may take.
+    pub timeout: Option<Millis>,
+    /// The model that it is asked with unless somebody says otherwise.
+    pub model: Option<String>,
+    /// Variables of its environment.
+    pub env: BTreeMap<String, String>,
+    /// Settings that only it understands.
+    pub options: BTreeMap<String, Json>,
+    /// Whether it is asked for a stream; it is, unless this says no.
+    pub streaming: Option<bool>,
+    /// Models by hint.
+    pub models: BTreeMap<String, String>,
+}
+
+/// What an entry is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum EntryKind {
+    /// An agent that Bowline knows by this name, and its program where it is not the usual one.
+    Agent {
+        /// The provider.
+        provider: String,
+        /// The program.
+        binary: Option<PathBuf>,
+    },
+    /// An executable that answers `generate`, `stream` and `health`.
+    Executable {
+        /// The program: a path, or a name that is looked for on `PATH`.
+        path: PathBuf,
+        /// Arguments before the command word.
+        args: Vec<String>,
+    },
+    /// Something that cannot be driven here, in its own word. Such an entry is switched off.
+    Foreign(String),
+}
+
+impl Router {
+    /// Reads a file.
+    pub fn read(path: &Path, variable: &dyn Fn(&str) -> Option<String>) -> Result<Self, ConfigError> {
+        let source = Source::read(path)?;
+        let reader = Reader { source: &source, variable };
+        let mut router = Self { path: path.to_owned(), ..Self::default() };
+        let Some(root) = reader.tree()? else { return Ok(router) };
+        let mut fields = reader.fields(&root, "a map with `providers`")?;
+        if let Some(list) = fields.take("providers") {
+            for node in reader.list(list, "a list of providers")? {
+                let entry = router.entry(&reader, node)?;
+                if let Some(first) = router.providers.iter().find(|known| known.name == entry.name) {
+                    let what = format!(
+                        "there are two providers `{}`; the first is in line {}",
+                        entry.name, first.line
+                    );
+                    return Err(reader.of(node, what).expected("another name"));
+                }
+                router.providers.push(entry);
+            }
+        }
+        if let Some(node) = fields.take("routing") {
+            router.routing(&reader, node)?;
+        }
+        if let Some(node) = fields.take("budgets") {
+            let mut budgets = reader.fields(node, "a map with `request`, `day` and `project`")?;
+            for scope in ["request", "day", "project"] {
+                if let Some(node) = budgets.take(scope) {
+                    router.budgets.insert(scope, amounts(&reader, node)?);
+                }
+            }
+            reader.finish(&budgets, "`budgets`")?;
+        }
+        router.variants(&reader, &mut fields)?;
+        reader.finish(&fields, "a router's file")?;
+        Ok(router)
+    }
+
+    fn entry(&mut self, reader: &Reader<'_>, node: &Node) -> Result<Entry, ConfigError> {
+        let mut fields = reader.fields(node, "a provider: a map with `name`")?;
+        let Some(name) = fields.take("name") else {
+            return Err(reader.of(node, "this provider has no name").expected("`name: …`"));
+        };
+        let mut entry = Entry {
+            name: reader.word(name, "a name")?,
+            line: node.line(),
+            kind: EntryKind::Foreign(String::new()),
+            enabled: true,
+            priority: USUAL_PRIORITY,
+            profile: None,
+            timeout: None,
+            model: None,
+            env: BTreeMap::new(),
+            options: BTreeMap::new(),
+            streaming: None,
+            models: BTreeMap::new(),
+        };
+        let kind = match fields.take("type") {
+            Some(node) => Some((node, reader.choice(node, &TYPES)?)),
+            None => None,
+        };
+        if let Some(node) = fields.take("enabled") {
+            entry.enabled = reader.truth(node)?;
+        }
+        if let Some(node) = fields.take("priority") {
+            entry.priority = reader.number(node, "a whole number")?;
+        }
+        if let Some(models) = fields.take("models") {
+            let mut hints = reader.fields(models, "a map of models by hint")?;
+            for (key, value) in hints.rest() {
+                let hint = canonical(&reader.word(key, "a hint such as `fast`")?);
+                entry.models.insert(hint, reader.word(value, "a model")?);
+            }
+        }
+        for key in ["source", "version", "trust_level"] {
+            if fields.take(key).is_some() {
+                self.without_effect.push(format!("providers.{}.{key}", entry.name));
+            }
+        }
+        let capabilities = fields.take("capabilities");
+        let mut config = match fields.take("config") {
+            Some(node) => reader.fields(node, "a map")?,
+            None => Fields::default(),
+        };
+        reader.finish(&fields, &format!("the provider `{}`", entry.name))?;
+        self.config(reader, &mut entry, &mut config)?;
+        if let Some(node) = capabilities {
+            self.capabilities(reader, &mut entry, node)?;
+        }
+        let path = config.take("path");
+        let args = config.take("args");
+        let provider = config.take("provider");
+        let binary = config.take("binary");
+        reader.finish(&config, &format!("`config` of the provider `{}`", entry.name))?;
+        entry.kind = match (kind, path) {
+            (Some((node, Type::Foreign(word))), _) => {
+                if entry.enabled {
+                    return Err(reader
+                        .of(node, format!("`{word}` providers cannot be driven: Bowline runs command lines"))
+                        .expected("`type: cli`, or `enabled: false` to leave it in the file"));
+                }
+                EntryKind::Foreign(word.to_owned())
+            }
+            (Some((node, Type::Agent)), Some(_)) => {
+                return Err(reader
+                    .of(node, "an agent has no `config.path`")
+                    .expected("`config.binary` for its program"));
+            }
+            (_, Some(path)) => {
+                let args = args.map(|node| reader.texts(node)).transpose()?.unwrap_or_default();
+                EntryKind::Executable { path: self.resolved(&reader.word(path, "a path")?), args }
+            }
+            (_, None) => {
+                if let Some(args) = args {
+                    return Err(reader
+                        .of(args, "`args` belong to an executable")
+                        .expected("`config.path` beside them"));
+                }
+                EntryKind::Agent {
+                    provider: provider
+                        .map(|node| reader.word(node, "a provider"))
+                        .transpose()?
+                        .unwrap_or_else(|| entry.name.clone()),
+                    binary: binary
+                        .map(|node| reader.word(node, "a path"))
+                        .transpose()?
+                        .map(|path| self.resolved(&path)),
+                }
+            }
+        };
+        Ok(entry)
+    }
+
+    fn config(
+        &mut self,
+        reader: &Reader<'_>,
+        entry: &mut Entry,
+        config: &mut Fields<'_>,
+    ) -> Result<(), ConfigError> {
+        if let Some(node) = config.take("timeout") {
+            entry.timeout = Some(reader.span(node)?);
+        }
+        if let Some(node) = config.take("model") {
+            entry.model = Some(reader.word(node, "a model")?);
+        }
+        if let Some(node) = config.take("profile") {
+            entry.profile = Some(reader.word(node, "the name of a profile")?);
+        }
+        if let Some(node) = config.take("env") {
+            entry.env = reader.words(node)?;
+        }
+        if let Some(node) = config.take("options") {
+            for (key, value) in reader.fields(node, "a map")?.rest() {
+                let text = reader.json(value).to_string();
+                let json =
+                    serde_json::from_str(&text).map_err(|error| reader.of(value, error.to_string()))?;
+                entry.options.insert(reader.word(key, "a name")?, json);
+            }
+        }
+        if let Some(node) = config.take("capabilities") {
+            self.capabilities(reader, entry, node)?;
+        }
+        for key in ["trust_level", "source", "version", "max_tokens", "cost_per_1k_tokens"] {
+            if config.take(key).is_some() {
+                self.without_effect.push(format!("providers.{}.config.{key}", entry.name));
+            }
+        }
+        Ok(())
+    }
+
+    fn capabilities(
+        &mut self,
+        reader: &Reader<'_>,
+        entry: &mut Entry,
+        node: &Node,
+    ) -> Result<(), ConfigError> {
+        let mut fields = reader.fields(node, "a map of capabilities")?;
+        if let Some(node) = fields.take("streaming") {
+            entry.streaming = Some(reader.truth(node)?);
+        }
+        for key in ["tools", "multi_turn", "vision", "max_context_tokens", "cost_per_1k_tokens"] {
+            if fields.take(key).is_some() {
+                self.without_effect.push(format!("providers.{}.capabilities.{key}", entry.name));
+            }
+        }
+        reader.finish(&fields, "`capabilities`")
+    }
+
+    fn routing(&mut self, reader: &Reader<'_>, node: &Node) -> Result<(), ConfigError> {
+        let mut fields = reader.fields(node, "a map with `strategy` and `fallback`")?;
+        if let Some(node) = fields.take("strategy") {
+            self.routing.strategy = Some(reader.choice(node, &Strategy::ALL.map(|it| (it.as_str(), it)))?);
+        }
+        if let Some(node) = fields.take("fallback") {
+            // `retry` asks the same one again and nobody else.
+            let choices = [
+                ("next", Fallback::Next),
+                ("none", Fallback::None),
+                ("any", Fallback::Any),
+                ("retry", Fallback::None),
+            ];
+            self.routing.fallback = Some(reader.choice(node, &choices)?);
+        }
+        if let Some(node) = fields.take("max_retries") {
+            self.routing.max_retries = Some(reader.number(node, "a whole number from 0")?);
+        }
+        if let Some(node) = fields.take("model_hints") {
+            for (key, value) in reader.fields(node, "a map of hints")?.rest() {
+                let hint = canonical(&reader.word(key, "a hint such as `fast`")?);
+                let mut fields = reader.fields(value, "a map with `max_tokens` and `temperature`")?;
+                let tuning = HintTuning {
+                    max_tokens: fields
+                        .take("max_tokens")
+                        .map(|it| reader.number(it, "a number of tokens"))
+                        .transpose()?,
+                    temperature: fields
+                        .take("temperature")
+                        .map(|it| reader.number(it, "a number from 0 to 1"))
+                        .transpose()?,
+                };
+                if fields.take("prefer_local").is_some() {
+                    self.without_effect.push(format!("routing.model_hints.{hint}.prefer_local"));
+                }
+                reader.finish(&fields, "a hint")?;
+                self.routing.hints.insert(hint, tuning);
+            }
+        }
+        if let Some(node) = fields.take("selection_timeout") {
+            reader.span(node)?;
+            self.without_effect.push("routing.selection_timeout".to_owned());
+        }
+        reader.finish(&fields, "`routing`")
+    }
+
+    /// Reads what the other variants of the file have at its top.
+    fn variants(&mut self, reader: &Reader<'_>, fields: &mut Fields<'_>) -> Result<(), ConfigError> {
+        if let Some(node) = fields.take("budget_usd") {
+            self.budgets.entry("request").or_default().cost = Some(reader.money(node)?);
+        }
+        if let Some(node) = fields.take("prefer_cheap")
+            && reader.truth(node)?
+        {
+            self.routing.strategy.get_or_insert(Strategy::LeastCost);
+        }
+        if let Some(node) = fields.take("enable_fallback")
+            && !reader.truth(node)?
+        {
+            self.routing.fallback.get_or_insert(Fallback::None);
+        }
+        if let Some(node) = fields.take("max_retries") {
+            let retries = reader.number(node, "a whole number from 0")?;
+            self.routing.max_retries.get_or_insert(retries);
+        }
+        for key in [
+            "max_latency_ms",
+            "fallback_model",
+            "retry_backoff_ms",
+            "retry_max_backoff_ms",
+            "enable_context_validation",
+            "auto_truncate",
+            "truncation_strategy",
+        ] {
+            if fields.take(key).is_some() {
+                self.without_effect.push(key.to_owned());
+            }
+        }
+        let Some(node) = fields.take("strategy") else { return Ok(()) };
+        let mut strategy = reader.fields(node, "a map")?;
+        if let Some(node) = strategy.take("preference") {
+            // The first is preferred most; above those that are not named.
+            for (place, name) in reader.texts(node)?.iter().rev().enumerate() {
+                if let Some(entry) = self.providers.iter_mut().find(|entry| entry.name == *name) {
+                    entry.priority = entry.priority.max(1_000 + i64::try_from(place).unwrap_or(0));
+                }
+            }
+        }
+        if let Some(node) = strategy.take("budget") {
+            let mut budget = reader.fields(node, "a map")?;
+            for (key, scope) in [("max_cost_per_day", "day"), ("max_cost_per_request", "request")] {
+                if let Some(node) = budget.take(key) {
+                    self.budgets.entry(scope).or_default().cost = Some(reader.money(node)?);
+                }
+            }
+            reader.finish(&budget, "`strategy.budget`")?;
+        }
+        if let Some(node) = strategy.take("fallback") {
+            let mut fallback = reader.fields(node, "a map")?;
+            if let Some(node) = fallback.take("enabled") {
+                let rule = if reader.truth(node)? { Fallback::Next } else { Fallback::None };
+                self.routing.fallback.get_or_insert(rule);
+            }
+            if let Some(node) = fallback.take("max_retries") {
+                let retries = reader.number(node, "a whole number from 0")?;
+                self.routing.max_retries.get_or_insert(retries);
+            }
+            for key in ["retry_delay_ms", "fallback_model"] {
+                if fallback.take(key).is_some() {
+                    self.without_effect.push(format!("strategy.fallback.{key}"));
+                }
+            }
+            reader.finish(&fallback, "`strategy.fallback`")?;
+        }
+        if strategy.take("performance").is_some() {
+            self.without_effect.push("strategy.performance".to_owned());
+        }
+        reader.finish(&strategy, "`strategy`")
+    }
+
+    /// A path with a directory in it is meant from the file; a bare name is looked for on `PATH`.
+    fn resolved(&self, path: &str) -> PathBuf {
+        let path = Path::new(path);
+        match self.path.parent() {
+            Some(dir) if path.is_relative() && path.components().count() > 1 => dir.join(path),
+            _ => path.to_owned(),
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Type {
+    Cli,
+    Agent,
+    Foreign(&'static str),
+}
+
+/// The types of the specification and its variants, and our own word for an agent that Bowline knows.
+const TYPES: [(&str, Type); 5] = [
+    ("cli", Type::Cli),
+    ("agent", Type::Agent),
+    ("api", Type::Foreign("api")),
+    ("grpc", Type::Foreign("grpc")),
+    ("native", Type::Foreign("native")),
+];
+
+fn amounts(reader: &Reader<'_>, node: &Node) -> Result<Amounts, ConfigError> {
+    let mut fields = reader.fields(node, "a map with `cost`, `tokens` and `time`")?;
+    let amounts = Amounts {
+        cost: fields.take("cost").map(|node| reader.money(node)).transpose()?,
+        tokens: fields.take("tokens").map(|node| reader.number(node, "a number of tokens")).transpose()?,
+        time: fields.take("time").map(|node| reader.span(node)).transpose()?,
+    };
+    reader.finish(&fields, "a budget")?;
+    Ok(amounts)
+}

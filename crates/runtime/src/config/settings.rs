@@ -1,0 +1,263 @@
+//! `bowline.toml`: which settings there are, what the files say about them, and whose word counts.
+//!
+//! [`KEYS`] is the one list: reading, showing, changing, and the file that `bowline init` writes all go by it.
+
+pub mod edit;
+mod keys;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use bowline_engine::budget::Amounts;
+use bowline_protocol::Millis;
+use bowline_providers::prices;
+use toml_edit::{Document, Item, Value};
+
+use super::place::Places;
+use super::source::{ConfigError, Source, list, near};
+pub use keys::{KEYS, Key, KeyKind};
+
+/// Where a value comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// Nobody said anything.
+    Default,
+    /// A person's file.
+    User(PathBuf, usize),
+    /// A project's file.
+    Project(PathBuf, usize),
+    /// A variable of the environment.
+    Variable(&'static str),
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Default => f.write_str("default"),
+            Self::User(path, line) | Self::Project(path, line) => write!(f, "{}:{line}", path.display()),
+            Self::Variable(name) => write!(f, "${name}"),
+        }
+    }
+}
+
+/// A value that somebody set.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Setting {
+    /// The value, as text.
+    pub value: String,
+    /// Where it comes from.
+    pub origin: Origin,
+}
+
+/// An account of a program that has several.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Profile {
+    /// The provider.
+    pub provider: String,
+    /// Where the program keeps its settings and login for this account.
+    pub home: PathBuf,
+}
+
+/// What the files and the environment say.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Settings {
+    values: BTreeMap<String, Setting>,
+    files: Vec<PathBuf>,
+}
+
+/// Whose file is being read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Whose {
+    User,
+    Project,
+}
+
+impl Settings {
+    pub(super) fn read(
+        places: &Places,
+        variable: &dyn Fn(&str) -> Option<String>,
+    ) -> Result<Self, ConfigError> {
+        let mut settings = Self::default();
+        if let Some(path) = places.user_settings().filter(|path| path.is_file()) {
+            settings.file(&path, Whose::User)?;
+        }
+        if let Some(path) = places.project_settings() {
+            settings.file(&path, Whose::Project)?;
+        }
+        for key in KEYS {
+            let Some((name, value)) = key.env.and_then(|name| Some((name, variable(name)?))) else {
+                continue;
+            };
+            if value.trim().is_empty() {
+                continue;
+            }
+            if let Err(expected) = key.kind.check(&value) {
+                return Err(ConfigError {
+                    path: format!("${name}").into(),
+                    at: None,
+                    line: None,
+                    what: format!("`{value}` stands where {expected} is expected"),
+                    hint: Some(format!("it sets `{}`; `unset {name}` does without", key.name)),
+                });
+            }
+            settings.values.insert(key.name.to_owned(), Setting { value, origin: Origin::Variable(name) });
+        }
+        Ok(settings)
+    }
+
+    /// Returns the files that were read.
+    pub fn files(&self) -> &[PathBuf] {
+        &self.files
+    }
+
+    fn file(&mut self, path: &Path, whose: Whose) -> Result<(), ConfigError> {
+        let source = Source::read(path)?;
+        let document = Document::parse(source.text.clone()).map_err(|error| {
+            let at = error.span().map_or(0, |span| span.start);
+            source.wrong_at(at, format!("this is not TOML: {}", error.message().trim_end()))
+        })?;
+        self.files.push(path.to_owned());
+        self.table("", document.as_item(), &source, whose)
+    }
+
+    fn table(&mut self, prefix: &str, item: &Item, source: &Source, whose: Whose) -> Result<(), ConfigError> {
+        let Some(table) = item.as_table_like() else { return Ok(()) };
+        for (name, item) in table.iter() {
+            let full = if prefix.is_empty() { name.to_owned() } else { format!("{prefix}.{name}") };
+            let place =
+                table.key(name).and_then(|key| key.span()).or(item.span()).map_or(0, |span| span.start);
+            if item.is_table_like() && Key::has_below(&full) {
+                self.table(&full, item, source, whose)?;
+                continue;
+            }
+            let Some(key) = Key::named(&full) else { return Err(unknown(source, place, &full)) };
+            let place = item.span().map_or(place, |span| span.start);
+            let text = text_of(item);
+            let problem = match &text {
+                Some(text) => key.kind.check_as(item.as_value(), text),
+                None => Err(key.kind.expected()),
+            };
+            if let Err(expected) = problem {
+                let quote = if item.is_str() { "\"" } else { "" };
+                let is = text.map_or_else(|| "this".to_owned(), |text| format!("`{quote}{text}{quote}`"));
+                return Err(source
+                    .wrong_at(place, format!("{is} stands where {expected} is expected"))
+                    .expected(format!("`{full}` is {}", key.about)));
+            }
+            let value = text.unwrap_or_default();
+            if whose == Whose::Project && !key.project_may(&value) {
+                let what = format!("a project cannot set `{full}` to `{value}`");
+                return Err(source.wrong_at(place, what).expected(
+                    "a file that comes with a project must not widen what an agent may do; use your own file",
+                ));
+            }
+            let line = source.place(place).0;
+            let origin = match whose {
+                Whose::User => Origin::User(source.path.clone(), line),
+                Whose::Project => Origin::Project(source.path.clone(), line),
+            };
+            self.values.insert(full, Setting { value, origin });
+        }
+        Ok(())
+    }
+
+    /// Returns what somebody set.
+    pub fn get(&self, key: &str) -> Option<&Setting> {
+        self.values.get(key)
+    }
+
+    /// Returns everything that somebody set, by name.
+    pub fn all(&self) -> impl Iterator<Item = (&str, &Setting)> {
+        self.values.iter().map(|(key, setting)| (key.as_str(), setting))
+    }
+
+    /// Returns a text.
+    pub fn text(&self, key: &str) -> Option<&str> {
+        self.values.get(key).map(|setting| setting.value.as_str())
+    }
+
+    /// Returns a span of time.
+    pub fn span(&self, key: &str) -> Option<Millis> {
+        span(self.text(key)?)
+    }
+
+    /// Returns anything that can be read from a text. What is on file was checked when it was read.
+    pub fn parsed<T: std::str::FromStr>(&self, key: &str) -> Option<T> {
+        self.text(key)?.parse().ok()
+    }
+
+    /// Returns what a request, a day or a project may cost.
+    pub fn budget(&self, scope: &str) -> Amounts {
+        Amounts {
+            cost: self.parsed(&format!("budget.{scope}.cost")),
+            tokens: self.parsed(&format!("budget.{scope}.tokens")),
+            time: self.span(&format!("budget.{scope}.time")),
+        }
+    }
+
+    /// Returns a profile by its name.
+    pub fn profile(&self, name: &str) -> Option<Profile> {
+        let of = |part: &str| self.text(&format!("profiles.{name}.{part}")).map(str::to_owned);
+        Some(Profile { provider: of("provider")?, home: of("home")?.into() })
+    }
+
+    /// Returns the names of the profiles.
+    pub fn profiles(&self) -> Vec<&str> {
+        let names =
+            self.values.keys().filter_map(|key| key.strip_prefix("profiles.")?.strip_suffix(".provider"));
+        names.collect()
+    }
+
+    /// Returns the prices that somebody set.
+    pub fn prices(&self) -> Vec<prices::Row> {
+        let models = self.values.keys().filter_map(|key| key.strip_prefix("prices.")?.strip_suffix(".input"));
+        let row = |model: &str| {
+            let price = |part: &str| self.parsed(&format!("prices.{model}.{part}"));
+            let input: f64 = price("input")?;
+            Some(prices::Row {
+                models: vec![model.to_owned()],
+                as_of: "your own".to_owned(),
+                input,
+                output: price("output")?,
+                cache_read: price("cache-read").unwrap_or(input),
+                cache_write: price("cache-write").unwrap_or(input),
+            })
+        };
+        models.filter_map(row).collect()
+    }
+}
+
+fn unknown(source: &Source, place: usize, full: &str) -> ConfigError {
+    let names: Vec<&str> = KEYS.iter().map(|key| key.name).collect();
+    let hint = match near(full, &names) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => {
+            let above = full.rsplit_once('.').map_or("", |(above, _)| above);
+            let beside: Vec<&str> =
+                names.iter().copied().filter(|name| name.starts_with(&format!("{above}."))).collect();
+            if above.is_empty() || beside.is_empty() {
+                "`bowline config show --all` lists the settings".to_owned()
+            } else {
+                format!("there is {}", list(&beside))
+            }
+        }
+    };
+    source.wrong_at(place, format!("`{full}` is not a setting")).expected(hint)
+}
+
+fn text_of(item: &Item) -> Option<String> {
+    match item.as_value()? {
+        Value::String(text) => Some(text.value().clone()),
+        Value::Integer(number) => Some(number.value().to_string()),
+        Value::Float(number) => Some(number.value().to_string()),
+        Value::Boolean(truth) => Some(truth.value().to_string()),
+        Value::Datetime(_) | Value::Array(_) | Value::InlineTable(_) => None,
+    }
+}
+
+/// Reads a span of time as people write it: with a unit.
+pub(crate) fn span(text: &str) -> Option<Millis> {
+    let span: jiff::SignedDuration = text.trim().parse().ok()?;
+    span.is_positive().then(|| Millis(u64::try_from(span.as_millis()).unwrap_or(u64::MAX)))
+}

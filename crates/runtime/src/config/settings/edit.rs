@@ -1,0 +1,98 @@
+//! Changing a setting in its file: what is around it stays as it is, comments included.
+
+use std::path::Path;
+
+use toml_edit::{DocumentMut, Item, Table};
+
+use super::super::source::{ConfigError, Source};
+use super::keys::{KEYS, Key};
+use crate::host;
+
+/// Sets a value in a file, which is made if there is none.
+pub fn set(path: &Path, name: &str, value: &str) -> Result<(), ConfigError> {
+    change(path, name, |key, table, last| {
+        key.kind.check(value).map_err(|expected| format!("`{value}` is not {expected}"))?;
+        let mut new = key.kind.toml(value);
+        if let Some(old) = table.get(last).and_then(Item::as_value) {
+            *new.decor_mut() = old.decor().clone();
+        }
+        table.insert(last, Item::Value(new));
+        Ok(())
+    })
+}
+
+/// Takes a value out of a file.
+pub fn unset(path: &Path, name: &str) -> Result<(), ConfigError> {
+    change(path, name, |_, table, last| {
+        table.remove(last);
+        Ok(())
+    })
+}
+
+fn change(
+    path: &Path,
+    name: &str,
+    edit: impl FnOnce(&Key, &mut Table, &str) -> Result<(), String>,
+) -> Result<(), ConfigError> {
+    let wrong = |what: String| ConfigError { path: path.to_owned(), at: None, line: None, what, hint: None };
+    let Some(key) = Key::named(name) else {
+        let names: Vec<&str> = KEYS.iter().map(|key| key.name).collect();
+        let error = wrong(format!("`{name}` is not a setting"));
+        return Err(match super::near(name, &names) {
+            Some(near) => error.expected(format!("did you mean `{near}`?")),
+            None => error.expected("`bowline config show --all` lists the settings"),
+        });
+    };
+    let source = match path.exists() {
+        true => Source::read(path)?,
+        false => Source { path: path.to_owned(), text: String::new() },
+    };
+    let mut document: DocumentMut = source.text.parse().map_err(|error: toml_edit::TomlError| {
+        let at = error.span().map_or(0, |span| span.start);
+        source.wrong_at(at, format!("this is not TOML: {}", error.message().trim_end()))
+    })?;
+    let parts = parts(key, name);
+    let (last, above) = parts.split_last().ok_or_else(|| wrong(format!("`{name}` is not a setting")))?;
+    let mut table = document.as_table_mut();
+    for part in above {
+        let item = table.entry(part).or_insert_with(|| {
+            // Its header is written only if there is something under it.
+            let mut table = Table::new();
+            table.set_implicit(true);
+            Item::Table(table)
+        });
+        table = item.as_table_mut().ok_or_else(|| {
+            wrong(format!("`{part}` is not written as a section, so that `{name}` cannot be changed here"))
+                .expected("change it with an editor")
+        })?;
+    }
+    edit(key, table, last).map_err(|what| wrong(what).expected(format!("`{name}` is {}", key.about)))?;
+    write(path, &document.to_string()).map_err(|error| wrong(format!("could not be written: {error}")))
+}
+
+/// Cuts a name at its dots, but not at those in a name that a person chose.
+fn parts<'a>(key: &Key, name: &'a str) -> Vec<&'a str> {
+    let Some((before, after)) = key.name.split_once('*') else { return name.split('.').collect() };
+    let chosen = &name[before.len()..name.len() - after.len()];
+    let before = before.trim_end_matches('.').split('.').count();
+    let mut parts: Vec<&str> = name.split('.').take(before).collect();
+    parts.push(chosen);
+    parts.extend(name[name.len() - after.len()..].split('.').filter(|part| !part.is_empty()));
+    parts
+}
+
+/// Replaces a file as a whole, so that nobody reads half of it.
+pub fn write(path: &Path, text: &str) -> std::io::Result<()> {
+    // A link is followed: what it leads to is what is meant.
+    let path = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    if let Some(dir) = path.parent() {
+        std::fs::create_dir_all(dir)?;
+    }
+    let mut temporary = path.clone().into_os_string();
+    temporary.push(format!(".{}.tmp", std::process::id()));
+    host::private_file(Path::new(&temporary), text.as_bytes())?;
+    if let Ok(meta) = std::fs::metadata(&path) {
+        std::fs::set_permissions(&temporary, meta.permissions())?;
+    }
+    std::fs::rename(&temporary, &path)
+}

@@ -1,0 +1,188 @@
+//! The settings: each with what it is, what it may be, and what says it besides a file.
+
+use toml_edit::Value;
+
+/// One setting.
+#[derive(Clone, Copy, Debug)]
+pub struct Key {
+    /// Its name, with dots. `*` stands for a name that a person chooses.
+    pub name: &'static str,
+    /// What it may be.
+    pub kind: KeyKind,
+    /// What it is, as a clause.
+    pub about: &'static str,
+    /// The variable of the environment that says it too.
+    pub env: Option<&'static str>,
+    /// What counts when nobody says anything; empty for nothing.
+    pub default: &'static str,
+    /// What it might be.
+    pub example: &'static str,
+}
+
+/// What a setting may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeyKind {
+    /// Any text.
+    Text,
+    /// One of these words.
+    Choice(&'static [&'static str]),
+    /// A whole number from 0.
+    Count,
+    /// An amount of US dollars.
+    Money,
+    /// A span of time.
+    Time,
+    /// True or false.
+    Truth,
+}
+
+const fn key(name: &'static str, kind: KeyKind, about: &'static str, example: &'static str) -> Key {
+    Key { name, kind, about, env: None, default: "", example }
+}
+
+const fn said_by(key: Key, env: &'static str, default: &'static str) -> Key {
+    Key { env: Some(env), default, ..key }
+}
+
+const MODES: &[&str] = &["read", "ask", "edit", "yolo"];
+const STRATEGIES: &[&str] = &["priority", "round-robin", "least-latency", "least-cost"];
+const FALLBACKS: &[&str] = &["none", "next", "any"];
+
+/// Every setting.
+#[rustfmt::skip]
+pub const KEYS: &[Key] = &[
+    said_by(key("run.provider", KeyKind::Text, "the agent when none is named; `auto` lets the router choose", "auto"), "BOWLINE_PROVIDER", ""),
+    said_by(key("run.model", KeyKind::Text, "the model when none is named", "a-model"), "BOWLINE_MODEL", ""),
+    said_by(key("run.permission", KeyKind::Choice(MODES), "what an agent may do without being asked", "ask"), "BOWLINE_PERMISSION", "ask"),
+    said_by(key("run.timeout", KeyKind::Time, "the longest that a run may take", "10m"), "BOWLINE_TIMEOUT", ""),
+    said_by(key("run.idle-timeout", KeyKind::Time, "the longest that nothing may come", "5m"), "BOWLINE_IDLE_TIMEOUT", ""),
+    said_by(key("route.strategy", KeyKind::Choice(STRATEGIES), "who is asked first", "priority"), "BOWLINE_STRATEGY", "priority"),
+    said_by(key("route.fallback", KeyKind::Choice(FALLBACKS), "when another agent is asked after a failure", "next"), "BOWLINE_FALLBACK", "next"),
+    said_by(key("route.retries", KeyKind::Count, "how often each agent is asked again", "2"), "BOWLINE_RETRIES", "2"),
+    said_by(key("route.wait-for-limit", KeyKind::Truth, "whether a used-up limit is waited for", "false"), "BOWLINE_WAIT_FOR_LIMIT", "false"),
+    key("budget.request.cost", KeyKind::Money, "the most that one request may cost, in US dollars", "2.50"),
+    key("budget.request.tokens", KeyKind::Count, "the most tokens that one request may use", "500000"),
+    key("budget.request.time", KeyKind::Time, "the longest that one request may work", "30m"),
+    key("budget.day.cost", KeyKind::Money, "the most that a day may cost, in US dollars", "20"),
+    key("budget.day.tokens", KeyKind::Count, "the most tokens that a day may use", "10000000"),
+    key("budget.project.cost", KeyKind::Money, "the most that a project may ever cost, in US dollars", "200"),
+    key("budget.project.tokens", KeyKind::Count, "the most tokens that a project may ever use", "100000000"),
+    key("profiles.*.provider", KeyKind::Text, "whose account a profile is", "the-agent"),
+    key("profiles.*.home", KeyKind::Text, "where that account's program keeps its settings and login", "/home/me/.agent-work"),
+    key("prices.*.input", KeyKind::Money, "what a million tokens of the prompt cost, in US dollars", "3"),
+    key("prices.*.output", KeyKind::Money, "what a million tokens of the answer cost", "15"),
+    key("prices.*.cache-read", KeyKind::Money, "what a million tokens cost that a cache serves", "0.30"),
+    key("prices.*.cache-write", KeyKind::Money, "what a million tokens cost that a cache takes in", "3.75"),
+];
+
+impl Key {
+    /// Finds a setting by its full name.
+    pub fn named(name: &str) -> Option<&'static Self> {
+        KEYS.iter().find(|key| key.fits(name))
+    }
+
+    fn fits(&self, name: &str) -> bool {
+        match self.name.split_once('*') {
+            // What a person chooses may have dots in it: names of models do.
+            Some((before, after)) => name
+                .strip_prefix(before)
+                .and_then(|rest| rest.strip_suffix(after))
+                .is_some_and(|chosen| !chosen.is_empty()),
+            None => self.name == name,
+        }
+    }
+
+    /// Writes a value of this setting as TOML.
+    pub fn in_toml(&self, value: &str) -> String {
+        self.kind.toml(value).to_string()
+    }
+
+    /// Says whether there are settings below a name.
+    pub(super) fn has_below(name: &str) -> bool {
+        KEYS.iter().any(|key| {
+            let free = key.name.split_once('*').map(|(before, _)| before);
+            key.name.starts_with(&format!("{name}.")) || free.is_some_and(|free| name.starts_with(free))
+        })
+    }
+
+    /// Says whether a file that comes with a project may set this.
+    pub(super) fn project_may(&self, value: &str) -> bool {
+        self.name != "run.permission" || matches!(value, "read" | "ask")
+    }
+}
+
+impl KeyKind {
+    /// Says what is expected.
+    pub fn expected(self) -> String {
+        match self {
+            Self::Text => "a text".to_owned(),
+            Self::Choice(words) => format!("one of {}", words.join(", ")),
+            Self::Count => "a whole number from 0".to_owned(),
+            Self::Money => "an amount of US dollars such as 0.50".to_owned(),
+            Self::Time => "a time such as 90s or 10m".to_owned(),
+            Self::Truth => "true or false".to_owned(),
+        }
+    }
+
+    /// Checks a value, or says what was expected.
+    pub fn check(self, text: &str) -> Result<(), String> {
+        let good = match self {
+            Self::Text => !text.trim().is_empty(),
+            Self::Choice(words) => words.contains(&text),
+            Self::Count => text.parse::<u64>().is_ok(),
+            Self::Money => text.parse::<f64>().is_ok_and(|amount| amount.is_finite() && amount >= 0.0),
+            Self::Time => super::span(text).is_some(),
+            Self::Truth => matches!(text, "true" | "false"),
+        };
+        if good { Ok(()) } else { Err(self.expected()) }
+    }
+
+    /// Checks a value as TOML has it: a number in quotes is a text.
+    pub(super) fn check_as(self, value: Option<&Value>, text: &str) -> Result<(), String> {
+        let quoted = value.is_some_and(Value::is_str);
+        let wants_quotes = matches!(self, Self::Text | Self::Choice(_) | Self::Time);
+        if quoted == wants_quotes { self.check(text) } else { Err(self.expected()) }
+    }
+
+    /// Writes a value as TOML.
+    pub(super) fn toml(self, text: &str) -> Value {
+        match self {
+            Self::Text | Self::Choice(_) | Self::Time => Value::from(text),
+            Self::Count => text.parse::<i64>().map_or_else(|_| Value::from(text), Value::from),
+            Self::Money => text.parse::<f64>().map_or_else(|_| Value::from(text), Value::from),
+            Self::Truth => Value::from(text == "true"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bowline_engine::retry::Fallback;
+    use bowline_engine::route::Strategy;
+
+    use super::*;
+
+    #[test]
+    fn every_default_and_example_is_what_it_may_be() {
+        for key in KEYS {
+            assert_eq!(key.kind.check(key.example), Ok(()), "{}", key.name);
+            if !key.default.is_empty() {
+                assert_eq!(key.kind.check(key.default), Ok(()), "{}", key.name);
+            }
+        }
+    }
+
+    #[test]
+    fn the_words_are_those_of_the_router() {
+        assert_eq!(STRATEGIES, Strategy::ALL.map(Strategy::as_str));
+        assert_eq!(FALLBACKS, Fallback::ALL.map(Fallback::as_str));
+    }
+
+    #[test]
+    fn a_chosen_name_may_have_dots() {
+        assert_eq!(Key::named("prices.gpt-5.5.input").unwrap().name, "prices.*.input");
+        assert!(Key::named("prices.input").is_none());
+        assert!(Key::has_below("prices") && Key::has_below("prices.gpt-5"));
+        assert!(!Key::has_below("run.provider"));
+    }
+}

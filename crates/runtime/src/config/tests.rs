@@ -1,0 +1,361 @@
+//! Files of settings as people write them, right and wrong.
+
+use std::path::Path;
+
+use bowline_engine::budget::Amounts;
+use bowline_engine::retry::Fallback;
+use bowline_engine::route::Strategy;
+use bowline_protocol::Millis;
+
+use super::*;
+
+const EXAMPLE: &str = include_str!("../../../../docs/router.example.yaml");
+
+struct Dir(tempfile::TempDir);
+
+impl Dir {
+    fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    fn write(&self, path: &str, text: &str) -> &Self {
+        let path = self.0.path().join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+        self
+    }
+
+    fn path(&self, path: &str) -> PathBuf {
+        self.0.path().join(path)
+    }
+
+    fn places(&self) -> Places {
+        Places {
+            user: Some(self.path("config")),
+            cwd: Some(self.path("home/project")),
+            home: Some(self.path("home")),
+        }
+    }
+
+    fn read(&self, set: &[(&str, &str)]) -> Result<Config, ConfigError> {
+        let get = |name: &str| set.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned());
+        Config::read(self.places(), &get)
+    }
+
+    /// Returns what is wrong, with the directory taken out.
+    fn wrong(&self, set: &[(&str, &str)]) -> String {
+        let error = self.read(set).expect_err("something is wrong");
+        let hint = error.hint.clone().map(|hint| format!("\nhint: {hint}")).unwrap_or_default();
+        format!("{error}{hint}").replace(&self.0.path().display().to_string(), "")
+    }
+}
+
+fn router(text: &str) -> Result<Router, String> {
+    let dir = Dir::new();
+    dir.write("home/project/.bowline/router.yaml", text);
+    match dir.read(&[("SET", "value"), ("EMPTY", "")]) {
+        Ok(config) => Ok(config.router.unwrap()),
+        Err(_) => Err(dir.wrong(&[("SET", "value"), ("EMPTY", "")])),
+    }
+}
+
+#[test]
+fn every_key_of_the_example_takes_effect() {
+    let usual = router(EXAMPLE).unwrap();
+    assert_eq!(usual.without_effect, Vec::<String>::new());
+    let first = &usual.providers[0];
+    assert_eq!((first.priority, first.enabled, first.timeout), (90, true, Some(Millis(600_000))));
+    assert_eq!(first.models["fast"], "haiku");
+    let EntryKind::Executable { path, args } = &usual.providers[2].kind else { panic!("an executable") };
+    assert!(path.ends_with("home/project/.bowline/./ollama-provider"), "{path:?}");
+    assert_eq!(*args, ["--keep-alive", "10m"]);
+    assert_eq!(usual.routing.strategy, Some(Strategy::Priority));
+    assert_eq!(usual.routing.fallback, Some(Fallback::Next));
+    assert_eq!(
+        usual.budgets["request"],
+        Amounts { cost: Some(2.5), tokens: Some(500_000), time: Some(Millis(1_800_000)) }
+    );
+    assert_eq!(usual.budgets["day"].cost, Some(20.0));
+
+    // Without any one of its lines the file means something else, or is wrong. Lines that only open a section, or that say what
+    // counts anyway, are listed; everything else has to show.
+    let plain = [
+        "enabled: true",
+        "type: agent",
+        "type: cli",
+        "options: {}",
+        "strategy: priority",
+        "fallback: next",
+        "max_retries: 2",
+    ];
+    let lines: Vec<&str> = EXAMPLE.lines().collect();
+    for (number, line) in lines.iter().enumerate() {
+        let code = line.split(" #").next().unwrap_or_default().trim().trim_start_matches("- ");
+        if code.is_empty() || code.starts_with('#') || code.ends_with(':') || plain.contains(&code) {
+            continue;
+        }
+        let rest: Vec<&str> =
+            lines.iter().enumerate().filter(|(at, _)| *at != number).map(|(_, line)| *line).collect();
+        if let Ok(other) = router(&rest.join("\n")) {
+            assert_ne!(shape(&other), shape(&usual), "line {} has no effect: {line}", number + 1);
+        }
+    }
+    // Those that say what counts anyway: saying something else shows.
+    for (from, to) in [
+        ("enabled: true", "enabled: false"),
+        ("strategy: priority", "strategy: least-cost"),
+        ("fallback: next", "fallback: any"),
+        ("max_retries: 2", "max_retries: 5"),
+        ("options: {}", "options: { depth: 3 }"),
+        ("type: cli", "type: api"),
+    ] {
+        let other = EXAMPLE.replacen(from, to, 1);
+        assert_ne!(other, EXAMPLE, "{from}");
+        assert_ne!(shape(&router(&other).unwrap()), shape(&usual), "{to}");
+    }
+    assert!(
+        router(&EXAMPLE.replacen("path: ./ollama", "path: 5\n      provider: x\n      path2: ", 1)).is_err()
+    );
+}
+
+/// All that a file means, but for the lines in which it stands.
+fn shape(router: &Router) -> String {
+    let mut router = router.clone();
+    router.path = PathBuf::new();
+    for entry in &mut router.providers {
+        entry.line = 0;
+        if let EntryKind::Executable { path, .. } = &mut entry.kind {
+            *path = path.file_name().map(PathBuf::from).unwrap_or_default();
+        }
+        if let EntryKind::Agent { binary: Some(binary), .. } = &mut entry.kind {
+            *binary = binary.file_name().map(PathBuf::from).unwrap_or_default();
+        }
+    }
+    format!("{router:?}")
+}
+
+#[test]
+fn the_example_of_the_specification_is_read_as_it_stands() {
+    let text = "
+providers:
+  # CLI provider example
+  - name: ollama
+    type: cli
+    enabled: true
+    priority: 50
+    config:
+      path: /path/to/ollama-provider  # Absolute or relative path
+      args: []                        # Optional additional arguments
+      timeout: 120s                   # Request timeout
+      model: llama3.2:latest         # Default model
+
+    # Model hints routing
+    models:
+      fast: llama3.2:latest          # Fast, simple tasks
+      capable: qwen3:8b              # Complex reasoning
+      codegen: deepseek-coder:6.7b   # Code generation
+";
+    let router = router(text).unwrap();
+    let entry = &router.providers[0];
+    let kind = EntryKind::Executable { path: "/path/to/ollama-provider".into(), args: Vec::new() };
+    assert_eq!(entry.kind, kind);
+    assert_eq!((entry.timeout, entry.model.as_deref()), (Some(Millis(120_000)), Some("llama3.2:latest")));
+    assert_eq!(entry.models.len(), 3);
+}
+
+#[test]
+fn the_variants_of_the_file_are_read_where_they_can_be_honoured() {
+    let text = "
+providers: [{name: a, source: x, trust_level: community}, {name: b}]
+budget_usd: 20
+prefer_cheap: true
+enable_fallback: false
+max_retries: 3
+auto_truncate: true
+strategy:
+  preference: [b, a]
+  budget: {max_cost_per_day: 5, max_cost_per_request: 1}
+  fallback: {enabled: true, max_retries: 9, retry_delay_ms: 10}
+";
+    let router = router(text).unwrap();
+    assert_eq!(router.routing.strategy, Some(Strategy::LeastCost));
+    assert_eq!((router.routing.fallback, router.routing.max_retries), (Some(Fallback::None), Some(3)));
+    assert_eq!((router.budgets["day"].cost, router.budgets["request"].cost), (Some(5.0), Some(1.0)));
+    assert!(router.providers[1].priority > router.providers[0].priority);
+    assert_eq!(
+        router.without_effect,
+        [
+            "providers.a.source",
+            "providers.a.trust_level",
+            "auto_truncate",
+            "strategy.fallback.retry_delay_ms"
+        ]
+    );
+}
+
+#[test]
+fn variables_are_filled_in_and_a_missing_one_is_named() {
+    let text = "providers:\n  - name: a\n    config:\n      model: \"x-${SET}-$${SET}${EMPTY}\"\n";
+    assert_eq!(router(text).unwrap().providers[0].model.as_deref(), Some("x-value-${SET}"));
+    let text = "providers:\n  - name: a\n    config:\n      model: ${GONE}  # ${NOT_READ_HERE}\n";
+    insta::assert_snapshot!(router(text).unwrap_err(), @r"
+    /home/project/.bowline/router.yaml:4:14: the variable `GONE` is not set
+    4 |       model: ${GONE}  # ${NOT_READ_HERE}
+      |              ^
+    hint: set it (`export GONE=…`), or write the value here
+    ");
+}
+
+#[test]
+fn what_is_wrong_is_shown_where_it_stands() {
+    let mut all = String::new();
+    for text in [
+        "providers:\n  - name: a\n    enabld: true\n",
+        "providers:\n  - name: a\n    enabled: yes\n",
+        "providers:\n  - name: a\n    enabled: \"true\"\n",
+        "providers:\n  - name: a\n    priority: high\n",
+        "providers:\n  - priority: 1\n",
+        "providers:\n  - name: a\n  - name: a\n",
+        "providers: a\n",
+        "providers:\n  - name: a\n    type: api\n",
+        "providers:\n  - name: a\n    config:\n      timeout: 120\n",
+        "providers:\n  - name: a\n    config:\n      args: [x]\n",
+        "routing:\n  strategy: fastest\n",
+        "routing:\n  max_retries: -1\n",
+        "budgets:\n  request:\n    cost: -5\n",
+        "budgets:\n  week: {cost: 5}\n",
+        "providers: [\n",
+        "a: &x 1\nb: *x\n",
+        "providers: []\nproviders: []\n",
+        "--- {}\n--- {}\n",
+    ] {
+        all.push_str(&router(text).unwrap_err());
+        all.push_str("\n\n");
+    }
+    insta::assert_snapshot!("wrong_routers", all);
+}
+
+#[test]
+fn the_nearer_word_counts() {
+    let dir = Dir::new();
+    dir.write(
+        "config/bowline.toml",
+        "[run]\nprovider = \"mine\"\nmodel = \"usual\"\ntimeout = \"5m\"\n[route]\nretries = 1\n",
+    );
+    dir.write("home/project/.bowline/bowline.toml", "[run]\nprovider = \"ours\"\nmodel = \"special\"\n");
+    let config = dir.read(&[("BOWLINE_PROVIDER", "now"), ("BOWLINE_MODEL", " ")]).unwrap();
+    let said = |key: &str| {
+        config.settings.get(key).map(|it| format!("{} ({})", it.value, it.origin)).unwrap_or_default()
+    };
+    let root = dir.0.path().display().to_string();
+    assert_eq!(said("run.provider"), "now ($BOWLINE_PROVIDER)");
+    assert_eq!(said("run.model").replace(&root, ""), "special (/home/project/.bowline/bowline.toml:3)");
+    assert_eq!(said("run.timeout").replace(&root, ""), "5m (/config/bowline.toml:4)");
+    assert_eq!(config.settings.span("run.timeout"), Some(Millis(300_000)));
+    assert_eq!(config.settings.parsed("route.retries"), Some(1_u32));
+    assert_eq!(said("route.fallback"), "");
+}
+
+#[test]
+fn settings_that_are_wrong_are_shown_where_they_stand() {
+    let mut all = String::new();
+    for text in [
+        "[run]\nprovidr = \"x\"\n",
+        "[run]\nprovider = 5\n",
+        "[run]\npermission = \"root\"\n",
+        "[run]\ntimeout = \"soon\"\n",
+        "[run]\ntimeout = 90\n",
+        "[route]\nretries = \"2\"\n",
+        "[budget.day]\ncost = -1\n",
+        "[budget.week]\ncost = 1\n",
+        "[nonsense]\nx = 1\n",
+        "[run\n",
+        "run = 5\n",
+    ] {
+        let dir = Dir::new();
+        dir.write("config/bowline.toml", text);
+        all.push_str(&dir.wrong(&[]));
+        all.push_str("\n\n");
+    }
+    let dir = Dir::new();
+    all.push_str(&dir.wrong(&[("BOWLINE_RETRIES", "many")]));
+    insta::assert_snapshot!("wrong_settings", all);
+}
+
+#[test]
+fn a_file_that_comes_with_a_project_cannot_widen_what_an_agent_may_do() {
+    let dir = Dir::new();
+    dir.write("home/project/.bowline/bowline.toml", "[run]\npermission = \"yolo\"\n");
+    assert!(dir.wrong(&[]).contains("a project cannot set `run.permission` to `yolo`"), "{}", dir.wrong(&[]));
+    dir.write("home/project/.bowline/bowline.toml", "[run]\npermission = \"read\"\n");
+    assert_eq!(dir.read(&[]).unwrap().settings.text("run.permission"), Some("read"));
+}
+
+#[test]
+fn profiles_prices_and_budgets_are_read() {
+    let dir = Dir::new();
+    dir.write(
+        "config/bowline.toml",
+        "[profiles.work]\nprovider = \"a\"\nhome = \"/h\"\n[prices.\"gpt-5.5\"]\ninput = 1\noutput = 2.5\n[budget]\nday.cost = 3\n",
+    );
+    let settings = dir.read(&[]).unwrap().settings;
+    assert_eq!(settings.profile("work"), Some(Profile { provider: "a".into(), home: "/h".into() }));
+    assert_eq!(settings.profiles(), ["work"]);
+    let prices = settings.prices();
+    assert_eq!((prices[0].models[0].as_str(), prices[0].input, prices[0].output), ("gpt-5.5", 1.0, 2.5));
+    assert_eq!(settings.budget("day").cost, Some(3.0));
+}
+
+#[test]
+fn a_setting_is_changed_and_its_surroundings_stay() {
+    let dir = Dir::new();
+    let path = dir.path("config/bowline.toml");
+    let text = "# mine\n[run]\nprovider = \"a\" # the usual\n\n# about routes\n[route]\nretries = 1\n";
+    dir.write("config/bowline.toml", text);
+    edit::set(&path, "run.provider", "b").unwrap();
+    edit::set(&path, "route.wait-for-limit", "true").unwrap();
+    edit::set(&path, "prices.gpt-5.5.input", "1.25").unwrap();
+    edit::set(&path, "prices.gpt-5.5.output", "10").unwrap();
+    insta::assert_snapshot!(std::fs::read_to_string(&path).unwrap(), @r#"
+    # mine
+    [run]
+    provider = "b" # the usual
+
+    # about routes
+    [route]
+    retries = 1
+    wait-for-limit = true
+
+    [prices."gpt-5.5"]
+    input = 1.25
+    output = 10.0
+    "#);
+    assert_eq!(dir.read(&[]).unwrap().settings.prices().len(), 1);
+    edit::unset(&path, "run.provider").unwrap();
+    assert_eq!(dir.read(&[]).unwrap().settings.get("run.provider"), None);
+    let new = dir.path("home/project/.bowline/bowline.toml");
+    edit::set(&new, "run.model", "m").unwrap();
+    assert_eq!(std::fs::read_to_string(&new).unwrap(), "[run]\nmodel = \"m\"\n");
+    for (name, value) in [("run.modle", "m"), ("route.retries", "two"), ("run.permission", "root")] {
+        assert!(edit::set(&new, name, value).is_err(), "{name}");
+    }
+    assert_eq!(
+        std::fs::read_to_string(&new).unwrap(),
+        "[run]\nmodel = \"m\"\n",
+        "what is wrong changes nothing"
+    );
+}
+
+#[test]
+fn programs_of_the_specification_for_pi_are_read_as_they_stand() {
+    let dir = Dir::new();
+    dir.write(
+        "home/.pi/agent/extensions/cli-providers/config.json",
+        r#"{"agent-cli": {"executable": "agent", "modelArg": "m-1", "extraArgs": ["--json"], "outputFormat": "sse", "timeout": 5}}"#,
+    );
+    let external = dir.read(&[]).unwrap().external;
+    assert_eq!(external.get("agent-cli").unwrap().executable.as_deref(), Some("agent"));
+    dir.write("home/project/.bowline/cli-providers.json", "{\n  \"x\": {\"executble\": 1}\n}");
+    assert!(dir.wrong(&[]).starts_with("/home/project/.bowline/cli-providers.json:2:"), "{}", dir.wrong(&[]));
+    assert!(Path::new(&dir.path("home")).exists());
+}

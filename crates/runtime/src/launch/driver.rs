@@ -1,0 +1,123 @@
+//! How a request becomes a command.
+
+use std::path::PathBuf;
+
+use bowline_protocol::Request;
+use bowline_providers::invocation::external::ExternalCli;
+use bowline_providers::invocation::{self, Invocation, Refusal, Streaming, User, Wish};
+use bowline_providers::manifest::Manifest;
+use bowline_providers::manifest::run::{Flag, RunFlag};
+
+use crate::detect::Surroundings;
+use crate::installed::Known;
+use crate::task::Task;
+use crate::{Error, models, roster};
+
+/// By a provider's manifest, or by a description in the form of the specification for pi.
+pub(crate) enum Driver {
+    Manifest(&'static Manifest),
+    External(Box<(String, ExternalCli)>),
+}
+
+impl Driver {
+    pub(super) fn of(task: &Task) -> Result<Self, Error> {
+        match &task.leg.external {
+            Some(external) => Ok(Self::External(Box::new(external.clone()))),
+            None => manifest(task).map(Self::Manifest),
+        }
+    }
+
+    pub(super) fn name(&self) -> &str {
+        match self {
+            Self::Manifest(manifest) => &manifest.name,
+            Self::External(external) => &external.0,
+        }
+    }
+
+    pub(super) fn manifest(&self) -> Option<&'static Manifest> {
+        match self {
+            Self::Manifest(manifest) => Some(manifest),
+            Self::External(_) => None,
+        }
+    }
+
+    /// Builds the command of a task, in the best form that the program has.
+    pub(super) fn invoke(
+        &self,
+        task: &Task,
+        request: &Request,
+        known: &Known,
+        streaming: Streaming,
+    ) -> Result<Invocation, Refusal> {
+        let mut wish = wish(task, streaming);
+        if streaming == Streaming::On {
+            wish.format = known.format();
+        }
+        let mut invocation = self.build(request, &wish)?;
+        if let (Some(profile), Some(manifest)) = (&task.profile, self.manifest()) {
+            profile.alone(manifest, request, &mut invocation, &Surroundings::from_env());
+        }
+        Ok(invocation)
+    }
+
+    /// Puts a request as a command. A limit of money that the program does not know is kept by our own guard.
+    pub(crate) fn build(&self, request: &Request, wish: &Wish) -> Result<Invocation, Refusal> {
+        let knows =
+            |manifest: &Manifest| manifest.run.flags.get(&RunFlag::MaxCost).is_some_and(Flag::is_done);
+        let mut request = request.clone();
+        // An amount that is none is refused by whoever builds the command.
+        if request.max_cost_usd.is_some_and(|usd| usd.is_finite() && usd > 0.0)
+            && !self.manifest().is_some_and(knows)
+        {
+            request.max_cost_usd = None;
+        }
+        match self {
+            Self::Manifest(manifest) => invocation::build(manifest, &request, wish),
+            Self::External(external) => external.1.build(&external.0, &request, &[]),
+        }
+    }
+}
+
+fn manifest(task: &Task) -> Result<&'static Manifest, Error> {
+    if let Some(manifest) = task.manifest {
+        return Ok(manifest);
+    }
+    let of_profile = task.profile.as_ref().map(|profile| profile.provider.as_str());
+    let name = task.request.provider.as_deref().or(of_profile).ok_or(Error::NoProvider)?;
+    Ok(roster::find(name)?)
+}
+
+/// Fills in what a request leaves to us: the model that is meant, the current directory, and where a profile has its
+/// settings. What is known not to work is refused here.
+pub(crate) fn completed(task: &Task, driver: &Driver, model: Option<String>) -> Result<Request, Error> {
+    if let Some(path) = &task.not_text {
+        return Err(Error::NotText { path: path.clone() });
+    }
+    let mut request = Request { model, ..task.request.clone() };
+    if request.cwd.is_none() {
+        request.cwd = match std::env::current_dir().map(PathBuf::into_os_string) {
+            Ok(dir) => match dir.into_string() {
+                Ok(dir) => Some(dir),
+                // In a container it is not looked at.
+                Err(_) if request.docker.is_some() => None,
+                Err(dir) => return Err(Error::NotText { path: dir.into() }),
+            },
+            // The spawner says what is the matter with it.
+            Err(_) => None,
+        };
+    }
+    if let Some(manifest) = driver.manifest() {
+        if let Some(profile) = &task.profile {
+            profile.enter(manifest, &mut request)?;
+        }
+        models::admit(manifest, &request, &Surroundings::from_env())?;
+    }
+    Ok(request)
+}
+
+/// Returns what the caller wants of a run that is not part of the request.
+pub(crate) fn wish(task: &Task, streaming: Streaming) -> Wish {
+    let binary = task.binary.as_ref().map(|path| path.to_string_lossy().into_owned());
+    let user = if rustix::process::geteuid().is_root() { User::Root } else { User::Ordinary };
+    Wish { binary, streaming, user, ..Wish::default() }
+}

@@ -1,0 +1,194 @@
+//! Choosing an agent, and going on with another when one fails.
+//!
+//! The choice itself and what follows a failure are decided by `bowline_engine::route` and `bowline_engine::retry`; here the
+//! facts are gathered, the waiting is done, and runs are started one after the other. Each attempt is a session of its own
+//! whose parent is the attempt before it; its journal begins with why it was chosen and what came before. Whoever watches
+//! sees one stream over all of them, and one record at the end that lists them.
+
+mod candidates;
+mod memory;
+mod road;
+#[cfg(all(test, feature = "testing"))]
+mod tests;
+
+use std::fmt;
+use std::sync::Arc;
+
+use bowline_engine::retry::{self, Fallback};
+use bowline_engine::route::Decision;
+use bowline_providers::invocation::Preview;
+use tokio::sync::{mpsc, oneshot};
+
+use crate::config::Config;
+use crate::hub::Stream;
+use crate::launch::{self, Driver, ORDERS, Watcher};
+use crate::record::Record;
+use crate::task::Task;
+use crate::turn::{Control, Turn};
+use crate::{Error, clock};
+
+use candidates::{Field, How};
+use memory::Store;
+use road::Road;
+
+pub use bowline_engine::retry::Rules;
+pub use bowline_engine::route::{HINTS, Problem, Strategy, Verdict, canonical};
+
+/// The name that leaves the choice to the router.
+pub const AUTO: &str = "auto";
+
+/// Who would be asked, in which order, and why the others would not.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Explanation {
+    /// What sort of model was asked for.
+    pub hint: Option<String>,
+    /// Which model was asked for.
+    pub model: Option<String>,
+    /// Who comes first.
+    pub strategy: Strategy,
+    /// What follows a failure.
+    pub rules: Rules,
+    /// The list of providers, if it comes from a file.
+    pub router: Option<std::path::PathBuf>,
+    /// Keys of that file that mean nothing here.
+    pub without_effect: Vec<String>,
+    /// A word on every candidate.
+    pub verdicts: Vec<Verdict>,
+    /// Why nobody would be asked.
+    pub problem: Option<Problem>,
+}
+
+/// Why the router chose nobody.
+#[derive(Clone, Debug)]
+pub struct NoRoute {
+    /// The problem.
+    pub problem: Problem,
+    /// A word on every candidate.
+    pub verdicts: Vec<Verdict>,
+}
+
+impl fmt::Display for NoRoute {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.problem.fmt(f)
+    }
+}
+
+/// The settings that a task goes by.
+fn config_of(task: &Task) -> Result<Arc<Config>, Error> {
+    match &task.config {
+        Some(config) => Ok(config.clone()),
+        None => {
+            let cwd = task.request.cwd.as_ref().map(std::path::Path::new);
+            Ok(Arc::new(Config::load(cwd)?))
+        }
+    }
+}
+
+/// Puts together what follows a failure: the caller's word, the settings, the router's file, the usual.
+fn rules(task: &Task, config: &Config) -> Rules {
+    let wishes = &task.route;
+    let routing = config.router.as_ref().map(|router| &router.routing);
+    let fallback = |word: &str| Fallback::ALL.into_iter().find(|rule| rule.as_str() == word);
+    // Who names one provider and says nothing about retries means one attempt.
+    let named = candidates::is_named(task) && wishes.hint.is_none();
+    let usual = if named { 0 } else { retry::RETRIES };
+    let settings = |key: &str| config.settings.text(key).filter(|_| !named);
+    Rules {
+        retries: wishes
+            .retries
+            .or_else(|| settings("route.retries")?.parse().ok())
+            .or(routing.and_then(|routing| routing.max_retries).filter(|_| !named))
+            .unwrap_or(usual),
+        fallback: wishes
+            .fallback
+            .or_else(|| fallback(settings("route.fallback")?))
+            .or(routing.and_then(|routing| routing.fallback))
+            .unwrap_or_default(),
+        repeat_tools: wishes.repeat_tools,
+        wait_for_limit: wishes
+            .wait_for_limit
+            .or_else(|| settings("route.wait-for-limit")?.parse().ok())
+            .unwrap_or(false),
+    }
+}
+
+fn strategy(config: &Config) -> Strategy {
+    let named = |word: &str| Strategy::ALL.into_iter().find(|strategy| strategy.as_str() == word);
+    config
+        .settings
+        .text("route.strategy")
+        .and_then(named)
+        .or(config.router.as_ref().and_then(|router| router.routing.strategy))
+        .unwrap_or_default()
+}
+
+/// Says who would be asked, and why.
+pub(crate) fn explain(task: &Task) -> Result<Explanation, Error> {
+    let config = config_of(task)?;
+    let store = Store::of(task);
+    let field = Field::gather(task, &config, &store.read()?, clock::wall())?;
+    let Decision { verdicts, problem, .. } = field.decide();
+    Ok(Explanation {
+        hint: task.route.hint.clone(),
+        model: task.request.model.clone(),
+        strategy: strategy(&config),
+        rules: rules(task, &config),
+        router: config.router.as_ref().map(|router| router.path.clone()),
+        without_effect: config
+            .router
+            .as_ref()
+            .map(|router| router.without_effect.clone())
+            .unwrap_or_default(),
+        verdicts,
+        problem,
+    })
+}
+
+/// Returns what would be started for the one who would be asked first.
+pub(crate) fn preview(task: &Task) -> Result<Preview, Error> {
+    let config = config_of(task)?;
+    let field = Field::gather(task, &config, &Store::of(task).read()?, clock::wall())?;
+    let Decision { order, verdicts, problem } = field.decide();
+    let Some(place) = order.first().filter(|_| problem.is_none()) else {
+        let problem = problem.unwrap_or(Problem::Nobody);
+        return Err(Error::NoRoute(Box::new(NoRoute { problem, verdicts })));
+    };
+    let candidate = &field.candidates[*place].0;
+    let model = candidate.meant(&field.ask).model;
+    let driver = match &field.hows[*place] {
+        How::Manifest(manifest) => Driver::Manifest(manifest),
+        How::External(external) => Driver::External(Box::new((candidate.name.clone(), (**external).clone()))),
+        How::Not(reason) => {
+            let verdicts =
+                vec![Verdict { name: candidate.name.clone(), model, turn: None, reason: reason.clone() }];
+            return Err(Error::NoRoute(Box::new(NoRoute { problem: Problem::Nobody, verdicts })));
+        }
+    };
+    let request = launch::completed(task, &driver, model)?;
+    Ok(driver.build(&request, &launch::wish(task, task.streaming))?.preview())
+}
+
+/// Chooses, starts, and returns the turn over all attempts.
+pub(crate) async fn start(task: Task) -> Result<Turn, Error> {
+    let (orders, inbox) = mpsc::channel(ORDERS);
+    let (inlets, events) = mpsc::unbounded_channel();
+    let mut road = Road::plan(task, inbox, Some(inlets))?;
+    let first = road.first(Watcher::Yes).await?;
+    let session = first.session();
+    let (told, done) = oneshot::channel();
+    tokio::spawn(async move {
+        // Whoever waited for it may have gone.
+        let _ = told.send(road.go(first).await);
+    });
+    Ok(Turn::new(session, Stream::several(events), Control::new(orders), done))
+}
+
+/// Chooses and runs to the end, without anybody who reads the events.
+pub(crate) async fn run(task: Task) -> Result<Record, Error> {
+    // Nobody gives orders: dropping the future ends it.
+    let (_orders, inbox) = mpsc::channel(1);
+    let mut road = Road::plan(task, inbox, None)?;
+    let first = road.first(Watcher::No).await?;
+    road.go(first).await
+}

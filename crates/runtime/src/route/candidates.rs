@@ -1,0 +1,244 @@
+//! Who may be asked, and what is known about each.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use bowline_engine::route::{self, Ask, Candidate, Decision, Facts, Memory, canonical, key};
+use bowline_protocol::Timestamp;
+use bowline_providers::invocation::external::ExternalCli;
+use bowline_providers::manifest::{Chosen, Manifest};
+use bowline_providers::prices;
+
+use super::AUTO;
+use crate::config::{Config, Entry, EntryKind, Router};
+use crate::detect::{self, Search, Surroundings};
+use crate::launch::{self, Driver};
+use crate::roster::{self, Executable, Roster};
+use crate::task::Task;
+use crate::{Error, auth};
+
+/// The priority of those that no file gives one.
+const USUAL_PRIORITY: i64 = 50;
+
+/// How a candidate is run.
+#[derive(Clone, Debug)]
+pub(super) enum How {
+    /// By a manifest.
+    Manifest(&'static Manifest),
+    /// By a description in the form of the specification for pi.
+    External(Box<ExternalCli>),
+    /// Not at all, for this reason.
+    Not(String),
+}
+
+/// All who may be asked.
+#[derive(Debug)]
+pub(super) struct Field {
+    pub(super) ask: Ask,
+    pub(super) candidates: Vec<(Candidate, Facts)>,
+    pub(super) hows: Vec<How>,
+    pub(super) entries: Vec<Option<Entry>>,
+}
+
+/// Says whether the caller named one provider.
+pub(super) fn is_named(task: &Task) -> bool {
+    task.request.provider.as_deref().is_some_and(|name| !name.eq_ignore_ascii_case(AUTO))
+}
+
+impl Field {
+    /// Gathers who may be asked, and what is known about each.
+    pub(super) fn gather(
+        task: &Task,
+        config: &Config,
+        memory: &Memory,
+        now: Timestamp,
+    ) -> Result<Self, Error> {
+        let ask = Ask {
+            hint: task.route.hint.clone(),
+            model: task.request.model.clone(),
+            named: is_named(task),
+            strategy: super::strategy(config),
+            last: memory.last.clone(),
+            now,
+        };
+        let mut field = Self { ask, candidates: Vec::new(), hows: Vec::new(), entries: Vec::new() };
+        match (task.request.provider.as_deref().filter(|_| is_named(task)), &config.router) {
+            (Some(_), _) if task.manifest.is_some() => field.candidates_of(task.manifest),
+            (Some(name), router) => field.named(name, router.as_ref())?,
+            (None, Some(router)) => router.providers.iter().for_each(|entry| field.entry(entry, router)),
+            (None, None) => {
+                // A file that cannot be used is in the way of its own name only.
+                let (all, _) = Roster::from_env().all()?;
+                let free = all.iter().map(|entry| entry.manifest);
+                field.candidates_of(free.filter(|manifest| manifest.chosen != Chosen::ByName));
+            }
+        }
+        if !is_named(task) {
+            field.described(config);
+        }
+        let own = config.settings.prices();
+        for place in 0..field.candidates.len() {
+            let facts = field.facts(place, task, memory, &own);
+            field.candidates[place].1 = facts;
+        }
+        Ok(field)
+    }
+
+    pub(super) fn decide(&self) -> Decision {
+        route::decide(&self.ask, &self.candidates)
+    }
+
+    /// The one that the caller named: in the router's file, else by the name of a provider.
+    fn named(&mut self, name: &str, router: Option<&Router>) -> Result<(), Error> {
+        let listed =
+            router.and_then(|router| Some((router, router.providers.iter().find(|it| it.name == name)?)));
+        if let Some((router, entry)) = listed {
+            // Who names it wants it, also where it is not chosen by itself.
+            self.entry(&Entry { enabled: true, ..entry.clone() }, router);
+            return Ok(());
+        }
+        self.manifest(roster::find(name)?);
+        Ok(())
+    }
+
+    fn candidates_of(&mut self, manifests: impl IntoIterator<Item = &'static Manifest>) {
+        manifests.into_iter().for_each(|manifest| self.manifest(manifest));
+    }
+
+    fn add(&mut self, candidate: Candidate, how: How, entry: Option<Entry>) {
+        self.candidates.push((candidate, Facts::default()));
+        self.hows.push(how);
+        self.entries.push(entry);
+    }
+
+    fn manifest(&mut self, manifest: &'static Manifest) {
+        let candidate = Candidate {
+            name: manifest.name.clone(),
+            provider: manifest.name.clone(),
+            enabled: true,
+            priority: USUAL_PRIORITY,
+            hints: hints(&manifest.hints),
+            patterns: manifest.model_patterns.clone(),
+            ..Candidate::default()
+        };
+        self.add(candidate, How::Manifest(manifest), None);
+    }
+
+    fn entry(&mut self, entry: &Entry, router: &Router) {
+        let how = match &entry.kind {
+            EntryKind::Agent { provider, .. } => match roster::find(provider) {
+                Ok(manifest) => How::Manifest(manifest),
+                Err(error) => How::Not(format!("{error}; `bowline providers` lists what there is")),
+            },
+            EntryKind::Executable { path, args } => {
+                let executable = Executable {
+                    args: args.clone(),
+                    model: entry.model.clone(),
+                    streams: entry.streaming.unwrap_or(true).into(),
+                    ..Executable::at(&entry.name, path.to_string_lossy())
+                };
+                match roster::executable(&executable, router.path.parent().unwrap_or(&router.path)) {
+                    Ok(manifest) => How::Manifest(manifest),
+                    Err(error) => How::Not(format!("it cannot be used: {error}")),
+                }
+            }
+            EntryKind::Foreign(word) => How::Not(format!("`{word}` providers cannot be driven")),
+        };
+        let manifest = match &how {
+            How::Manifest(manifest) => Some(*manifest),
+            How::External(_) | How::Not(_) => None,
+        };
+        let mut candidate = Candidate {
+            name: entry.name.clone(),
+            provider: manifest.map_or_else(|| entry.name.clone(), |manifest| manifest.name.clone()),
+            profile: entry.profile.clone(),
+            enabled: entry.enabled,
+            priority: entry.priority,
+            model: entry.model.clone(),
+            hints: manifest.map(|manifest| hints(&manifest.hints)).unwrap_or_default(),
+            patterns: manifest.map(|manifest| manifest.model_patterns.clone()).unwrap_or_default(),
+            listed: Vec::new(),
+        };
+        // What the file says comes before what the manifest knows.
+        candidate.hints.extend(entry.models.clone());
+        self.add(candidate, how, Some(entry.clone()));
+    }
+
+    /// The programs that a model of the specification for pi stands for.
+    fn described(&mut self, config: &Config) {
+        let Some(model) = &self.ask.model else { return };
+        let Some(external) = config.external.get(model) else { return };
+        let candidate = Candidate {
+            name: model.clone(),
+            provider: model.clone(),
+            enabled: true,
+            priority: USUAL_PRIORITY,
+            model: Some(model.clone()),
+            ..Candidate::default()
+        };
+        self.add(candidate, How::External(Box::new(external.clone())), None);
+    }
+
+    fn facts(&self, place: usize, task: &Task, memory: &Memory, own: &[prices::Row]) -> Facts {
+        let candidate = &self.candidates[place].0;
+        let model = candidate.meant(&self.ask).model;
+        let key = key(&candidate.provider, candidate.profile.as_deref(), model.as_deref());
+        let mut facts = Facts {
+            breaker: memory.state(&key, self.ask.now),
+            latency: memory.latency(&key),
+            price: model.as_deref().and_then(|model| prices::of(model, own)),
+            ..Facts::default()
+        };
+        let driver = match &self.hows[place] {
+            How::Not(reason) => {
+                facts.absent = Some(reason.clone());
+                return facts;
+            }
+            How::External(external) => {
+                Driver::External(Box::new((candidate.name.clone(), (**external).clone())))
+            }
+            How::Manifest(manifest) => {
+                let here = task.request.docker.is_none() && !task.is_scripted();
+                if here {
+                    let binary = self.binary(place, task);
+                    if detect::find(manifest, binary.as_deref(), &Search::from_env()).is_err() {
+                        facts.absent = Some(format!("`{}` is not installed", manifest.program));
+                    }
+                    let asks = !(manifest.auth.env.is_empty() && manifest.auth.files.is_empty());
+                    // Who names it may know of a login that we do not see.
+                    if asks
+                        && !self.ask.named
+                        && !auth::look(manifest, None, &Surroundings::from_env()).is_authenticated()
+                    {
+                        facts.no_login = Some(format!("no login was found: {}", manifest.auth.about));
+                    }
+                }
+                Driver::Manifest(manifest)
+            }
+        };
+        if task.request.resume.is_some() && !self.ask.named {
+            facts.cannot =
+                Some("a session goes on only with the agent that it began with: name it".to_owned());
+        } else {
+            let wish = launch::wish(task, task.streaming);
+            let built = launch::completed(task, &driver, model)
+                .and_then(|request| driver.build(&request, &wish).map_err(Error::from));
+            facts.cannot = built.err().map(|refusal| refusal.to_string());
+        }
+        facts
+    }
+
+    /// Returns the program where it is not the usual one.
+    pub(super) fn binary(&self, place: usize, task: &Task) -> Option<PathBuf> {
+        let kind = self.entries[place].as_ref().map(|entry| &entry.kind);
+        let own = match kind {
+            Some(EntryKind::Agent { binary, .. }) => binary.clone(),
+            Some(EntryKind::Executable { .. } | EntryKind::Foreign(_)) | None => None,
+        };
+        task.binary.clone().or(own)
+    }
+}
+
+fn hints(hints: &BTreeMap<String, String>) -> BTreeMap<String, String> {
+    hints.iter().map(|(hint, model)| (canonical(hint), model.clone())).collect()
+}

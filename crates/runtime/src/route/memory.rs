@@ -1,0 +1,86 @@
+//! What the router remembers, on file: one small file of JSON, changed under a lock, replaced as a whole.
+
+use std::fs::{File, OpenOptions};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::PathBuf;
+
+use bowline_engine::route::Memory;
+
+use crate::journal::Home;
+use crate::task::{JournalChoice, Task};
+use crate::{Error, host};
+
+/// The file, in the data home.
+const FILE: &str = "router.json";
+
+/// What is locked while it is changed. The file itself cannot be: it is replaced.
+const LOCK: &str = "router.lock";
+
+/// Where it is kept; nowhere for tasks that leave no trace.
+#[derive(Clone, Debug)]
+pub(super) struct Store {
+    dir: Option<PathBuf>,
+    /// Whether what happens is written down.
+    keeps: bool,
+}
+
+impl Store {
+    pub(super) fn of(task: &Task) -> Self {
+        let usual = || Home::from_env().ok();
+        let (home, keeps) = match &task.journal {
+            JournalChoice::At(home) => (Some(home.clone()), true),
+            JournalChoice::Default => (usual(), true),
+            // It goes by what is known, and adds nothing to it.
+            JournalChoice::Temporary if !task.is_scripted() => (usual(), false),
+            JournalChoice::Temporary | JournalChoice::None => (None, false),
+        };
+        Self { dir: home.map(|home| home.path().to_owned()), keeps }
+    }
+
+    /// Returns what is remembered.
+    pub(super) fn read(&self) -> Result<Memory, Error> {
+        let Some(dir) = &self.dir else { return Ok(Memory::default()) };
+        let path = dir.join(FILE);
+        let text = match std::fs::read(&path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Memory::default()),
+            Err(source) => {
+                return Err(Error::Memory { doing: "read", path: path.display().to_string(), source });
+            }
+        };
+        match serde_json::from_slice::<Memory>(&text) {
+            Ok(memory) if memory.is_known() => Ok(memory),
+            Ok(_) | Err(_) => {
+                // Nothing in it is dear: it is learnt again.
+                tracing::warn!(path = %path.display(), "what the router remembered cannot be read, and is forgotten");
+                Ok(Memory::default())
+            }
+        }
+    }
+
+    /// Changes what is remembered.
+    pub(super) fn change(&self, change: impl FnOnce(&mut Memory)) -> Result<(), Error> {
+        let Some(dir) = self.dir.as_ref().filter(|_| self.keeps) else { return Ok(()) };
+        let failed =
+            |source| Error::Memory { doing: "write", path: dir.join(FILE).display().to_string(), source };
+        host::private_dir(dir).map_err(failed)?;
+        let lock =
+            OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(dir.join(LOCK));
+        let lock = lock.map_err(failed)?;
+        lock.lock().map_err(failed)?;
+        let mut memory = self.read()?;
+        change(&mut memory);
+        let temporary = dir.join(format!("{FILE}.{}.tmp", std::process::id()));
+        let written = serde_json::to_vec(&memory)
+            .map_err(std::io::Error::from)
+            .and_then(|text| host::private_file(&temporary, &text))
+            .and_then(|()| std::fs::rename(&temporary, dir.join(FILE)));
+        free(&lock);
+        written.map_err(failed)
+    }
+}
+
+fn free(lock: &File) {
+    // Closing it frees it too; this way a child between fork and exec does not hold it.
+    let _ = lock.unlock();
+}

@@ -1,0 +1,384 @@
+//! One request from its first attempt to its last.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bowline_engine::Watchdog;
+use bowline_engine::budget::Amounts;
+use bowline_engine::retry::{self, Deadline, Next, Rules, Verdict};
+use bowline_engine::route::{Decision, key};
+use bowline_protocol::kinds::{FallbackTaken, Outcome, RejectedRoute, Retrying, RouteChosen};
+use bowline_protocol::{Category, Code, Event, Failure, Kind, Millis, SessionId, Timestamp};
+use tokio::sync::mpsc;
+
+use super::candidates::{Field, How};
+use super::memory::Store;
+use super::{NoRoute, config_of, rules};
+use crate::drive::Callback;
+use crate::hub::Inlet;
+use crate::launch::{self, ORDERS, Prepared, Watcher};
+use crate::record::{Attempt, Record};
+use crate::task::{Leg, Task};
+use crate::turn::{Control, Order};
+use crate::{Error, clock, host};
+
+/// A request on its way.
+pub(super) struct Road {
+    task: Task,
+    field: Field,
+    rules: Rules,
+    store: Store,
+    /// Who is asked, in order: places in the field.
+    order: Vec<usize>,
+    rejected: Vec<RejectedRoute>,
+    reasons: Vec<String>,
+    orders: mpsc::Receiver<Order>,
+    /// Where the events of each attempt are told.
+    inlets: Option<mpsc::UnboundedSender<Inlet>>,
+    callback: Option<Arc<Mutex<Callback>>>,
+    watcher: Watcher,
+    attempts: Vec<Attempt>,
+    used: Amounts,
+}
+
+/// An attempt that is ready to go.
+pub(super) struct Leaving {
+    prepared: Prepared,
+    control: Control,
+    /// Which of the order it is, how often it was asked before, and how often waited for.
+    turn: usize,
+    retries: u32,
+    waits: u32,
+    first_word: Arc<Mutex<FirstWord>>,
+}
+
+impl Leaving {
+    pub(super) fn session(&self) -> SessionId {
+        self.prepared.drive.session.clone()
+    }
+}
+
+/// When the program was started, and when it first said something.
+#[derive(Debug, Default)]
+struct FirstWord {
+    started: Option<Timestamp>,
+    took: Option<Millis>,
+}
+
+impl FirstWord {
+    #[expect(clippy::wildcard_enum_match_arm, reason = "the other kinds are no sign of work")]
+    fn event(&mut self, event: &Event) {
+        match &event.kind {
+            Kind::ProcessSpawned(_) => self.started = self.started.or(Some(event.at)),
+            Kind::TextDelta(_) | Kind::ThinkingDelta(_) | Kind::ToolStarted(_) if self.took.is_none() => {
+                self.took = self.started.map(|started| event.at.since(started));
+            }
+            _ => {}
+        }
+    }
+}
+
+impl Road {
+    /// Decides who is asked.
+    pub(super) fn plan(
+        mut task: Task,
+        orders: mpsc::Receiver<Order>,
+        inlets: Option<mpsc::UnboundedSender<Inlet>>,
+    ) -> Result<Self, Error> {
+        let config = config_of(&task)?;
+        let store = Store::of(&task);
+        let field = Field::gather(&task, &config, &store.read()?, clock::wall())?;
+        let Decision { order, verdicts, problem } = field.decide();
+        if let Some(problem) = problem {
+            return Err(Error::NoRoute(Box::new(NoRoute { problem, verdicts })));
+        }
+        let rejected = verdicts.iter().filter(|verdict| verdict.turn.is_none());
+        let rejected =
+            rejected.map(|it| RejectedRoute { provider: it.name.clone(), reason: it.reason.clone() });
+        let rules = rules(&task, &config);
+        if let (Some(hint), Some(router)) = (&task.route.hint, &config.router)
+            && let Some(tuning) = router.routing.hints.get(hint)
+        {
+            let sampling = &mut task.request.sampling;
+            sampling.max_tokens = sampling.max_tokens.or(tuning.max_tokens);
+            sampling.temperature = sampling.temperature.or(tuning.temperature);
+        }
+        task.config = Some(config);
+        let callback = task.callback.take().map(|callback| Arc::new(Mutex::new(callback)));
+        Ok(Self {
+            rules,
+            store,
+            order,
+            rejected: rejected.collect(),
+            reasons: verdicts.into_iter().map(|verdict| verdict.reason).collect(),
+            field,
+            task,
+            orders,
+            inlets,
+            callback,
+            watcher: Watcher::No,
+            attempts: Vec::new(),
+            used: Amounts::default(),
+        })
+    }
+
+    /// Makes the first attempt ready.
+    pub(super) async fn first(&mut self, watcher: Watcher) -> Result<Leaving, Error> {
+        self.watcher = watcher;
+        self.leave(0, (0, 0), Millis(0), None).await
+    }
+
+    /// Goes on until somebody has answered, or nobody is left.
+    pub(super) async fn go(mut self, first: Leaving) -> Result<Record, Error> {
+        let mut leaving = first;
+        loop {
+            let (turn, retries, waits) = (leaving.turn, leaving.retries, leaving.waits);
+            let first_word = leaving.first_word.clone();
+            let (mut record, stopped) = self.drive(leaving).await?;
+            let now = clock::wall();
+            self.remember(turn, &record, &first_word, now)?;
+            let next = self.next_turn(turn, now)?;
+            let verdict = if stopped { None } else { self.verdict(&record, (retries, waits), next, now) };
+            let then = match &verdict {
+                Some(verdict) => verdict.reason.clone(),
+                None if record.is_completed() => "answered".to_owned(),
+                None => "stopped".to_owned(),
+            };
+            self.note(turn, &record, then);
+            let Some(verdict) = verdict.filter(|verdict| verdict.next != Next::Stop) else {
+                record.attempts = self.attempts;
+                return Ok(record);
+            };
+            let failure = failure_of(&record);
+            let from = self.name(turn).to_owned();
+            leaving = match (verdict.next, next) {
+                (Next::Retry { after }, _) => {
+                    let opening = retrying(&failure, retries + 1, Some(self.rules.retries), after);
+                    self.leave(turn, (retries + 1, waits), after, Some((&record, opening))).await?
+                }
+                (Next::Wait { until }, _) => {
+                    let wait = until.since(now);
+                    let opening = retrying(&failure, waits + 1, None, wait);
+                    self.leave(turn, (retries, waits + 1), wait, Some((&record, opening))).await?
+                }
+                (Next::FallBack, Some(next)) => {
+                    let taken = FallbackTaken {
+                        from,
+                        to: self.name(next).to_owned(),
+                        rule: self.rules.fallback.as_str().to_owned(),
+                        failure: Box::new(failure),
+                    };
+                    let opening = Kind::FallbackTaken(taken);
+                    self.leave(next, (0, 0), Millis(0), Some((&record, opening))).await?
+                }
+                (Next::FallBack | Next::Stop, _) => {
+                    record.attempts = self.attempts;
+                    return Ok(record);
+                }
+            };
+        }
+    }
+
+    /// Makes an attempt ready and tells those who watch of it.
+    async fn leave(
+        &mut self,
+        turn: usize,
+        (retries, waits): (u32, u32),
+        delay: Millis,
+        before: Option<(&Record, Kind)>,
+    ) -> Result<Leaving, Error> {
+        let place = self.order[turn];
+        let candidate = self.field.candidates[place].0.clone();
+        let model = candidate.meant(&self.field.ask).model;
+        let mut task = self.task.attempt();
+        task.request.model.clone_from(&model);
+        task.request.provider = Some(candidate.provider.clone());
+        task.manifest = match &self.field.hows[place] {
+            How::Manifest(manifest) => Some(manifest),
+            How::External(_) | How::Not(_) => None,
+        };
+        task.binary = self.field.binary(place, &self.task);
+        if let Some(entry) = &self.field.entries[place] {
+            task.request.timeout_ms = task.request.timeout_ms.or(entry.timeout);
+            for (name, value) in &entry.env {
+                task.request.env.entry(name.clone()).or_insert_with(|| value.clone());
+            }
+            for (name, value) in &entry.options {
+                task.request.config.entry(name.clone()).or_insert_with(|| value.clone());
+            }
+            if entry.streaming == Some(false) {
+                task = task.no_stream();
+            }
+        }
+        let mut leg = Leg { delay, used: self.used, ..Leg::default() };
+        if let How::External(external) = &self.field.hows[place] {
+            leg.external = Some((candidate.name.clone(), (**external).clone()));
+        }
+        leg.opening.push(Kind::RouteChosen(RouteChosen {
+            provider: candidate.name.clone(),
+            model: model.clone(),
+            reason: self.reasons[place].clone(),
+            rejected: self.rejected.clone(),
+        }));
+        if let Some((record, opening)) = before {
+            leg.parent = Some(record.session.clone());
+            leg.opening.push(opening);
+        }
+        task.leg = leg;
+        let first_word = Arc::new(Mutex::new(FirstWord::default()));
+        task.callback = Some(listener(first_word.clone(), self.callback.clone()));
+        let (orders, inbox) = mpsc::channel(ORDERS);
+        let control = Control::new(orders);
+        let mut prepared = launch::prepare(task, control.clone(), inbox, self.watcher).await?;
+        if let (Some(inlets), Some(inlet)) = (&self.inlets, prepared.inlet.take()) {
+            // Nobody reads any more: then the inlet is dropped, and holds nobody up.
+            let _ = inlets.send(inlet);
+        }
+        let now = clock::wall();
+        let key = self.key(turn);
+        self.store.change(|memory| memory.sent(&key, &candidate.name, now))?;
+        Ok(Leaving { prepared, control, turn, retries, waits, first_word })
+    }
+
+    /// Drives one attempt and passes on what it is told. Also returns whether somebody stopped it.
+    async fn drive(&mut self, leaving: Leaving) -> Result<(Record, bool), Error> {
+        let (mut stopped, mut open) = (false, true);
+        let end = leaving.prepared.to_the_end();
+        tokio::pin!(end);
+        loop {
+            tokio::select! {
+                biased;
+                order = self.orders.recv(), if open => match order {
+                    Some(order) => {
+                        stopped |= matches!(order, Order::Command(_));
+                        leaving.control.send(order);
+                    }
+                    None => open = false,
+                },
+                record = &mut end => return Ok((record?, stopped)),
+            }
+        }
+    }
+
+    fn verdict(
+        &self,
+        record: &Record,
+        (retries, waits): (u32, u32),
+        next: Option<usize>,
+        now: Timestamp,
+    ) -> Option<Verdict> {
+        if matches!(record.outcome, Outcome::Completed | Outcome::Cancelled) {
+            return None;
+        }
+        let failure = failure_of(record);
+        let deadline = match record.timed_out {
+            None => Deadline::None,
+            Some(Watchdog::Total) => Deadline::Total,
+            Some(Watchdog::Spawn | Watchdog::FirstEvent | Watchdog::Idle | Watchdog::InTool) => {
+                Deadline::Silence
+            }
+        };
+        let attempt = retry::Attempt {
+            failure: &failure,
+            retries,
+            waits,
+            tool_ran: record.tool_ran,
+            deadline,
+            next: next.map(|turn| self.name(turn)),
+        };
+        Some(retry::decide(&self.rules, &attempt, now, dice()))
+    }
+
+    /// Returns who comes after a turn and is not left alone by now.
+    fn next_turn(&self, turn: usize, now: Timestamp) -> Result<Option<usize>, Error> {
+        let memory = self.store.read()?;
+        let free = |turn: &usize| memory.state(&self.key(*turn), now).refuses(now).is_none();
+        Ok((turn + 1..self.order.len()).find(free))
+    }
+
+    fn remember(
+        &self,
+        turn: usize,
+        record: &Record,
+        first_word: &Mutex<FirstWord>,
+        now: Timestamp,
+    ) -> Result<(), Error> {
+        let key = self.key(turn);
+        let took = first_word.lock().unwrap_or_else(PoisonError::into_inner).took;
+        self.store.change(|memory| match (record.outcome, &record.failure) {
+            (Outcome::Completed, _) => memory.answered(&key, took, now),
+            // Neither says anything about the service.
+            (Outcome::Cancelled, _) => memory.abandoned(&key, now),
+            (_, Some(failure)) if is_ours(failure) => memory.abandoned(&key, now),
+            (Outcome::Failed | Outcome::Truncated, _) => memory.failed(&key, &failure_of(record), now),
+        })
+    }
+
+    fn note(&mut self, turn: usize, record: &Record, then: String) {
+        let place = self.order[turn];
+        let meant = self.field.candidates[place].0.meant(&self.field.ask).model;
+        self.attempts.push(Attempt {
+            session: record.session.clone(),
+            name: self.name(turn).to_owned(),
+            model: record.model.clone().or(meant),
+            outcome: record.outcome,
+            failure: record.failure.clone(),
+            cost: record.cost,
+            took: record.took,
+            then,
+        });
+        let took = Millis(u64::try_from(record.took.as_millis()).unwrap_or(u64::MAX));
+        let tokens = record.usage.map_or(0, |usage| usage.total());
+        self.used = Amounts {
+            cost: Some(self.used.cost.unwrap_or(0.0) + record.cost.unwrap_or(0.0)),
+            tokens: Some(self.used.tokens.unwrap_or(0).saturating_add(tokens)),
+            time: Some(self.used.time.unwrap_or(Millis(0)).plus(took)),
+        };
+    }
+
+    fn name(&self, turn: usize) -> &str {
+        &self.field.candidates[self.order[turn]].0.name
+    }
+
+    fn key(&self, turn: usize) -> String {
+        let candidate = &self.field.candidates[self.order[turn]].0;
+        let model = candidate.meant(&self.field.ask).model;
+        key(&candidate.provider, candidate.profile.as_deref(), model.as_deref())
+    }
+}
+
+/// Tells of events: when the first word came, and to whom it concerns.
+fn listener(first_word: Arc<Mutex<FirstWord>>, callback: Option<Arc<Mutex<Callback>>>) -> Callback {
+    Box::new(move |event: &Event| {
+        first_word.lock().unwrap_or_else(PoisonError::into_inner).event(event);
+        if let Some(callback) = &callback {
+            let mut callback = callback.lock().unwrap_or_else(PoisonError::into_inner);
+            callback(event);
+        }
+    })
+}
+
+fn retrying(failure: &Failure, attempt: u32, max_attempts: Option<u32>, delay: Millis) -> Kind {
+    Kind::Retrying(Retrying {
+        attempt: Some(attempt),
+        max_attempts,
+        delay_ms: Some(delay),
+        category: failure.category,
+        message: failure.message.clone(),
+    })
+}
+
+fn failure_of(record: &Record) -> Failure {
+    record.failure.clone().unwrap_or_else(|| {
+        Failure::new(Category::Unknown, Code::Truncated, "the output ended before the turn did")
+    })
+}
+
+/// Says whether a failure is our own doing.
+fn is_ours(failure: &Failure) -> bool {
+    matches!(failure.code, Code::Budget | Code::Policy | Code::DiskFull | Code::DiskQuota | Code::Cancelled)
+}
+
+/// Any number.
+fn dice() -> u64 {
+    host::random().iter().fold(0, |bits, byte| bits << 8 | u64::from(*byte))
+}

@@ -1,0 +1,241 @@
+//! Requests over several attempts, with scripts in the place of programs and a clock that is stopped.
+
+use std::sync::{Arc, Mutex};
+
+use bowline_engine::retry::Fallback;
+use bowline_protocol::{Category, Code, Kind};
+
+use crate::config::{Config, Places};
+use crate::journal::SessionMeta;
+use crate::testing::{Script, World, script, world};
+use crate::{Error, Record, Task};
+
+const ROUTER: &str = "
+providers:
+  - {name: claude, priority: 90, models: {fast: haiku}}
+  - {name: codex, priority: 50}
+  - {name: gemini, priority: 10, enabled: false}
+";
+
+fn config(router: &str) -> Arc<Config> {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::create_dir_all(dir.path().join("user")).unwrap();
+    std::fs::write(dir.path().join("user/router.yaml"), router).unwrap();
+    let places = Places { user: Some(dir.path().join("user")), cwd: None, home: None };
+    Arc::new(Config::read(places, &|_| None).unwrap())
+}
+
+fn task(world: &World, scripts: &[&str]) -> Task {
+    let steps = |steps: &&str| script(&format!(r#"{{"steps": [{steps}]}}"#));
+    let scripts: Vec<Script> = scripts.iter().map(steps).collect();
+    world.task("Say hello").provider("auto").config(config(ROUTER)).scripts(scripts)
+}
+
+const HELLO: &str = r#"{"say": "hello"}, {"result": {"usage": {"input": 10, "output": 20}}}"#;
+const LIMITED: &str = r#"{"fail": "429 rate limit"}"#;
+const QUOTA: &str = r#"{"fail": "insufficient_quota"}"#;
+const LOGIN: &str = r#"{"fail": "401 unauthorized: invalid_api_key"}"#;
+const AWAY: &str = r#"{"fail": "503 service unavailable"}"#;
+
+fn steps(record: &Record) -> Vec<String> {
+    record.attempts.iter().map(|it| format!("{}: {}", it.name, it.then)).collect()
+}
+
+/// The waits are random; what is compared are the words around them.
+fn plain(record: &Record) -> Vec<String> {
+    steps(record).iter().map(|it| it.split(" in ").next().unwrap_or_default().to_owned()).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_limit_is_retried_and_each_attempt_is_a_session_of_its_own() {
+    let world = world();
+    let seen: Arc<Mutex<Vec<(String, String)>>> = Arc::default();
+    let told = seen.clone();
+    let mut turn = task(&world, &[LIMITED, HELLO])
+        .on_event(move |event| {
+            told.lock().unwrap().push((event.session.to_string(), event.kind.type_name().to_owned()))
+        })
+        .start()
+        .await
+        .unwrap();
+    let mut watched = Vec::new();
+    while let Some(event) = turn.next().await {
+        watched.push((event.session.to_string(), event.kind.type_name().to_owned()));
+        if let Kind::Retrying(retrying) = &event.kind {
+            assert_eq!((retrying.attempt, retrying.max_attempts), (Some(1), Some(2)));
+            assert_eq!(retrying.category, Category::RateLimit);
+        }
+    }
+    let record = turn.outcome().await.unwrap();
+    assert_eq!(record.text.as_deref(), Some("hello"));
+    assert_eq!(plain(&record), ["claude: rate limit: retry 1 of 2", "claude: answered"]);
+    assert_eq!(watched, *seen.lock().unwrap(), "one stream over both");
+    let sessions: Vec<_> = record.attempts.iter().map(|it| it.session.clone()).collect();
+    assert_ne!(sessions[0], sessions[1]);
+    let second = SessionMeta::read(&world.home().session_dir(&sessions[1]).unwrap()).unwrap();
+    assert_eq!(second.parent.as_ref(), Some(&sessions[0]));
+    let beginning: Vec<&str> = watched
+        .iter()
+        .filter(|(session, _)| *session == sessions[1].as_str())
+        .map(|(_, kind)| kind.as_str())
+        .take(4)
+        .collect();
+    assert_eq!(beginning, ["session_started", "session_state_changed", "route_chosen", "retrying"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_quota_falls_back_and_a_login_does_not() {
+    let world = world();
+    let record = task(&world, &[QUOTA, HELLO]).run().await.unwrap();
+    assert_eq!(steps(&record), ["claude: quota: not retried; falls back to codex", "codex: answered"]);
+    assert!(record.is_completed());
+
+    let record = task(&world, &[LOGIN, HELLO]).run().await.unwrap();
+    assert_eq!(steps(&record), ["claude: authentication: not retried; no fallback"]);
+    assert_eq!(record.failure.unwrap().category, Category::Authentication);
+
+    let record = task(&world, &[LOGIN, HELLO]).fallback(Fallback::Any).run().await.unwrap();
+    assert_eq!(
+        steps(&record),
+        ["claude: authentication: not retried; falls back to codex", "codex: answered"]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_repeated_after_a_tool_ran() {
+    let world = world();
+    let tool =
+        r#"{"tool": {"name": "Write", "input": {}, "output": "done"}}, {"fail": "503 service unavailable"}"#;
+    let record = task(&world, &[tool, HELLO]).run().await.unwrap();
+    assert_eq!(steps(&record), ["claude: server: a tool ran, and would run a second time"]);
+    let record = task(&world, &[tool, HELLO]).repeat_tools().run().await.unwrap();
+    assert_eq!(plain(&record), ["claude: server: retry 1 of 2", "claude: answered"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_keeps_failing_is_left_alone_also_by_the_next_request() {
+    let world = world();
+    let record = task(&world, &[AWAY, AWAY, AWAY, AWAY, AWAY, AWAY]).run().await.unwrap();
+    assert_eq!(record.attempts.len(), 6, "{:?}", steps(&record));
+    // Three failures each. Two more open the first one's breaker; the memory is a file, as after a restart.
+    let record = task(&world, &[AWAY, AWAY, HELLO]).run().await.unwrap();
+    assert_eq!(record.attempts.len(), 3, "{:?}", steps(&record));
+    let explained = task(&world, &[HELLO]).explain().unwrap();
+    // The first answered at last, so that it is forgiven.
+    assert_eq!(explained.verdicts[0].turn, Some(1));
+    for _ in 0..2 {
+        task(&world, &[AWAY, AWAY, AWAY, HELLO]).run().await.unwrap();
+    }
+    let explained = task(&world, &[HELLO]).explain().unwrap();
+    assert!(
+        explained.verdicts[0].reason.contains("failed 5 times within a minute"),
+        "{:?}",
+        explained.verdicts
+    );
+    let record = task(&world, &[HELLO]).run().await.unwrap();
+    assert_eq!(steps(&record), ["codex: answered"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_stops_it_between_two_attempts_is_heard() {
+    let world = world();
+    let limited = r#"{"fail": "429 rate limit: retry after 20 seconds"}"#;
+    let mut turn = task(&world, &[limited, HELLO]).start().await.unwrap();
+    let control = turn.control();
+    while let Some(event) = turn.next().await {
+        if let Kind::Retrying(retrying) = &event.kind {
+            assert!(retrying.delay_ms.is_some_and(|delay| delay.0 >= 20_000), "{retrying:?}");
+            control.cancel();
+        }
+    }
+    let record = turn.outcome().await.unwrap();
+    assert_eq!(record.outcome_word(), "cancelled");
+    assert_eq!(record.attempts.len(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_limit_that_resets_late_is_waited_for_only_on_request() {
+    let world = world();
+    let late = r#"{"fail": "429 rate limit: retry after 3600 seconds"}"#;
+    let record = task(&world, &[late, HELLO]).run().await.unwrap();
+    let told = "claude: rate limit: not retried, because 1 h is longer than 30 s to wait; no fallback; the limit resets in 1 h and is not waited for";
+    assert_eq!(steps(&record), [told]);
+    let explained = task(&world, &[HELLO]).explain().unwrap();
+    assert!(
+        explained.verdicts[0].reason.starts_with("its limit is used up, and resets in "),
+        "{:?}",
+        explained.verdicts
+    );
+
+    let elsewhere = super::super::testing::world();
+    let record = task(&elsewhere, &[late, HELLO]).wait_for_limit().run().await.unwrap();
+    assert_eq!(record.attempts.len(), 2, "{:?}", steps(&record));
+    assert!(record.is_completed());
+    assert!(record.took.as_secs() >= 3599, "{:?}", record.took);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_hint_names_the_model_and_a_model_its_provider() {
+    let world = world();
+    let explained = task(&world, &[HELLO]).hint("quick").explain().unwrap();
+    assert_eq!(explained.verdicts[0].model.as_deref(), Some("haiku"));
+    assert!(explained.verdicts[2].reason.contains("switched off"));
+    let record = world
+        .task("hi")
+        .model("gpt-9")
+        .config(config(ROUTER))
+        .scripts([crate::testing::says("x")])
+        .run()
+        .await
+        .unwrap();
+    assert_eq!((record.attempts[0].name.as_str(), record.attempts.len()), ("codex", 1));
+    let unknown = world.task("hi").model("nobodys").config(config(ROUTER)).run().await;
+    assert!(matches!(unknown, Err(Error::NoRoute(_))), "{unknown:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_named_provider_is_asked_once_unless_somebody_says_otherwise() {
+    let world = world();
+    let named = |retries: Option<u32>| {
+        let task = task(&world, &[LIMITED, HELLO]).provider("claude");
+        match retries {
+            Some(retries) => task.retries(retries),
+            None => task,
+        }
+    };
+    assert_eq!(named(None).run().await.unwrap().attempts.len(), 0, "the router has no part in it");
+    assert_eq!(named(Some(1)).run().await.unwrap().attempts.len(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_budget_counts_over_all_attempts_and_what_was_spent_is_on_file() {
+    let world = world();
+    let record = task(&world, &[QUOTA, HELLO]).max_tokens(1_000).run().await.unwrap();
+    assert_eq!(record.usage.unwrap().total(), 30);
+    let file = std::fs::read_dir(world.path().join("spending")).unwrap().next().unwrap().unwrap().path();
+    let lines: Vec<crate::budget::Line> = std::fs::read_to_string(file)
+        .unwrap()
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    assert_eq!(lines.iter().map(|line| line.tokens).sum::<u64>(), 30);
+    assert_eq!(lines.last().unwrap().session.as_ref(), Some(&record.session));
+
+    let config = config(&format!("{ROUTER}budgets: {{day: {{tokens: 25}}}}\n"));
+    let refused = task(&world, &[HELLO]).config(config).run().await;
+    assert!(
+        matches!(&refused, Err(Error::OverBudget { scope, what }) if scope == "today" && what == "30 of 25 tokens"),
+        "{refused:?}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_budget_stops_a_turn_that_goes_on() {
+    let world = world();
+    let long = r#"{"say": ["one two three four five six seven eight nine ten eleven twelve", " more"]}, {"hang": true}"#;
+    let record = task(&world, &[long, HELLO]).max_tokens(12).run().await.unwrap();
+    let failure = record.failure.as_ref().unwrap();
+    assert_eq!((failure.code.clone(), record.attempts.len()), (Code::Budget, 1), "{:?}", steps(&record));
+    assert!(failure.message.contains("counted by its text"), "{failure:?}");
+    assert!(record.text.as_deref().is_some_and(|text| text.starts_with("one two")), "{:?}", record.text);
+}

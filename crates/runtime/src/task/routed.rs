@@ -1,0 +1,153 @@
+//! What a task says to the router, and what one attempt of several knows about the others.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bowline_engine::budget::Amounts;
+use bowline_engine::retry::Fallback;
+use bowline_protocol::{Kind, Millis, SessionId};
+use bowline_providers::invocation::external::ExternalCli;
+
+use super::{Task, millis};
+use crate::config::Config;
+use crate::{Error, route};
+
+/// What the caller wants of the router.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Wishes {
+    /// What sort of model.
+    pub(crate) hint: Option<String>,
+    /// How often each is asked again.
+    pub(crate) retries: Option<u32>,
+    /// When another one is asked.
+    pub(crate) fallback: Option<Fallback>,
+    /// Whether a limit is waited for.
+    pub(crate) wait_for_limit: Option<bool>,
+    /// Whether a tool may run twice.
+    pub(crate) repeat_tools: bool,
+}
+
+/// What one attempt of several knows about the others.
+#[derive(Debug, Default)]
+pub(crate) struct Leg {
+    /// The attempt before it.
+    pub(crate) parent: Option<SessionId>,
+    /// What is said first.
+    pub(crate) opening: Vec<Kind>,
+    /// How long to wait.
+    pub(crate) delay: Millis,
+    /// What the attempts before it used.
+    pub(crate) used: Amounts,
+    /// A program that is described in the form of the specification for pi, and the model that stands for it.
+    pub(crate) external: Option<(String, ExternalCli)>,
+}
+
+impl Task {
+    /// Says what sort of model is wanted, such as `fast` or `capable`. Without a provider, the router chooses one too.
+    ///
+    /// ```
+    /// # let task =
+    /// bowline::task("Summarise this page").provider("auto").hint("fast").retries(1)
+    /// # ; drop(task);
+    /// ```
+    pub fn hint(mut self, hint: impl AsRef<str>) -> Self {
+        self.route.hint = Some(bowline_engine::route::canonical(hint.as_ref()));
+        self
+    }
+
+    /// Says how often an agent is asked again after a failure that allows it. Who names one provider and does not call
+    /// this asks once.
+    pub fn retries(mut self, retries: u32) -> Self {
+        self.route.retries = Some(retries);
+        self
+    }
+
+    /// Says when another agent is asked after a failure.
+    pub fn fallback(mut self, fallback: Fallback) -> Self {
+        self.route.fallback = Some(fallback);
+        self
+    }
+
+    /// Waits for a limit that is used up, however long that takes.
+    pub fn wait_for_limit(mut self) -> Self {
+        self.route.wait_for_limit = Some(true);
+        self
+    }
+
+    /// Asks again also after a tool ran: side effects may happen twice.
+    pub fn repeat_tools(mut self) -> Self {
+        self.route.repeat_tools = true;
+        self
+    }
+
+    /// Goes by these settings instead of the files of the working directory and the user. Budgets that they have count for
+    /// this task also if its provider is named.
+    pub fn config(mut self, config: Arc<Config>) -> Self {
+        self.config = Some(config);
+        self
+    }
+
+    /// Limits the tokens, over all attempts.
+    pub fn max_tokens(mut self, tokens: u64) -> Self {
+        self.spend.tokens = Some(tokens);
+        self
+    }
+
+    /// Limits the time of work, over all attempts. What there is of an answer then is kept, and the failure is a budget's.
+    pub fn max_time(mut self, limit: Duration) -> Self {
+        self.spend.time = Some(millis(limit));
+        self
+    }
+
+    /// Says whether no process is started.
+    #[cfg_attr(not(feature = "testing"), expect(clippy::unused_self, reason = "there are no scripts then"))]
+    pub(crate) fn is_scripted(&self) -> bool {
+        #[cfg(feature = "testing")]
+        return self.script.is_some();
+        #[cfg(not(feature = "testing"))]
+        return false;
+    }
+
+    /// Says whether the router sees to it.
+    pub(crate) fn is_routed(&self) -> bool {
+        let auto =
+            self.request.provider.as_deref().is_some_and(|name| name.eq_ignore_ascii_case(route::AUTO));
+        let found =
+            self.request.provider.is_none() && (self.request.model.is_some() || self.route.hint.is_some());
+        auto || found || self.route != Wishes::default()
+    }
+
+    /// Makes the task of one attempt.
+    pub(crate) fn attempt(&mut self) -> Self {
+        Self {
+            request: self.request.clone(),
+            label: self.label.clone(),
+            binary: self.binary.clone(),
+            profile: self.profile.clone(),
+            parent: self.parent.clone(),
+            notices: self.notices.clone(),
+            not_text: self.not_text.clone(),
+            journal: self.journal.clone(),
+            callback: None,
+            route: Wishes::default(),
+            config: self.config.clone(),
+            leg: Leg::default(),
+            #[cfg(feature = "testing")]
+            script: {
+                let script = self.script.clone();
+                if let Some(next) = self.scripts.pop_front() {
+                    self.script = Some(next);
+                }
+                script
+            },
+            #[cfg(feature = "testing")]
+            scripts: std::collections::VecDeque::new(),
+            ..*self
+        }
+    }
+
+    /// Returns who would be asked and why, without asking anybody.
+    pub fn explain(&self) -> Result<route::Explanation, Error> {
+        route::explain(self)
+    }
+}
