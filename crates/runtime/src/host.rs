@@ -135,7 +135,7 @@ impl Cleanup {
         self.dirs.push(dir);
     }
 
-    /// Makes a directory in the place for temporary files, and adds it. If we are killed, [`temporary::sweep`] finds it.
+    /// Makes a directory in the place for temporary files, and adds it. If we are killed, `temporary::sweep` finds it.
     pub(crate) fn make(&mut self, dir: &Path) -> io::Result<()> {
         private_dir(dir)?;
         self.add(dir.to_owned());
