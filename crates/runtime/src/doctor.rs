@@ -6,7 +6,7 @@
 mod machine;
 
 use std::path::PathBuf;
-use std::time::Duration;
+use std::sync::Arc;
 
 use bowline_protocol::PermissionMode;
 use bowline_providers::manifest::Manifest;
@@ -14,7 +14,7 @@ use bowline_providers::probe::narrow::Lost;
 use bowline_providers::probe::{check, narrow};
 use bowline_providers::{compat, probe};
 use serde::Serialize;
-use tokio::sync::mpsc;
+use tokio::sync::{Semaphore, mpsc};
 
 use crate::auth::{self, Auth, Binary, Status};
 use crate::clock;
@@ -23,14 +23,8 @@ use crate::health::{self, Health, Live};
 
 pub use machine::{Condition, Item};
 
-/// How long a program may take to say its version. A machine on which eight programs start at once is slow.
-const DEADLINE: Duration = Duration::from_secs(5);
-
-/// When everything about an agent should be known, so that nobody waits long for the last one.
-const ALL: Duration = Duration::from_secs(7);
-
-/// What a question gets in any case.
-const LEAST: Duration = Duration::from_secs(1);
+/// How many programs are asked at once beyond the number of processors: more would only make each of them look slow.
+const BEYOND: usize = 2;
 
 /// What is to be looked at.
 #[derive(Clone, Debug)]
@@ -58,7 +52,7 @@ pub enum Requests {
 impl Checkup {
     /// Looks at these providers as this process would see them.
     pub fn of(providers: Vec<&'static Manifest>) -> Self {
-        let ask = Ask { deadline: DEADLINE, ..Ask::from_env() };
+        let ask = Ask::from_env();
         Self { providers, surroundings: Surroundings::from_env(), ask, live: Requests::None }
     }
 }
@@ -160,11 +154,14 @@ impl Row {
 /// Begins to look at everything, and returns where it is told as it becomes known.
 pub fn begin(checkup: Checkup) -> mpsc::UnboundedReceiver<News> {
     let (told, news) = mpsc::unbounded_channel();
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    let at_once = Arc::new(Semaphore::new(processors + BEYOND));
     for manifest in checkup.providers.clone() {
-        let (checkup, told) = (checkup.clone(), told.clone());
+        let (checkup, told, at_once) = (checkup.clone(), told.clone(), at_once.clone());
         tokio::spawn(async move {
+            let row = agent(manifest, &checkup, &at_once).await;
             // Whoever wanted to know may have gone.
-            let _ = told.send(News::Agent(Box::new(agent(manifest, &checkup).await)));
+            let _ = told.send(News::Agent(Box::new(row)));
         });
     }
     tokio::spawn(async move {
@@ -176,7 +173,7 @@ pub fn begin(checkup: Checkup) -> mpsc::UnboundedReceiver<News> {
 }
 
 /// Looks at one agent.
-pub async fn agent(manifest: &'static Manifest, checkup: &Checkup) -> Row {
+async fn agent(manifest: &'static Manifest, checkup: &Checkup, at_once: &Semaphore) -> Row {
     let began = clock::instant();
     let surroundings = &checkup.surroundings;
     let mut row = Row {
@@ -195,7 +192,7 @@ pub async fn agent(manifest: &'static Manifest, checkup: &Checkup) -> Row {
         took_ms: 0,
     };
     match detect::find_anywhere(manifest, None, surroundings).await {
-        Ok(found) => row.installed(&found, checkup).await,
+        Ok(found) => row.installed(&found, checkup, at_once).await,
         Err(missing) => {
             let what = match &missing.kind {
                 MissingKind::Absent => "not installed".to_owned(),
@@ -223,8 +220,9 @@ pub async fn agent(manifest: &'static Manifest, checkup: &Checkup) -> Row {
 
 impl Row {
     /// Looks at a program that is there.
-    async fn installed(&mut self, found: &Found, checkup: &Checkup) {
-        let began = clock::instant();
+    async fn installed(&mut self, found: &Found, checkup: &Checkup, at_once: &Semaphore) {
+        // It is never closed.
+        let _turn = at_once.acquire().await;
         let Checkup { surroundings, ask, .. } = checkup;
         let manifest = found.manifest;
         self.health = Health::Found;
@@ -244,8 +242,6 @@ impl Row {
         };
         self.health = Health::Answers;
         self.version = Some(version.to_string());
-        let left = Ask { deadline: ALL.saturating_sub(began.elapsed()).max(LEAST), cache: ask.cache.clone() };
-        let ask = &left;
         let login = auth::check_found(manifest, Some(found), None, surroundings, ask);
         let (pages, auth) = tokio::join!(ask.pages(found), login);
         self.auth = auth;
@@ -317,5 +313,14 @@ fn unanswered(args: &[String], kind: &ProbeErrorKind, manifest: &Manifest) -> Pr
         Some(source) => format!("`{command}`: {kind}: {source}"),
         None => format!("`{command}`: {kind}"),
     };
-    Problem { what, fix: manifest.install.command.clone() }
+    // What was only slow may answer when it is asked alone.
+    let fix = match kind {
+        ProbeErrorKind::TooSlow { .. } => Some(format!("bowline doctor {}", manifest.name)),
+        ProbeErrorKind::Spawn(_)
+        | ProbeErrorKind::NoVersion { .. }
+        | ProbeErrorKind::Ended { .. }
+        | ProbeErrorKind::NotTold(_) => manifest.install.command.clone(),
+        ProbeErrorKind::Keeper(_) | ProbeErrorKind::Home { .. } => None,
+    };
+    Problem { what, fix }
 }

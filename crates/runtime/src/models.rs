@@ -127,7 +127,7 @@ pub async fn of(
 }
 
 /// Returns the models that are known without asking anybody: those that the program told last, else its manifest's.
-pub(crate) fn known(manifest: &Manifest, surroundings: &Surroundings) -> Vec<Model> {
+pub fn known(manifest: &Manifest, surroundings: &Surroundings) -> Vec<Model> {
     let keep = Keep::of(surroundings, "models");
     let kept = keep.and_then(|keep| kept(&keep, manifest, surroundings, GOOD_FOR, clock::wall()));
     kept.map_or_else(|| declared(manifest), |(kept, _)| kept.models)
