@@ -28,6 +28,13 @@ struct Chunk<'a> {
     tokens_used: u64,
     error: &'a str,
     timestamp: String,
+    /// From here on: in the last chunk, what the protocol says of whole answers only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    input_tokens: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    output_tokens: Option<u64>,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    finish_reason: &'a str,
     #[serde(skip_serializing_if = "str::is_empty")]
     model: &'a str,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
@@ -80,6 +87,9 @@ impl<'a> Say<'a> {
             tokens_used: 0,
             error: "",
             timestamp: clock::timestamp(),
+            input_tokens: None,
+            output_tokens: None,
+            finish_reason: "",
             model: "",
             tool_calls: &[],
             metadata: &Map::new(),
@@ -111,6 +121,9 @@ impl<'a> Say<'a> {
                     tokens_used,
                     error: &error,
                     timestamp: clock::timestamp(),
+                    input_tokens: done.input_tokens,
+                    output_tokens: done.output_tokens,
+                    finish_reason,
                     model: &done.model,
                     tool_calls: &done.tool_calls,
                     metadata: &done.metadata,

@@ -157,6 +157,22 @@ fn an_executable_of_the_configuration_is_a_provider_and_what_changes_counts_at_o
 }
 
 #[test]
+fn secrets_of_the_configuration_do_not_reach_the_journal() {
+    let world = World::new();
+    let secrets =
+        "env = { LLAMA_API_KEY = \"made-up-variable\" }\nconfig = { api_key = \"made-up-setting\" }\n";
+    describe(&world, &format!("kind = \"executable\"\nname = \"llama\"\npath = \"./p.sh\"\n{secrets}"));
+    let script = r#"cat >"$0.request"; echo "{\"delta\":\"$LLAMA_API_KEY\",\"done\":true}""#;
+    let path = world.script("work/.config/bowline/providers/p.sh", script);
+    assert_eq!(world.run("llama", "hi").end().exits(0).stdout.trim(), "made-up-variable");
+    assert_eq!(request(&path)["config"]["api_key"], "made-up-setting", "the provider has it");
+    for file in std::fs::read_dir(&world.journals_begun()[0]).expect("a journal").flatten() {
+        let kept = String::from_utf8_lossy(&std::fs::read(file.path()).unwrap_or_default()).into_owned();
+        assert!(!kept.contains("made-up-"), "{}: {kept}", file.path().display());
+    }
+}
+
+#[test]
 fn what_goes_wrong_is_told_with_its_reason() {
     let world = World::new();
     let failing = |name: &str, script: &str| {
@@ -184,6 +200,11 @@ fn what_goes_wrong_is_told_with_its_reason() {
     }
     let ended = call(&world, Path::new("./nowhere"), &[]).end().exits(4);
     assert!(ended.stderr.contains("nowhere") || ended.stdout.contains("nowhere"), "{ended:?}");
+    let both = call(&world, &world.path("d"), &["--provider", "practice"]);
+    let ended = both.end().exits(2);
+    assert!(ended.stderr.contains("`--provider practice` and `--executable`"), "{}", ended.stderr);
+    // One that is only the usual one gives way.
+    call(&world, &world.path("d"), &["--no-stream"]).env("BOWLINE_PROVIDER", "practice").end().exits(0);
     let ended = call(&world, &world.path("work"), &[]).end().exits(2);
     assert!(ended.stderr.contains("is a directory"), "{}", ended.stderr);
 }

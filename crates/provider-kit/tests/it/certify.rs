@@ -1,13 +1,13 @@
 //! What `bowline provider new` writes passes the suite, and whoever breaks one promise fails in one cell.
 
-use std::path::PathBuf;
+use std::path::Path;
 
 use bowline_provider::templates;
 
 use crate::support::{Program, block_on, red, report};
 
-fn passes(program: PathBuf) {
-    let report = block_on(report(&program, &[], &[]));
+fn passes(program: &Path) {
+    let report = block_on(report(program, &[], &[]));
     assert!(report.holds(), "{:#?}", red(&report));
 }
 
@@ -17,18 +17,17 @@ fn the_beginning_in_rust_passes() {
     let built = own.parent().and_then(|deps| deps.parent()).expect("a target directory");
     let example = built.join("examples/minimal-provider");
     assert!(example.exists(), "`{}` is built with the tests", example.display());
-    passes(example);
+    passes(&example);
 }
 
 #[test]
 fn the_beginning_in_python_passes() {
-    passes(Program::new(templates::PYTHON).path.clone());
+    passes(&Program::new(templates::PYTHON).path);
 }
 
 #[test]
 fn the_beginning_in_shell_passes() {
-    let program = Program::new(templates::SH);
-    passes(program.path.clone());
+    passes(&Program::new(templates::SH).path);
 }
 
 /// Changes the beginning in shell so that it breaks a promise, and says which cells may be red.

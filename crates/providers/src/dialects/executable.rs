@@ -1,5 +1,8 @@
 //! `executable-generate` and `executable-stream`: what executable providers answer.
 //!
+//! The protocol gives chunks only a total of tokens; what a provider adds to the last one of an answer's fields
+//! (`input_tokens`, `output_tokens`, `finish_reason`, `tool_calls`) is read as in an answer.
+//!
 //! `error` absent, null or empty all mean that there is none. Where `content` and `delta` of a chunk disagree, `delta`
 //! counts, because that is what a reader has been shown.
 
@@ -67,25 +70,24 @@ fn answer_of(answer: &Answer, out: &mut Output<'_>) {
     out.text(&MessageId::from(MESSAGE), 0, &text, None);
     // The provider is a model: its tools are for the host to run.
     tools::calls(&answer.tool_calls, ToolOwner::Host, out);
-    let sides =
-        serde_json::json!({ "input_tokens": answer.input_tokens, "output_tokens": answer.output_tokens });
-    match usage::read(&sides) {
-        Some(usage) => out.emit(reports::event(usage, Basis::PerTurn)),
-        None => only_total(&answer.tokens_used, text.chars().count() as u64, out),
-    }
+    let sides = [&answer.input_tokens, &answer.output_tokens];
+    used(sides, &answer.tokens_used, text.chars().count() as u64, out);
     let error = content::error(&answer.error);
     let finish = answer.finish_reason.as_str();
     if error.is_some() || finish == Some("error") {
         return out.failed(&Report::of(error.unwrap_or_else(|| "the provider reported an error".to_owned())));
     }
-    let stop = match finish {
+    // The exit code has the last word, so the turn ends with the process.
+    out.complete_at_eof(stop(finish));
+}
+
+fn stop(finish: Option<&str>) -> Option<StopReason> {
+    match finish {
         Some("length" | "max_tokens") => Some(StopReason::MaxTokens),
         Some("tool_use" | "tool_calls") => Some(StopReason::ToolUse),
         Some("stop" | "end_turn") => Some(StopReason::EndTurn),
         Some(_) | None => None,
-    };
-    // The exit code has the last word, so the turn ends with the process.
-    out.complete_at_eof(stop);
+    }
 }
 
 /// Reads the chunks of `stream`.
@@ -105,6 +107,10 @@ struct Chunk {
     delta: Value,
     done: Value,
     tokens_used: Value,
+    input_tokens: Value,
+    output_tokens: Value,
+    finish_reason: Value,
+    tool_calls: Value,
     error: Value,
     model: Value,
 }
@@ -135,8 +141,9 @@ impl Stream {
         }
         if chunk.done.as_bool() == Some(true) {
             self.done = true;
-            only_total(&chunk.tokens_used, self.chars, out);
-            out.completed(None);
+            tools::calls(&chunk.tool_calls, ToolOwner::Host, out);
+            used([&chunk.input_tokens, &chunk.output_tokens], &chunk.tokens_used, self.chars, out);
+            out.completed(stop(chunk.finish_reason.as_str()));
         }
     }
 
@@ -169,6 +176,15 @@ impl Stream {
                 code: Some("content_delta_disagree".to_owned()),
             }));
         }
+    }
+}
+
+/// Reports what was used: both sides if they are told, else what can be made of the total.
+fn used([input, output]: [&Value; 2], total: &Value, answer_chars: u64, out: &mut Output<'_>) {
+    let sides = serde_json::json!({ "input_tokens": input, "output_tokens": output });
+    match usage::read(&sides) {
+        Some(usage) => out.emit(reports::event(usage, Basis::PerTurn)),
+        None => only_total(total, answer_chars, out),
     }
 }
 

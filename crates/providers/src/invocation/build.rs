@@ -331,6 +331,7 @@ fn prompt(manifest: &Manifest, request: &Request, draft: &mut Draft) -> Result<(
     }
     let text = match manifest.prompt {
         PromptStyle::Request => {
+            draft.made.secret_values.extend(super::request::secrets(manifest, request));
             let prompt = draft.body.text(&[], &request.prompt);
             super::request::text(manifest, request, &draft.fields, &prompt)?
         }

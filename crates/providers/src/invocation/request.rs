@@ -6,6 +6,7 @@ use bowline_protocol::{Json, Message, Request};
 use serde::Serialize;
 
 use super::Refusal;
+use super::environment::looks_secret;
 use crate::manifest::Manifest;
 
 /// What is written. Whatever is not set is left out.
@@ -51,6 +52,14 @@ impl Fields {
 /// Says whether a manifest may name this field.
 pub(crate) fn is_field(field: &str) -> bool {
     field == "system_prompt" || field.strip_prefix("config.").is_some_and(|key| !key.is_empty())
+}
+
+/// Returns the settings that are secrets by their names; they must not reach the journal with the request.
+pub(super) fn secrets(manifest: &Manifest, request: &Request) -> Vec<String> {
+    let own = manifest.run.request_config.iter();
+    let own = own.filter_map(|(name, value)| Some((name, value.as_str()?.to_owned())));
+    let asked = request.config.iter().filter_map(|(name, value)| Some((name, value.read::<String>().ok()?)));
+    own.chain(asked).filter(|(name, _)| looks_secret(name)).map(|(_, value)| value).collect()
 }
 
 /// Writes a request. What the request's own `config` says counts more than the manifest's, an option of the run more

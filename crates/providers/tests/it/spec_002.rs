@@ -122,6 +122,21 @@ fn finish_reasons_both_ways() {
 }
 
 #[test]
+fn the_last_chunk_may_say_what_an_answer_says() {
+    let output = r#"{"content":"x","delta":"x","done":false}
+{"content":"x","delta":"","done":true,"tokens_used":7,"input_tokens":3,"output_tokens":4,"finish_reason":"tool_use","model":"m","tool_calls":[{"id":"c1","type":"function","function":{"name":"add","arguments":"{\"a\":1}"}}]}
+"#;
+    let run = Run::of("executable-stream", output);
+    let summary = run.summary();
+    assert_eq!((&summary["usage"]["input"], &summary["usage"]["source"]), (&json!(3), &json!("reported")));
+    let view = run.lines("generate").remove(0);
+    assert_eq!(
+        (&view["finish_reason"], &view["tool_calls"][0]["function"]["name"]),
+        (&json!("tool_use"), &json!("add"))
+    );
+}
+
+#[test]
 fn noise_around_the_answer_is_noise() {
     let run = Run::of("executable-generate", "pulling model\n{\"content\":\"x\"}\nbye\n");
     assert_eq!((run.text().as_str(), run.outcome().as_str()), ("x", "completed"));

@@ -6,7 +6,7 @@ use bowline::config::Config;
 use clap::ValueEnum as _;
 
 use crate::args::run::{Limit, Permission, RunArgs};
-use crate::error::CommandError;
+use crate::error::{CommandError, Fault};
 use crate::terminal;
 
 /// Reads the files that concern the directory of a run.
@@ -20,6 +20,10 @@ pub(super) fn load(args: &RunArgs) -> Result<Arc<Config>, CommandError> {
 /// Fills in what the command line leaves open.
 pub(super) fn applied(args: &RunArgs, config: &Config) -> Result<RunArgs, CommandError> {
     let mut args = args.clone();
+    if let (Some(name), Some(_)) = (&args.provider, &args.executable) {
+        let message = format!("`--provider {name}` and `--executable` name two providers");
+        return Err(CommandError::new(Fault::Usage, message).hint("leave one of them out"));
+    }
     let settings = &config.settings;
     let text = |key: &str| settings.text(key).map(str::to_owned);
     // A hint or a model on the command line asks for a choice; a usual provider would take it away.
@@ -27,7 +31,8 @@ pub(super) fn applied(args: &RunArgs, config: &Config) -> Result<RunArgs, Comman
     let usual =
         || terminal::variable("BOWLINE_PROVIDER").or_else(|| text("run.provider").filter(|_| !chooses));
     // A session that goes on says itself whose it is.
-    args.provider = args.provider.or_else(|| usual().filter(|_| args.resume.is_none()));
+    let named = args.resume.is_some() || args.executable.is_some();
+    args.provider = args.provider.or_else(|| usual().filter(|_| !named));
     // A model goes with the provider that it was set for.
     if args.hint.is_none() {
         args.model = args.model.or_else(|| text("run.model"));
