@@ -87,8 +87,8 @@ pub use bowline_engine::fallback::{Rule, StreamFallback};
 pub use bowline_engine::retry::Fallback;
 pub use bowline_engine::{Survivor, Watchdog};
 pub use bowline_protocol::{
-    Category, Code, Event, Exit, Failure, Json, Kind, McpServer, NativeSessionId, PermissionMode, Request,
-    SessionId, Usage, kinds,
+    Category, Code, Event, Exit, Failure, Json, Kind, McpServer, Message, NativeSessionId, PermissionMode,
+    Request, Role, Sampling, SessionId, Usage, kinds,
 };
 pub use bowline_providers::invocation::{Preview, Refusal};
 pub use bowline_providers::views::Refused;

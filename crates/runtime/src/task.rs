@@ -11,7 +11,8 @@ use bowline_engine::budget::Amounts;
 use bowline_engine::fallback::StreamFallback;
 use bowline_protocol::kinds::{Level, Notice};
 use bowline_protocol::{
-    Attachment, Event, Json, McpServer, Millis, NativeSessionId, PermissionMode, Request, Resume, SessionId,
+    Attachment, Event, Json, McpServer, Message, Millis, NativeSessionId, PermissionMode, Request, Resume,
+    Sampling, SessionId,
 };
 use bowline_providers::invocation::{Preview, Streaming};
 use bowline_providers::manifest::Manifest;
@@ -302,6 +303,30 @@ impl Task {
     /// Sets a variable of the agent's environment.
     pub fn env(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.request.env.insert(name.into(), value.into());
+        self
+    }
+
+    /// Says what was said before. An agent is told of it in its prompt, an executable provider as messages.
+    pub fn context(mut self, messages: impl IntoIterator<Item = Message>) -> Self {
+        self.request.context.extend(messages);
+        self
+    }
+
+    /// Hints at how the answer is sampled. Where a program chooses that itself, a notice says so.
+    pub fn sampling(mut self, hints: Sampling) -> Self {
+        self.request.sampling = hints;
+        self
+    }
+
+    /// Offers a tool of the host, in the model API's form. Only executable providers can ask for one.
+    pub fn host_tool(mut self, tool: Json) -> Self {
+        self.request.tools.push(tool);
+        self
+    }
+
+    /// Adds something that the caller wants to find again.
+    pub fn metadata(mut self, name: impl Into<String>, value: Json) -> Self {
+        self.request.metadata.insert(name.into(), value);
         self
     }
 

@@ -4,6 +4,7 @@
 mod accounts;
 mod detect;
 mod doors;
+mod executables;
 mod keys;
 mod many;
 mod quiet;
@@ -21,6 +22,7 @@ fn main() -> ExitCode {
     let mut trials = doors::trials();
     trials.extend(detect::trials());
     trials.extend(accounts::trials());
+    trials.extend(executables::trials());
     trials.extend(readers::trials());
     trials.extend(keys::trials());
     trials.extend(many::trials());
