@@ -205,6 +205,11 @@ impl Renderer {
         self.canvas.take()
     }
 
+    /// Says that the request may be sent again: into a pipe, nothing goes that may not be the answer.
+    pub(crate) fn hold_answer(&mut self) {
+        self.speech.hold();
+    }
+
     /// Shows how it ended.
     pub(crate) fn finish(&mut self, summary: &Summary) -> Vec<Piece> {
         self.busy.ended = true;
@@ -237,8 +242,7 @@ impl Renderer {
 
     /// Tells of something that no event tells of.
     pub(crate) fn warn(&mut self, text: &str) -> Vec<Piece> {
-        let remark = Remark::warning(ansi::harmless(text));
-        self.say(remark.weight, &remark.line());
+        self.show(&Remark::warning(ansi::harmless(text)));
         self.canvas.take()
     }
 
@@ -323,9 +327,7 @@ impl Renderer {
             Kind::Retrying(retrying) => {
                 self.retries += 1;
                 if event.source == Source::Bowline {
-                    // The request is sent again from the beginning: the turn before it is over, and this is its failure's word.
-                    self.told_of_fallback = true;
-                    self.busy.ended = false;
+                    self.begin_again();
                     self.show(&remarks::sent_again(retrying));
                 } else {
                     self.remark(event, now);
@@ -354,11 +356,17 @@ impl Renderer {
                 self.remark(event, now);
             }
             Kind::FallbackTaken(_) => {
-                self.told_of_fallback = true;
+                self.begin_again();
                 self.remark(event, now);
             }
             _ => self.remark(event, now),
         }
+    }
+
+    /// The request is sent again, and why is told with that.
+    fn begin_again(&mut self) {
+        (self.told_of_fallback, self.busy.ended) = (true, false);
+        self.speech.begin_again();
     }
 
     fn turn_started(&mut self) {
@@ -378,7 +386,9 @@ impl Renderer {
         self.canvas.status(None);
         self.abandon_calls();
         self.refusals.turn_ended();
-        if ended.outcome != Outcome::Completed {
+        if ended.outcome == Outcome::Completed {
+            self.speech.turn_completed(&mut self.canvas);
+        } else {
             self.speech.turn_cut_short(&mut self.canvas);
         }
         if !ended.running_tasks.is_empty() {

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 
 use bowline_engine::budget::{self, Amounts, Budget, Limit};
 use bowline_protocol::{SessionId, Timestamp, UsageSource};
+use bowline_providers::usage;
 use serde::{Deserialize, Serialize};
 
 use crate::config::Config;
@@ -137,6 +138,7 @@ pub(crate) struct Account {
     project: Option<PathBuf>,
     trace: bool,
     budget: Budget,
+    prompt_chars: u64,
 }
 
 impl Account {
@@ -170,16 +172,24 @@ impl Account {
             limit(&mut budget, "this project", amounts, before)?;
         }
         let trace = !task.request.ephemeral;
-        let account = Self { ledger, provider: provider.to_owned(), project, trace, budget: budget.clone() };
+        let prompt_chars = task.request.prompt.chars().count() as u64;
+        let provider = provider.to_owned();
+        let account = Self { ledger, provider, project, trace, budget: budget.clone(), prompt_chars };
         Ok((account, budget))
     }
 
     /// Writes down what a run used, and puts the cost into its record where the agent did not tell it.
     pub(crate) fn close(self, record: &mut Record) {
-        let Some(usage) = record.usage else { return };
-        let estimated = record.usage_source == Some(UsageSource::Estimated);
+        let Some(mut usage) = record.usage else { return };
+        let mut cost = record.cost_usd;
+        let mut estimated = record.usage_source == Some(UsageSource::Estimated);
+        let said = record.text.as_ref().map_or(0, |text| text.chars().count() as u64);
+        if usage.total() == 0 && said > 0 {
+            // An agent that was stopped may report that it used nothing, which is not so.
+            (usage, cost, estimated) = (usage::estimate(self.prompt_chars, said), None, true);
+        }
         let model = record.model.as_deref().or(self.budget.model.as_deref());
-        let sum = budget::sum(usage, record.cost_usd, estimated, model, &self.budget.prices);
+        let sum = budget::sum(usage, cost, estimated, model, &self.budget.prices);
         record.cost = sum.cost;
         record.cost_basis = Some(sum.basis.clone());
         let Some(ledger) = self.ledger else { return };

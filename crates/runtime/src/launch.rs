@@ -54,7 +54,7 @@ pub(crate) async fn start(task: Task) -> Result<Turn, Error> {
     let (told, done) = oneshot::channel();
     tokio::spawn(async move {
         // Whoever waited for it may have gone.
-        let _ = told.send(prepared.to_the_end().await);
+        let _ = told.send(prepared.drive_to_the_end().await);
     });
     Ok(Turn::new(session, Stream::one(inlet), control, done))
 }
@@ -63,7 +63,7 @@ pub(crate) async fn start(task: Task) -> Result<Turn, Error> {
 pub(crate) async fn run(task: Task) -> Result<Record, Error> {
     let (orders, inbox) = mpsc::channel(ORDERS);
     // Dropping the future drops the run; the child is ended then.
-    prepare(task, Control::new(orders), inbox, Watcher::No).await?.to_the_end().await
+    prepare(task, Control::new(orders), inbox, Watcher::No).await?.drive_to_the_end().await
 }
 
 /// Returns what would be started.
@@ -114,7 +114,7 @@ pub(crate) struct Prepared {
 
 impl Prepared {
     /// Drives the run to its end and writes down what it used.
-    pub(crate) async fn to_the_end(self) -> Result<Record, Error> {
+    pub(crate) async fn drive_to_the_end(self) -> Result<Record, Error> {
         let mut record = self.drive.drive_to_the_end().await?;
         self.account.close(&mut record);
         Ok(record)

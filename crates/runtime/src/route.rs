@@ -8,7 +8,7 @@
 mod candidates;
 mod memory;
 mod road;
-#[cfg(all(test, feature = "testing"))]
+#[cfg(test)]
 mod tests;
 
 use std::fmt;

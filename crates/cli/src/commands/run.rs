@@ -62,7 +62,11 @@ pub(crate) fn run(args: &RunArgs, stdout: &mut Stdout) -> Result<(), CommandErro
     };
     let cwd = args.cwd.as_ref().map(|dir| dir.to_string_lossy().into_owned()).or_else(terminal::cwd);
     let options = terminal::options(detail, request::permission(args.permission), cwd);
-    let sink = Sink::new(format, options, asked.map(|asked| asked.name().to_owned()));
+    let mut sink = Sink::new(format, options, asked.map(|asked| asked.name().to_owned()));
+    let retries = args.retries.is_some_and(|retries| retries > 0);
+    if asked.is_none() || retries || args.wait_for_limit || args.fallback.is_some() {
+        sink.hold_answer();
+    }
     // What runs in a container is not what is installed here, nobody asked to start the caller's own program twice, and a
     // run that leaves no trace leaves no answers behind either.
     let plain = args.docker.is_none() && args.binary.is_none() && !args.ephemeral;
@@ -217,6 +221,9 @@ async fn drive(
     sink.finish(&summary)?;
     if let Some(failure) = &record.journal_failure {
         sink.warn(&format!("the journal of this run is not complete: {}", failure.message))?;
+    }
+    if let Some(last) = record.attempts.last().filter(|_| !record.is_completed()) {
+        sink.mention(&format!("{}: {}", last.name, last.then))?;
     }
     if let Some(line) = uncertified::answer(version).await {
         sink.mention(&line)?;

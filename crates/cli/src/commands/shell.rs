@@ -21,14 +21,23 @@ pub(crate) fn man(stdout: &mut Stdout) -> Result<(), CommandError> {
     };
     let mut command = Args::command();
     command.build();
-    let mut text = Vec::new();
-    clap_mangen::Man::new(command.clone()).render(&mut text).map_err(failed)?;
+    let mut page = Vec::new();
+    // Its own list of commands would name manual pages that are not there.
+    let man = clap_mangen::Man::new(command.clone());
+    man.render_title(&mut page).map_err(failed)?;
+    man.render_name_section(&mut page).map_err(failed)?;
+    man.render_synopsis_section(&mut page).map_err(failed)?;
+    man.render_description_section(&mut page).map_err(failed)?;
     for sub in command.get_subcommands().filter(|sub| !sub.is_hide_set()) {
         let man = clap_mangen::Man::new(sub.clone());
-        text.extend_from_slice(format!(".SH COMMAND {}\n", sub.get_name().to_uppercase()).as_bytes());
-        man.render_synopsis_section(&mut text).map_err(failed)?;
-        man.render_description_section(&mut text).map_err(failed)?;
-        man.render_options_section(&mut text).map_err(failed)?;
+        let mut part = Vec::new();
+        man.render_synopsis_section(&mut part).map_err(failed)?;
+        man.render_description_section(&mut part).map_err(failed)?;
+        man.render_options_section(&mut part).map_err(failed)?;
+        let part = String::from_utf8_lossy(&part).replace(".SH ", ".SS ");
+        let head = format!(".SH \"BOWLINE {}\"\n{part}", sub.get_name().to_uppercase());
+        page.extend_from_slice(head.as_bytes());
     }
-    stdout.print(&String::from_utf8_lossy(&text))
+    man.render_extra_section(&mut page).map_err(failed)?;
+    stdout.print(&String::from_utf8_lossy(&page))
 }

@@ -26,7 +26,12 @@ pub(super) struct Speech {
     aside: Option<Aside>,
     said_anything: bool,
     turn: Turn,
+    /// Messages of the answer that wait for the end of the turn.
+    waiting: Vec<(MessageId, String)>,
 }
+
+/// The most of an answer that waits for the end of its turn. One that is longer is shown, whatever becomes of it.
+const LONGEST_WAITING: usize = 1024 * 1024;
 
 /// What is remembered of the turn that runs.
 #[derive(Debug, Default)]
@@ -41,6 +46,8 @@ struct Turn {
 enum Flow {
     AsItComes,
     WhenItIsTheAnswer,
+    /// When the turn has ended well, because the request may be sent again from the beginning.
+    WhenTheTurnIsOver,
 }
 
 #[derive(Debug)]
@@ -87,6 +94,29 @@ impl Speech {
             aside: None,
             said_anything: false,
             turn: Turn::default(),
+            waiting: Vec::new(),
+        }
+    }
+
+    /// Holds the answer back until its turn has ended well: the request may be sent again. A terminal shows it as it comes.
+    pub(super) fn hold(&mut self) {
+        if self.flow == Flow::WhenItIsTheAnswer {
+            self.flow = Flow::WhenTheTurnIsOver;
+        }
+    }
+
+    /// The request is sent again: what was said for it and not shown is not a part of the answer.
+    pub(super) fn begin_again(&mut self) {
+        self.waiting.clear();
+        if self.flow == Flow::WhenTheTurnIsOver {
+            self.messages.clear();
+        }
+    }
+
+    /// The turn ended well, so that what it said is the answer.
+    pub(super) fn turn_completed(&mut self, canvas: &mut Canvas) {
+        for (message, text) in std::mem::take(&mut self.waiting) {
+            self.print(&message, &text, canvas);
         }
     }
 
@@ -97,6 +127,7 @@ impl Speech {
 
     /// A new turn may use the names of messages again.
     pub(super) fn turn_started(&mut self, canvas: &mut Canvas) {
+        self.turn_completed(canvas);
         self.release(canvas);
         self.messages.clear();
         self.current = None;
@@ -105,7 +136,9 @@ impl Speech {
 
     /// Of a turn that was cut short before it had an answer, what it said last is all there is.
     pub(super) fn turn_cut_short(&mut self, canvas: &mut Canvas) {
-        let unanswered = !self.turn.answered && self.messages.iter().all(|message| message.held.is_empty());
+        let unanswered = !self.turn.answered
+            && self.waiting.is_empty()
+            && self.messages.iter().all(|message| message.held.is_empty());
         if let Some((message, text)) = self.turn.commentary.take().filter(|_| unanswered) {
             self.print(&message, &text, canvas);
         }
@@ -120,7 +153,7 @@ impl Speech {
                 message.printed = message.printed.max(Some(delta.block));
                 self.print(&delta.message, &delta.text, canvas);
             }
-            Flow::WhenItIsTheAnswer => match message.held.last_mut() {
+            Flow::WhenItIsTheAnswer | Flow::WhenTheTurnIsOver => match message.held.last_mut() {
                 Some((block, text)) if *block == delta.block => text.push_str(&delta.text),
                 _ => message.held.push((delta.block, delta.text.clone())),
             },
@@ -159,6 +192,14 @@ impl Speech {
                 self.turn.commentary = Some((finished.message.clone(), text.clone()));
                 Some(text)
             }
+            Phase::Final if self.flow == Flow::WhenTheTurnIsOver => {
+                let text: String = held.into_iter().map(|(_, text)| text).collect();
+                self.waiting.push((finished.message.clone(), text));
+                if self.waiting.iter().map(|(_, text)| text.len()).sum::<usize>() > LONGEST_WAITING {
+                    self.turn_completed(canvas);
+                }
+                None
+            }
             Phase::Final => {
                 self.messages[place].printed = held.iter().map(|(block, _)| *block).max();
                 for (_, text) in held {
@@ -172,6 +213,7 @@ impl Speech {
     /// The end: whatever still waits is the partial answer.
     pub(super) fn end(&mut self, glyphs: Glyphs, canvas: &mut Canvas) {
         self.flush_aside(glyphs, canvas);
+        self.turn_completed(canvas);
         self.release(canvas);
         canvas.end_text_line();
     }

@@ -118,6 +118,11 @@ impl Sink {
         self.renderer.resize(width);
     }
 
+    /// Says that the request may be sent again.
+    pub(crate) fn hold_answer(&mut self) {
+        self.renderer.hold_answer();
+    }
+
     /// Writes what is due at the end.
     pub(crate) fn finish(&mut self, summary: &Summary) -> Result<(), CommandError> {
         if let Some(viewer) = &mut self.viewer {

@@ -3,6 +3,7 @@
 mod acp;
 mod certify;
 mod classify;
+mod config;
 mod decode;
 mod demo;
 mod docker;
@@ -17,6 +18,7 @@ mod provide;
 mod provider_new;
 mod readme;
 mod roster;
+mod route;
 mod run;
 mod run_output;
 mod run_signals;

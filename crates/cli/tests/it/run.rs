@@ -303,11 +303,11 @@ hint: write it as 0.50
 fn what_a_provider_cannot_do_is_refused_with_a_reason() {
     let world = World::new();
     let run = |args: &[&str]| world.bowline(&["run"]).with(args).end();
-    insta::assert_snapshot!(run(&["--provider", "gemini", "--max-cost", "1", "hi"]).show(), @r#"
+    insta::assert_snapshot!(run(&["--provider", "gemini", "--max-turns", "1", "hi"]).show(), @r#"
 exit 2
 --- stdout
 --- stderr
-error: gemini cannot be run with `--max-cost`: it does not know what a turn costs
+error: gemini cannot be run with `--max-turns`: it has no option for it, only a setting (`model.maxSessionTurns`)
 hint: limit the time with `--timeout`
 "#);
     insta::assert_snapshot!(run(&["--provider", "codex", "--max-turns", "3", "hi"]).show(), @r#"

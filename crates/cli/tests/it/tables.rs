@@ -93,19 +93,25 @@ One contract for every coding-agent command line
 Usage: bowline <COMMAND>
 
 Commands:
-  run        Let an agent do something, and watch it
-  demo       See a run from beginning to end, without any agent or network
-  decode     Turn what an agent printed into events, or into another format
-  classify   Say what kind of failure an error text is, and what may be done about it
-  simulate   Serve fake model APIs on loopback, for trying agents without an account
-  certify    Try on an agent program, offline, everything that is promised about it
-  doctor     Say which agents are here, what each can do, and what helps where something is wrong
-  models     List the models that an agent offers
-  limits     Say how much of an account's limits is used, and until when
-  providers  List the providers
-  provide    Be an executable provider: let an agent answer `generate`, `stream` and `health`
-  provider   Ask an executable provider whether it is well, or begin a new one
-  dialects   List the dialects
+  run          Let an agent do something, and watch it
+  route        Say which agent would be asked, and why the others would not
+  demo         See a run from beginning to end, without any agent or network
+  config       Show and change settings
+  init         Write a file of settings to begin with
+  prices       Show what models cost, as far as Bowline knows
+  decode       Turn what an agent printed into events, or into another format
+  classify     Say what kind of failure an error text is, and what may be done about it
+  simulate     Serve fake model APIs on loopback, for trying agents without an account
+  certify      Try on an agent program, offline, everything that is promised about it
+  doctor       Say which agents are here, what each can do, and what helps where something is wrong
+  models       List the models that an agent offers
+  limits       Say how much of an account's limits is used, and until when
+  providers    List the providers
+  provide      Be an executable provider: let an agent answer `generate`, `stream` and `health`
+  provider     Ask an executable provider whether it is well, or begin a new one
+  dialects     List the dialects
+  completions  Print a script that completes commands in a shell
+  man          Print the manual page
 
 Options:
   -h, --help     Print help

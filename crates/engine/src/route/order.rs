@@ -37,7 +37,7 @@ impl Strategy {
 }
 
 /// Puts those who can be asked in order. Who has a model for the hint comes before who has none.
-pub(super) fn sort(ask: &Ask, candidates: &[(Candidate, Facts)], meant: &[Meant], order: &mut Vec<usize>) {
+pub(super) fn sort(ask: &Ask, candidates: &[(Candidate, Facts)], meant: &[Meant], order: &mut [usize]) {
     // Each sort keeps the order of equals, so that the earlier ones decide among them.
     order.sort_by_key(|place| std::cmp::Reverse(candidates[*place].0.priority));
     match ask.strategy {

@@ -114,7 +114,7 @@ impl Router {
         let mut fields = reader.fields(&root, "a map with `providers`")?;
         if let Some(list) = fields.take("providers") {
             for node in reader.list(list, "a list of providers")? {
-                let entry = router.entry(&reader, node)?;
+                let entry = router.one(&reader, node)?;
                 if let Some(first) = router.providers.iter().find(|known| known.name == entry.name) {
                     let what = format!(
                         "there are two providers `{}`; the first is in line {}",
@@ -142,7 +142,12 @@ impl Router {
         Ok(router)
     }
 
-    fn entry(&mut self, reader: &Reader<'_>, node: &Node) -> Result<Entry, ConfigError> {
+    /// Finds an entry by its name.
+    pub fn entry(&self, name: &str) -> Option<&Entry> {
+        self.providers.iter().find(|entry| entry.name == name)
+    }
+
+    fn one(&mut self, reader: &Reader<'_>, node: &Node) -> Result<Entry, ConfigError> {
         let mut fields = reader.fields(node, "a provider: a map with `name`")?;
         let Some(name) = fields.take("name") else {
             return Err(reader.of(node, "this provider has no name").expected("`name: …`"));

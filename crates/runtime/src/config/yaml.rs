@@ -49,8 +49,17 @@ impl Reader<'_> {
             match event {
                 Event::StreamEnd => return Ok(root),
                 Event::StreamStart | Event::DocumentStart(_) | Event::DocumentEnd | Event::Nothing => {}
-                other if root.is_none() => root = Some(self.node(other, span, &mut parser, 0)?),
-                _ => return Err(self.at(span, "a second document begins here").expected("one document")),
+                other @ (Event::Alias(_)
+                | Event::Scalar(..)
+                | Event::SequenceStart(..)
+                | Event::SequenceEnd
+                | Event::MappingStart(..)
+                | Event::MappingEnd) => {
+                    if root.is_some() {
+                        return Err(self.at(span, "a second document begins here").expected("one document"));
+                    }
+                    root = Some(self.node(other, span, &mut parser, 0)?);
+                }
             }
         }
     }

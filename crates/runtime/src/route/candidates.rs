@@ -90,9 +90,7 @@ impl Field {
 
     /// The one that the caller named: in the router's file, else by the name of a provider.
     fn named(&mut self, name: &str, router: Option<&Router>) -> Result<(), Error> {
-        let listed =
-            router.and_then(|router| Some((router, router.providers.iter().find(|it| it.name == name)?)));
-        if let Some((router, entry)) = listed {
+        if let Some((router, entry)) = router.and_then(|router| Some((router, router.entry(name)?))) {
             // Who names it wants it, also where it is not chosen by itself.
             self.entry(&Entry { enabled: true, ..entry.clone() }, router);
             return Ok(());

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use bowline_engine::Watchdog;
 use bowline_engine::budget::Amounts;
 use bowline_engine::retry::{self, Deadline, Next, Rules, Verdict};
-use bowline_engine::route::{Decision, key};
+use bowline_engine::route::{Decision, Memory, key};
 use bowline_protocol::kinds::{FallbackTaken, Outcome, RejectedRoute, Retrying, RouteChosen};
 use bowline_protocol::{Category, Code, Event, Failure, Kind, Millis, SessionId, Timestamp};
 use tokio::sync::mpsc;
@@ -38,6 +38,8 @@ pub(super) struct Road {
     watcher: Watcher,
     attempts: Vec<Attempt>,
     used: Amounts,
+    /// What went wrong with our own memory. It ends no request.
+    trouble: Option<Error>,
 }
 
 /// An attempt that is ready to go.
@@ -118,6 +120,7 @@ impl Road {
             watcher: Watcher::No,
             attempts: Vec::new(),
             used: Amounts::default(),
+            trouble: None,
         })
     }
 
@@ -135,8 +138,8 @@ impl Road {
             let first_word = leaving.first_word.clone();
             let (mut record, stopped) = self.drive(leaving).await?;
             let now = clock::wall();
-            self.remember(turn, &record, &first_word, now)?;
-            let next = self.next_turn(turn, now)?;
+            self.remember(turn, &record, &first_word, now);
+            let next = self.next_turn(turn, now);
             let verdict = if stopped { None } else { self.verdict(&record, (retries, waits), next, now) };
             let then = match &verdict {
                 Some(verdict) => verdict.reason.clone(),
@@ -149,28 +152,36 @@ impl Road {
                 return Ok(record);
             };
             let failure = failure_of(&record);
-            let from = self.name(turn).to_owned();
-            leaving = match (verdict.next, next) {
+            let (turn, counts, delay, opening) = match (verdict.next, next) {
                 (Next::Retry { after }, _) => {
                     let opening = retrying(&failure, retries + 1, Some(self.rules.retries), after);
-                    self.leave(turn, (retries + 1, waits), after, Some((&record, opening))).await?
+                    (turn, (retries + 1, waits), after, opening)
                 }
                 (Next::Wait { until }, _) => {
                     let wait = until.since(now);
-                    let opening = retrying(&failure, waits + 1, None, wait);
-                    self.leave(turn, (retries, waits + 1), wait, Some((&record, opening))).await?
+                    (turn, (retries, waits + 1), wait, retrying(&failure, waits + 1, None, wait))
                 }
                 (Next::FallBack, Some(next)) => {
                     let taken = FallbackTaken {
-                        from,
+                        from: self.name(turn).to_owned(),
                         to: self.name(next).to_owned(),
                         rule: self.rules.fallback.as_str().to_owned(),
                         failure: Box::new(failure),
                     };
-                    let opening = Kind::FallbackTaken(taken);
-                    self.leave(next, (0, 0), Millis(0), Some((&record, opening))).await?
+                    (next, (0, 0), Millis(0), Kind::FallbackTaken(taken))
                 }
                 (Next::FallBack | Next::Stop, _) => {
+                    record.attempts = self.attempts;
+                    return Ok(record);
+                }
+            };
+            leaving = match self.leave(turn, counts, delay, Some((&record, opening))).await {
+                Ok(leaving) => leaving,
+                Err(error) => {
+                    // What there is stays: how the last attempt ended, and why there is no other.
+                    if let Some(last) = self.attempts.last_mut() {
+                        last.then = format!("{}; it could not be: {error}", last.then);
+                    }
                     record.attempts = self.attempts;
                     return Ok(record);
                 }
@@ -235,14 +246,15 @@ impl Road {
         }
         let now = clock::wall();
         let key = self.key(turn);
-        self.store.change(|memory| memory.sent(&key, &candidate.name, now))?;
+        let sent = self.store.change(|memory| memory.sent(&key, &candidate.name, now));
+        self.keep(sent);
         Ok(Leaving { prepared, control, turn, retries, waits, first_word })
     }
 
     /// Drives one attempt and passes on what it is told. Also returns whether somebody stopped it.
     async fn drive(&mut self, leaving: Leaving) -> Result<(Record, bool), Error> {
         let (mut stopped, mut open) = (false, true);
-        let end = leaving.prepared.to_the_end();
+        let end = leaving.prepared.drive_to_the_end();
         tokio::pin!(end);
         loop {
             tokio::select! {
@@ -289,31 +301,43 @@ impl Road {
     }
 
     /// Returns who comes after a turn and is not left alone by now.
-    fn next_turn(&self, turn: usize, now: Timestamp) -> Result<Option<usize>, Error> {
-        let memory = self.store.read()?;
+    fn next_turn(&mut self, turn: usize, now: Timestamp) -> Option<usize> {
+        let memory = match self.store.read() {
+            Ok(memory) => memory,
+            Err(error) => {
+                self.keep(Err(error));
+                Memory::default()
+            }
+        };
         let free = |turn: &usize| memory.state(&self.key(*turn), now).refuses(now).is_none();
-        Ok((turn + 1..self.order.len()).find(free))
+        (turn + 1..self.order.len()).find(free)
     }
 
-    fn remember(
-        &self,
-        turn: usize,
-        record: &Record,
-        first_word: &Mutex<FirstWord>,
-        now: Timestamp,
-    ) -> Result<(), Error> {
+    fn remember(&mut self, turn: usize, record: &Record, first_word: &Mutex<FirstWord>, now: Timestamp) {
         let key = self.key(turn);
         let took = first_word.lock().unwrap_or_else(PoisonError::into_inner).took;
-        self.store.change(|memory| match (record.outcome, &record.failure) {
+        let changed = self.store.change(|memory| match (record.outcome, &record.failure) {
             (Outcome::Completed, _) => memory.answered(&key, took, now),
             // Neither says anything about the service.
             (Outcome::Cancelled, _) => memory.abandoned(&key, now),
             (_, Some(failure)) if is_ours(failure) => memory.abandoned(&key, now),
             (Outcome::Failed | Outcome::Truncated, _) => memory.failed(&key, &failure_of(record), now),
-        })
+        });
+        self.keep(changed);
     }
 
-    fn note(&mut self, turn: usize, record: &Record, then: String) {
+    /// Keeps an error of our own memory, to be told with the attempt.
+    fn keep(&mut self, result: Result<(), Error>) {
+        if let Err(error) = result {
+            tracing::warn!(error = &error as &dyn std::error::Error, "the router's memory failed");
+            self.trouble.get_or_insert(error);
+        }
+    }
+
+    fn note(&mut self, turn: usize, record: &Record, mut then: String) {
+        if let Some(error) = self.trouble.take() {
+            then = format!("{then}; {error}");
+        }
         let place = self.order[turn];
         let meant = self.field.candidates[place].0.meant(&self.field.ask).model;
         self.attempts.push(Attempt {

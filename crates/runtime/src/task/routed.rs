@@ -110,11 +110,13 @@ impl Task {
 
     /// Says whether the router sees to it.
     pub(crate) fn is_routed(&self) -> bool {
-        let auto =
-            self.request.provider.as_deref().is_some_and(|name| name.eq_ignore_ascii_case(route::AUTO));
-        let found =
-            self.request.provider.is_none() && (self.request.model.is_some() || self.route.hint.is_some());
-        auto || found || self.route != Wishes::default()
+        let name = self.request.provider.as_deref();
+        let auto = name.is_some_and(|name| name.eq_ignore_ascii_case(route::AUTO));
+        let found = name.is_none() && (self.request.model.is_some() || self.route.hint.is_some());
+        // What a router's file says about a provider counts also for whoever names it.
+        let router = self.config.as_ref().and_then(|config| config.router.as_ref());
+        let listed = router.zip(name).is_some_and(|(router, name)| router.entry(name).is_some());
+        auto || found || listed || self.route != Wishes::default()
     }
 
     /// Makes the task of one attempt.

@@ -83,7 +83,7 @@ pub(crate) fn whom(args: &RunArgs, config: &Config) -> Result<Whom, CommandError
 
 /// Finds one by name: in the router's file, else among the providers.
 fn named(name: &str, config: &Config) -> Result<Asked, CommandError> {
-    let listed = config.router.iter().flat_map(|router| &router.providers).any(|entry| entry.name == name);
+    let listed = config.router.as_ref().is_some_and(|router| router.entry(name).is_some());
     if listed { Ok(Asked::Listed(name.to_owned())) } else { suggest::provider(name).map(Asked::Provider) }
 }
 

@@ -1,0 +1,209 @@
+//! The router as a person meets it: retries, fallbacks, limits and budgets, with programs that fail as real ones do.
+
+use crate::world::{Call, World};
+
+const INIT: &str = r#"{"type":"system","subtype":"init","session_id":"s","model":"claude-sonnet-4-5"}"#;
+const HELLO: &str = r#"{"type":"assistant","message":{"id":"m","content":[{"type":"text","text":"hello"}]},"session_id":"s"}
+{"type":"result","subtype":"success","is_error":false,"result":"hello","session_id":"s","usage":{"input_tokens":10,"output_tokens":20}}"#;
+
+fn failing(status: u16, text: &str) -> String {
+    let line = format!(
+        r#"{{"type":"result","subtype":"success","is_error":true,"api_error_status":{status},"result":"API Error: {text}","session_id":"s"}}"#
+    );
+    format!("echo '{INIT}'; echo '{line}'; exit 1")
+}
+
+fn answering() -> String {
+    format!("echo '{INIT}'; cat <<'END'\n{HELLO}\nEND")
+}
+
+/// A world with a router's file that has these programs, each speaking as Claude Code does.
+fn routed(programs: &[(&str, String)], rest: &str) -> World {
+    let world = World::new();
+    let mut file = "providers:\n".to_owned();
+    for (name, script) in programs {
+        // Who closes a pipe that is being written to is told so.
+        let path = world.script(name, &format!("cat >/dev/null\n{script}"));
+        file.push_str(&format!(
+            "  - name: {name}\n    config: {{provider: claude, binary: {}}}\n",
+            path.display()
+        ));
+    }
+    let dir = world.path("work/.config/bowline");
+    std::fs::create_dir_all(&dir).expect("a directory");
+    std::fs::write(dir.join("router.yaml"), format!("{file}{rest}")).expect("a file");
+    world
+}
+
+fn run<'a>(world: &'a World, args: &[&str]) -> Call<'a> {
+    let mut all = vec!["run"];
+    all.extend(args);
+    all.push("Say hello.");
+    world.bowline(&all).env("ANTHROPIC_API_KEY", "made-up")
+}
+
+#[test]
+fn a_limit_is_retried_and_the_answer_comes() {
+    let limited = failing(429, "Request rejected (429)");
+    let once = format!("if [ ! -e count ]; then touch count; {limited}; fi; {}", answering());
+    let world = routed(&[("only", once)], "");
+    let ended = run(&world, &["--provider", "auto", "-v"]).end().exits(0);
+    assert_eq!(ended.stdout, "hello\n");
+    ended.tells(&["only: priority 50", "retrying in ", "(rate limit)"]);
+    let journals = world.journals_begun();
+    assert_eq!(journals.len(), 2);
+    let later = journals.iter().max().expect("two");
+    let meta = std::fs::read_to_string(later.join("session.json")).expect("a description");
+    let first = journals.iter().min().and_then(|dir| dir.file_name()).expect("two").display().to_string();
+    assert!(meta.contains(&format!("\"parent\": \"{first}\"")), "{meta}");
+    world.nobody_is_left();
+}
+
+#[test]
+fn a_quota_falls_back_and_a_login_does_not() {
+    let quota = failing(400, "Your credit balance is too low: insufficient_quota");
+    let world = routed(&[("first", quota), ("second", answering())], "");
+    let ended = run(&world, &["--provider", "auto"]).end().exits(0);
+    assert_eq!(ended.stdout, "hello\n");
+    ended.tells(&["warning: falling back from first to second: "]);
+
+    let login = failing(401, "Invalid API key");
+    let world = routed(&[("first", login), ("second", answering())], "");
+    let ended = run(&world, &["--provider", "auto"]).end().exits(4);
+    assert!(!ended.stderr.contains("falling back"), "{}", ended.stderr);
+    assert_eq!(world.journals_begun().len(), 1);
+    let ended = run(&world, &["--provider", "auto", "--fallback", "any"]).end().exits(0);
+    assert_eq!(ended.stdout, "hello\n");
+}
+
+#[test]
+fn nothing_of_a_failed_attempt_is_in_the_answer() {
+    let half = r#"{"type":"assistant","message":{"id":"h","content":[{"type":"text","text":"half an answ"}]},"session_id":"s"}"#;
+    let broken = format!("echo '{INIT}'; echo '{half}'; {}", failing(503, "service unavailable"));
+    let world = routed(&[("first", broken), ("second", answering())], "routing: {max_retries: 0}\n");
+    assert_eq!(run(&world, &["--provider", "auto"]).end().exits(0).stdout, "hello\n");
+    for (format, key) in [("json", "text"), ("generate", "content")] {
+        let ended = run(&world, &["--provider", "auto", "-o", format]).end().exits(0);
+        let value: serde_json::Value = serde_json::from_str(&ended.stdout).expect("one object");
+        assert_eq!(value[key], "hello", "{format}");
+    }
+    let ended = run(&world, &["--provider", "auto", "-o", "chunks"]).end().exits(0);
+    let last: serde_json::Value =
+        serde_json::from_str(ended.stdout.lines().last().expect("lines")).expect("JSON");
+    assert_eq!(last["content"], "hello");
+}
+
+#[test]
+fn who_keeps_failing_is_left_alone_and_the_explanation_says_so() {
+    let world = routed(&[("first", failing(503, "service unavailable")), ("second", answering())], "");
+    let explain = |args: &[&str]| {
+        let all: Vec<&str> = ["route"].iter().chain(args).copied().collect();
+        world.bowline(&all).env("ANTHROPIC_API_KEY", "made-up").end()
+    };
+    insta::assert_snapshot!(explain(&["--explain"]).exits(0).stdout.replace(&world.root().display().to_string(), "WORLD"), @r"
+    TURN  NAME    MODEL        WHY
+    1     first   its default  priority 50
+    2     second  its default  priority 50
+
+    strategy priority, 2 retries each, fallback next, by WORLD/work/.config/bowline/router.yaml
+    ");
+    assert_eq!(explain(&[]).exits(0).stdout, "first\n");
+    for _ in 0..5 {
+        run(&world, &["--provider", "auto", "--retries", "0", "--fallback", "none"]).end().exits(1);
+    }
+    // Both go by one program's account: what is remembered is remembered of the provider, its profile and its model.
+    let ended = explain(&["--explain"]).exits(4);
+    assert!(
+        ended.stdout.contains("it failed 5 times within a minute, and is left alone for another"),
+        "{}",
+        ended.stdout
+    );
+    let ended = run(&world, &["--provider", "auto"]).end().exits(4);
+    ended.tells(&["error: none of the providers can be asked", "hint: first: it failed 5 times"]);
+}
+
+#[test]
+fn a_budget_stops_a_turn_that_runs_and_what_was_spent_is_written_down() {
+    let event = |event: &str| format!(r#"{{"type":"stream_event","event":{event},"session_id":"s"}}"#);
+    let lines = [
+        INIT.to_owned(),
+        event(r#"{"type":"message_start","message":{"id":"m1","model":"claude-sonnet-4-5"}}"#),
+        event(r#"{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"so far"}}"#),
+        event(
+            r#"{"type":"message_delta","delta":{"stop_reason":"tool_use"},"usage":{"input_tokens":1000,"output_tokens":2000}}"#,
+        ),
+        event(r#"{"type":"message_stop"}"#),
+    ];
+    let script = format!("cat <<'END'\n{}\nEND\nsleep 60 & wait", lines.join("\n"));
+    let world = routed(&[("only", script)], "");
+    // 1000 tokens of the prompt and 2000 of the answer are 0.033 dollars by the list.
+    let ended = run(&world, &["--provider", "only", "--max-cost", "0.02"]).end().exits(5);
+    assert_eq!(ended.stdout, "so far\n");
+    ended.tells(&[
+        "error: the budget is used up",
+        "caused by: the budget of $0.0200 for this request is used up: $0.0330 so far, by the price list (2026-10-10), tokens as the agent reports",
+    ]);
+    assert!(world.has_line(&["\"type\":\"notice\"", "\"code\":\"budget\""]));
+    let spending = std::fs::read_dir(world.path("home/spending")).expect("a directory");
+    let file = spending.flatten().next().expect("a file").path();
+    let text = std::fs::read_to_string(file).expect("a file");
+    let line: serde_json::Value = serde_json::from_str(text.trim()).expect("one line");
+    assert_eq!((line["tokens"].as_u64(), line["cost_usd"].as_f64()), (Some(3000), Some(0.033)));
+    world.nobody_is_left();
+
+    let file = world.path("work/.config/bowline/bowline.toml");
+    std::fs::write(file, "[budget.day]\ncost = 0.03\n").expect("a file");
+    let ended = run(&world, &["--provider", "only"]).end().exits(5);
+    ended.tells(&["error: the budget for today is used up: $0.0330 of $0.0300"]);
+}
+
+#[test]
+fn several_are_asked_side_by_side() {
+    let world = routed(&[("first", answering()), ("second", failing(401, "Invalid API key"))], "");
+    let ended = run(&world, &["--provider", "first,second"]).end().exits(4);
+    assert!(ended.stdout.contains("== first ==\nhello\n"), "{}", ended.stdout);
+    assert!(ended.stdout.contains("== second ==\n"), "{}", ended.stdout);
+    ended.tells(&["error: second: the turn was failed", "caused by: API Error: Invalid API key"]);
+    let ended = run(&world, &["--provider", "first,second", "-o", "json"]).end().exits(4);
+    assert_eq!(ended.stdout.matches("\"outcome\"").count(), 2, "{}", ended.stdout);
+    run(&world, &["--provider", "first,first"]).end().exits(2).tells(&["error: `first` is asked twice"]);
+}
+
+#[test]
+fn a_model_that_nobody_has_is_a_mistake_of_the_command_line() {
+    let world = routed(&[("first", answering())], "");
+    run(&world, &["--model", "nobodys"])
+        .end()
+        .exits(2)
+        .tells(&["error: no provider is known for the model `nobodys`"]);
+    assert_eq!(run(&world, &["--model", "claude-sonnet-4-5"]).end().exits(0).stdout, "hello\n");
+    let dry = run(&world, &["--hint", "fast", "--dry-run"]).end().exits(0);
+    assert!(dry.stdout.contains("--model haiku"), "{}", dry.stdout);
+}
+
+#[test]
+fn a_mistake_in_the_file_is_shown_with_its_line() {
+    let world = routed(&[("first", answering())], "rooting: {}\n");
+    let ended = run(&world, &["--provider", "auto"]).end().exits(3);
+    ended.tells(&[
+        "router.yaml:4:1: `rooting` is not known in a router's file",
+        "4 | rooting: {}",
+        "hint: did you mean `routing`?",
+    ]);
+}
+
+#[test]
+fn programs_in_the_form_for_pi_are_run_by_the_model_that_stands_for_them() {
+    let world = World::new();
+    let path = world
+        .script("agent", "echo '{\"type\":\"text\",\"delta\":\"'\"$*\"'\"}'; echo '{\"type\":\"done\"}'");
+    let dir = world.path("work/.pi/agent/extensions/cli-providers");
+    std::fs::create_dir_all(&dir).expect("a directory");
+    let config = format!(
+        r#"{{"my-cli": {{"executable": "{}", "modelArg": "m-1", "extraArgs": ["--json"], "dialect": "simple"}}}}"#,
+        path.display()
+    );
+    std::fs::write(dir.join("config.json"), config).expect("a file");
+    let ended = run(&world, &["--model", "my-cli", "--permission", "yolo"]).end().exits(0);
+    assert_eq!(ended.stdout, "--mode json --model m-1 --json -p Say hello.\n");
+}
