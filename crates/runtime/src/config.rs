@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 pub use external::External;
 pub use place::Places;
 pub use router::{Entry, EntryKind, HintTuning, Router, Routing};
-pub use settings::{KEYS, Key, KeyKind, Origin, Profile, Setting, Settings, edit};
+pub use settings::{KEYS, Key, KeyKind, Origin, Setting, Settings, edit};
 pub use source::ConfigError;
 
 /// All that the files say.

@@ -4,14 +4,13 @@ use std::time::Duration;
 
 use bowline_protocol::Timestamp;
 use bowline_providers::ask::{Subject, Told};
-use bowline_providers::catalogue;
 use bowline_providers::manifest::Manifest;
 use serde::{Deserialize, Serialize};
 
 use crate::detect::{self, Ask, Surroundings};
 use crate::keep::Keep;
 use crate::profile::Profile;
-use crate::{Error, clock};
+use crate::{Error, clock, roster};
 
 pub use bowline_providers::ask::Window;
 
@@ -64,8 +63,7 @@ enum Kept {
 /// # Ok(()) }
 /// ```
 pub async fn limits(provider: &str) -> Result<Limits, Error> {
-    let manifest =
-        catalogue::by_name(provider).ok_or_else(|| Error::UnknownProvider { name: provider.to_owned() })?;
+    let manifest = roster::find(provider)?;
     Ok(of(manifest, None, &Surroundings::from_env(), &Ask::at_length()).await)
 }
 
@@ -90,6 +88,29 @@ pub async fn of(
     Limits { provider: manifest.name.clone(), profile, plan, windows, at, trouble }
 }
 
+/// Returns the limits that the program told within the last minute, without asking it.
+pub(crate) fn remembered(
+    manifest: &'static Manifest,
+    profile: Option<&Profile>,
+    surroundings: &Surroundings,
+) -> Option<Limits> {
+    let changed = profile.and_then(|profile| profile.within(manifest, surroundings).ok());
+    let surroundings = changed.as_ref().unwrap_or(surroundings);
+    let keep = Keep::of(surroundings, "limits")?;
+    let (kept, at) = keep.get(&key(manifest, profile, surroundings), GOOD_FOR, clock::wall())?;
+    let (plan, windows) = match kept {
+        Kept::Told(told) => (told.plan, told.windows),
+        Kept::Silent(_) => return None,
+    };
+    let profile = profile.map(|profile| profile.name.clone());
+    Some(Limits { provider: manifest.name.clone(), profile, plan, windows, at: Some(at), trouble: None })
+}
+
+fn key(manifest: &Manifest, profile: Option<&Profile>, surroundings: &Surroundings) -> String {
+    let home = manifest.auth.home.as_ref().and_then(|home| surroundings.get(&home.env)).unwrap_or_default();
+    format!("{} {} {:?}", manifest.name, home.display(), profile.map(|profile| &profile.name))
+}
+
 async fn asked(
     manifest: &'static Manifest,
     profile: Option<&Profile>,
@@ -97,8 +118,7 @@ async fn asked(
     ask: &Ask,
 ) -> (Kept, Option<Timestamp>) {
     let keep = ask.cache.as_ref().and_then(|_| Keep::of(surroundings, "limits"));
-    let home = manifest.auth.home.as_ref().and_then(|home| surroundings.get(&home.env)).unwrap_or_default();
-    let key = format!("{} {} {:?}", manifest.name, home.display(), profile.map(|profile| &profile.name));
+    let key = key(manifest, profile, surroundings);
     let now = clock::wall();
     if let Some((kept, at)) = keep.as_ref().and_then(|keep| keep.get(&key, GOOD_FOR, now)) {
         return (kept, Some(at));

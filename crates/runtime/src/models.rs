@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use bowline_protocol::{Category, Code, Request, Timestamp};
 use bowline_providers::ask::{Subject, Told};
-use bowline_providers::catalogue;
 use bowline_providers::invocation::Refusal;
 use bowline_providers::manifest::Manifest;
 use bowline_providers::models::{Objection, objection};
@@ -16,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use crate::detect::{self, Ask, Found, Surroundings};
 use crate::keep::Keep;
 use crate::profile::Profile;
-use crate::{Error, clock};
+use crate::{Error, clock, roster};
 
 pub use bowline_providers::models::Model;
 
@@ -73,8 +72,7 @@ struct Kept {
 /// # Ok(()) }
 /// ```
 pub async fn models(provider: &str) -> Result<Models, Error> {
-    let manifest =
-        catalogue::by_name(provider).ok_or_else(|| Error::UnknownProvider { name: provider.to_owned() })?;
+    let manifest = roster::find(provider)?;
     Ok(of(manifest, None, &Surroundings::from_env(), &Ask::at_length()).await)
 }
 
@@ -209,6 +207,8 @@ fn key(manifest: &Manifest, surroundings: &Surroundings) -> String {
 
 #[cfg(test)]
 mod tests {
+    use bowline_providers::catalogue;
+
     use super::*;
 
     #[test]

@@ -13,19 +13,23 @@ mod tests;
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bowline_engine::retry::{self, Fallback};
 use bowline_engine::route::Decision;
 use bowline_providers::invocation::Preview;
+use bowline_providers::manifest::Manifest;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::config::Config;
+use crate::detect::{Ask, Surroundings};
 use crate::hub::Stream;
 use crate::launch::{self, Driver, ORDERS, Watcher};
+use crate::profile::Profile;
 use crate::record::Record;
 use crate::task::Task;
 use crate::turn::{Control, Turn};
-use crate::{Error, clock};
+use crate::{Error, clock, limits};
 
 use candidates::{Field, How};
 use memory::Store;
@@ -33,6 +37,9 @@ use road::Road;
 
 pub use bowline_engine::retry::Rules;
 pub use bowline_engine::route::{HINTS, Problem, Strategy, Verdict, canonical};
+
+/// How long programs have to tell of their limits.
+const LIMITS_WITHIN: Duration = Duration::from_secs(3);
 
 /// The name that leaves the choice to the router.
 pub const AUTO: &str = "auto";
@@ -169,10 +176,44 @@ pub(crate) fn preview(task: &Task) -> Result<Preview, Error> {
     Ok(driver.build(&request, &launch::wish(task, task.streaming))?.preview())
 }
 
+/// A program that can tell how much of its limits is used, and with which account.
+type Limited = (&'static Manifest, Option<Profile>);
+
+/// Returns the programs among whom there is a choice, and who can tell how much of their limits is used.
+fn limited(task: &Task) -> Result<Vec<Limited>, Error> {
+    let config = config_of(task)?;
+    let field = Field::gather(task, &config, &Store::of(task).read()?, clock::wall())?;
+    let order = field.decide().order;
+    if order.len() < 2 || task.is_scripted() || task.request.docker.is_some() {
+        return Ok(Vec::new());
+    }
+    let of = |place: usize| match field.hows[place] {
+        How::Manifest(manifest) if manifest.ask.limits.is_some() => {
+            Some((manifest, field.profiles[place].clone()))
+        }
+        How::Manifest(_) | How::External(_) | How::Not(_) => None,
+    };
+    Ok(order.into_iter().filter_map(of).collect())
+}
+
+/// Asks programs how much of their limits is used. The answers are remembered for a minute; who takes long is not waited for.
+async fn ask_about_limits(those: Vec<Limited>) {
+    let mut asked = tokio::task::JoinSet::new();
+    for (manifest, profile) in those {
+        asked.spawn(async move {
+            limits::of(manifest, profile.as_ref(), &Surroundings::from_env(), &Ask::from_env()).await
+        });
+    }
+    let all = async { while asked.join_next().await.is_some() {} };
+    // What was not told in time is not known.
+    let _ = tokio::time::timeout(LIMITS_WITHIN, all).await;
+}
+
 /// Chooses, starts, and returns the turn over all attempts.
 pub(crate) async fn start(task: Task) -> Result<Turn, Error> {
     let (orders, inbox) = mpsc::channel(ORDERS);
     let (inlets, events) = mpsc::unbounded_channel();
+    ask_about_limits(limited(&task)?).await;
     let mut road = Road::plan(task, inbox, Some(inlets))?;
     let first = road.first(Watcher::Yes).await?;
     let session = first.session();
@@ -188,6 +229,7 @@ pub(crate) async fn start(task: Task) -> Result<Turn, Error> {
 pub(crate) async fn run(task: Task) -> Result<Record, Error> {
     // Nobody gives orders: dropping the future ends it.
     let (_orders, inbox) = mpsc::channel(1);
+    ask_about_limits(limited(&task)?).await;
     let mut road = Road::plan(task, inbox, None)?;
     let first = road.first(Watcher::No).await?;
     road.go(first).await

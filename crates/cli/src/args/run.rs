@@ -56,6 +56,10 @@ pub(crate) struct RunArgs {
     #[arg(long, help_heading = ROUTE)]
     pub(crate) repeat_tools: bool,
 
+    /// The account of the agent: a profile of the settings (`bowline config show`)
+    #[arg(long, value_name = "NAME", help_heading = AGENT, conflicts_with = "executable")]
+    pub(crate) profile: Option<String>,
+
     /// The program to run instead of the one on PATH
     #[arg(long, value_name = "PATH", help_heading = AGENT)]
     pub(crate) binary: Option<PathBuf>,

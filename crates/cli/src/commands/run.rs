@@ -38,12 +38,13 @@ pub(crate) fn run(args: &RunArgs, stdout: &mut Stdout) -> Result<(), CommandErro
     let format = suggest::output(&args.output)?;
     let config = settings::load(args)?;
     let args = &settings::applied(args, &config)?;
+    let profile = settings::profile(args, &config)?;
     let ours = args.resume.as_deref().map(resume::find).transpose()?.flatten();
     let whom = match (&args.resume, &ours) {
         (Some(id), Some(ours)) => {
             Whom::One(Asked::Provider(resume::provider(id, ours, args.provider.as_deref())?))
         }
-        _ => choose::whom(args, &config)?,
+        _ => choose::whom(args, &config, profile.as_ref())?,
     };
     let prompt = prompt::prompt(args.prompt.as_deref())?;
     let asked = match &whom {
@@ -51,7 +52,10 @@ pub(crate) fn run(args: &RunArgs, stdout: &mut Stdout) -> Result<(), CommandErro
         Whom::One(asked) => Some(asked),
         Whom::Router => None,
     };
-    let task = request::task(args, &prompt, asked, ours.as_ref())?.config(config);
+    let mut task = request::task(args, &prompt, asked, ours.as_ref())?.config(config);
+    if let Some(profile) = profile {
+        task = task.profile(profile);
+    }
     if args.dry_run {
         return dry_run(&task, format, stdout);
     }

@@ -16,6 +16,7 @@ use toml_edit::{Document, Item, Value};
 
 use super::place::Places;
 use super::source::{ConfigError, Source, list, near};
+use crate::profile::Profile;
 pub use keys::{KEYS, Key, KeyKind};
 
 /// Where a value comes from.
@@ -48,15 +49,6 @@ pub struct Setting {
     pub value: String,
     /// Where it comes from.
     pub origin: Origin,
-}
-
-/// An account of a program that has several.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Profile {
-    /// The provider.
-    pub provider: String,
-    /// Where the program keeps its settings and login for this account.
-    pub home: PathBuf,
 }
 
 /// What the files and the environment say.
@@ -199,7 +191,7 @@ impl Settings {
     /// Returns a profile by its name.
     pub fn profile(&self, name: &str) -> Option<Profile> {
         let of = |part: &str| self.text(&format!("profiles.{name}.{part}")).map(str::to_owned);
-        Some(Profile { provider: of("provider")?, home: of("home")?.into() })
+        Some(Profile { name: name.to_owned(), provider: of("provider")?, home: of("home")?.into() })
     }
 
     /// Returns the names of the profiles.

@@ -299,7 +299,10 @@ fn profiles_prices_and_budgets_are_read() {
         "[profiles.work]\nprovider = \"a\"\nhome = \"/h\"\n[prices.\"gpt-5.5\"]\ninput = 1\noutput = 2.5\n[budget]\nday.cost = 3\n",
     );
     let settings = dir.read(&[]).unwrap().settings;
-    assert_eq!(settings.profile("work"), Some(Profile { provider: "a".into(), home: "/h".into() }));
+    assert_eq!(
+        settings.profile("work"),
+        Some(Profile { name: "work".into(), provider: "a".into(), home: "/h".into() })
+    );
     assert_eq!(settings.profiles(), ["work"]);
     let prices = settings.prices();
     assert_eq!((prices[0].models[0].as_str(), prices[0].input, prices[0].output), ("gpt-5.5", 1.0, 2.5));

@@ -13,9 +13,10 @@ use super::AUTO;
 use crate::config::{Config, Entry, EntryKind, Router};
 use crate::detect::{self, Search, Surroundings};
 use crate::launch::{self, Driver};
+use crate::profile::Profile;
 use crate::roster::{self, Executable, Roster};
 use crate::task::Task;
-use crate::{Error, auth};
+use crate::{Error, auth, limits, models};
 
 /// The priority of those that no file gives one.
 const USUAL_PRIORITY: i64 = 50;
@@ -38,6 +39,8 @@ pub(super) struct Field {
     pub(super) candidates: Vec<(Candidate, Facts)>,
     pub(super) hows: Vec<How>,
     pub(super) entries: Vec<Option<Entry>>,
+    /// The account of each, where it has one of its own.
+    pub(super) profiles: Vec<Option<Profile>>,
 }
 
 /// Says whether the caller named one provider.
@@ -61,7 +64,8 @@ impl Field {
             last: memory.last.clone(),
             now,
         };
-        let mut field = Self { ask, candidates: Vec::new(), hows: Vec::new(), entries: Vec::new() };
+        let mut field =
+            Self { ask, candidates: Vec::new(), hows: Vec::new(), entries: Vec::new(), profiles: Vec::new() };
         match (task.request.provider.as_deref().filter(|_| is_named(task)), &config.router) {
             (Some(_), _) if task.manifest.is_some() => field.candidates_of(task.manifest),
             (Some(name), router) => field.named(name, router.as_ref())?,
@@ -78,10 +82,28 @@ impl Field {
         }
         let own = config.settings.prices();
         for place in 0..field.candidates.len() {
+            field.account(place, task, config);
             let facts = field.facts(place, task, memory, &own);
             field.candidates[place].1 = facts;
         }
         Ok(field)
+    }
+
+    /// Finds the account that a candidate is asked with.
+    fn account(&mut self, place: usize, task: &Task, config: &Config) {
+        let candidate = &mut self.candidates[place].0;
+        if let Some(name) = &candidate.profile {
+            let profile = config.settings.profile(name);
+            if profile.is_none() {
+                let known = config.settings.profiles().join(", ");
+                let known =
+                    if known.is_empty() { "none are set".to_owned() } else { format!("there is {known}") };
+                self.hows[place] = How::Not(format!("there is no profile `{name}`; {known}"));
+            }
+            return self.profiles.push(profile);
+        }
+        candidate.profile = task.profile.as_ref().map(|profile| profile.name.clone());
+        self.profiles.push(task.profile.clone());
     }
 
     pub(super) fn decide(&self) -> Decision {
@@ -117,6 +139,7 @@ impl Field {
             priority: USUAL_PRIORITY,
             hints: hints(&manifest.hints),
             patterns: manifest.model_patterns.clone(),
+            listed: listed(manifest),
             ..Candidate::default()
         };
         self.add(candidate, How::Manifest(manifest), None);
@@ -155,7 +178,7 @@ impl Field {
             model: entry.model.clone(),
             hints: manifest.map(|manifest| hints(&manifest.hints)).unwrap_or_default(),
             patterns: manifest.map(|manifest| manifest.model_patterns.clone()).unwrap_or_default(),
-            listed: Vec::new(),
+            listed: manifest.map(listed).unwrap_or_default(),
         };
         // What the file says comes before what the manifest knows.
         candidate.hints.extend(entry.models.clone());
@@ -198,6 +221,8 @@ impl Field {
             How::Manifest(manifest) => {
                 let here = task.request.docker.is_none() && !task.is_scripted();
                 if here {
+                    let (profile, surroundings) = (self.profiles[place].as_ref(), Surroundings::from_env());
+                    facts.limit = used_up(manifest, profile, &surroundings);
                     let binary = self.binary(place, task);
                     if detect::find(manifest, binary.as_deref(), &Search::from_env()).is_err() {
                         facts.absent = Some(format!("`{}` is not installed", manifest.program));
@@ -206,7 +231,7 @@ impl Field {
                     // Who names it may know of a login that we do not see.
                     if asks
                         && !self.ask.named
-                        && !auth::look(manifest, None, &Surroundings::from_env()).is_authenticated()
+                        && !auth::look(manifest, profile, &surroundings).is_authenticated()
                     {
                         facts.no_login = Some(format!("no login was found: {}", manifest.auth.about));
                     }
@@ -235,6 +260,25 @@ impl Field {
         };
         task.binary.clone().or(own)
     }
+}
+
+/// Returns the models that a program is known to list.
+fn listed(manifest: &'static Manifest) -> Vec<String> {
+    let known = models::known(manifest, &Surroundings::from_env());
+    // What stands for whatever the program takes by itself is nobody's model.
+    known.into_iter().map(|model| model.id).filter(|id| id != "default").collect()
+}
+
+/// Returns the limit of an account that is used up, as its program told within the last minute.
+fn used_up(
+    manifest: &'static Manifest,
+    profile: Option<&Profile>,
+    surroundings: &Surroundings,
+) -> Option<route::Limit> {
+    let limits = limits::remembered(manifest, profile, surroundings)?;
+    let full = limits.windows.into_iter().filter(|it| it.used_percent.is_some_and(|used| used >= 100.0));
+    let last = full.max_by_key(|window| window.resets_at)?;
+    Some(route::Limit { window: last.name, resets_at: last.resets_at })
 }
 
 fn hints(hints: &BTreeMap<String, String>) -> BTreeMap<String, String> {

@@ -207,6 +207,7 @@ impl Road {
             How::Manifest(manifest) => Some(manifest),
             How::External(_) | How::Not(_) => None,
         };
+        task.profile.clone_from(&self.field.profiles[place]);
         task.binary = self.field.binary(place, &self.task);
         if let Some(entry) = &self.field.entries[place] {
             task.request.timeout_ms = task.request.timeout_ms.or(entry.timeout);

@@ -1,5 +1,6 @@
 //! Which provider is meant when a run begins.
 
+use bowline::Profile;
 use bowline::config::Config;
 use bowline_providers::catalogue;
 use bowline_providers::manifest::Manifest;
@@ -49,11 +50,12 @@ pub(crate) enum Whom {
 
 /// Returns who is asked: the executable or the ones that were asked for, else that of the environment, else as the settings
 /// say, else the only one that is installed and logged in.
-pub(crate) fn whom(args: &RunArgs, config: &Config) -> Result<Whom, CommandError> {
+pub(crate) fn whom(args: &RunArgs, config: &Config, profile: Option<&Profile>) -> Result<Whom, CommandError> {
     if let Some(path) = &args.executable {
         return executable::provider(path).map(|manifest| Whom::One(Asked::Provider(manifest)));
     }
-    let Some(asked) = args.provider.as_deref() else {
+    // A profile is an account of one provider.
+    let Some(asked) = args.provider.as_deref().or(profile.map(|profile| profile.provider.as_str())) else {
         // A hint or a model says what is wanted, and the router finds who has it.
         if args.hint.is_some() || args.model.is_some() {
             return Ok(Whom::Router);

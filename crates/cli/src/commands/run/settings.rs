@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use bowline::Profile;
 use bowline::config::Config;
 use clap::ValueEnum as _;
 
@@ -31,7 +32,7 @@ pub(super) fn applied(args: &RunArgs, config: &Config) -> Result<RunArgs, Comman
     let usual =
         || terminal::variable("BOWLINE_PROVIDER").or_else(|| text("run.provider").filter(|_| !chooses));
     // A session that goes on says itself whose it is.
-    let named = args.resume.is_some() || args.executable.is_some();
+    let named = args.resume.is_some() || args.executable.is_some() || args.profile.is_some();
     args.provider = args.provider.or_else(|| usual().filter(|_| !named));
     // A model goes with the provider that it was set for.
     if args.hint.is_none() {
@@ -44,4 +45,21 @@ pub(super) fn applied(args: &RunArgs, config: &Config) -> Result<RunArgs, Comman
     args.timeout = args.timeout.or_else(|| limit("run.timeout"));
     args.idle_timeout = args.idle_timeout.or_else(|| limit("run.idle-timeout"));
     Ok(args)
+}
+
+/// Finds the account that the command line names.
+pub(super) fn profile(args: &RunArgs, config: &Config) -> Result<Option<Profile>, CommandError> {
+    let Some(name) = &args.profile else { return Ok(None) };
+    if let Some(profile) = config.settings.profile(name) {
+        return Ok(Some(profile));
+    }
+    let known = config.settings.profiles();
+    let error = CommandError::new(Fault::Usage, format!("there is no profile `{name}`"));
+    Err(if known.is_empty() {
+        error.hint(format!(
+            "set one with `bowline config set profiles.{name}.provider NAME` and `profiles.{name}.home DIR`"
+        ))
+    } else {
+        error.hint(format!("there is {}", known.join(", ")))
+    })
 }

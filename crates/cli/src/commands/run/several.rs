@@ -31,8 +31,13 @@ pub(super) fn run(
     all: &[Asked],
     stdout: &mut Stdout,
 ) -> Result<(), CommandError> {
-    if args.dry_run || args.resume.is_some() || args.continue_latest || args.binary.is_some() {
-        let message = "`--dry-run`, `--resume`, `--continue` and `--binary` are for one agent";
+    if args.dry_run
+        || args.resume.is_some()
+        || args.continue_latest
+        || args.binary.is_some()
+        || args.profile.is_some()
+    {
+        let message = "`--dry-run`, `--resume`, `--continue`, `--binary` and `--profile` are for one agent";
         return Err(CommandError::new(Fault::Usage, message).hint("name one provider"));
     }
     let view = match format {
