@@ -90,17 +90,23 @@ impl Roster {
             let manifest = acp::agent(command).map(|manifest| intern(located(manifest, &here)));
             return manifest.ok_or_else(|| RosterError::Unknown { name: name.to_owned() });
         }
-        let wanted = plain(name);
+        let built_in = catalogue::by_name(name);
+        // Whoever takes the place of a built-in provider is meant by all of its names.
+        let wanted: Vec<String> = built_in.iter().map(|it| plain(&it.name)).chain([plain(name)]).collect();
         let mut bad = None;
         for read in self.read()? {
             match read {
-                Ok(entry) if answers_to(entry.manifest, &wanted) => return Ok(entry.manifest),
+                Ok(entry) if wanted.iter().any(|name| answers_to(entry.manifest, name)) => {
+                    return Ok(entry.manifest);
+                }
                 Ok(_) => {}
-                Err((names, error)) if names.iter().any(|name| plain(name) == wanted) => return Err(error),
+                Err((names, error)) if names.iter().any(|name| wanted.contains(&plain(name))) => {
+                    return Err(error);
+                }
                 Err((_, error)) => bad = bad.or(Some(error)),
             }
         }
-        match (catalogue::by_name(name), bad) {
+        match (built_in, bad) {
             (Some(manifest), _) => Ok(manifest),
             // The name may be that of the file which cannot be read.
             (None, Some(error)) => Err(error),

@@ -27,6 +27,8 @@ pub struct Case {
     pub name: &'static str,
     /// What is asked, in a sentence.
     pub about: &'static str,
+    /// The command that it is about.
+    pub(super) of: &'static str,
     pub(super) body: for<'a> fn(&'a Subject) -> Trying<'a>,
 }
 
@@ -37,27 +39,28 @@ impl std::fmt::Debug for Case {
 }
 
 macro_rules! cases {
-    ($($name:literal, $about:literal, $body:ident;)+) => {
-        const ALL: &[Case] = &[$(Case { name: $name, about: $about, body: |subject| Box::pin($body(subject)) }),+];
+    ($($name:literal of $of:literal, $about:literal, $body:ident;)+) => {
+        const ALL: &[Case] =
+            &[$(Case { name: $name, of: $of, about: $about, body: |subject| Box::pin($body(subject)) }),+];
     };
 }
 
 cases! {
-    "generate", "`generate` answers with one object that has every required field", generate;
-    "stream", "`stream` answers with chunks that have every required field", stream;
-    "streams", "chunks come while the answer is made, not all at its end", streams;
-    "content-delta", "`content` of every chunk is the sum of the `delta`s so far", content_delta;
-    "done-once", "exactly one chunk is `done`, and it is the last", done_once;
-    "health", "`health` says within five seconds that it is well", health;
-    "unknown-command", "a command that it does not know is refused, with a reason", unknown_command;
-    "bad-json", "a request that is no JSON is refused, with a reason", bad_json;
-    "empty-prompt", "an empty prompt is answered, or refused with a reason", empty_prompt;
-    "unicode", "letters of every script go in and come out whole", unicode;
-    "large-prompt", "a prompt of a megabyte is read to its end", large_prompt;
-    "context", "context, settings, metadata and hints are accepted", context;
-    "unknown-fields", "fields that it does not know are passed over", unknown_fields;
-    "ends-when-asked", "it is gone two seconds after it was asked to end", ends_when_asked;
-    "leaves-nothing", "no process outlives a call", leaves_nothing;
+    "generate" of "generate", "`generate` answers with one object that has every required field", generate;
+    "stream" of "stream", "`stream` answers with chunks that have every required field", stream;
+    "streams" of "stream", "chunks come while the answer is made, not all at its end", streams;
+    "content-delta" of "stream", "`content` of every chunk is the sum of the `delta`s so far", content_delta;
+    "done-once" of "stream", "exactly one chunk is `done`, and it is the last", done_once;
+    "health" of "health", "`health` says within five seconds that it is well", health;
+    "unknown-command" of "generate", "a command that it does not know is refused, with a reason", unknown_command;
+    "bad-json" of "generate", "a request that is no JSON is refused, with a reason", bad_json;
+    "empty-prompt" of "generate", "an empty prompt is answered, or refused with a reason", empty_prompt;
+    "unicode" of "generate", "letters of every script go in and come out whole", unicode;
+    "large-prompt" of "generate", "a prompt of a megabyte is read to its end", large_prompt;
+    "context" of "generate", "context, settings, metadata and hints are accepted", context;
+    "unknown-fields" of "generate", "fields that it does not know are passed over", unknown_fields;
+    "ends-when-asked" of "generate", "it is gone two seconds after it was asked to end", ends_when_asked;
+    "leaves-nothing" of "generate", "no process outlives a call", leaves_nothing;
 }
 
 /// Returns every case, in the order of reports.
@@ -105,7 +108,6 @@ struct Chunk {
 
 /// Returns the chunks of the long answer. What is no object cannot be looked at further.
 async fn chunks(subject: &Subject) -> Result<Vec<Chunk>, Trouble> {
-    hold(subject.streams(), || "it is said to have no `stream`".to_owned())?;
     let said = subject.streamed().await?;
     ended_well(said)?;
     let text = utf8(&said.stdout)?;

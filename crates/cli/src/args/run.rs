@@ -244,7 +244,8 @@ pub(crate) fn variable(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
         None if !text.is_empty() => {
-            let value = host_variable(text).ok_or_else(|| format!("`{text}` is not set here"))?;
+            let value = host_variable(text)
+                .ok_or_else(|| format!("`{text}` is not set here; {text}=VALUE sets it"))?;
             Ok((text.to_owned(), value))
         }
         Some(_) | None => Err("NAME=VALUE, or NAME, is wanted".to_owned()),
@@ -293,7 +294,10 @@ mod tests {
     fn a_variable_has_a_name() {
         assert_eq!(variable("A=b=c"), Ok(("A".to_owned(), "b=c".to_owned())));
         assert!(variable("=b").is_err());
-        assert_eq!(variable("NOBODY_SETS_THIS"), Err("`NOBODY_SETS_THIS` is not set here".to_owned()));
+        assert_eq!(
+            variable("NOBODY_SETS_THIS"),
+            Err("`NOBODY_SETS_THIS` is not set here; NOBODY_SETS_THIS=VALUE sets it".to_owned())
+        );
         assert_eq!(variable("PATH").map(|(name, _)| name), Ok("PATH".to_owned()));
     }
 

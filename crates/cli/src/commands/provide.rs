@@ -7,12 +7,12 @@ use std::io::Read;
 use std::time::Duration;
 
 use bowline::detect::{Ask, Search};
-use bowline::{Json, Request, Task};
+use bowline::{Json, Message, Request, Role, Task};
 use bowline_protocol::Millis;
 use bowline_provider as kit;
-use bowline_providers::manifest::Manifest;
+use bowline_providers::manifest::{Manifest, PromptStyle};
 
-use super::run;
+use super::{provider, run};
 use crate::args::provide::{ProvideArgs, ProvideCommand};
 use crate::args::run::Limit;
 use crate::error::{CommandError, Fault};
@@ -57,9 +57,16 @@ fn task(
     manifest: &'static Manifest,
     request: &kit::Request,
 ) -> Result<Task, CommandError> {
-    let prompt = flattened(request);
+    let prompt = match manifest.prompt {
+        // It takes messages as they are.
+        PromptStyle::Request => request.prompt.clone(),
+        // What was said before does not make an empty prompt one.
+        PromptStyle::Stdin | PromptStyle::Arg if request.prompt.trim().is_empty() => String::new(),
+        PromptStyle::Stdin | PromptStyle::Arg => flattened(request),
+    };
+    let native = manifest.prompt == PromptStyle::Request;
     let mut asked = Request {
-        prompt: if request.prompt.trim().is_empty() { String::new() } else { prompt },
+        prompt,
         model: request.model().map(str::to_owned).or_else(|| args.model.clone()),
         permission: run::permission(Some(args.permission)),
         ..Request::default()
@@ -67,27 +74,27 @@ fn task(
     asked.sampling.max_tokens = request.max_tokens;
     asked.sampling.temperature = request.temperature;
     asked.sampling.top_p = request.top_p;
-    let json = |value: &serde_json::Value| {
-        Json::of(value)
-            .map_err(|error| CommandError::new(Fault::Internal, "a value is no JSON").caused_by(error))
-    };
     asked.tools = request.tools.iter().map(json).collect::<Result<_, _>>()?;
     for (name, value) in &request.metadata {
         asked.metadata.insert(name.clone(), json(value)?);
     }
     let mut unknown = Vec::new();
     for (name, value) in request.config.iter().filter(|(name, _)| *name != "model") {
-        if manifest.run.config.contains_key(name) {
+        if native || manifest.run.config.contains_key(name) {
             asked.config.insert(name.clone(), json(value)?);
         } else {
             unknown.push(format!("`config.{name}` is not passed on: the program has no such setting"));
         }
     }
+    if native {
+        asked.system_prompt.clone_from(&request.system_prompt);
+        asked.context = request.context.iter().map(message).collect::<Result<_, _>>()?;
+    }
     let mut task = Task::of(asked).of_provider(manifest);
     for text in unknown {
         task = task.notice("setting_ignored", text);
     }
-    if request.context.iter().any(|message| !message.tool_calls.is_empty()) {
+    if !native && request.context.iter().any(|message| !message.tool_calls.is_empty()) {
         let text = "tool calls of the earlier conversation are not told to the program".to_owned();
         task = task.notice("context_shortened", text);
     }
@@ -108,6 +115,28 @@ fn task(
             task.timeout_ms(Some(Millis(u64::try_from(span.as_millis()).unwrap_or(u64::MAX))))
         }
     })
+}
+
+fn json(value: &serde_json::Value) -> Result<Json, CommandError> {
+    Json::of(value).map_err(|error| CommandError::new(Fault::Internal, "a value is no JSON").caused_by(error))
+}
+
+/// Puts a message into our words.
+fn message(said: &kit::Message) -> Result<Message, CommandError> {
+    let role = match said.role.as_str() {
+        "user" => Role::User,
+        "assistant" => Role::Assistant,
+        "system" => Role::System,
+        "tool" => Role::Tool,
+        other => {
+            let message = format!("the request has a message of `{other}`");
+            return Err(
+                CommandError::new(Fault::Usage, message).hint("there is system, user, assistant and tool")
+            );
+        }
+    };
+    let tool_calls = said.tool_calls.iter().map(json).collect::<Result<_, _>>()?;
+    Ok(Message { role, content: said.content.clone(), tool_calls, tool_call_id: said.tool_call_id.clone() })
 }
 
 /// Writes a request as one text: the system prompt first, then who said what.
@@ -134,6 +163,9 @@ fn flattened(request: &kit::Request) -> String {
 
 /// Says whether the agent is there and answers.
 fn health(args: &ProvideArgs, manifest: &'static Manifest, stdout: &mut Stdout) -> Result<(), CommandError> {
+    if !manifest.probe.health.is_empty() {
+        return provider::say_health(manifest, false, stdout);
+    }
     let found =
         bowline::detect::find(manifest, args.binary.as_deref(), &Search::from_env()).map_err(|missing| {
             let hint = missing.hint.clone();

@@ -26,13 +26,22 @@ fn health(args: &HealthArgs, stdout: &mut Stdout) -> Result<(), CommandError> {
         (None, Some(name)) => suggest::provider(name)?,
         (None, None) => return Err(CommandError::new(Fault::Usage, "no provider is named")),
     };
+    say_health(manifest, args.json, stdout)
+}
+
+/// Asks a provider whether it is well, and says what it says.
+pub(crate) fn say_health(
+    manifest: &'static Manifest,
+    json: bool,
+    stdout: &mut Stdout,
+) -> Result<(), CommandError> {
     let asked = run::runtime()?.block_on(roster::health(manifest));
     let Some(health) = asked.map_err(|error| unanswered(&error))? else {
         let message = format!("`{}` cannot be asked whether it is well", manifest.name);
         return Err(CommandError::new(Fault::Usage, message)
             .caused_by("it is no executable provider, and its manifest has no `probe.health`"));
     };
-    stdout.print(&told(manifest, &health, args.json))?;
+    stdout.print(&told(manifest, &health, json))?;
     if health.well { Ok(()) } else { Err(CommandError::told(1)) }
 }
 

@@ -61,6 +61,32 @@ fn the_conversation_reaches_the_agent_as_text() {
 }
 
 #[test]
+fn an_executable_provider_gets_messages_as_they_are() {
+    let world = World::new();
+    let dir = world.path("work/.config/bowline/providers");
+    std::fs::create_dir_all(&dir).expect("a directory");
+    std::fs::write(
+        dir.join("m.toml"),
+        "kind = \"executable\"\nname = \"mine\"\npath = \"./m.sh\"\nstreams = false\n",
+    )
+    .expect("a file");
+    let script = "[ \"$1\" = generate ] || { echo fine; exit; }\ncat >\"$0.request\"; echo '{\"content\":\"done\",\"tokens_used\":1,\"model\":\"m\",\"latency\":1,\"finish_reason\":\"stop\",\"provider\":\"p\"}'";
+    let path = world.script("work/.config/bowline/providers/m.sh", script);
+    let request = json!({"prompt": "now", "system_prompt": "Be brief.", "temperature": 0.5, "context": [{"role": "user", "content": "a"}], "config": {"x": 1}});
+    for word in ["generate", "stream"] {
+        let ended = world.bowline(&["provide", "mine", word]).input(request.to_string()).end().exits(0);
+        assert_eq!(lines(&ended).last().expect("an answer")["content"], "done");
+        let sent = std::fs::read(format!("{}.request", path.display())).expect("a request");
+        assert_eq!(serde_json::from_slice::<Value>(&sent).expect("JSON"), request);
+    }
+    let ended = world.bowline(&["provide", "mine", "health"]).end().exits(0);
+    assert_eq!(ended.stdout, "mine is well: fine\n");
+    // What it does not claim to have is not held against it.
+    let ended = world.bowline(&["certify", "mine", "--only", "generate", "--only", "streams"]).end().exits(0);
+    assert!(ended.stdout.contains("1 green, 0 red, 1 not claimed"), "{}", ended.stdout);
+}
+
+#[test]
 fn what_goes_wrong_has_an_exit_code_and_a_reason() {
     let world = World::new();
     let ended = world.bowline(&["provide", "practice", "generate"]).input("{").end().exits(2);

@@ -264,7 +264,7 @@ hint: `bowline --help` lists the commands, `bowline COMMAND --help` their option
 exit 2
 --- stdout
 --- stderr
-error: invalid value `X` for `--env <NAME=VALUE>`: NAME=VALUE is wanted
+error: invalid value `X` for `--env <NAME[=VALUE]>`: `X` is not set here; X=VALUE sets it
 hint: `bowline --help` lists the commands, `bowline COMMAND --help` their options
 "#);
     insta::assert_snapshot!(run(&["--provider", "practice", "--resume", "x", "--continue", "hi"]).show(), @r#"

@@ -78,6 +78,9 @@ fn a_built_in_provider_is_replaced_only_on_purpose() {
     let practice: Vec<_> = all.iter().filter(|entry| entry.manifest.name == "practice").collect();
     assert!(matches!(practice[..], [Entry { origin: Origin::File(_), .. }]), "{practice:?}");
     assert!(bad.is_empty(), "{bad:?}");
+    let other = AGENT.replace("\"my-agent\"\na", "\"claude\"\na");
+    let other = Dir::with(&[("c.toml", &format!("override = true\n{other}"))]);
+    assert_eq!(other.find("claude-code"), "my-agent", "also by the other names of the one that it replaces");
     let alias = AGENT.replace("mine", "claude-code");
     let dir = Dir::with(&[("a.toml", &format!("override = true\n{alias}"))]);
     assert!(dir.find("my-agent").contains("takes the name `claude-code`"), "only its own name is replaced");
