@@ -1,7 +1,7 @@
 //! The contract suite for executable providers: what the CLI provider protocol asks of a program, tried on the program.
 //!
 //! Nothing is simulated here. The program runs as a request runs it, with the network and the variables that it is given,
-//! and answers some twenty requests; behind a model that costs money, they cost money. The cases come one after the other,
+//! and answers about ten requests; behind a model that costs money, they cost money. The cases come one after the other,
 //! so that a model on this machine is not asked twice at once.
 
 mod call;

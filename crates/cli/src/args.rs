@@ -93,7 +93,7 @@ const CLASSIFY_EXAMPLES: &str = "Examples:
 const CERTIFY_EXAMPLES: &str =
     "The program runs in a home of its own, with made-up keys, in a network namespace that has loopback and
 nothing else, and talks to fake model APIs. No account is needed and nothing is paid. An executable provider runs as it
-is, with the network that it has, and answers some twenty requests.
+is, with the network that it has, and answers about ten requests.
 
 Examples:
   bowline certify --executable ./my-provider --set model=NAME --env API_KEY

@@ -63,7 +63,8 @@ fn command(
             let mut text = Vec::new();
             stdin.read_to_end(&mut text).map_err(|error| (FAILED, error.into()))?;
             let request = Request::parse(&text).map_err(usage)?;
-            answer(provider, &request, word == "stream", stdout).map_err(|error| (FAILED, error))
+            let form = if word == "stream" { Form::Chunks } else { Form::Object };
+            answer(provider, &request, form, stdout).map_err(|error| (FAILED, error))
         }
         "health" => {
             let said = provider.health().map_err(|error| (FAILED, error))?;
@@ -83,16 +84,26 @@ fn command(
     }
 }
 
+/// In what form an answer is written.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Form {
+    Object,
+    Chunks,
+}
+
 fn answer(
     provider: &impl Provider,
     request: &Request,
-    chunks: bool,
+    form: Form,
     stdout: &mut dyn Write,
 ) -> Result<(), Error> {
     let time = Stopwatch::start();
     // One of the two has the output: the chunks while they come, or the object at the end.
     let (mut sink, mut streamed) = (Vec::new(), &mut *stdout);
-    let mut say = if chunks { Say::in_chunks(&mut streamed) } else { Say::together() };
+    let mut say = match form {
+        Form::Chunks => Say::in_chunks(&mut streamed),
+        Form::Object => Say::together(),
+    };
     let ended = provider.answer(request, &mut say);
     if let Err(error) = &ended
         && error.gone
