@@ -10,13 +10,14 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::dialect::Shape;
-use crate::manifest::auth::Auth;
-use crate::manifest::detect::Probe;
-use crate::manifest::run::{Flag, Mode, Permission, Run, RunFlag, Watchdog};
-use crate::manifest::{Chosen, Format, Manifest, ManifestError, PromptStyle, time};
+use crate::manifest::run::{Flag, Mode, Permission, RunFlag, Watchdog};
+use crate::manifest::{Chosen, Format, Manifest, ManifestError, time};
 
 /// How long the answer to `health` may take.
 pub const HEALTH: Millis = Millis(5_000);
+
+/// What all manifests of executable providers have in common, as far as a manifest has to say it.
+const BEGINNING: &str = "name = ''\nprogram = ''\nprompt = 'request'\nformats = {}\n";
 
 /// An executable provider, as a configuration file describes it.
 ///
@@ -128,7 +129,6 @@ impl Executable {
             let (key, reason) = ("path".to_owned(), "is empty: which program is it?".to_owned());
             return Err(ManifestError::Key { key, reason });
         }
-        let timeout = self.timeout.unwrap_or(Millis(120_000));
         let (mut stream, generate) = ("stream", "generate");
         let mut formats = BTreeMap::new();
         formats.insert(generate.to_owned(), self.format(generate, "executable-generate", Shape::Document));
@@ -138,48 +138,30 @@ impl Executable {
             }
             Streams::No => stream = generate,
         }
-        let mut manifest = Manifest {
-            name: self.name.clone(),
-            replaces: self.replaces,
-            aliases: self.aliases.clone(),
-            title: String::new(),
-            adapter_id: format!("executable.{}", self.name),
-            adapter_version: String::new(),
-            vendor: String::new(),
-            signature: String::new(),
-            program: self.path.clone(),
-            chosen: Chosen::ByName,
-            prompt: PromptStyle::Request,
-            default_format: stream.to_owned(),
-            formats,
-            models: Vec::new(),
-            default_model: self.model.clone().unwrap_or_default(),
-            model_patterns: Vec::new(),
-            hints: BTreeMap::new(),
-            max_tokens: 4096,
-            timeout,
-            auth: Auth { about: "the provider's own business".to_owned(), ..Auth::default() },
-            ask: Default::default(),
-            capabilities: capabilities(self.streams),
-            run: Run {
-                format: Some(stream.to_owned()),
-                no_stream_format: Some(generate.to_owned()),
-                env: self.env.clone(),
-                env_keep: self.env_keep.clone(),
-                flags: flags(),
-                request_config: self.config.clone(),
-                ..Run::default()
-            },
-            permission: Mode::ALL.into_iter().map(|mode| (mode, Permission::default())).collect(),
-            // A model may be loaded before the first word: only the whole has a limit.
-            watchdog: Watchdog { first_event: None, idle: None, in_tool: None, ..Watchdog::default() },
-            stop: Default::default(),
-            detect: Default::default(),
-            probe: Probe { health: self.command("health"), ..Probe::default() },
-            install: Default::default(),
-            certify: Default::default(),
-            simulate: None,
-        };
+        // What a file may leave out is left out here too.
+        let mut manifest: Manifest = toml::from_str(BEGINNING)?;
+        manifest.name.clone_from(&self.name);
+        manifest.aliases.clone_from(&self.aliases);
+        manifest.replaces = self.replaces;
+        manifest.adapter_id = format!("executable.{}", self.name);
+        manifest.program.clone_from(&self.path);
+        manifest.chosen = Chosen::ByName;
+        manifest.default_format = stream.to_owned();
+        manifest.formats = formats;
+        manifest.default_model = self.model.clone().unwrap_or_default();
+        manifest.timeout = self.timeout.unwrap_or(manifest.timeout);
+        manifest.auth.about = "the provider's own business".to_owned();
+        manifest.capabilities = capabilities(self.streams);
+        manifest.run.format = Some(stream.to_owned());
+        manifest.run.no_stream_format = Some(generate.to_owned());
+        manifest.run.env.clone_from(&self.env);
+        manifest.run.env_keep.clone_from(&self.env_keep);
+        manifest.run.request_config.clone_from(&self.config);
+        manifest.run.flags = flags();
+        manifest.permission = Mode::ALL.into_iter().map(|mode| (mode, Permission::default())).collect();
+        // A model may be loaded before the first word: only the whole has a limit.
+        manifest.watchdog = Watchdog { first_event: None, idle: None, in_tool: None, ..Watchdog::default() };
+        manifest.probe.health = self.command("health");
         manifest.complete();
         manifest.check()?;
         Ok(manifest)

@@ -22,7 +22,7 @@ pub(super) const GRACE: Duration = Duration::from_secs(2);
 const SWEEP: Duration = Duration::from_secs(5);
 
 /// How long a process may outlive its program before that counts.
-const MOMENT: Duration = Duration::from_millis(150);
+const MOMENT: Duration = Duration::from_millis(250);
 
 /// The most that is kept of standard output.
 const MOST: usize = 16 * 1024 * 1024;

@@ -62,7 +62,7 @@ fn task(
         PromptStyle::Request => request.prompt.clone(),
         // What was said before does not make an empty prompt one.
         PromptStyle::Stdin | PromptStyle::Arg if request.prompt.trim().is_empty() => String::new(),
-        PromptStyle::Stdin | PromptStyle::Arg => flattened(request),
+        PromptStyle::Stdin | PromptStyle::Arg | PromptStyle::Protocol => flattened(request),
     };
     let native = manifest.prompt == PromptStyle::Request;
     let mut asked = Request {
