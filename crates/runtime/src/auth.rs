@@ -195,7 +195,7 @@ async fn word(
     ask: &Ask,
 ) -> Option<Result<Login, ProbeErrorKind>> {
     found.manifest.ask.login.as_ref()?;
-    let keep = ask.cache.as_ref().and_then(|_| Keep::of(surroundings, "logins"));
+    let keep = Keep::with(ask, surroundings, "logins");
     let key = fingerprint(seen, found);
     if let Some((login, _)) = keep.as_ref().and_then(|keep| keep.get(&key, GOOD_FOR, clock::wall())) {
         return Some(Ok(login));

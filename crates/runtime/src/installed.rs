@@ -133,8 +133,8 @@ mod tests {
 
     #[test]
     fn another_program_is_named() {
-        let manifest = catalogue::by_name("gemini").unwrap();
-        let mut before = SessionMeta::new(SessionId::from("s"), "gemini", Timestamp::EPOCH);
+        let manifest = catalogue::built_in().next().unwrap();
+        let mut before = SessionMeta::new(SessionId::from("s"), &manifest.name, Timestamp::EPOCH);
         let known = |program: Program, version: Option<&str>| Known {
             program: Some(program),
             version: version.map(str::to_owned),

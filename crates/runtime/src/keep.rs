@@ -10,7 +10,7 @@ use bowline_protocol::Timestamp;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::detect::Surroundings;
+use crate::detect::{Ask, Surroundings};
 use crate::host;
 
 /// The version of the form.
@@ -20,6 +20,8 @@ const FORM: u32 = 1;
 #[derive(Clone, Debug)]
 pub(crate) struct Keep {
     dir: PathBuf,
+    /// Whether what is kept is passed over.
+    anew: bool,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -34,11 +36,27 @@ struct Kept<T> {
 impl Keep {
     /// Keeps answers about a subject where these surroundings say.
     pub(crate) fn of(surroundings: &Surroundings, subject: &str) -> Option<Self> {
-        surroundings.cache_dir().map(|dir| Self { dir: dir.join(subject) })
+        surroundings.cache_dir().map(|dir| Self { dir: dir.join(subject), anew: false })
+    }
+
+    /// Keeps answers as somebody who asks wants it: not at all, or without giving any that is there already.
+    pub(crate) fn with(ask: &Ask, surroundings: &Surroundings, subject: &str) -> Option<Self> {
+        let anew = ask.cache.as_ref()?.is_anew();
+        Some(Self { anew, ..Self::of(surroundings, subject)? })
     }
 
     /// Returns an answer that is not older than `good_for`, and when it was given.
     pub(crate) fn get<T: DeserializeOwned>(
+        &self,
+        key: &str,
+        good_for: Duration,
+        now: Timestamp,
+    ) -> Option<(T, Timestamp)> {
+        if self.anew { None } else { self.last(key, good_for, now) }
+    }
+
+    /// Returns the same, also to somebody who wanted to know it anew and was not told.
+    pub(crate) fn last<T: DeserializeOwned>(
         &self,
         key: &str,
         good_for: Duration,

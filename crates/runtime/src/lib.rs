@@ -44,8 +44,7 @@
 //! [`service`] is one boundary for hosts that serve chats, [`journal`] reads what was recorded, [`roster`] knows
 //! who can be named, [`detect`] which agents are installed and what each can do, [`auth`] whether somebody is logged in,
 //! [`mod@models`] and [`mod@limits`] what the account offers, [`doctor`] all of it at once, and `bowline::testing` (feature
-//! `testing`) plays a script in the place
-//! of a process, so that your tests start nothing.
+//! `testing`) plays a script in the place of a process, so that your tests start nothing.
 //! `tracing` is told ids and counts, never what was said.
 
 mod agent;

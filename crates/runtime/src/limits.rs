@@ -117,7 +117,7 @@ async fn asked(
     surroundings: &Surroundings,
     ask: &Ask,
 ) -> (Kept, Option<Timestamp>) {
-    let keep = ask.cache.as_ref().and_then(|_| Keep::of(surroundings, "limits"));
+    let keep = Keep::with(ask, surroundings, "limits");
     let key = key(manifest, profile, surroundings);
     let now = clock::wall();
     if let Some((kept, at)) = keep.as_ref().and_then(|keep| keep.get(&key, GOOD_FOR, now)) {

@@ -85,11 +85,12 @@ pub async fn of(
 ) -> Models {
     let changed = profile.and_then(|profile| profile.within(manifest, surroundings).ok());
     let surroundings = changed.as_ref().unwrap_or(surroundings);
-    let keep = ask.cache.as_ref().and_then(|_| Keep::of(surroundings, "models"));
+    let keep = Keep::with(ask, surroundings, "models");
     let now = clock::wall();
     let told = match detect::find_anywhere(manifest, None, surroundings).await {
         Ok(found) => {
-            let kept = keep.as_ref().and_then(|keep| kept(keep, manifest, surroundings, GOOD_FOR, now));
+            let key = key(manifest, surroundings);
+            let kept = keep.as_ref().and_then(|keep| keep.get::<Kept>(&key, GOOD_FOR, now));
             if let Some((kept, at)) = kept.filter(|(kept, _)| kept.program == program(&found)) {
                 let (models, source) = (kept.models, Source::Program);
                 return Models {
@@ -115,7 +116,8 @@ pub async fn of(
         }
         told => {
             let trouble = told.err();
-            let kept = keep.as_ref().and_then(|keep| kept(keep, manifest, surroundings, WORTH_KEEPING, now));
+            let key = key(manifest, surroundings);
+            let kept = keep.as_ref().and_then(|keep| keep.last::<Kept>(&key, WORTH_KEEPING, now));
             if let Some((kept, at)) = kept {
                 return Models { provider, models: kept.models, source: Source::Kept, at: Some(at), trouble };
             }
@@ -127,7 +129,8 @@ pub async fn of(
 /// Returns the models that are known without asking anybody: those that the program told last, else its manifest's.
 pub fn known(manifest: &Manifest, surroundings: &Surroundings) -> Vec<Model> {
     let keep = Keep::of(surroundings, "models");
-    let kept = keep.and_then(|keep| kept(&keep, manifest, surroundings, GOOD_FOR, clock::wall()));
+    let key = key(manifest, surroundings);
+    let kept = keep.and_then(|keep| keep.get::<Kept>(&key, GOOD_FOR, clock::wall()));
     kept.map_or_else(|| declared(manifest), |(kept, _)| kept.models)
 }
 
@@ -189,16 +192,6 @@ fn program(found: &Found) -> String {
     format!("{} {}", file.display(), changed.unwrap_or(Timestamp::EPOCH))
 }
 
-fn kept(
-    keep: &Keep,
-    manifest: &Manifest,
-    surroundings: &Surroundings,
-    good_for: Duration,
-    now: Timestamp,
-) -> Option<(Kept, Timestamp)> {
-    keep.get(&key(manifest, surroundings), good_for, now)
-}
-
 /// Another directory of settings is another account, which may have other models.
 fn key(manifest: &Manifest, surroundings: &Surroundings) -> String {
     let home = manifest.auth.home.as_ref().and_then(|home| surroundings.get(&home.env));
@@ -215,7 +208,7 @@ mod tests {
     fn what_is_known_not_to_work_is_refused() {
         let dir = tempfile::tempdir().unwrap();
         let surroundings = Surroundings::of([("BOWLINE_HOME", dir.path())]);
-        let manifest = catalogue::by_name("codex").unwrap();
+        let manifest = catalogue::built_in().find(|it| it.ask.models.is_some()).unwrap();
         let model = |id: &str| Model { id: id.into(), ..Model::default() };
         let models = vec![
             Model { retired: true, replaced_by: Some("new".into()), ..model("old") },

@@ -2,6 +2,7 @@
 
 mod lines;
 
+use bowline::detect::Cache;
 use bowline::doctor::{self, Checkup, Item, News, Requests, Row};
 use bowline_providers::catalogue;
 use bowline_providers::manifest::{Chosen, Manifest};
@@ -30,7 +31,7 @@ pub(crate) fn run(args: &DoctorArgs, stdout: &mut Stdout) -> Result<(), CommandE
     let providers = chosen(&args.providers)?;
     let mut checkup = Checkup::of(providers.clone());
     if args.fresh {
-        checkup.ask.cache = None;
+        checkup.ask.cache = checkup.ask.cache.map(Cache::anew);
     }
     if args.live {
         checkup.live = Requests::One;

@@ -1,6 +1,6 @@
 //! `bowline models`: which models an agent offers.
 
-use bowline::detect::{Ask, Surroundings};
+use bowline::detect::{Ask, Cache, Surroundings};
 use bowline::models::{self, Model, Models, Source};
 use bowline_protocol::Timestamp;
 use bowline_providers::manifest::Manifest;
@@ -16,7 +16,10 @@ use crate::{suggest, time};
 pub(crate) fn run(args: &ModelsArgs, stdout: &mut Stdout) -> Result<(), CommandError> {
     let named = args.provider.as_deref().map(suggest::provider).transpose()?;
     let providers: Vec<&'static Manifest> = named.map_or_else(bowline::detect::installed, |it| vec![it]);
-    let ask = if args.fresh { Ask { cache: None, ..Ask::at_length() } } else { Ask::at_length() };
+    let mut ask = Ask::at_length();
+    if args.fresh {
+        ask.cache = ask.cache.map(Cache::anew);
+    }
     let surroundings = Surroundings::from_env();
     let mut lists = runtime()?.block_on(async {
         let asked: Vec<_> = providers

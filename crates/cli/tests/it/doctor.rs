@@ -40,10 +40,10 @@ struct Machine {
 
 impl Machine {
     fn new() -> Self {
-        let dir = tempfile::tempdir().unwrap();
-        std::fs::create_dir_all(dir.path().join("bin")).unwrap();
-        std::fs::create_dir_all(dir.path().join("home")).unwrap();
-        std::fs::create_dir_all(dir.path().join("work")).unwrap();
+        let dir = tempfile::tempdir().expect("it is there");
+        std::fs::create_dir_all(dir.path().join("bin")).expect("it is there");
+        std::fs::create_dir_all(dir.path().join("home")).expect("it is there");
+        std::fs::create_dir_all(dir.path().join("work")).expect("it is there");
         Self { dir }
     }
 
@@ -57,14 +57,14 @@ impl Machine {
         let path = self.path("bin").join(name);
         let here = self.dir.path().display();
         let text = format!("#!/bin/sh\nHERE='{here}'\necho \"{name} $*\" >> \"$HERE/started\"\n{body}\n");
-        std::fs::write(&path, text).unwrap();
-        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+        std::fs::write(&path, text).expect("it is there");
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).expect("it is there");
     }
 
     /// Writes a program that answers as it was recorded.
     fn recorded(&self, program: &str, fixture: &str) {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures").join(fixture);
-        let root = root.canonicalize().unwrap();
+        let root = root.canonicalize().expect("it is there");
         let root = root.display();
         let play = "play() { cat \"$F/$1/stdout.raw\"; cat \"$F/$1/stderr.raw\" >&2; exit \"$(cat \"$F/$1/exit_code\")\"; }";
         let pages = r#"case "$*" in
@@ -182,7 +182,10 @@ fn a_machine_with_all_agents() {
     assert_eq!((code, &again["usable"]), (0, &report["usable"]));
     assert_eq!(machine.started(), asked);
     machine.json(&["doctor", "gemini", "--json", "--fresh"], &keys);
-    assert_eq!(machine.started()[asked.len()..], ["gemini --version", "gemini --help"]);
+    let fresh = machine.started();
+    assert_eq!(fresh[asked.len()..], ["gemini --version", "gemini --help"]);
+    machine.json(&["doctor", "gemini", "--json"], &keys);
+    assert_eq!(machine.started(), fresh, "what was asked anew is kept");
 
     let (code, stdout, stderr) = text(&machine.run(&["doctor", "claude", "gemini"], &keys));
     assert_eq!((code, stderr.as_str()), (0, ""));

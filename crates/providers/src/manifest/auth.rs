@@ -38,8 +38,7 @@ pub struct Auth {
 pub struct ConfigHome {
     /// The variable.
     pub env: String,
-    /// What the variable stands for, relative to the home directory; `.` in it is not allowed, and empty is the home
-    /// directory itself.
+    /// What the variable stands for, relative to the home directory; empty is the home directory itself.
     #[serde(default)]
     pub dir: String,
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use bowline_protocol::kinds::{
     FilesTouched, Outcome, StopReason, ToolKind, ToolStatus, TouchSource, TouchedFile,
 };
-use bowline_protocol::{Decision, Event, Failure, Kind, NativeSessionId, ToolId, Usage, UsageSource};
+use bowline_protocol::{Decision, Event, Failure, Kind, NativeSessionId, Source, ToolId, Usage, UsageSource};
 
 use super::answer::{Answer, Keep};
 
@@ -40,6 +40,7 @@ pub struct Digest {
     by_agent: BTreeMap<String, TouchedFile>,
     tools: BTreeMap<ToolId, Refused>,
     refused: Vec<Refused>,
+    version: Option<String>,
 }
 
 impl Default for Digest {
@@ -53,6 +54,7 @@ impl Default for Digest {
             by_agent: BTreeMap::new(),
             tools: BTreeMap::new(),
             refused: Vec::new(),
+            version: None,
         }
     }
 }
@@ -61,6 +63,11 @@ impl Digest {
     /// Makes a digest that holds the text however long it is.
     pub fn unlimited() -> Self {
         Self { limit: usize::MAX, ..Self::default() }
+    }
+
+    /// Returns the version that the program says it has.
+    pub fn version(&self) -> Option<&str> {
+        self.version.as_deref()
     }
 
     /// Takes in one event.
@@ -72,6 +79,9 @@ impl Digest {
                 self.answer.forget_text();
             }
             Kind::TextDelta(delta) => self.held += delta.text.len(),
+            Kind::SessionStarted(started) if event.source == Source::Agent => {
+                self.version = started.version.clone().or(self.version.take());
+            }
             Kind::TurnStarted(_) => (self.held, self.overflowed) = (0, false),
             Kind::FilesTouched(touched) => self.touched(touched),
             Kind::ToolStarted(tool) if self.tools.len() < LIST_LIMIT => {

@@ -8,6 +8,7 @@ use bowline_engine::route::Strategy;
 use bowline_protocol::Millis;
 
 use super::*;
+use crate::Profile;
 
 const EXAMPLE: &str = include_str!("../../../../docs/router.example.yaml");
 

@@ -30,6 +30,8 @@ const MOST: usize = 64;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cache {
     path: PathBuf,
+    /// Whether what is kept is passed over.
+    anew: bool,
 }
 
 /// Which file answered.
@@ -76,7 +78,7 @@ pub(super) struct Answered {
 impl Cache {
     /// Keeps answers in this file. It and its directory are made when there is something to keep.
     pub fn at(path: impl Into<PathBuf>) -> Self {
-        Self { path: path.into() }
+        Self { path: path.into(), anew: false }
     }
 
     /// Keeps answers where the environment says: in `BOWLINE_HOME` if it is set, else in the XDG cache directory.
@@ -89,6 +91,17 @@ impl Cache {
         surroundings.cache_dir().map(|dir| Self::at(dir.join("probes.json")))
     }
 
+    /// Keeps answers in the same place, and gives none that is there already: everything is asked anew.
+    #[must_use]
+    pub fn anew(self) -> Self {
+        Self { anew: true, ..self }
+    }
+
+    /// Says whether everything is asked anew.
+    pub(crate) fn is_anew(&self) -> bool {
+        self.anew
+    }
+
     /// Returns the file.
     pub fn path(&self) -> &Path {
         &self.path
@@ -96,6 +109,9 @@ impl Cache {
 
     /// Returns an answer that is still good, and when it was given.
     pub(super) fn get(&self, file: &Stamp, args: &[String], now: Timestamp) -> Option<(Answer, Timestamp)> {
+        if self.anew {
+            return None;
+        }
         let kept = self.read();
         let program = kept.programs.into_iter().find(|program| program.file == *file)?;
         let answered = program.answers.into_iter().find(|answered| answered.args == args)?;

@@ -25,9 +25,12 @@ impl Driving {
             // Once the session is over for others, nobody looks for what it leaves.
             drop(std::mem::take(&mut self.drive.side_files));
             let released = journal.release();
+            let version = self.digest.version().map(str::to_owned);
             let set = journal.set_meta(|meta| {
                 meta.state = if completed { SessionState::Completed } else { SessionState::Failed };
                 meta.native_session = native.or(meta.native_session.take());
+                // What it says while it runs is newer than what it said when it was asked.
+                meta.provider_version = version.or(meta.provider_version.take());
             });
             // What is written is made safe also if the session's state could not be.
             let closed = journal.close();

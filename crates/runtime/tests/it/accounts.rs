@@ -431,6 +431,7 @@ async fn narrowed() {
     let record = turn.outcome().await.unwrap();
     assert_eq!(started.as_deref(), Some(&provider("claude").capabilities));
     let meta = bowline::journal::SessionMeta::read(record.journal.as_deref().unwrap()).unwrap();
+    assert_eq!(meta.provider_version.as_deref(), Some("2.9.9"), "as it says while it runs");
     let program = meta.program.expect("the file");
     assert_eq!(Path::new(&program.path), stage.agent().canonicalize().unwrap());
     // The next turn of the session, after an update.

@@ -15,7 +15,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// What every fake agent can say, in the words of one provider.
 const VOICE: &str = r#"
-init() { printf '{"type":"system","subtype":"init","session_id":"n-1","model":"m-1"}\n'; }
+init() { printf '{"type":"system","subtype":"init","session_id":"n-1","model":"m-1","claude_code_version":"2.9.9"}\n'; }
 say() { printf '{"type":"assistant","message":{"id":"%s","role":"assistant","content":[{"type":"text","text":"%s"}]},"session_id":"n-1"}\n' "$1" "$2"; }
 result() { printf '{"type":"result","subtype":"success","is_error":false,"result":"%s","session_id":"n-1","usage":{"input_tokens":1,"output_tokens":2},"total_cost_usd":0.25}\n' "$1"; }
 "#;
