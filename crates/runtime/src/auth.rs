@@ -150,11 +150,11 @@ fn seen(manifest: &Manifest, found: bool, surroundings: &Surroundings) -> Auth {
     Auth { status, binary, verified: false, evidence, word: None, silent: None }
 }
 
-/// People write `none` where a tool wants something to be written.
+/// People write `none` where a tool wants something to be written, and `false` where it is a switch.
 fn is_set(surroundings: &Surroundings, name: &str) -> bool {
     surroundings.get(name).is_some_and(|value| {
         let value = value.to_string_lossy();
-        !matches!(value.trim().to_ascii_lowercase().as_str(), "" | "none" | "null")
+        !matches!(value.trim().to_ascii_lowercase().as_str(), "" | "none" | "null" | "false" | "0")
     })
 }
 

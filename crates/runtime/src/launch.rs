@@ -132,10 +132,10 @@ pub(crate) async fn prepare(
     let known = Known::of(&task, driver.manifest());
     let mut invocations = vec![driver.invoke(&task, &request, &known, task.streaming)?];
     if task.streaming == Streaming::On && driver.manifest().is_some() {
-        // A provider without a form that does not stream has no second chance, and needs none; nor has one that is
-        // already run in that form.
+        // A provider without a form that does not stream has no second chance, and needs none; nor has a program of
+        // which that form is all that is left.
         let second = driver.invoke(&task, &request, &known, Streaming::Off).ok();
-        invocations.extend(second.filter(|second| second.format != invocations[0].format));
+        invocations.extend(second.filter(|second| known.format().as_ref() != Some(&second.format)));
     }
     invocations.iter_mut().try_for_each(with_images)?;
     let (account, budget) = budget::Account::open(&task, driver.name())?;

@@ -55,7 +55,7 @@ impl Profile {
         let (name, dir) = self.variable(manifest)?;
         let mut changed = surroundings.clone();
         manifest.auth.env.iter().for_each(|key| changed.remove(key));
-        changed.set(&name, dir);
+        changed.set(name, dir);
         Ok(changed)
     }
 

@@ -44,7 +44,7 @@ impl Surroundings {
     }
 
     /// Sets a variable.
-    pub(crate) fn set(&mut self, name: &str, value: impl Into<OsString>) {
+    pub(crate) fn set(&mut self, name: impl Into<OsString>, value: impl Into<OsString>) {
         self.env.insert(name.into(), value.into());
     }
 

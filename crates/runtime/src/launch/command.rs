@@ -24,8 +24,11 @@ pub(super) async fn located(
     binary: Option<&Path>,
 ) {
     for command in commands {
-        // What the agent gets, which a request may have changed.
-        let surroundings = Surroundings::of(command.env.iter().cloned());
+        // What the agent gets, which a request may have changed; the rest is where we keep things.
+        let mut surroundings = Surroundings::from_env();
+        for (name, value) in &command.env {
+            surroundings.set(name, value);
+        }
         let Ok(found) = detect::find_anywhere(manifest, binary, &surroundings).await else { return };
         command.program = found.program().to_owned();
         let path = command.env.iter().rposition(|(name, _)| name == "PATH");

@@ -107,10 +107,15 @@ pub(crate) fn completed(task: &Task, driver: &Driver, model: Option<String>) -> 
         };
     }
     if let Some(manifest) = driver.manifest() {
+        let mut surroundings = Surroundings::from_env();
         if let Some(profile) = &task.profile {
             profile.enter(manifest, &mut request)?;
+            surroundings = profile.within(manifest, &surroundings)?;
         }
-        models::admit(manifest, &request, &Surroundings::from_env())?;
+        // What is in a container was never asked for its models.
+        if request.docker.is_none() {
+            models::admit(manifest, &request, &surroundings)?;
+        }
     }
     Ok(request)
 }

@@ -28,6 +28,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("detect_follows_managers_that_were_moved", moved_managers),
         trial("profiles_have_a_home_of_their_own", profiles),
         trial("capabilities_are_those_of_the_installed_program", narrowed),
+        trial("capabilities_in_one_form_have_a_second_chance", one_form),
     ]
 }
 
@@ -145,7 +146,7 @@ async fn files_and_variables() {
         for variable in &auth.env {
             let status = |value: &str| Machine::new().with(variable, value).look(name).status;
             assert_eq!(status("made-up"), Status::Authenticated, "{name}: {variable}");
-            for nothing in ["", "  ", "none", "None", "NULL"] {
+            for nothing in ["", "  ", "none", "None", "NULL", "false", "0"] {
                 assert_eq!(status(nothing), Status::NotFound, "{name}: {variable}={nothing:?}");
             }
         }
@@ -448,4 +449,17 @@ async fn narrowed() {
     assert_eq!(noticed, ["program_replaced"]);
     let meta = bowline::journal::SessionMeta::read(second.journal.as_deref().unwrap()).unwrap();
     assert_eq!(meta.parent.as_ref(), Some(&record.session));
+}
+
+async fn one_form() {
+    // Its usual form and the one that does not stream are the same; a first run that says nothing is not the last.
+    let stage = Stage::new(
+        r#"[ -e "$HERE/tried" ] || { touch "$HERE/tried"; exit 0; }
+           echo '{"type":"thread.started","thread_id":"t-1"}'
+           echo '{"type":"turn.started"}'
+           echo '{"type":"item.completed","item":{"id":"item_0","type":"agent_message","text":"Here."}}'
+           echo '{"type":"turn.completed","usage":{"input_tokens":1,"output_tokens":1}}'"#,
+    );
+    let record = stage.task("hi").provider("codex").run().await.unwrap();
+    assert_eq!((record.text.as_deref(), record.is_completed()), (Some("Here."), true));
 }
