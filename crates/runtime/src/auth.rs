@@ -27,7 +27,7 @@ pub struct Auth {
     pub status: Status,
     /// Whether the program is there.
     pub binary: Binary,
-    /// Whether the program itself says that somebody is logged in.
+    /// Whether the program itself says that somebody is logged in, or has answered a request.
     pub verified: bool,
     /// What the answer rests on.
     pub evidence: Vec<Evidence>,

@@ -206,7 +206,7 @@ async fn agent(manifest: &'static Manifest, checkup: &Checkup, at_once: &Semapho
     if checkup.live == Requests::One && row.health == Health::Answers && row.auth.is_authenticated() {
         let live = health::live(manifest, None).await;
         match &live.problem {
-            None => row.health = Health::Live,
+            None => (row.health, row.auth.verified) = (Health::Live, true),
             Some(what) => {
                 let what = format!("a request was not answered: {what}");
                 row.problems.push(Problem { what, fix: manifest.auth.login.clone() });

@@ -287,8 +287,10 @@ fn a_request_is_made_when_it_is_asked_for() {
     assert_eq!(code, 0, "{report}");
     let practice = row(&report, "practice");
     assert_eq!((&practice["health"], &practice["live"]["answered"]), (&"live".into(), &true.into()));
+    assert_eq!(practice["auth"]["verified"], true);
     let (_, report) = machine.json(&["doctor", "practice", "--json"], &[]);
-    assert_eq!(row(&report, "practice").get("live"), None);
+    let practice = row(&report, "practice");
+    assert_eq!((practice.get("live"), &practice["auth"]["verified"]), (None, &false.into()));
     // One that says its version, and refuses the request.
     machine.program(
         "gemini",
