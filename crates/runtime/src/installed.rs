@@ -3,8 +3,8 @@
 
 use std::time::UNIX_EPOCH;
 
-use bowline_protocol::Capabilities;
 use bowline_protocol::kinds::{CapabilityDegraded, Level, Notice};
+use bowline_protocol::{Capabilities, NativeSessionId, Resume};
 use bowline_providers::invocation::Streaming;
 use bowline_providers::manifest::Manifest;
 use bowline_providers::probe::{Narrowed, check, narrow};
@@ -13,6 +13,9 @@ use crate::clock;
 use crate::detect::{self, Ask, Cache, Found, Search};
 use crate::journal::{Home, Program, SessionMeta};
 use crate::task::{JournalChoice, Task};
+
+/// How many earlier sessions are looked through.
+const LOOKED_AT: usize = 200;
 
 /// The program of a task, as far as it is known.
 #[derive(Debug, Default)]
@@ -84,9 +87,15 @@ impl Known {
                 Home::from_env().ok()?
             }
         };
-        let dir = home.session_dir(task.parent.as_ref()?).ok()?;
         // A session that cannot be read is told of by whoever needs it.
-        let text = self.differs(&SessionMeta::read(&dir).ok()?, manifest)?;
+        let before = match (&task.parent, &task.request.resume) {
+            (Some(parent), _) => SessionMeta::read(&home.session_dir(parent).ok()?).ok()?,
+            (None, Some(Resume::Id { native_session } | Resume::Fork { native_session })) => {
+                latest(&home, native_session, manifest)?
+            }
+            (None, Some(Resume::Latest) | None) => return None,
+        };
+        let text = self.differs(&before, manifest)?;
         Some(Notice { level: Level::Warn, text, code: Some("program_replaced".to_owned()) })
     }
 
@@ -111,6 +120,18 @@ impl Known {
             _ => format!("{title} was replaced on {} since this session began: {sessions}", now.changed_at),
         })
     }
+}
+
+/// Finds the latest of our sessions in which an agent's session took part. Only the last ones are looked at: the names of
+/// their directories begin with when they were made.
+fn latest(home: &Home, native: &NativeSessionId, manifest: &Manifest) -> Option<SessionMeta> {
+    let entries = std::fs::read_dir(home.sessions_dir()).ok()?;
+    let mut dirs: Vec<_> = entries.flatten().map(|entry| entry.path()).collect();
+    dirs.sort();
+    let metas = dirs.iter().rev().take(LOOKED_AT).filter_map(|dir| SessionMeta::read(dir).ok());
+    metas
+        .into_iter()
+        .find(|meta| meta.native_session.as_ref() == Some(native) && meta.provider == manifest.name)
 }
 
 fn program(found: &Found) -> Option<Program> {

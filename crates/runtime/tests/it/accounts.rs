@@ -438,17 +438,25 @@ async fn narrowed() {
     // The next turn of the session, after an update.
     let text = std::fs::read_to_string(stage.agent()).unwrap();
     std::fs::write(stage.agent(), format!("{text}\n# changed\n")).unwrap();
-    let mut turn = stage.task("and?").resume("n-1").parent(record.session.clone()).start().await.unwrap();
-    let mut noticed = Vec::new();
-    while let Some(event) = turn.next().await {
-        if let bowline::Kind::Notice(notice) = &event.kind {
-            noticed.extend(notice.code.clone());
+    let next = |task: bowline::Task| async move {
+        let mut turn = task.start().await.unwrap();
+        let mut noticed = Vec::new();
+        while let Some(event) = turn.next().await {
+            if let bowline::Kind::Notice(notice) = &event.kind {
+                noticed.extend(notice.code.clone());
+            }
         }
-    }
-    let second = turn.outcome().await.unwrap();
-    assert_eq!(noticed, ["program_replaced"]);
-    let meta = bowline::journal::SessionMeta::read(second.journal.as_deref().unwrap()).unwrap();
-    assert_eq!(meta.parent.as_ref(), Some(&record.session));
+        let record = turn.outcome().await.unwrap();
+        let meta = bowline::journal::SessionMeta::read(record.journal.as_deref().unwrap()).unwrap();
+        (noticed, meta.parent)
+    };
+    // By the agent's name of the session, then by ours, then once more: now it is the same program as the last time.
+    let (noticed, parent) = next(stage.task("and?").resume("n-1")).await;
+    assert_eq!((noticed, parent), (vec!["program_replaced".to_owned()], None));
+    let (noticed, parent) = next(stage.task("and?").resume("n-1").parent(record.session.clone())).await;
+    assert_eq!((noticed, parent), (vec!["program_replaced".to_owned()], Some(record.session)));
+    let (noticed, _) = next(stage.task("and?").resume("n-1")).await;
+    assert_eq!(noticed, Vec::<String>::new());
 }
 
 async fn one_form() {
