@@ -205,11 +205,6 @@ impl Renderer {
         self.canvas.take()
     }
 
-    /// Says that the request may be sent again: into a pipe, nothing goes that may not be the answer.
-    pub(crate) fn hold_answer(&mut self) {
-        self.speech.hold();
-    }
-
     /// Shows how it ended.
     pub(crate) fn finish(&mut self, summary: &Summary) -> Vec<Piece> {
         self.busy.ended = true;

@@ -84,6 +84,13 @@ impl Voice {
     }
 }
 
+impl super::Renderer {
+    /// Says that the request may be sent again: into a pipe, nothing goes that may not be the answer.
+    pub(crate) fn hold_answer(&mut self) {
+        self.speech.hold();
+    }
+}
+
 impl Speech {
     pub(super) fn new(canvas: &Canvas) -> Self {
         let flow = if canvas.screen().stdout.tty { Flow::AsItComes } else { Flow::WhenItIsTheAnswer };

@@ -170,6 +170,31 @@ fn several_are_asked_side_by_side() {
 }
 
 #[test]
+fn the_last_one_is_what_is_told_of() {
+    let world = routed(&[("first", failing(503, "service unavailable"))], "");
+    let spare = "  - {name: practice, priority: 10, config: {env: {PRACTICE_PACE: \"0\"}}}\nrouting: {max_retries: 0}\n";
+    let file = world.path("work/.config/bowline/router.yaml");
+    let text = std::fs::read_to_string(&file).expect("a file");
+    std::fs::write(&file, format!("{text}{spare}")).expect("a file");
+    let args = ["run", "--provider", "auto", "-o", "json", "practice: say done"];
+    let ended = world.bowline(&args).env("ANTHROPIC_API_KEY", "made-up").end().exits(0);
+    let value: serde_json::Value = serde_json::from_str(&ended.stdout).expect("one object");
+    assert_eq!((&value["text"], &value["model"]), (&"done".into(), &"practice-1".into()), "{value:#}");
+    assert_ne!(value["native_session"], "s", "who wants to go on goes on with the one that answered");
+}
+
+#[test]
+fn a_profile_that_cannot_be_used_is_not_passed_over() {
+    let world = routed(&[("first", answering())], "");
+    let file = world.path("work/.config/bowline/router.yaml");
+    let text = std::fs::read_to_string(&file).expect("a file");
+    std::fs::write(&file, text.replace("provider: claude,", "provider: claude, profile: work,"))
+        .expect("a file");
+    let ended = run(&world, &["--provider", "auto"]).end().exits(4);
+    ended.tells(&["hint: first: its profile `work` cannot be used by this version"]);
+}
+
+#[test]
 fn a_model_that_nobody_has_is_a_mistake_of_the_command_line() {
     let world = routed(&[("first", answering())], "");
     run(&world, &["--model", "nobodys"])

@@ -171,6 +171,10 @@ impl Tally {
     }
 
     fn session_started(&mut self, started: &SessionStarted) {
+        if started.provider.is_some() && self.provider.is_some() && started.provider != self.provider {
+            // Another agent goes on: what the one before it was called says nothing about this one.
+            (self.native_session, self.model) = (None, None);
+        }
         replace_if_known(&mut self.native_session, started.native_session.as_ref());
         replace_if_known(&mut self.provider, started.provider.as_ref());
         replace_if_known(&mut self.model, started.model.as_ref());

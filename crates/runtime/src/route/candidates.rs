@@ -210,6 +210,11 @@ impl Field {
             price: model.as_deref().and_then(|model| prices::of(model, own)),
             ..Facts::default()
         };
+        if let Some(profile) = &candidate.profile {
+            // Another account than the one that was meant is worse than none.
+            facts.absent = Some(format!("its profile `{profile}` cannot be used by this version"));
+            return facts;
+        }
         let driver = match &self.hows[place] {
             How::Not(reason) => {
                 facts.absent = Some(reason.clone());

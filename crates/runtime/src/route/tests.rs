@@ -196,15 +196,10 @@ async fn a_hint_names_the_model_and_a_model_its_provider() {
 #[tokio::test(start_paused = true)]
 async fn a_named_provider_is_asked_once_unless_somebody_says_otherwise() {
     let world = world();
-    let named = |retries: Option<u32>| {
-        let task = task(&world, &[LIMITED, HELLO]).provider("claude");
-        match retries {
-            Some(retries) => task.retries(retries),
-            None => task,
-        }
-    };
-    assert_eq!(named(None).run().await.unwrap().attempts.len(), 0, "the router has no part in it");
-    assert_eq!(named(Some(1)).run().await.unwrap().attempts.len(), 2);
+    let named = |name: &str| task(&world, &[LIMITED, HELLO]).provider(name);
+    assert_eq!(named("qwen").run().await.unwrap().attempts.len(), 0, "the router has no part in it");
+    assert_eq!(named("claude").run().await.unwrap().attempts.len(), 1, "its file has a word on this one");
+    assert_eq!(named("qwen").retries(1).run().await.unwrap().attempts.len(), 2);
 }
 
 #[tokio::test(start_paused = true)]
