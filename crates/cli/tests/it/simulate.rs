@@ -219,7 +219,7 @@ fn what_points_a_program_at_it_is_printed() {
         show(&["simulate", "--print-env", "practice"], ""),
         "exit 2\n--- stdout\n--- stderr\n\
          error: the manifest of `practice` does not say how to point it at a simulator\n\
-         hint: there is claude, codex, gemini, qwen, pi, opencode, copilot, grok-cli\n"
+         hint: there is claude, codex, gemini, qwen, pi, opencode, copilot, grok-cli, claude-acp, codex-acp\n"
     );
     let unknown = show(&["simulate", "--print-env", "cluade"], "");
     assert!(unknown.contains("hint: did you mean `claude`?"), "{unknown}");

@@ -7,18 +7,20 @@ fn tables_for_people() {
     insta::assert_snapshot!(show(&["providers"], ""), @r#"
 exit 0
 --- stdout
-NAME      PROGRAM   FORMATS                                                     PROMPT  FROM      ALSO CALLED
-claude    claude    stream-json, json, json-verbose, stream-json-partial, text  stdin   built in  claude-code, claude-cli, anthropic-cli
-codex     codex     stream-json, text                                           stdin   built in  codex-cli, openai-codex
-gemini    gemini    stream-json, json, text                                     stdin   built in  gemini-cli
-qwen      qwen      text, json, stream-json, stream-json-partial                stdin   built in  qwen-code, qwen-cli
-glm       ax-glm    stream-json, text                                           arg     built in  ax-glm
-grok      ax-grok   stream-json, text                                           arg     built in  ax-grok
-pi        pi        json, rpc, text                                             stdin   built in  pi-coding-agent, pi-cli
-opencode  opencode  json, json-thinking, text                                   stdin   built in  opencode-ai, opencode-cli
-copilot   copilot   json, json-whole, text                                      stdin   built in  copilot-cli, github-copilot, gh-copilot
-grok-cli  grok      stream-json                                                 arg     built in  vibe-kit-grok
-practice  bowline   stream-json, codex, gemini, json, pi, text                  stdin   built in
+NAME        PROGRAM           FORMATS                                                     PROMPT    FROM      ALSO CALLED
+claude      claude            stream-json, json, json-verbose, stream-json-partial, text  stdin     built in  claude-code, claude-cli, anthropic-cli
+codex       codex             stream-json, text                                           stdin     built in  codex-cli, openai-codex
+gemini      gemini            stream-json, json, text                                     stdin     built in  gemini-cli
+qwen        qwen              text, json, stream-json, stream-json-partial                stdin     built in  qwen-code, qwen-cli
+glm         ax-glm            stream-json, text                                           arg       built in  ax-glm
+grok        ax-grok           stream-json, text                                           arg       built in  ax-grok
+pi          pi                json, rpc, text                                             stdin     built in  pi-coding-agent, pi-cli
+opencode    opencode          json, json-thinking, text                                   stdin     built in  opencode-ai, opencode-cli
+copilot     copilot           json, json-whole, text                                      stdin     built in  copilot-cli, github-copilot, gh-copilot
+grok-cli    grok              stream-json                                                 arg       built in  vibe-kit-grok
+claude-acp  claude-agent-acp  acp                                                         protocol  built in  claude-agent-acp, claude-code-acp
+codex-acp   codex-acp         acp                                                         protocol  built in
+practice    bowline           stream-json, codex, gemini, json, pi, text                  stdin     built in
 --- stderr
 "#);
     insta::assert_snapshot!(show(&["dialects"], ""), @r#"

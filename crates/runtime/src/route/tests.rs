@@ -80,7 +80,7 @@ async fn a_limit_is_retried_and_each_attempt_is_a_session_of_its_own() {
         .map(|(_, kind)| kind.as_str())
         .take(4)
         .collect();
-    assert_eq!(beginning, ["session_started", "session_state_changed", "route_chosen", "retrying"]);
+    assert_eq!(beginning, ["session_started", "route_chosen", "retrying", "session_state_changed"]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -113,7 +113,7 @@ fn later() -> World {
 fn a_run_may_begin_later_and_its_time_counts_from_then() {
     let mut world = later();
     world.give(Input::Begin).wait(29_000);
-    assert_eq!(world.log(), "session_started state:starting retrying");
+    assert_eq!(world.log(), "session_started retrying");
     world.wait(1_000);
     assert!(world.log().ends_with("user_message !spawn(0)"), "{}", world.log());
     world.give(Input::Spawned { pid: 7, containment: "test" });

@@ -1,3 +1,5 @@
+//! The client against agents that the tests play, line by line.
+
 use bowline_protocol::kinds::Outcome;
 use bowline_protocol::{Code, Kind, PermissionMode, Timestamp};
 
@@ -15,10 +17,10 @@ struct Scene {
 }
 
 impl Scene {
-    fn of(talk: Conversation) -> Self {
+    fn of(talk: &Conversation) -> Self {
         let entry = dialects::by_name("acp").unwrap();
         let mut scene = Self {
-            decoder: Decoder::new(entry).talking(entry, Some(&talk)),
+            decoder: Decoder::new(entry).talking(entry, Some(talk)),
             drafts: Vec::new(),
             now: Moment::utc(Timestamp::EPOCH),
         };
@@ -46,15 +48,15 @@ impl Scene {
     }
 
     /// Answers the last request of the client.
-    fn answers(&mut self, request: &Value, result: Value) {
+    fn answers(&mut self, request: &Value, result: &Value) {
         self.agent(&json!({ "jsonrpc": "2.0", "id": request["id"], "result": result }));
     }
 
     /// Goes up to the answer that opens the session, and returns what is said then.
-    fn opened(&mut self, session: Value) -> Value {
+    fn opened(&mut self, session: &Value) -> Value {
         let hello = self.said();
         assert_eq!(hello["method"], "initialize");
-        self.answers(&hello, json!({ "protocolVersion": 1, "agentCapabilities": {} }));
+        self.answers(&hello, &json!({ "protocolVersion": 1, "agentCapabilities": {} }));
         let open = self.said();
         assert_eq!(open["method"], "session/new");
         self.answers(&open, session);
@@ -62,6 +64,7 @@ impl Scene {
         messages.pop().unwrap_or_default()
     }
 
+    #[expect(clippy::wildcard_enum_match_arm, reason = "only the end of the turn matters")]
     fn outcome(&mut self) -> (Outcome, Option<Code>) {
         self.decoder.finish(&End::default(), &self.now, &mut self.drafts);
         let ended = self.drafts.iter().find_map(|draft| match &draft.kind {
@@ -92,8 +95,8 @@ fn session(current: &str, modes: &[&str]) -> Value {
 
 #[test]
 fn a_prompt_goes_from_the_introduction_to_the_end_of_the_line() {
-    let mut scene = Scene::of(talk());
-    let prompt = scene.opened(json!({ "sessionId": "s1" }));
+    let mut scene = Scene::of(&talk());
+    let prompt = scene.opened(&json!({ "sessionId": "s1" }));
     assert_eq!(prompt["method"], "session/prompt");
     assert_eq!(prompt["params"]["sessionId"], "s1");
     assert_eq!(prompt["params"]["prompt"], json!([{ "type": "text", "text": "Tie a bowline." }]));
@@ -101,7 +104,7 @@ fn a_prompt_goes_from_the_introduction_to_the_end_of_the_line() {
         json!({ "sessionUpdate": "agent_message_chunk", "content": { "type": "text", "text": "Done." } });
     scene.agent(&json!({ "method": "session/update", "params": { "sessionId": "s1", "update": chunk } }));
     assert_eq!(scene.sent(), (vec![], false), "a notification wants no answer");
-    scene.answers(&prompt, json!({ "stopReason": "end_turn" }));
+    scene.answers(&prompt, &json!({ "stopReason": "end_turn" }));
     assert_eq!(scene.sent(), (vec![], true), "it hangs up");
     assert_eq!(scene.outcome(), (Outcome::Completed, None));
     let turns = scene.drafts.iter().filter(|draft| matches!(draft.kind, Kind::TurnStarted(_))).count();
@@ -111,8 +114,8 @@ fn a_prompt_goes_from_the_introduction_to_the_end_of_the_line() {
 #[test]
 fn a_session_never_begins_in_a_mode_that_allows_more_than_was_asked_for() {
     let chosen = |permission, current: &str, modes: &[&str]| {
-        let mut scene = Scene::of(Conversation { permission, ..talk() });
-        let next = scene.opened(session(current, modes));
+        let mut scene = Scene::of(&Conversation { permission, ..talk() });
+        let next = scene.opened(&session(current, modes));
         match next["method"].as_str() {
             Some("session/set_mode") => next["params"]["modeId"].as_str().unwrap().to_owned(),
             Some("session/prompt") => current.to_owned(),
@@ -134,8 +137,8 @@ fn a_session_never_begins_in_a_mode_that_allows_more_than_was_asked_for() {
 
 #[test]
 fn an_agent_that_cannot_be_made_to_ask_is_not_asked() {
-    let mut scene = Scene::of(talk());
-    assert_eq!(scene.opened(session("yolo", &["yolo"])), Value::Null, "nothing is sent");
+    let mut scene = Scene::of(&talk());
+    assert_eq!(scene.opened(&session("yolo", &["yolo"])), Value::Null, "nothing is sent");
     assert_eq!(scene.outcome(), (Outcome::Failed, Some(Code::Unsupported)));
 }
 
@@ -158,8 +161,8 @@ fn permissions_are_answered_by_the_mode_and_in_the_ids_of_the_agent() {
         (PermissionMode::Yolo, "execute", "go"),
     ];
     for (permission, kind, expected) in table {
-        let mut scene = Scene::of(Conversation { permission, ..talk() });
-        let prompt = scene.opened(json!({ "sessionId": "s1" }));
+        let mut scene = Scene::of(&Conversation { permission, ..talk() });
+        let prompt = scene.opened(&json!({ "sessionId": "s1" }));
         let call = json!({ "toolCallId": "t1", "title": "rm", "kind": kind });
         let params = json!({ "sessionId": "s1", "toolCall": call, "options": options });
         // Its number is the one of our own last request, which means nothing: each side counts for itself.
@@ -174,15 +177,15 @@ fn permissions_are_answered_by_the_mode_and_in_the_ids_of_the_agent() {
         );
         let decided = scene.drafts.iter().filter(|it| matches!(it.kind, Kind::ApprovalDecided(_))).count();
         assert_eq!(decided, 1, "what was decided is told once");
-        scene.answers(&prompt, json!({ "stopReason": "end_turn" }));
+        scene.answers(&prompt, &json!({ "stopReason": "end_turn" }));
         assert_eq!(scene.outcome(), (Outcome::Completed, None));
     }
 }
 
 #[test]
 fn a_refusal_that_is_not_offered_is_a_cancelled_request() {
-    let mut scene = Scene::of(talk());
-    scene.opened(json!({ "sessionId": "s1" }));
+    let mut scene = Scene::of(&talk());
+    scene.opened(&json!({ "sessionId": "s1" }));
     let options = json!([{ "optionId": "go", "kind": "allow_once" }]);
     let params = json!({ "toolCall": { "toolCallId": "t1", "kind": "execute" }, "options": options });
     scene.agent(&json!({ "id": "x", "method": "session/request_permission", "params": params }));
@@ -191,8 +194,8 @@ fn a_refusal_that_is_not_offered_is_a_cancelled_request() {
 
 #[test]
 fn what_is_not_offered_is_refused_by_number_and_in_words() {
-    let mut scene = Scene::of(talk());
-    scene.opened(json!({ "sessionId": "s1" }));
+    let mut scene = Scene::of(&talk());
+    scene.opened(&json!({ "sessionId": "s1" }));
     for method in ["fs/read_text_file", "terminal/create", "_vendor/thing", "no/such/method"] {
         scene.agent(&json!({ "id": "a-1", "method": method, "params": {} }));
         let answer = scene.said();
@@ -217,27 +220,27 @@ fn a_model_is_chosen_before_the_prompt_or_the_prompt_is_not_sent() {
         (json!({ "sessionId": "s1", "models": models }), by_method),
         (json!({ "sessionId": "s1", "models": models, "configOptions": option }), by_option),
     ] {
-        let mut scene = Scene::of(Conversation { model: Some("small".into()), ..talk() });
-        let choice = scene.opened(session);
+        let mut scene = Scene::of(&Conversation { model: Some("small".into()), ..talk() });
+        let choice = scene.opened(&session);
         assert_eq!((choice["method"].as_str(), &choice["params"]), (Some(method), &params));
-        scene.answers(&choice, json!({}));
+        scene.answers(&choice, &json!({}));
         assert_eq!(scene.said()["method"], "session/prompt");
     }
     for (session, code) in [
         (json!({ "sessionId": "s1", "models": models }), Code::ModelNotFound),
         (json!({ "sessionId": "s1" }), Code::Unsupported),
     ] {
-        let mut scene = Scene::of(Conversation { model: Some("huge".into()), ..talk() });
-        assert_eq!(scene.opened(session), Value::Null);
+        let mut scene = Scene::of(&Conversation { model: Some("huge".into()), ..talk() });
+        assert_eq!(scene.opened(&session), Value::Null);
         assert_eq!(scene.outcome(), (Outcome::Failed, Some(code)));
     }
 }
 
 #[test]
 fn a_choice_that_the_agent_refuses_ends_it() {
-    let mut scene = Scene::of(Conversation { effort: Some("high".into()), ..talk() });
+    let mut scene = Scene::of(&Conversation { effort: Some("high".into()), ..talk() });
     let effort = json!([{ "id": "effort", "options": [{ "value": "high" }] }]);
-    let choice = scene.opened(json!({ "sessionId": "s1", "configOptions": effort }));
+    let choice = scene.opened(&json!({ "sessionId": "s1", "configOptions": effort }));
     let error = json!({ "code": -32602, "message": "not for this model" });
     scene.agent(&json!({ "id": choice["id"], "error": error }));
     assert_eq!(scene.sent(), (vec![], true), "no prompt is sent without it");
@@ -260,9 +263,9 @@ fn an_old_session_goes_on_in_the_way_that_the_agent_has() {
         (resume(), json!({}), None),
     ];
     for (resume, capabilities, method) in table {
-        let mut scene = Scene::of(Conversation { resume, ..talk() });
+        let mut scene = Scene::of(&Conversation { resume, ..talk() });
         let hello = scene.said();
-        scene.answers(&hello, json!({ "protocolVersion": 1, "agentCapabilities": capabilities }));
+        scene.answers(&hello, &json!({ "protocolVersion": 1, "agentCapabilities": capabilities }));
         let Some(method) = method else {
             assert_eq!(scene.sent(), (vec![], true));
             assert_eq!(scene.outcome(), (Outcome::Failed, Some(Code::Unsupported)));
@@ -271,7 +274,7 @@ fn an_old_session_goes_on_in_the_way_that_the_agent_has() {
         let open = scene.said();
         assert_eq!((open["method"].as_str(), &open["params"]["sessionId"]), (Some(method), &json!("old")));
         // The answer of `session/load` does not repeat the id.
-        scene.answers(&open, json!({}));
+        scene.answers(&open, &json!({}));
         assert_eq!(scene.said()["params"]["sessionId"], "old");
     }
 }
@@ -284,10 +287,10 @@ fn servers_and_directories_are_told_when_the_session_opens() {
         env: [("K".to_owned(), "v".to_owned())].into(),
     };
     let mcp_servers = [("knots".to_owned(), stdio)].into();
-    let mut scene = Scene::of(Conversation { mcp_servers, add_dirs: vec!["/lib".into()], ..talk() });
+    let mut scene = Scene::of(&Conversation { mcp_servers, add_dirs: vec!["/lib".into()], ..talk() });
     let hello = scene.said();
     let able = json!({ "sessionCapabilities": { "additionalDirectories": {} } });
-    scene.answers(&hello, json!({ "agentCapabilities": able }));
+    scene.answers(&hello, &json!({ "agentCapabilities": able }));
     let expected = json!({
         "cwd": "/src/boat",
         "mcpServers": [{ "name": "knots", "command": "knots", "args": ["--all"], "env": [{ "name": "K", "value": "v" }] }],
@@ -298,13 +301,13 @@ fn servers_and_directories_are_told_when_the_session_opens() {
 
 #[test]
 fn a_prompt_is_interrupted_by_a_word_and_what_is_none_is_not() {
-    let mut scene = Scene::of(talk());
+    let mut scene = Scene::of(&talk());
     assert!(!scene.decoder.interrupt(&scene.now, &mut scene.drafts), "there is no prompt yet");
-    let prompt = scene.opened(json!({ "sessionId": "s1" }));
+    let prompt = scene.opened(&json!({ "sessionId": "s1" }));
     assert!(scene.decoder.interrupt(&scene.now, &mut scene.drafts));
     let cancel = scene.said();
     assert_eq!((cancel["method"].as_str(), cancel.get("id")), (Some("session/cancel"), None));
-    scene.answers(&prompt, json!({ "stopReason": "cancelled" }));
+    scene.answers(&prompt, &json!({ "stopReason": "cancelled" }));
     assert_eq!(scene.outcome(), (Outcome::Cancelled, None));
 }
 
@@ -317,12 +320,12 @@ fn files_are_images_where_the_agent_takes_them_and_links_elsewhere() {
     let images: std::collections::BTreeMap<_, _> = [("dot.png".to_owned(), vec![1, 2, 3, 4])].into();
     let first = |takes: bool| {
         let mut scene =
-            Scene::of(Conversation { attachments: attachments.clone(), images: images.clone(), ..talk() });
+            Scene::of(&Conversation { attachments: attachments.clone(), images: images.clone(), ..talk() });
         let hello = scene.said();
         let able = json!({ "promptCapabilities": { "image": takes } });
-        scene.answers(&hello, json!({ "agentCapabilities": able }));
+        scene.answers(&hello, &json!({ "agentCapabilities": able }));
         let open = scene.said();
-        scene.answers(&open, json!({ "sessionId": "s1" }));
+        scene.answers(&open, &json!({ "sessionId": "s1" }));
         let prompt = scene.said();
         assert_eq!(prompt["params"]["prompt"][2]["uri"], "file:///notes.txt");
         prompt["params"]["prompt"][1].clone()
