@@ -173,7 +173,8 @@ impl Renderer {
         if self.options.detail == Detail::Everything {
             self.name(event);
         }
-        if !is_beside_the_end(&event.kind) {
+        let ours = event.source == Source::Bowline && matches!(event.kind, Kind::Retrying(_));
+        if !is_beside_the_end(&event.kind) && !ours {
             self.resume();
         }
         self.handle(event, now);
@@ -322,7 +323,7 @@ impl Renderer {
             Kind::Retrying(retrying) => {
                 self.retries += 1;
                 if event.source == Source::Bowline {
-                    self.begin_again();
+                    self.begin_again(&retrying.message);
                     self.show(&remarks::sent_again(retrying));
                 } else {
                     self.remark(event, now);
@@ -350,18 +351,12 @@ impl Renderer {
                 self.busy.doing = None;
                 self.remark(event, now);
             }
-            Kind::FallbackTaken(_) => {
-                self.begin_again();
+            Kind::FallbackTaken(fallback) => {
+                self.begin_again(&fallback.failure.message);
                 self.remark(event, now);
             }
             _ => self.remark(event, now),
         }
-    }
-
-    /// The request is sent again, and why is told with that.
-    fn begin_again(&mut self) {
-        (self.told_of_fallback, self.busy.ended) = (true, false);
-        self.speech.begin_again();
     }
 
     fn turn_started(&mut self) {

@@ -17,11 +17,28 @@ pub(super) struct Suspended {
 impl Suspended {
     /// Says whether a failure says the same.
     pub(super) fn is_told_by(&self, failure: &Failure) -> bool {
-        let message = words::one_line(&failure.message);
         match &self.words {
-            Some(words) => message.contains(words) || (!message.is_empty() && words.contains(&message)),
+            Some(_) => self.is_told_in(&failure.message),
             None => failure.resets_at.is_some(),
         }
+    }
+
+    /// Says whether a text says the same.
+    pub(super) fn is_told_in(&self, text: &str) -> bool {
+        let message = words::one_line(text);
+        let same =
+            |words: &String| message.contains(words) || (!message.is_empty() && words.contains(&message));
+        self.words.as_ref().is_some_and(same)
+    }
+}
+
+impl super::Renderer {
+    /// The request is sent again, and why is told with that.
+    pub(super) fn begin_again(&mut self, why: &str) {
+        self.suspended.retain(|suspended| !suspended.is_told_in(why));
+        self.resume();
+        (self.told_of_fallback, self.busy.ended) = (true, false);
+        self.speech.begin_again();
     }
 }
 
@@ -38,5 +55,8 @@ pub(super) fn is_beside_the_end(kind: &Kind) -> bool {
                 | Kind::TurnEnded(_)
                 | Kind::SessionEnded(_)
                 | Kind::SessionStateChanged(_)
+                // Why the request is sent again says what the error was.
+                | Kind::RouteChosen(_)
+                | Kind::FallbackTaken(_)
         )
 }

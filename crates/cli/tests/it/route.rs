@@ -65,6 +65,7 @@ fn a_quota_falls_back_and_a_login_does_not() {
     let world = routed(&[("first", quota), ("second", answering())], "");
     let ended = run(&world, &["--provider", "auto"]).end().exits(0);
     assert_eq!(ended.stdout, "hello\n");
+    assert!(!ended.stderr.contains("told of an error"), "it is said once: {}", ended.stderr);
     ended.tells(&["warning: falling back from first to second: "]);
 
     let login = failing(401, "Invalid API key");

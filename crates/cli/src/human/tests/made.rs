@@ -294,6 +294,21 @@ fn a_retry_is_over_when_the_agent_gets_on() {
 }
 
 #[test]
+fn a_limit_that_is_waited_for_is_counted_down() {
+    let failure = json!({"category": "rate_limit", "code": "rate_limited", "message": "429", "retry": true,
+        "fallback": false});
+    let mut events = made(&[
+        began(),
+        json!({"type": "turn_ended", "outcome": "failed", "failure": failure}),
+        json!({"type": "session_ended", "reason": "exited"}),
+        json!({"type": "retrying", "attempt": 1, "delay_ms": 14_400_000, "category": "rate_limit", "message": "429"}),
+    ]);
+    events[3].source = bowline_protocol::Source::Bowline;
+    let screen = Show::of(events, Streams::Terminal(80)).screen_at(4);
+    assert_eq!(screen, "retrying in 4 h (rate limit)\n… retrying (1) in 3 h 59 min: 429");
+}
+
+#[test]
 fn text_is_not_torn_by_a_tool_that_runs_beside_it() {
     let show = Show::of(
         made(&[
