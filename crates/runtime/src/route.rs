@@ -156,7 +156,7 @@ pub(crate) fn explain(task: &Task) -> Result<Explanation, Error> {
 pub(crate) fn preview(task: &Task) -> Result<Preview, Error> {
     let config = config_of(task)?;
     let field = Field::gather(task, &config, &Store::of(task).read()?, clock::wall())?;
-    let Decision { order, verdicts, problem } = field.decide();
+    let Decision { order, verdicts, problem } = field.decide_to_ask();
     let Some(place) = order.first().filter(|_| problem.is_none()) else {
         let problem = problem.unwrap_or(Problem::Nobody);
         return Err(Error::NoRoute(Box::new(NoRoute { problem, verdicts })));
@@ -172,7 +172,7 @@ pub(crate) fn preview(task: &Task) -> Result<Preview, Error> {
             return Err(Error::NoRoute(Box::new(NoRoute { problem: Problem::Nobody, verdicts })));
         }
     };
-    let request = launch::completed(task, &driver, model)?;
+    let request = launch::completed(task, &driver, model, field.profiles[*place].as_ref())?;
     Ok(driver.build(&request, &launch::wish(task, task.streaming))?.preview())
 }
 

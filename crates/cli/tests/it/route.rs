@@ -185,14 +185,46 @@ fn the_last_one_is_what_is_told_of() {
 }
 
 #[test]
-fn a_profile_that_cannot_be_used_is_not_passed_over() {
-    let world = routed(&[("first", answering())], "");
+fn who_is_named_says_itself_what_is_the_matter() {
+    let world = routed(&[("first", failing(503, "service unavailable"))], "");
+    let refused = run(&world, &["--provider", "codex", "--retries", "1", "--max-turns", "3"]).end().exits(2);
+    refused.tells(&["error: codex cannot be run with `--max-turns`"]);
+    run(&world, &["--provider", "codex", "--retries", "1"])
+        .end()
+        .exits(4)
+        .tells(&["the agent is not installed"]);
+    for _ in 0..6 {
+        // It is left alone by those who let the router choose.
+        run(&world, &["--provider", "first"]).end().exits(1).tells(&["error: the model's service failed"]);
+    }
+}
+
+#[test]
+fn a_profile_is_an_account_and_one_that_is_not_there_is_not_passed_over() {
+    let home = format!("{}\nprintf '%s' \"$CLAUDE_CONFIG_DIR\" >account.txt", answering());
+    let world = routed(&[("first", home)], "");
     let file = world.path("work/.config/bowline/router.yaml");
     let text = std::fs::read_to_string(&file).expect("a file");
     std::fs::write(&file, text.replace("provider: claude,", "provider: claude, profile: work,"))
         .expect("a file");
     let ended = run(&world, &["--provider", "auto"]).end().exits(4);
-    ended.tells(&["hint: first: its profile `work` cannot be used by this version"]);
+    ended.tells(&["hint: first: there is no profile `work`; none are set"]);
+
+    let account = world.path("work/account");
+    std::fs::create_dir_all(&account).expect("a directory");
+    let settings = format!("[profiles.work]\nprovider = \"claude\"\nhome = \"{}\"\n", account.display());
+    std::fs::write(world.path("work/.config/bowline/bowline.toml"), settings).expect("a file");
+    let ended = run(&world, &["--provider", "auto"]).end().exits(4);
+    ended.tells(&["hint: first: no login was found"]);
+    std::fs::write(account.join(".credentials.json"), "{}").expect("a file");
+    run(&world, &["--provider", "auto"]).end().exits(0);
+    let told = std::fs::read_to_string(world.path("work/account.txt")).expect("it ran");
+    assert_eq!(told, account.display().to_string());
+
+    run(&world, &["--profile", "home"])
+        .end()
+        .exits(2)
+        .tells(&["error: there is no profile `home`", "hint: there is work"]);
 }
 
 #[test]
@@ -232,4 +264,35 @@ fn programs_in_the_form_for_pi_are_run_by_the_model_that_stands_for_them() {
     std::fs::write(dir.join("config.json"), config).expect("a file");
     let ended = run(&world, &["--model", "my-cli", "--permission", "yolo"]).end().exits(0);
     assert_eq!(ended.stdout, "--mode json --model m-1 --json -p Say hello.\n");
+}
+
+#[test]
+fn an_executable_of_the_file_is_asked_with_its_model_its_settings_and_by_its_hint() {
+    let world = World::new();
+    let dir = world.path("work/.config/bowline");
+    std::fs::create_dir_all(&dir).expect("a directory");
+    world.script(
+        "work/.config/bowline/mine",
+        r#"cat >request.json; echo "$@" >args.txt
+echo '{"content":"knot","delta":"knot","done":true,"tokens_used":7,"timestamp":"2026-11-15T08:00:00Z"}'"#,
+    );
+    let text = "providers:\n  - name: mine\n    type: cli\n    config: {path: ./mine, args: [\"-q\"], model: usual, options: {seed: 7}}\n    models: {fast: quick}\n";
+    std::fs::write(dir.join("router.yaml"), text).expect("a file");
+    let request = || {
+        let text = std::fs::read_to_string(world.path("work/request.json")).expect("it was asked");
+        serde_json::from_str::<serde_json::Value>(&text).expect("JSON")
+    };
+    let ended = world.bowline(&["run", "--provider", "auto", "Tie it."]).end().exits(0);
+    assert_eq!(ended.stdout.trim(), "knot");
+    let args = std::fs::read_to_string(world.path("work/args.txt")).expect("it was asked");
+    assert_eq!(args.trim(), "-q stream");
+    let asked = request();
+    assert_eq!(
+        (&asked["prompt"], &asked["config"]["model"]),
+        (&"Tie it.".into(), &"usual".into()),
+        "{asked}"
+    );
+    assert_eq!(asked["config"]["seed"], 7, "{asked}");
+    world.bowline(&["run", "--hint", "fast", "Tie it."]).end().exits(0);
+    assert_eq!(request()["config"]["model"], "quick");
 }

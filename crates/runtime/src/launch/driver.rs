@@ -10,6 +10,7 @@ use bowline_providers::manifest::run::{Flag, RunFlag};
 
 use crate::detect::Surroundings;
 use crate::installed::Known;
+use crate::profile::Profile;
 use crate::task::Task;
 use crate::{Error, models, roster};
 
@@ -89,7 +90,12 @@ fn manifest(task: &Task) -> Result<&'static Manifest, Error> {
 
 /// Fills in what a request leaves to us: the model that is meant, the current directory, and where a profile has its
 /// settings. What is known not to work is refused here.
-pub(crate) fn completed(task: &Task, driver: &Driver, model: Option<String>) -> Result<Request, Error> {
+pub(crate) fn completed(
+    task: &Task,
+    driver: &Driver,
+    model: Option<String>,
+    profile: Option<&Profile>,
+) -> Result<Request, Error> {
     if let Some(path) = &task.not_text {
         return Err(Error::NotText { path: path.clone() });
     }
@@ -108,7 +114,7 @@ pub(crate) fn completed(task: &Task, driver: &Driver, model: Option<String>) -> 
     }
     if let Some(manifest) = driver.manifest() {
         let mut surroundings = Surroundings::from_env();
-        if let Some(profile) = &task.profile {
+        if let Some(profile) = profile {
             profile.enter(manifest, &mut request)?;
             surroundings = profile.within(manifest, &surroundings)?;
         }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use bowline_engine::route::{self, Ask, Candidate, Decision, Facts, Memory, canonical, key};
+use bowline_engine::route::{self, Ask, Candidate, Decision, Facts, Memory, Problem, canonical, key};
 use bowline_protocol::Timestamp;
 use bowline_providers::invocation::external::ExternalCli;
 use bowline_providers::manifest::{Chosen, Manifest};
@@ -110,6 +110,21 @@ impl Field {
         route::decide(&self.ask, &self.candidates)
     }
 
+    /// Decides who is asked. Who was named is asked whatever we think of it: what is the matter with it, it says itself.
+    pub(super) fn decide_to_ask(&self) -> Decision {
+        let mut decision = self.decide();
+        let can_be_run = |place: &usize| !matches!(self.hows[*place], How::Not(_));
+        if self.ask.named && decision.problem == Some(Problem::Nobody) {
+            decision.order = (0..self.hows.len()).filter(can_be_run).collect();
+            decision.problem = decision.problem.filter(|_| decision.order.is_empty());
+            for place in &decision.order {
+                decision.verdicts[*place].turn = Some(1);
+                decision.verdicts[*place].reason = "it was named".to_owned();
+            }
+        }
+        decision
+    }
+
     /// The one that the caller named: in the router's file, else by the name of a provider.
     fn named(&mut self, name: &str, router: Option<&Router>) -> Result<(), Error> {
         if let Some((router, entry)) = router.and_then(|router| Some((router, router.entry(name)?))) {
@@ -210,11 +225,6 @@ impl Field {
             price: model.as_deref().and_then(|model| prices::of(model, own)),
             ..Facts::default()
         };
-        if let Some(profile) = &candidate.profile {
-            // Another account than the one that was meant is worse than none.
-            facts.absent = Some(format!("its profile `{profile}` cannot be used by this version"));
-            return facts;
-        }
         let driver = match &self.hows[place] {
             How::Not(reason) => {
                 facts.absent = Some(reason.clone());
@@ -249,7 +259,7 @@ impl Field {
                 Some("a session goes on only with the agent that it began with: name it".to_owned());
         } else {
             let wish = launch::wish(task, task.streaming);
-            let built = launch::completed(task, &driver, model)
+            let built = launch::completed(task, &driver, model, self.profiles[place].as_ref())
                 .and_then(|request| driver.build(&request, &wish).map_err(Error::from));
             facts.cannot = built.err().map(|refusal| refusal.to_string());
         }

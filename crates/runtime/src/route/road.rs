@@ -89,7 +89,7 @@ impl Road {
         let config = config_of(&task)?;
         let store = Store::of(&task);
         let field = Field::gather(&task, &config, &store.read()?, clock::wall())?;
-        let Decision { order, verdicts, problem } = field.decide();
+        let Decision { order, verdicts, problem } = field.decide_to_ask();
         if let Some(problem) = problem {
             return Err(Error::NoRoute(Box::new(NoRoute { problem, verdicts })));
         }
