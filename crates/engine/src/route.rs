@@ -165,7 +165,18 @@ impl Candidate {
     }
 
     fn has(&self, model: &str) -> bool {
-        self.configures(model) || self.owns(model) || self.listed.iter().any(|it| it == model)
+        self.claim(model).is_some()
+    }
+
+    /// Says how a model is known as one of this candidate.
+    fn claim(&self, model: &str) -> Option<Claim> {
+        if self.configures(model) {
+            Some(Claim::Configured)
+        } else if self.owns(model) {
+            Some(Claim::Owned)
+        } else {
+            self.listed.iter().any(|it| it == model).then_some(Claim::Listed)
+        }
     }
 
     fn owns(&self, model: &str) -> bool {
@@ -173,9 +184,28 @@ impl Candidate {
     }
 }
 
+/// How a model is known as somebody's, the strongest first. Whoever wrote it into a configuration has said whom they mean. After
+/// that a provider's own pattern counts more than a list of models, in which many have the same ones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Claim {
+    Configured,
+    Owned,
+    Listed,
+}
+
+/// Returns the strongest claim to the model that was asked for, among those who are there.
+fn strongest(ask: &Ask, candidates: &[(Candidate, Facts)]) -> Option<Claim> {
+    let model = ask.model.as_ref().filter(|_| !ask.named)?;
+    let there = |(candidate, facts): &&(Candidate, Facts)| {
+        candidate.enabled && facts.absent.is_none() && facts.no_login.is_none()
+    };
+    candidates.iter().filter(there).filter_map(|(candidate, _)| candidate.claim(model)).min()
+}
+
 /// Decides who is asked.
 pub fn decide(ask: &Ask, candidates: &[(Candidate, Facts)]) -> Decision {
     let meant: Vec<Meant> = candidates.iter().map(|(candidate, _)| candidate.meant(ask)).collect();
+    let strongest = strongest(ask, candidates);
     let mut verdicts: Vec<Verdict> = candidates
         .iter()
         .zip(&meant)
@@ -183,12 +213,12 @@ pub fn decide(ask: &Ask, candidates: &[(Candidate, Facts)]) -> Decision {
             name: candidate.name.clone(),
             model: meant.model.clone(),
             turn: None,
-            reason: ruled_out(ask, candidate, meant, facts).unwrap_or_default(),
+            reason: ruled_out(ask, candidate, meant, facts, strongest).unwrap_or_default(),
         })
         .collect();
     let mut order: Vec<usize> =
         (0..candidates.len()).filter(|place| verdicts[*place].reason.is_empty()).collect();
-    let problem = problem(ask, candidates, &order);
+    let problem = problem(ask, candidates, &order, strongest);
     if problem.is_some() {
         for place in order.drain(..) {
             verdicts[place].reason = "it has that model, and so has another".to_owned();
@@ -204,12 +234,26 @@ pub fn decide(ask: &Ask, candidates: &[(Candidate, Facts)]) -> Decision {
 }
 
 /// Returns why a candidate is not asked.
-fn ruled_out(ask: &Ask, candidate: &Candidate, meant: &Meant, facts: &Facts) -> Option<String> {
+fn ruled_out(
+    ask: &Ask,
+    candidate: &Candidate,
+    meant: &Meant,
+    facts: &Facts,
+    strongest: Option<Claim>,
+) -> Option<String> {
     if !candidate.enabled {
         return Some("it is switched off in the configuration".to_owned());
     }
     if let Some(model) = ask.model.as_ref().filter(|_| !meant.fits) {
         return Some(format!("`{model}` is not known as a model of it"));
+    }
+    if let (Some(model), Some(strongest)) = (&ask.model, strongest)
+        && candidate.claim(model).is_some_and(|claim| claim > strongest)
+    {
+        return Some(match strongest {
+            Claim::Configured => format!("`{model}` is written down for another"),
+            Claim::Owned | Claim::Listed => format!("`{model}` is a model of another"),
+        });
     }
     let limit = facts.limit.as_ref().map(|limit| {
         let resets = limit.resets_at.map(|at| format!(", and resets in {}", words::span(at.since(ask.now))));
@@ -224,7 +268,12 @@ fn ruled_out(ask: &Ask, candidate: &Candidate, meant: &Meant, facts: &Facts) -> 
         .or(limit)
 }
 
-fn problem(ask: &Ask, candidates: &[(Candidate, Facts)], order: &[usize]) -> Option<Problem> {
+fn problem(
+    ask: &Ask,
+    candidates: &[(Candidate, Facts)],
+    order: &[usize],
+    strongest: Option<Claim>,
+) -> Option<Problem> {
     if candidates.is_empty() {
         return Some(Problem::Empty);
     }
@@ -233,22 +282,14 @@ fn problem(ask: &Ask, candidates: &[(Candidate, Facts)], order: &[usize]) -> Opt
         if !candidates.iter().any(|(candidate, _)| candidate.enabled && candidate.has(&model)) {
             return Some(Problem::UnknownModel { model });
         }
-        // Whoever wrote the model into a configuration has said whom they mean. After that a provider's own pattern counts
-        // more than a list of models, in which many have the same ones.
-        let of = |test: &dyn Fn(&Candidate) -> bool| -> Vec<usize> {
-            order.iter().copied().filter(|place| test(&candidates[*place].0)).collect()
-        };
-        let configured = of(&|it| it.configures(&model));
-        let owners = of(&|it| it.owns(&model));
-        let contenders = if owners.is_empty() { order.to_vec() } else { owners };
         let mut names: Vec<String> = Vec::new();
-        for place in contenders {
-            let name = &candidates[place].0.provider;
+        for place in order {
+            let name = &candidates[*place].0.provider;
             if !names.contains(name) {
                 names.push(name.clone());
             }
         }
-        if configured.is_empty() && names.len() > 1 {
+        if strongest != Some(Claim::Configured) && names.len() > 1 {
             return Some(Problem::Ambiguous { model, names });
         }
     }

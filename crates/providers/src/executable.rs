@@ -151,6 +151,7 @@ impl Executable {
         manifest.default_model = self.model.clone().unwrap_or_default();
         manifest.timeout = self.timeout.unwrap_or(manifest.timeout);
         manifest.auth.about = "the provider's own business".to_owned();
+        manifest.auth.none = true;
         manifest.capabilities = capabilities(self.streams);
         manifest.run.format = Some(stream.to_owned());
         manifest.run.no_stream_format = Some(generate.to_owned());

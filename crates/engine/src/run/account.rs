@@ -116,6 +116,8 @@ impl Account {
                 self.model = started.model.clone().or(self.model.take());
                 self.identified(started.native_session.as_ref());
             }
+            // The dialect knows it already, and says it.
+            Kind::ResumeAnswered(_) => self.resume = None,
             Kind::ModelChanged(changed) => self.model = Some(changed.model.clone()),
             Kind::UsageReported(report) => self.model = report.model.clone().or(self.model.take()),
             Kind::TurnStarted(_) => {

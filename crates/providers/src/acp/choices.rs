@@ -8,6 +8,7 @@ use std::collections::VecDeque;
 use bowline_protocol::{ApprovalOption, Category, Code, OptionEffect, PermissionMode};
 use serde_json::{Value, json};
 
+use super::deeds::Deed;
 use crate::conversation::Conversation;
 use crate::failure::Report;
 
@@ -115,22 +116,30 @@ fn mode(permission: PermissionMode, offer: &Offer, choices: &mut Choices) -> Res
     }
 }
 
-/// Answers a request for a permission where nobody can be asked; nothing means that no answer fits.
-pub(super) fn answer(permission: PermissionMode, kind: &str, options: &[ApprovalOption]) -> Option<String> {
-    let reads = matches!(kind, "read" | "search" | "think");
-    let edits = matches!(kind, "edit" | "move");
-    let allowed = match permission {
+/// Answers a request for a permission where nobody can be asked; nothing means that no answer fits. What is allowed is allowed
+/// once, and edits only where they are known to be of the project.
+pub(super) fn answer(talk: &Conversation, deed: &Deed, options: &[ApprovalOption]) -> Option<String> {
+    let reads = matches!(deed.kind.as_str(), "read" | "search" | "think");
+    let edits = matches!(deed.kind.as_str(), "edit" | "move") && deed.is_within(&talk.cwd, &talk.add_dirs);
+    let allowed = match talk.permission {
         PermissionMode::Read => reads,
         PermissionMode::Ask => false,
         PermissionMode::Edit => reads || edits,
         PermissionMode::Yolo => true,
     };
-    let fitting = if allowed {
-        [OptionEffect::AllowOnce, OptionEffect::AllowAlways]
-    } else {
-        [OptionEffect::RejectOnce, OptionEffect::RejectAlways]
+    let fitting: &[OptionEffect] = match (allowed, talk.permission) {
+        (true, PermissionMode::Yolo) => &[OptionEffect::AllowOnce, OptionEffect::AllowAlways],
+        (true, _) => &[OptionEffect::AllowOnce],
+        (false, _) => &[OptionEffect::RejectOnce, OptionEffect::RejectAlways],
     };
-    fitting.iter().find_map(|effect| options.iter().find(|it| it.effect == *effect)).map(|it| it.id.clone())
+    let find = |wanted: &[OptionEffect]| {
+        wanted
+            .iter()
+            .find_map(|effect| options.iter().find(|it| it.effect == *effect))
+            .map(|it| it.id.clone())
+    };
+    // An agent that offers no fitting way to allow it is refused.
+    find(fitting).or_else(|| find(&[OptionEffect::RejectOnce, OptionEffect::RejectAlways]))
 }
 
 /// What a session offers for one choice.

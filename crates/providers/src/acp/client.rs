@@ -45,6 +45,7 @@ impl Acp {
         match wanted {
             Wanted::Permission { tool, options } => {
                 let decision = approvals::answered(id, &options, &result, out);
+                self.turn.refused |= !approvals::allows(decision);
                 if let Some(tool) = tool.filter(|_| !approvals::allows(decision)) {
                     let stopped = self.cancelling && result.pointer("/outcome/optionId").is_none();
                     let status = if stopped { ToolStatus::Cancelled } else { ToolStatus::Denied };

@@ -36,6 +36,8 @@ pub(crate) struct Acp {
     pub(super) prompted: bool,
     /// Whether what the client sends is shown to us.
     pub(super) hears_client: bool,
+    /// Whether we are the client.
+    pub(super) ours: bool,
     pub(super) session_known: bool,
     /// Whether the agent repeats an old session.
     pub(super) replaying: bool,

@@ -19,6 +19,7 @@ mod call;
 mod calls;
 mod choices;
 mod client;
+mod deeds;
 mod dialect;
 mod diffs;
 mod errors;

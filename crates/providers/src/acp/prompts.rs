@@ -5,13 +5,14 @@
 use bowline_protocol::kinds::{
     Level, Notice, StopReason, TurnOrigin, TurnStarted, UsageReported, UserOrigin,
 };
-use bowline_protocol::{Basis, Excerpt, Kind, UsageSource};
+use bowline_protocol::{Basis, Category, Code, Excerpt, Kind, UsageSource};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::dialect::Acp;
 use super::errors::Problem;
 use crate::dialect::Output;
+use crate::failure::Report;
 use crate::usage;
 
 /// How many prompts may wait for their turn.
@@ -28,6 +29,8 @@ pub(super) struct Turn {
     pub(super) status: Option<u16>,
     /// The turn has no prompt.
     pub(super) outside: bool,
+    /// The client has refused something.
+    pub(super) refused: bool,
 }
 
 /// What the session has cost in US dollars: the agent tells the sum.
@@ -84,6 +87,12 @@ impl Acp {
         let turn = std::mem::take(&mut self.turn);
         let stop = result.get("stopReason").and_then(Value::as_str);
         match stop {
+            // Some end the turn when they may not do what they want; that is no wish of the caller.
+            Some("cancelled" | "canceled") if self.ours && turn.refused && !self.cancelling => {
+                let message = "the agent ended its turn because it was refused a permission";
+                let (category, code) = (Some(Category::Validation), Some(Code::Policy));
+                out.failed(&Report { category, code, ..Report::of(message) });
+            }
             Some("cancelled" | "canceled") => out.cancelled(),
             // Codex answers a failed turn with `end_turn`.
             Some(_) | None if turn.system_error => out.failed(&turn.problem().report(None)),

@@ -16,6 +16,7 @@ use serde_json::{Value, json};
 
 use super::approvals;
 use super::choices::{self, Choice};
+use super::deeds::Deeds;
 use super::dialect::{Acp, each_message};
 use super::errors::Problem;
 use super::wire::{Message, tree};
@@ -40,6 +41,8 @@ pub(crate) struct Speaker {
     last: u64,
     session: String,
     takes_images: bool,
+    /// What is known of the tools that it speaks of: what a permission is asked for may not be repeated.
+    calls: Deeds,
 }
 
 /// How far we are. All but the last wait for the answer to [`Speaker::last`].
@@ -56,12 +59,13 @@ impl Speaker {
     pub(crate) fn new(talk: Conversation) -> Self {
         let session = String::new();
         Self {
-            reader: Acp::default(),
+            reader: Acp { ours: true, ..Acp::default() },
             talk,
             stage: Stage::Introducing,
             last: 0,
             session,
             takes_images: false,
+            calls: Deeds::default(),
         }
     }
 
@@ -88,10 +92,16 @@ impl Speaker {
     fn react(&mut self, message: &Message<'_>, out: &mut Output<'_>) {
         match (message.method.get(), message.id) {
             (Some(method), Some(id)) => {
-                let answer = self.answer(method, &tree(message.params));
+                let params = tree(message.params);
+                self.calls.hear(params.get("toolCall").unwrap_or(&Value::Null));
+                let answer = self.answer(method, &params);
                 self.say(&answered(id, answer), out);
             }
-            (Some(_), None) => {}
+            (Some(_), None) => {
+                if let Some(update) = message.params.filter(|params| params.get().contains("tool_call")) {
+                    self.calls.hear(tree(Some(update)).get("update").unwrap_or(&Value::Null));
+                }
+            }
             (None, Some(id)) if id.get() == self.last.to_string() => {
                 let outcome = match message.error {
                     Some(error) => Err(Problem::read(&tree(Some(error)))),
@@ -108,9 +118,12 @@ impl Speaker {
         match (std::mem::replace(&mut self.stage, Stage::Over), outcome) {
             (Stage::Introducing, Ok(agent)) => self.open_session(&agent, out),
             (Stage::Opening, Ok(session)) => {
-                if let Some(id) = session.get("sessionId").and_then(Value::as_str) {
-                    self.session = id.to_owned();
+                let told =
+                    session.get("sessionId").and_then(Value::as_str).unwrap_or(&self.session).to_owned();
+                if let Some(report) = self.not_meant(&told) {
+                    return self.give_up(&report, out);
                 }
+                self.session = told;
                 match choices::of(&self.talk, &session) {
                     Ok(choices) => {
                         for remark in choices.remarks {
@@ -130,6 +143,12 @@ impl Speaker {
 
     /// Opens the session: a new one, or the one that is to go on.
     fn open_session(&mut self, agent: &Value, out: &mut Output<'_>) {
+        let version = agent.get("protocolVersion").and_then(Value::as_u64).unwrap_or(VERSION);
+        if version != VERSION {
+            let message =
+                format!("the agent speaks version {version} of the protocol, and {VERSION} is wanted");
+            return self.give_up(&unsupported(&message), out);
+        }
         let able = |what: &str| {
             agent
                 .pointer(&format!("/agentCapabilities/sessionCapabilities/{what}"))
@@ -163,6 +182,25 @@ impl Speaker {
         }
         self.stage = Stage::Opening;
         self.ask(method, &params, out);
+    }
+
+    /// Says why a session is not the one that is meant. Nothing is sent to one that is not.
+    fn not_meant(&self, got: &str) -> Option<Report> {
+        let wrong = |message: String| Report {
+            category: Some(Category::NotFound),
+            code: Some(Code::SessionNotFound),
+            ..Report::of(message)
+        };
+        match &self.talk.resume {
+            _ if got.is_empty() => Some(unsupported("the agent opened a session without a name")),
+            Some(Resume::Id { native_session }) if native_session.as_str() != got => {
+                Some(wrong(format!("session {native_session} was wanted, and the agent opened {got}")))
+            }
+            Some(Resume::Fork { native_session }) if native_session.as_str() == got => Some(wrong(format!(
+                "a branch of session {native_session} was wanted, and the agent went on in it"
+            ))),
+            Some(Resume::Id { .. } | Resume::Fork { .. } | Resume::Latest) | None => None,
+        }
     }
 
     /// Makes the next choice; when all are made, asks.
@@ -203,8 +241,8 @@ impl Speaker {
         match method {
             "session/request_permission" => {
                 let options = approvals::options(params.get("options").unwrap_or(&Value::Null));
-                let kind = params.pointer("/toolCall/kind").and_then(Value::as_str).unwrap_or_default();
-                let outcome = match choices::answer(self.talk.permission, kind, &options) {
+                let deed = self.calls.of(params.get("toolCall").unwrap_or(&Value::Null));
+                let outcome = match choices::answer(&self.talk, &deed, &options) {
                     Some(id) => json!({ "outcome": "selected", "optionId": id }),
                     None => json!({ "outcome": "cancelled" }),
                 };

@@ -163,7 +163,8 @@ fn permissions_are_answered_by_the_mode_and_in_the_ids_of_the_agent() {
     for (permission, kind, expected) in table {
         let mut scene = Scene::of(&Conversation { permission, ..talk() });
         let prompt = scene.opened(&json!({ "sessionId": "s1" }));
-        let call = json!({ "toolCallId": "t1", "title": "rm", "kind": kind });
+        let place = json!([{ "path": "/src/boat/hull.rs" }]);
+        let call = json!({ "toolCallId": "t1", "title": "rm", "kind": kind, "locations": place });
         let params = json!({ "sessionId": "s1", "toolCall": call, "options": options });
         // Its number is the one of our own last request, which means nothing: each side counts for itself.
         let asked = json!({ "id": prompt["id"], "method": "session/request_permission", "params": params });
@@ -180,6 +181,96 @@ fn permissions_are_answered_by_the_mode_and_in_the_ids_of_the_agent() {
         scene.answers(&prompt, &json!({ "stopReason": "end_turn" }));
         assert_eq!(scene.outcome(), (Outcome::Completed, None));
     }
+}
+
+#[test]
+fn an_edit_is_allowed_once_and_only_in_the_project() {
+    let once = json!({ "optionId": "once", "kind": "allow_once" });
+    let always = json!({ "optionId": "always", "kind": "allow_always" });
+    let no = json!({ "optionId": "no", "kind": "reject_once" });
+    let all = json!([once, always, no]);
+    let at = |path: &str| json!({ "kind": "edit", "locations": [{ "path": path }] });
+    let diff = json!({ "kind": "edit", "content": [{ "type": "diff", "path": "/src/boat/a.rs" }] });
+    let both = json!({ "kind": "edit", "locations": [{ "path": "/src/boat/a" }], "rawInput": { "file_path": "/etc/passwd" } });
+    let table = [
+        (at("/src/boat/a.rs"), all.clone(), "once"),
+        (at("a.rs"), all.clone(), "once"),
+        (at("/lib/knots/a.rs"), all.clone(), "once"),
+        (diff, all.clone(), "once"),
+        (at("/etc/passwd"), all.clone(), "no"),
+        (at("/src/boathouse/a.rs"), all.clone(), "no"),
+        (at("../other/a.rs"), all.clone(), "no"),
+        (at("/src/boat/../../etc/passwd"), all.clone(), "no"),
+        (both, all.clone(), "no"),
+        (json!({ "kind": "edit" }), all, "no"),
+        (at("/src/boat/a.rs"), json!([always, no]), "no"),
+    ];
+    for (mut call, options, expected) in table {
+        call["toolCallId"] = json!("t1");
+        let permission = PermissionMode::Edit;
+        // Told with the call, and not repeated where the permission is asked for.
+        for repeated in [true, false] {
+            let mut scene =
+                Scene::of(&Conversation { permission, add_dirs: vec!["/lib/knots".into()], ..talk() });
+            let hello = scene.said();
+            let able = json!({ "sessionCapabilities": { "additionalDirectories": {} } });
+            scene.answers(&hello, &json!({ "agentCapabilities": able }));
+            let open = scene.said();
+            scene.answers(&open, &json!({ "sessionId": "s1" }));
+            scene.said();
+            let mut update = call.clone();
+            update["sessionUpdate"] = json!("tool_call");
+            scene.agent(
+                &json!({ "method": "session/update", "params": { "sessionId": "s1", "update": update } }),
+            );
+            let asked = if repeated { call.clone() } else { json!({ "toolCallId": "t1" }) };
+            let params = json!({ "sessionId": "s1", "toolCall": asked, "options": options });
+            scene.agent(&json!({ "id": 0, "method": "session/request_permission", "params": params }));
+            assert_eq!(scene.said()["result"]["outcome"]["optionId"], expected, "{call} {options}");
+        }
+    }
+}
+
+#[test]
+fn nothing_is_sent_to_another_session_than_the_one_that_is_meant() {
+    let resume = |fork: bool| {
+        let native_session = "old".into();
+        Some(if fork { Resume::Fork { native_session } } else { Resume::Id { native_session } })
+    };
+    for (fork, got) in [(false, "other"), (true, "old")] {
+        let mut scene = Scene::of(&Conversation { resume: resume(fork), ..talk() });
+        let hello = scene.said();
+        let able = json!({ "sessionCapabilities": { "resume": {}, "fork": {} } });
+        scene.answers(&hello, &json!({ "agentCapabilities": able }));
+        let open = scene.said();
+        scene.answers(&open, &json!({ "sessionId": got }));
+        assert_eq!(scene.sent(), (vec![], true), "no prompt is sent");
+        assert_eq!(scene.outcome(), (Outcome::Failed, Some(Code::SessionNotFound)));
+    }
+    let mut scene = Scene::of(&talk());
+    assert_eq!(scene.opened(&json!({})), Value::Null, "a session without a name is none");
+    assert_eq!(scene.outcome(), (Outcome::Failed, Some(Code::Unsupported)));
+}
+
+#[test]
+fn another_version_of_the_protocol_is_not_spoken() {
+    let mut scene = Scene::of(&talk());
+    let hello = scene.said();
+    scene.answers(&hello, &json!({ "protocolVersion": 2 }));
+    assert_eq!(scene.sent(), (vec![], true));
+    assert_eq!(scene.outcome(), (Outcome::Failed, Some(Code::Unsupported)));
+}
+
+#[test]
+fn a_turn_that_ends_with_a_refusal_was_cancelled_by_nobody() {
+    let mut scene = Scene::of(&talk());
+    let prompt = scene.opened(&json!({ "sessionId": "s1" }));
+    let options = json!([{ "optionId": "no", "kind": "reject_once" }]);
+    let params = json!({ "toolCall": { "toolCallId": "t1", "kind": "execute" }, "options": options });
+    scene.agent(&json!({ "id": 0, "method": "session/request_permission", "params": params }));
+    scene.said();
+    scene.answers(&prompt, &json!({ "stopReason": "cancelled" }));
+    assert_eq!(scene.outcome(), (Outcome::Failed, Some(Code::Policy)));
 }
 
 #[test]
@@ -273,9 +364,10 @@ fn an_old_session_goes_on_in_the_way_that_the_agent_has() {
         };
         let open = scene.said();
         assert_eq!((open["method"].as_str(), &open["params"]["sessionId"]), (Some(method), &json!("old")));
-        // The answer of `session/load` does not repeat the id.
-        scene.answers(&open, &json!({}));
-        assert_eq!(scene.said()["params"]["sessionId"], "old");
+        // The answer of `session/load` does not repeat the id; a branch has one of its own.
+        let branch = method == "session/fork";
+        scene.answers(&open, &if branch { json!({ "sessionId": "new" }) } else { json!({}) });
+        assert_eq!(scene.said()["params"]["sessionId"], if branch { "new" } else { "old" });
     }
 }
 

@@ -1,0 +1,85 @@
+//! What a tool is about to do, as far as the agent has told: a permission request need not repeat it.
+
+use std::collections::VecDeque;
+use std::path::{Component, Path, PathBuf};
+
+use serde_json::Value;
+
+/// How many tools are remembered.
+const LIMIT: usize = 256;
+
+/// What a tool is about to do.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Deed {
+    id: String,
+    /// The protocol's kind of tool.
+    pub(super) kind: String,
+    /// The files that it names.
+    paths: Vec<String>,
+}
+
+impl Deed {
+    /// Says whether it names files, and all of them lie below one of these directories.
+    pub(super) fn is_within(&self, cwd: &str, more: &[String]) -> bool {
+        let below = |path: &String| {
+            let path = settled(&Path::new(cwd).join(path));
+            std::iter::once(cwd)
+                .chain(more.iter().map(String::as_str))
+                .any(|dir| path.starts_with(settled(Path::new(dir))))
+        };
+        !self.paths.is_empty() && self.paths.iter().all(below)
+    }
+}
+
+/// The tools that were spoken of.
+#[derive(Debug, Default)]
+pub(super) struct Deeds {
+    known: VecDeque<Deed>,
+}
+
+impl Deeds {
+    /// Takes what is said of a tool.
+    pub(super) fn hear(&mut self, call: &Value) {
+        let string = |value: &Value, key: &str| value.get(key).and_then(Value::as_str).map(str::to_owned);
+        let Some(id) = string(call, "toolCallId") else { return };
+        let place = self.known.iter().position(|deed| deed.id == id);
+        let mut deed = place.and_then(|place| self.known.remove(place)).unwrap_or_default();
+        deed.id = id;
+        if let Some(kind) = string(call, "kind") {
+            deed.kind = kind;
+        }
+        let lists = ["locations", "content"].iter().filter_map(|key| call.get(key)?.as_array()).flatten();
+        let named = lists.filter_map(|entry| string(entry, "path"));
+        let input = call.get("rawInput").unwrap_or(&Value::Null);
+        let given = ["file_path", "filePath", "path", "abs_path"].iter().filter_map(|key| string(input, key));
+        for path in named.chain(given) {
+            if !deed.paths.contains(&path) && deed.paths.len() < LIMIT {
+                deed.paths.push(path);
+            }
+        }
+        if self.known.len() == LIMIT {
+            self.known.pop_front();
+        }
+        self.known.push_back(deed);
+    }
+
+    /// Returns what is known of a tool.
+    pub(super) fn of(&self, call: &Value) -> Deed {
+        let id = call.get("toolCallId").and_then(Value::as_str).unwrap_or_default();
+        self.known.iter().find(|deed| deed.id == id).cloned().unwrap_or_default()
+    }
+}
+
+/// Writes a path without `.` and `..`. Links are not followed: nothing is looked up here.
+fn settled(path: &Path) -> PathBuf {
+    path.components().fold(PathBuf::new(), |mut path, part| {
+        match part {
+            Component::CurDir => {}
+            Component::ParentDir => {
+                path.pop();
+            }
+            Component::Prefix(_) | Component::RootDir | Component::Normal(_) => path.push(part),
+        }
+        path
+    })
+}
