@@ -26,7 +26,7 @@ use bowline_providers::catalogue;
 use bowline_providers::manifest::{Chosen, Manifest};
 use bowline_providers::probe::{Page, Version};
 
-use crate::{auth, clock};
+use crate::{auth, clock, roster};
 pub(crate) use ask::run as asked;
 
 pub use cache::Cache;
@@ -298,13 +298,16 @@ pub async fn probe(found: &Found) -> Result<Probe, ProbeError> {
     Ask::from_env().probe(found).await
 }
 
-/// Returns the providers whose program is installed, in the order of the catalogue. Those that are only chosen by name
-/// are not among them.
+/// Returns the providers whose program is installed, the built-in ones first. Those that are only chosen by name are not among
+/// them.
 pub fn installed() -> Vec<&'static Manifest> {
     let search = Search::from_env();
-    catalogue::built_in()
-        .filter(|it| it.chosen != Chosen::ByName && find(it, None, &search).is_ok())
-        .collect()
+    // Files that cannot be read are told of by whoever names what they describe.
+    let all = roster::Roster::from_env()
+        .all()
+        .map(|(all, _)| all.into_iter().map(|entry| entry.manifest).collect());
+    let all: Vec<&'static Manifest> = all.unwrap_or_else(|_| catalogue::built_in().collect());
+    all.into_iter().filter(|it| it.chosen != Chosen::ByName && find(it, None, &search).is_ok()).collect()
 }
 
 /// Returns those of the installed providers for which there is a login.

@@ -106,6 +106,19 @@ pub(crate) fn remembered(
     Some(Limits { provider: manifest.name.clone(), profile, plan, windows, at: Some(at), trouble: None })
 }
 
+/// Remembers that a program did not tell in time, so that the next one need not wait for it too.
+pub(crate) fn not_in_time(
+    manifest: &'static Manifest,
+    profile: Option<&Profile>,
+    surroundings: &Surroundings,
+) {
+    let changed = profile.and_then(|profile| profile.within(manifest, surroundings).ok());
+    let surroundings = changed.as_ref().unwrap_or(surroundings);
+    let Some(keep) = Keep::of(surroundings, "limits") else { return };
+    let key = key(manifest, profile, surroundings);
+    keep.put(&key, &Kept::Silent("it did not tell in time".to_owned()), clock::wall());
+}
+
 fn key(manifest: &Manifest, profile: Option<&Profile>, surroundings: &Surroundings) -> String {
     let home = manifest.auth.home.as_ref().and_then(|home| surroundings.get(&home.env)).unwrap_or_default();
     format!("{} {} {:?}", manifest.name, home.display(), profile.map(|profile| &profile.name))

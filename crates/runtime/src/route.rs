@@ -24,7 +24,7 @@ use tokio::sync::{mpsc, oneshot};
 use crate::config::Config;
 use crate::detect::{Ask, Surroundings};
 use crate::hub::Stream;
-use crate::launch::{self, Driver, ORDERS, Watcher};
+use crate::launch::{self, ORDERS, Watcher};
 use crate::profile::Profile;
 use crate::record::Record;
 use crate::task::Task;
@@ -104,7 +104,12 @@ fn rules(task: &Task, config: &Config) -> Rules {
     Rules {
         retries: wishes
             .retries
-            .or_else(|| settings("route.retries")?.parse().ok())
+            .or_else(|| {
+                settings("route.retries")?
+                    .parse::<u64>()
+                    .ok()
+                    .map(|many| u32::try_from(many).unwrap_or(u32::MAX))
+            })
             .or(routing.and_then(|routing| routing.max_retries).filter(|_| !named))
             .unwrap_or(usual),
         fallback: wishes
@@ -161,19 +166,16 @@ pub(crate) fn preview(task: &Task) -> Result<Preview, Error> {
         let problem = problem.unwrap_or(Problem::Nobody);
         return Err(Error::NoRoute(Box::new(NoRoute { problem, verdicts })));
     };
-    let candidate = &field.candidates[*place].0;
-    let model = candidate.meant(&field.ask).model;
-    let driver = match &field.hows[*place] {
-        How::Manifest(manifest) => Driver::Manifest(manifest),
-        How::External(external) => Driver::External(Box::new((candidate.name.clone(), (**external).clone()))),
-        How::Not(reason) => {
-            let verdicts =
-                vec![Verdict { name: candidate.name.clone(), model, turn: None, reason: reason.clone() }];
-            return Err(Error::NoRoute(Box::new(NoRoute { problem: Problem::Nobody, verdicts })));
-        }
-    };
-    let request = launch::completed(task, &driver, model, field.profiles[*place].as_ref())?;
-    Ok(driver.build(&request, &launch::wish(task, task.streaming))?.preview())
+    if let How::Not(reason) = &field.hows[*place] {
+        let (name, model) = (field.candidates[*place].0.name.clone(), task.request.model.clone());
+        let verdicts = vec![Verdict { name, model, turn: None, reason: reason.clone() }];
+        return Err(Error::NoRoute(Box::new(NoRoute { problem: Problem::Nobody, verdicts })));
+    }
+    let mut dressed = Task::of(task.request.clone());
+    dressed.streaming = task.streaming;
+    dressed.not_text.clone_from(&task.not_text);
+    field.dress(*place, &mut dressed, task.binary.as_ref());
+    launch::preview(&dressed)
 }
 
 /// A program that can tell how much of its limits is used, and with which account.
@@ -199,14 +201,23 @@ fn limited(task: &Task) -> Result<Vec<Limited>, Error> {
 /// Asks programs how much of their limits is used. The answers are remembered for a minute; who takes long is not waited for.
 async fn ask_about_limits(those: Vec<Limited>) {
     let mut asked = tokio::task::JoinSet::new();
+    let mut silent = those.clone();
     for (manifest, profile) in those {
         asked.spawn(async move {
-            limits::of(manifest, profile.as_ref(), &Surroundings::from_env(), &Ask::from_env()).await
+            limits::of(manifest, profile.as_ref(), &Surroundings::from_env(), &Ask::from_env()).await;
+            (manifest, profile)
         });
     }
-    let all = async { while asked.join_next().await.is_some() {} };
-    // What was not told in time is not known.
-    let _ = tokio::time::timeout(LIMITS_WITHIN, all).await;
+    let all = async {
+        while let Some(told) = asked.join_next().await {
+            silent.retain(|one| told.as_ref().map_or(true, |told| one != told));
+        }
+    };
+    if tokio::time::timeout(LIMITS_WITHIN, all).await.is_err() {
+        for (manifest, profile) in silent {
+            limits::not_in_time(manifest, profile.as_ref(), &Surroundings::from_env());
+        }
+    }
 }
 
 /// Chooses, starts, and returns the turn over all attempts.

@@ -132,7 +132,7 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "TIME", value_parser = span, help_heading = LIMITS)]
     pub(crate) max_time: Option<std::time::Duration>,
 
-    /// The longest that it may take, such as 90s or 10m; `none` for no limit. The look at the files before the start counts,
+    /// The longest that an attempt may take, such as 90s or 10m; `none` for no limit. The look at the files before the start counts,
     /// waiting for standard input does not
     #[arg(long, value_name = "TIME", value_parser = limit, help_heading = LIMITS)]
     pub(crate) timeout: Option<Limit>,

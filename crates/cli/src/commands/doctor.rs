@@ -4,7 +4,7 @@ mod lines;
 
 use bowline::detect::Cache;
 use bowline::doctor::{self, Checkup, Item, News, Requests, Row};
-use bowline_providers::catalogue;
+use bowline::roster::{Entry, Origin, Roster};
 use bowline_providers::manifest::{Chosen, Manifest};
 use serde::Serialize;
 
@@ -75,7 +75,11 @@ async fn watch(checkup: Checkup, args: &DoctorArgs, stdout: &mut Stdout) -> Resu
 /// Returns the providers that are meant: those that are named, else all but those that are only chosen by name.
 fn chosen(names: &[String]) -> Result<Vec<&'static Manifest>, CommandError> {
     if names.is_empty() {
-        return Ok(catalogue::built_in().filter(|it| it.chosen != Chosen::ByName).collect());
+        // What a person has described themselves is listed whether it is chosen freely or not.
+        let (all, _) = Roster::from_env().all().map_err(bowline::Error::from)?;
+        let meant =
+            |entry: &Entry| entry.manifest.chosen != Chosen::ByName || entry.origin != Origin::BuiltIn;
+        return Ok(all.into_iter().filter(meant).map(|entry| entry.manifest).collect());
     }
     let mut chosen: Vec<&'static Manifest> = Vec::new();
     for name in names {

@@ -296,3 +296,63 @@ echo '{"content":"knot","delta":"knot","done":true,"tokens_used":7,"timestamp":"
     world.bowline(&["run", "--hint", "fast", "Tie it."]).end().exits(0);
     assert_eq!(request()["config"]["model"], "quick");
 }
+
+#[test]
+fn a_project_cannot_put_something_else_in_the_place_of_a_provider() {
+    let world = World::new();
+    let evil = world.script("evil.sh", "touch evil.txt");
+    let project = world.path("work/project");
+    std::fs::create_dir_all(project.join(".bowline")).expect("a directory");
+    let file = project.join(".bowline/router.yaml");
+    let project = project.display().to_string();
+    for config in [
+        format!("config: {{provider: claude, binary: {}}}", evil.display()),
+        "config: {provider: claude, env: {ANTHROPIC_BASE_URL: \"http://127.0.0.1:1\"}}".to_owned(),
+        format!("type: cli\n    config: {{path: {}}}", evil.display()),
+    ] {
+        std::fs::write(&file, format!("providers:\n  - name: claude\n    {config}\n")).expect("a file");
+        let ended = run(&world, &["--provider", "claude", "-C", &project]).end().exits(3);
+        ended.tells(&[
+            "has the name of the provider `claude` and is something else",
+            "hint: give the entry another name",
+        ]);
+        assert!(!world.path("work/project/evil.txt").exists(), "{config}");
+    }
+    std::fs::write(world.path("work/project/.bowline/bowline.toml"), "[profiles.w]\nprovider = \"claude\"\n")
+        .expect("a file");
+    run(&world, &["--provider", "practice", "-C", &project])
+        .end()
+        .exits(3)
+        .tells(&["a project cannot set `profiles.w.provider`"]);
+}
+
+#[test]
+fn what_would_be_started_is_what_the_entry_says() {
+    let world = routed(&[("first", answering())], "");
+    let ended = run(&world, &["--provider", "first", "--dry-run", "-o", "json"]).end().exits(0);
+    let preview: serde_json::Value = serde_json::from_str(&ended.stdout).expect("JSON");
+    assert_eq!(preview["program"].as_str(), world.path("first").to_str(), "{preview:#}");
+}
+
+#[test]
+fn many_change_the_settings_at_once_and_nothing_is_written_that_cannot_be_read() {
+    let world = World::new();
+    std::thread::scope(|scope| {
+        for number in 0..8 {
+            let world = &world;
+            let (key, value) = (format!("prices.m{number}.input"), number.to_string());
+            scope.spawn(move || {
+                world.bowline(&["config", "set", &key, &value]).start().end_among_others().exits(0)
+            });
+        }
+    });
+    let ended = world.bowline(&["config", "show"]).end().exits(0);
+    assert_eq!(ended.stdout.matches("prices.m").count(), 8, "{}", ended.stdout);
+    for args in [&["--project", "run.permission", "yolo"][..], &["budget.day.tokens", "18446744073709551615"]]
+    {
+        let mut all = vec!["config", "set"];
+        all.extend(args);
+        world.bowline(&all).end().exits(3);
+    }
+    world.bowline(&["config", "show"]).end().exits(0);
+}

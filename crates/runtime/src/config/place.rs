@@ -58,15 +58,15 @@ impl Places {
 
     /// Returns the list of providers to choose from, the nearest one.
     pub fn router(&self) -> Option<PathBuf> {
-        let user = || self.user.as_ref().map(|dir| dir.join(ROUTER)).filter(|path| path.is_file());
+        let user = || self.user.as_ref().map(|dir| dir.join(ROUTER)).filter(|path| path.exists());
         self.upwards(&[".bowline", ".specular"], ROUTER).or_else(user)
     }
 
     /// Returns the programs in the form of the specification for pi, the nearest file.
     pub fn external(&self) -> Option<PathBuf> {
-        let user = || self.user.as_ref().map(|dir| dir.join(EXTERNAL)).filter(|path| path.is_file());
+        let user = || self.user.as_ref().map(|dir| dir.join(EXTERNAL)).filter(|path| path.exists());
         let theirs =
-            || self.home.as_ref().map(|home| home.join(EXTERNAL_AT_HOME)).filter(|path| path.is_file());
+            || self.home.as_ref().map(|home| home.join(EXTERNAL_AT_HOME)).filter(|path| path.exists());
         self.upwards(&[".bowline"], EXTERNAL).or_else(user).or_else(theirs)
     }
 
@@ -81,7 +81,7 @@ impl Places {
         let cwd = self.cwd.as_ref()?;
         self.above(cwd)
             .flat_map(|at| dirs.iter().map(move |dir| at.join(dir).join(file)))
-            .find(|path| path.is_file())
+            .find(|path| path.exists())
     }
 
     fn above<'a>(&'a self, cwd: &'a Path) -> impl Iterator<Item = &'a Path> {

@@ -132,7 +132,14 @@ impl Router {
             let mut budgets = reader.fields(node, "a map with `request`, `day` and `project`")?;
             for scope in ["request", "day", "project"] {
                 if let Some(node) = budgets.take(scope) {
-                    router.budgets.insert(scope, amounts(&reader, node)?);
+                    let amounts = amounts(&reader, node)?;
+                    if scope != "request" && amounts.time.is_some() {
+                        let what = format!("`time` means nothing in `budgets.{scope}`");
+                        return Err(reader
+                            .of(node, what)
+                            .expected("`cost` or `tokens`; time is counted for a request"));
+                    }
+                    router.budgets.insert(scope, amounts);
                 }
             }
             reader.finish(&budgets, "`budgets`")?;

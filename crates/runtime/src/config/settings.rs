@@ -58,6 +58,12 @@ pub struct Settings {
     files: Vec<PathBuf>,
 }
 
+/// Checks what a file would say: one in a directory `.bowline` is a project's.
+fn check(source: &Source) -> Result<(), ConfigError> {
+    let project = source.path.parent().is_some_and(|dir| dir.ends_with(".bowline"));
+    Settings::default().source(source, if project { Whose::Project } else { Whose::User })
+}
+
 /// Whose file is being read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Whose {
@@ -71,7 +77,7 @@ impl Settings {
         variable: &dyn Fn(&str) -> Option<String>,
     ) -> Result<Self, ConfigError> {
         let mut settings = Self::default();
-        if let Some(path) = places.user_settings().filter(|path| path.is_file()) {
+        if let Some(path) = places.user_settings().filter(|path| path.exists()) {
             settings.file(&path, Whose::User)?;
         }
         if let Some(path) = places.project_settings() {
@@ -104,13 +110,16 @@ impl Settings {
     }
 
     fn file(&mut self, path: &Path, whose: Whose) -> Result<(), ConfigError> {
-        let source = Source::read(path)?;
+        self.source(&Source::read(path)?, whose)
+    }
+
+    fn source(&mut self, source: &Source, whose: Whose) -> Result<(), ConfigError> {
         let document = Document::parse(source.text.clone()).map_err(|error| {
             let at = error.span().map_or(0, |span| span.start);
             source.wrong_at(at, format!("this is not TOML: {}", error.message().trim_end()))
         })?;
-        self.files.push(path.to_owned());
-        self.table("", document.as_item(), &source, whose)
+        self.files.push(source.path.clone());
+        self.table("", document.as_item(), source, whose)
     }
 
     fn table(&mut self, prefix: &str, item: &Item, source: &Source, whose: Whose) -> Result<(), ConfigError> {
@@ -141,8 +150,12 @@ impl Settings {
             if whose == Whose::Project && !key.project_may(&value) {
                 let what = format!("a project cannot set `{full}` to `{value}`");
                 return Err(source.wrong_at(place, what).expected(
-                    "a file that comes with a project must not widen what an agent may do; use your own file",
+                    "a file that comes with a project must not widen what an agent may do, or say whose account it uses; use your own file",
                 ));
+            }
+            if whose == Whose::Project && full.starts_with("budget.") && self.is_tighter(&full, &value) {
+                // A project may only lower what its user allows.
+                continue;
             }
             let line = source.place(place).0;
             let origin = match whose {
@@ -152,6 +165,18 @@ impl Settings {
             self.values.insert(full, Setting { value, origin });
         }
         Ok(())
+    }
+
+    /// Says whether what is set already allows less than a value, for budgets.
+    fn is_tighter(&self, key: &str, value: &str) -> bool {
+        let amount = |text: &str| {
+            span(text)
+                .map(|span| span.0 as f64)
+                .filter(|_| key.ends_with(".time"))
+                .or_else(|| text.parse().ok())
+        };
+        let (Some(set), Some(new)) = (self.text(key).and_then(amount), amount(value)) else { return false };
+        set <= new
     }
 
     /// Returns what somebody set.

@@ -3,6 +3,7 @@
 
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use bowline_process as process;
@@ -25,12 +26,24 @@ struct Told {
     path: Option<String>,
 }
 
+/// Returns the login shell's `PATH` as it was told within the last hour.
+pub(super) fn remembered(surroundings: &Surroundings) -> Option<OsString> {
+    let (_, key) = key(surroundings)?;
+    let (told, _) = Keep::of(surroundings, "shell")?.get::<Told>(&key, GOOD_FOR, clock::wall())?;
+    told.path.map(OsString::from)
+}
+
+fn key(surroundings: &Surroundings) -> Option<(PathBuf, String)> {
+    let shell = surroundings.path("SHELL")?;
+    let key = format!("{} {}", shell.display(), surroundings.home()?.display());
+    Some((shell, key))
+}
+
 /// Returns the login shell's `PATH`, if there is a shell and it says one in time.
 pub(super) async fn path(surroundings: &Surroundings) -> Option<OsString> {
     /// The questions of one process share one answer.
     static ONE: Mutex<()> = Mutex::const_new(());
-    let shell = surroundings.path("SHELL")?;
-    let key = format!("{} {}", shell.display(), surroundings.home()?.display());
+    let (shell, key) = key(surroundings)?;
     let keep = Keep::of(surroundings, "shell");
     let _one = ONE.lock().await;
     if let Some((told, _)) = keep.as_ref().and_then(|keep| keep.get::<Told>(&key, GOOD_FOR, clock::wall())) {
@@ -49,6 +62,10 @@ pub(super) async fn path(surroundings: &Surroundings) -> Option<OsString> {
         Err(error) => {
             let shell = shell.display();
             tracing::debug!(%shell, error = &error as &dyn std::error::Error, "the login shell did not say its PATH");
+            // It would not say it to the next one either.
+            if let Some(keep) = &keep {
+                keep.put(&key, &Told { path: None }, clock::wall());
+            }
             return None;
         }
     };

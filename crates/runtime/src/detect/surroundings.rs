@@ -6,6 +6,8 @@ use std::path::PathBuf;
 
 use bowline_providers::manifest::detect::PLACES;
 
+use super::shell;
+
 /// Where a program is looked for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Search {
@@ -75,7 +77,7 @@ impl Surroundings {
             path: self.get("PATH").unwrap_or_default().to_owned(),
             home: self.home(),
             moved: variables.filter_map(|name| Some((name, self.path(name)?))).collect(),
-            shell_path: None,
+            shell_path: shell::remembered(self),
         }
     }
 

@@ -42,6 +42,14 @@ impl Driver {
         }
     }
 
+    /// Says whether it is described where the program works.
+    fn has_place(&self) -> bool {
+        match self {
+            Self::Manifest(_) => false,
+            Self::External(external) => external.1.workdir.is_some(),
+        }
+    }
+
     /// Builds the command of a task, in the best form that the program has.
     pub(super) fn invoke(
         &self,
@@ -100,7 +108,7 @@ pub(crate) fn completed(
         return Err(Error::NotText { path: path.clone() });
     }
     let mut request = Request { model, ..task.request.clone() };
-    if request.cwd.is_none() {
+    if request.cwd.is_none() && !driver.has_place() {
         request.cwd = match std::env::current_dir().map(PathBuf::into_os_string) {
             Ok(dir) => match dir.into_string() {
                 Ok(dir) => Some(dir),

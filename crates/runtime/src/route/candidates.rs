@@ -5,12 +5,13 @@ use std::path::PathBuf;
 
 use bowline_engine::route::{self, Ask, Candidate, Decision, Facts, Memory, Problem, canonical, key};
 use bowline_protocol::Timestamp;
+use bowline_providers::invocation::Streaming;
 use bowline_providers::invocation::external::ExternalCli;
 use bowline_providers::manifest::{Chosen, Manifest};
-use bowline_providers::prices;
+use bowline_providers::{catalogue, prices};
 
 use super::AUTO;
-use crate::config::{Config, Entry, EntryKind, Router};
+use crate::config::{Config, ConfigError, Entry, EntryKind, Places, Router};
 use crate::detect::{self, Search, Surroundings};
 use crate::launch::{self, Driver};
 use crate::profile::Profile;
@@ -41,6 +42,7 @@ pub(super) struct Field {
     pub(super) entries: Vec<Option<Entry>>,
     /// The account of each, where it has one of its own.
     pub(super) profiles: Vec<Option<Profile>>,
+    places: Places,
 }
 
 /// Says whether the caller named one provider.
@@ -64,8 +66,14 @@ impl Field {
             last: memory.last.clone(),
             now,
         };
-        let mut field =
-            Self { ask, candidates: Vec::new(), hows: Vec::new(), entries: Vec::new(), profiles: Vec::new() };
+        let mut field = Self {
+            ask,
+            candidates: Vec::new(),
+            hows: Vec::new(),
+            entries: Vec::new(),
+            profiles: Vec::new(),
+            places: config.places.clone(),
+        };
         match (task.request.provider.as_deref().filter(|_| is_named(task)), &config.router) {
             (Some(_), _) if task.manifest.is_some() => field.candidates_of(task.manifest),
             (Some(name), router) => field.named(name, router.as_ref())?,
@@ -128,6 +136,7 @@ impl Field {
     /// The one that the caller named: in the router's file, else by the name of a provider.
     fn named(&mut self, name: &str, router: Option<&Router>) -> Result<(), Error> {
         if let Some((router, entry)) = router.and_then(|router| Some((router, router.entry(name)?))) {
+            stands_in(entry, router, &self.places)?;
             // Who names it wants it, also where it is not chosen by itself.
             self.entry(&Entry { enabled: true, ..entry.clone() }, router);
             return Ok(());
@@ -266,6 +275,36 @@ impl Field {
         facts
     }
 
+    /// Makes a task the one of a candidate: its provider, account, program, and what the router's file says of it.
+    pub(super) fn dress(&self, place: usize, task: &mut Task, named: Option<&PathBuf>) {
+        let candidate = &self.candidates[place].0;
+        task.request.model = candidate.meant(&self.ask).model;
+        task.request.provider = Some(candidate.provider.clone());
+        (task.manifest, task.leg.external) = match &self.hows[place] {
+            How::Manifest(manifest) => (Some(*manifest), None),
+            How::External(external) => (None, Some((candidate.name.clone(), (**external).clone()))),
+            How::Not(_) => (None, None),
+        };
+        task.profile.clone_from(&self.profiles[place]);
+        let kind = self.entries[place].as_ref().map(|entry| &entry.kind);
+        let own = match kind {
+            Some(EntryKind::Agent { binary, .. }) => binary.clone(),
+            Some(EntryKind::Executable { .. } | EntryKind::Foreign(_)) | None => None,
+        };
+        task.binary = named.cloned().or(own);
+        let Some(entry) = &self.entries[place] else { return };
+        task.request.timeout_ms = task.request.timeout_ms.or(entry.timeout);
+        for (name, value) in &entry.env {
+            task.request.env.entry(name.clone()).or_insert_with(|| value.clone());
+        }
+        for (name, value) in &entry.options {
+            task.request.config.entry(name.clone()).or_insert_with(|| value.clone());
+        }
+        if entry.streaming == Some(false) {
+            task.streaming = Streaming::Off;
+        }
+    }
+
     /// Returns the program where it is not the usual one.
     pub(super) fn binary(&self, place: usize, task: &Task) -> Option<PathBuf> {
         let kind = self.entries[place].as_ref().map(|entry| &entry.kind);
@@ -275,6 +314,32 @@ impl Field {
         };
         task.binary.clone().or(own)
     }
+}
+
+/// Refuses an entry of a project's file that has the name of a provider and would run something else under it: whoever names
+/// that provider means the one that they know.
+fn stands_in(entry: &Entry, router: &Router, places: &Places) -> Result<(), Error> {
+    let own = places.user.as_ref().is_some_and(|dir| router.path.starts_with(dir));
+    let Some(known) = roster::find(&entry.name).ok().filter(|_| !own) else { return Ok(()) };
+    let same = match &entry.kind {
+        EntryKind::Agent { provider, binary } => {
+            binary.is_none() && entry.env.is_empty() && catalogue::same_name(known, provider)
+        }
+        EntryKind::Executable { .. } | EntryKind::Foreign(_) => false,
+    };
+    if same {
+        return Ok(());
+    }
+    Err(Error::Config(Box::new(ConfigError {
+        path: router.path.clone(),
+        at: Some((entry.line, 1)),
+        line: None,
+        what: format!(
+            "an entry of a project's file has the name of the provider `{}` and is something else",
+            entry.name
+        ),
+        hint: Some("give the entry another name, or move it to a file of your own".to_owned()),
+    })))
 }
 
 /// Returns the models that a program is known to list.

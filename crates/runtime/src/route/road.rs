@@ -10,7 +10,7 @@ use bowline_protocol::kinds::{FallbackTaken, Outcome, RejectedRoute, Retrying, R
 use bowline_protocol::{Category, Code, Event, Failure, Kind, Millis, SessionId, Timestamp};
 use tokio::sync::mpsc;
 
-use super::candidates::{Field, How};
+use super::candidates::Field;
 use super::memory::Store;
 use super::{NoRoute, config_of, rules};
 use crate::drive::Callback;
@@ -50,6 +50,8 @@ pub(super) struct Leaving {
     turn: usize,
     retries: u32,
     waits: u32,
+    /// How long it waits before it begins.
+    delay: Millis,
     first_word: Arc<Mutex<FirstWord>>,
 }
 
@@ -134,7 +136,8 @@ impl Road {
     pub(super) async fn go(mut self, first: Leaving) -> Result<Record, Error> {
         let mut leaving = first;
         loop {
-            let (turn, retries, waits) = (leaving.turn, leaving.retries, leaving.waits);
+            let (turn, retries, waits, waited) =
+                (leaving.turn, leaving.retries, leaving.waits, leaving.delay);
             let first_word = leaving.first_word.clone();
             let (mut record, stopped) = self.drive(leaving).await?;
             let now = clock::wall();
@@ -146,7 +149,7 @@ impl Road {
                 None if record.is_completed() => "answered".to_owned(),
                 None => "stopped".to_owned(),
             };
-            self.note(turn, &record, then);
+            self.note(turn, &record, waited, then);
             let Some(verdict) = verdict.filter(|verdict| verdict.next != Next::Stop) else {
                 record.attempts = self.attempts;
                 return Ok(record);
@@ -199,32 +202,11 @@ impl Road {
     ) -> Result<Leaving, Error> {
         let place = self.order[turn];
         let candidate = self.field.candidates[place].0.clone();
-        let model = candidate.meant(&self.field.ask).model;
         let mut task = self.task.attempt();
-        task.request.model.clone_from(&model);
-        task.request.provider = Some(candidate.provider.clone());
-        task.manifest = match &self.field.hows[place] {
-            How::Manifest(manifest) => Some(manifest),
-            How::External(_) | How::Not(_) => None,
-        };
-        task.profile.clone_from(&self.field.profiles[place]);
-        task.binary = self.field.binary(place, &self.task);
-        if let Some(entry) = &self.field.entries[place] {
-            task.request.timeout_ms = task.request.timeout_ms.or(entry.timeout);
-            for (name, value) in &entry.env {
-                task.request.env.entry(name.clone()).or_insert_with(|| value.clone());
-            }
-            for (name, value) in &entry.options {
-                task.request.config.entry(name.clone()).or_insert_with(|| value.clone());
-            }
-            if entry.streaming == Some(false) {
-                task = task.no_stream();
-            }
-        }
-        let mut leg = Leg { delay, used: self.used, ..Leg::default() };
-        if let How::External(external) = &self.field.hows[place] {
-            leg.external = Some((candidate.name.clone(), (**external).clone()));
-        }
+        self.field.dress(place, &mut task, self.task.binary.as_ref());
+        let model = task.request.model.clone();
+        let external = task.leg.external.take();
+        let mut leg = Leg { delay, used: self.used, external, ..Leg::default() };
         leg.opening.push(Kind::RouteChosen(RouteChosen {
             provider: candidate.name.clone(),
             model: model.clone(),
@@ -249,7 +231,7 @@ impl Road {
         let key = self.key(turn);
         let sent = self.store.change(|memory| memory.sent(&key, &candidate.name, now));
         self.keep(sent);
-        Ok(Leaving { prepared, control, turn, retries, waits, first_word })
+        Ok(Leaving { prepared, control, turn, retries, waits, delay, first_word })
     }
 
     /// Drives one attempt and passes on what it is told. Also returns whether somebody stopped it.
@@ -335,7 +317,7 @@ impl Road {
         }
     }
 
-    fn note(&mut self, turn: usize, record: &Record, mut then: String) {
+    fn note(&mut self, turn: usize, record: &Record, waited: Millis, mut then: String) {
         if let Some(error) = self.trouble.take() {
             then = format!("{then}; {error}");
         }
@@ -351,7 +333,9 @@ impl Road {
             took: record.took,
             then,
         });
-        let took = Millis(u64::try_from(record.took.as_millis()).unwrap_or(u64::MAX));
+        // The wait before it was no work.
+        let took = u64::try_from(record.took.as_millis()).unwrap_or(u64::MAX).saturating_sub(waited.0);
+        let took = Millis(took);
         let tokens = record.usage.map_or(0, |usage| usage.total());
         self.used = Amounts {
             cost: Some(self.used.cost.unwrap_or(0.0) + record.cost.unwrap_or(0.0)),

@@ -43,6 +43,12 @@ fn change(
             None => error.expected("`bowline config show --all` lists the settings"),
         });
     };
+    // Whoever changes it at the same time waits: each begins with what the other left.
+    let dir = path.parent().unwrap_or(Path::new("."));
+    let lock = std::fs::create_dir_all(dir)
+        .and_then(|()| std::fs::File::open(dir))
+        .and_then(|dir| dir.lock().map(|()| dir));
+    let _lock = lock.map_err(|error| wrong(format!("could not be changed: {error}")))?;
     let source = match path.exists() {
         true => Source::read(path)?,
         false => Source { path: path.to_owned(), text: String::new() },
@@ -67,7 +73,10 @@ fn change(
         })?;
     }
     edit(key, table, last).map_err(|what| wrong(what).expected(format!("`{name}` is {}", key.about)))?;
-    write(path, &document.to_string()).map_err(|error| wrong(format!("could not be written: {error}")))
+    let text = document.to_string();
+    // What could not be read again is not written.
+    super::check(&Source { path: path.to_owned(), text: text.clone() })?;
+    write(path, &text).map_err(|error| wrong(format!("could not be written: {error}")))
 }
 
 /// Cuts a name at its dots, but not at those in a name that a person chose.

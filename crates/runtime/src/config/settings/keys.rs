@@ -107,7 +107,8 @@ impl Key {
 
     /// Says whether a file that comes with a project may set this.
     pub(super) fn project_may(&self, value: &str) -> bool {
-        self.name != "run.permission" || matches!(value, "read" | "ask")
+        let own = ["profiles.", "prices."].iter().any(|start| self.name.starts_with(start));
+        !own && (self.name != "run.permission" || matches!(value, "read" | "ask"))
     }
 }
 
