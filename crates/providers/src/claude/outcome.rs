@@ -2,9 +2,10 @@
 //!
 //! `usage` is the turn's own. `total_cost_usd` and `modelUsage` are those of the whole session, also of the processes
 //! before a resume; `model_usage_since_last_result` is the turn's part of them, where it is told (lines, not `json`).
+//! `usage` lacks the call with which the turn passed the program's own budget; the turn's part of `modelUsage` has it.
 
 use bowline_protocol::kinds::{StopReason, UsageReported};
-use bowline_protocol::{Basis, Kind, UsageSource};
+use bowline_protocol::{Basis, Kind, Usage, UsageSource};
 
 use super::dialect::Claude;
 use super::errors::ApiError;
@@ -66,6 +67,11 @@ impl Claude {
         let Some(mut used) = line.raw("usage").and_then(usage::read_raw) else { return };
         let details = line.object("usage").and_then(|usage| usage.object("output_tokens_details"));
         used.reasoning = used.reasoning.or_else(|| details?.count("thinking_tokens"));
+        if line.text_or_empty("subtype") == "error_max_budget_usd"
+            && let Some(whole) = since.as_ref().and_then(tokens)
+        {
+            used = Usage { reasoning: used.reasoning, ..whole };
+        }
         out.emit(Kind::UsageReported(UsageReported {
             usage: used,
             basis: Basis::PerTurn,
@@ -85,6 +91,12 @@ fn cost(models: &Object<'_>) -> f64 {
     costs.sort_by(f64::total_cmp);
     // Not `sum`: that of nothing is -0.0.
     costs.iter().fold(0.0, |sum, cost| sum + cost)
+}
+
+/// Adds up the tokens of the models.
+fn tokens(models: &Object<'_>) -> Option<Usage> {
+    let all = models.fields().filter_map(|(_, model)| usage::read_raw(model));
+    all.reduce(|sum, one| sum.plus(&one))
 }
 
 /// Returns the model if there was only one.
