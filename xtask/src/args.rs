@@ -68,6 +68,9 @@ pub struct Certify {
     /// Run the negative controls and nothing else
     #[arg(long, conflicts_with_all = ["write", "reports", "provider"])]
     pub controls: bool,
+    /// Try the router and the doctor on the programs and nothing else
+    #[arg(long, conflicts_with_all = ["write", "reports", "provider", "controls"])]
+    pub routes: bool,
 }
 
 /// The flags of `fuzz`.

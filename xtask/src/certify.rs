@@ -1,10 +1,11 @@
-//! `cargo xtask certify`: the contract suite on the pinned programs, the controls that prove that it can fail, and what
-//! follows from the reports: `compat.toml` and `docs/compatibility.md`.
+//! `cargo xtask certify`: the contract suite on the pinned programs, the controls that prove that it can fail, the router
+//! and the doctor on the same programs, and what follows from the reports: `compat.toml` and `docs/compatibility.md`.
 //!
-//! Everything is tried as a user would try it, through `bowline certify`. A red cell fails the command.
+//! Everything is tried as a user would try it, through the command. A red cell fails, and so does a red route.
 
 mod compat;
 mod controls;
+mod routes;
 mod table;
 
 use std::fs;
@@ -67,6 +68,9 @@ pub fn run(args: &Certify) -> Result<()> {
     if args.controls {
         return controls::run(&installed);
     }
+    if args.routes {
+        return routes::run(&installed);
+    }
     let mut reports = Vec::new();
     let mut failed = Vec::new();
     for program in chosen {
@@ -83,7 +87,8 @@ pub fn run(args: &Certify) -> Result<()> {
     }
     if args.provider.is_empty() && !args.latest {
         controls::run(&installed)?;
-        return follow(args, &reports);
+        follow(args, &reports)?;
+        return routes::run(&installed);
     }
     Ok(())
 }
