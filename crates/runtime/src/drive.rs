@@ -33,6 +33,9 @@ use crate::{Error, clock, trouble};
 /// How long the records of `io.index` may wait for others.
 const INDEX_PATIENCE: Millis = Millis(1000);
 
+/// How much may wait for a program that does not read what it has asked for. A prompt alone may have many megabytes.
+const UNREAD: usize = 64 << 20;
+
 /// Somebody who is told of each event as it becomes public.
 pub(crate) type Callback = Box<dyn FnMut(&Event) + Send>;
 
@@ -94,6 +97,8 @@ struct Pending {
     /// Events that are only in memory and wait for a watcher who has no room. As long as there are any, the agent is not
     /// read, so that its pipe holds it back; but whoever stops it is heard.
     backlog: VecDeque<Vec<Event>>,
+    /// How much was given to the agent that it has not read.
+    unread: usize,
     /// Whether the agent is being ended: then what it does is looked at, whoever is slow.
     ending: bool,
     ended: Option<Ended>,
@@ -269,7 +274,10 @@ impl Driving {
         let input = match happening {
             Happening::Stdout { bytes, .. } => Input::Stdout(bytes),
             Happening::Stderr { bytes, .. } => Input::Stderr(bytes),
-            Happening::StdinWritten { .. } => return,
+            Happening::StdinWritten { bytes, .. } => {
+                self.pending.unread = self.pending.unread.saturating_sub(bytes.len());
+                return;
+            }
             Happening::StdoutClosed => Input::StdoutClosed,
             Happening::StderrClosed => Input::StderrClosed,
             Happening::Exited(exit) => Input::Exited(*exit),
@@ -285,6 +293,7 @@ impl Driving {
         step.clear();
         let up = up(self.began);
         self.drive.run.handle(input, Now { wall: clock::wall(), up }, &mut step);
+        let read_enough = self.pending.unread <= UNREAD;
         let done = self.publish(&mut step).and_then(|()| {
             self.carry_out(std::mem::take(&mut step.actions));
             self.write_index(up)?;
@@ -313,6 +322,10 @@ impl Driving {
         }
         // The room is used again.
         self.step = step;
+        // Once: what it is told then is not what it has asked for.
+        if read_enough && self.pending.unread > UNREAD {
+            self.handle(Input::Trouble(trouble::unread(UNREAD)));
+        }
     }
 
     /// Writes events to the journal, then shows them.
@@ -412,10 +425,13 @@ impl Driving {
                 Action::Spawn(attempt) => {
                     // The engine may not have waited for it.
                     self.pending.preparation = None;
-                    (self.pending.agent, self.pending.ending) = (None, false);
+                    (self.pending.agent, self.pending.ending, self.pending.unread) = (None, false, 0);
                     self.pending.spawn = Some(self.drive.launch.spawn(attempt));
                 }
-                Action::Write(bytes) => self.with_agent(|agent| agent.write(bytes)),
+                Action::Write(bytes) => {
+                    self.pending.unread += bytes.len();
+                    self.with_agent(|agent| agent.write(bytes));
+                }
                 Action::CloseStdin => self.with_agent(Agent::close_stdin),
                 Action::Signal(signal, scope) => self.with_agent(|agent| agent.signal(signal, scope)),
                 Action::KillTree => self.with_agent(Agent::kill_tree),

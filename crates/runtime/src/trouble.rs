@@ -92,3 +92,10 @@ fn in_full(error: &dyn std::error::Error) -> String {
     }
     text
 }
+
+/// Says that a program asks, and does not read what it is answered.
+pub(crate) fn unread(limit: usize) -> Failure {
+    let message =
+        format!("the program does not read what it is told: more than {} MiB wait for it", limit >> 20);
+    Failure::new(Category::Unknown, Code::Crashed, message)
+}

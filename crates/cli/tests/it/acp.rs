@@ -69,3 +69,31 @@ fn what_it_cannot_do_is_said() {
     let ended = world.bowline(&["run", "--provider", "acp:no-such-agent", "Tie it."]).end().exits(4);
     assert!(ended.stderr.contains("no-such-agent"), "{}", ended.stderr);
 }
+
+#[test]
+fn an_agent_that_asks_and_does_not_read_costs_no_memory_without_end() {
+    let world = World::new();
+    // It asks for ever, each time with an id that has to be repeated in the answer.
+    let asks = r#"
+id=$(head -c 100000 /dev/zero | tr '\0' x)
+while :; do printf '{"jsonrpc":"2.0","id":"%s","method":"no/such/method","params":{}}\n' "$id"; done"#;
+    let agent = world.script("work/agent.sh", asks);
+    let provider = format!("acp:{}", agent.display());
+    let ended = world.run(&provider, "Tie it.").end().exits(1);
+    assert!(ended.stderr.contains("does not read what it is told"), "{}", ended.stderr);
+}
+
+#[test]
+fn a_session_that_still_runs_is_not_resumed() {
+    let world = World::new();
+    let agent = world.script("work/agent.sh", AGENT);
+    let provider = format!("acp:{}", agent.display());
+    let run = world.run(&provider, "Tie it, and wait.").start();
+    wait_until("half a knot", || world.has_line(&["text_delta", "Half a"]));
+    let dir = world.journals_begun().pop().expect("a session");
+    let session = dir.file_name().expect("a name").display().to_string();
+    let second = world.bowline(&["run", "--resume", &session, "Go on."]).start().end_among_others().exits(2);
+    assert!(second.stderr.contains("is still running"), "{}", second.stderr);
+    run.signal(Signal::INT);
+    run.end().exits(130);
+}

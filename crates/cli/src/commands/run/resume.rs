@@ -24,6 +24,11 @@ pub(crate) fn find(id: &str) -> Result<Option<Ours>, CommandError> {
     let Some(dir) = dir.ok().filter(|dir| dir.join(META_FILE).exists()) else { return Ok(None) };
     let failed = |error| CommandError::from(bowline::Error::from(error));
     let meta = SessionMeta::read(&dir).map_err(failed)?;
+    if Reader::open(&dir).and_then(|reader| reader.is_live()).map_err(failed)? {
+        let error = CommandError::new(Fault::Usage, format!("the session {id} is still running"));
+        return Err(error
+            .hint("wait until it is over: two agents in one session would each undo what the other does"));
+    }
     let provider = suggest::provider(&meta.provider)?;
     // A runner that was killed did not write it there; its events have it.
     let native = match meta.native_session {
