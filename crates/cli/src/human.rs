@@ -23,7 +23,7 @@
 //! The loop that drives it, through `output::Sink`, which does the writing:
 //!
 //! ```ignore
-//! let mut renderer = Renderer::new(Options { screen, glyphs, detail, zone, permission, cwd });
+//! let mut renderer = Renderer::new(Options { screen, glyphs, detail, zone, permission, tools_by_name, cwd });
 //! loop {
 //!     let pieces = select! {
 //!         event = events.next() => match event { Some(event) => renderer.event(&event, now()), None => break },
@@ -87,6 +87,8 @@ pub(crate) struct Options {
     pub(crate) zone: TimeZone,
     /// What the agent may do, so that a refusal names a flag that changes something.
     pub(crate) permission: PermissionMode,
+    /// Whether the agent can be allowed a tool by its name.
+    pub(crate) tools_by_name: bool,
     /// Where the agent works; paths below it are told from there.
     pub(crate) cwd: Option<String>,
 }
@@ -149,7 +151,7 @@ impl Renderer {
             speech: Speech::new(&canvas),
             canvas,
             calls: Calls::default(),
-            refusals: Refusals::new(options.permission),
+            refusals: Refusals::new(options.permission, options.tools_by_name),
             files: Files::default(),
             tally: Tally::default(),
             busy: Busy::default(),

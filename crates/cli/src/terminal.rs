@@ -9,7 +9,7 @@ use crate::human::{Detail, Glyphs, Options, Screen, Surface};
 /// Returns what the renderer has to know about our own streams and the run.
 pub(crate) fn options(detail: Detail, permission: PermissionMode, cwd: Option<String>) -> Options {
     let zone = jiff::tz::TimeZone::system();
-    Options { screen: screen(), glyphs: glyphs(), detail, zone, permission, cwd }
+    Options { screen: screen(), glyphs: glyphs(), detail, zone, permission, tools_by_name: true, cwd }
 }
 
 /// Describes our own streams.

@@ -16,6 +16,7 @@ use bowline::kinds::Outcome;
 use bowline::{Category, Code, Control, Record, Task, Turn};
 use bowline_protocol::Millis;
 use bowline_providers::manifest::Manifest;
+use bowline_providers::manifest::run::{Flag, RunFlag};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
 
@@ -65,7 +66,10 @@ pub(crate) fn run(args: &RunArgs, stdout: &mut Stdout) -> Result<(), CommandErro
         _ => Detail::Everything,
     };
     let cwd = args.cwd.as_ref().map(|dir| dir.to_string_lossy().into_owned()).or_else(terminal::cwd);
-    let options = terminal::options(detail, request::permission(args.permission), cwd);
+    let mut options = terminal::options(detail, request::permission(args.permission), cwd);
+    let by_name =
+        |manifest: &Manifest| manifest.run.flags.get(&RunFlag::AllowTool).is_some_and(Flag::is_done);
+    options.tools_by_name = asked.and_then(Asked::provider).is_none_or(by_name);
     let mut sink = Sink::new(format, options, asked.map(|asked| asked.name().to_owned()));
     let retries = args.retries.is_some_and(|retries| retries > 0);
     if asked.is_none() || retries || args.wait_for_limit || args.fallback.is_some() {

@@ -13,6 +13,8 @@ const KEPT: usize = 20;
 #[derive(Debug)]
 pub(super) struct Refusals {
     mode: PermissionMode,
+    /// Whether a tool can be allowed by its name.
+    by_name: bool,
     asked: Vec<Asked>,
     refused: Vec<Refused>,
     left_out: u64,
@@ -47,8 +49,8 @@ enum Remedy {
 }
 
 impl Refusals {
-    pub(super) fn new(mode: PermissionMode) -> Self {
-        Self { mode, asked: Vec::new(), refused: Vec::new(), left_out: 0 }
+    pub(super) fn new(mode: PermissionMode, by_name: bool) -> Self {
+        Self { mode, by_name, asked: Vec::new(), refused: Vec::new(), left_out: 0 }
     }
 
     /// Takes a question.
@@ -149,7 +151,8 @@ impl Refusals {
     }
 
     fn remedy(&self, kind: ToolKind, tool: &str) -> Remedy {
-        let by_name = if is_plain(tool) { Remedy::Tool(tool.to_owned()) } else { Remedy::Yolo };
+        let by_name =
+            if self.by_name && is_plain(tool) { Remedy::Tool(tool.to_owned()) } else { Remedy::Yolo };
         match (kind, self.mode) {
             (_, PermissionMode::Yolo) => Remedy::Nothing,
             (
@@ -212,13 +215,15 @@ mod tests {
             (PermissionMode::Ask, ToolKind::Other, "--help", Remedy::Yolo),
             (PermissionMode::Yolo, ToolKind::Execute, "Bash", Remedy::Nothing),
         ] {
-            assert_eq!(Refusals::new(mode).remedy(kind, tool), remedy, "{mode:?} {kind:?} {tool}");
+            assert_eq!(Refusals::new(mode, true).remedy(kind, tool), remedy, "{mode:?} {kind:?} {tool}");
+            let unnamed = Refusals::new(mode, false).remedy(kind, tool);
+            assert!(!matches!(unnamed, Remedy::Tool(_)), "{mode:?} {kind:?} {tool}");
         }
     }
 
     #[test]
     fn the_same_refusal_is_told_once() {
-        let mut refusals = Refusals::new(PermissionMode::Ask);
+        let mut refusals = Refusals::new(PermissionMode::Ask, true);
         let id = ToolId::from("c1");
         refusals.denied(&id, None);
         refusals.denied(&id, None);

@@ -216,6 +216,7 @@ mod tests {
             detail: Detail::Usual,
             zone: TimeZone::UTC,
             permission: PermissionMode::Ask,
+            tools_by_name: true,
             cwd: None,
         }
     }

@@ -32,6 +32,8 @@ fn any_agent_is_run_by_its_command() {
     let ended = world.run(&provider, "Tie it.").end().exits(0);
     assert_eq!(ended.stdout.trim(), "Half a\n knot.");
     assert!(ended.stderr.contains("touch made.txt"), "what was refused is named: {}", ended.stderr);
+    assert!(ended.stderr.contains("--permission yolo would allow it"), "{}", ended.stderr);
+    assert!(!ended.stderr.contains("--allow-tool"), "it cannot be allowed by name: {}", ended.stderr);
     assert!(!world.path("work/made.txt").exists(), "nobody could be asked");
     let heard = std::fs::read_to_string(world.path("work/heard.jsonl")).expect("it heard something");
     assert!(heard.contains(r#""text":"Tie it.""#), "{heard}");

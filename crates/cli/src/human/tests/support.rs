@@ -206,6 +206,7 @@ impl Show {
             detail: self.detail,
             zone: TimeZone::UTC,
             permission: self.permission,
+            tools_by_name: true,
             cwd: None,
         })
     }
