@@ -3,7 +3,7 @@
 //! Any agent may speak it: [`agent`] makes the manifest of one that is only known by its command. What single agents add to the protocol in `_meta` and in
 //! extension methods is read where it matters, and the agent is named beside the code that reads it.
 //!
-//! The types of the wire are our own ([`wire`]) and not those of the official schema crate (1.15.1). Its types own every
+//! The types of the wire are our own (`wire`) and not those of the official schema crate (1.15.1). Its types own every
 //! string and hold tool arguments as trees; they refuse a line for an unknown stop reason, permission or block, or a
 //! missing title; and the crate switches on `serde_json`'s `preserve_order` for the whole build. The tests hold an
 //! example of every update that it knows.
