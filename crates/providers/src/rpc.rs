@@ -111,6 +111,11 @@ impl Peer {
         self.line(json!({ "method": method }))
     }
 
+    /// Returns the line of something that wants no answer, with what goes with it.
+    pub fn notify_of(&self, method: &str, params: &Value) -> Vec<u8> {
+        self.line(json!({ "method": method, "params": params }))
+    }
+
     /// Returns the line that answers a call of theirs.
     pub fn answer(&self, id: &Value, result: &Value) -> Vec<u8> {
         self.line(json!({ "id": id, "result": result }))

@@ -3,6 +3,7 @@
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::speaker::introduction;
 use crate::ask::{Heard, Manner, NotTold, Reader, Say, Subject, Told, enough};
 use crate::models::Model;
 use crate::rpc::Version;
@@ -14,10 +15,7 @@ pub(crate) static ASKED: &[Reader] = &[Reader {
     subject: Subject::Models,
     manner: Manner::Rpc(Version::Written),
     open: |cwd| {
-        vec![
-            Say::Call("initialize", json!({ "protocolVersion": 1, "clientCapabilities": {} })),
-            Say::Call(NEW, json!({ "cwd": cwd, "mcpServers": [] })),
-        ]
+        vec![Say::Call("initialize", introduction()), Say::Call(NEW, json!({ "cwd": cwd, "mcpServers": [] }))]
     },
     more: enough,
     read: models,

@@ -11,7 +11,6 @@
 use std::collections::VecDeque;
 
 use bowline_protocol::{Attachment, Category, Code, McpServer, Resume};
-use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::approvals;
@@ -24,12 +23,10 @@ use crate::conversation::Conversation;
 use crate::dialect::{Dialect, Input, Output};
 use crate::failure::Report;
 use crate::invocation::image_type;
+use crate::rpc::{Peer, UNKNOWN_METHOD, Version};
 
 /// The version of the protocol that is spoken.
-const VERSION: u64 = 1;
-
-/// What JSON-RPC answers to a method that nobody offers.
-const METHOD_NOT_FOUND: i64 = -32601;
+const PROTOCOL: u64 = 1;
 
 /// Talks to an agent about one prompt.
 #[derive(Debug)]
@@ -37,6 +34,8 @@ pub(crate) struct Speaker {
     reader: Acp,
     talk: Conversation,
     stage: Stage,
+    /// Numbers what we ask, and writes the lines.
+    peer: Peer,
     /// The number of the last request.
     last: u64,
     session: String,
@@ -62,6 +61,7 @@ impl Speaker {
             reader: Acp { ours: true, ..Acp::default() },
             talk,
             stage: Stage::Introducing,
+            peer: Peer::new(Version::Written),
             last: 0,
             session,
             takes_images: false,
@@ -71,19 +71,20 @@ impl Speaker {
 
     /// Returns what is said first, whatever is asked.
     pub(crate) fn first_words() -> String {
-        line(&request(1, "initialize", &introduction()))
+        let (_, line) = Peer::new(Version::Written).call("initialize", &introduction());
+        String::from_utf8_lossy(&line).into_owned()
     }
 
     fn ask(&mut self, method: &str, params: &Value, out: &mut Output<'_>) {
-        self.last += 1;
-        let message = request(self.last, method, params);
-        self.say(&message, out);
+        let (last, line) = self.peer.call(method, params);
+        self.last = last;
+        self.say(&line, out);
     }
 
     /// Sends a message, and shows it to the reader.
-    fn say(&mut self, message: &Value, out: &mut Output<'_>) {
-        let line = line(message);
-        out.write(line.as_bytes());
+    fn say(&mut self, line: &[u8], out: &mut Output<'_>) {
+        out.write(line);
+        let line = String::from_utf8_lossy(line);
         // It comes from us, not from the line in hand.
         out.at(None, |out| self.reader.handle(Input::Sent(line.trim_end()), out));
     }
@@ -95,7 +96,13 @@ impl Speaker {
                 let params = tree(message.params);
                 self.calls.hear(params.get("toolCall").unwrap_or(&Value::Null));
                 let answer = self.answer(method, &params);
-                self.say(&answered(id, answer), out);
+                // An id goes back as the agent wrote it: `3` and `"3"` are two.
+                let id = tree(Some(id));
+                let line = match answer {
+                    Ok(result) => self.peer.answer(&id, &result),
+                    Err(message) => self.peer.refuse(&id, UNKNOWN_METHOD, message),
+                };
+                self.say(&line, out);
             }
             (Some(_), None) => {
                 if let Some(update) = message.params.filter(|params| params.get().contains("tool_call")) {
@@ -143,10 +150,10 @@ impl Speaker {
 
     /// Opens the session: a new one, or the one that is to go on.
     fn open_session(&mut self, agent: &Value, out: &mut Output<'_>) {
-        let version = agent.get("protocolVersion").and_then(Value::as_u64).unwrap_or(VERSION);
-        if version != VERSION {
+        let version = agent.get("protocolVersion").and_then(Value::as_u64).unwrap_or(PROTOCOL);
+        if version != PROTOCOL {
             let message =
-                format!("the agent speaks version {version} of the protocol, and {VERSION} is wanted");
+                format!("the agent speaks version {version} of the protocol, and {PROTOCOL} is wanted");
             return self.give_up(&unsupported(&message), out);
         }
         let able = |what: &str| {
@@ -278,41 +285,20 @@ impl Dialect for Speaker {
     fn interrupt(&mut self, out: &mut Output<'_>) -> bool {
         let asking = matches!(self.stage, Stage::Asking);
         if asking {
-            let message = json!({
-                "jsonrpc": "2.0", "method": "session/cancel", "params": { "sessionId": self.session },
-            });
-            self.say(&message, out);
+            let line = self.peer.notify_of("session/cancel", &json!({ "sessionId": self.session }));
+            self.say(&line, out);
         }
         asking
     }
 }
 
 /// Who we are, and that we offer neither files nor terminals: the agent has its own.
-fn introduction() -> Value {
+pub(super) fn introduction() -> Value {
     json!({
-        "protocolVersion": VERSION,
+        "protocolVersion": PROTOCOL,
         "clientCapabilities": { "fs": { "readTextFile": false, "writeTextFile": false }, "terminal": false },
         "clientInfo": { "name": "bowline", "title": "Bowline", "version": env!("CARGO_PKG_VERSION") },
     })
-}
-
-fn request(id: u64, method: &str, params: &Value) -> Value {
-    json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params })
-}
-
-/// An answer has the id as the agent wrote it: `3` and `"3"` are two ids.
-fn answered(id: &RawValue, answer: Result<Value, &'static str>) -> Value {
-    let id = tree(Some(id));
-    match answer {
-        Ok(result) => json!({ "jsonrpc": "2.0", "id": id, "result": result }),
-        Err(message) => {
-            json!({ "jsonrpc": "2.0", "id": id, "error": { "code": METHOD_NOT_FOUND, "message": message } })
-        }
-    }
-}
-
-fn line(message: &Value) -> String {
-    format!("{message}\n")
 }
 
 fn server(name: &str, server: &McpServer) -> Value {
