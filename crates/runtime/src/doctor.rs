@@ -17,9 +17,9 @@ use serde::Serialize;
 use tokio::sync::{Semaphore, mpsc};
 
 use crate::auth::{self, Auth, Binary, Status};
-use crate::clock;
 use crate::detect::{self, Ask, Found, MissingKind, ProbeErrorKind, Surroundings};
 use crate::health::{self, Health, Live};
+use crate::{clock, roster};
 
 pub use machine::{Condition, Item};
 
@@ -232,6 +232,9 @@ impl Row {
         if self.auth.status == Status::NotFound {
             self.auth.status = Status::Installed;
         }
+        if !manifest.probe.health.is_empty() {
+            return self.asked(manifest).await;
+        }
         let version = match ask.version(found).await {
             Ok(version) => version,
             Err(error) => {
@@ -245,7 +248,7 @@ impl Row {
         let login = auth::check_found(manifest, Some(found), None, surroundings, ask);
         let (pages, auth) = tokio::join!(ask.pages(found), login);
         self.auth = auth;
-        self.can(manifest, pages.as_deref().unwrap_or_default(), &version);
+        self.can(manifest, pages.as_deref().unwrap_or_default(), Some(&version));
         if let Err(error) = pages {
             self.problems.push(unanswered(&error.args, &error.kind, manifest));
         }
@@ -258,9 +261,27 @@ impl Row {
         self.login(manifest);
     }
 
+    /// Asks a program that can say itself whether it is well. Its version is its own business.
+    async fn asked(&mut self, manifest: &'static Manifest) {
+        self.can(manifest, &[], None);
+        match roster::health(manifest).await {
+            Ok(Some(health)) if !health.well => {
+                let what = if health.said.is_empty() {
+                    "it says that it is not well".to_owned()
+                } else {
+                    health.said
+                };
+                self.problems.push(Problem { what, fix: None });
+            }
+            Ok(_) => self.health = Health::Answers,
+            Err(error) => self.problems.push(unanswered(&error.args, &error.kind, manifest)),
+        }
+        self.login(manifest);
+    }
+
     /// Says how it can be run.
-    fn can(&mut self, manifest: &Manifest, pages: &[probe::Page], version: &probe::Version) {
-        let findings = if pages.is_empty() { Vec::new() } else { check(manifest, pages, Some(version)) };
+    fn can(&mut self, manifest: &Manifest, pages: &[probe::Page], version: Option<&probe::Version>) {
+        let findings = if pages.is_empty() { Vec::new() } else { check(manifest, pages, version) };
         let narrowed = narrow(manifest, &findings);
         let answer_only = narrowed
             .format

@@ -64,7 +64,7 @@ async fn request(manifest: &'static Manifest, profile: Option<&Profile>) -> Resu
     let place = crate::host::scratch("bowline-live")
         .map_err(|(path, source)| Error::SideFile { path: path.display().to_string(), source })?;
     let mut task = task(PROMPT)
-        .provider(&manifest.name)
+        .of_provider(manifest)
         .permission(PermissionMode::Read)
         .cwd(place.path())
         .timeout(PATIENCE)

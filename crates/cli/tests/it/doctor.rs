@@ -377,3 +377,28 @@ fn limits_are_told() {
     let (code, _, stderr) = text(&machine.run(&["limits", "codx"], &[]));
     assert_eq!(code, 2, "{stderr}");
 }
+
+#[test]
+fn a_provider_of_ones_own_says_itself_whether_it_is_well() {
+    let machine = Machine::new();
+    machine.program(
+        "mine",
+        r#"[ "$1" = health ] || exit 64; [ -e "$HERE/ill" ] && { echo 'no model is loaded' >&2; exit 1; }; echo OK"#,
+    );
+    let dir = machine.path("home/.config/bowline/providers");
+    std::fs::create_dir_all(&dir).expect("it is there");
+    std::fs::write(dir.join("mine.toml"), "kind = \"executable\"\nname = \"mine\"\npath = \"mine\"\n")
+        .expect("it is there");
+    let (code, report) = machine.json(&["doctor", "--json"], &[]);
+    let well = row(&report, "mine");
+    assert_eq!(
+        (code, &well["health"], &report["usable"]),
+        (0, &"answers".into(), &serde_json::json!(["mine"]))
+    );
+    assert_eq!(well["problems"], serde_json::json!([]), "{well}");
+    std::fs::write(machine.path("ill"), "").expect("it is there");
+    let (code, report) = machine.json(&["doctor", "mine", "--json"], &[]);
+    let ill = row(&report, "mine");
+    assert_eq!((code, &ill["problems"][0]["what"]), (4, &"no model is loaded".into()), "{ill}");
+    assert!(machine.started().iter().all(|start| start == "mine health"), "{:?}", machine.started());
+}
