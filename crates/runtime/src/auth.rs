@@ -88,8 +88,7 @@ impl Auth {
 ///
 /// A profile that the provider cannot have is none; a task with it is refused.
 pub fn look(manifest: &'static Manifest, profile: Option<&Profile>, surroundings: &Surroundings) -> Auth {
-    let changed = profile.and_then(|profile| profile.within(manifest, surroundings).ok());
-    let surroundings = changed.as_ref().unwrap_or(surroundings);
+    let surroundings = &*Profile::seen(profile, manifest, surroundings);
     let found = detect::find(manifest, None, &surroundings.search()).ok();
     seen(manifest, found.is_some(), surroundings)
 }
@@ -113,8 +112,7 @@ pub(crate) async fn check_found(
     surroundings: &Surroundings,
     ask: &Ask,
 ) -> Auth {
-    let changed = profile.and_then(|profile| profile.within(manifest, surroundings).ok());
-    let surroundings = changed.as_ref().unwrap_or(surroundings);
+    let surroundings = &*Profile::seen(profile, manifest, surroundings);
     let seen = seen(manifest, found.is_some(), surroundings);
     let Some(found) = found else { return seen };
     match word(&seen, found, surroundings, ask).await {

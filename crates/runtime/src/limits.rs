@@ -74,8 +74,7 @@ pub async fn of(
     surroundings: &Surroundings,
     ask: &Ask,
 ) -> Limits {
-    let changed = profile.and_then(|profile| profile.within(manifest, surroundings).ok());
-    let surroundings = changed.as_ref().unwrap_or(surroundings);
+    let surroundings = &*Profile::seen(profile, manifest, surroundings);
     let (kept, at) = match manifest.ask.limits {
         Some(_) => asked(manifest, profile, surroundings, ask).await,
         None => (Kept::Silent("it has no way to tell".to_owned()), None),
@@ -94,8 +93,7 @@ pub(crate) fn remembered(
     profile: Option<&Profile>,
     surroundings: &Surroundings,
 ) -> Option<Limits> {
-    let changed = profile.and_then(|profile| profile.within(manifest, surroundings).ok());
-    let surroundings = changed.as_ref().unwrap_or(surroundings);
+    let surroundings = &*Profile::seen(profile, manifest, surroundings);
     let keep = Keep::of(surroundings, "limits")?;
     let (kept, at) = keep.get(&key(manifest, profile, surroundings), GOOD_FOR, clock::wall())?;
     let (plan, windows) = match kept {
@@ -112,8 +110,7 @@ pub(crate) fn not_in_time(
     profile: Option<&Profile>,
     surroundings: &Surroundings,
 ) {
-    let changed = profile.and_then(|profile| profile.within(manifest, surroundings).ok());
-    let surroundings = changed.as_ref().unwrap_or(surroundings);
+    let surroundings = &*Profile::seen(profile, manifest, surroundings);
     let Some(keep) = Keep::of(surroundings, "limits") else { return };
     let key = key(manifest, profile, surroundings);
     keep.put(&key, &Kept::Silent("it did not tell in time".to_owned()), clock::wall());

@@ -83,8 +83,7 @@ pub async fn of(
     surroundings: &Surroundings,
     ask: &Ask,
 ) -> Models {
-    let changed = profile.and_then(|profile| profile.within(manifest, surroundings).ok());
-    let surroundings = changed.as_ref().unwrap_or(surroundings);
+    let surroundings = &*Profile::seen(profile, manifest, surroundings);
     let keep = Keep::with(ask, surroundings, "models");
     let now = clock::wall();
     let told = match detect::find_anywhere(manifest, None, surroundings).await {

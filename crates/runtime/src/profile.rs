@@ -1,5 +1,6 @@
 //! Profiles: several accounts of one program, each with a directory of its own for settings and login.
 
+use std::borrow::Cow;
 use std::path::PathBuf;
 
 use bowline_protocol::kinds::{Level, Notice};
@@ -57,6 +58,19 @@ impl Profile {
         manifest.auth.env.iter().for_each(|key| changed.remove(key));
         changed.set(name, dir);
         Ok(changed)
+    }
+
+    /// Returns what a program sees, with a profile or without one. A profile that the provider cannot have is none: a task with
+    /// it is refused.
+    pub(crate) fn seen<'a>(
+        profile: Option<&Self>,
+        manifest: &Manifest,
+        surroundings: &'a Surroundings,
+    ) -> Cow<'a, Surroundings> {
+        match profile.and_then(|profile| profile.within(manifest, surroundings).ok()) {
+            Some(changed) => Cow::Owned(changed),
+            None => Cow::Borrowed(surroundings),
+        }
     }
 
     /// Puts the profile's directory into a request.

@@ -19,6 +19,8 @@ use std::sync::{Mutex, PoisonError};
 use bowline_providers::manifest::{Manifest, ManifestError};
 use bowline_providers::{acp, catalogue};
 
+use crate::config::Places;
+
 pub use bowline_providers::executable::Executable;
 pub use error::RosterError;
 pub use health::{Health, health};
@@ -255,11 +257,9 @@ fn plain(name: &str) -> String {
     catalogue::plain(name)
 }
 
-/// Finds the directory by variables. Relative paths count as unset, as the XDG standard wants.
+/// Finds the directory by variables: beside the settings.
 fn directory(get: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
-    let absolute = |name| get(name).map(PathBuf::from).filter(|path| path.is_absolute());
-    let config = absolute("XDG_CONFIG_HOME").or_else(|| absolute("HOME").map(|home| home.join(".config")))?;
-    Some(config.join("bowline/providers"))
+    Places::from_variables(None, get).user.map(|dir| dir.join("providers"))
 }
 
 #[cfg(test)]

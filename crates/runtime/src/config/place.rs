@@ -34,7 +34,7 @@ impl Places {
         Self::from_variables(cwd, |name| std::env::var_os(name))
     }
 
-    fn from_variables(cwd: Option<PathBuf>, get: impl Fn(&str) -> Option<OsString>) -> Self {
+    pub(crate) fn from_variables(cwd: Option<PathBuf>, get: impl Fn(&str) -> Option<OsString>) -> Self {
         let absolute = |name: &str| get(name).map(PathBuf::from).filter(|path| path.is_absolute());
         let home = absolute("HOME");
         let config = absolute("XDG_CONFIG_HOME").or_else(|| home.as_ref().map(|home| home.join(".config")));

@@ -247,9 +247,12 @@ impl Field {
                 if here {
                     let (profile, surroundings) = (self.profiles[place].as_ref(), Surroundings::from_env());
                     facts.limit = used_up(manifest, profile, &surroundings);
-                    let binary = self.binary(place, task);
-                    if detect::find(manifest, binary.as_deref(), &Search::from_env()).is_err() {
-                        facts.absent = Some(format!("`{}` is not installed", manifest.program));
+                    let binary = self.binary(place, task.binary.as_ref());
+                    if let Err(missing) = detect::find(manifest, binary.as_deref(), &Search::from_env()) {
+                        facts.absent = Some(match binary {
+                            Some(binary) => format!("`{}`: {}", binary.display(), missing.kind),
+                            None => format!("`{}` is not installed", manifest.program),
+                        });
                     }
                     let asks = !(manifest.auth.env.is_empty() && manifest.auth.files.is_empty());
                     // Who names it may know of a login that we do not see.
@@ -286,12 +289,7 @@ impl Field {
             How::Not(_) => (None, None),
         };
         task.profile.clone_from(&self.profiles[place]);
-        let kind = self.entries[place].as_ref().map(|entry| &entry.kind);
-        let own = match kind {
-            Some(EntryKind::Agent { binary, .. }) => binary.clone(),
-            Some(EntryKind::Executable { .. } | EntryKind::Foreign(_)) | None => None,
-        };
-        task.binary = named.cloned().or(own);
+        task.binary = self.binary(place, named);
         let Some(entry) = &self.entries[place] else { return };
         task.request.timeout_ms = task.request.timeout_ms.or(entry.timeout);
         for (name, value) in &entry.env {
@@ -305,14 +303,14 @@ impl Field {
         }
     }
 
-    /// Returns the program where it is not the usual one.
-    pub(super) fn binary(&self, place: usize, task: &Task) -> Option<PathBuf> {
+    /// Returns the program where it is not the usual one: that of the caller, else that of the router's file.
+    fn binary(&self, place: usize, named: Option<&PathBuf>) -> Option<PathBuf> {
         let kind = self.entries[place].as_ref().map(|entry| &entry.kind);
         let own = match kind {
             Some(EntryKind::Agent { binary, .. }) => binary.clone(),
             Some(EntryKind::Executable { .. } | EntryKind::Foreign(_)) | None => None,
         };
-        task.binary.clone().or(own)
+        named.cloned().or(own)
     }
 }
 

@@ -70,11 +70,9 @@ impl Store {
         lock.lock().map_err(failed)?;
         let mut memory = self.read()?;
         change(&mut memory);
-        let temporary = dir.join(format!("{FILE}.{}.tmp", std::process::id()));
         let written = serde_json::to_vec(&memory)
             .map_err(std::io::Error::from)
-            .and_then(|text| host::private_file(&temporary, &text))
-            .and_then(|()| std::fs::rename(&temporary, dir.join(FILE)));
+            .and_then(|text| host::replace_file(&dir.join(FILE), &text));
         free(&lock);
         written.map_err(failed)
     }

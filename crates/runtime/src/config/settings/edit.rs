@@ -94,14 +94,7 @@ fn parts<'a>(key: &Key, name: &'a str) -> Vec<&'a str> {
 pub fn write(path: &Path, text: &str) -> std::io::Result<()> {
     // A link is followed: what it leads to is what is meant.
     let path = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-    if let Some(dir) = path.parent() {
-        std::fs::create_dir_all(dir)?;
-    }
-    let mut temporary = path.clone().into_os_string();
-    temporary.push(format!(".{}.tmp", std::process::id()));
-    host::private_file(Path::new(&temporary), text.as_bytes())?;
-    if let Ok(meta) = std::fs::metadata(&path) {
-        std::fs::set_permissions(&temporary, meta.permissions())?;
-    }
-    std::fs::rename(&temporary, &path)
+    let permissions = std::fs::metadata(&path).map(|meta| meta.permissions());
+    host::replace_file(&path, text.as_bytes())?;
+    permissions.map_or(Ok(()), |permissions| std::fs::set_permissions(&path, permissions))
 }
