@@ -142,9 +142,14 @@ impl Append {
         Ok(())
     }
 
-    /// Gives back the room that was reserved and not used.
+    /// Gives back the room that was reserved and not used. Nothing is lost if that is not durable.
     pub(super) fn release(&mut self) -> Result<(), JournalError> {
-        if self.reserved > self.len { self.cut(self.len) } else { Ok(()) }
+        if self.reserved > self.len {
+            let dirty = self.dirty;
+            self.cut(self.len)?;
+            self.dirty = dirty;
+        }
+        Ok(())
     }
 
     /// Returns the file if it has something to be synced, and takes note that it will be.

@@ -56,6 +56,8 @@ pub struct Writer {
     buffer: Vec<u8>,
     /// Names were made in the directory that `fsync` of the files does not cover.
     dir_dirty: bool,
+    /// Neither the description nor the name of the directory was ever made durable.
+    is_new: bool,
     _lock: Lock,
 }
 
@@ -91,6 +93,7 @@ impl Writer {
             lines: LineWriter::default(),
             buffer: Vec::new(),
             dir_dirty: true,
+            is_new: true,
             _lock: lock,
         })
     }
@@ -249,7 +252,7 @@ impl Writer {
         files.extend(self.index.take_dirty());
         files.extend(self.events.take_dirty());
         let dir = std::mem::take(&mut self.dir_dirty).then(|| self.dir.clone());
-        Ok(PendingSync { files, dir })
+        Ok(PendingSync { files, dir, is_new: std::mem::take(&mut self.is_new) })
     }
 
     /// Ends the writing: what is held back is written, all is made durable, the lock is freed.
@@ -344,6 +347,7 @@ fn append_raw(
 pub struct PendingSync {
     files: Vec<(Arc<File>, PathBuf)>,
     dir: Option<PathBuf>,
+    is_new: bool,
 }
 
 impl PendingSync {
@@ -353,11 +357,13 @@ impl PendingSync {
             file.sync_data().map_err(|error| JournalError::io("sync", path, error))?;
         }
         let Some(dir) = &self.dir else { return Ok(()) };
-        let meta = meta::path(dir);
-        let synced = File::open(&meta).and_then(|file| file.sync_all());
-        synced.map_err(|error| JournalError::io("sync", &meta, error))?;
-        // The session's own name stands in the directory above.
+        if self.is_new {
+            let meta = meta::path(dir);
+            let synced = File::open(&meta).and_then(|file| file.sync_all());
+            synced.map_err(|error| JournalError::io("sync", &meta, error))?;
+        }
         meta::sync_dir(dir)?;
-        dir.parent().map_or(Ok(()), meta::sync_dir)
+        // The session's own name stands in the directory above.
+        dir.parent().filter(|_| self.is_new).map_or(Ok(()), meta::sync_dir)
     }
 }
