@@ -31,6 +31,15 @@ pub fn run_if_asked() {
     }
 }
 
+/// Starts the keeper of this process now, as a copy of it, if there is only one thread yet: that spares a command that is
+/// going to start an agent the cost of executing its program a second time. Elsewhere it does nothing.
+pub fn start_early() {
+    #[cfg(target_os = "linux")]
+    if can_be_asked() {
+        crate::linux::early::start();
+    }
+}
+
 /// Says whether this program, executed again, would become a keeper.
 #[cfg(target_os = "linux")]
 pub(crate) fn can_be_asked() -> bool {

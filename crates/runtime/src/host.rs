@@ -25,6 +25,13 @@ pub fn init() {
     bowline_process::file_limit::ignore_signal();
 }
 
+/// Starts the second process of [`init`] now, which is cheaper as long as this one has a single thread: for a command that
+/// is going to run an agent. Call it before the runtime is made; later it does nothing, and the process is started when an
+/// agent is.
+pub fn start_keeper() {
+    keeper::start_early();
+}
+
 /// Returns which promise about processes that agents leave behind is in force, as a word and as a sentence.
 pub fn guarantee() -> Result<(&'static str, &'static str), crate::Error> {
     let guarantee = supervisor()?.guarantee();

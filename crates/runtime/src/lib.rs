@@ -93,7 +93,7 @@ pub use bowline_providers::invocation::{Preview, Refusal};
 pub use bowline_providers::views::Refused;
 pub use error::Error;
 pub use git::{git_in, repository_in};
-pub use host::{guarantee, init};
+pub use host::{guarantee, init, start_keeper};
 pub use limits::limits;
 pub use models::models;
 pub use profile::Profile;

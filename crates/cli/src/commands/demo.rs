@@ -23,6 +23,7 @@ const PROMPT: &str = "Make the greeting friendlier, and tell me what you changed
 
 /// Runs the command.
 pub(crate) fn run(args: &DemoArgs, stdout: &mut Stdout) -> Result<(), CommandError> {
+    bowline::start_keeper();
     run::runtime()?.block_on(play(args, stdout))
 }
 

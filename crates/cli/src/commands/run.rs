@@ -79,6 +79,7 @@ pub(crate) fn run(args: &RunArgs, stdout: &mut Stdout) -> Result<(), CommandErro
     // run that leaves no trace leaves no answers behind either.
     let plain = args.docker.is_none() && args.binary.is_none() && !args.ephemeral;
     let program = asked.and_then(Asked::provider).filter(|_| plain && matches!(format, Format::Human));
+    bowline::start_keeper();
     let (record, stopped) = runtime()?.block_on(drive(task, sink, args.ephemeral, program))?;
     match exit_code(&record, stopped) {
         0 => Ok(()),

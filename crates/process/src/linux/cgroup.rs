@@ -5,18 +5,20 @@
 
 use std::fs;
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{Mode, OFlags};
+
+use super::fork;
 
 /// Where cgroups can be made.
 #[derive(Debug)]
 pub(crate) struct Parent(PathBuf);
 
 impl Parent {
-    /// Finds our own cgroup and tries whether a child of it can be made and ended as a whole.
+    /// Finds our own cgroup and tries whether in a child of it one can be born, and ended with all of its own.
     pub(crate) fn find() -> Option<Self> {
         let mounts = fs::read("/proc/self/mounts").ok()?;
         let mount = mount_point(&mounts)?;
@@ -26,7 +28,8 @@ impl Parent {
         parent.remove_abandoned();
         let trial = parent.create("trial").ok()?;
         // `cgroup.kill` came with Linux 5.14.
-        let works = trial.path.join("cgroup.kill").exists();
+        let works = trial.path.join("cgroup.kill").exists()
+            && trial.open().is_ok_and(|directory| fork::can_be_born_in(directory.as_fd()));
         trial.remove();
         works.then_some(parent)
     }

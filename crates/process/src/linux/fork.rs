@@ -7,7 +7,7 @@
 
 use std::ffi::CStr;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::fd::{AsRawFd, BorrowedFd};
 use std::ptr;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -52,24 +52,6 @@ impl Forker {
         Ok(Self { report, own_pid: rustix::process::getpid().as_raw_nonzero().get() })
     }
 
-    /// Tries whether a child can be born in a cgroup: Linux 5.7, and no sandbox that forbids `clone3`.
-    pub(crate) fn can_fork_into(&self, parent: &super::cgroup::Parent) -> bool {
-        let Ok(cgroup) = parent.create("born") else { return false };
-        let born = cgroup.open().map_err(|_| 0).and_then(|directory| clone(Some(directory.as_fd())));
-        if born == Ok(0) {
-            #[expect(unsafe_code, reason = "the child of a fork has nothing to clean up")]
-            // SAFETY: ends the child at once.
-            unsafe {
-                libc::_exit(0);
-            }
-        }
-        if let Ok(pid) = born {
-            reap(pid);
-        }
-        cgroup.remove();
-        born.is_ok()
-    }
-
     /// Starts a child; when this returns, it executes the program.
     pub(crate) fn start(&self, image: &Image<'_>) -> Result<libc::pid_t, Failed> {
         let pointers = |strings: &[&CStr]| -> Vec<*const libc::c_char> {
@@ -97,17 +79,31 @@ impl Forker {
             None => Ok(pid),
             Some(stage) => {
                 // It is a zombie already, and nobody else may be told of it.
-                reap(pid);
+                rustix::process::Pid::from_raw(pid).map(reap);
                 Err(Failed { stage, errno: self.report[1].load(Ordering::SeqCst).cast_signed() })
             }
         }
     }
 }
 
-fn reap(pid: libc::pid_t) {
-    let pid = rustix::process::Pid::from_raw(pid);
-    // It can fail only if somebody else reaped it, and we have one thread.
-    let _: Result<_, _> = rustix::process::waitpid(pid, rustix::process::WaitOptions::empty());
+/// Tries whether a child can be born in a cgroup: Linux 5.7, and no sandbox that forbids `clone3`.
+pub(crate) fn can_be_born_in(cgroup: BorrowedFd<'_>) -> bool {
+    match clone(Some(cgroup)) {
+        #[expect(unsafe_code, reason = "the child of a fork has nothing to clean up")]
+        // SAFETY: ends the child at once.
+        Ok(0) => unsafe { libc::_exit(0) },
+        Ok(pid) => {
+            rustix::process::Pid::from_raw(pid).map(reap);
+            true
+        }
+        Err(_) => false,
+    }
+}
+
+/// Waits for the end of a child of ours.
+pub(crate) fn reap(child: rustix::process::Pid) {
+    // It fails only if somebody else reaped it.
+    let _: Result<_, _> = rustix::process::waitpid(Some(child), rustix::process::WaitOptions::empty());
 }
 
 #[repr(C)]

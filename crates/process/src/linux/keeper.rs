@@ -63,7 +63,7 @@ impl Keeper {
         let signals = signals()?;
         let forker = Forker::new()?;
         let cgroups = match cgroups {
-            Cgroups::Auto => cgroup::Parent::find().filter(|parent| forker.can_fork_into(parent)),
+            Cgroups::Auto => cgroup::Parent::find(),
             Cgroups::Never => None,
         };
         Ok(Self { socket, host, signals, forker, cgroups, trees: BTreeMap::new(), rest_until: now() })

@@ -7,15 +7,17 @@ use std::collections::HashMap;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use rustix::net::{AddressFamily, Shutdown, SocketFlags, SocketType};
+use rustix::net::Shutdown;
 use rustix::process::Pid;
 use tokio::sync::{mpsc, oneshot};
 
+use super::early;
+use super::fork::reap;
 use super::strays::{self, Lost};
 use super::wire::{self, Body, Reply, Request, Stage};
 use crate::error::KeeperError;
@@ -32,7 +34,7 @@ const HELLO: Duration = Duration::from_secs(20);
 pub(crate) struct Link {
     shared: Arc<Shared>,
     guarantee: Guarantee,
-    keeper: u32,
+    keeper: Pid,
     next_id: AtomicU64,
 }
 
@@ -69,34 +71,37 @@ pub(crate) enum Refused {
 impl Link {
     /// Starts a keeper and waits for its hello.
     pub(crate) fn start(program: &PathBuf, cgroups: super::keeper::Cgroups) -> Result<Self, KeeperError> {
-        let (ours, theirs) =
-            rustix::net::socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)
-                .map_err(|error| KeeperError::Prepare(error.into()))?;
+        let (ours, theirs) = early::sockets().map_err(KeeperError::Prepare)?;
         #[expect(clippy::disallowed_methods, reason = "here the one spawner starts its keeper")]
         let mut command = std::process::Command::new(program);
         command.arg0("bowline-keeper").env(keeper::VARIABLE, keeper::ask(cgroups));
         // The socket travels as standard input, which needs nothing unsafe between fork and exec.
         command.stdin(theirs).stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null());
-        let mut process =
+        let process =
             command.spawn().map_err(|source| KeeperError::Start { program: program.clone(), source })?;
         // `command` still holds the other end; without this, the end of the keeper would go unnoticed.
         drop(command);
-        let Some(guarantee) = hello(&ours) else {
+        // A number of our own child, so it is not 0.
+        let keeper = process.id().try_into().ok().and_then(Pid::from_raw).ok_or(KeeperError::Lost)?;
+        Self::with(ours, keeper, program)
+    }
+
+    /// Waits for the hello of a keeper that was started.
+    pub(crate) fn with(socket: OwnedFd, keeper: Pid, program: &Path) -> Result<Self, KeeperError> {
+        let Some(guarantee) = hello(&socket) else {
             // It is not a keeper; what it does instead is nobody's wish.
-            let _: io::Result<()> = process.kill();
-            let _: io::Result<_> = process.wait();
-            return Err(KeeperError::Mute { program: program.clone() });
+            let _: Result<(), _> = rustix::process::kill_process(keeper, rustix::process::Signal::KILL);
+            reap(keeper);
+            return Err(KeeperError::Mute { program: program.to_owned() });
         };
-        let shared =
-            Arc::new(Shared { socket: ours, children: Mutex::default(), lost: AtomicBool::new(false) });
-        let keeper = process.id();
+        let shared = Arc::new(Shared { socket, children: Mutex::default(), lost: AtomicBool::new(false) });
         let reader = shared.clone();
         std::thread::Builder::new()
             .name("bowline-link".to_owned())
             .spawn(move || {
                 reader.read();
-                // The keeper has closed its end, so it is ending: this reaps it.
-                let _: io::Result<_> = process.wait();
+                // The keeper has closed its end, so it is ending.
+                reap(keeper);
                 reader.bury();
             })
             .map_err(KeeperError::Prepare)?;
@@ -108,7 +113,7 @@ impl Link {
     }
 
     pub(crate) fn keeper(&self) -> u32 {
-        self.keeper
+        self.keeper.as_raw_nonzero().get().cast_unsigned()
     }
 
     pub(crate) fn is_lost(&self) -> bool {
@@ -160,10 +165,9 @@ impl Link {
 
     /// Lets the keeper run: an agent is its child and knows its number, and may have stopped it.
     fn wake(&self) {
-        let keeper = i32::try_from(self.keeper).ok().and_then(Pid::from_raw).filter(|_| !self.is_lost());
-        if let Some(keeper) = keeper {
+        if !self.is_lost() {
             // It fails only when the keeper is gone.
-            let _: Result<(), _> = rustix::process::kill_process(keeper, rustix::process::Signal::CONT);
+            let _: Result<(), _> = rustix::process::kill_process(self.keeper, rustix::process::Signal::CONT);
         }
     }
 }

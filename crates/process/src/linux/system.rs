@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use tokio::sync::Semaphore;
 
+use super::early;
 use super::keeper::Cgroups;
 use super::link::{Link, Refused, Starting};
 use super::wire::{Body, Stage};
@@ -48,6 +49,7 @@ pub(crate) struct Kept {
 
 impl System {
     pub(crate) fn start(options: Options) -> Result<Self, KeeperError> {
+        let own = matches!(options.keeper, Keeper::Own);
         let program = match options.keeper {
             // A program that does not know of keepers would, executed again, do whatever it does.
             Keeper::Own if !keeper::can_be_asked() => return Starter::start().map(Self::Own),
@@ -59,7 +61,13 @@ impl System {
             Cgroup::Auto => Cgroups::Auto,
             Cgroup::Never => Cgroups::Never,
         };
-        let link = Mutex::new(Arc::new(Link::start(&program, cgroups)?));
+        // One that was started early is a copy of this program, and uses cgroups.
+        let early = if own && cgroups == Cgroups::Auto { early::take() } else { None };
+        let link = match early {
+            Some(early) => Link::with(early.socket, early.keeper, &program)?,
+            None => Link::start(&program, cgroups)?,
+        };
+        let link = Mutex::new(Arc::new(link));
         Ok(Self::Keeper(Arc::new(Kept { program, cgroups, link, starts: Semaphore::new(STARTS) })))
     }
 

@@ -14,7 +14,12 @@ use crate::support::*;
 pub(crate) fn host() -> ExitCode {
     match variable("HOST").as_deref() {
         Some("leak") => runtime().block_on(leak()),
-        Some("tree") => runtime().block_on(tree()),
+        Some("tree") => {
+            if variable("NET").as_deref() == Some("early") {
+                bowline_process::keeper::start_early();
+            }
+            runtime().block_on(tree());
+        }
         Some("fragile") => runtime().block_on(fragile()),
         Some("refused") => {
             let folder = variable("FOLDER").expect("is given");
@@ -70,7 +75,7 @@ async fn leak() {
 async fn tree() {
     let given = |name| variable(name).expect("is given");
     let options = match given("NET").as_str() {
-        "auto" => Options::default(),
+        "auto" | "early" => Options::default(),
         "never" => Options { cgroup: Cgroup::Never, ..Options::default() },
         _ => Options { keeper: Keeper::None, ..Options::default() },
     };

@@ -20,7 +20,7 @@ const NOBODY: u32 = 65534;
 struct Cell {
     shape: &'static str,
     end: &'static str,
-    /// `auto` or `never` for cgroups, or `no-keeper`.
+    /// `auto` or `never` for cgroups, `early` for a keeper that is a copy of its host, or `no-keeper`.
     net: &'static str,
     user: User,
 }
@@ -35,7 +35,7 @@ pub(crate) fn trials() -> Vec<Trial> {
     let mut cells = Vec::new();
     for shape in SHAPES {
         for end in ENDS {
-            for net in ["auto", "never"] {
+            for net in ["auto", "early", "never"] {
                 cells.extend([User::Own, User::Nobody].map(|user| Cell { shape, end, net, user }));
             }
         }
@@ -51,6 +51,7 @@ impl Cell {
     fn name(self) -> String {
         let net = match self.net {
             "auto" => "cgroup",
+            "early" => "cgroup-early",
             "never" => "no-cgroup",
             other => other,
         };
@@ -87,6 +88,7 @@ impl Cell {
         let hello = host.hear();
         let (guarantee, keeper) = hello.split_once(' ').expect("says its guarantee and its keeper");
         self.check_guarantee(guarantee);
+        self.check_keeper(keeper);
         wait_until("the tree stands", || marked(&proof).len() == self.size());
         host.say("end it");
         if self.end == "runner-killed" {
@@ -108,12 +110,24 @@ impl Cell {
         assert_eq!(marked(&proof), [""; 0], "and nobody came back");
     }
 
+    /// However it was started, it has a name of its own; and only one that was executed was asked by a variable.
+    fn check_keeper(self, keeper: &str) {
+        if keeper == "none" {
+            return;
+        }
+        let read = |file: &str| std::fs::read(format!("/proc/{keeper}/{file}")).expect("it is there");
+        let name = read("cmdline");
+        assert!(name.starts_with(b"bowline-keeper\0"), "{}", String::from_utf8_lossy(&name));
+        let asked = String::from_utf8_lossy(&read("environ")).contains("BOWLINE_KEEPER=");
+        assert_eq!(asked, self.net != "early");
+    }
+
     fn check_guarantee(self, guarantee: &str) {
         match (self.net, self.user, guarantee) {
-            ("no-keeper", _, "group") | ("never", _, "subreaper") | ("auto", _, "cgroup") => {}
+            ("no-keeper", _, "group") | ("never", _, "subreaper") | ("auto" | "early", _, "cgroup") => {}
             // Nobody may make cgroups: the proof is then that the fallback holds.
-            ("auto", User::Nobody, "subreaper") => {}
-            ("auto", User::Own, "subreaper") => {
+            ("auto" | "early", User::Nobody, "subreaper") => {}
+            ("auto" | "early", User::Own, "subreaper") => {
                 skip(&self.name(), "cgroups are refused to this user: proved without");
             }
             other => panic!("not the net that was asked for: {other:?}"),

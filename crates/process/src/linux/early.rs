@@ -1,0 +1,90 @@
+//! A keeper that is started early: a copy of a process that has one thread, instead of the program executed again.
+//!
+//! Executing a large program costs more than all that a keeper does for one short run: its libraries are loaded and its
+//! addresses set right once more. A command that knows early that it is going to start an agent spares that.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::process::ExitCode;
+use std::sync::{Mutex, PoisonError};
+
+use rustix::net::{AddressFamily, SocketFlags, SocketType};
+use rustix::process::Pid;
+
+use super::keeper::{self, Cgroups};
+
+/// The one that was started and is not in use yet. If it never is, its socket closes with our end, and it goes.
+static READY: Mutex<Option<Early>> = Mutex::new(None);
+
+/// A keeper that nobody has talked to.
+#[derive(Debug)]
+pub(crate) struct Early {
+    pub(crate) socket: OwnedFd,
+    pub(crate) keeper: Pid,
+}
+
+/// Takes the keeper that was started early, if there is one.
+pub(crate) fn take() -> Option<Early> {
+    READY.lock().unwrap_or_else(PoisonError::into_inner).take()
+}
+
+/// Makes the two ends of the socket between host and keeper.
+pub(crate) fn sockets() -> io::Result<(OwnedFd, OwnedFd)> {
+    Ok(rustix::net::socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?)
+}
+
+/// Starts a keeper. Does nothing with a second thread: a copy of a process has one, and locks that the others held.
+pub(crate) fn start() {
+    let alone = std::fs::read_dir("/proc/self/task").is_ok_and(|threads| threads.count() == 1);
+    let mut ready = READY.lock().unwrap_or_else(PoisonError::into_inner);
+    if !alone || ready.is_some() {
+        return;
+    }
+    // Whatever fails here: a keeper is started in the usual way when it is needed, and says what is the matter.
+    let Ok((ours, theirs)) = sockets() else { return };
+    #[expect(unsafe_code, reason = "no safe call forks; the process has one thread")]
+    // SAFETY: there is one thread, so that the copy may do whatever this process may.
+    let forked = unsafe { libc::fork() };
+    if forked == 0 {
+        be(theirs);
+    }
+    *ready = Pid::from_raw(forked).filter(|_| forked > 0).map(|keeper| Early { socket: ours, keeper });
+}
+
+/// Is the keeper, and never returns into the host's program.
+fn be(socket: OwnedFd) -> ! {
+    rename();
+    // The socket comes as standard input, as it does to a program that is executed.
+    let code = match rustix::stdio::dup2_stdin(&socket) {
+        Ok(()) => keeper::run(Cgroups::Auto),
+        Err(_) => ExitCode::FAILURE,
+    };
+    #[expect(unsafe_code, reason = "the host's buffers and handlers are not ours to run")]
+    // SAFETY: ends this process at once.
+    unsafe {
+        libc::_exit(i32::from(code == ExitCode::FAILURE))
+    }
+}
+
+/// Writes our name over the host's arguments, so that a list of processes does not show two of the same: whoever ends the
+/// host by its arguments must not mean us.
+fn rename() {
+    const NAME: &[u8] = b"bowline-keeper";
+    let Some((start, end)) = arguments() else { return };
+    #[expect(unsafe_code, reason = "no safe call changes what others see as our arguments")]
+    // SAFETY: the kernel says that our arguments are there, on the stack, and this process does not read them any more.
+    unsafe {
+        let place = std::ptr::with_exposed_provenance_mut::<u8>(start);
+        std::ptr::write_bytes(place, 0, end - start);
+        std::ptr::copy_nonoverlapping(NAME.as_ptr(), place, NAME.len().min(end - start));
+    }
+}
+
+/// Where our arguments begin and end in memory.
+fn arguments() -> Option<(usize, usize)> {
+    let stat = std::fs::read_to_string("/proc/self/stat").ok()?;
+    // The name of the program comes second, in brackets, and may hold anything: what follows is counted from its end.
+    let mut fields = stat.rsplit(')').next()?.split_whitespace().skip(45).map(str::parse);
+    let (start, end) = (fields.next()?.ok()?, fields.next()?.ok()?);
+    (start < end && start != 0).then_some((start, end))
+}
