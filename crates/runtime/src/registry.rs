@@ -46,6 +46,13 @@ use crate::{Control, Error, clock, warden};
 
 pub(crate) use marks::board;
 
+/// Waits until what killed runners left in the data homes of this process's runs is in order, as far as somebody sees to it
+/// right now, but not longer than this: for a command that is about to end, and would take the work with it. Returns whether it
+/// is.
+pub fn settled(patience: Duration) -> bool {
+    warden::settled(patience)
+}
+
 /// How long a runner gets for the polite way: it notices, asks the agent, climbs its own ladder, writes the end.
 const GRACE: Duration = Duration::from_secs(5);
 

@@ -80,7 +80,9 @@ pub(crate) fn watch(ward: Ward) -> Watched {
     let needs_thread = ward.dir.is_some() || ward.limit.is_some();
     wards.list.push((id, ward));
     if needs_thread && !wards.thread {
-        let started = std::thread::Builder::new().name("bowline-warden".to_owned()).spawn(look_after);
+        let first = Looking::begin();
+        let started =
+            std::thread::Builder::new().name("bowline-warden".to_owned()).spawn(move || look_after(first));
         match started {
             Ok(_) => wards.thread = true,
             // The run itself works without; the next one tries again.
@@ -134,11 +136,12 @@ pub(crate) fn has(session: &SessionId) -> bool {
 }
 
 /// The thread.
-fn look_after() {
+fn look_after(first: Looking) {
     static SWEPT: Once = Once::new();
+    look_after_others(Round::First);
+    drop(first);
     // Here, because nobody has to wait for it.
     SWEPT.call_once(|| temporary::sweep(&std::env::temp_dir(), clock::system()));
-    look_after_others(Round::First);
     let mut seen: Option<(Instant, SystemTime)> = None;
     let mut last_round = clock::instant();
     loop {
@@ -216,7 +219,9 @@ fn look_after_others(round: Round) {
     if homes.is_empty() || BUSY.swap(true, Ordering::SeqCst) {
         return;
     }
+    let looking = Looking::begin();
     let started = std::thread::Builder::new().name("bowline-overdue".to_owned()).spawn(move || {
+        let _looking = looking;
         for home in homes {
             if let Err(error) = settle(Home::at(home), round) {
                 let error = &error as &dyn std::error::Error;
@@ -230,6 +235,36 @@ fn look_after_others(round: Round) {
         let error = &error as &dyn std::error::Error;
         tracing::warn!(error, "sessions that nobody looks after were not looked for");
     }
+}
+
+/// How many are looking after the sessions of others.
+static LOOKING: Mutex<usize> = Mutex::new(0);
+static LOOKED: Condvar = Condvar::new();
+
+/// One who looks, or is about to.
+#[derive(Debug)]
+struct Looking;
+
+impl Looking {
+    fn begin() -> Self {
+        *LOOKING.lock().unwrap_or_else(PoisonError::into_inner) += 1;
+        Self
+    }
+}
+
+impl Drop for Looking {
+    fn drop(&mut self) {
+        *LOOKING.lock().unwrap_or_else(PoisonError::into_inner) -= 1;
+        LOOKED.notify_all();
+    }
+}
+
+/// Waits until what killed runners left is in order, if somebody sees to it: a process that ends takes them with it.
+/// Returns whether it is.
+pub(crate) fn settled(patience: Duration) -> bool {
+    let looking = LOOKING.lock().unwrap_or_else(PoisonError::into_inner);
+    let waited = LOOKED.wait_timeout_while(looking, patience, |looking| *looking > 0);
+    *waited.unwrap_or_else(PoisonError::into_inner).0 == 0
 }
 
 /// Says whether a home has sessions that are not over, besides our own.

@@ -13,7 +13,7 @@ mod uncertified;
 use std::time::Duration;
 
 use bowline::kinds::Outcome;
-use bowline::{Category, Code, Control, Record, Task, Turn};
+use bowline::{Category, Code, Control, Record, Task, Turn, registry};
 use bowline_protocol::Millis;
 use bowline_providers::manifest::Manifest;
 use bowline_providers::manifest::run::{Flag, RunFlag};
@@ -30,6 +30,9 @@ use choose::{Asked, Whom};
 
 /// How many events are written together when they come faster than a terminal shows them.
 const AT_ONCE: usize = 256;
+
+/// How long a run that is over waits for what an earlier one left: docker answers within three seconds or does not.
+const IN_ORDER: Duration = Duration::from_secs(4);
 
 /// How long after the agent was killed one more signal ends this process too, whoever has not read what it says.
 const LEAVE_AFTER: Duration = Duration::from_secs(1);
@@ -81,9 +84,20 @@ pub(crate) fn run(args: &RunArgs, stdout: &mut Stdout) -> Result<(), CommandErro
     let program = asked.and_then(Asked::provider).filter(|_| plain && matches!(format, Format::Human));
     bowline::start_keeper();
     let (record, stopped) = runtime()?.block_on(drive(task, sink, args.ephemeral, program))?;
+    if stopped == Stopped::No {
+        leave_in_order();
+    }
     match exit_code(&record, stopped) {
         0 => Ok(()),
         code => Err(CommandError::told(code)),
+    }
+}
+
+/// Lets the library finish with what killed runs left, for which a short run may be too short: docker has to be asked.
+fn leave_in_order() {
+    if !registry::settled(IN_ORDER) {
+        // The next run goes on with it.
+        tracing::info!("what a killed run left is not in order yet");
     }
 }
 

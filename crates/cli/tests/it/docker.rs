@@ -8,8 +8,7 @@ use crate::journal::{Journal, is_stopping, kind};
 use crate::support::bowline;
 use crate::world::wait_until;
 
-/// One container, which is this machine. `broken` is `hangs`, `down`, or anything else: every question after the first
-/// fails.
+/// One container, which is this machine. `broken` is `hangs`, `down`, `slow` (questions after the first take 1.3 s), or anything else: every question after the first fails.
 const DOCKER: &str = r#"#!/bin/sh
 for word in "$@"; do printf '%s\n' "$word" >>"$DOCKER_LOG"; done; echo '#' >>"$DOCKER_LOG"
 [ "$1" = exec ] || exit 2; shift
@@ -17,6 +16,7 @@ case $DOCKER_BROKEN in
   hangs) exec sleep 600;;
   down) echo 'Cannot connect to the Docker daemon at unix:///run/docker.sock. Is the docker daemon running?' >&2; exit 1;;
 esac
+if [ "$DOCKER_BROKEN" = slow ] && [ -e "$DOCKER_LOG.asked" ]; then sleep 1.3; DOCKER_BROKEN=; fi
 if [ -n "$DOCKER_BROKEN" ] && [ -e "$DOCKER_LOG.asked" ]; then echo 'no such container' >&2; exit 1; fi
 : >"$DOCKER_LOG.asked"
 while :; do
@@ -209,6 +209,26 @@ fn docker_that_is_not_there_started_nothing() {
     let mut command = world.command(&["--output", "jsonl", "practice: say hello"], "");
     let output = command.env("PATH", world.dir.path()).output().expect("the command ends");
     nothing_started(&output, "install docker");
+}
+
+/// The agent ends when it is asked to, which it hears late; nobody may be said to be left.
+#[test]
+fn a_docker_that_is_slow_leaves_nobody() {
+    let world = World::new("slow");
+    let mut child = world
+        .command(&["--output", "jsonl", "practice: say hello\npractice: hang"], "slow")
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .expect("the command starts");
+    wait_until("the agent", || world.survivors() > 0);
+    let pid = rustix::process::Pid::from_child(&child);
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).expect("it is alive");
+    wait_until("the end", || child.try_wait().expect("a status").is_some());
+    assert_eq!(world.survivors(), 0);
+    let journals = Journal::all(&world.dir.path().join("home"));
+    journals[0].check();
+    let leaked = journals[0].of("process_leaked");
+    assert!(leaked.is_empty(), "{leaked:?}");
 }
 
 #[test]

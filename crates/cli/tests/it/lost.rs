@@ -62,13 +62,11 @@ fn the_next_run_removes_what_a_killed_question_left() {
     next.end().exits(130);
 }
 
-/// A stand-in for an agent in a container: it has the session's mark and belongs to no keeper.
-#[test]
-fn the_next_run_ends_an_agent_that_stayed_in_its_container() {
-    let world = World::new();
+/// A session that ran in a container when its runner was killed, and a stand-in for its agent: it has the session's mark
+/// and belongs to no keeper. `docker exec NAME …` runs it here.
+fn lost_in_a_container(world: &World, docker: &str) -> (std::path::PathBuf, std::process::Child) {
     std::fs::create_dir(world.path("bin")).expect("a directory");
-    // `docker exec NAME …` runs it here.
-    world.script("bin/docker", r#"[ "$1 $2" = "exec box" ] || exit 2; shift 2; exec "$@""#);
+    world.script("bin/docker", &format!(r#"[ "$1 $2" = "exec box" ] || exit 2; shift 2; {docker}exec "$@""#));
     let mut meta = SessionMeta::new(
         "s-20260101-000000000-00000000".into(),
         "practice",
@@ -77,16 +75,16 @@ fn the_next_run_ends_an_agent_that_stayed_in_its_container() {
     (meta.container, meta.state) = (Some("box".to_owned()), SessionState::Running);
     let id = meta.id.clone();
     let writer = Writer::create(&Home::at(world.path("home")), meta, Options::default()).expect("a session");
-    let lost = writer.dir().to_owned();
-    drop(writer);
-    let mut agent =
-        in_shell("exec sleep 600").env("BOWLINE_SESSION_ID", id.as_str()).spawn().expect("a shell");
+    let agent = in_shell("exec sleep 600").env("BOWLINE_SESSION_ID", id.as_str()).spawn().expect("a shell");
+    (writer.dir().to_owned(), agent)
+}
 
-    let path = format!("{}:/usr/local/bin:/usr/bin:/bin", world.path("bin").display());
-    let next = world.practice(&["hang"]).env("PATH", path).start();
-    wait_until("the end on file", || state(&lost) == SessionState::Failed);
-    next.signal(Signal::INT);
-    next.end().exits(130);
+fn path(world: &World) -> String {
+    format!("{}:/usr/local/bin:/usr/bin:/bin", world.path("bin").display())
+}
+
+/// It was killed, and nothing is said to be left.
+fn was_ended(lost: &Path, mut agent: std::process::Child) {
     let ended = agent.try_wait().expect("a status");
     if ended.is_none() {
         agent.kill().expect("it can be ended");
@@ -95,4 +93,24 @@ fn the_next_run_ends_an_agent_that_stayed_in_its_container() {
     assert_eq!(std::os::unix::process::ExitStatusExt::signal(&ended), Some(9));
     let said = std::fs::read_to_string(lost.join("events.jsonl")).expect("events");
     assert!(!said.contains("process_leaked"), "{said}");
+}
+
+#[test]
+fn the_next_run_ends_an_agent_that_stayed_in_its_container() {
+    let world = World::new();
+    let (lost, agent) = lost_in_a_container(&world, "");
+    let next = world.practice(&["hang"]).env("PATH", path(&world)).start();
+    wait_until("the end on file", || state(&lost) == SessionState::Failed);
+    next.signal(Signal::INT);
+    next.end().exits(130);
+    was_ended(&lost, agent);
+}
+
+#[test]
+fn a_short_run_waits_for_a_docker_that_takes_its_time() {
+    let world = World::new();
+    let (lost, agent) = lost_in_a_container(&world, "sleep 1; ");
+    world.practice(&["say done"]).env("PATH", path(&world)).start().end().exits(0);
+    assert_eq!(state(&lost), SessionState::Failed, "it is in order when the command is over");
+    was_ended(&lost, agent);
 }

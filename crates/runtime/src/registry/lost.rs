@@ -25,7 +25,10 @@ impl Registry {
     /// runtime with IO and time.
     pub async fn settle_lost(&self) -> Result<Vec<SessionId>, Error> {
         let mut settled = Vec::new();
-        for dir in unfinished::dirs(&self.home)? {
+        let mut dirs = unfinished::dirs(&self.home)?;
+        // Docker may take its time, or never answer: those who need it come last.
+        dirs.sort_by_cached_key(|dir| SessionMeta::read(dir).is_ok_and(|meta| meta.container.is_some()));
+        for dir in dirs {
             // Our own may be about to take its lock, or to end.
             if warden::by_dir(&dir).is_some() || journal::is_live(&dir)? {
                 continue;
