@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use bowline_protocol::McpServer;
 use serde_json::{Map, Value, json};
 
+use super::environment;
 use crate::manifest::run::McpForm;
 
 /// The servers of a request.
@@ -123,13 +124,47 @@ pub(super) fn overrides(servers: &Servers) -> Result<Overrides, String> {
     Ok(all)
 }
 
-/// Returns the values of a request's servers that are to be masked.
+/// Returns the values of a request's servers that are to be masked: all variables and headers, and what arguments and
+/// addresses call a key, a token or a password.
 pub(super) fn secrets(servers: &Servers) -> Vec<String> {
     let values = |server: &McpServer| -> Vec<String> {
-        let (McpServer::Stdio { env: map, .. } | McpServer::Http { headers: map, .. }) = server;
-        map.values().filter(|value| is_maskable(value)).cloned().collect()
+        let (map, named) = match server {
+            McpServer::Stdio { args, env, .. } => (env, in_arguments(args)),
+            McpServer::Http { url, headers } => (headers, in_address(url)),
+        };
+        let all = map.values().map(String::as_str).chain(named);
+        all.filter(|value| is_maskable(value)).map(str::to_owned).collect()
     };
     servers.values().flat_map(values).collect()
+}
+
+/// `--api-key VALUE` and `--api-key=VALUE`.
+fn in_arguments(args: &[String]) -> Vec<&str> {
+    let next = args.iter().skip(1).map(|arg| Some(arg.as_str())).chain([None]);
+    let named = args.iter().zip(next).filter_map(|(arg, next)| {
+        let flag = arg.starts_with('-').then(|| arg.trim_start_matches('-'))?;
+        let (name, value) = flag.split_once('=').map_or((flag, next), |(name, value)| (name, Some(value)));
+        value.filter(|_| is_named_secret(name))
+    });
+    named.collect()
+}
+
+/// `https://user:VALUE@host/?key=VALUE`.
+fn in_address(url: &str) -> Vec<&str> {
+    let (address, query) = url.split_once('?').unwrap_or((url, ""));
+    let host = address.split_once("://").map_or("", |(_, rest)| rest).split('/').next().unwrap_or_default();
+    let password = host.rsplit_once('@').and_then(|(user, _)| user.split_once(':')).map(|(_, word)| word);
+    let query = query.split('#').next().unwrap_or_default();
+    let pairs = query.split('&').filter_map(|pair| pair.split_once('='));
+    password
+        .into_iter()
+        .chain(pairs.filter(|(name, _)| is_named_secret(name)).map(|(_, value)| value))
+        .collect()
+}
+
+/// Says whether a flag or a parameter has the name of a secret, as variables have.
+fn is_named_secret(name: &str) -> bool {
+    environment::looks_secret(&format!("_{}", name.replace('-', "_")))
 }
 
 /// Says whether a value can be masked: `1` or `true` is no secret, and to mask it would spoil every text that has it.
@@ -145,4 +180,30 @@ pub(super) fn toml_text(text: &str) -> String {
 fn toml_list<'a>(texts: impl IntoIterator<Item = &'a String>) -> String {
     let texts: Vec<String> = texts.into_iter().map(|text| toml_text(text)).collect();
     format!("[{}]", texts.join(","))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn secrets_are_found_where_they_are_named() {
+        let stdio = |args: &[&str]| McpServer::Stdio {
+            command: "x".to_owned(),
+            args: args.iter().map(|arg| (*arg).to_owned()).collect(),
+            env: BTreeMap::from([("NAME".to_owned(), "of a variable".to_owned())]),
+        };
+        let http = |url: &str| McpServer::Http { url: url.to_owned(), headers: BTreeMap::new() };
+        let check = |server: McpServer, expected: &[&str]| {
+            assert_eq!(secrets(&BTreeMap::from([("one".to_owned(), server)])), expected);
+        };
+        check(stdio(&["--api-key", "12345678", "--verbose"]), &["of a variable", "12345678"]);
+        check(stdio(&["--token=12345678=", "-y", "12345679"]), &["of a variable", "12345678="]);
+        check(stdio(&["--key", "1", "token", "12345678", "--password"]), &["of a variable"]);
+        check(
+            http("https://me:12345678@host/mcp?page=12345677&access_token=12345679#key=1"),
+            &["12345678", "12345679"],
+        );
+        check(http("https://host:12345678/key=12345678"), &[]);
+    }
 }
