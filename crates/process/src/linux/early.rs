@@ -46,16 +46,16 @@ pub(crate) fn start() {
     // SAFETY: there is one thread, so that the copy may do whatever this process may.
     let forked = unsafe { libc::fork() };
     if forked == 0 {
-        be(theirs);
+        be(&theirs);
     }
     *ready = Pid::from_raw(forked).filter(|_| forked > 0).map(|keeper| Early { socket: ours, keeper });
 }
 
 /// Is the keeper, and never returns into the host's program.
-fn be(socket: OwnedFd) -> ! {
+fn be(socket: &OwnedFd) -> ! {
     rename();
     // The socket comes as standard input, as it does to a program that is executed.
-    let code = match rustix::stdio::dup2_stdin(&socket) {
+    let code = match rustix::stdio::dup2_stdin(socket) {
         Ok(()) => keeper::run(Cgroups::Auto),
         Err(_) => ExitCode::FAILURE,
     };

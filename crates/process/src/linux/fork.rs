@@ -79,7 +79,7 @@ impl Forker {
             None => Ok(pid),
             Some(stage) => {
                 // It is a zombie already, and nobody else may be told of it.
-                rustix::process::Pid::from_raw(pid).map(reap);
+                reap(pid);
                 Err(Failed { stage, errno: self.report[1].load(Ordering::SeqCst).cast_signed() })
             }
         }
@@ -93,7 +93,7 @@ pub(crate) fn can_be_born_in(cgroup: BorrowedFd<'_>) -> bool {
         // SAFETY: ends the child at once.
         Ok(0) => unsafe { libc::_exit(0) },
         Ok(pid) => {
-            rustix::process::Pid::from_raw(pid).map(reap);
+            reap(pid);
             true
         }
         Err(_) => false,
@@ -101,9 +101,10 @@ pub(crate) fn can_be_born_in(cgroup: BorrowedFd<'_>) -> bool {
 }
 
 /// Waits for the end of a child of ours.
-pub(crate) fn reap(child: rustix::process::Pid) {
+pub(crate) fn reap(child: libc::pid_t) {
     // It fails only if somebody else reaped it.
-    let _: Result<_, _> = rustix::process::waitpid(Some(child), rustix::process::WaitOptions::empty());
+    let child = rustix::process::Pid::from_raw(child);
+    let _: Result<_, _> = rustix::process::waitpid(child, rustix::process::WaitOptions::empty());
 }
 
 #[repr(C)]

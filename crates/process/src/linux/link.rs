@@ -91,7 +91,7 @@ impl Link {
         let Some(guarantee) = hello(&socket) else {
             // It is not a keeper; what it does instead is nobody's wish.
             let _: Result<(), _> = rustix::process::kill_process(keeper, rustix::process::Signal::KILL);
-            reap(keeper);
+            reap(keeper.as_raw_nonzero().get());
             return Err(KeeperError::Mute { program: program.to_owned() });
         };
         let shared = Arc::new(Shared { socket, children: Mutex::default(), lost: AtomicBool::new(false) });
@@ -101,7 +101,7 @@ impl Link {
             .spawn(move || {
                 reader.read();
                 // The keeper has closed its end, so it is ending.
-                reap(keeper);
+                reap(keeper.as_raw_nonzero().get());
                 reader.bury();
             })
             .map_err(KeeperError::Prepare)?;
@@ -234,7 +234,7 @@ fn hello(socket: &OwnedFd) -> Option<Guarantee> {
             Err(_) => return None,
         }
     }
-    match wire::replied(socket, &mut Vec::new()) {
+    match wire::replied(socket, &mut wire::room()) {
         Ok(Some(Reply::Hello { guarantee })) => Some(guarantee),
         Ok(_) | Err(_) => None,
     }
@@ -248,7 +248,7 @@ impl Shared {
 
     /// Gives what the keeper tells to the children, until it is gone.
     fn read(&self) {
-        let mut buffer = Vec::new();
+        let mut buffer = wire::room();
         // A message that cannot be read is the end of the keeper as well: it cannot be understood any more.
         while let Ok(Some(reply)) = wire::replied(&self.socket, &mut buffer) {
             self.deliver(reply);

@@ -208,10 +208,14 @@ pub(crate) fn reply(socket: impl AsFd, reply: &Reply) -> io::Result<()> {
     send(socket, &packet.0, &[])
 }
 
+/// Makes room for the longest reply: two full lists of processes, and some. Made as zeros, it is memory only where a reply
+/// comes to lie, which is mostly its first page.
+pub(crate) fn room() -> Vec<u8> {
+    vec![0; 2 * NAMED * (COMMAND + 17) + 64]
+}
+
 /// Receives a reply; `None` when the keeper is gone.
-pub(crate) fn replied(socket: impl AsFd, buffer: &mut Vec<u8>) -> io::Result<Option<Reply>> {
-    // Two full lists of processes, and some.
-    buffer.resize(2 * NAMED * (COMMAND + 17) + 64, 0);
+pub(crate) fn replied(socket: impl AsFd, buffer: &mut [u8]) -> io::Result<Option<Reply>> {
     let Some((length, _)) = receive(socket, buffer)? else { return Ok(None) };
     let mut packet = Reader(&buffer[..length]);
     let reply = (|| {
@@ -404,10 +408,10 @@ mod tests {
         ];
         for expected in replies {
             reply(&keeper, &expected).unwrap();
-            assert_eq!(replied(&host, &mut Vec::new()).unwrap(), Some(expected));
+            assert_eq!(replied(&host, &mut room()).unwrap(), Some(expected));
         }
         drop(keeper);
-        assert_eq!(replied(&host, &mut Vec::new()).unwrap(), None);
+        assert_eq!(replied(&host, &mut room()).unwrap(), None);
     }
 
     #[test]
@@ -423,6 +427,6 @@ mod tests {
             assert!(asked(&keeper).is_err());
         }
         send(&keeper, b"\x09", &[]).unwrap();
-        assert!(replied(&host, &mut Vec::new()).is_err());
+        assert!(replied(&host, &mut room()).is_err());
     }
 }
