@@ -8,7 +8,7 @@ mod options;
 mod sessions;
 mod stopping;
 
-use bowline_protocol::{ResumeSupport, UsageReports};
+use bowline_protocol::{Capabilities, PermissionMode, ResumeSupport, UsageReports};
 use bowline_providers::manifest::run::{Mode, RunFlag};
 use bowline_providers::manifest::{Manifest, PromptStyle};
 
@@ -64,6 +64,12 @@ fn option(manifest: &Manifest, flag: RunFlag) -> Claim {
     }
 }
 
+/// Returns what a program can do in the format in which it is asked under `--permission ask`, as most cases ask it.
+fn asking(manifest: &Manifest) -> Capabilities {
+    let better = manifest.better_format(PermissionMode::Ask).map(|(name, _)| manifest.in_format(name));
+    better.map_or_else(|| manifest.capabilities.clone(), |manifest| manifest.into_owned().capabilities)
+}
+
 /// Claims what needs a permission mode that the program has.
 fn mode(manifest: &Manifest, mode: Mode) -> Claim {
     match manifest.permission.get(&mode) {
@@ -94,7 +100,7 @@ const BEFORE_FAULTS: &[Case] = &[
     smoke(
         "streaming",
         "the first words come long before the last",
-        |it| Claim::when(it.capabilities.streams_text),
+        |it| Claim::when(asking(it).streams_text),
         Body::Runs(|room| Box::pin(basics::streaming(room))),
     ),
     case(

@@ -4,11 +4,13 @@
 
 use std::collections::BTreeMap;
 
-use bowline_protocol::{Attachment, McpServer, PermissionMode, Request, Resume};
+use bowline_protocol::kinds::Transport;
+use bowline_protocol::{Attachment, Category, Code, Json, McpServer, PermissionMode, Request, Resume};
 
 use crate::dialect::Dialect;
+use crate::dialects;
+use crate::failure::Report;
 use crate::invocation::is_image;
-use crate::{acp, dialects};
 
 /// One prompt and the wishes that go with it.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -33,6 +35,10 @@ pub struct Conversation {
     pub attachments: Vec<Attachment>,
     /// What is in those that are images, by their paths. The agent looks for the others itself.
     pub images: BTreeMap<String, Vec<u8>>,
+    /// The JSON Schema of the answer.
+    pub schema: Option<Json>,
+    /// Whether the session leaves no trace.
+    pub ephemeral: bool,
 }
 
 impl Conversation {
@@ -49,21 +55,78 @@ impl Conversation {
             mcp_servers: request.mcp_servers.clone(),
             attachments: request.attachments.clone(),
             images: BTreeMap::new(),
+            schema: request.output_schema.clone(),
+            ephemeral: request.ephemeral,
         }
     }
 
     /// Returns the paths of the files whose bytes go with the prompt, for who can read them.
-    pub fn wants(&self) -> impl Iterator<Item = &str> {
-        self.attachments.iter().filter(|file| is_image(file)).map(|file| file.path.as_str())
+    pub fn wants(&self, dialect: &str) -> impl Iterator<Item = &str> {
+        let bytes = voice(dialect).is_some_and(|voice| voice.images == Images::Bytes);
+        self.attachments.iter().filter(move |file| bytes && is_image(file)).map(|file| file.path.as_str())
     }
 
-    /// Makes the one who talks, in a dialect in which somebody has to.
-    pub fn speaker(&self, dialect: &dialects::Entry) -> Option<Box<dyn Dialect>> {
-        (dialect.name == acp::NAME).then(|| Box::new(acp::Speaker::new(self.clone())) as Box<dyn Dialect>)
+    /// Returns a path of the request as the agent has to know it: its own directory may be another one.
+    pub(crate) fn absolute(&self, path: &str) -> String {
+        if path.starts_with('/') || self.cwd.is_empty() {
+            path.to_owned()
+        } else {
+            format!("{}/{path}", self.cwd)
+        }
     }
 
-    /// Returns the first words, for people who want to see them before anything is started.
-    pub(crate) fn first_words(dialect: &str) -> Option<String> {
-        (dialect == acp::NAME).then(acp::Speaker::first_words)
+    /// Says why a session is not the one that is meant. Nothing is sent to one that is not.
+    pub(crate) fn not_meant(&self, got: &str) -> Option<Report> {
+        let wrong = |message: String| Report {
+            category: Some(Category::NotFound),
+            code: Some(Code::SessionNotFound),
+            ..Report::of(message)
+        };
+        match &self.resume {
+            _ if got.is_empty() => Some(unsupported("the agent opened a session without a name")),
+            Some(Resume::Id { native_session }) if native_session.as_str() != got => {
+                Some(wrong(format!("session {native_session} was wanted, and the agent opened {got}")))
+            }
+            Some(Resume::Fork { native_session }) if native_session.as_str() == got => Some(wrong(format!(
+                "a branch of session {native_session} was wanted, and the agent went on in it"
+            ))),
+            Some(Resume::Id { .. } | Resume::Fork { .. } | Resume::Latest) | None => None,
+        }
     }
+}
+
+/// How we talk to a program, in a dialect in which somebody has to.
+#[derive(Clone, Copy, Debug)]
+pub struct Voice {
+    /// How we are connected to it.
+    pub transport: Transport,
+    /// Whether the agent has to be told its directory. Else it is the one that it is started in.
+    pub needs_cwd: bool,
+    /// How images go with a prompt.
+    pub(crate) images: Images,
+    /// Returns what is said first, whatever is asked.
+    pub(crate) first_words: fn() -> String,
+    /// Makes the one who talks.
+    pub(crate) speaker: fn(Conversation) -> Box<dyn Dialect>,
+    /// Names an option that cannot be had with the others, and why.
+    pub(crate) refuses: fn(&Conversation) -> Option<(&'static str, &'static str)>,
+}
+
+/// How images go with a prompt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Images {
+    /// What is in them.
+    Bytes,
+    /// Where they are.
+    Paths,
+}
+
+/// Returns how we talk in a dialect.
+pub fn voice(dialect: &str) -> Option<Voice> {
+    dialects::by_name(dialect)?.voice
+}
+
+/// Makes the report of what the agent cannot do.
+pub(crate) fn unsupported(message: &str) -> Report {
+    Report { category: Some(Category::Validation), code: Some(Code::Unsupported), ..Report::of(message) }
 }

@@ -88,8 +88,8 @@ impl Decoder {
     /// Talks to the program about a prompt, in dialects in which somebody has to.
     #[must_use]
     pub fn talking(mut self, entry: &Entry, conversation: Option<&Conversation>) -> Self {
-        if let Some(speaker) = conversation.and_then(|conversation| conversation.speaker(entry)) {
-            self.dialect = speaker;
+        if let (Some(conversation), Some(voice)) = (conversation, entry.voice) {
+            self.dialect = (voice.speaker)(conversation.clone());
         }
         self
     }

@@ -311,6 +311,14 @@ impl Output<'_> {
         self.stdin.bytes.extend_from_slice(bytes);
     }
 
+    /// Sends a line to the program, and shows it to whoever reads what both sides say.
+    pub(crate) fn say(&mut self, line: &[u8], reader: &mut dyn Dialect) {
+        self.write(line);
+        let line = String::from_utf8_lossy(line);
+        // It comes from us, not from the line in hand.
+        self.at(None, |out| reader.handle(Input::Sent(line.trim_end()), out));
+    }
+
     /// Says that nothing more will be written to the program.
     pub fn hang_up(&mut self) {
         self.stdin.last = true;

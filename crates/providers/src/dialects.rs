@@ -19,6 +19,7 @@ pub(crate) mod stream_json;
 pub(crate) mod text;
 pub(crate) mod tools;
 
+use crate::conversation::Voice;
 use crate::dialect::{Commentary, Dialect, Framing, Shape, Terminal};
 use crate::{acp, claude::Claude, codex, copilot, gemini, grok_cli, opencode, pi, qwen};
 
@@ -37,6 +38,8 @@ pub struct Entry {
     pub commentary: Commentary,
     /// Makes a reader for one process whose output has this shape.
     pub make: fn(Shape) -> Box<dyn Dialect>,
+    /// How we talk to the program, in dialects in which somebody has to.
+    pub voice: Option<Voice>,
 }
 
 /// Every dialect, in the order in which they are shown.
@@ -48,6 +51,7 @@ pub const ALL: &[Entry] = &[
         terminal: Terminal::Eof,
         commentary: Commentary::Told,
         make: |_| Box::new(text::Text::default()),
+        voice: None,
     },
     Entry {
         name: "json",
@@ -56,6 +60,7 @@ pub const ALL: &[Entry] = &[
         terminal: Terminal::Eof,
         commentary: Commentary::Told,
         make: |_| Box::new(json::Json),
+        voice: None,
     },
     Entry {
         name: "stream-json",
@@ -64,6 +69,7 @@ pub const ALL: &[Entry] = &[
         terminal: Terminal::Event,
         commentary: Commentary::Told,
         make: |_| Box::new(stream_json::StreamJson::default()),
+        voice: None,
     },
     Entry {
         name: "role-lines",
@@ -72,6 +78,7 @@ pub const ALL: &[Entry] = &[
         terminal: Terminal::Eof,
         commentary: Commentary::Told,
         make: |_| Box::new(roles::RoleLines::default()),
+        voice: None,
     },
     Entry {
         name: "claude",
@@ -80,6 +87,7 @@ pub const ALL: &[Entry] = &[
         terminal: Terminal::Event,
         commentary: Commentary::Told,
         make: |shape| Box::new(shaped::Shaped::new(Claude::default(), shape)),
+        voice: None,
     },
     Entry {
         name: "codex-exec",
@@ -88,6 +96,7 @@ pub const ALL: &[Entry] = &[
         terminal: Terminal::Event,
         commentary: Commentary::AllButLast,
         make: |shape| Box::new(shaped::Shaped::new(codex::Exec::default(), shape)),
+        voice: None,
     },
     Entry {
         name: "codex-app-server",
@@ -96,6 +105,7 @@ pub const ALL: &[Entry] = &[
         terminal: Terminal::Event,
         commentary: Commentary::Told,
         make: |_| Box::new(codex::AppServer::default()),
+        voice: Some(codex::VOICE),
     },
     Entry {
         name: "gemini",
@@ -104,6 +114,7 @@ pub const ALL: &[Entry] = &[
         terminal: Terminal::Event,
         commentary: Commentary::Told,
         make: |shape| Box::new(shaped::Shaped::new(gemini::Gemini::default(), shape)),
+        voice: None,
     },
     Entry {
         name: "qwen",
@@ -112,6 +123,7 @@ pub const ALL: &[Entry] = &[
         terminal: Terminal::Event,
         commentary: Commentary::BeforeTools,
         make: |shape| Box::new(shaped::Shaped::new(qwen::Qwen::default(), shape)),
+        voice: None,
     },
     Entry {
         name: "pi",
@@ -120,6 +132,7 @@ pub const ALL: &[Entry] = &[
         terminal: Terminal::Event,
         commentary: Commentary::AskedForTools,
         make: |shape| Box::new(shaped::Shaped::new(pi::Pi::default(), shape)),
+        voice: None,
     },
     Entry {
         name: "pi-rpc",
@@ -128,6 +141,7 @@ pub const ALL: &[Entry] = &[
         terminal: Terminal::Event,
         commentary: Commentary::AskedForTools,
         make: |_| Box::new(pi::Rpc::default()),
+        voice: None,
     },
     Entry {
         name: "opencode",
@@ -136,6 +150,7 @@ pub const ALL: &[Entry] = &[
         terminal: Terminal::Eof,
         commentary: Commentary::AskedForTools,
         make: |shape| Box::new(shaped::Shaped::new(opencode::Opencode::default(), shape)),
+        voice: None,
     },
     Entry {
         name: "copilot",
@@ -144,6 +159,7 @@ pub const ALL: &[Entry] = &[
         terminal: Terminal::Event,
         commentary: Commentary::AskedForTools,
         make: |shape| Box::new(shaped::Shaped::new(copilot::Copilot::default(), shape)),
+        voice: None,
     },
     Entry {
         name: "grok-cli",
@@ -152,6 +168,7 @@ pub const ALL: &[Entry] = &[
         terminal: Terminal::Eof,
         commentary: Commentary::AskedForTools,
         make: |_| Box::new(grok_cli::GrokCli::default()),
+        voice: None,
     },
     Entry {
         name: acp::NAME,
@@ -160,6 +177,7 @@ pub const ALL: &[Entry] = &[
         terminal: Terminal::Event,
         commentary: Commentary::Told,
         make: |_| Box::new(acp::Acp::default()),
+        voice: Some(acp::VOICE),
     },
     Entry {
         name: "pi-events",
@@ -168,6 +186,7 @@ pub const ALL: &[Entry] = &[
         terminal: Terminal::Event,
         commentary: Commentary::Told,
         make: |_| Box::new(pi_events::PiEvents::default()),
+        voice: None,
     },
     Entry {
         name: "simple",
@@ -176,6 +195,7 @@ pub const ALL: &[Entry] = &[
         terminal: Terminal::Eof,
         commentary: Commentary::Told,
         make: |_| Box::new(simple::Simple::default()),
+        voice: None,
     },
     Entry {
         name: "executable-generate",
@@ -184,6 +204,7 @@ pub const ALL: &[Entry] = &[
         terminal: Terminal::Event,
         commentary: Commentary::Told,
         make: |_| Box::new(executable::Generate),
+        voice: None,
     },
     Entry {
         name: "executable-stream",
@@ -192,6 +213,7 @@ pub const ALL: &[Entry] = &[
         terminal: Terminal::Event,
         commentary: Commentary::Told,
         make: |_| Box::new(executable::Stream::default()),
+        voice: None,
     },
 ];
 

@@ -173,7 +173,7 @@ impl Executable {
     }
 
     fn format(&self, word: &str, dialect: &str, shape: Shape) -> Format {
-        Format { dialect: dialect.to_owned(), shape, args: self.command(word) }
+        Format { dialect: dialect.to_owned(), shape, args: self.command(word), own: None }
     }
 }
 

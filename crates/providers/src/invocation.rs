@@ -23,7 +23,7 @@ pub(crate) mod template;
 use std::collections::BTreeMap;
 
 use bowline_protocol::Millis;
-use bowline_protocol::kinds::Notice;
+use bowline_protocol::kinds::{CapabilityDegraded, Notice};
 use serde::{Deserialize, Serialize};
 
 use crate::conversation::Conversation;
@@ -74,6 +74,8 @@ pub struct Invocation {
     pub files: Vec<SideFile>,
     /// What the user should know.
     pub notices: Vec<Notice>,
+    /// What has to be done without, because a better form cannot be had.
+    pub degraded: Vec<CapabilityDegraded>,
     /// Variables whose values are to be masked: `NAME` or `PREFIX_*`.
     pub secrets_env: Vec<String>,
     /// Further values that are to be masked.
@@ -169,8 +171,12 @@ pub struct Wish {
     pub binary: Option<String>,
     /// Whether somebody watches.
     pub streaming: Streaming,
-    /// The provider's name for the format, if not the usual one.
+    /// The provider's name for the format, if it has to be this one.
     pub format: Option<String>,
+    /// The format to take for the usual one, which cannot be had.
+    pub usual: Option<String>,
+    /// Better formats that cannot be had, and why.
+    pub lacking: BTreeMap<String, String>,
     /// How to connect, if not as the manifest says.
     pub transport: Option<Transport>,
     /// Who runs it.

@@ -3,12 +3,14 @@
 //! Commands are data, decoding is code. A manifest names the program, how a prompt gets in, which dialect each of its
 //! output formats speaks, what the provider can do, how a run of it is put together ([`run`]), where the program is
 //! found, asked and had from ([`detect`]), where its login is and how it is asked about its account ([`auth`]), how it is
-//! pointed at fake model APIs ([`simulate`]), and what the contract suite has to know about it ([`certify`]).
+//! pointed at fake model APIs ([`simulate`]), what the contract suite has to know about it ([`certify`]), and what of all
+//! this is different in one of its formats ([`own`]).
 
 pub mod auth;
 pub mod certify;
 mod check;
 pub mod detect;
+pub mod own;
 mod place;
 pub mod run;
 pub mod simulate;
@@ -24,6 +26,7 @@ use crate::dialects;
 use auth::{Asks, Auth};
 use certify::Certify;
 use detect::{Detect, Install, Probe};
+use own::Own;
 pub use place::Place;
 use run::{Permissions, Run, Stop, Watchdog};
 use simulate::Simulate;
@@ -175,6 +178,9 @@ pub struct Format {
     /// The arguments that make the program print it.
     #[serde(default)]
     pub args: Vec<String>,
+    /// What a run in it has of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub own: Option<Box<Own>>,
 }
 
 fn usual_max_tokens() -> u64 {
@@ -268,7 +274,8 @@ impl Manifest {
         check::run(manifest)?;
         check::detect(manifest)?;
         check::auth(manifest)?;
-        check::simulate(manifest)
+        check::simulate(manifest)?;
+        manifest.check_own()
     }
 }
 

@@ -5,13 +5,15 @@
 
 mod machine;
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use bowline_protocol::PermissionMode;
 use bowline_providers::manifest::Manifest;
+use bowline_providers::manifest::run::Mode;
 use bowline_providers::probe::narrow::Lost;
-use bowline_providers::probe::{check, narrow};
+use bowline_providers::probe::{Narrowed, check, narrow};
 use bowline_providers::{compat, probe};
 use serde::Serialize;
 use tokio::sync::{Semaphore, mpsc};
@@ -110,6 +112,9 @@ pub struct Modes {
     pub streams: &'static str,
     /// What it may be allowed.
     pub permissions: Vec<PermissionMode>,
+    /// The better formats, by the permission modes for which they are taken.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub better: BTreeMap<Mode, String>,
 }
 
 /// A capability that an installed program does not have.
@@ -294,7 +299,12 @@ impl Row {
                 (false, false) => "messages",
             },
             permissions: narrowed.capabilities.permission_modes.clone(),
+            better: better(manifest, &narrowed),
         };
+        for (format, reason) in &narrowed.lacking {
+            let what = format!("{format}: {reason}");
+            self.problems.push(Problem { what, fix: manifest.install.command.clone() });
+        }
         for lost in narrowed.lost {
             let what = format!("{}: {}", lost.capability, lost.reason);
             self.problems.push(Problem { what, fix: manifest.install.command.clone() });
@@ -328,6 +338,14 @@ impl Row {
 }
 
 /// A question that was not answered, as a problem.
+/// Returns the better formats that the program has, by the permission modes for which they are taken.
+fn better(manifest: &Manifest, narrowed: &Narrowed) -> BTreeMap<Mode, String> {
+    let modes = narrowed.capabilities.permission_modes.iter();
+    let formats = modes.filter_map(|mode| Some((Mode::from(*mode), manifest.better_format(*mode)?.0)));
+    let had = formats.filter(|(_, format)| !narrowed.lacking.contains_key(*format));
+    had.map(|(mode, format)| (mode, format.to_owned())).collect()
+}
+
 fn unanswered(args: &[String], kind: &ProbeErrorKind, manifest: &Manifest) -> Problem {
     let command = format!("{} {}", manifest.program, args.join(" "));
     let what = match std::error::Error::source(kind) {

@@ -1,6 +1,8 @@
 //! What a run knows about the program that is installed, before it starts it: which file it is, and what it said about
 //! itself when it was last asked. Nothing is started here: a run does not wait for answers to other questions.
 
+use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::time::UNIX_EPOCH;
 
 use bowline_protocol::kinds::{CapabilityDegraded, Level, Notice};
@@ -60,11 +62,13 @@ impl Known {
         self.version.clone()
     }
 
-    /// Returns what it can do: what the manifest declares, less what the program is known not to have.
-    pub(crate) fn capabilities(&self, manifest: &Manifest) -> Capabilities {
-        match &self.narrowed {
-            Some(narrowed) => narrowed.capabilities.clone(),
-            None => manifest.capabilities.clone(),
+    /// Returns what it can do in a format: what the manifest declares, less what the program is known not to have. Of a
+    /// format with something of its own it has everything or nothing.
+    pub(crate) fn capabilities(&self, manifest: &Manifest, format: &str) -> Capabilities {
+        match (manifest.in_format(format), &self.narrowed) {
+            (Cow::Owned(own), _) => own.capabilities,
+            (Cow::Borrowed(_), Some(narrowed)) => narrowed.capabilities.clone(),
+            (Cow::Borrowed(_), None) => manifest.capabilities.clone(),
         }
     }
 
@@ -73,10 +77,15 @@ impl Known {
         self.narrowed.as_ref()?.format.as_ref().map(|(name, _)| name.clone())
     }
 
-    /// Returns what a run of the task has to do without.
-    pub(crate) fn degraded(&self, task: &Task) -> Vec<CapabilityDegraded> {
-        let format = self.narrowed.as_ref().and_then(|narrowed| narrowed.format.as_ref());
-        format.filter(|_| task.streaming == Streaming::On).map(|(_, it)| it.clone()).into_iter().collect()
+    /// Returns the better formats that it does not have, and why.
+    pub(crate) fn lacking(&self) -> BTreeMap<String, String> {
+        self.narrowed.as_ref().map(|narrowed| narrowed.lacking.clone()).unwrap_or_default()
+    }
+
+    /// Returns what a run in a format has to do without, because it is not the usual one.
+    pub(crate) fn degraded(&self, task: &Task, format: &str) -> Option<CapabilityDegraded> {
+        let (name, degraded) = self.narrowed.as_ref()?.format.as_ref()?;
+        (name == format && task.streaming == Streaming::On).then(|| degraded.clone())
     }
 
     /// Says that the program is another one than that of the session which the task goes on with.

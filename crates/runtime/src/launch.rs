@@ -11,6 +11,7 @@ use bowline_engine::{self as engine, Attempt, Plan, Polite, Run, Scope, Signal, 
 use bowline_process as process;
 use bowline_protocol::kinds::{Notice, SessionState, Transport};
 use bowline_protocol::{Kind, Request, Resume, SessionId};
+use bowline_providers::conversation::voice;
 use bowline_providers::dialects;
 use bowline_providers::invocation::docker::{self, Container};
 use bowline_providers::invocation::{self, Invocation, Preview, Refusal, Streaming};
@@ -155,9 +156,12 @@ pub(crate) async fn prepare(
     notices.extend(driver.manifest().and_then(|manifest| known.replaced(&task, manifest)));
     let mut plan = plan(&session, &driver, &request, &invocations, notices, &task);
     plan.version = known.version();
-    plan.capabilities = driver.manifest().map(|manifest| known.capabilities(manifest));
+    let format = invocations[0].format.clone();
+    plan.capabilities = driver.manifest().map(|manifest| known.capabilities(manifest, &format));
     plan.opening = std::mem::take(&mut task.leg.opening);
-    plan.opening.extend(known.degraded(&task).into_iter().map(Kind::CapabilityDegraded));
+    let degraded =
+        std::mem::take(&mut invocations[0].degraded).into_iter().chain(known.degraded(&task, &format));
+    plan.opening.extend(degraded.map(Kind::CapabilityDegraded));
     plan.budget = budget;
     #[cfg(feature = "testing")]
     if let Some(script) = &task.script {
@@ -211,7 +215,7 @@ const LARGEST_IMAGE: u64 = 32 << 20;
 /// Reads the images that a protocol carries.
 fn with_images(invocation: &mut Invocation) -> Result<(), Error> {
     let Some(conversation) = &mut invocation.conversation else { return Ok(()) };
-    let wanted: Vec<String> = conversation.wants().map(str::to_owned).collect();
+    let wanted: Vec<String> = conversation.wants(&invocation.dialect).map(str::to_owned).collect();
     for path in wanted {
         let place = Path::new(&conversation.cwd).join(&path);
         let failed = |source| Error::Attachment { path: place.display().to_string(), source };
@@ -232,6 +236,10 @@ fn into_container(
 ) -> Result<Invocation, Refusal> {
     // What the caller sets may be a secret whatever its name, and arguments are for everybody to see.
     invocation.secrets_env.extend(request.env.keys().cloned());
+    let unknown = voice(&invocation.dialect).is_some_and(|voice| !voice.needs_cwd) && request.cwd.is_none();
+    if let Some(conversation) = invocation.conversation.as_mut().filter(|_| unknown) {
+        conversation.cwd.clear();
+    }
     let (cwd, key) = (request.cwd.as_deref(), request.key.as_deref());
     let container = Container { name: container, cwd, session: session.as_str(), key };
     docker::wrap(invocation, &container, host::environment().into_iter().map(|(name, _)| name))
@@ -260,7 +268,7 @@ fn open_journal(
     let mut meta = SessionMeta::new(session.clone(), driver.name(), clock::wall());
     if let Some(manifest) = driver.manifest() {
         meta.adapter_version = Some(manifest.adapter_version.clone());
-        meta.capabilities = Some(Box::new(known.capabilities(manifest)));
+        meta.capabilities = Some(Box::new(known.capabilities(manifest, &invocations[0].format)));
     }
     meta.provider_version = known.version();
     meta.program = known.program();
@@ -345,8 +353,7 @@ fn plan(
         shape: invocation.shape,
         program: invocation.program.clone(),
         transport: match invocation.transport {
-            invocation::Transport::Pipe if invocation.conversation.is_some() => Transport::Acp,
-            invocation::Transport::Pipe => Transport::Pipe,
+            invocation::Transport::Pipe => spoken(invocation).unwrap_or(Transport::Pipe),
             invocation::Transport::Pty => Transport::Pty,
         },
         conversation: invocation.conversation.clone(),
@@ -397,6 +404,12 @@ fn plan(
         files: false,
         zone: jiff::tz::TimeZone::system(),
     }
+}
+
+/// Returns what the protocol is called that carries the prompt, if one does.
+fn spoken(invocation: &Invocation) -> Option<Transport> {
+    invocation.conversation.as_ref()?;
+    Some(voice(&invocation.dialect)?.transport)
 }
 
 /// Makes ready what will be started, and finds the working tree whose files are looked at.

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use bowline::kinds::ToolStatus;
-use bowline::{Kind, Usage};
+use bowline::{Event, Kind, PermissionMode, Usage};
+use bowline_protocol::Decision;
 
 use bowline_simulator::Entry;
 
@@ -131,7 +132,7 @@ pub(super) async fn policy_gate(room: Room) -> Verdict {
     seen.hold(!place.requests().is_empty(), || "the model was never asked".to_owned())?;
     seen.hold(!file.exists(), || "it was done, though nobody had allowed it".to_owned())?;
     if !called(&place).is_empty() {
-        return Ok(());
+        return refusal_told(&room, &seen);
     }
     let free = room.place("two").await?;
     let file = free.project.join("risky.txt");
@@ -144,6 +145,14 @@ pub(super) async fn policy_gate(room: Room) -> Verdict {
              (called: {tools:?}), so that nothing was refused; its manifest has to say so ([certify.not_claimed])"
         )
     })
+}
+
+/// A program that is run in a form of its own because it asks there has to have asked.
+fn refusal_told(room: &Room, seen: &Seen) -> Verdict {
+    let better = room.subject.manifest.better_format(PermissionMode::Ask);
+    let asks = better.is_some_and(|(_, own)| own.gives == "approvals");
+    let refused = |event: &Event| matches!(&event.kind, Kind::ApprovalDecided(it) if matches!(it.decision, Decision::Deny | Decision::DenyAlways));
+    seen.hold(!asks || seen.events.iter().any(refused), || "no refusal was told".to_owned())
 }
 
 /// Returns the tools that the model called.

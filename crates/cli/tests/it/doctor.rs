@@ -70,7 +70,7 @@ impl Machine {
         let pages = r#"case "$*" in
   --version) play version ;;
   --help) play help ;;
-  'run --help'|'exec --help'|'exec resume --help'|'exec fork --help') play "$(echo "$*" | sed 's/ --help/-help/; s/ /-/')" ;;
+  'run --help'|'exec --help'|'exec resume --help'|'exec fork --help'|'app-server --help') play "$(echo "$*" | sed 's/ --help/-help/; s/ /-/')" ;;
   'auth status') play auth-status-key ;;
   'auth list') play auth-list ;;
   'auth check --provider anthropic --json --no-refresh') play auth-check-ok ;;
@@ -174,6 +174,8 @@ fn a_machine_with_all_agents() {
     assert_eq!(row(&report, "grok")["health"], "missing");
     assert_eq!(row(&report, "claude")["modes"]["streams"], "text");
     assert_eq!(row(&report, "codex")["modes"]["streams"], "messages");
+    assert_eq!(row(&report, "codex")["modes"]["better"], serde_json::json!({ "ask": "app-server" }));
+    assert_eq!(row(&report, "claude")["modes"].get("better"), None, "it has one form");
 
     // A second time nobody is asked again.
     let asked = machine.started();
@@ -352,7 +354,7 @@ fn models_are_listed_and_retired_ones_refused() {
     assert_eq!(code, 2, "{stderr}");
     assert!(stderr.contains("hint: it knows low, high"), "{stderr}");
     assert_eq!(machine.started().len(), before, "nothing was started");
-    let (code, stderr) = refused(&["--model", "new", "--effort", "high", "hello"]);
+    let (code, stderr) = refused(&["--permission", "read", "--model", "new", "--effort", "high", "hello"]);
     assert_eq!(code, 1, "it was started, and failed: {stderr}");
 }
 

@@ -9,7 +9,7 @@ exit 0
 --- stdout
 NAME        PROGRAM           FORMATS                                                     PROMPT    FROM      ALSO CALLED
 claude      claude            stream-json, json, json-verbose, stream-json-partial, text  stdin     built in  claude-code, claude-cli, anthropic-cli
-codex       codex             stream-json, text                                           stdin     built in  codex-cli, openai-codex
+codex       codex             stream-json, app-server, text                               stdin     built in  codex-cli, openai-codex
 gemini      gemini            stream-json, json, text                                     stdin     built in  gemini-cli
 qwen        qwen              text, json, stream-json, stream-json-partial                stdin     built in  qwen-code, qwen-cli
 glm         ax-glm            stream-json, text                                           arg       built in  ax-glm

@@ -31,14 +31,26 @@ mod updates;
 mod voice;
 mod wire;
 
+use bowline_protocol::kinds::Transport;
+
+use crate::conversation::{Images, Voice};
 use crate::manifest::Manifest;
 
 pub(crate) use self::asked::ASKED;
 pub(crate) use self::dialect::Acp;
-pub(crate) use self::speaker::Speaker;
 
 /// The name of the dialect.
 pub(crate) const NAME: &str = "acp";
+
+/// How we speak it.
+pub(crate) const VOICE: Voice = Voice {
+    transport: Transport::Acp,
+    needs_cwd: true,
+    images: Images::Bytes,
+    first_words: speaker::Speaker::first_words,
+    speaker: |conversation| Box::new(speaker::Speaker::new(conversation)),
+    refuses: |_| None,
+};
 
 /// What is known of an agent of which only the command is known.
 const ANY: &str = include_str!("any.toml");

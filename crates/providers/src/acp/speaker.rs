@@ -10,7 +10,7 @@
 
 use std::collections::VecDeque;
 
-use bowline_protocol::{Attachment, Category, Code, McpServer, Resume};
+use bowline_protocol::{Attachment, McpServer, Resume};
 use serde_json::{Value, json};
 
 use super::approvals;
@@ -19,7 +19,7 @@ use super::deeds::Deeds;
 use super::dialect::{Acp, each_message};
 use super::errors::Problem;
 use super::wire::{Message, tree};
-use crate::conversation::Conversation;
+use crate::conversation::{Conversation, unsupported};
 use crate::dialect::{Dialect, Input, Output};
 use crate::failure::Report;
 use crate::invocation::image_type;
@@ -81,12 +81,8 @@ impl Speaker {
         self.say(&line, out);
     }
 
-    /// Sends a message, and shows it to the reader.
     fn say(&mut self, line: &[u8], out: &mut Output<'_>) {
-        out.write(line);
-        let line = String::from_utf8_lossy(line);
-        // It comes from us, not from the line in hand.
-        out.at(None, |out| self.reader.handle(Input::Sent(line.trim_end()), out));
+        out.say(line, &mut self.reader);
     }
 
     /// Takes a message of the agent.
@@ -127,7 +123,7 @@ impl Speaker {
             (Stage::Opening, Ok(session)) => {
                 let told =
                     session.get("sessionId").and_then(Value::as_str).unwrap_or(&self.session).to_owned();
-                if let Some(report) = self.not_meant(&told) {
+                if let Some(report) = self.talk.not_meant(&told) {
                     return self.give_up(&report, out);
                 }
                 self.session = told;
@@ -191,25 +187,6 @@ impl Speaker {
         self.ask(method, &params, out);
     }
 
-    /// Says why a session is not the one that is meant. Nothing is sent to one that is not.
-    fn not_meant(&self, got: &str) -> Option<Report> {
-        let wrong = |message: String| Report {
-            category: Some(Category::NotFound),
-            code: Some(Code::SessionNotFound),
-            ..Report::of(message)
-        };
-        match &self.talk.resume {
-            _ if got.is_empty() => Some(unsupported("the agent opened a session without a name")),
-            Some(Resume::Id { native_session }) if native_session.as_str() != got => {
-                Some(wrong(format!("session {native_session} was wanted, and the agent opened {got}")))
-            }
-            Some(Resume::Fork { native_session }) if native_session.as_str() == got => Some(wrong(format!(
-                "a branch of session {native_session} was wanted, and the agent went on in it"
-            ))),
-            Some(Resume::Id { .. } | Resume::Fork { .. } | Resume::Latest) | None => None,
-        }
-    }
-
     /// Makes the next choice; when all are made, asks.
     fn choose(&mut self, mut rest: VecDeque<Choice>, out: &mut Output<'_>) {
         let Some(choice) = rest.pop_front() else { return self.prompt(out) };
@@ -234,8 +211,7 @@ impl Speaker {
             return json!({ "type": "image", "mimeType": kind, "data": base64(bytes) });
         }
         let name = file.path.rsplit('/').next().unwrap_or(&file.path);
-        let within = if file.path.starts_with('/') { String::new() } else { format!("{}/", self.talk.cwd) };
-        let uri = format!("file://{within}{}", file.path);
+        let uri = format!("file://{}", self.talk.absolute(&file.path));
         let mut link = json!({ "type": "resource_link", "uri": uri, "name": name });
         if let Some(kind) = &file.media_type {
             link["mimeType"] = json!(kind);
@@ -328,10 +304,6 @@ fn base64(bytes: &[u8]) -> String {
         }
     }
     text
-}
-
-fn unsupported(message: &str) -> Report {
-    Report { category: Some(Category::Validation), code: Some(Code::Unsupported), ..Report::of(message) }
 }
 
 #[cfg(test)]

@@ -51,6 +51,8 @@ pub(crate) struct AppServer {
     pub(super) answered: bool,
     /// What the thread had used before this process.
     pub(super) before: Option<Usage>,
+    /// Whether the thread is a branch, which begins with what the other one had used and does not tell it.
+    pub(super) branch: bool,
     pub(super) error: Option<String>,
     pub(super) retrying: Option<Retrying>,
     pub(super) stderr: Stderr,
@@ -142,6 +144,7 @@ impl AppServer {
                 let started = Started::of(rpc.result);
                 if let Some(session) = started.session() {
                     self.thread = started.thread.0.and_then(|thread| thread.id.owned());
+                    self.branch = method == Some("thread/fork");
                     self.second = true;
                     out.emit(session);
                 }

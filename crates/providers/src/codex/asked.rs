@@ -49,8 +49,13 @@ pub(crate) static ASKED: &[Reader] = &[
 
 /// It refuses everything before it was greeted, and wants to be told that its answer was heard.
 fn greet(then: Say) -> Vec<Say> {
+    vec![Say::Call("initialize", introduction()), Say::Notify("initialized"), then]
+}
+
+/// Who we are.
+pub(super) fn introduction() -> Value {
     let client = json!({ "name": "bowline", "title": "Bowline", "version": env!("CARGO_PKG_VERSION") });
-    vec![Say::Call("initialize", json!({ "clientInfo": client })), Say::Notify("initialized"), then]
+    json!({ "clientInfo": client })
 }
 
 fn page(cursor: Option<&str>) -> Say {

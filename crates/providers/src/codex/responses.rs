@@ -114,7 +114,7 @@ pub(super) fn failed(error: &TurnError<'_>) -> Report {
     let mut report =
         words::report(error.message.get().unwrap_or("the turn failed and Codex did not say why"));
     let (category, code, status) = typed(error.codex_error_info);
-    report.category = category.or(report.category);
+    report.category = category.map(|typed| finer(typed, &report.message)).or(report.category);
     report.code = code.or(report.code);
     report.status = status.or(report.status);
     report
@@ -127,7 +127,18 @@ pub(super) fn retried(error: &TurnError<'_>) -> Category {
     let (category, _, status) = typed(error.codex_error_info);
     let by_status = || status.map(|status| words::category(&format!("unexpected status {status} ")));
     let by_words = || Some(words::category(cause)).filter(|category| *category != Category::Unknown);
-    category.or_else(by_status).or_else(by_words).or(retrying).unwrap_or(Category::Unknown)
+    let typed = category.map(|typed| finer(typed, cause));
+    typed.or_else(by_status).or_else(by_words).or(retrying).unwrap_or(Category::Unknown)
+}
+
+/// A stream that broke off is a matter of the network, unless the words know better: it may have been waited for in vain, or
+/// the server was at its end.
+fn finer(typed: Category, words: &str) -> Category {
+    match (typed, words::category(words)) {
+        (Category::Network, Category::Unknown) => Category::Network,
+        (Category::Network, known) => known,
+        (typed, _) => typed,
+    }
 }
 
 /// Reads `codexErrorInfo`. A word that says less than the message leaves the rest to it.

@@ -184,6 +184,9 @@ impl AppServer {
             return;
         }
         if let Some(total) = counts.total.usage() {
+            if self.branch && self.before.is_none() {
+                self.before = counts.last.usage().map(|last| total.since(&last));
+            }
             match (self.turn, &self.before) {
                 (ending::Turn::None, _) => self.before = Some(total),
                 (_, Some(before)) => out.emit(usage::reported(total.since(before), Basis::Cumulative)),

@@ -85,10 +85,7 @@ impl Draft {
             return Ok(());
         }
         if flag.protocol {
-            if let Value::Servers(servers) = &value {
-                self.made.secret_values.extend(mcp::secrets(servers));
-            }
-            return Ok(());
+            return self.by_protocol(option, flag, &value);
         }
         match value {
             Value::Nothing => self.once(option, flag, &[]),
@@ -108,6 +105,21 @@ impl Draft {
             }
             Value::Files(files) => self.files(option, flag, files),
             Value::Servers(servers) => self.servers(option, flag, servers),
+        }
+    }
+
+    /// Checks what the protocol carries.
+    fn by_protocol(&mut self, option: &str, flag: &Flag, value: &Value<'_>) -> Result<(), Refusal> {
+        match value {
+            Value::Nothing => Ok(()),
+            Value::Text(text) => self.check(option, flag, text),
+            Value::Words(texts) => texts.iter().try_for_each(|text| self.check(option, flag, text)),
+            Value::Paths(paths) => paths.iter().try_for_each(|path| self.check(option, flag, path)),
+            Value::Files(files) => files.iter().try_for_each(|file| self.check_file(option, flag, file)),
+            Value::Servers(servers) => {
+                self.made.secret_values.extend(mcp::secrets(servers));
+                Ok(())
+            }
         }
     }
 
@@ -182,12 +194,8 @@ impl Draft {
     fn files(&mut self, option: &str, flag: &Flag, files: &[Attachment]) -> Result<(), Refusal> {
         let mut paths = Vec::new();
         for file in files {
-            if flag.shape == Some(ValueShape::Image) && !prompt::is_image(file) {
-                let reason = format!("only images can be attached, and `{}` is none", file.path);
-                return Err(self.unsupported(option, reason).hint("mention the file in the prompt"));
-            }
+            self.check_file(option, flag, file)?;
             let path = guarded(&file.path);
-            self.check(option, flag, &path)?;
             if let Some(template) = &flag.after {
                 let path =
                     prompt::mentioned(&path, flag.blanks).map_err(|why| self.unsupported(option, why))?;
@@ -262,6 +270,14 @@ impl Draft {
             return Err(self.invalid(option, reason));
         }
         self.check(option, flag, word)
+    }
+
+    fn check_file(&self, option: &str, flag: &Flag, file: &Attachment) -> Result<(), Refusal> {
+        if flag.shape == Some(ValueShape::Image) && !prompt::is_image(file) {
+            let reason = format!("only images can be attached, and `{}` is none", file.path);
+            return Err(self.unsupported(option, reason).hint("mention the file in the prompt"));
+        }
+        self.check(option, flag, &file.path)
     }
 
     fn check(&self, option: &str, flag: &Flag, value: &str) -> Result<(), Refusal> {

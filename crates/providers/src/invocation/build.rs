@@ -1,6 +1,6 @@
 //! The whole command: format, permission mode, options, prompt, environment, in this order.
 
-use bowline_protocol::kinds::Level;
+use bowline_protocol::kinds::{CapabilityDegraded, Level};
 use bowline_protocol::{Category, Request, Resume};
 
 use super::apply::{Draft, Value, is_word};
@@ -8,14 +8,36 @@ use super::environment::{self, BASE, NESTING};
 use super::{
     Arg, Invocation, LONGEST_ARGUMENT, Limits, Refusal, StdinPlan, Streaming, Transport, User, Wish,
 };
-use crate::conversation::Conversation;
+use crate::conversation::{Conversation, voice};
 use crate::dialect::Shape;
 use crate::manifest::run::{Flag, Mode, Permission, RunFlag, Total};
 use crate::manifest::{Format, Manifest, PromptStyle};
 
-/// Puts a request to a provider as a command, or says which option cannot be honoured and why.
+/// Puts a request to a provider as a command in the best form that can be had, or says which option cannot be honoured and
+/// why. Where a better form cannot be had, the usual one is taken, and the command says what that costs.
 pub fn build(manifest: &Manifest, request: &Request, wish: &Wish) -> Result<Invocation, Refusal> {
-    let (name, format) = format(manifest, wish)?;
+    let better = manifest.better_format(request.permission).filter(|_| wish.format.is_none());
+    let Some((name, own)) = better else { return build_in(manifest, usual(manifest, wish)?, request, wish) };
+    let reason = match (wish.streaming, wish.lacking.get(name)) {
+        (Streaming::Off, _) => {
+            "`--no-stream` was asked for, and there everything is told as it happens".into()
+        }
+        (Streaming::On, Some(why)) => why.clone(),
+        (Streaming::On, None) => match build_in(manifest, name, request, wish) {
+            Ok(made) => return Ok(made),
+            Err(refusal) => format!("`{}`: {}", refusal.option, refusal.reason),
+        },
+    };
+    let mut made = build_in(manifest, usual(manifest, wish)?, request, wish)?;
+    let (capability, instead) = (own.gives.clone(), own.instead.clone());
+    made.degraded.push(CapabilityDegraded { capability, instead, reason });
+    Ok(made)
+}
+
+/// Puts a request as a command in one format.
+fn build_in(manifest: &Manifest, name: &str, request: &Request, wish: &Wish) -> Result<Invocation, Refusal> {
+    let manifest = &*manifest.in_format(name);
+    let format = format(manifest, name)?;
     let transport = wish.transport.unwrap_or(manifest.run.transport);
     let mut draft = Draft::new(Invocation {
         provider: manifest.name.clone(),
@@ -42,6 +64,7 @@ pub fn build(manifest: &Manifest, request: &Request, wish: &Wish) -> Result<Invo
         shape: format.shape,
         files: Vec::new(),
         notices: Vec::new(),
+        degraded: Vec::new(),
         secrets_env: manifest.run.secrets.clone(),
         secret_values: Vec::new(),
         limits: limits(manifest, request, format.shape),
@@ -81,23 +104,25 @@ pub fn health(manifest: &Manifest) -> Option<Invocation> {
     Some(asked)
 }
 
-fn format<'a>(manifest: &'a Manifest, wish: &'a Wish) -> Result<(&'a str, &'a Format), Refusal> {
-    let refuse = |option: &str, reason: String| Err(Refusal::unsupported(&manifest.name, option, reason));
-    let name = match (&wish.format, wish.streaming) {
-        (Some(name), _) => name,
-        (None, Streaming::On) => manifest.run.format.as_ref().unwrap_or(&manifest.default_format),
-        (None, Streaming::Off) => match &manifest.run.no_stream_format {
-            Some(name) => name,
-            None => return refuse("--no-stream", "it has no form that prints the result only".into()),
-        },
-    };
-    match manifest.formats.get(name) {
-        Some(format) => Ok((name, format)),
-        None => {
-            let known: Vec<&str> = manifest.formats.keys().map(String::as_str).collect();
-            refuse("--format", format!("it has no format `{name}`; it has {}", known.join(", ")))
+/// Returns the name of the format, where there is no better one.
+fn usual<'a>(manifest: &'a Manifest, wish: &'a Wish) -> Result<&'a str, Refusal> {
+    match (&wish.format, wish.streaming, &manifest.run.no_stream_format) {
+        (Some(name), _, _) => Ok(name),
+        (None, Streaming::On, _) => Ok(wish.usual.as_deref().unwrap_or(manifest.usual_format())),
+        (None, Streaming::Off, Some(name)) => Ok(name),
+        (None, Streaming::Off, None) => {
+            let reason = "it has no form that prints the result only";
+            Err(Refusal::unsupported(&manifest.name, "--no-stream", reason))
         }
     }
+}
+
+fn format<'a>(manifest: &'a Manifest, name: &str) -> Result<&'a Format, Refusal> {
+    manifest.formats.get(name).ok_or_else(|| {
+        let known: Vec<&str> = manifest.formats.keys().map(String::as_str).collect();
+        let reason = format!("it has no format `{name}`; it has {}", known.join(", "));
+        Refusal::unsupported(&manifest.name, "--format", reason)
+    })
 }
 
 fn limits(manifest: &Manifest, request: &Request, shape: Shape) -> Limits {
@@ -351,9 +376,16 @@ fn prompt(manifest: &Manifest, request: &Request, draft: &mut Draft) -> Result<(
             draft.made.stdin = StdinPlan::Prompt(text);
         }
         PromptStyle::Protocol => {
-            let first = Conversation::first_words(&draft.made.dialect).unwrap_or_default();
-            draft.made.stdin = StdinPlan::Protocol(first);
-            draft.made.conversation = Some(Box::new(Conversation::of(request, text)));
+            let Some(voice) = voice(&draft.made.dialect) else {
+                let reason = format!("nobody speaks the dialect `{}`", draft.made.dialect);
+                return Err(Refusal::misconfigured(provider, "prompt", reason));
+            };
+            let talk = Conversation::of(request, text);
+            if let Some((option, reason)) = (voice.refuses)(&talk) {
+                return Err(draft.unsupported(option, reason));
+            }
+            draft.made.stdin = StdinPlan::Protocol((voice.first_words)());
+            draft.made.conversation = Some(Box::new(talk));
         }
         PromptStyle::Arg => {
             if text.len() > LONGEST_ARGUMENT {

@@ -122,6 +122,7 @@ impl ExternalCli {
             shape,
             files: Vec::new(),
             notices: notices(request),
+            degraded: Vec::new(),
             secret_values: Vec::new(),
             limits: Limits {
                 spawn: span(30_000),

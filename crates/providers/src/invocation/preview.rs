@@ -51,6 +51,10 @@ impl Invocation {
             })
             .collect();
         env.extend(self.env_files.iter().map(|(name, file)| (name.clone(), path(file))));
+        let degraded = self
+            .degraded
+            .iter()
+            .map(|it| format!("without {}: {} ({})", it.capability, it.instead, it.reason));
         Preview {
             program: self.program.clone(),
             args: self.args.iter().map(|arg: &Arg| masked(&arg.text(path))).collect(),
@@ -64,7 +68,7 @@ impl Invocation {
             cwd: self.cwd.clone(),
             transport: self.transport,
             files: self.files.iter().map(|file| (file.name.clone(), masked(&file.content))).collect(),
-            notices: self.notices.iter().map(|notice| notice.text.clone()).collect(),
+            notices: self.notices.iter().map(|notice| notice.text.clone()).chain(degraded).collect(),
         }
     }
 }

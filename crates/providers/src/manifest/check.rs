@@ -3,7 +3,7 @@
 use super::run::{Flag, McpForm, RunFlag};
 use super::{Format, Manifest, ManifestError, PromptStyle};
 use crate::ask;
-use crate::conversation::Conversation;
+use crate::conversation::voice;
 use crate::invocation::{is_field, template};
 use crate::simulate::NAMES;
 
@@ -226,7 +226,7 @@ fn prompt(manifest: &Manifest) -> Result<(), ManifestError> {
 /// A protocol needs a dialect in which we can talk, and what it carries needs a protocol.
 fn protocol(manifest: &Manifest) -> Result<(), ManifestError> {
     let talks = manifest.prompt == PromptStyle::Protocol;
-    let mute = |format: &&Format| Conversation::first_words(&format.dialect).is_none();
+    let mute = |format: &&Format| voice(&format.dialect).is_none();
     if let Some(format) = manifest.formats.values().find(mute).filter(|_| talks) {
         let reason =
             format!("`protocol` needs a dialect that we can speak, and `{}` is none", format.dialect);

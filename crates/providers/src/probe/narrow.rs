@@ -4,6 +4,8 @@
 //! A manifest declares what the program can do that it was written for. Where the installed one lacks an option, what
 //! hangs on it is taken back; a page of help that cannot be read takes nothing back, because nothing is known then.
 
+use std::collections::BTreeMap;
+
 use bowline_protocol::kinds::CapabilityDegraded;
 use bowline_protocol::{Capabilities, PermissionMode, ResumeSupport};
 
@@ -21,6 +23,8 @@ pub struct Narrowed {
     pub lost: Vec<Lost>,
     /// The format of a run that somebody watches, if it is another one than usual, and what that costs.
     pub format: Option<(String, CapabilityDegraded)>,
+    /// The formats with something of their own that the program does not have, each with the reason.
+    pub lacking: BTreeMap<String, String>,
 }
 
 /// A capability that the installed program does not have.
@@ -56,7 +60,17 @@ pub fn narrow(manifest: &Manifest, findings: &[Finding]) -> Narrowed {
     {
         lost.push(Lost { capability: "streams_text".to_owned(), reason: degraded.reason.clone() });
     }
-    Narrowed { capabilities, lost, format }
+    let own = manifest.formats.iter().filter(|(_, format)| format.own.is_some());
+    let lacking = own.filter_map(|(name, _)| Some((name.clone(), lacks(findings, name)?))).collect();
+    Narrowed { capabilities, lost, format, lacking }
+}
+
+/// Returns why a format with something of its own cannot be had: all of it, or none.
+fn lacks(findings: &[Finding], format: &str) -> Option<String> {
+    let own = format!("formats.{format}");
+    let of_it =
+        |key: &&String| key.strip_prefix(&own).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
+    findings.iter().flat_map(|it| &it.keys).filter(of_it).find_map(|key| why(findings, key))
 }
 
 /// Returns why a mode cannot be had: its own arguments, or those that name the tools that it allows and refuses.
@@ -123,7 +137,7 @@ fn take_back(capabilities: &mut Capabilities, flag: RunFlag) -> Option<&'static 
 /// line, then the one that prints nothing before the end.
 fn best_format(manifest: &Manifest, findings: &[Finding]) -> Option<(String, CapabilityDegraded)> {
     let run = &manifest.run;
-    let usual = run.format.as_ref().unwrap_or(&manifest.default_format);
+    let usual = manifest.usual_format();
     let reason = why(findings, &format!("formats.{usual}"))?;
     let dialect = &manifest.formats.get(usual)?.dialect;
     let whole = manifest

@@ -57,6 +57,14 @@ pub fn of(manifest: &Manifest) -> Vec<Use> {
     let run = &manifest.run;
     let mut runs: BTreeSet<Vec<String>> = BTreeSet::new();
     for (name, format) in &manifest.formats {
+        if format.own.is_some() {
+            // What is used in a format with something of its own is known by the format.
+            let own = format!("formats.{name}");
+            let named =
+                |it: Use| if it.key == own { it } else { Use { key: format!("{own}.{}", it.key), ..it } };
+            uses.extend(of(&manifest.in_format(name)).into_iter().map(named));
+            continue;
+        }
         let words: Vec<String> = leading_words(&format.args);
         let in_runs = [run.format.as_ref(), run.no_stream_format.as_ref(), Some(&manifest.default_format)];
         if in_runs.contains(&Some(name)) {

@@ -50,7 +50,9 @@ fn an_agent_is_found_and_ended_inside_its_container() {
     let schema = Json::parse(r#"{"a":"b'c\"d $HOME"}"#).expect("JSON");
     let request = Request { prompt: "x".into(), output_schema: Some(schema), ..Request::default() };
     let manifest = catalogue::by_name("codex").expect("a provider");
-    let inside = build(manifest, &request, &Wish::default()).expect("can be put");
+    // In this form the schema is a file.
+    let wish = Wish { format: Some("stream-json".into()), ..Wish::default() };
+    let inside = build(manifest, &request, &wish).expect("can be put");
     // A shell instead of the agent: a child, one that has left its session, and one that does not mind SIGTERM.
     let script = "(setsid sleep 300 &); sleep 301 & (trap '' TERM; sleep 302) & wait";
     let inside = Invocation { program: "sh".into(), args: vec!["-c".into(), script.into()], ..inside };

@@ -10,7 +10,11 @@ use bowline_providers::{catalogue, probe};
 /// The recordings of one program: the provider, its version, and the pages by case.
 const RECORDED: &[(&str, &str, &[&str])] = &[
     ("claude", "claude/2.1.325", &["help"]),
-    ("codex", "codex/0.166.0", &["help", "exec-help", "exec-resume-help", "exec-fork-help", "login-help"]),
+    (
+        "codex",
+        "codex/0.166.0",
+        &["help", "app-server-help", "exec-help", "exec-resume-help", "exec-fork-help", "login-help"],
+    ),
     ("gemini", "gemini/0.61.0", &["help"]),
     ("qwen", "qwen/0.24.4", &["help"]),
     ("pi", "pi/0.87.1", &["help", "auth-help"]),

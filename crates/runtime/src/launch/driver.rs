@@ -59,9 +59,8 @@ impl Driver {
         streaming: Streaming,
     ) -> Result<Invocation, Refusal> {
         let mut wish = wish(task, streaming);
-        if streaming == Streaming::On {
-            wish.format = known.format();
-        }
+        wish.usual = known.format();
+        wish.lacking = known.lacking();
         let mut invocation = self.build(request, &wish)?;
         if let (Some(profile), Some(manifest)) = (&task.profile, self.manifest()) {
             profile.alone(manifest, request, &mut invocation, &Surroundings::from_env());

@@ -5,6 +5,7 @@ use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use bowline::PermissionMode;
 use bowline::detect::{self, Ask, Cache, Found, How, MissingKind, ProbeErrorKind, Search};
 use bowline_providers::catalogue;
 use bowline_providers::manifest::Manifest;
@@ -349,7 +350,7 @@ echo '{"type":"item.completed","item":{"id":"item_0","type":"agent_message","tex
 echo '{"type":"turn.completed","usage":{"input_tokens":1,"cached_input_tokens":0,"output_tokens":2}}'"#,
     );
     let world = bowline::testing::world();
-    let task = world.task("hi").provider("codex").cwd(ground.dir.path());
+    let task = world.task("hi").provider("codex").cwd(ground.dir.path()).permission(PermissionMode::Read);
     let task = task.binary(ground.path("node_modules/@openai/codex/bin/codex.js"));
     assert_eq!(task.answer().await.unwrap(), "hello");
     assert_eq!(ground.read("started"), "native\n");

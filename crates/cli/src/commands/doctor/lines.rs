@@ -74,7 +74,11 @@ fn login(row: &Row) -> String {
 }
 
 fn permissions(row: &Row) -> String {
-    let words: Vec<&str> = row.modes.permissions.iter().map(|mode| Mode::from(*mode).as_str()).collect();
+    let word = |mode: Mode| match row.modes.better.get(&mode) {
+        Some(format) => format!("{} ({format})", mode.as_str()),
+        None => mode.as_str().to_owned(),
+    };
+    let words: Vec<String> = row.modes.permissions.iter().map(|mode| word(Mode::from(*mode))).collect();
     words.join(" ")
 }
 

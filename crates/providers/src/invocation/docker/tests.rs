@@ -25,7 +25,9 @@ fn args(invocation: &Invocation) -> Vec<String> {
 
 #[test]
 fn the_command_is_the_same_inside() {
-    let request = Request { prompt: "hi".into(), cwd: Some("/host".into()), ..Request::default() };
+    let permission = PermissionMode::Read;
+    let request =
+        Request { prompt: "hi".into(), cwd: Some("/host".into()), permission, ..Request::default() };
     let host = ["PATH", "HOME", "CODEX_API_KEY", "AWS_SECRET_ACCESS_KEY", "CODEX_SANDBOX"];
     let made = wrap(inside("codex", &request), &container(), host).expect("can be wrapped");
     assert_eq!(made.program, "docker");
@@ -70,6 +72,7 @@ fn secrets_and_files_go_by_name() {
     let request = Request {
         prompt: "hi".into(),
         output_schema: Some(Json::parse(r#"{"type":"object"}"#).expect("JSON")),
+        permission: PermissionMode::Read,
         env: [("CODEX_API_KEY".into(), "sk-made-up".into()), ("PLAIN".into(), "v".into())].into(),
         ..Request::default()
     };

@@ -20,7 +20,7 @@ const HOSTILE: &[&str] = &[
 
 #[test]
 fn a_prompt_arrives_as_it_was_written() {
-    for manifest in catalogue::built_in() {
+    for (_, manifest) in &ways() {
         for prompt in HOSTILE {
             let request = Request { prompt: (*prompt).into(), ..plain(manifest) };
             let made = build(manifest, &request, &Wish::default()).expect("can be put");
@@ -57,7 +57,7 @@ fn a_prompt_arrives_as_it_was_written() {
 
 #[test]
 fn other_texts_arrive_as_they_were_written_or_are_refused() {
-    for manifest in catalogue::built_in() {
+    for (_, manifest) in &ways() {
         for text in HOSTILE {
             let text = *text;
             for (flag, request) in [
@@ -74,6 +74,7 @@ fn other_texts_arrive_as_they_were_written_or_are_refused() {
                 let somewhere =
                     texts(&made).iter().any(|arg| arg == text || arg.ends_with(&format!("={text}")))
                         || super::prompt(&made).contains(text)
+                        || made.conversation.as_ref().is_some_and(|talk| talk.prompt.contains(text))
                         || made.files.iter().any(|file| file.content == text);
                 assert!(somewhere, "{}: {text}", manifest.name);
             }
@@ -93,7 +94,7 @@ fn other_texts_arrive_as_they_were_written_or_are_refused() {
 #[test]
 fn a_long_prompt_goes_over_standard_input_or_is_refused() {
     let long = "é".repeat(450_000);
-    for manifest in catalogue::built_in() {
+    for (_, manifest) in &ways() {
         let request = Request { prompt: long.clone(), ..plain(manifest) };
         let made = build(manifest, &request, &Wish::default());
         match manifest.prompt {
@@ -127,7 +128,7 @@ fn a_long_prompt_goes_over_standard_input_or_is_refused() {
 
 #[test]
 fn the_programs_own_limit_counts_characters() {
-    for manifest in catalogue::built_in() {
+    for (_, manifest) in &ways() {
         let Some(most) = manifest.run.max_prompt_chars else { continue };
         let most = usize::try_from(most).expect("a length");
         let prompt = |length| Request { prompt: "é".repeat(length), ..plain(manifest) };
@@ -146,7 +147,7 @@ fn the_programs_own_limit_counts_characters() {
 #[test]
 fn long_texts_are_never_arguments() {
     let long = "y".repeat(200_000);
-    for manifest in catalogue::built_in() {
+    for (_, manifest) in &ways() {
         for request in [
             Request { system_prompt: Some(long.clone()), ..plain(manifest) },
             Request { append_system_prompt: Some(long.clone()), ..plain(manifest) },
@@ -217,7 +218,10 @@ fn an_earlier_conversation_is_told_as_the_adapter_protocol_tells_it() {
     ];
     let codex = catalogue::by_name("codex").expect("a provider");
     let request = Request { context, system_prompt: Some("S".into()), ..plain(codex) };
-    let made = build(codex, &request, &Wish::default()).expect("can be put");
+    let wish = Wish { format: Some("stream-json".into()), ..Wish::default() };
+    let made = build(codex, &request, &wish).expect("can be put");
+    let spoken = build(codex, &request, &Wish::default()).expect("can be put").conversation;
+    assert_eq!(spoken.expect("a conversation").prompt, super::prompt(&made), "by protocol too");
     assert_eq!(
         super::prompt(&made),
         "S\n\n[System]\nBe kind.\n\nHi\n[Assistant]\nHello!\n\nHello",
@@ -244,7 +248,7 @@ fn the_host_keeps_its_variables_to_itself() {
         ]
         .map(|(name, value)| (name.to_owned(), value.to_owned()))
     };
-    for manifest in catalogue::built_in() {
+    for (_, manifest) in &ways() {
         let made = build(manifest, &plain(manifest), &Wish::default()).expect("can be put");
         let all = made.environment(host());
         for name in ["PATH", "HOME", "LC_ALL", "https_proxy", "SSH_AUTH_SOCK"] {

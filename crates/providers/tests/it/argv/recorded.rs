@@ -99,30 +99,31 @@ fn claude() {
 #[test]
 fn codex() {
     let ask = &["--sandbox", "read-only", "-"][..];
-    check("codex/0.166.0/stdin-noarg", &[], ask, |request| (request, Wish::default()));
+    check("codex/0.166.0/stdin-noarg", &[], ask, |request| (request, wish("stream-json")));
     check("codex/0.166.0/session-4-execflags-before-resume", &[], &["-"], |request| {
         let resume = resumed("01a1de2a-51a8-78c0-8035-237c0140ce50");
-        (Request { resume, permission: PermissionMode::Edit, ..request }, Wish::default())
+        (Request { resume, permission: PermissionMode::Edit, ..request }, wish("stream-json"))
     });
     let more = &["--color", "never", "--sandbox", "read-only"][..];
     check("codex/0.166.0/session-8-resume-stdin", &[], more, |request| {
-        (Request { resume: resumed("01a1de2a-51a8-78c0-8035-237c0140ce50"), ..request }, Wish::default())
+        (Request { resume: resumed("01a1de2a-51a8-78c0-8035-237c0140ce50"), ..request }, wish("stream-json"))
     });
     let more = &["--color", "never", "--sandbox", "read-only", "-"][..];
     check("codex/0.166.0/session-9-fork", &[], more, |request| {
         let native_session = "01a1de2a-51a8-78c0-8035-237c0140ce50".into();
-        (Request { resume: Some(Resume::Fork { native_session }), ..request }, Wish::default())
+        (Request { resume: Some(Resume::Fork { native_session }), ..request }, wish("stream-json"))
     });
     check("codex/0.166.0/session-19-ephemeral", &[], ask, |request| {
-        (Request { ephemeral: true, ..request }, Wish::default())
+        (Request { ephemeral: true, ..request }, wish("stream-json"))
     });
     check("codex/0.166.0/exec-tool-yolo", &[], &["-"], |request| {
-        (Request { permission: PermissionMode::Yolo, ..request }, Wish::default())
+        (Request { permission: PermissionMode::Yolo, ..request }, wish("stream-json"))
     });
+    check("codex/0.166.0/appserver-ask", &[], &[], |request| (request, Wish::default()));
     let fake = &["--disable", "unbounded_connection_retries", "-c", "model_provider=fake"][..];
     let more = &["--sandbox", "read-only", "--ignore-rules", "-"][..];
     check("codex/0.166.0/exec-ignore-user-config", fake, more, |request| {
-        (Request { isolate: true, ..request }, Wish::default())
+        (Request { isolate: true, ..request }, wish("stream-json"))
     });
 }
 
