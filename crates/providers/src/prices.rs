@@ -136,7 +136,11 @@ mod tests {
         assert_eq!(input("anthropic/claude-opus-4.5"), Some(5.0));
         assert_eq!(input("claude-sonnet-4-5-20250929"), Some(3.0));
         assert_eq!(input("gpt-5.5"), Some(5.0));
-        assert_eq!(input("gpt-99"), None, "nothing is guessed");
+        assert_eq!((input("openai/gpt-5.5-2026-04-23"), input("gpt-5.6")), (Some(5.0), Some(4.0)));
+        for unknown in ["gpt-99", "gpt-5.2-pro", "gpt-5.4-codex", "gpt-5.5-next", "gpt-6", "gemini-3.8-flash"]
+        {
+            assert_eq!(input(unknown), None, "nothing is guessed: {unknown}");
+        }
     }
 
     #[test]
