@@ -273,6 +273,7 @@ impl Renderer {
         if !matches!(event.kind, Kind::ThinkingDelta(_) | Kind::TextDelta(_)) {
             self.speech.flush_aside(glyphs, &mut self.canvas);
         }
+        self.go_on(&event.kind);
         if is_work(&event.kind) {
             self.busy.retry = None;
             self.busy.thinking = matches!(event.kind, Kind::ThinkingDelta(_));
@@ -325,8 +326,7 @@ impl Renderer {
             Kind::Retrying(retrying) => {
                 self.retries += 1;
                 if event.source == Source::Bowline {
-                    self.begin_again(&retrying.message);
-                    self.show(&remarks::sent_again(retrying));
+                    self.ask_again(retrying, now);
                 } else {
                     self.remark(event, now);
                 }

@@ -18,6 +18,8 @@ pub(super) struct Busy {
     /// When the last text was printed; between two pieces of it nothing spins.
     pub(super) spoke: Option<Timestamp>,
     pub(super) retry: Option<(Retrying, Timestamp)>,
+    /// Whether a limit is waited for, by us.
+    pub(super) waits: bool,
     pub(super) doing: Option<(String, Timestamp)>,
     pub(super) thinking: bool,
     pub(super) stopping: Option<Interrupt>,

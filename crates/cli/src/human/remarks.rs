@@ -213,11 +213,21 @@ pub(super) fn retry(retrying: &Retrying, left: Option<u64>) -> String {
     format!("retrying{which}{wait}: {why}")
 }
 
-/// Says that the whole request is sent again, by us.
-pub(super) fn sent_again(retrying: &Retrying) -> Remark {
-    let wait = words::span(retrying.delay_ms.unwrap_or_default());
+/// Says that the whole request is sent again, by us. Of a long wait everybody wants to know: it looks as if nothing happened.
+pub(super) fn sent_again(retrying: &Retrying, now: Timestamp, zone: &TimeZone) -> Remark {
+    let delay = retrying.delay_ms.unwrap_or_default();
+    if retrying.max_attempts.is_none() {
+        let when = words::when(now.after(delay), now, zone);
+        return Remark::new(Weight::Always, "", format!("waiting for the limit, which starts anew {when}"));
+    }
+    let wait = words::span(delay);
     let category = retrying.category.as_str().replace('_', " ");
     Remark::usual(format!("retrying in {wait} ({category})"))
+}
+
+/// Says that a limit was waited for and is over.
+pub(super) fn goes_on() -> Remark {
+    Remark::new(Weight::Always, "", "the wait for the limit is over: going on".to_owned())
 }
 
 /// Says what the agent is busy with. That it waits for its model is what the spinner says anyway.

@@ -1,10 +1,11 @@
 //! Errors that the end of the turn may explain better, and that are shown if it goes on.
 
-use bowline_protocol::{Failure, Kind};
+use bowline_protocol::kinds::Retrying;
+use bowline_protocol::{Failure, Kind, Timestamp};
 
 use super::busy::is_background;
 use super::remarks::Remark;
-use super::words;
+use super::{remarks, words};
 
 /// A remark that is not shown if the failure of the turn says the same.
 #[derive(Debug)]
@@ -39,6 +40,21 @@ impl super::Renderer {
         self.resume();
         (self.told_of_fallback, self.busy.ended) = (true, false);
         self.speech.begin_again();
+    }
+
+    /// The same agent is asked again, by us, after a while.
+    pub(super) fn ask_again(&mut self, retrying: &Retrying, now: Timestamp) {
+        self.begin_again(&retrying.message);
+        // Retries are counted; a limit is waited for as often as it takes.
+        self.busy.waits = retrying.max_attempts.is_none();
+        self.show(&remarks::sent_again(retrying, now, &self.options.zone));
+    }
+
+    /// What was waited for is over.
+    pub(super) fn go_on(&mut self, kind: &Kind) {
+        if matches!(kind, Kind::ProcessSpawned(_)) && std::mem::take(&mut self.busy.waits) {
+            self.show(&remarks::goes_on());
+        }
     }
 }
 

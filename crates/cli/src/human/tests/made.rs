@@ -1,6 +1,6 @@
 //! Events that no recording has, or not in that order.
 
-use bowline_protocol::{Event, Millis, PermissionMode};
+use bowline_protocol::{Event, Kind, Millis, PermissionMode};
 use serde_json::{Value, json};
 
 use super::support::{Show, Streams, check, made, start, summary, text_of};
@@ -304,8 +304,27 @@ fn a_limit_that_is_waited_for_is_counted_down() {
         json!({"type": "retrying", "attempt": 1, "delay_ms": 14_400_000, "category": "rate_limit", "message": "429"}),
     ]);
     events[3].source = bowline_protocol::Source::Bowline;
-    let screen = Show::of(events, Streams::Terminal(80)).screen_at(4);
-    assert_eq!(screen, "retrying in 4 h (rate limit)\n… retrying (1) in 3 h 59 min: 429");
+    let screen = Show::of(events.clone(), Streams::Terminal(80)).screen_at(4);
+    let (first, countdown) = screen.split_once('\n').expect("two lines");
+    assert!(first.starts_with("waiting for the limit, which starts anew at "), "{first}");
+    assert!(first.ends_with(" (in 4 h)"), "{first}");
+    assert_eq!(countdown, "… retrying (1) in 3 h 59 min: 429");
+
+    // Where nothing can be drawn, it is a line when it begins and a line when it is over, and none of a short retry.
+    let said = |events: &[Event]| {
+        let show = Show::of(events.to_vec(), Streams::Pipes);
+        let pieces = show.until(events.len());
+        text_of(&pieces, To::Stderr)
+    };
+    let spawned = json!({"type": "process_spawned", "pid": 7, "program": "a", "transport": "pipe"});
+    let at = events[3].at;
+    events.extend(made(&[spawned]).into_iter().map(|it| Event { at, ..it }));
+    let (first, last) = (first.to_owned(), "the wait for the limit is over: going on");
+    assert_eq!(said(&events), format!("{first}\n{last}\n"));
+    if let Kind::Retrying(retrying) = &mut events[3].kind {
+        retrying.max_attempts = Some(2);
+    }
+    assert_eq!(said(&events), "");
 }
 
 #[test]
