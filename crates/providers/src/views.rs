@@ -83,6 +83,8 @@ pub trait View: std::fmt::Debug + Send {
 pub struct Setup {
     /// The provider's name, for formats that print one. Without it, the name that the events carry is printed.
     pub provider: Option<String>,
+    /// Whether the events are of sessions that we ran: then what a session is called is told with them.
+    pub ours: bool,
 }
 
 /// One view in the list.

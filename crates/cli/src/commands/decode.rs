@@ -7,6 +7,7 @@ use bowline_providers::catalogue;
 use bowline_providers::decode::{Cause, Decoder, End, Stamp};
 use bowline_providers::dialect::{Draft, Shape};
 use bowline_providers::moment::Moment;
+use bowline_providers::views::Setup;
 
 use super::input;
 use crate::args::DecodeArgs;
@@ -35,7 +36,7 @@ pub(crate) fn run(args: &DecodeArgs, stdout: &mut Stdout) -> Result<(), CommandE
     let mut source = input::open(args.file.as_deref())?;
 
     let mut printer = Printer {
-        viewer: Viewer::new(view, provider.map(|provider| provider.name.clone())),
+        viewer: Viewer::new(view, &Setup { provider: provider.map(|it| it.name.clone()), ours: false }),
         stamp: Stamp::new(SessionId::from("decode")),
         moment: time::moment(args.now.as_deref())?,
         drafts: Vec::new(),

@@ -80,7 +80,7 @@ impl Sink {
             Format::Human => None,
             Format::View(entry) => {
                 options.screen = Screen { stdout: Surface::PIPE, stderr: Surface::PIPE };
-                Some(Viewer::new(entry, provider))
+                Some(Viewer::new(entry, &views::Setup { provider, ours: true }))
             }
         };
         Self { renderer: Renderer::new(options), viewer, stdout, stderr }

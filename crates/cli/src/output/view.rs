@@ -14,8 +14,8 @@ pub(crate) struct Viewer {
 }
 
 impl Viewer {
-    pub(crate) fn new(entry: &Entry, provider: Option<String>) -> Self {
-        Self { view: (entry.make)(&Setup { provider }), text: String::new() }
+    pub(crate) fn new(entry: &Entry, setup: &Setup) -> Self {
+        Self { view: (entry.make)(setup), text: String::new() }
     }
 
     /// Takes an event. Nothing is printed before `flush`, so that events that come together cost one write.

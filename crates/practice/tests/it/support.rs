@@ -307,7 +307,7 @@ impl Ran {
     }
 
     pub(crate) fn summary(&self) -> Value {
-        let setup = views::Setup { provider: Some(PROVIDER.to_owned()) };
+        let setup = views::Setup { provider: Some(PROVIDER.to_owned()), ours: false };
         let mut view = (views::by_name("summary").expect("a view").make)(&setup);
         let mut text = String::new();
         for event in self.events() {

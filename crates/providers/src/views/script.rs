@@ -28,7 +28,7 @@ pub(crate) fn events(kinds: impl IntoIterator<Item = Kind>) -> Vec<Event> {
 
 /// Returns what a view prints for a stream.
 pub(crate) fn render(view: &str, kinds: impl IntoIterator<Item = Kind>) -> String {
-    let setup = Setup { provider: Some("practice".into()) };
+    let setup = Setup { provider: Some("practice".into()), ours: false };
     let mut view = (by_name(view).unwrap().make)(&setup);
     let mut out = String::new();
     for event in events(kinds) {

@@ -5,15 +5,17 @@
 use std::collections::BTreeMap;
 
 use bowline_protocol::kinds::Outcome;
-use bowline_protocol::{Category, Code, Event, Failure, Millis, NativeSessionId, Timestamp, UsageSource};
+use bowline_protocol::{
+    Category, Code, Event, Failure, Millis, NativeSessionId, SessionId, Timestamp, UsageSource,
+};
 use serde::Serialize;
 
 use super::answer::{Answer, Keep};
 use super::{Setup, View, line};
 
 /// Makes the view.
-pub(crate) fn make(_: &Setup) -> Box<dyn View> {
-    Box::new(Summary { answer: Answer::new(Keep::Everything) })
+pub(crate) fn make(setup: &Setup) -> Box<dyn View> {
+    Box::new(Summary { answer: Answer::new(Keep::Everything), ours: setup.ours, session: None })
 }
 
 /// Writes a failure as the summary shows it: what a program acts on, with `null` for what is unknown.
@@ -24,6 +26,9 @@ pub fn failure_object(failure: &Failure) -> String {
 #[derive(Debug)]
 struct Summary {
     answer: Answer,
+    ours: bool,
+    /// The session that the last event was of: of several attempts, the last.
+    session: Option<SessionId>,
 }
 
 /// The order of the fields is the order of the keys.
@@ -32,6 +37,9 @@ struct Object<'a> {
     text: String,
     all_text: String,
     outcome: Option<Outcome>,
+    /// Absent where nobody ran anything: what is only decoded has no session of ours.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    session: Option<&'a SessionId>,
     native_session: Option<&'a NativeSessionId>,
     model: Option<&'a str>,
     usage: Option<UsageObject>,
@@ -69,6 +77,9 @@ struct FailureObject<'a> {
 impl View for Summary {
     fn event(&mut self, event: &Event, _: &mut String) {
         self.answer.event(event);
+        if self.ours && self.session.as_ref() != Some(&event.session) {
+            self.session = Some(event.session.clone());
+        }
     }
 
     fn finish(&mut self, out: &mut String) {
@@ -87,6 +98,7 @@ impl View for Summary {
                 text: self.answer.text(),
                 all_text: self.answer.all_text(),
                 outcome: tally.outcome,
+                session: self.session.as_ref(),
                 native_session: tally.native_session.as_ref(),
                 model: tally.model.as_deref(),
                 usage,

@@ -94,7 +94,8 @@ impl Talk {
     }
 
     fn summary(&self) -> Value {
-        let mut view = (views::by_name("summary").expect("a view").make)(&views::Setup { provider: None });
+        let mut view =
+            (views::by_name("summary").expect("a view").make)(&views::Setup { provider: None, ours: false });
         let mut text = String::new();
         self.events().iter().for_each(|event| view.event(event, &mut text));
         view.finish(&mut text);

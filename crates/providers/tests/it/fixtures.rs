@@ -131,7 +131,7 @@ impl Capture {
 
     /// Plays it into a view.
     pub(crate) fn view(&self, name: &str) -> String {
-        let setup = views::Setup { provider: Some(self.provider.clone()) };
+        let setup = views::Setup { provider: Some(self.provider.clone()), ours: false };
         let mut view = (views::by_name(name).expect("a view").make)(&setup);
         let mut text = String::new();
         self.events().iter().for_each(|event| view.event(event, &mut text));

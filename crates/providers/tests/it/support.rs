@@ -52,7 +52,7 @@ impl<'a> Run<'a> {
     }
 
     pub(crate) fn view(&self, name: &str) -> String {
-        let setup = views::Setup { provider: Some("fixture".to_owned()) };
+        let setup = views::Setup { provider: Some("fixture".to_owned()), ours: false };
         let mut view = (views::by_name(name).expect("a view of the list").make)(&setup);
         let mut text = String::new();
         for event in self.events() {

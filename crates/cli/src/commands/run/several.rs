@@ -87,7 +87,7 @@ async fn follow(
     mut turn: bowline::Turn,
     view: Option<&'static Entry>,
 ) -> Result<Done, CommandError> {
-    let mut view = view.map(|entry| (entry.make)(&Setup { provider: Some(name.clone()) }));
+    let mut view = view.map(|entry| (entry.make)(&Setup { provider: Some(name.clone()), ours: true }));
     let mut printed = String::new();
     loop {
         let events = turn.next_batch(AT_ONCE).await.map_err(CommandError::from)?;

@@ -63,7 +63,7 @@ fn message(item: &str, text: &str, phase: &Value) -> Step {
 }
 
 fn text(events: &[Event]) -> String {
-    let setup = bowline_providers::views::Setup { provider: None };
+    let setup = bowline_providers::views::Setup { provider: None, ours: false };
     let mut view = (bowline_providers::views::by_name("summary").expect("a view").make)(&setup);
     let mut out = String::new();
     events.iter().for_each(|event| view.event(event, &mut out));
