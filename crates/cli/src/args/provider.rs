@@ -31,7 +31,7 @@ pub(crate) struct NewArgs {
     #[arg(long, value_name = "DIR", default_value = ".")]
     pub(crate) dir: PathBuf,
 
-    /// Rust: take the crate `bowline-provider` from this directory instead of the registry
+    /// Rust: take the crate `bowline-provider` from this checkout of Bowline instead of the registry, where it is not yet
     #[arg(long, value_name = "DIR")]
     pub(crate) kit: Option<PathBuf>,
 }

@@ -17,6 +17,11 @@ pub(crate) fn provider(path: &Path) -> Result<&'static Manifest, CommandError> {
     if path.is_dir() {
         return Err(wrong("is a directory").hint("name the program in it"));
     }
+    // A name alone is looked for on `PATH`, by whoever runs it.
+    if text.contains('/') && !path.exists() {
+        let message = format!("`--executable {shown}` is not there");
+        return Err(CommandError::new(Fault::Missing, message).hint("check the path"));
+    }
     let dir = std::env::current_dir().map_err(|error| wrong("cannot be found from here").caused_by(error))?;
     roster::executable(&Executable::at(name(path), text), &dir)
         .map_err(|error| wrong("cannot be a provider").caused_by(error))

@@ -63,6 +63,21 @@ fn a_project_in_rust_is_built_and_keeps_the_contract() {
     build(&project, &target);
     is_certified(&world, target.join("debug/my-model").to_str().expect("UTF-8"));
     world.bowline(&["provider", "new", "my-model", "--lang", "rust"]).end().exits(2);
+
+    // A checkout is as good as the crate in it; who names neither is told that there is no other place yet.
+    let checkout = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+    let new = |args: &[&str]| world.bowline(&["provider", "new", "--lang", "rust"]).with(args).end();
+    let ended = new(&["other", "--kit", checkout]).exits(0);
+    assert!(!ended.stdout.contains("on no registry"), "{}", ended.stdout);
+    let read = |name: &str| {
+        let text = std::fs::read_to_string(world.path("work").join(name).join("Cargo.toml")).expect("a file");
+        text.replace(name, "NAME")
+    };
+    assert_eq!(read("other"), read("my-model"));
+    let ended = new(&["third"]).exits(0);
+    assert!(ended.stdout.contains("`bowline-provider` is on no registry yet"), "{}", ended.stdout);
+    new(&["fourth", "--kit", "."]).exits(2).tells(&["`--kit .` has no crate `bowline-provider`"]);
+    assert!(!world.path("work/fourth").exists(), "nothing was written");
 }
 
 #[expect(clippy::disallowed_methods, reason = "what the command wrote is built as its user would build it")]
@@ -107,7 +122,8 @@ fn a_red_cell_comes_with_its_evidence() {
     let ended = world.bowline(&["certify", "--executable", path, "--only", "generat"]).end().exits(2);
     assert!(ended.stderr.contains("did you mean `generate`?"), "{}", ended.stderr);
     world.bowline(&["certify", "--executable", path, "--smoke"]).end().exits(2);
-    world.bowline(&["certify", "--executable", "./nowhere"]).end().exits(4);
+    let nowhere = world.bowline(&["certify", "--executable", "./nowhere"]).end().exits(4);
+    assert_eq!(nowhere.stderr, "error: `--executable ./nowhere` is not there\nhint: check the path\n");
     let ended = world.bowline(&["certify", "claude", "--set", "a=1"]).end().exits(2);
     assert!(ended.stderr.contains("are for executable providers"), "{}", ended.stderr);
 }

@@ -60,12 +60,8 @@ fn files(args: &NewArgs) -> Result<Vec<File>, CommandError> {
         Lang::Rust => {
             let mut cargo = templates::CARGO.replace("{name}", name);
             if let Some(kit) = &args.kit {
-                let path = std::path::absolute(kit).map_err(|error| {
-                    CommandError::new(Fault::Usage, format!("`--kit {}` is not a path", kit.display()))
-                        .caused_by(error)
-                })?;
                 // Quoted as TOML quotes: backslashes and quotation marks of a path are its own.
-                let path = format!("{:?}", path.display().to_string());
+                let path = format!("{:?}", self::kit(kit)?.display().to_string());
                 cargo = cargo.replace(
                     "bowline-provider = \"0.1\"",
                     &format!("bowline-provider = {{ path = {path} }}"),
@@ -78,6 +74,23 @@ fn files(args: &NewArgs) -> Result<Vec<File>, CommandError> {
                 file(".gitignore", "/target\n".to_owned()),
             ]
         }
+    })
+}
+
+/// Finds the crate in a directory: the crate itself, or a checkout that has it.
+fn kit(dir: &Path) -> Result<PathBuf, CommandError> {
+    let is_kit = |dir: &PathBuf| {
+        let text = std::fs::read_to_string(dir.join("Cargo.toml"));
+        text.is_ok_and(|text| text.contains("name = \"bowline-provider\""))
+    };
+    let found = [dir.to_owned(), dir.join("crates/provider-kit")].into_iter().find(is_kit);
+    let message = format!("`--kit {}` has no crate `bowline-provider`", dir.display());
+    let found = found.ok_or_else(|| {
+        CommandError::new(Fault::Usage, message)
+            .hint("name a checkout of Bowline, or its `crates/provider-kit`")
+    })?;
+    found.canonicalize().map_err(|error| {
+        CommandError::new(Fault::Usage, format!("`{}` cannot be found", found.display())).caused_by(error)
     })
 }
 
@@ -96,6 +109,12 @@ fn next(args: &NewArgs, files: &[File]) -> String {
     let program = match args.lang {
         Lang::Rust => {
             let dir = args.dir.join(name);
+            if args.kit.is_none() {
+                text.push_str(
+                    "\nthe crate `bowline-provider` is on no registry yet: in Cargo.toml, name that of a checkout of Bowline\n  \
+                     bowline-provider = { path = \"CHECKOUT/crates/provider-kit\" }\nor begin anew with `--kit CHECKOUT`\n",
+                );
+            }
             text.push_str(&format!(
                 "\nbuild it:\n  cargo build --manifest-path {}\n",
                 dir.join("Cargo.toml").display()
@@ -104,6 +123,9 @@ fn next(args: &NewArgs, files: &[File]) -> String {
         }
         Lang::Python | Lang::Sh => files[0].path.clone(),
     };
+    let user = bowline::config::Places::from_env(None).user;
+    let providers = user.map_or_else(|| "~/.config/bowline/providers".into(), |dir| dir.join("providers"));
+    let providers = providers.display();
     let program = shown(&program);
     let absolute = std::path::absolute(&program).unwrap_or_else(|_| PathBuf::from(&program));
     text.push_str(&format!(
@@ -112,7 +134,7 @@ fn next(args: &NewArgs, files: &[File]) -> String {
   bowline run --executable {program} \"Hello, world!\"
   bowline certify --executable {program}
 
-to have it by its name, write this to ~/.config/bowline/providers/{name}.toml:
+to have it by its name, write this to {providers}/{name}.toml:
   kind = \"executable\"
   name = \"{name}\"
   path = {:?}
