@@ -22,7 +22,7 @@ pub enum Command {
     Tidy,
     /// Build and run the fuzz targets
     Fuzz(Fuzz),
-    /// Measure what decoding costs
+    /// Measure what decoding, a run or a look at all programs costs
     Bench(Bench),
     /// Write docs/schema/bowline.schema.json
     Schema,
@@ -99,6 +99,12 @@ pub enum Subject {
         /// The length of each stream
         #[arg(long, value_name = "N", default_value_t = 100)]
         mb: usize,
+    },
+    /// A look at all real programs, beside what they take to say their versions
+    Doctor {
+        /// How often
+        #[arg(long, value_name = "N", default_value_t = 3)]
+        rounds: usize,
     },
     /// A run from the call to the record, beside a bare reader of the same agent
     Run {

@@ -1,5 +1,5 @@
-//! `cargo xtask bench decode|run`: what decoding costs, beside bare parsing of the same bytes, and what a run costs,
-//! beside a bare reader of the same agent.
+//! `cargo xtask bench decode|run|doctor`: what decoding costs, beside bare parsing of the same bytes, what a run costs,
+//! beside a bare reader of the same agent, and what a look at all real programs costs, beside what they take to say their versions.
 //!
 //! The measuring is done by a program of its own, `xtask/benches/decode`, built with optimisation. Two measures: CPU
 //! time over long streams, and instructions for each line, which are the same on every run and every machine of a
@@ -10,9 +10,12 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
+use bowline_providers::catalogue;
+use bowline_providers::manifest::Chosen;
 use serde_json::Value;
 
 use crate::args::{Bench, Subject};
+use crate::real_clis::{self, Suite};
 use crate::report;
 use crate::sh::Call;
 
@@ -21,19 +24,36 @@ pub fn run(args: &Bench) -> Result<()> {
     match args.subject {
         Subject::Decode { mb } => decode(mb),
         Subject::Run { deltas } => run_bench(deltas),
+        Subject::Doctor { rounds } => doctor(rounds),
     }
+}
+
+/// Builds the command as users do, and returns it.
+fn command(benchmark: &Path) -> Result<PathBuf> {
+    Call::cargo("build --quiet --release --package bowline-cli").run()?;
+    let dir = benchmark.ancestors().find(|dir| dir.ends_with("release"));
+    Ok(dir.context("the benchmark is not where cargo puts what is optimised")?.join("bowline"))
+}
+
+/// Measures the doctor on the pinned programs, one of each provider that is looked for unasked.
+fn doctor(rounds: usize) -> Result<()> {
+    let installed = real_clis::pinned()?;
+    let program = build("doctor")?;
+    let node = installed.node.unwrap_or_default();
+    let call = Call::new(&*program).arg(command(&program)?).arg(rounds.max(1).to_string()).arg(node);
+    let free = |it: &&real_clis::Program| {
+        it.pin.suite == Suite::Full
+            && catalogue::by_name(&it.pin.provider).is_some_and(|it| it.chosen != Chosen::ByName)
+    };
+    let programs = installed.programs.iter().filter(free);
+    programs.fold(call, |call, it| call.arg(format!("{}={}", it.pin.provider, it.path.display()))).run()
 }
 
 /// Measures runs, with the command as users build it.
 fn run_bench(deltas: usize) -> Result<()> {
-    Call::cargo("build --quiet --release --package bowline-cli").run()?;
     let program = build("run")?;
     let agent = build("agent")?;
-    let command = program
-        .ancestors()
-        .find(|dir| dir.ends_with("release"))
-        .context("the benchmark is not where cargo puts what is optimised")?
-        .join("bowline");
+    let command = command(&program)?;
     Call::new(&*program)
         .env("BENCH_AGENT_PROGRAM", agent)
         .arg("all")
