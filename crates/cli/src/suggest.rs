@@ -96,7 +96,11 @@ fn missing<'a>(what: &str, name: &str, known: impl Iterator<Item = &'a str>) -> 
 }
 
 /// Adds what was probably meant.
-fn likely<'a>(error: CommandError, name: &str, known: impl Iterator<Item = &'a str>) -> CommandError {
+pub(crate) fn likely<'a>(
+    error: CommandError,
+    name: &str,
+    known: impl Iterator<Item = &'a str>,
+) -> CommandError {
     match closest(name, known) {
         Some(close) => error.hint(format!("did you mean `{close}`?")),
         None => error,

@@ -9,6 +9,7 @@ use super::tables::table;
 use crate::args::config::{ConfigAction, ConfigArgs};
 use crate::error::{CommandError, Fault};
 use crate::output::Stdout;
+use crate::suggest;
 
 /// Runs the command.
 pub(crate) fn run(args: &ConfigArgs, stdout: &mut Stdout) -> Result<(), CommandError> {
@@ -77,6 +78,7 @@ fn show(all: bool, as_json: bool, stdout: &mut Stdout) -> Result<(), CommandErro
 fn get(name: &str, stdout: &mut Stdout) -> Result<(), CommandError> {
     let Some(key) = Key::named(name) else {
         let error = CommandError::new(Fault::Usage, format!("`{name}` is not a setting"));
+        let error = suggest::likely(error, name, KEYS.iter().map(|key| key.name));
         return Err(error.hint("`bowline config show --all` lists the settings"));
     };
     let config = Config::load(None)?;

@@ -10,7 +10,8 @@ use crate::output::Stdout;
 
 /// Runs the command.
 pub(crate) fn run(args: &TableArgs, stdout: &mut Stdout) -> Result<(), CommandError> {
-    let own = Config::load(None)?.settings.prices();
+    let settings = Config::load(None)?.settings;
+    let own = settings.prices();
     let rows: Vec<_> = own.iter().chain(prices::shipped()).collect();
     if args.json {
         let text = serde_json::to_string_pretty(&rows).map_err(|error| {
@@ -33,7 +34,12 @@ pub(crate) fn run(args: &TableArgs, stdout: &mut Stdout) -> Result<(), CommandEr
     let mut text = table(["MODELS", "INPUT", "OUTPUT", "CACHE READ", "CACHE WRITE", "AS OF"], cells);
     text.push_str(
         "\nUS dollars per million tokens, list prices. The first row that fits a model counts; a model in no row has no price.\n\
-         What an agent itself reports comes before this list. `bowline config set prices.MODEL.input 3` changes it.\n",
+         What an agent itself reports comes before this list. `bowline config set prices.MODEL.input 3` and `prices.MODEL.output 15` change it.\n",
     );
+    for model in settings.half_prices() {
+        text.push_str(&format!(
+            "{model} has no price yet: `prices.{model}.input` and `prices.{model}.output` are both needed.\n"
+        ));
+    }
     stdout.print(&text)
 }

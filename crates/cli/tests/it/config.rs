@@ -39,6 +39,8 @@ fn settings_are_shown_with_their_origin_and_changed_with_their_comments_kept() {
     config(&["set", "route.retrys", "5"])
         .exits(3)
         .tells(&["`route.retrys` is not a setting", "did you mean `route.retries`?"]);
+    config(&["set", "profiles.work.hom", "/x"]).exits(3).tells(&["did you mean `profiles.work.home`?"]);
+    config(&["get", "route.retrys"]).exits(2).tells(&["did you mean `route.retries`?"]);
     config(&["set", "route.retries", "few"]).exits(3).tells(&["`few` is not a whole number from 0"]);
     config(&["unset", "route.retries"]).exits(0);
     assert_eq!(shown(&["get", "route.retries"]), "2\n");
@@ -92,6 +94,22 @@ fn prices_are_dated() {
     let ended = world.bowline(&["prices", "--json"]).end().exits(0);
     let rows: serde_json::Value = serde_json::from_str(&ended.stdout).expect("JSON");
     assert_eq!((&rows[0]["models"][0], &rows[0]["as_of"]), (&"my-model".into(), &"your own".into()));
+    // What is left open is as in the table; what is in no table is said.
+    world.bowline(&["config", "set", "prices.gpt-5.5.output", "31"]).end().exits(0);
+    world.bowline(&["config", "set", "prices.other.input", "1"]).end().exits(0);
+    let ended = world.bowline(&["prices"]).end().exits(0);
+    assert!(
+        ended.stdout.ends_with(
+            "\nother has no price yet: `prices.other.input` and `prices.other.output` are both needed.\n"
+        ),
+        "{}",
+        ended.stdout
+    );
+    let line = ended.stdout.lines().find(|line| line.starts_with("gpt-5.5 ")).expect("a line");
+    assert_eq!(
+        line.split_whitespace().collect::<Vec<_>>(),
+        ["gpt-5.5", "5", "31", "0.5", "5", "your", "own"]
+    );
 }
 
 #[test]

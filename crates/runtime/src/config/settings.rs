@@ -226,41 +226,69 @@ impl Settings {
         names.collect()
     }
 
-    /// Returns the prices that somebody set.
+    /// Returns the prices that somebody set. What they leave open is as in the table that ships; what is not there either, of
+    /// caches, costs what the prompt does.
     pub fn prices(&self) -> Vec<prices::Row> {
-        let models = self.values.keys().filter_map(|key| key.strip_prefix("prices.")?.strip_suffix(".input"));
-        let row = |model: &str| {
-            let price = |part: &str| self.parsed(&format!("prices.{model}.{part}"));
-            let input: f64 = price("input")?;
+        let row = |model: &&str| {
+            let shipped = prices::of(model, &[]);
+            let shipped = shipped.as_ref();
+            let price = |part: &str| self.parsed::<f64>(&format!("prices.{model}.{part}"));
+            let input = price("input").or(shipped.map(|it| it.input))?;
+            let cached = |part: &str, shipped: Option<f64>| {
+                price(part).or(shipped.filter(|_| price("input").is_none())).unwrap_or(input)
+            };
             Some(prices::Row {
-                models: vec![model.to_owned()],
+                models: vec![(*model).to_owned()],
                 as_of: "your own".to_owned(),
                 input,
-                output: price("output")?,
-                cache_read: price("cache-read").unwrap_or(input),
-                cache_write: price("cache-write").unwrap_or(input),
+                output: price("output").or(shipped.map(|it| it.output))?,
+                cache_read: cached("cache-read", shipped.map(|it| it.cache_read)),
+                cache_write: cached("cache-write", shipped.map(|it| it.cache_write)),
             })
         };
-        models.filter_map(row).collect()
+        self.priced().iter().filter_map(row).collect()
+    }
+
+    /// Returns the models of which somebody set a price, and which have none after all: one for the prompt or one for the
+    /// answer is missing.
+    pub fn half_prices(&self) -> Vec<&str> {
+        let rows = self.prices();
+        let mut models = self.priced();
+        models.retain(|model| !rows.iter().any(|row| row.models[0] == *model));
+        models
+    }
+
+    /// Returns the models of which somebody set anything.
+    fn priced(&self) -> Vec<&str> {
+        let parts = self.values.keys().filter_map(|key| key.strip_prefix("prices.")?.rsplit_once('.'));
+        let mut models: Vec<&str> = parts.map(|(model, _)| model).collect();
+        models.sort_unstable();
+        models.dedup();
+        models
     }
 }
 
 fn unknown(source: &Source, place: usize, full: &str) -> ConfigError {
-    let names: Vec<&str> = KEYS.iter().map(|key| key.name).collect();
-    let hint = match near(full, &names) {
-        Some(near) => format!("did you mean `{near}`?"),
-        None => {
-            let above = full.rsplit_once('.').map_or("", |(above, _)| above);
-            let beside: Vec<&str> =
-                names.iter().copied().filter(|name| name.starts_with(&format!("{above}."))).collect();
-            if above.is_empty() || beside.is_empty() {
-                "`bowline config show --all` lists the settings".to_owned()
-            } else {
-                format!("there is {}", list(&beside))
-            }
-        }
-    };
-    source.wrong_at(place, format!("`{full}` is not a setting")).expected(hint)
+    source.wrong_at(place, format!("`{full}` is not a setting")).expected(meant(full))
+}
+
+/// Says what was probably meant by a name that is no setting's.
+fn meant(full: &str) -> String {
+    // Where people choose a name, theirs is meant.
+    let own = full.split('.').nth(1).unwrap_or("*");
+    let names: Vec<String> = KEYS.iter().map(|key| key.name.replace('*', own)).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    if let Some(near) = near(full, &names) {
+        return format!("did you mean `{near}`?");
+    }
+    let above = full.rsplit_once('.').map_or("", |(above, _)| above);
+    let beside: Vec<&str> =
+        names.iter().copied().filter(|name| name.starts_with(&format!("{above}."))).collect();
+    if above.is_empty() || beside.is_empty() {
+        "`bowline config show --all` lists the settings".to_owned()
+    } else {
+        format!("there is {}", list(&beside))
+    }
 }
 
 fn text_of(item: &Item) -> Option<String> {

@@ -5,7 +5,7 @@ use std::path::Path;
 use toml_edit::{DocumentMut, Item, Table};
 
 use super::super::source::{ConfigError, Source};
-use super::keys::{KEYS, Key};
+use super::keys::Key;
 use crate::host;
 
 /// Sets a value in a file, which is made if there is none.
@@ -36,12 +36,7 @@ fn change(
 ) -> Result<(), ConfigError> {
     let wrong = |what: String| ConfigError { path: path.to_owned(), at: None, line: None, what, hint: None };
     let Some(key) = Key::named(name) else {
-        let names: Vec<&str> = KEYS.iter().map(|key| key.name).collect();
-        let error = wrong(format!("`{name}` is not a setting"));
-        return Err(match super::near(name, &names) {
-            Some(near) => error.expected(format!("did you mean `{near}`?")),
-            None => error.expected("`bowline config show --all` lists the settings"),
-        });
+        return Err(wrong(format!("`{name}` is not a setting")).expected(super::meant(name)));
     };
     // Whoever changes it at the same time waits: each begins with what the other left.
     let dir = path.parent().unwrap_or(Path::new("."));
