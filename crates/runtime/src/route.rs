@@ -17,6 +17,7 @@ use std::time::Duration;
 
 use bowline_engine::retry::{self, Fallback};
 use bowline_engine::route::Decision;
+use bowline_protocol::Millis;
 use bowline_providers::invocation::Preview;
 use bowline_providers::manifest::Manifest;
 use tokio::sync::{mpsc, oneshot};
@@ -40,6 +41,9 @@ pub use bowline_engine::route::{HINTS, Problem, Strategy, Verdict, canonical};
 
 /// How long programs have to tell of their limits.
 const LIMITS_WITHIN: Duration = Duration::from_secs(3);
+
+/// The part of the caller's time that they have at most: the rest is for the work.
+const PART: u32 = 4;
 
 /// The name that leaves the choice to the router.
 pub const AUTO: &str = "auto";
@@ -198,8 +202,16 @@ fn limited(task: &Task) -> Result<Vec<Limited>, Error> {
     Ok(order.into_iter().filter_map(of).collect())
 }
 
+/// Returns how long programs may take to tell of their limits before a task.
+fn patience(task: &Task) -> Duration {
+    let given = [task.request.timeout_ms, task.spend.time].into_iter().flatten();
+    given.map(|time| Duration::from_millis(time.0) / PART).fold(LIMITS_WITHIN, Duration::min)
+}
+
 /// Asks programs how much of their limits is used. The answers are remembered for a minute; who takes long is not waited for.
-async fn ask_about_limits(those: Vec<Limited>) {
+/// Returns how long it took: it is part of the caller's time.
+async fn ask_about_limits(those: Vec<Limited>, within: Duration) -> Millis {
+    let began = clock::instant();
     let mut asked = tokio::task::JoinSet::new();
     let mut silent = those.clone();
     for (manifest, profile) in those {
@@ -213,19 +225,21 @@ async fn ask_about_limits(those: Vec<Limited>) {
             silent.retain(|one| told.as_ref().map_or(true, |told| one != told));
         }
     };
-    if tokio::time::timeout(LIMITS_WITHIN, all).await.is_err() {
+    // Who had less time than usual may tell the next one who asks.
+    if tokio::time::timeout(within, all).await.is_err() && within == LIMITS_WITHIN {
         for (manifest, profile) in silent {
             limits::not_in_time(manifest, profile.as_ref(), &Surroundings::from_env());
         }
     }
+    Millis(u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX))
 }
 
 /// Chooses, starts, and returns the turn over all attempts.
 pub(crate) async fn start(task: Task) -> Result<Turn, Error> {
     let (orders, inbox) = mpsc::channel(ORDERS);
     let (inlets, events) = mpsc::unbounded_channel();
-    ask_about_limits(limited(&task)?).await;
-    let mut road = Road::plan(task, inbox, Some(inlets))?;
+    let asked = ask_about_limits(limited(&task)?, patience(&task)).await;
+    let mut road = Road::plan(task, inbox, Some(inlets), asked)?;
     let first = road.first(Watcher::Yes).await?;
     let session = first.session();
     let (told, done) = oneshot::channel();
@@ -240,8 +254,8 @@ pub(crate) async fn start(task: Task) -> Result<Turn, Error> {
 pub(crate) async fn run(task: Task) -> Result<Record, Error> {
     // Nobody gives orders: dropping the future ends it.
     let (_orders, inbox) = mpsc::channel(1);
-    ask_about_limits(limited(&task)?).await;
-    let mut road = Road::plan(task, inbox, None)?;
+    let asked = ask_about_limits(limited(&task)?, patience(&task)).await;
+    let mut road = Road::plan(task, inbox, None, asked)?;
     let first = road.first(Watcher::No).await?;
     road.go(first).await
 }

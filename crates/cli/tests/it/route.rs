@@ -1,6 +1,8 @@
 //! The router as a person meets it: retries, fallbacks, limits and budgets, with programs that fail as real ones do.
 
-use crate::world::{Call, World};
+use rustix::process::Signal;
+
+use crate::world::{Call, World, now};
 
 const INIT: &str = r#"{"type":"system","subtype":"init","session_id":"s","model":"claude-sonnet-4-5"}"#;
 const HELLO: &str = r#"{"type":"assistant","message":{"id":"m","content":[{"type":"text","text":"hello"}]},"session_id":"s"}
@@ -57,6 +59,43 @@ fn a_limit_is_retried_and_the_answer_comes() {
     let first = journals.iter().min().and_then(|dir| dir.file_name()).expect("two").display().to_string();
     assert!(meta.contains(&format!("\"parent\": \"{first}\"")), "{meta}");
     world.nobody_is_left();
+}
+
+#[test]
+fn a_wait_for_a_limit_is_told_where_nothing_can_be_drawn() {
+    for format in ["human", "jsonl"] {
+        let limited = failing(429, "rate limit: retry after 3600 seconds");
+        let world = routed(&[("only", limited)], "");
+        let args = ["--provider", "auto", "--wait-for-limit", "--output", format];
+        let running = run(&world, &args).start();
+        running.tells("waiting for the limit, which starts anew ");
+        running.tells(" (in 1 h)\n");
+        running.signal(Signal::INT);
+        running.end().exits(130);
+    }
+}
+
+#[test]
+fn asking_for_limits_is_part_of_the_time() {
+    let limits = [("--timeout", 124), ("--max-time", 5)];
+    // The agents work for ever, and what could tell of their limits never does.
+    let worlds = limits.map(|_| {
+        let world = routed(&[("first", "exec sleep 600".into()), ("second", "exec sleep 600".into())], "");
+        std::fs::create_dir_all(world.path("work/bin")).expect("a directory");
+        world.script("work/bin/claude", "exec sleep 600");
+        world
+    });
+    let began = now();
+    let runs = limits.iter().zip(&worlds).map(|((limit, _), world)| {
+        let path = format!("{}:/usr/bin:/bin", world.path("work/bin").display());
+        let args = ["--provider", "auto", "--retries", "0", "--fallback", "none", limit, "6s"];
+        run(world, &args).env("PATH", &path).start()
+    });
+    for (run, (limit, code)) in runs.collect::<Vec<_>>().into_iter().zip(limits) {
+        run.end().exits(code);
+        let took = began.elapsed();
+        assert!(took < std::time::Duration::from_millis(8_500), "{limit}: {took:?}");
+    }
 }
 
 #[test]

@@ -38,6 +38,8 @@ pub(super) struct Road {
     watcher: Watcher,
     attempts: Vec<Attempt>,
     used: Amounts,
+    /// How long others were asked before the first attempt could begin.
+    asked: Millis,
     /// What went wrong with our own memory. It ends no request.
     trouble: Option<Error>,
 }
@@ -82,11 +84,12 @@ impl FirstWord {
 }
 
 impl Road {
-    /// Decides who is asked.
+    /// Decides who is asked. So long was spent on finding that out already.
     pub(super) fn plan(
         mut task: Task,
         orders: mpsc::Receiver<Order>,
         inlets: Option<mpsc::UnboundedSender<Inlet>>,
+        asked: Millis,
     ) -> Result<Self, Error> {
         let config = config_of(&task)?;
         let store = Store::of(&task);
@@ -121,7 +124,8 @@ impl Road {
             callback,
             watcher: Watcher::No,
             attempts: Vec::new(),
-            used: Amounts::default(),
+            used: Amounts { time: Some(asked), ..Amounts::default() },
+            asked,
             trouble: None,
         })
     }
@@ -204,6 +208,10 @@ impl Road {
         let candidate = self.field.candidates[place].0.clone();
         let mut task = self.task.attempt();
         self.field.dress(place, &mut task, self.task.binary.as_ref());
+        if before.is_none() {
+            let left = |time: Millis| Millis(time.0.saturating_sub(self.asked.0).max(1));
+            task.request.timeout_ms = task.request.timeout_ms.map(left);
+        }
         let model = task.request.model.clone();
         let external = task.leg.external.take();
         let mut leg = Leg { delay, used: self.used, external, ..Leg::default() };
