@@ -1,5 +1,6 @@
 //! The commands, one file each.
 
+pub(crate) mod account;
 pub(crate) mod certify;
 pub(crate) mod classify;
 pub(crate) mod config;

@@ -15,6 +15,7 @@ use std::borrow::Cow;
 
 use bowline_protocol::{Category, Code, Exit, Failure, Millis, Timestamp};
 
+pub use self::numbers::signal_name;
 pub use self::reset_time::reset_time;
 pub use self::retry_after::retry_after;
 

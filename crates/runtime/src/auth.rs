@@ -10,15 +10,25 @@ use std::time::Duration;
 use bowline_providers::ask::{Login, Subject, Told};
 use bowline_providers::manifest::Manifest;
 use bowline_providers::manifest::auth::Place;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::clock;
-use crate::detect::{self, Ask, Found, ProbeErrorKind, Surroundings};
+use crate::detect::{self, Ask, Breadth, Found, ProbeErrorKind, Surroundings};
 use crate::keep::Keep;
 use crate::profile::Profile;
 
 /// How long a program's word about its login is good, if nothing of what can be seen from outside has changed.
 const GOOD_FOR: Duration = Duration::from_secs(10 * 60);
+
+/// How long it is good that it had none to give.
+const SILENT_FOR: Duration = Duration::from_secs(2 * 60);
+
+/// What is kept: a program's word, or why it gave none.
+#[derive(Serialize, Deserialize)]
+enum Kept {
+    Told(Login),
+    Silent(String),
+}
 
 /// What is known of the login to an agent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -117,12 +127,7 @@ pub(crate) async fn check_found(
     let Some(found) = found else { return seen };
     match word(&seen, found, surroundings, ask).await {
         Some(Ok(login)) => with_word(seen, login),
-        Some(Err(kind)) => {
-            // Told as one sentence: who asked knows which program it is.
-            let silent =
-                std::error::Error::source(&kind).map_or_else(|| kind.to_string(), |it| it.to_string());
-            Auth { silent: Some(silent), ..seen }
-        }
+        Some(Err(silent)) => Auth { silent: Some(silent), ..seen },
         None => seen,
     }
 }
@@ -186,40 +191,61 @@ fn with_word(seen: Auth, login: Login) -> Auth {
     auth
 }
 
+/// Returns the program's word, or why it gave none, in one sentence: who asked knows which program it is.
 async fn word(
     seen: &Auth,
     found: &Found,
     surroundings: &Surroundings,
     ask: &Ask,
-) -> Option<Result<Login, ProbeErrorKind>> {
+) -> Option<Result<Login, String>> {
     found.manifest.ask.login.as_ref()?;
     let keep = Keep::with(ask, surroundings, "logins");
-    let key = fingerprint(seen, found);
-    if let Some((login, _)) = keep.as_ref().and_then(|keep| keep.get(&key, GOOD_FOR, clock::wall())) {
-        return Some(Ok(login));
+    let now = clock::wall();
+    let is_good = |kept: &Kept, at| match kept {
+        Kept::Told(_) => true,
+        Kept::Silent(_) => Duration::from_millis(now.since(at).0) < SILENT_FOR,
+    };
+    let key = fingerprint(seen, found, surroundings);
+    let kept = keep.as_ref().and_then(|keep| keep.get::<Kept>(&key, GOOD_FOR, now));
+    match kept.filter(|(kept, at)| is_good(kept, *at)) {
+        Some((Kept::Told(login), _)) => return Some(Ok(login)),
+        Some((Kept::Silent(why), _)) => return Some(Err(why)),
+        None => {}
     }
-    match ask.about(Subject::Login, found, surroundings).await? {
-        Ok(Told::Login(login)) => {
-            if let Some(keep) = &keep {
-                keep.put(&key, &login, clock::wall());
-            }
-            Some(Ok(login))
+    let breadth = if seen.is_authenticated() { Breadth::All } else { Breadth::First };
+    let (word, lasts) = match ask.about(Subject::Login, breadth, found, surroundings).await? {
+        Ok(Told::Login(login)) => (Ok(login), true),
+        Ok(Told::Models(_) | Told::Limits(_)) => return None,
+        Err(error) => {
+            let kind = &error.kind;
+            let why = std::error::Error::source(kind).map_or_else(|| kind.to_string(), |it| it.to_string());
+            // What was in the way of the question may be gone the next moment.
+            let lasts = matches!(kind, ProbeErrorKind::NotTold(_) | ProbeErrorKind::Ended { .. });
+            (Err(why), lasts)
         }
-        Ok(Told::Models(_) | Told::Limits(_)) => None,
-        Err(error) => Some(Err(error.kind)),
+    };
+    if let Some(keep) = keep.filter(|_| lasts) {
+        // Some leave traces when they are asked. Those are no news.
+        let seen = self::seen(found.manifest, true, surroundings);
+        let kept = word.clone().map_or_else(Kept::Silent, Kept::Told);
+        keep.put(&fingerprint(&seen, found, surroundings), &kept, clock::wall());
     }
+    Some(word)
 }
 
-/// All that can be seen from outside and that a word about a login may depend on: which program, which evidence, and when
-/// each file of it was last changed.
-fn fingerprint(seen: &Auth, found: &Found) -> String {
+/// All that can be seen from outside and that a word about a login may depend on: which program, whose home and settings,
+/// which evidence, and when each file of it was last changed.
+fn fingerprint(seen: &Auth, found: &Found, surroundings: &Surroundings) -> String {
     let manifest = found.manifest;
     let changed = |path: &PathBuf| {
         let at = std::fs::metadata(path).and_then(|meta| meta.modified()).ok();
         format!("{} {:?}", path.display(), at.map(clock::timestamp))
     };
     let program = found.native.as_ref().unwrap_or(&found.real);
+    let moved = manifest.auth.home.as_ref().and_then(|home| surroundings.get(&home.env));
+    let homes = [surroundings.home().unwrap_or_default(), moved.map(PathBuf::from).unwrap_or_default()];
     let mut parts = vec![manifest.name.clone(), changed(program)];
+    parts.extend(homes.iter().map(|home| home.display().to_string()));
     for evidence in &seen.evidence {
         parts.push(match evidence {
             Evidence::Variable(name) => name.clone(),

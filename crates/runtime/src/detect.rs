@@ -22,12 +22,13 @@ use std::time::Duration;
 use bowline_process::{KeeperError, SpawnErrorKind};
 use bowline_protocol::Timestamp;
 use bowline_providers::ask::NotTold;
-use bowline_providers::catalogue;
 use bowline_providers::manifest::{Chosen, Manifest};
 use bowline_providers::probe::{Page, Version};
+use bowline_providers::{catalogue, failure};
 
 use crate::{auth, clock, roster};
-pub(crate) use ask::run as asked;
+pub(crate) use account::Breadth;
+pub(crate) use ask::{Session, run as asked};
 
 pub use cache::Cache;
 pub(crate) use places::install_hint;
@@ -189,10 +190,18 @@ pub enum ProbeErrorKind {
         after: Duration,
     },
     /// It answered, and there is no version in the answer.
-    #[error("it prints no version, but {}", if said.is_empty() { "nothing" } else { said })]
+    #[error("{}", without_version(said, *code))]
     NoVersion {
         /// The beginning of what it said, made harmless.
         said: String,
+        /// What it exited with.
+        code: Option<i32>,
+    },
+    /// A signal ended it before it had answered, and it was not ours.
+    #[error("it was ended by {} before it had answered", failure::signal_name(*signal))]
+    Killed {
+        /// The signal's number.
+        signal: i32,
     },
     /// It ended before it had answered.
     #[error("it ended before it had answered{}", if said.is_empty() { String::new() } else { format!(": {said}") })]
@@ -212,6 +221,15 @@ pub enum ProbeErrorKind {
         #[source]
         source: std::io::Error,
     },
+}
+
+fn without_version(said: &str, code: Option<i32>) -> String {
+    match (code, said) {
+        (Some(0) | None, "") => "it prints nothing where its version should be".to_owned(),
+        (Some(0) | None, said) => format!("it prints no version, but: {said}"),
+        (Some(code), "") => format!("it says no version, nor anything else, and exits with {code}"),
+        (Some(code), said) => format!("it says no version and exits with {code}: {said}"),
+    }
 }
 
 fn in_words(program: &Path, args: &[String]) -> String {
@@ -245,24 +263,22 @@ impl Ask {
 
     /// Asks a program for its version.
     pub async fn version(&self, found: &Found) -> Result<Version, ProbeError> {
-        ask::Session::new(self, found).version().await
+        self.session(found).version().await
     }
 
     /// Asks a program for its version and for the pages of help that its manifest names.
     pub async fn probe(&self, found: &Found) -> Result<Probe, ProbeError> {
-        let mut session = ask::Session::new(self, found);
+        let mut session = self.session(found);
         let version = session.version().await?;
         let pages = session.pages().await?;
         Ok(Probe { version, pages, at: session.asked_at() })
     }
 
-    /// Asks a program for the pages of help that its manifest names.
-    pub(crate) async fn pages(&self, found: &Found) -> Result<Vec<Page>, ProbeError> {
-        ask::Session::new(self, found).pages().await
+    /// Begins to ask a program several things.
+    pub(crate) fn session<'a>(&'a self, found: &'a Found) -> Session<'a> {
+        Session::new(self, found)
     }
-}
 
-impl Ask {
     /// Returns what a program said when it was last asked, without asking it: only if every page is remembered.
     pub(crate) fn remembered(&self, found: &Found) -> Option<Probe> {
         let probe = &found.manifest.probe;

@@ -7,7 +7,6 @@ mod machine;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use bowline_protocol::PermissionMode;
 use bowline_providers::manifest::Manifest;
@@ -16,17 +15,15 @@ use bowline_providers::probe::narrow::Lost;
 use bowline_providers::probe::{Narrowed, check, narrow};
 use bowline_providers::{compat, probe};
 use serde::Serialize;
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::mpsc;
 
 use crate::auth::{self, Auth, Binary, Status};
 use crate::detect::{self, Ask, Found, MissingKind, ProbeErrorKind, Surroundings};
 use crate::health::{self, Health, Live};
+use crate::profile::Profile;
 use crate::{clock, roster};
 
 pub use machine::{Condition, Item};
-
-/// How many programs are asked at once beyond the number of processors: more would only make each of them look slow.
-const BEYOND: usize = 2;
 
 /// What is to be looked at.
 #[derive(Clone, Debug)]
@@ -37,6 +34,8 @@ pub struct Checkup {
     pub surroundings: Surroundings,
     /// How programs are asked.
     pub ask: Ask,
+    /// The account that is looked at instead of the usual one: a profile of every provider here.
+    pub profile: Option<Profile>,
     /// Whether to make a request of each that could answer one. It costs what a small request costs.
     pub live: Requests,
 }
@@ -55,7 +54,7 @@ impl Checkup {
     /// Looks at these providers as this process would see them.
     pub fn of(providers: Vec<&'static Manifest>) -> Self {
         let ask = Ask::from_env();
-        Self { providers, surroundings: Surroundings::from_env(), ask, live: Requests::None }
+        Self { providers, surroundings: Surroundings::from_env(), ask, profile: None, live: Requests::None }
     }
 }
 
@@ -75,6 +74,9 @@ pub struct Row {
     pub provider: String,
     /// The product's name.
     pub title: String,
+    /// The account that was looked at, where it is not the usual one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub profile: Option<String>,
     /// How well it is.
     pub health: Health,
     /// Where the program is.
@@ -159,12 +161,10 @@ impl Row {
 /// Begins to look at everything, and returns where it is told as it becomes known.
 pub fn begin(checkup: Checkup) -> mpsc::UnboundedReceiver<News> {
     let (told, news) = mpsc::unbounded_channel();
-    let processors = std::thread::available_parallelism().map_or(1, usize::from);
-    let at_once = Arc::new(Semaphore::new(processors + BEYOND));
     for manifest in checkup.providers.clone() {
-        let (checkup, told, at_once) = (checkup.clone(), told.clone(), at_once.clone());
+        let (checkup, told) = (checkup.clone(), told.clone());
         tokio::spawn(async move {
-            let row = agent(manifest, &checkup, &at_once).await;
+            let row = agent(manifest, &checkup).await;
             // Whoever wanted to know may have gone.
             let _ = told.send(News::Agent(Box::new(row)));
         });
@@ -178,18 +178,19 @@ pub fn begin(checkup: Checkup) -> mpsc::UnboundedReceiver<News> {
 }
 
 /// Looks at one agent.
-async fn agent(manifest: &'static Manifest, checkup: &Checkup, at_once: &Semaphore) -> Row {
+async fn agent(manifest: &'static Manifest, checkup: &Checkup) -> Row {
     let began = clock::instant();
-    let surroundings = &checkup.surroundings;
+    let (surroundings, profile) = (&checkup.surroundings, checkup.profile.as_ref());
     let mut row = Row {
         provider: manifest.name.clone(),
         title: manifest.title.clone(),
+        profile: profile.map(|profile| profile.name.clone()),
         health: Health::Missing,
         path: None,
         how: None,
         version: None,
         certified: compat::certified(&manifest.name).map(str::to_owned),
-        auth: auth::look(manifest, None, surroundings),
+        auth: auth::look(manifest, profile, surroundings),
         modes: Modes::default(),
         lost: Vec::new(),
         live: None,
@@ -197,7 +198,7 @@ async fn agent(manifest: &'static Manifest, checkup: &Checkup, at_once: &Semapho
         took_ms: 0,
     };
     match detect::find_anywhere(manifest, None, surroundings).await {
-        Ok(found) => row.installed(&found, checkup, at_once).await,
+        Ok(found) => row.installed(&found, checkup).await,
         Err(missing) => {
             let what = match &missing.kind {
                 MissingKind::Absent => "not installed".to_owned(),
@@ -209,7 +210,7 @@ async fn agent(manifest: &'static Manifest, checkup: &Checkup, at_once: &Semapho
         }
     }
     if checkup.live == Requests::One && row.health == Health::Answers && row.auth.is_authenticated() {
-        let live = health::live(manifest, None).await;
+        let live = health::live(manifest, profile).await;
         match &live.problem {
             None => (row.health, row.auth.verified) = (Health::Live, true),
             Some(what) => {
@@ -225,10 +226,8 @@ async fn agent(manifest: &'static Manifest, checkup: &Checkup, at_once: &Semapho
 
 impl Row {
     /// Looks at a program that is there.
-    async fn installed(&mut self, found: &Found, checkup: &Checkup, at_once: &Semaphore) {
-        // It is never closed.
-        let _turn = at_once.acquire().await;
-        let Checkup { surroundings, ask, .. } = checkup;
+    async fn installed(&mut self, found: &Found, checkup: &Checkup) {
+        let Checkup { surroundings, ask, profile, .. } = checkup;
         let manifest = found.manifest;
         self.health = Health::Found;
         self.path = Some(found.program().to_owned());
@@ -240,7 +239,8 @@ impl Row {
         if !manifest.probe.health.is_empty() {
             return self.asked(manifest).await;
         }
-        let version = match ask.version(found).await {
+        let mut session = ask.session(found);
+        let version = match session.version().await {
             Ok(version) => version,
             Err(error) => {
                 // Who does not even say its version is not started again.
@@ -250,8 +250,8 @@ impl Row {
         };
         self.health = Health::Answers;
         self.version = Some(version.to_string());
-        let login = auth::check_found(manifest, Some(found), None, surroundings, ask);
-        let (pages, auth) = tokio::join!(ask.pages(found), login);
+        let login = auth::check_found(manifest, Some(found), profile.as_ref(), surroundings, ask);
+        let (pages, auth) = tokio::join!(session.pages(), login);
         self.auth = auth;
         self.can(manifest, pages.as_deref().unwrap_or_default(), Some(&version));
         if let Err(error) = pages {
@@ -352,10 +352,11 @@ fn unanswered(args: &[String], kind: &ProbeErrorKind, manifest: &Manifest) -> Pr
         Some(source) => format!("`{command}`: {kind}: {source}"),
         None => format!("`{command}`: {kind}"),
     };
-    // What was only slow may answer when it is asked alone.
     let fix = match kind {
-        ProbeErrorKind::TooSlow { .. } => Some(format!("bowline doctor {}", manifest.name)),
+        // It waits for something that it may show to a person, or the machine was busy.
+        ProbeErrorKind::TooSlow { .. } => Some(format!("run `{command}` by hand, and see what it waits for")),
         ProbeErrorKind::Spawn(_)
+        | ProbeErrorKind::Killed { .. }
         | ProbeErrorKind::NoVersion { .. }
         | ProbeErrorKind::Ended { .. }
         | ProbeErrorKind::NotTold(_) => manifest.install.command.clone(),

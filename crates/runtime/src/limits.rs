@@ -7,7 +7,7 @@ use bowline_providers::ask::{Subject, Told};
 use bowline_providers::manifest::Manifest;
 use serde::{Deserialize, Serialize};
 
-use crate::detect::{self, Ask, Surroundings};
+use crate::detect::{self, Ask, Breadth, Surroundings};
 use crate::keep::Keep;
 use crate::profile::Profile;
 use crate::{Error, clock, roster};
@@ -138,7 +138,7 @@ async fn asked(
         // It may be there in a moment, and looking costs little.
         Err(missing) => return (Kept::Silent(format!("{missing}: {}", missing.kind)), None),
     };
-    let kept = match ask.about(Subject::Limits, &found, surroundings).await {
+    let kept = match ask.about(Subject::Limits, Breadth::All, &found, surroundings).await {
         Some(Ok(Told::Limits(limits))) => Kept::Told(limits),
         Some(Err(error)) => Kept::Silent(error.kind.to_string()),
         Some(Ok(Told::Login(_) | Told::Models(_))) | None => Kept::Silent("it has no way to tell".to_owned()),

@@ -12,7 +12,7 @@ use bowline_providers::manifest::Manifest;
 use bowline_providers::models::{Objection, objection};
 use serde::{Deserialize, Serialize};
 
-use crate::detect::{self, Ask, Found, Surroundings};
+use crate::detect::{self, Ask, Breadth, Found, Surroundings};
 use crate::keep::Keep;
 use crate::profile::Profile;
 use crate::{Error, clock, roster};
@@ -30,6 +30,9 @@ const WORTH_KEEPING: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 pub struct Models {
     /// The provider.
     pub provider: String,
+    /// The profile.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub profile: Option<String>,
     /// The models, in the order in which the program tells them.
     pub models: Vec<Model>,
     /// Who told them.
@@ -85,48 +88,40 @@ pub async fn of(
 ) -> Models {
     let surroundings = &*Profile::seen(profile, manifest, surroundings);
     let keep = Keep::with(ask, surroundings, "models");
+    let key = key(manifest, surroundings);
     let now = clock::wall();
+    let of = |models, source, at, trouble| {
+        let (provider, profile) = (manifest.name.clone(), profile.map(|profile| profile.name.clone()));
+        Models { provider, profile, models, source, at, trouble }
+    };
     let told = match detect::find_anywhere(manifest, None, surroundings).await {
         Ok(found) => {
-            let key = key(manifest, surroundings);
             let kept = keep.as_ref().and_then(|keep| keep.get::<Kept>(&key, GOOD_FOR, now));
             if let Some((kept, at)) = kept.filter(|(kept, _)| kept.program == program(&found)) {
-                let (models, source) = (kept.models, Source::Program);
-                return Models {
-                    provider: manifest.name.clone(),
-                    models,
-                    source,
-                    at: Some(at),
-                    trouble: None,
-                };
+                return of(kept.models, Source::Program, Some(at), None);
             }
             asked(&found, surroundings, ask).await
         }
         Err(missing) => Err(format!("{missing}: {}", missing.kind)),
     };
-    let provider = manifest.name.clone();
     match told {
         Ok(Some(kept)) => {
             if let Some(keep) = &keep {
-                keep.put(&key(manifest, surroundings), &kept, now);
+                keep.put(&key, &kept, now);
             }
-            let models = kept.models;
-            Models { provider, models, source: Source::Program, at: Some(now), trouble: None }
+            of(kept.models, Source::Program, Some(now), None)
         }
-        told => {
-            let trouble = told.err();
-            let key = key(manifest, surroundings);
-            let kept = keep.as_ref().and_then(|keep| keep.last::<Kept>(&key, WORTH_KEEPING, now));
-            if let Some((kept, at)) = kept {
-                return Models { provider, models: kept.models, source: Source::Kept, at: Some(at), trouble };
-            }
-            Models { provider, models: declared(manifest), source: Source::Manifest, at: None, trouble }
-        }
+        told => match keep.as_ref().and_then(|keep| keep.last::<Kept>(&key, WORTH_KEEPING, now)) {
+            Some((kept, at)) => of(kept.models, Source::Kept, Some(at), told.err()),
+            None => of(declared(manifest), Source::Manifest, None, told.err()),
+        },
     }
 }
 
-/// Returns the models that are known without asking anybody: those that the program told last, else its manifest's.
-pub fn known(manifest: &Manifest, surroundings: &Surroundings) -> Vec<Model> {
+/// Returns the models that are known without asking anybody: those that the program told last with this profile, else its
+/// manifest's.
+pub fn known(manifest: &Manifest, profile: Option<&Profile>, surroundings: &Surroundings) -> Vec<Model> {
+    let surroundings = &*Profile::seen(profile, manifest, surroundings);
     let keep = Keep::of(surroundings, "models");
     let key = key(manifest, surroundings);
     let kept = keep.and_then(|keep| keep.get::<Kept>(&key, GOOD_FOR, clock::wall()));
@@ -140,7 +135,7 @@ pub(crate) fn admit(
     surroundings: &Surroundings,
 ) -> Result<(), Refusal> {
     let Some(id) = &request.model else { return Ok(()) };
-    let list = known(manifest, surroundings);
+    let list = known(manifest, None, surroundings);
     let Some(objection) = objection(&list, id, request.effort.as_deref(), clock::wall()) else {
         return Ok(());
     };
@@ -176,7 +171,7 @@ fn declared(manifest: &Manifest) -> Vec<Model> {
 
 /// Asks the program; nothing if it has no answer to give.
 async fn asked(found: &Found, surroundings: &Surroundings, ask: &Ask) -> Result<Option<Kept>, String> {
-    match ask.about(Subject::Models, found, surroundings).await {
+    match ask.about(Subject::Models, Breadth::All, found, surroundings).await {
         Some(Ok(Told::Models(models))) if models.is_empty() => Err("it listed no models".to_owned()),
         Some(Ok(Told::Models(models))) => Ok(Some(Kept { program: program(found), models })),
         Some(Err(error)) => Err(format!("{error}: {}", error.kind)),

@@ -8,6 +8,7 @@ use bowline_protocol::{Category, Code, Request};
 use bowline_providers::invocation::{Invocation, Refusal};
 use bowline_providers::manifest::Manifest;
 
+use crate::Error;
 use crate::detect::Surroundings;
 
 /// An account of a program: the directory in which its settings and its login are.
@@ -25,16 +26,24 @@ pub struct Profile {
 }
 
 impl Profile {
+    /// Says whether a provider can have this profile, or why not and what to do.
+    pub fn suits(&self, manifest: &Manifest) -> Result<(), Error> {
+        self.variable(manifest).map(drop).map_err(Error::from)
+    }
+
     /// Returns the variable that this profile sets for a provider and what it is set to, or why it cannot be had.
     pub(crate) fn variable(&self, manifest: &Manifest) -> Result<(String, String), Refusal> {
         let refused = |reason: String, hint: &str| self.refusal(manifest, reason, hint);
         if !bowline_providers::catalogue::same_name(manifest, &self.provider) {
             let reason = format!("it is a profile of {}", self.provider);
-            return Err(refused(reason, "choose a profile of this provider, or leave `--provider` out"));
+            return Err(refused(
+                reason,
+                &format!("name {} or no provider at all, or choose another profile", self.provider),
+            ));
         }
         let Some(home) = &manifest.auth.home else {
-            let reason = "it has no variable that moves its settings and its login".to_owned();
-            return Err(refused(reason, "run it as another user, or with another HOME by `--env`"));
+            let reason = "it has one account only: no variable moves its settings and its login".to_owned();
+            return Err(refused(reason, "another home is another account: `bowline run --env HOME=DIR`"));
         };
         if !self.home.is_absolute() {
             let reason = format!("its directory `{}` is not an absolute path", self.home.display());

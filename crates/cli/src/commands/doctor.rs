@@ -3,19 +3,22 @@
 mod lines;
 
 use bowline::detect::Cache;
-use bowline::doctor::{self, Checkup, Item, News, Requests, Row};
+use bowline::doctor::{self, Checkup, Condition, Item, News, Requests, Row};
 use bowline::roster::{Entry, Origin, Roster};
 use bowline_providers::manifest::{Chosen, Manifest};
 use serde::Serialize;
 
 use crate::args::knowing::DoctorArgs;
+use crate::commands::account;
 use crate::commands::run::runtime;
 use crate::error::{CommandError, Fault};
 use crate::output::Stdout;
-use crate::suggest;
 
 /// The exit code of a machine on which no agent can be used.
 const NOTHING_USABLE: u8 = 4;
+
+/// The exit code of a machine on which runs fail whatever the agent: that of such a run.
+const BAD_MACHINE: u8 = 3;
 
 /// All that was found out, for programs.
 #[derive(Serialize)]
@@ -28,8 +31,9 @@ struct Report {
 
 /// Runs the command.
 pub(crate) fn run(args: &DoctorArgs, stdout: &mut Stdout) -> Result<(), CommandError> {
-    let providers = chosen(&args.providers)?;
-    let mut checkup = Checkup::of(providers.clone());
+    let (named, profile) = account::meant(&args.providers, args.profile.as_deref())?;
+    let providers = if named.is_empty() { everybody()? } else { named };
+    let mut checkup = Checkup { profile, ..Checkup::of(providers.clone()) };
     if args.fresh {
         checkup.ask.cache = checkup.ask.cache.map(Cache::anew);
     }
@@ -40,6 +44,8 @@ pub(crate) fn run(args: &DoctorArgs, stdout: &mut Stdout) -> Result<(), CommandE
     report.agents.sort_by_key(|row| providers.iter().position(|it| it.name == row.provider));
     let usable = report.agents.iter().filter(|row| row.is_usable());
     report.usable = usable.map(|row| row.provider.clone()).collect();
+    let bad = report.machine.iter().filter(|item| item.condition == Condition::Bad);
+    let bad: Vec<&str> = bad.map(|item| item.name).collect();
     if args.json {
         let text = serde_json::to_string_pretty(&report).map_err(|error| {
             CommandError::new(Fault::Internal, "could not write the report").caused_by(error)
@@ -47,10 +53,14 @@ pub(crate) fn run(args: &DoctorArgs, stdout: &mut Stdout) -> Result<(), CommandE
         stdout.print(&format!("{text}\n"))?;
     } else {
         stdout.print(&lines::machine(&report.machine))?;
-        stdout.print(&lines::end(&report.usable, report.agents.len()))?;
+        stdout.print(&lines::end(&report.usable, report.agents.len(), &bad))?;
     }
     stdout.flush()?;
-    if report.usable.is_empty() { Err(CommandError::told(NOTHING_USABLE)) } else { Ok(()) }
+    match (bad.is_empty(), report.usable.is_empty()) {
+        (false, _) => Err(CommandError::told(BAD_MACHINE)),
+        (true, true) => Err(CommandError::told(NOTHING_USABLE)),
+        (true, false) => Ok(()),
+    }
 }
 
 /// Shows each agent as soon as it is known.
@@ -72,21 +82,10 @@ async fn watch(checkup: Checkup, args: &DoctorArgs, stdout: &mut Stdout) -> Resu
     Ok(report)
 }
 
-/// Returns the providers that are meant: those that are named, else all but those that are only chosen by name.
-fn chosen(names: &[String]) -> Result<Vec<&'static Manifest>, CommandError> {
-    if names.is_empty() {
-        // What a person has described themselves is listed whether it is chosen freely or not.
-        let (all, _) = Roster::from_env().all().map_err(bowline::Error::from)?;
-        let meant =
-            |entry: &Entry| entry.manifest.chosen != Chosen::ByName || entry.origin != Origin::BuiltIn;
-        return Ok(all.into_iter().filter(meant).map(|entry| entry.manifest).collect());
-    }
-    let mut chosen: Vec<&'static Manifest> = Vec::new();
-    for name in names {
-        let manifest = suggest::provider(name)?;
-        if !chosen.iter().any(|it| it.name == manifest.name) {
-            chosen.push(manifest);
-        }
-    }
-    Ok(chosen)
+/// Returns all providers but those that are only chosen by name.
+fn everybody() -> Result<Vec<&'static Manifest>, CommandError> {
+    // What a person has described themselves is listed whether it is chosen freely or not.
+    let (all, _) = Roster::from_env().all().map_err(bowline::Error::from)?;
+    let meant = |entry: &Entry| entry.manifest.chosen != Chosen::ByName || entry.origin != Origin::BuiltIn;
+    Ok(all.into_iter().filter(meant).map(|entry| entry.manifest).collect())
 }

@@ -3,33 +3,39 @@
 use bowline::detect::{Ask, Surroundings};
 use bowline::limits::{self, Limits, Window};
 use bowline_protocol::Timestamp;
+use bowline_providers::catalogue;
 use bowline_providers::manifest::Manifest;
 
 use crate::args::knowing::LimitsArgs;
+use crate::commands::account;
 use crate::commands::run::runtime;
 use crate::commands::tables::table;
 use crate::error::{CommandError, Fault};
 use crate::output::Stdout;
-use crate::{human, suggest, time};
+use crate::{human, time};
 
 /// Runs the command.
 pub(crate) fn run(args: &LimitsArgs, stdout: &mut Stdout) -> Result<(), CommandError> {
-    let named = args.provider.as_deref().map(suggest::provider).transpose()?;
-    if let Some(manifest) = named.filter(|manifest| manifest.ask.limits.is_none()) {
+    let (named, profile) = account::meant(args.provider.as_slice(), args.profile.as_deref())?;
+    if let Some(manifest) = named.iter().find(|manifest| manifest.ask.limits.is_none()) {
+        let can = catalogue::built_in().filter(|it| it.ask.limits.is_some());
+        let can: Vec<&str> = can.map(|it| it.name.as_str()).collect();
         return Err(CommandError::new(
             Fault::Usage,
             format!("{} has no way to tell its limits", manifest.title),
-        ));
+        )
+        .hint(format!("those that can tell are {}", can.join(" and "))));
     }
     let can_tell = || bowline::detect::installed().into_iter().filter(|it| it.ask.limits.is_some()).collect();
-    let providers: Vec<&'static Manifest> = named.map_or_else(can_tell, |it| vec![it]);
+    let providers: Vec<&'static Manifest> = if named.is_empty() { can_tell() } else { named.clone() };
     let (ask, surroundings) = (Ask::at_length(), Surroundings::from_env());
     let accounts = runtime()?.block_on(async {
         let asked: Vec<_> = providers
             .iter()
             .map(|manifest| {
                 let (manifest, surroundings, ask) = (*manifest, surroundings.clone(), ask.clone());
-                tokio::spawn(async move { limits::of(manifest, None, &surroundings, &ask).await })
+                let profile = profile.clone();
+                tokio::spawn(async move { limits::of(manifest, profile.as_ref(), &surroundings, &ask).await })
             })
             .collect();
         let mut accounts = Vec::new();
@@ -46,12 +52,12 @@ pub(crate) fn run(args: &LimitsArgs, stdout: &mut Stdout) -> Result<(), CommandE
         })?;
         stdout.print(&format!("{text}\n"))?;
     }
-    if let (Some(manifest), [Limits { trouble: Some(why), .. }]) = (named, &accounts[..]) {
+    if let ([manifest], [Limits { trouble: Some(why), .. }]) = (&named[..], &accounts[..]) {
         return Err(CommandError::new(
             Fault::Missing,
             format!("the limits of {} are not known", manifest.title),
         )
-        .hint(why.clone())
+        .caused_by(why.clone())
         .hint(format!("`bowline doctor {}` says more", manifest.name)));
     }
     if args.json {
@@ -68,7 +74,7 @@ pub(crate) fn run(args: &LimitsArgs, stdout: &mut Stdout) -> Result<(), CommandE
 /// Returns the lines about one account.
 fn shown(account: &Limits, now: Timestamp, zone: &jiff::tz::TimeZone) -> String {
     let plan = account.plan.as_ref().map(|plan| format!(" ({plan})")).unwrap_or_default();
-    let whose = format!("{}{plan}", account.provider);
+    let whose = account::whose(&account.provider, account.profile.as_deref()) + &plan;
     if let Some(why) = &account.trouble {
         return format!("{whose}: not known\n  {why}\n\n");
     }

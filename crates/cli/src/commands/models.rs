@@ -6,16 +6,21 @@ use bowline_protocol::Timestamp;
 use bowline_providers::manifest::Manifest;
 
 use crate::args::knowing::ModelsArgs;
+use crate::commands::account;
 use crate::commands::run::runtime;
 use crate::commands::tables::table;
 use crate::error::{CommandError, Fault};
 use crate::output::Stdout;
-use crate::{suggest, time};
+use crate::time;
+
+/// Why nothing is known of some.
+const UNTOLD: &str = "it has no way to tell them";
 
 /// Runs the command.
 pub(crate) fn run(args: &ModelsArgs, stdout: &mut Stdout) -> Result<(), CommandError> {
-    let named = args.provider.as_deref().map(suggest::provider).transpose()?;
-    let providers: Vec<&'static Manifest> = named.map_or_else(bowline::detect::installed, |it| vec![it]);
+    let (named, profile) = account::meant(args.provider.as_slice(), args.profile.as_deref())?;
+    let providers: Vec<&'static Manifest> =
+        if named.is_empty() { bowline::detect::installed() } else { named.clone() };
     let mut ask = Ask::at_length();
     if args.fresh {
         ask.cache = ask.cache.map(Cache::anew);
@@ -26,7 +31,8 @@ pub(crate) fn run(args: &ModelsArgs, stdout: &mut Stdout) -> Result<(), CommandE
             .iter()
             .map(|manifest| {
                 let (manifest, surroundings, ask) = (*manifest, surroundings.clone(), ask.clone());
-                tokio::spawn(async move { models::of(manifest, None, &surroundings, &ask).await })
+                let profile = profile.clone();
+                tokio::spawn(async move { models::of(manifest, profile.as_ref(), &surroundings, &ask).await })
             })
             .collect();
         let mut lists = Vec::new();
@@ -47,16 +53,18 @@ pub(crate) fn run(args: &ModelsArgs, stdout: &mut Stdout) -> Result<(), CommandE
         stdout.print(&format!("{text}\n"))?;
     }
     // One that was asked for by name and has nothing to show is an error; among others it is a line.
-    if let (Some(manifest), [list]) = (named, &lists[..])
+    if let ([manifest], [list]) = (&named[..], &lists[..])
         && list.models.is_empty()
     {
-        let why = list.trouble.clone().unwrap_or_else(|| "it has no way to tell them".to_owned());
-        return Err(CommandError::new(
-            Fault::Missing,
-            format!("the models of {} are not known", manifest.title),
-        )
-        .hint(why)
-        .hint(format!("`bowline doctor {}` says more; a model can be named all the same", manifest.name)));
+        let error =
+            CommandError::new(Fault::Missing, format!("the models of {} are not known", manifest.title));
+        let error = match &list.trouble {
+            Some(why) => {
+                error.caused_by(why.clone()).hint(format!("`bowline doctor {}` says more", manifest.name))
+            }
+            None => error.caused_by(UNTOLD),
+        };
+        return Err(error.hint("a model can be named all the same, with `bowline run --model NAME`"));
     }
     if args.json {
         return Ok(());
@@ -77,15 +85,16 @@ fn shown(list: &Models, now: Timestamp) -> String {
         (Source::Kept, None) => String::new(),
         (Source::Manifest, _) => " (as its help names them)".to_owned(),
     };
-    let trouble = list.trouble.as_ref().map(|why| format!("  {why}\n")).unwrap_or_default();
+    let name = account::whose(&list.provider, list.profile.as_deref());
     if list.models.is_empty() {
-        return format!("{}: not known\n{trouble}\n", list.provider);
+        return format!("{name}: not known\n  {}\n\n", list.trouble.as_deref().unwrap_or(UNTOLD));
     }
+    let trouble = list.trouble.as_ref().map(|why| format!("  {why}\n")).unwrap_or_default();
     let rows = list
         .models
         .iter()
         .map(|model| [format!("  {}", model.id), kind(model), model.efforts.join(" "), remarks(model, now)]);
-    format!("{}{whose}\n{trouble}{}\n", list.provider, table(["  MODEL", "IS", "EFFORTS", ""], rows))
+    format!("{name}{whose}\n{trouble}{}\n", table(["  MODEL", "IS", "EFFORTS", ""], rows))
 }
 
 fn kind(model: &Model) -> String {
@@ -126,6 +135,7 @@ mod tests {
         let model = |id: &str| Model { id: id.into(), name: id.into(), ..Model::default() };
         let list = Models {
             provider: "agent".into(),
+            profile: None,
             models: vec![
                 Model { default: true, alias_of: Some("big-2".into()), ..model("big") },
                 Model { efforts: vec!["low".into(), "high".into()], ..model("big-2") },

@@ -39,7 +39,8 @@ pub(crate) fn say_health(
     let Some(health) = asked.map_err(|error| unanswered(&error))? else {
         let message = format!("`{}` cannot be asked whether it is well", manifest.name);
         return Err(CommandError::new(Fault::Usage, message)
-            .caused_by("it is no executable provider, and its manifest has no `probe.health`"));
+            .caused_by("it is no executable provider, and its manifest has no `probe.health`")
+            .hint(format!("`bowline doctor {}` says how it is", manifest.name)));
     };
     stdout.print(&told(manifest, &health, json))?;
     if health.well { Ok(()) } else { Err(CommandError::told(1)) }
@@ -72,6 +73,7 @@ fn unanswered(error: &ProbeError) -> CommandError {
         ProbeErrorKind::TooSlow { .. } => Fault::TooSlow,
         ProbeErrorKind::Keeper(_)
         | ProbeErrorKind::NoVersion { .. }
+        | ProbeErrorKind::Killed { .. }
         | ProbeErrorKind::Ended { .. }
         | ProbeErrorKind::NotTold(_)
         | ProbeErrorKind::Home { .. } => Fault::Internal,

@@ -206,6 +206,8 @@ fn one_that_hangs_is_named_and_holds_up_nobody() {
     machine.recorded("claude", "claude/2.1.325");
     machine.program("gemini", "exec sleep 600");
     machine.program("qwen", "echo 'no version here'");
+    machine.program("pi", "kill -SEGV $$");
+    machine.program("copilot", "echo 'no config' >&2; exit 3");
     let began = now();
     let (code, report) = machine.json(&["doctor", "--json"], &[("ANTHROPIC_API_KEY", "made-up")]);
     assert!(began.elapsed() < Duration::from_secs(60), "{:?}", began.elapsed());
@@ -214,11 +216,17 @@ fn one_that_hangs_is_named_and_holds_up_nobody() {
     assert_eq!(gemini["health"], "found");
     let what = gemini["problems"][0]["what"].as_str().unwrap();
     assert_eq!(what, "`gemini --version`: it did not answer within 5 s, and was ended");
+    assert_eq!(gemini["problems"][0]["fix"], "run `gemini --version` by hand, and see what it waits for");
     let tries = machine.started().iter().filter(|line| line.starts_with("gemini")).count();
     assert_eq!(tries, 1, "it is not asked anything more");
     assert!(row(&report, "claude")["took_ms"].as_u64() < gemini["took_ms"].as_u64());
-    let what = row(&report, "qwen")["problems"][0]["what"].as_str().unwrap();
-    assert_eq!(what, "`qwen --version`: it prints no version, but no version here");
+    for (provider, what) in [
+        ("qwen", "`qwen --version`: it prints no version, but: no version here"),
+        ("pi", "`pi --version`: it was ended by SIGSEGV before it had answered"),
+        ("copilot", "`copilot --version`: it says no version and exits with 3: no config"),
+    ] {
+        assert_eq!(row(&report, provider)["problems"][0]["what"], what);
+    }
 }
 
 #[test]
@@ -311,7 +319,7 @@ fn models_are_listed_and_retired_ones_refused() {
     let (code, _, stderr) = text(&machine.run(&["models", "codex"], &[]));
     assert_eq!(code, 4);
     assert!(
-        stderr.starts_with("error: the models of Codex CLI are not known\nhint: `codex` cannot be had"),
+        stderr.starts_with("error: the models of Codex CLI are not known\ncaused by: `codex` cannot be had"),
         "{stderr}"
     );
     let (code, _, stderr) = text(&machine.run(&["models"], &[]));
@@ -373,7 +381,8 @@ fn limits_are_told() {
     assert_eq!((code, &accounts[0]["windows"][0]["used_percent"]), (0, &12.0.into()));
     assert_eq!(machine.started().len(), 1, "asked once a minute");
     let (code, _, stderr) = text(&machine.run(&["limits", "pi"], &[]));
-    assert_eq!((code, stderr.as_str()), (2, "error: pi has no way to tell its limits\n"));
+    let told = "error: pi has no way to tell its limits\nhint: those that can tell are claude and codex\n";
+    assert_eq!((code, stderr.as_str()), (2, told));
     let (code, _, stderr) = text(&machine.run(&["limits", "claude"], &[]));
     assert_eq!((code, stderr.lines().next()), (4, Some("error: the limits of Claude Code are not known")));
     let (code, _, stderr) = text(&machine.run(&["limits", "codx"], &[]));
@@ -403,4 +412,118 @@ fn a_provider_of_ones_own_says_itself_whether_it_is_well() {
     let ill = row(&report, "mine");
     assert_eq!((code, &ill["problems"][0]["what"]), (4, &"no model is loaded".into()), "{ill}");
     assert!(machine.started().iter().all(|start| start == "mine health"), "{:?}", machine.started());
+}
+
+#[test]
+fn a_data_home_that_cannot_be_written_to_keeps_runs_from_working() {
+    let machine = Machine::new();
+    std::fs::write(machine.path("file"), "").expect("it is there");
+    let home = machine.path("file/data").display().to_string();
+    let env = [("BOWLINE_HOME", home.as_str())];
+    let (code, stdout, _) = text(&machine.run(&["doctor", "practice"], &env));
+    assert_eq!(code, 3, "{stdout}");
+    assert!(stdout.contains(&format!("! data home {home} cannot be written to: ")), "{stdout}");
+    assert!(stdout.ends_with("\nNo run will work before this does: data home\n"), "{stdout}");
+    let (code, report) = machine.json(&["doctor", "practice", "--json"], &env);
+    assert_eq!((code, &report["machine"][0]["condition"]), (3, &"bad".into()));
+    let (code, ..) = text(&machine.run(&["run", "--provider", "practice", "hi"], &env));
+    assert_eq!(code, 3, "a run says the same");
+}
+
+#[test]
+fn a_profile_is_an_account_of_its_own() {
+    let machine = Machine::new();
+    let set = |key: &str, value: &str| {
+        let (code, _, stderr) = text(&machine.run(&["config", "set", key, value], &[]));
+        assert_eq!(code, 0, "{stderr}");
+    };
+    // Who it is depends on where its settings are.
+    machine.program(
+        "codex",
+        &format!(
+            r#"case "$1" in --version) exec echo codex-cli 0.166.0 ;; app-server) ;; *) exit 64 ;; esac
+WHO="$(basename "${{CODEX_HOME:-usual}}")"
+MODELS='[{{"id":"'"$WHO"'-1"}}]'
+{}"#,
+            APP_SERVER.replace("plus", "'\"$WHO\"'")
+        ),
+    );
+    let home = machine.path("work-account").display().to_string();
+    std::fs::create_dir_all(&home).expect("it is there");
+    set("profiles.work.provider", "codex");
+
+    let refused = |args: &[&str]| {
+        let (code, stdout, stderr) = text(&machine.run(args, &[]));
+        assert_eq!(stdout, "", "{args:?}");
+        (code, stderr)
+    };
+    let no_home =
+        "error: the profile `work` has no directory\nhint: `bowline config set profiles.work.home DIR`\n";
+    for command in ["doctor", "models", "limits"] {
+        assert_eq!(refused(&[command, "--profile", "work"]), (3, no_home.to_owned()));
+        let (code, stderr) = refused(&[command, "--profile", "home"]);
+        assert_eq!((code, stderr.as_str()), (2, "error: there is no profile `home`\nhint: there is work\n"));
+    }
+    set("profiles.work.home", &home);
+    set("profiles.other.provider", "opencode");
+    set("profiles.other.home", &home);
+    for command in ["doctor", "models", "limits"] {
+        let (code, stderr) = refused(&[command, "--profile", "other"]);
+        assert_eq!(code, 2, "{stderr}");
+        assert!(
+            stderr.contains("opencode cannot be run with `--profile other`: it has one account only"),
+            "{stderr}"
+        );
+        assert!(
+            stderr.contains("hint: another home is another account: `bowline run --env HOME=DIR`"),
+            "{stderr}"
+        );
+        let (code, stderr) = refused(&[command, "claude", "--profile", "work"]);
+        assert_eq!(code, 2, "{stderr}");
+        assert!(
+            stderr.contains("it is a profile of codex\nhint: name codex or no provider at all"),
+            "{stderr}"
+        );
+    }
+
+    let models = |args: &[&str]| {
+        let (code, list) = machine.json(&[&["models", "--json"], args].concat(), &[]);
+        assert_eq!(code, 0);
+        (list[0]["profile"].clone(), list[0]["models"][0]["id"].clone())
+    };
+    assert_eq!(models(&["codex"]), (Value::Null, "usual-1".into()));
+    assert_eq!(models(&["--profile", "work"]), ("work".into(), "work-account-1".into()));
+    assert_eq!(models(&["codex", "--profile", "work"]), ("work".into(), "work-account-1".into()));
+    let (_, stdout, _) = text(&machine.run(&["limits", "--profile", "work"], &[]));
+    assert!(stdout.starts_with("codex (work) (work-account)\n"), "{stdout}");
+
+    // A key in the environment is no login of a profile; the files in its directory are.
+    let key = [("CODEX_API_KEY", "made-up")];
+    let (_, report) = machine.json(&["doctor", "--profile", "work", "--json"], &key);
+    let codex = row(&report, "codex");
+    assert_eq!((&codex["profile"], report["agents"].as_array().map(Vec::len)), (&"work".into(), Some(1)));
+    assert_eq!(codex["auth"]["evidence"], serde_json::json!(["word"]), "{codex}");
+    std::fs::write(machine.path("work-account/auth.json"), "").expect("it is there");
+    let (_, report) = machine.json(&["doctor", "--profile", "work", "--json"], &key);
+    let file = serde_json::json!({"file": machine.path("work-account/auth.json")});
+    assert_eq!(row(&report, "codex")["auth"]["evidence"], serde_json::json!([file, "word"]));
+    let (_, stdout, _) = text(&machine.run(&["doctor", "--profile", "work"], &key));
+    assert!(stdout.starts_with("+ codex (work) 0.166.0 "), "{stdout}");
+
+    // What the account lists is what the router knows of it.
+    let explain = |model: &str, args: &[&str]| {
+        let (_, stdout, stderr) =
+            text(&machine.run(&[&["route", "--explain", "--model", model], args].concat(), &key));
+        stdout + &stderr
+    };
+    let dir = machine.path("home/.config/bowline");
+    std::fs::write(
+        dir.join("router.yaml"),
+        "providers:\n  - name: at-work\n    config: {provider: codex, profile: work}\n",
+    )
+    .expect("it is there");
+    let listed = explain("work-account-1", &[]);
+    assert!(listed.contains("1     at-work  work-account-1"), "{listed}");
+    let unlisted = explain("usual-1", &[]);
+    assert!(!unlisted.contains("1     at-work"), "{unlisted}");
 }

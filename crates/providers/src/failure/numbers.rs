@@ -43,10 +43,15 @@ pub(super) fn exit(exit: Exit) -> Option<Meaning> {
 pub(super) fn ending(exit: Exit) -> String {
     match exit {
         Exit::Code(code) => format!("exit code {code}"),
-        Exit::Signal(number) => match SIGNALS.iter().find(|(known, ..)| *known == number) {
-            Some((_, name, _)) => format!("ended by {name}"),
-            None => format!("ended by signal {number}"),
-        },
+        Exit::Signal(number) => format!("ended by {}", signal_name(number)),
+    }
+}
+
+/// Returns what a signal is called; of those that end no agents, its number.
+pub fn signal_name(number: i32) -> String {
+    match SIGNALS.iter().find(|(known, ..)| *known == number) {
+        Some((_, name, _)) => (*name).to_owned(),
+        None => format!("signal {number}"),
     }
 }
 

@@ -117,10 +117,19 @@ pub fn check(manifest: &Manifest, pages: &[Page], version: Option<&Version>) -> 
 }
 
 fn differences(manifest: &Manifest, pages: &[Page], version: Option<&Version>, used: &Use) -> Vec<Kind> {
-    let page = pages.iter().find(|page| page.words().eq(used.of.iter().map(String::as_str)));
-    let Some(help) = page.map(|page| &page.help).filter(|help| !help.flags.is_empty()) else {
-        return vec![Kind::NoPage];
+    let page = |words: &mut dyn Iterator<Item = &str>| {
+        let words: Vec<&str> = words.collect();
+        let page = pages.iter().find(|page| page.words().eq(words.iter().copied()))?;
+        Some(&page.help).filter(|help| !help.flags.is_empty())
     };
+    let of = || used.of.iter().map(String::as_str);
+    // What has a page of its own is there, whether or not the page above was asked for.
+    if let What::Subcommand(name) = &used.what
+        && page(&mut of().chain([name.as_str()])).is_some()
+    {
+        return Vec::new();
+    }
+    let Some(help) = page(&mut of()) else { return vec![Kind::NoPage] };
     match &used.what {
         What::Subcommand(name) if help.subcommand(name).is_none() => vec![Kind::Missing],
         What::Subcommand(_) => Vec::new(),

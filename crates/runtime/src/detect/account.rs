@@ -7,14 +7,24 @@ use bowline_providers::ask::{self, Login, NotTold, Subject, Talk, Told};
 use bowline_providers::invocation::environment;
 use bowline_providers::manifest::auth::{AskedIn, Question};
 
-use super::ask::{Session, run};
+use super::ask::{Session, run, turn};
 use super::{Ask, Found, ProbeError, ProbeErrorKind, Surroundings};
+
+/// About how many of the things that a question names one by one a program is asked, as long as it says no.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Breadth {
+    /// About each.
+    All,
+    /// About the first: there is no sign that another one would get a better answer, and each costs a start.
+    First,
+}
 
 impl Ask {
     /// Asks a program about its user's account. A manifest without such a question gives nothing.
     pub(crate) async fn about(
         &self,
         subject: Subject,
+        breadth: Breadth,
         found: &Found,
         surroundings: &Surroundings,
     ) -> Option<Result<Told, ProbeError>> {
@@ -24,13 +34,16 @@ impl Ask {
             return Some(session.told(question, &question.args, surroundings).await);
         }
         // One that is not known after all may be the one: a no counts only where everything was asked about.
+        let named = match breadth {
+            Breadth::All => &question.each[..],
+            Breadth::First => &question.each[..1],
+        };
         let mut last = None;
-        for each in &question.each {
+        for each in named {
             let args: Vec<String> = question.args.iter().map(|arg| arg.replace("{each}", each)).collect();
             match session.told(question, &args, surroundings).await {
                 Ok(Told::Login(Login { logged_in: false, .. })) => {
-                    let why =
-                        format!("it has nothing for {}, and does not tell of others", list(&question.each));
+                    let why = format!("it has nothing for {}, and does not tell of others", list(named));
                     last = Some(Err(session.error(&args, ProbeErrorKind::NotTold(NotTold(why)))));
                 }
                 Ok(told) => return Some(Ok(told)),
@@ -63,6 +76,7 @@ impl Session<'_> {
         let cwd = command.cwd.as_ref().map(|cwd| cwd.display().to_string()).unwrap_or_default();
         let reader = ask::reader(&question.reader).expect("a manifest names readers that exist");
         let (mut talk, first) = Talk::new(reader, &cwd);
+        let _turn = turn().await;
         let answer = run(command, self.deadline(), Some((&mut talk, first))).await;
         let answer = answer.map_err(|kind| self.error(args, kind))?;
         talk.end(answer).map_err(|not_told| self.error(args, ProbeErrorKind::NotTold(not_told)))

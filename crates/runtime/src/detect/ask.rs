@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use bowline_process as process;
@@ -9,6 +10,7 @@ use bowline_protocol::Timestamp;
 use bowline_providers::ansi;
 use bowline_providers::ask::Talk;
 use bowline_providers::probe::{Answer, Page, Version};
+use tokio::sync::{Semaphore, SemaphorePermit};
 
 use super::{Ask, Found, ProbeError, ProbeErrorKind};
 use crate::detect::cache::Stamp;
@@ -17,6 +19,15 @@ use crate::{clock, detect};
 
 /// The most that is kept of each stream.
 const MOST: usize = 1024 * 1024;
+
+/// How many agents this process asks at once beyond the number of processors: starting one is work for a processor, and more of
+/// them would only make each look slow. Those that wait, for a network or for ever, leave it to the others.
+const BEYOND: usize = 2;
+
+static AT_ONCE: LazyLock<Semaphore> = LazyLock::new(|| {
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    Semaphore::new(processors + BEYOND)
+});
 
 /// How long the end of a tree is waited for, when the program is gone.
 const SWEEP: Duration = Duration::from_secs(2);
@@ -57,8 +68,9 @@ const HOMES: &[(&str, &str)] = &[
     ("MISE_CONFIG_DIR", ".config/mise"),
 ];
 
-/// The questions to one program. They share a home directory, which goes with this.
-pub(super) struct Session<'a> {
+/// The questions to one program. They share a home directory, which goes with this: what a program unpacks or prepares when
+/// it is first started there, it does once.
+pub(crate) struct Session<'a> {
     ask: &'a Ask,
     found: &'a Found,
     stamp: Option<Stamp>,
@@ -90,16 +102,16 @@ impl<'a> Session<'a> {
         self.asked
     }
 
-    pub(super) async fn version(&mut self) -> Result<Version, ProbeError> {
+    pub(crate) async fn version(&mut self) -> Result<Version, ProbeError> {
         let args = &self.found.manifest.detect.version_args;
         let answer = self.answer(args).await?;
         Version::find(&answer).ok_or_else(|| {
             let said = if answer.stdout.trim().is_empty() { &answer.stderr } else { &answer.stdout };
-            self.error(args, ProbeErrorKind::NoVersion { said: told(said) })
+            self.error(args, ProbeErrorKind::NoVersion { said: told(said), code: answer.code })
         })
     }
 
-    pub(super) async fn pages(&mut self) -> Result<Vec<Page>, ProbeError> {
+    pub(crate) async fn pages(&mut self) -> Result<Vec<Page>, ProbeError> {
         let mut pages = Vec::new();
         for args in &self.found.manifest.probe.pages {
             pages.push(Page::read(args, &self.answer(args).await?));
@@ -115,6 +127,7 @@ impl<'a> Session<'a> {
             return Ok(answer);
         }
         let command = self.command(args)?;
+        let _turn = turn().await;
         let answer = run(command, self.ask.deadline, None).await.map_err(|kind| self.error(args, kind))?;
         // What failed may succeed the next time.
         let cache = self.ask.cache.as_ref().zip(self.stamp.as_ref()).filter(|_| answer.code == Some(0));
@@ -171,6 +184,11 @@ impl<'a> Session<'a> {
     }
 }
 
+/// Waits until another agent can be asked. Its time to answer begins then.
+pub(super) async fn turn() -> SemaphorePermit<'static> {
+    AT_ONCE.acquire().await.expect("it is never closed")
+}
+
 /// Says what a program said, in one line that is harmless and not too long.
 fn told(said: &str) -> String {
     let said: String = ansi::harmless(said.trim()).chars().take(TOLD).collect();
@@ -215,6 +233,10 @@ pub(crate) async fn run(
     }
     if heard.lost {
         return Err(ProbeErrorKind::Keeper(process::KeeperError::Lost));
+    }
+    // Who talks and has said all may be ended by us.
+    if let Some(process::Exit::Signal(signal)) = heard.exit.filter(|_| !is_talk || heard.cut_short) {
+        return Err(ProbeErrorKind::Killed { signal });
     }
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     if heard.cut_short {

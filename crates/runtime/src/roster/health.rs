@@ -34,7 +34,13 @@ pub async fn health(manifest: &'static Manifest) -> Result<Option<Health>, Probe
     let answer = detect::asked(command, Duration::from_millis(HEALTH.0), None).await;
     let took = clock::instant().saturating_duration_since(began);
     let wrong = |kind: ProbeErrorKind| ProbeError { program, args: manifest.probe.health.clone(), kind };
-    let answer = answer.map_err(wrong)?;
+    let answer = match answer {
+        // That is not well, whatever it would have said.
+        Err(kind @ ProbeErrorKind::Killed { .. }) => {
+            return Ok(Some(Health { well: false, said: kind.to_string(), code: None, took }));
+        }
+        answer => answer.map_err(wrong)?,
+    };
     let well = answer.code == Some(0);
     let said = match answer.stderr.trim() {
         complaint if !well && !complaint.is_empty() => complaint,

@@ -91,6 +91,7 @@ impl Field {
         let own = config.settings.prices();
         for place in 0..field.candidates.len() {
             field.account(place, task, config);
+            field.list(place);
             let facts = field.facts(place, task, memory, &own);
             field.candidates[place].1 = facts;
         }
@@ -112,6 +113,17 @@ impl Field {
         }
         candidate.profile = task.profile.as_ref().map(|profile| profile.name.clone());
         self.profiles.push(task.profile.clone());
+    }
+
+    /// Fills in the models that a candidate's program is known to list, to the account that it is asked with.
+    fn list(&mut self, place: usize) {
+        if let How::Manifest(manifest) = &self.hows[place] {
+            let profile = self.profiles[place].as_ref();
+            let known = models::known(manifest, profile, &Surroundings::from_env());
+            // What stands for whatever the program takes by itself is nobody's model.
+            let ids = known.into_iter().map(|model| model.id).filter(|id| id != "default");
+            self.candidates[place].0.listed = ids.collect();
+        }
     }
 
     pub(super) fn decide(&self) -> Decision {
@@ -163,7 +175,6 @@ impl Field {
             priority: USUAL_PRIORITY,
             hints: hints(&manifest.hints),
             patterns: manifest.model_patterns.clone(),
-            listed: listed(manifest),
             ..Candidate::default()
         };
         self.add(candidate, How::Manifest(manifest), None);
@@ -202,7 +213,7 @@ impl Field {
             model: entry.model.clone(),
             hints: manifest.map(|manifest| hints(&manifest.hints)).unwrap_or_default(),
             patterns: manifest.map(|manifest| manifest.model_patterns.clone()).unwrap_or_default(),
-            listed: manifest.map(listed).unwrap_or_default(),
+            ..Candidate::default()
         };
         // What the file says comes before what the manifest knows.
         candidate.hints.extend(entry.models.clone());
@@ -338,13 +349,6 @@ fn stands_in(entry: &Entry, router: &Router, places: &Places) -> Result<(), Erro
         ),
         hint: Some("give the entry another name, or move it to a file of your own".to_owned()),
     })))
-}
-
-/// Returns the models that a program is known to list.
-fn listed(manifest: &'static Manifest) -> Vec<String> {
-    let known = models::known(manifest, &Surroundings::from_env());
-    // What stands for whatever the program takes by itself is nobody's model.
-    known.into_iter().map(|model| model.id).filter(|id| id != "default").collect()
 }
 
 /// Returns the limit of an account that is used up, as its program told within the last minute.

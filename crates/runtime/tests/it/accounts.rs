@@ -247,6 +247,35 @@ async fn silent() {
     let auth = machine.check("pi").await;
     assert_eq!(auth.word.and_then(|word| word.method).as_deref(), Some("openai, api key"));
     assert_eq!((auth.verified, machine.count("asked")), (true, 5));
+
+    // Where there is no sign of a login, one no is enough, and it is good for a while; a sign is news.
+    let machine = Machine::new();
+    machine.program("bin/pi", &check("nobody"));
+    for _ in 0..2 {
+        let auth = machine.check("pi").await;
+        assert_eq!(auth.silent.as_deref(), Some("it has nothing for anthropic, and does not tell of others"));
+    }
+    assert_eq!(machine.count("asked"), 1);
+    machine.file("home/.pi/agent/auth.json");
+    machine.check("pi").await;
+    assert_eq!(machine.count("asked"), 4);
+
+    // What it leaves behind when it is asked is no news.
+    let machine = Machine::new();
+    machine.program("bin/pi", &format!("mkdir -p \"$HOME/.pi/agent\"\n{}", check("nobody")));
+    for _ in 0..2 {
+        machine.check("pi").await;
+    }
+    assert_eq!(machine.count("asked"), 1);
+
+    // That it was too slow says nothing about the next time.
+    let machine = Machine::new();
+    machine.program("bin/claude", "echo x >> \"$HERE/asked\"; sleep 600");
+    for _ in 0..2 {
+        let ask = Ask { deadline: Duration::from_millis(300), ..machine.ask() };
+        auth::check(provider("claude"), None, &machine.surroundings(), &ask).await;
+    }
+    assert_eq!(machine.count("asked"), 2);
 }
 
 async fn asked_once() {

@@ -7,16 +7,19 @@ use bowline::doctor::{Condition, Item, Problem, Row};
 use bowline::health::Health;
 use bowline_providers::manifest::run::Mode;
 
+use crate::commands::account;
+
 /// The longest words about a login that fit into their column.
 const LOGIN: usize = 34;
 
 /// Returns the lines about an agent.
 pub(super) fn agent(row: &Row) -> String {
     let mut text = String::new();
+    let whose = account::whose(&row.provider, row.profile.as_deref());
     if row.health == Health::Missing {
         let why: Vec<String> =
             row.problems.iter().map(|problem| format!("{}{}", problem.what, fixed(problem))).collect();
-        let _ = writeln!(text, "- {:9} {}", row.provider, why.join("; "));
+        let _ = writeln!(text, "- {whose:9} {}", why.join("; "));
         return text;
     }
     let mark = if row.is_usable() { '+' } else { '!' };
@@ -27,8 +30,7 @@ pub(super) fn agent(row: &Row) -> String {
     };
     let login: String = login(row).chars().take(LOGIN).collect();
     let mut line = format!(
-        "{mark} {:9} {:10} {certified:14} {login:LOGIN$} {:8} {:18}",
-        row.provider,
+        "{mark} {whose:9} {:10} {certified:14} {login:LOGIN$} {:8} {:18}",
         row.version.as_deref().unwrap_or("?"),
         row.modes.streams,
         permissions(row),
@@ -99,8 +101,11 @@ pub(super) fn machine(items: &[Item]) -> String {
     text
 }
 
-/// Returns the last line.
-pub(super) fn end(usable: &[String], all: usize) -> String {
+/// Returns the last lines.
+pub(super) fn end(usable: &[String], all: usize, bad: &[&str]) -> String {
+    if !bad.is_empty() {
+        return format!("\nNo run will work before this does: {}\n", bad.join(", "));
+    }
     match usable {
         [] => "\nNo agent can be used. `bowline demo` shows a run without one.\n".to_owned(),
         [one] => format!("\n1 of {all} can be used: {one}\n"),

@@ -7,6 +7,7 @@ use bowline::config::Config;
 use clap::ValueEnum as _;
 
 use crate::args::run::{Limit, Permission, RunArgs};
+use crate::commands::account;
 use crate::error::{CommandError, Fault};
 use crate::terminal;
 
@@ -49,17 +50,5 @@ pub(super) fn applied(args: &RunArgs, config: &Config) -> Result<RunArgs, Comman
 
 /// Finds the account that the command line names.
 pub(super) fn profile(args: &RunArgs, config: &Config) -> Result<Option<Profile>, CommandError> {
-    let Some(name) = &args.profile else { return Ok(None) };
-    if let Some(profile) = config.settings.profile(name) {
-        return Ok(Some(profile));
-    }
-    let known = config.settings.profiles();
-    let error = CommandError::new(Fault::Usage, format!("there is no profile `{name}`"));
-    Err(if known.is_empty() {
-        error.hint(format!(
-            "set one with `bowline config set profiles.{name}.provider NAME` and `profiles.{name}.home DIR`"
-        ))
-    } else {
-        error.hint(format!("there is {}", known.join(", ")))
-    })
+    args.profile.as_deref().map(|name| account::find(name, config)).transpose()
 }

@@ -57,6 +57,19 @@ fn a_program_as_described_has_no_findings() {
 }
 
 #[test]
+fn what_has_a_page_of_its_own_is_there() {
+    let mut manifest = Manifest::parse(MANIFEST).expect("a manifest");
+    manifest.probe.pages.remove(0);
+    let read = |text: &str| {
+        let answer = Answer { stdout: text.into(), ..Answer::default() };
+        check(&manifest, &[Page::read(&manifest.probe.pages[0], &answer)], None)
+    };
+    assert_eq!(read(GOOD), []);
+    let nothing = read("no such command");
+    assert!(nothing.iter().all(|finding| finding.kind == Kind::NoPage) && !nothing.is_empty(), "{nothing:?}");
+}
+
+#[test]
 fn each_difference_is_found_and_nothing_else() {
     for (from, to, expected) in [
         (
