@@ -30,6 +30,50 @@ pub(crate) fn trials(programs: &Arc<Programs>, trials: &mut Vec<Trial>) {
         assert!(all.len() >= 8, "{all:?}");
         examine(programs, case, &all);
     }));
+    trials.push(trial("doctor, one program that hangs", programs, one_hangs));
+}
+
+/// One real program is started and stopped before it can say anything. It is named within the time that an answer may take,
+/// nothing of it is left, and the others answer as ever.
+fn one_hangs(programs: &Programs, case: &str) {
+    let find = |name: &str| programs.all.iter().find(|it| it.provider == name).expect("it is installed");
+    let hangs = find(&programs.hangs);
+    let mut installed: Vec<&Program> = programs.agents.iter().map(|agent| find(&agent.provider)).collect();
+    let others = installed.clone();
+    installed.push(hangs);
+    let names: Vec<(&str, &str)> = installed.iter().map(|it| (&*it.provider, "default")).collect();
+    let mut place = Place::new(programs, case, &names);
+    place.bare_path(TOOLS);
+    place.stop_at_once(hangs);
+    let mut report = report(&place, &installed);
+    let row = |report: &Value, provider: &str| {
+        rows(report).iter().find(|row| row["provider"] == provider).expect("a row").clone()
+    };
+    let silent = row(&report, &hangs.provider);
+    assert_eq!(silent["health"], "found", "{silent:#}");
+    let command = format!("{} --version", hangs.manifest().program);
+    let problem = &silent["problems"][0];
+    assert_eq!(problem["what"], format!("`{command}`: it did not answer within 5 s, and was ended"));
+    assert_eq!(problem["fix"], format!("run `{command}` by hand, and see what it waits for"));
+    let took = silent["took_ms"].as_u64().expect("a time");
+    assert!((5_000..10_000).contains(&took), "{took} ms");
+    for again in 1..=AGAIN {
+        let late = |it: &&&Program| row(&report, &it.provider)["health"] == "found";
+        if !others.iter().any(|it| late(&it)) {
+            break;
+        }
+        say(&format!("routes: doctor once more ({again} of {AGAIN}), because others were late too"));
+        report = self::report(&place, &installed);
+    }
+    for other in others {
+        let row = row(&report, &other.provider);
+        assert_eq!(
+            (&row["health"], &row["auth"]["status"]),
+            (&"answers".into(), &"authenticated".into()),
+            "{row:#}"
+        );
+    }
+    assert_eq!(place.alive(), [] as [String; 0], "what was stopped is ended too");
 }
 
 fn report(place: &Place, installed: &[&Program]) -> Value {

@@ -28,6 +28,8 @@ pub(crate) struct Programs {
     pub(crate) all: Vec<Program>,
     /// Those that the router chooses from, in its order.
     pub(crate) agents: Vec<Agent>,
+    /// The one that is stopped as soon as it is started.
+    pub(crate) hangs: String,
     node: Option<PathBuf>,
     network: Network,
 }
@@ -62,7 +64,9 @@ struct Written {
 }
 
 #[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 struct Routes {
+    hangs: String,
     agent: Vec<Agent>,
 }
 
@@ -73,7 +77,7 @@ impl Programs {
         let routes = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../conformance/routes.toml");
         let routes: Routes = toml::from_str(&std::fs::read_to_string(routes).unwrap()).expect("it is valid");
         assert!(routes.agent.len() >= 2, "a router needs a choice");
-        Self { all: programs, agents: routes.agent, node, network }
+        Self { all: programs, agents: routes.agent, hangs: routes.hangs, node, network }
     }
 }
 
@@ -149,6 +153,28 @@ impl Place {
             env.insert("NO_PROXY".to_owned(), "127.0.0.1,localhost".to_owned());
         }
         Self { dir, api, _runtime: runtime, env }
+    }
+
+    /// Puts something before a provider's program that stops it as soon as it is started, so that it never says anything.
+    pub(crate) fn stop_at_once(&self, program: &Program) {
+        use std::os::unix::fs::PermissionsExt as _;
+        let link = self.dir.join("bin").join(&program.manifest().program);
+        let script = format!("#!/bin/sh\n'{}' \"$@\" &\nkill -STOP $!\nwait\n", program.path.display());
+        std::fs::remove_file(&link).unwrap();
+        std::fs::write(&link, script).unwrap();
+        std::fs::set_permissions(&link, std::fs::Permissions::from_mode(0o755)).unwrap();
+    }
+
+    /// Returns the processes that were started on this machine and are still there.
+    pub(crate) fn alive(&self) -> Vec<String> {
+        let mark = self.dir.join("tmp").display().to_string();
+        let all = std::fs::read_dir("/proc").expect("it is Linux").flatten();
+        let ours = all.filter(|entry| {
+            let environment = std::fs::read(entry.path().join("environ")).unwrap_or_default();
+            String::from_utf8_lossy(&environment).contains(&mark)
+        });
+        let command = |entry: std::fs::DirEntry| std::fs::read_to_string(entry.path().join("cmdline"));
+        ours.map(|entry| command(entry).unwrap_or_default().replace('\0', " ")).collect()
     }
 
     /// Takes everything off the PATH but the programs of this machine and the tools that are named.
