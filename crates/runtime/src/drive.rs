@@ -33,6 +33,9 @@ use crate::{Error, clock, trouble};
 /// How long the records of `io.index` may wait for others.
 const INDEX_PATIENCE: Millis = Millis(1000);
 
+/// How long a run may be busy before others have their turn.
+const AT_A_STRETCH: Duration = Duration::from_millis(5);
+
 /// How much may wait for a program that does not read what it has asked for. A prompt alone may have many megabytes.
 const UNREAD: usize = 64 << 20;
 
@@ -163,7 +166,7 @@ impl Driving {
         self.handle(Input::Begin);
         let timer = tokio::time::sleep(Duration::from_secs(86_400));
         tokio::pin!(timer);
-        let mut armed = None;
+        let (mut armed, mut busy) = (None, Duration::ZERO);
         while self.pending.ended.is_none() {
             let deadlines = self.drive.run.deadline().into_iter().chain(self.pending.index_due);
             let at = deadlines.min().unwrap_or(Millis(u64::from(u32::MAX)));
@@ -214,7 +217,20 @@ impl Driving {
                 Woken::Spawned(Err(failure)) => {
                     self.handle(Input::SpawnFailed(SpawnFailure { failure: *failure }));
                 }
-                Woken::Happening(happening) => self.happened(&happening),
+                Woken::Happening(happening) => {
+                    let began = Instant::now();
+                    self.happened(&happening);
+                    // Output that never pauses would keep the timer from being looked at, and whoever shares the thread
+                    // (signals, other runs) from running. It comes first all the same: it may have moved the deadline.
+                    if self.drive.run.deadline().is_some_and(|at| at <= up(self.began)) {
+                        self.handle(Input::Timer);
+                    }
+                    busy += began.elapsed();
+                    if busy > AT_A_STRETCH {
+                        busy = Duration::ZERO;
+                        tokio::task::yield_now().await;
+                    }
+                }
                 Woken::Files(Ok(files)) => self.handle(Input::Files(files)),
                 Woken::Files(Err(why)) => {
                     let text = format!("which files changed is not known: {why}");

@@ -32,6 +32,29 @@ fn standard_error_is_flooded_while_standard_output_is_quiet() {
     assert!(journal.raw("stderr").len() >= TEN_MEGABYTES, "all of it is on file");
 }
 
+/// Lines that are short and never end, none of which is understood: the clock and the person are heard all the same.
+#[test]
+fn output_that_never_pauses_is_ended_by_the_clock() {
+    for script in ["exec yes x", "yes x >&2"] {
+        let world = World::new();
+        let ended = world.claude(script).with(&["--timeout", "1s"]).end().exits(124);
+        ended.tells(&["took longer than 1 s"]);
+        world.journal().check().ended("failed timeout timed_out");
+        world.nobody_is_left();
+    }
+}
+
+#[test]
+fn output_that_never_pauses_is_ended_by_a_person() {
+    let world = World::new();
+    let running = world.claude("exec yes x").with(&["--timeout", "none"]).start();
+    wait_until("the flood", || world.has_line(&["unrecognized"]));
+    running.signal(Signal::INT);
+    running.end().exits(130);
+    world.journal().check().ended("cancelled");
+    world.nobody_is_left();
+}
+
 #[test]
 fn a_prompt_of_ten_megabytes_is_never_read() {
     let world = World::new();
