@@ -13,8 +13,8 @@ pub struct Strays {
 
 /// Ends every process that carries this session's marker, and all that they started.
 ///
-/// For a session whose runner is known to be dead. Blocks, at most for some seconds. Only Linux shows the environment
-/// of other processes; elsewhere nothing is found.
+/// For a session whose runner is known to be dead. Blocks, at most for some seconds. Does nothing in a process that the session
+/// started itself. Only Linux shows the environment of other processes; elsewhere nothing is found.
 pub fn end_strays(marker: &str) -> Strays {
     #[cfg(target_os = "linux")]
     let (ended, survivors) = crate::linux::strays::end_session(marker);

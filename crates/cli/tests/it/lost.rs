@@ -62,6 +62,22 @@ fn the_next_run_removes_what_a_killed_question_left() {
     next.end().exits(130);
 }
 
+/// Command and keeper go at the same moment, and with them everybody who knew of what the agent had started.
+#[test]
+fn the_next_run_ends_what_outlived_command_and_keeper() {
+    let world = World::new();
+    let mut running = world.practice(&["child setsid 600", "say there", "hang"]).start();
+    running.has_agents(2);
+    let keeper = running.keeper();
+    rustix::process::kill_process(keeper, Signal::STOP).expect("it is there");
+    running.kill();
+    rustix::process::kill_process(keeper, Signal::KILL).expect("it is there");
+    let _ = running.end_among_others();
+    wait_until("the agent's end", || world.agents().len() == 1);
+    world.practice(&["say done"]).start().end().exits(0);
+    world.nobody_is_left();
+}
+
 /// A session that ran in a container when its runner was killed, and a stand-in for its agent: it has the session's mark
 /// and belongs to no keeper. `docker exec NAME …` runs it here.
 fn lost_in_a_container(world: &World, docker: &str) -> (std::path::PathBuf, std::process::Child) {

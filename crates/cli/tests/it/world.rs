@@ -407,6 +407,15 @@ impl Running<'_> {
         self.child.wait().expect("the command ends");
     }
 
+    /// Returns the command's keeper.
+    pub(crate) fn keeper(&self) -> Pid {
+        let pid = self.child.id();
+        let children = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).expect("/proc");
+        let name = |child: &str| std::fs::read_to_string(format!("/proc/{child}/comm")).unwrap_or_default();
+        let keeper = children.split_whitespace().find(|child| name(child) == "bowline-keeper\n");
+        keeper.and_then(|keeper| Pid::from_raw(keeper.parse().ok()?)).expect("there is one")
+    }
+
     /// Waits until standard output has this text.
     pub(crate) fn prints(&self, text: &str) {
         let stdout = self.stdout.as_ref().expect("it is read");

@@ -40,13 +40,18 @@ pub(crate) fn end(lost: &[Lost]) -> Vec<Ended> {
     ended
 }
 
-/// Ends every process of a session, found by the marker alone.
+/// Ends every process of a session, found by the marker alone. If we are one of them it is nobody's stray: then nothing is
+/// done.
 pub(crate) fn end_session(marker: &str) -> Ended {
-    let mut ended = until_none(1, |_, view| {
+    let find = |view: &View| {
         let is_marked = |process: &Process| view.environment(process).is_of_session(marker.as_bytes());
         scan::with_descendants(view.all(), is_marked)
-    });
-    ended.pop().unwrap_or_default()
+    };
+    let own = std::process::id().cast_signed();
+    if find(&View::default()).iter().any(|process| process.pid == own) {
+        return Ended::default();
+    }
+    until_none(1, |_, view| find(view)).pop().unwrap_or_default()
 }
 
 /// Kills what is found of each tree until two looks in a row find nothing of any, or the patience is over.

@@ -17,7 +17,7 @@ use crate::launch::SIDE_FILES;
 use crate::{Error, clock, host, warden};
 
 impl Registry {
-    /// Puts in order what killed runners left: files with secrets go, an agent in a container is ended, the journal is
+    /// Puts in order what killed runners left: files with secrets go, what its agent started is ended, in a container too, the journal is
     /// [repaired](journal::repair) and says how it ended. Returns the sessions. Every process that runs sessions does this
     /// when it begins, and once a minute.
     ///
@@ -65,10 +65,10 @@ async fn settle(dir: &Path) -> Result<Option<SessionId>, Error> {
         }
         Err(error) => return Err(error.into()),
     };
-    let leaked = match &meta.container {
-        Some(container) => end_inside(&meta, container).await?,
-        None => Vec::new(),
-    };
+    let mut leaked = end_strays(&meta).await?;
+    if let Some(container) = &meta.container {
+        leaked.extend(end_inside(&meta, container).await?);
+    }
     journal::repair_leaving(dir, clock::wall(), leaked)?;
     Ok(Some(meta.id))
 }
@@ -82,11 +82,21 @@ async fn end_inside(meta: &SessionMeta, container: &str) -> Result<Vec<ProcessLe
         Err(why) if docker::is_gone(&why) => Vec::new(),
         Err(why) => vec![inside.unanswered(&why)],
     };
+    Ok(survivors.into_iter().map(|it| leaked(it.pid, it.command)).collect())
+}
+
+/// Ends what the agent had started and what outlived both the runner and its keeper: nobody else knows of it any more.
+async fn end_strays(meta: &SessionMeta) -> Result<Vec<ProcessLeaked>, Error> {
+    let session = meta.id.to_string();
+    let ended = tokio::task::spawn_blocking(move || bowline_process::end_strays(&session)).await;
+    let strays = ended.map_err(|error| Error::Background(io::Error::other(error)))?;
+    for stray in &strays.ended {
+        tracing::info!(session = %meta.id, pid = stray.pid, "what a killed session had left was ended");
+    }
+    Ok(strays.survivors.into_iter().map(|it| leaked(it.pid, it.command)).collect())
+}
+
+fn leaked(pid: u32, command: String) -> ProcessLeaked {
     let reason = "its runner was killed, and it could not be ended afterwards";
-    let leaked = survivors.into_iter().map(|it| ProcessLeaked {
-        pid: it.pid,
-        command: it.command,
-        reason: reason.to_owned(),
-    });
-    Ok(leaked.collect())
+    ProcessLeaked { pid, command, reason: reason.to_owned() }
 }
