@@ -11,6 +11,7 @@ use std::sync::{Mutex, PoisonError};
 use rustix::net::{AddressFamily, SocketFlags, SocketType};
 use rustix::process::Pid;
 
+use super::fork;
 use super::keeper::{self, Cgroups};
 
 /// The one that was started and is not in use yet. If it never is, its socket closes with our end, and it goes.
@@ -42,23 +43,30 @@ pub(crate) fn start() {
     }
     // Whatever fails here: a keeper is started in the usual way when it is needed, and says what is the matter.
     let Ok((ours, theirs)) = sockets() else { return };
+    // What is meant for the host, such as Ctrl-C on its terminal, must not end the copy before it has a session of its own.
+    let mask = fork::block_signals();
     #[expect(unsafe_code, reason = "no safe call forks; the process has one thread")]
     // SAFETY: there is one thread, so that the copy may do whatever this process may.
     let forked = unsafe { libc::fork() };
     if forked == 0 {
         be(&theirs);
     }
-    *ready = Pid::from_raw(forked).filter(|_| forked > 0).map(|keeper| Early { socket: ours, keeper });
+    fork::restore_signals(&mask);
+    if forked > 0 {
+        *ready = Pid::from_raw(forked).map(|keeper| Early { socket: ours, keeper });
+    }
 }
 
 /// Is the keeper, and never returns into the host's program.
 fn be(socket: &OwnedFd) -> ! {
     rename();
     // The socket comes as standard input, as it does to a program that is executed.
-    let code = match rustix::stdio::dup2_stdin(socket) {
+    let keep = || match rustix::stdio::dup2_stdin(socket) {
         Ok(()) => keeper::run(Cgroups::Auto),
         Err(_) => ExitCode::FAILURE,
     };
+    // Unwinding would go on into the host's functions.
+    let code = std::panic::catch_unwind(keep).unwrap_or(ExitCode::FAILURE);
     #[expect(unsafe_code, reason = "the host's buffers and handlers are not ours to run")]
     // SAFETY: ends this process at once.
     unsafe {
@@ -75,8 +83,9 @@ fn rename() {
     // SAFETY: the kernel says that our arguments are there, on the stack, and this process does not read them any more.
     unsafe {
         let place = std::ptr::with_exposed_provenance_mut::<u8>(start);
+        // The zero at the end stays: behind it is the environment, and without it that would be read as well.
         std::ptr::write_bytes(place, 0, end - start);
-        std::ptr::copy_nonoverlapping(NAME.as_ptr(), place, NAME.len().min(end - start));
+        std::ptr::copy_nonoverlapping(NAME.as_ptr(), place, NAME.len().min(end - start - 1));
     }
 }
 

@@ -205,6 +205,28 @@ pub(crate) fn reset_signals() {
     }
 }
 
+/// Blocks all signals in this thread; returns which were blocked before.
+#[expect(unsafe_code, reason = "no safe call blocks signals")]
+pub(crate) fn block_signals() -> libc::sigset_t {
+    // SAFETY: plain calls on sets that live here.
+    unsafe {
+        let (mut all, mut before): (libc::sigset_t, libc::sigset_t) =
+            (std::mem::zeroed(), std::mem::zeroed());
+        libc::sigfillset(&raw mut all);
+        libc::pthread_sigmask(libc::SIG_SETMASK, &raw const all, &raw mut before);
+        before
+    }
+}
+
+/// Blocks these signals, and no others.
+#[expect(unsafe_code, reason = "no safe call unblocks signals")]
+pub(crate) fn restore_signals(mask: &libc::sigset_t) {
+    // SAFETY: a plain call on a set that `block_signals` gave.
+    unsafe {
+        libc::pthread_sigmask(libc::SIG_SETMASK, mask, ptr::null_mut());
+    }
+}
+
 /// Marks every descriptor but the standard ones to be closed by the exec. Safe between fork and exec.
 #[expect(unsafe_code, reason = "no safe call does this for a range")]
 pub(crate) fn close_all_on_exec() {

@@ -61,11 +61,16 @@ impl System {
             Cgroup::Auto => Cgroups::Auto,
             Cgroup::Never => Cgroups::Never,
         };
-        // One that was started early is a copy of this program, and uses cgroups.
+        // One that was started early is a copy of this program, and uses cgroups. If it is gone, another one will do.
         let early = if own && cgroups == Cgroups::Auto { early::take() } else { None };
+        let early = early.and_then(|early| Link::with(early.socket, early.keeper, &program).ok());
         let link = match early {
-            Some(early) => Link::with(early.socket, early.keeper, &program)?,
-            None => Link::start(&program, cgroups)?,
+            Some(link) => link,
+            None => match Link::start(&program, cgroups) {
+                // A signal for the host's terminal may end it before it has a session of its own.
+                Err(KeeperError::Mute { .. }) if own => Link::start(&program, cgroups)?,
+                started => started?,
+            },
         };
         let link = Mutex::new(Arc::new(link));
         Ok(Self::Keeper(Arc::new(Kept { program, cgroups, link, starts: Semaphore::new(STARTS) })))
