@@ -10,6 +10,7 @@ mod several;
 pub(crate) use request::permission;
 mod uncertified;
 
+use std::io::Write as _;
 use std::time::Duration;
 
 use bowline::kinds::Outcome;
@@ -31,8 +32,10 @@ use choose::{Asked, Whom};
 /// How many events are written together when they come faster than a terminal shows them.
 const AT_ONCE: usize = 256;
 
-/// How long a run that is over waits for what an earlier one left: docker answers within three seconds or does not.
-const IN_ORDER: Duration = Duration::from_secs(4);
+/// How long a run that is over waits for what an earlier one left without a word, and then: docker answers within three
+/// seconds or does not.
+const NOTICED: Duration = Duration::from_millis(500);
+const IN_ORDER: Duration = Duration::from_millis(3500);
 
 /// How long after the agent was killed one more signal ends this process too, whoever has not read what it says.
 const LEAVE_AFTER: Duration = Duration::from_secs(1);
@@ -40,6 +43,10 @@ const LEAVE_AFTER: Duration = Duration::from_secs(1);
 /// Runs the command.
 pub(crate) fn run(args: &RunArgs, stdout: &mut Stdout) -> Result<(), CommandError> {
     let format = suggest::output(&args.output)?;
+    if !args.dry_run {
+        // Before there is much to copy.
+        bowline::start_keeper();
+    }
     let config = settings::load(args)?;
     let args = &settings::applied(args, &config)?;
     let profile = settings::profile(args, &config)?;
@@ -82,22 +89,40 @@ pub(crate) fn run(args: &RunArgs, stdout: &mut Stdout) -> Result<(), CommandErro
     // run that leaves no trace leaves no answers behind either.
     let plain = args.docker.is_none() && args.binary.is_none() && !args.ephemeral;
     let program = asked.and_then(Asked::provider).filter(|_| plain && matches!(format, Format::Human));
-    bowline::start_keeper();
-    let (record, stopped) = runtime()?.block_on(drive(task, sink, args.ephemeral, program))?;
+    let runtime = runtime()?;
+    let (record, stopped) = runtime.block_on(drive(task, sink, args.ephemeral, program))?;
     if stopped == Stopped::No {
-        leave_in_order();
+        runtime.block_on(leave_in_order(matches!(format, Format::Human)));
     }
+    // What was not in order in time is not waited for any longer.
+    runtime.shutdown_background();
     match exit_code(&record, stopped) {
         0 => Ok(()),
         code => Err(CommandError::told(code)),
     }
 }
 
-/// Lets the library finish with what killed runs left, for which a short run may be too short: docker has to be asked.
-fn leave_in_order() {
-    if !registry::settled(IN_ORDER) {
-        // The next run goes on with it.
-        tracing::info!("what a killed run left is not in order yet");
+/// Lets the library finish with what killed runs left, for which a short run may be too short: docker has to be asked. Whoever
+/// does not want to wait interrupts.
+async fn leave_in_order(for_a_person: bool) {
+    let settled = |patience| tokio::task::spawn_blocking(move || registry::settled(patience));
+    let wait = async {
+        if settled(NOTICED).await.unwrap_or(true) {
+            return;
+        }
+        if for_a_person {
+            let note = "an earlier run was killed: putting in order what it left; Ctrl-C leaves that to the next one";
+            // Whether anybody reads it does not matter.
+            let _ = writeln!(std::io::stderr(), "{note}");
+        }
+        if !settled(IN_ORDER).await.unwrap_or(true) {
+            tracing::info!("what a killed run left is not in order yet; the next one goes on with it");
+        }
+    };
+    let Ok(mut signals) = Signals::new() else { return };
+    tokio::select! {
+        () = wait => {}
+        () = async { while matches!(signals.next().await, Sent::Window) {} } => {}
     }
 }
 
