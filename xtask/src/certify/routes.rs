@@ -11,7 +11,7 @@ use crate::report;
 use crate::sh::{Call, Stopwatch};
 
 pub(super) fn run(installed: &Installed) -> Result<()> {
-    report::line("    routes: retry, fallback, breaker, budget and doctor on real programs");
+    report::line("    routes: retry, fallback, breaker, budget, doctor and `acp:<command>` on real programs");
     let newest = installed.programs.iter().filter(|it| it.pin.suite == Suite::Full);
     let programs: Vec<_> = newest.map(|it| json!({ "provider": it.pin.provider, "path": it.path })).collect();
     let file = folder()?.join("programs.json");

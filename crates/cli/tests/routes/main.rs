@@ -1,5 +1,5 @@
-//! The router and the doctor on real programs, which talk to the simulator: what they promise, as a person would see it,
-//! and as the ledger of the requests says.
+//! The router, the doctor and `acp:<command>` on real programs, which talk to the simulator: what they promise, as a person
+//! would see it, and as the ledger of the requests says.
 //!
 //! `cargo xtask certify` names a file with the programs in `BOWLINE_REAL_PROGRAMS`; without it there is nothing to try.
 //! This process has no network but loopback and nobody's environment, and neither has anything that it starts.
@@ -7,6 +7,7 @@
 
 mod breaker;
 mod budget;
+mod commands;
 mod doctor;
 mod failures;
 mod place;
@@ -62,6 +63,7 @@ fn main() -> ExitCode {
     breaker::trials(&programs, &mut trials);
     budget::trials(&programs, &mut trials);
     failures::trials(&programs, &mut trials);
+    commands::trials(&programs, &mut trials);
     doctor::trials(&programs, &mut trials);
     let conclusion = libtest_mimic::run(&arguments, trials);
     if network == Network::Loopback {

@@ -30,6 +30,8 @@ pub(crate) struct Programs {
     pub(crate) agents: Vec<Agent>,
     /// The one that is stopped as soon as it is started.
     pub(crate) hangs: String,
+    /// Those that are named by their command.
+    pub(crate) commands: Vec<Spoken>,
     node: Option<PathBuf>,
     network: Network,
 }
@@ -50,6 +52,14 @@ pub(crate) struct Agent {
     pub(crate) basis: String,
 }
 
+/// A program that speaks the Agent Client Protocol, of `conformance/routes.toml`.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Spoken {
+    pub(crate) provider: String,
+    pub(crate) args: String,
+}
+
 /// US dollars for a million tokens.
 #[derive(Clone, Copy, Debug, Deserialize)]
 pub(crate) struct Price {
@@ -68,6 +78,7 @@ struct Written {
 struct Routes {
     hangs: String,
     agent: Vec<Agent>,
+    command: Vec<Spoken>,
 }
 
 impl Programs {
@@ -77,7 +88,8 @@ impl Programs {
         let routes = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../conformance/routes.toml");
         let routes: Routes = toml::from_str(&std::fs::read_to_string(routes).unwrap()).expect("it is valid");
         assert!(routes.agent.len() >= 2, "a router needs a choice");
-        Self { all: programs, agents: routes.agent, hangs: routes.hangs, node, network }
+        let Routes { hangs, agent: agents, command: commands } = routes;
+        Self { all: programs, agents, hangs, commands, node, network }
     }
 }
 
@@ -188,6 +200,11 @@ impl Place {
         self.env.insert("PATH".to_owned(), self.dir.join("bin").display().to_string());
     }
 
+    /// Returns the directory in which the command works.
+    pub(crate) fn project(&self) -> PathBuf {
+        self.dir.join("project")
+    }
+
     /// Asks whoever the router chooses.
     pub(crate) fn ask(&self, prompt: &str, more: &[&str]) -> Seen {
         let args = ["run", "--provider", "auto", "--output", "jsonl", "--timeout", "50s", prompt];
@@ -200,7 +217,7 @@ impl Place {
     pub(crate) fn bowline(&self, args: &[&str]) -> Seen {
         let file = |name: &str| std::fs::File::create(self.dir.join(name)).expect("a file");
         let mut command = Command::new(env!("CARGO_BIN_EXE_bowline"));
-        command.args(args).env_clear().envs(&self.env).current_dir(self.dir.join("project"));
+        command.args(args).env_clear().envs(&self.env).current_dir(self.project());
         command.stdin(Stdio::null()).stdout(file("stdout")).stderr(file("stderr"));
         let mut child = command.spawn().expect("the command starts");
         let began = Instant::now();
