@@ -6,6 +6,7 @@ use bowline::{Exit, Kind};
 use bowline_protocol::Category;
 use bowline_protocol::kinds::Outcome;
 
+use super::asking;
 use crate::place::{Room, Seen, StopWhen};
 use crate::trouble::{Verdict, short};
 
@@ -14,7 +15,7 @@ const PATIENCE: Duration = Duration::from_millis(2500);
 
 pub(super) async fn in_the_answer(room: Room) -> Verdict {
     let place = room.place("one").await?;
-    let when = if room.subject.manifest.capabilities.streams_text {
+    let when = if asking(room.subject.manifest).streams_text {
         StopWhen::Deltas(3)
     } else {
         StopWhen::Asked(Duration::from_millis(700))
