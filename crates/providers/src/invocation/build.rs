@@ -421,6 +421,9 @@ fn variables(request: &Request, draft: &mut Draft) -> Result<(), Refusal> {
         if name.is_empty() || name.contains(['=', '\0']) || value.contains('\0') {
             return invalid("it is not a variable");
         }
+        if environment::MARKS.contains(&name.as_str()) {
+            return invalid("by it we find what the session started");
+        }
         if NESTING.contains(&name.as_str()) {
             return invalid("an agent would take itself for the child of another one");
         }

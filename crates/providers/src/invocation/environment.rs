@@ -125,6 +125,9 @@ pub const NESTING: &[&str] = &[
     "COPILOT_AGENT_SESSION_ID",
 ];
 
+/// Variables by which the processes of a session are known to belong to it. Nobody else sets them.
+pub(super) const MARKS: &[&str] = &["BOWLINE_SESSION_ID", "BOWLINE_SPAWN"];
+
 /// Endings of variables whose values are secrets, whoever reads them.
 const SECRET_ENDINGS: &[&str] =
     &["_KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "_PASS", "_CREDENTIALS", "_ACCESS_KEY_ID"];

@@ -60,6 +60,7 @@ async fn settle(dir: &Path) -> Result<Option<SessionId>, Error> {
         Ok(meta) => meta,
         // It was killed before it was a session, or somebody has removed it.
         Err(JournalError::NoSession { .. }) => {
+            remove_if_nothing_was_said(dir);
             unfinished::unmark(dir)?;
             return Ok(None);
         }
@@ -71,6 +72,22 @@ async fn settle(dir: &Path) -> Result<Option<SessionId>, Error> {
     }
     journal::repair_leaving(dir, clock::wall(), leaked)?;
     Ok(Some(meta.id))
+}
+
+/// Removes the directory of what never became a session. One in which something was said stays, whoever spoiled it.
+fn remove_if_nothing_was_said(dir: &Path) {
+    let events = dir.join(journal::EVENTS_FILE);
+    if std::fs::metadata(&events).is_ok_and(|events| events.len() > 0) {
+        return;
+    }
+    for file in [events, dir.join("session.json.new")] {
+        // It may never have been made.
+        let _ = std::fs::remove_file(file);
+    }
+    if let Err(error) = std::fs::remove_dir(dir) {
+        let error = &error as &dyn std::error::Error;
+        tracing::debug!(dir = %dir.display(), error, "what never became a session is not removed");
+    }
 }
 
 /// Ends the agent in a container, which does not end with its runner, and returns what could not be ended.

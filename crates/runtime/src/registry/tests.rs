@@ -217,13 +217,19 @@ async fn a_runner_that_was_killed_between_its_last_event_and_the_state() {
     let ended = Kind::SessionEnded(SessionEnded { exit: None, reason: EndReason::Exited });
     let dir = left(&world, "s-ended", vec![started(), changed, ended]);
     let none = world.home().sessions_dir().join("s-none");
-    std::fs::create_dir(&none).unwrap();
+    let said = world.home().sessions_dir().join("s-said");
+    for (dir, events) in [(&none, ""), (&said, "{}\n")] {
+        std::fs::create_dir(dir).unwrap();
+        std::fs::write(dir.join("events.jsonl"), events).unwrap();
+    }
     std::fs::write(world.home().path().join("open/s-none"), "").unwrap();
+    std::fs::write(world.home().path().join("open/s-said"), "").unwrap();
     std::fs::write(world.home().path().join("open/s-removed"), "").unwrap();
     let registry = Registry::at(world.home());
     assert_eq!(registry.settle_lost().await.unwrap(), [SessionId::from("s-ended")]);
     assert_eq!(SessionMeta::read(&dir).unwrap().state, completed);
     assert_eq!(kinds(&dir).len(), 3, "it had said all");
+    assert_eq!((none.exists(), said.join("events.jsonl").exists()), (false, true), "nothing said is lost");
     assert_eq!(unfinished::dirs(&world.home()).unwrap(), [] as [PathBuf; 0]);
 }
 

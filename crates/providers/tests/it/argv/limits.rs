@@ -182,6 +182,7 @@ fn nonsense_is_refused_by_name() {
         (Request { env: env("A=B", "c"), ..base() }, "--env A=B"),
         (Request { env: env("A", "c\0"), ..base() }, "--env A"),
         (Request { env: env("CLAUDECODE", "1"), ..base() }, "--env CLAUDECODE"),
+        (Request { env: env("BOWLINE_SESSION_ID", "s-1"), ..base() }, "--env BOWLINE_SESSION_ID"),
         (Request { no_tools: true, allow_tools: tool("Bash"), ..base() }, "--no-tools"),
         (
             Request { permission: PermissionMode::Read, allow_tools: tool("Bash(git *)"), ..base() },
