@@ -230,6 +230,18 @@ fn one_that_hangs_is_named_and_holds_up_nobody() {
 }
 
 #[test]
+fn what_a_program_unpacks_when_it_is_first_started_it_unpacks_once() {
+    let machine = Machine::new();
+    machine.program(
+        "gemini",
+        r#"[ -e "$HOME/unpacked" ] || echo once >> "$HERE/unpacks"; touch "$HOME/unpacked"; echo 0.61.0"#,
+    );
+    machine.json(&["doctor", "gemini", "--json"], &[]);
+    assert_eq!(machine.started(), ["gemini --version", "gemini --help"]);
+    assert_eq!(std::fs::read_to_string(machine.path("unpacks")).expect("it was started"), "once\n");
+}
+
+#[test]
 fn what_an_older_program_lacks_is_told_and_done_without() {
     let machine = Machine::new();
     let help = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/claude/2.1.325/help/stdout.raw");

@@ -18,6 +18,9 @@ use crate::seen::Seen;
 /// How long a run may take on a loaded machine.
 const LONG: Duration = Duration::from_secs(60);
 
+/// How long the last process may take to go.
+const SOON: Duration = Duration::from_secs(10);
+
 /// A key that opens nothing.
 const KEY: &str = "sk-bowline-made-up-0000000000000000";
 
@@ -177,8 +180,17 @@ impl Place {
         std::fs::set_permissions(&link, std::fs::Permissions::from_mode(0o755)).unwrap();
     }
 
-    /// Returns the processes that were started on this machine and are still there.
-    pub(crate) fn alive(&self) -> Vec<String> {
+    /// Panics unless all processes that were started on this machine are gone soon. The keeper outlives the command by a moment.
+    #[expect(clippy::disallowed_methods, reason = "a test waits for processes, and not for ever")]
+    pub(crate) fn is_deserted(&self) {
+        let began = Instant::now();
+        while !self.alive().is_empty() {
+            assert!(began.elapsed() < SOON, "still there: {:?}", self.alive());
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    fn alive(&self) -> Vec<String> {
         let mark = self.dir.join("tmp").display().to_string();
         let all = std::fs::read_dir("/proc").expect("it is Linux").flatten();
         let ours = all.filter(|entry| {

@@ -431,7 +431,7 @@ async fn profiles() {
     let other = refused(stage.task("hi").profile(profile("codex", &home)));
     assert!(other.contains("it is a profile of codex"), "{other}");
     let none = refused(bowline::task("hi").profile(profile("opencode", &home)));
-    assert!(none.contains("no variable that moves its settings"), "{none}");
+    assert!(none.contains("no variable moves its settings"), "{none}");
     let relative = refused(stage.task("hi").profile(profile("claude", Path::new("work"))));
     assert!(relative.contains("not an absolute path"), "{relative}");
     let twice = refused(stage.task("hi").env("CLAUDE_CONFIG_DIR", "/x").profile(profile("claude", &home)));

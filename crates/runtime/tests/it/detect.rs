@@ -229,11 +229,12 @@ async fn leaves_behind() {
 async fn no_version() {
     let ground = Ground::new();
     for (body, words) in [
-        ("printf 'hello\\n\\033[31mthere\\033[0m'", "it prints no version, but hello"),
-        ("exit 3", "it prints no version, but nothing"),
+        ("printf 'hello\\n\\033[31mthere\\033[0m'", "it prints no version, but: hello"),
+        ("exit 0", "it prints nothing where its version should be"),
+        ("exit 3", "it says no version, nor anything else, and exits with 3"),
         (
             "echo 'unknown option: --version' >&2; exit 2",
-            "it prints no version, but unknown option: --version",
+            "it says no version and exits with 2: unknown option: --version",
         ),
     ] {
         let found = given(&ground.script("tool", body));
@@ -242,6 +243,9 @@ async fn no_version() {
         let text = error.kind.to_string();
         assert!(text.starts_with(words) && !text.contains('\u{1b}'), "{text}");
     }
+    let found = given(&ground.script("tool", "echo 1.2.3; kill -SEGV $$"));
+    let error = patient().version(&found).await.unwrap_err();
+    assert_eq!(error.kind.to_string(), "it was ended by SIGSEGV before it had answered");
 }
 
 async fn does_not_start() {
