@@ -24,7 +24,7 @@ use bowline_protocol::Timestamp;
 use bowline_providers::ask::NotTold;
 use bowline_providers::manifest::{Chosen, Manifest};
 use bowline_providers::probe::{Page, Version};
-use bowline_providers::{catalogue, failure};
+use bowline_providers::{catalogue, compat, failure};
 
 use crate::{auth, clock, roster};
 pub(crate) use account::Breadth;
@@ -279,7 +279,8 @@ impl Ask {
         Session::new(self, found)
     }
 
-    /// Returns what a program said when it was last asked, without asking it: only if every page is remembered.
+    /// Returns what a program said when it was last asked, without asking it: only if every page is remembered, or none is
+    /// needed.
     pub(crate) fn remembered(&self, found: &Found) -> Option<Probe> {
         let probe = &found.manifest.probe;
         if probe.pages.is_empty() {
@@ -289,11 +290,22 @@ impl Ask {
         let answers = self.cache.as_ref()?.all(&stamp, clock::wall());
         let answer = |args: &[String]| answers.iter().find(|it| it.args == args).map(|it| &it.answer);
         let version = Version::find(answer(&found.manifest.detect.version_args)?)?;
-        let pages = probe.pages.iter().map(|args| Some(Page::read(args, answer(args)?)));
-        let pages = pages.collect::<Option<_>>()?;
+        let pages = if is_proven(found.manifest, &version) {
+            Vec::new()
+        } else {
+            let pages = probe.pages.iter().map(|args| Some(Page::read(args, answer(args)?)));
+            pages.collect::<Option<_>>()?
+        };
         let at = answers.iter().map(|it| it.at).min()?;
         Some(Probe { version, pages, at })
     }
+}
+
+/// Says whether a version of a program went through the contract suite with this very manifest. What it can do was tried then, and
+/// its pages of help, each of which is a start of it, have nothing to add.
+pub(crate) fn is_proven(manifest: &Manifest, version: &Version) -> bool {
+    let built_in = catalogue::by_name(&manifest.name).is_some_and(|known| std::ptr::eq(known, manifest));
+    built_in && compat::certified(&manifest.name) == Some(version.to_string().as_str())
 }
 
 /// Asks a program that is no agent, and returns what it printed.

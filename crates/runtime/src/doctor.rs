@@ -250,8 +250,10 @@ impl Row {
         };
         self.health = Health::Answers;
         self.version = Some(version.to_string());
+        let proven = detect::is_proven(manifest, &version);
         let login = auth::check_found(manifest, Some(found), profile.as_ref(), surroundings, ask);
-        let (pages, auth) = tokio::join!(session.pages(), login);
+        let pages = async { if proven { Ok(Vec::new()) } else { session.pages().await } };
+        let (pages, auth) = tokio::join!(pages, login);
         self.auth = auth;
         self.can(manifest, pages.as_deref().unwrap_or_default(), Some(&version));
         if let Err(error) = pages {

@@ -48,6 +48,7 @@ impl Known {
         let remembered = ask.remembered(found);
         let narrowed = remembered
             .as_ref()
+            .filter(|probe| !probe.pages.is_empty())
             .map(|probe| narrow(found.manifest, &check(found.manifest, &probe.pages, Some(&probe.version))));
         Self { program: program(found), version: remembered.map(|probe| probe.version.to_string()), narrowed }
     }

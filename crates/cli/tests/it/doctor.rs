@@ -179,13 +179,14 @@ fn a_machine_with_all_agents() {
 
     // A second time nobody is asked again.
     let asked = machine.started();
-    assert!(asked.contains(&"codex exec fork --help".to_owned()), "{asked:?}");
+    // What was tried on this very version need not be looked up in its help.
+    assert!(asked.iter().all(|start| !start.ends_with("--help")), "{asked:?}");
     let (code, again) = machine.json(&["doctor", "--json"], &keys);
     assert_eq!((code, &again["usable"]), (0, &report["usable"]));
     assert_eq!(machine.started(), asked);
     machine.json(&["doctor", "gemini", "--json", "--fresh"], &keys);
     let fresh = machine.started();
-    assert_eq!(fresh[asked.len()..], ["gemini --version", "gemini --help"]);
+    assert_eq!(fresh[asked.len()..], ["gemini --version"]);
     machine.json(&["doctor", "gemini", "--json"], &keys);
     assert_eq!(machine.started(), fresh, "what was asked anew is kept");
 
@@ -234,7 +235,7 @@ fn what_a_program_unpacks_when_it_is_first_started_it_unpacks_once() {
     let machine = Machine::new();
     machine.program(
         "gemini",
-        r#"[ -e "$HOME/unpacked" ] || echo once >> "$HERE/unpacks"; touch "$HOME/unpacked"; echo 0.61.0"#,
+        r#"[ -e "$HOME/unpacked" ] || echo once >> "$HERE/unpacks"; touch "$HOME/unpacked"; echo 0.60.0"#,
     );
     machine.json(&["doctor", "gemini", "--json"], &[]);
     assert_eq!(machine.started(), ["gemini --version", "gemini --help"]);
