@@ -101,31 +101,8 @@ pub(crate) fn likely<'a>(
     name: &str,
     known: impl Iterator<Item = &'a str>,
 ) -> CommandError {
-    match closest(name, known) {
+    match bowline::near(name, known) {
         Some(close) => error.hint(format!("did you mean `{close}`?")),
         None => error,
-    }
-}
-
-/// Returns the known name that is most like the given one, if any is like it at all.
-fn closest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    let name = name.to_ascii_lowercase();
-    known
-        .map(|known| (strsim::jaro_winkler(&name, known), known))
-        .filter(|(likeness, _)| *likeness > 0.75)
-        .max_by(|(a, _), (b, _)| a.total_cmp(b))
-        .map(|(_, known)| known)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_slip_is_understood_and_nonsense_is_not() {
-        let known = ["stream-json", "json", "text"];
-        assert_eq!(closest("steam-json", known.into_iter()), Some("stream-json"));
-        assert_eq!(closest("TEXT", known.into_iter()), Some("text"));
-        assert_eq!(closest("qqq", known.into_iter()), None);
     }
 }

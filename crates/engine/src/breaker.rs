@@ -8,7 +8,6 @@ use bowline_protocol::{Category, Failure, Millis, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use crate::retry;
-use crate::words;
 
 /// How many failures open it.
 pub const FAILURES: usize = 5;
@@ -68,14 +67,14 @@ impl State {
         match self {
             Self::Closed | Self::HalfOpen => None,
             Self::Open { until } => {
-                let left = words::span(until.since(now));
+                let left = until.since(now);
                 Some(format!(
                     "it failed {FAILURES} times within a minute, and is left alone for another {left}"
                 ))
             }
             Self::Probing => Some("it failed too often, and another request tries it just now".to_owned()),
             Self::Cooling { until } => {
-                Some(format!("its limit is used up, and resets in {}", words::span(until.since(now))))
+                Some(format!("its limit is used up, and resets in {}", until.since(now)))
             }
         }
     }

@@ -9,8 +9,6 @@ use bowline_protocol::{Millis, Usage, UsageSource};
 use bowline_providers::prices::{self, Row};
 use bowline_providers::usage::Spent;
 
-use crate::words;
-
 /// Amounts that may be used. What is absent is not limited.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Amounts {
@@ -112,7 +110,7 @@ impl Guard {
         let limit = limit.min_by_key(|limit| limit.amounts.time);
         let (time, scope) = limit
             .map_or((Millis(0), ""), |limit| (limit.amounts.time.unwrap_or(Millis(0)), limit.scope.as_str()));
-        format!("the budget of {} for {scope} is used up", words::span(time))
+        format!("the budget of {} for {scope} is used up", time)
     }
 
     /// Adds a turn that ended.

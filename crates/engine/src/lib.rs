@@ -11,7 +11,6 @@ pub mod fallback;
 pub mod retry;
 pub mod route;
 mod run;
-mod words;
 
 pub use run::{
     Action, Attempt, Command, Ended, Input, Limits, Now, Plan, Polite, Run, Scope, Signal, SpawnFailure,

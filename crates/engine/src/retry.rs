@@ -7,8 +7,6 @@
 use bowline_protocol::{Category, Code, Failure, Millis, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use crate::words;
-
 /// How often one agent is asked again, if nothing else is said.
 pub const RETRIES: u32 = 2;
 
@@ -131,10 +129,10 @@ pub struct Verdict {
 
 /// Decides what follows a failure. `dice` is any number, for the jitter.
 pub fn decide(rules: &Rules, attempt: &Attempt<'_>, now: Timestamp, dice: u64) -> Verdict {
-    let failure = attempt.failure;
+    let category = attempt.failure.category.as_str().replace('_', " ");
     let stop = |reason: String| Verdict { next: Next::Stop, reason };
     if let Some(reason) = final_word(attempt) {
-        return stop(format!("{}: {reason}", words::category(failure.category)));
+        return stop(format!("{category}: {reason}"));
     }
     let mut parts = Vec::new();
     let retry = retry(rules, attempt, now, dice, &mut parts);
@@ -143,12 +141,9 @@ pub fn decide(rules: &Rules, attempt: &Attempt<'_>, now: Timestamp, dice: u64) -
         if retry.is_none() && fallback.is_none() { wait(rules, attempt, now, &mut parts) } else { None };
     let next = retry.or(fallback).or(wait).unwrap_or(Next::Stop);
     if next != Next::Stop && attempt.tool_ran && !rules.repeat_tools {
-        return stop(format!(
-            "{}: a tool ran, and would run a second time",
-            words::category(failure.category)
-        ));
+        return stop(format!("{category}: a tool ran, and would run a second time"));
     }
-    Verdict { next, reason: format!("{}: {}", words::category(failure.category), parts.join("; ")) }
+    Verdict { next, reason: format!("{category}: {}", parts.join("; ")) }
 }
 
 /// Returns why nothing can follow, whatever the rules are.
@@ -193,12 +188,11 @@ fn retry(
     }
     let told = told(attempt.failure, now);
     if let Some(told) = told.filter(|told| *told > LONGEST_WAIT) {
-        let (told, longest) = (words::span(told), words::span(LONGEST_WAIT));
-        return not(format!("not retried, because {told} is longer than {longest} to wait"));
+        return not(format!("not retried, because {told} is longer than {LONGEST_WAIT} to wait"));
     }
     let after = backoff(attempt.retries, dice).max(told.unwrap_or(Millis(0)));
     let (which, of) = (attempt.retries + 1, rules.retries);
-    parts.push(format!("retry {which} of {of} in {}", words::span(after)));
+    parts.push(format!("retry {which} of {of} in {}", after));
     Some(Next::Retry { after })
 }
 
@@ -226,14 +220,14 @@ fn wait(rules: &Rules, attempt: &Attempt<'_>, now: Timestamp, parts: &mut Vec<St
     let limited = matches!(attempt.failure.category, Category::RateLimit | Category::Quota);
     let told = told(attempt.failure, now).filter(|_| limited)?;
     if !rules.wait_for_limit {
-        parts.push(format!("the limit resets in {} and is not waited for", words::span(told)));
+        parts.push(format!("the limit resets in {} and is not waited for", told));
         return None;
     }
     if attempt.waits >= MOST_WAITS {
         parts.push(format!("the limit was waited for {MOST_WAITS} times already"));
         return None;
     }
-    parts.push(format!("waits {} for the limit", words::span(told)));
+    parts.push(format!("waits {} for the limit", told));
     Some(Next::Wait { until: now.after(told) })
 }
 

@@ -17,7 +17,6 @@ use bowline_providers::pattern;
 use bowline_providers::prices::Price;
 
 use crate::breaker::State;
-use crate::words;
 
 pub use hint::{HINTS, canonical};
 pub use memory::{Entry, Memory, key};
@@ -256,7 +255,7 @@ fn ruled_out(
         });
     }
     let limit = facts.limit.as_ref().map(|limit| {
-        let resets = limit.resets_at.map(|at| format!(", and resets in {}", words::span(at.since(ask.now))));
+        let resets = limit.resets_at.map(|at| format!(", and resets in {}", at.since(ask.now)));
         format!("its {} limit is used up{}", limit.window, resets.unwrap_or_default())
     });
     facts

@@ -123,6 +123,49 @@ impl Millis {
     }
 }
 
+/// Writes a span as people say it, with the two units that matter: `0.3 s`, `2 min 5 s`, `1 h 5 min`, `3 days 2 h`.
+impl fmt::Display for Millis {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let tenths = self.0.saturating_add(50) / 100;
+        let seconds = self.0.saturating_add(500) / 1000;
+        let (minutes, hours) = (seconds / 60, seconds / 3600);
+        let (count, name, rest, unit) = match seconds {
+            _ if tenths < 600 && tenths.is_multiple_of(10) => return write!(f, "{} s", tenths / 10),
+            _ if tenths < 600 => return write!(f, "{}.{} s", tenths / 10, tenths % 10),
+            0..3600 => (minutes, "min", seconds % 60, "s"),
+            3600..172_800 => (hours, "h", minutes % 60, "min"),
+            _ => (hours / 24, "days", hours % 24, "h"),
+        };
+        if rest == 0 { write!(f, "{count} {name}") } else { write!(f, "{count} {name} {rest} {unit}") }
+    }
+}
+
+/// The error of reading a [`Millis`]: the text is no span of time.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BadSpan(String);
+
+impl fmt::Display for BadSpan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "`{}` is not a span of time such as 90s, 10m or 1h30m", self.0)
+    }
+}
+
+impl std::error::Error for BadSpan {}
+
+/// Reads a span as people write it, with its unit: `120s`, `10m`, `1h 30m`. What is negative is none.
+impl FromStr for Millis {
+    type Err = BadSpan;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let bad = || BadSpan(text.to_owned());
+        let span: jiff::SignedDuration = text.trim().parse().map_err(|_| bad())?;
+        if span.is_negative() {
+            return Err(bad());
+        }
+        Ok(Self(u64::try_from(span.as_millis()).unwrap_or(u64::MAX)))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -158,5 +201,35 @@ mod tests {
         assert_eq!(Millis::from_seconds(-3.0), Millis(0));
         assert_eq!(Millis::from_seconds(f64::NAN), Millis(0));
         assert_eq!(Millis::from_seconds(f64::INFINITY), Millis(u64::MAX));
+    }
+
+    #[test]
+    fn spans_are_written_as_people_say_them() {
+        for (millis, text) in [
+            (0, "0 s"),
+            (49, "0 s"),
+            (300, "0.3 s"),
+            (2_000, "2 s"),
+            (12_345, "12.3 s"),
+            (59_960, "1 min"),
+            (90_000, "1 min 30 s"),
+            (14_390_000, "3 h 59 min"),
+            (86_400_000, "24 h"),
+            (300_000_000, "3 days 11 h"),
+            (u64::MAX, "213503982334 days 14 h"),
+        ] {
+            assert_eq!(Millis(millis).to_string(), text, "{millis}");
+        }
+    }
+
+    #[test]
+    fn spans_are_read_as_people_write_them() {
+        for (text, seconds) in [("90s", 90), (" 10m ", 600), ("1h30m", 5400), ("2 min", 120), ("0s", 0)] {
+            assert_eq!(text.parse(), Ok(Millis(seconds * 1000)), "{text}");
+        }
+        for text in ["", "90", "-5s", "soon", "5 parsecs"] {
+            let error = text.parse::<Millis>().expect_err(text).to_string();
+            assert!(error.starts_with(&format!("`{text}` is not a span of time")), "{error}");
+        }
     }
 }

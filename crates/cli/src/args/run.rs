@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use bowline::Json;
+use bowline_protocol::Millis;
 use clap::ValueEnum;
 
 pub(crate) const EXAMPLES: &str = "Examples:
@@ -219,12 +220,11 @@ pub(crate) fn limit(text: &str) -> Result<Limit, String> {
     if text == "none" {
         return Ok(Limit::None);
     }
-    let of = |span: jiff::SignedDuration| std::time::Duration::try_from(span).ok().map(Limit::Of);
-    let plain = text.parse::<u32>().ok().map(|seconds| jiff::SignedDuration::from_secs(i64::from(seconds)));
+    let plain = text.parse::<u32>().ok().map(|seconds| Millis(u64::from(seconds) * 1000));
     plain
-        .or_else(|| text.parse::<jiff::SignedDuration>().ok())
-        .filter(|span| span.is_positive())
-        .and_then(of)
+        .or_else(|| text.parse().ok())
+        .filter(|span| span.0 > 0)
+        .map(|span| Limit::Of(std::time::Duration::from_millis(span.0)))
         .ok_or_else(|| "a time such as 90s, 10m or 1h30m, or `none`, is wanted".to_owned())
 }
 

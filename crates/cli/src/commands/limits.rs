@@ -2,7 +2,7 @@
 
 use bowline::detect::{Ask, Surroundings};
 use bowline::limits::{self, Limits, Window};
-use bowline_protocol::Timestamp;
+use bowline_protocol::{Millis, Timestamp};
 use bowline_providers::catalogue;
 use bowline_providers::manifest::Manifest;
 
@@ -93,12 +93,7 @@ fn used(window: &Window) -> String {
 }
 
 fn length(window: &Window) -> String {
-    match window.minutes {
-        Some(minutes) if minutes % (24 * 60) == 0 => format!("{} d", minutes / (24 * 60)),
-        Some(minutes) if minutes % 60 == 0 => format!("{} h", minutes / 60),
-        Some(minutes) => format!("{minutes} min"),
-        None => String::new(),
-    }
+    window.minutes.map(|minutes| Millis(minutes.saturating_mul(60_000)).to_string()).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -128,10 +123,10 @@ mod tests {
         let now = "2026-11-15T08:00:00Z".parse().unwrap();
         insta::assert_snapshot!(shown(&account, now, &jiff::tz::TimeZone::UTC), @r"
         agent (plus)
-          WINDOW     USED   OF      STARTS ANEW
-          five hour  6 %    5 h     at 09:45 (in 1 h 45 min)
-          seven day  100 %  7 d
-          odd        ?      90 min
+          WINDOW     USED   OF          STARTS ANEW
+          five hour  6 %    5 h         at 09:45 (in 1 h 45 min)
+          seven day  100 %  7 days
+          odd        ?      1 h 30 min
         ");
         let unknown =
             Limits { trouble: Some("log in first".into()), windows: Vec::new(), plan: None, ..account };

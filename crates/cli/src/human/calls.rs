@@ -79,7 +79,7 @@ impl Call {
     /// Returns the line of the ended call.
     pub(super) fn ended(&self, end: &ToolFinished, at: Timestamp, glyphs: Glyphs) -> Line {
         let took = at.since(self.started);
-        let took = if took.0 < 100 { String::new() } else { format!(" ({})", words::span(took)) };
+        let took = if took.0 < 100 { String::new() } else { format!(" ({})", took) };
         let exit = end.exit_code.filter(|code| *code != 0).map(|code| format!(": exit {code}"));
         let (paint, glyph, outcome) = match end.status {
             ToolStatus::Completed => (Paint::Green, glyphs.done(), exit.unwrap_or_default() + &took),

@@ -31,7 +31,7 @@ pub(super) fn failure(failure: &Failure, now: Timestamp, zone: &TimeZone, glyphs
     if let Some(at) = failure.resets_at {
         hints.push(format!("the limit resets {}", words::when(at, now, zone)));
     } else if let Some(wait) = failure.retry_after_ms {
-        hints.push(format!("try again in {}", words::span(wait)));
+        hints.push(format!("try again in {}", wait));
     }
     hints.extend(failure.hint.as_deref().map(words::one_line));
     if hints.is_empty() {
@@ -139,7 +139,7 @@ pub(super) fn ending(tally: &Tally, said_anything: bool) -> Option<&'static str>
 
 /// Writes time, tokens, cost and model.
 pub(super) fn figures(summary: &Summary, tally: &Tally, retries: u64, glyphs: Glyphs) -> String {
-    let mut parts = vec![words::span(summary.took)];
+    let mut parts = vec![summary.took.to_string()];
     if let Some(usage) = tally.usage.filter(|usage| usage.total() > 0) {
         let about = if tally.usage_source == Some(UsageSource::Estimated) { "~" } else { "" };
         let input = usage.input.saturating_add(usage.cache_read).saturating_add(usage.cache_write);

@@ -206,7 +206,7 @@ pub(super) fn retry(retrying: &Retrying, left: Option<u64>) -> String {
     let wait = left.or_else(|| retrying.delay_ms.map(|delay| delay.0.div_ceil(1000)));
     let wait = wait.filter(|seconds| *seconds > 0);
     let wait = wait.map_or(String::new(), |seconds| {
-        format!(" in {}", words::span(bowline_protocol::Millis(seconds.saturating_mul(1000))))
+        format!(" in {}", bowline_protocol::Millis(seconds.saturating_mul(1000)))
     });
     let message = words::one_line(&retrying.message);
     let why = if message.is_empty() { retrying.category.as_str() } else { &message };
@@ -215,12 +215,11 @@ pub(super) fn retry(retrying: &Retrying, left: Option<u64>) -> String {
 
 /// Says that the whole request is sent again, by us. Of a long wait everybody wants to know: it looks as if nothing happened.
 pub(super) fn sent_again(retrying: &Retrying, now: Timestamp, zone: &TimeZone) -> Remark {
-    let delay = retrying.delay_ms.unwrap_or_default();
+    let wait = retrying.delay_ms.unwrap_or_default();
     if retrying.max_attempts.is_none() {
-        let when = words::when(now.after(delay), now, zone);
+        let when = words::when(now.after(wait), now, zone);
         return Remark::new(Weight::Always, "", format!("waiting for the limit, which starts anew {when}"));
     }
-    let wait = words::span(delay);
     let category = retrying.category.as_str().replace('_', " ");
     Remark::usual(format!("retrying in {wait} ({category})"))
 }

@@ -4,7 +4,6 @@ use bowline_protocol::Millis;
 use serde::{Deserialize, Serialize};
 
 use super::{Ask, Candidate, Facts, Meant};
-use crate::words;
 
 /// How those who can be asked are put in order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -76,7 +75,7 @@ pub(super) fn reason(ask: &Ask, (candidate, facts): &(Candidate, Facts), meant: 
             None => "in turn".to_owned(),
         },
         Strategy::LeastLatency => match facts.latency {
-            Some(latency) => format!("its first word takes {}", words::span(latency)),
+            Some(latency) => format!("its first word takes {}", latency),
             None => "how fast it is was never measured, so it is tried".to_owned(),
         },
         Strategy::LeastCost => match &facts.price {

@@ -71,7 +71,7 @@ fn whoever_cannot_be_asked_is_told_why() {
     - n3: `--max-turns` cannot be honoured
     - n4: it failed 5 times within a minute, and is left alone for another 12 s
     - n5: its limit is used up, and resets in 4 h
-    - n6: its weekly limit is used up, and resets in 1 d
+    - n6: its weekly limit is used up, and resets in 24 h
     1 n7: priority 50
     ");
     all.pop();

@@ -15,7 +15,8 @@ use bowline_providers::prices;
 use toml_edit::{Document, Item, Value};
 
 use super::place::Places;
-use super::source::{ConfigError, Source, list, near};
+use super::source::{ConfigError, Source, list};
+use crate::near;
 use crate::profile::Profile;
 pub use keys::{KEYS, Key, KeyKind};
 
@@ -278,7 +279,7 @@ fn meant(full: &str) -> String {
     let own = full.split('.').nth(1).unwrap_or("*");
     let names: Vec<String> = KEYS.iter().map(|key| key.name.replace('*', own)).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    if let Some(near) = near(full, &names) {
+    if let Some(near) = near(full, names.iter().copied()) {
         return format!("did you mean `{near}`?");
     }
     let above = full.rsplit_once('.').map_or("", |(above, _)| above);
@@ -301,8 +302,7 @@ fn text_of(item: &Item) -> Option<String> {
     }
 }
 
-/// Reads a span of time as people write it: with a unit.
+/// Reads a limit of time: one of nothing is none.
 pub(crate) fn span(text: &str) -> Option<Millis> {
-    let span: jiff::SignedDuration = text.trim().parse().ok()?;
-    span.is_positive().then(|| Millis(u64::try_from(span.as_millis()).unwrap_or(u64::MAX)))
+    text.parse().ok().filter(|span: &Millis| span.0 > 0)
 }

@@ -100,9 +100,3 @@ pub(super) fn list(names: &[&str]) -> String {
     let quoted: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
     quoted.join(", ")
 }
-
-/// Returns the name that was probably meant.
-pub(super) fn near<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
-    let distance = |known: &str| strsim::levenshtein(known, name);
-    known.iter().copied().filter(|known| distance(known) <= 2).min_by_key(|known| distance(known))
-}

@@ -8,7 +8,8 @@ use std::collections::BTreeMap;
 use bowline_protocol::Millis;
 use saphyr_parser::{Event, Parser, ScalarStyle, Span};
 
-use super::source::{ConfigError, Source, list, near};
+use super::source::{ConfigError, Source, list};
+use crate::near;
 
 /// How deep a file may be nested.
 const DEEPEST: usize = 16;
@@ -316,7 +317,7 @@ impl Reader<'_> {
     pub(super) fn finish(&self, fields: &Fields<'_>, of: &str) -> Result<(), ConfigError> {
         let Some((key, _)) = fields.entries.first() else { return Ok(()) };
         let name = self.text(key, "a name")?;
-        let hint = match near(&name, &fields.known) {
+        let hint = match near(&name, fields.known.iter().copied()) {
             Some(near) => format!("did you mean `{near}`?"),
             None => format!("there is {}", list(&fields.known)),
         };
