@@ -1,5 +1,7 @@
 //! Names that were not found, and what was probably meant.
 
+use bowline::Profile;
+use bowline::config::Config;
 use bowline::roster::{Roster, RosterError};
 use bowline_providers::dialect::Shape;
 use bowline_providers::manifest::Manifest;
@@ -36,6 +38,20 @@ pub(crate) fn provider(name: &str) -> Result<&'static Manifest, CommandError> {
         }
         RosterError::Bad { .. } | RosterError::Taken { .. } | RosterError::Read { .. } => error.into(),
     })
+}
+
+/// Finds a provider by its name in the router's file, else among all of them.
+pub(crate) fn listed(name: &str) -> Result<(&'static Manifest, Option<Profile>), CommandError> {
+    // A file that is wrong is in the way of those only who mean something in it.
+    let known = Roster::from_env().find(name);
+    let config = match Config::load(None) {
+        Ok(config) => config,
+        Err(error) => return known.map(|manifest| (manifest, None)).map_err(|_| error.into()),
+    };
+    match bowline::route::listed(&config, name).map_err(CommandError::from)? {
+        Some(listed) => Ok((listed.manifest, listed.profile)),
+        None => Ok((provider(name)?, None)),
+    }
 }
 
 /// Finds the dialect and shape of a provider's format, or says which formats it has.

@@ -25,6 +25,20 @@ impl Amounts {
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
+
+    /// Returns the sum of what was used here and there. Times are not added: who works side by side takes no longer.
+    #[must_use]
+    pub fn plus(&self, other: &Self) -> Self {
+        let cost = match (self.cost, other.cost) {
+            (None, None) => None,
+            (a, b) => Some(a.unwrap_or(0.0) + b.unwrap_or(0.0)),
+        };
+        let tokens = match (self.tokens, other.tokens) {
+            (None, None) => None,
+            (a, b) => Some(a.unwrap_or(0).saturating_add(b.unwrap_or(0))),
+        };
+        Self { cost, tokens, time: self.time.max(other.time) }
+    }
 }
 
 /// One limit, and what it is for.
@@ -67,6 +81,9 @@ pub struct Guard {
     ended_cost: Option<f64>,
     /// When the time of each limit is over.
     began: Option<Millis>,
+    /// What this run has used, and what those use who share the limits with it.
+    spent: Amounts,
+    others: Amounts,
     told: bool,
     blind: bool,
 }
@@ -85,7 +102,26 @@ pub struct Sum {
 impl Guard {
     /// Makes the guard of a run.
     pub fn new(budget: Budget) -> Self {
-        Self { budget, ended: Usage::default(), ended_cost: None, began: None, told: false, blind: false }
+        Self {
+            budget,
+            ended: Usage::default(),
+            ended_cost: None,
+            began: None,
+            spent: Amounts::default(),
+            others: Amounts::default(),
+            told: false,
+            blind: false,
+        }
+    }
+
+    /// Returns what the run has used, as far as somebody limits it.
+    pub fn spent(&self) -> Amounts {
+        self.spent
+    }
+
+    /// Says what those have used who share the limits.
+    pub fn others(&mut self, others: Amounts) {
+        self.others = others;
     }
 
     /// Says that the work begins.
@@ -126,7 +162,7 @@ impl Guard {
     /// Looks whether a limit is reached, given what the open turn has used.
     pub fn check(&mut self, open: Option<Spent>, model: Option<&str>) -> Option<Finding> {
         let counts = |limit: &Limit| limit.amounts.cost.is_some() || limit.amounts.tokens.is_some();
-        if self.told || !self.budget.limits.iter().any(counts) {
+        if !self.budget.limits.iter().any(counts) {
             return None;
         }
         let estimated = open.is_some_and(|open| open.source == UsageSource::Estimated);
@@ -137,7 +173,12 @@ impl Guard {
         };
         let model = model.or(self.budget.model.as_deref());
         let sum = sum(usage, cost, estimated, model, &self.budget.prices);
-        if let Some(why) = self.budget.limits.iter().find_map(|limit| over(limit, &sum, estimated)) {
+        self.spent = Amounts { cost: sum.cost, tokens: Some(usage.total()), time: None };
+        if self.told {
+            return None;
+        }
+        let over = |limit: &Limit| over(limit, &sum, &self.others, estimated);
+        if let Some(why) = self.budget.limits.iter().find_map(over) {
             self.told = true;
             return Some(Finding::Over(why));
         }
@@ -170,20 +211,24 @@ pub fn sum(usage: Usage, cost: Option<f64>, estimated: bool, model: Option<&str>
 }
 
 /// Says that a limit is reached, in words.
-fn over(limit: &Limit, sum: &Sum, estimated: bool) -> Option<String> {
+fn over(limit: &Limit, sum: &Sum, others: &Amounts, estimated: bool) -> Option<String> {
     let Limit { scope, amounts, before } = limit;
-    if let (Some(most), Some(cost)) = (amounts.cost, sum.cost) {
+    let together = if others.is_empty() { "" } else { " with those that run beside it" };
+    let now = Amounts { cost: sum.cost, tokens: Some(sum.usage.total()), time: None }.plus(others);
+    if let (Some(most), Some(cost)) = (amounts.cost, now.cost) {
         let all = cost + before.cost.unwrap_or(0.0);
         if all >= most && cost > 0.0 {
             let (most, all, basis) = (dollars(most), dollars(all), &sum.basis);
-            return Some(format!("the budget of {most} for {scope} is used up: {all} so far, {basis}"));
+            return Some(format!(
+                "the budget of {most} for {scope} is used up: {all} so far{together}, {basis}"
+            ));
         }
     }
-    let tokens = sum.usage.total();
+    let tokens = now.tokens.unwrap_or(0);
     let all = tokens.saturating_add(before.tokens.unwrap_or(0));
     let most = amounts.tokens.filter(|most| all >= *most && tokens > 0)?;
     let counted = if estimated { "counted by its text" } else { "as the agent reports" };
-    Some(format!("the budget of {most} tokens for {scope} is used up: {all} so far, {counted}"))
+    Some(format!("the budget of {most} tokens for {scope} is used up: {all} so far{together}, {counted}"))
 }
 
 /// Writes money with as many digits as it needs.

@@ -57,18 +57,23 @@ pub struct Rules {
     pub repeat_tools: bool,
     /// Whether a limit that resets later is waited for.
     pub wait_for_limit: bool,
+    /// The wait before the first retry, at most. It doubles with each.
+    pub first_wait: Millis,
+    /// The longest wait before a retry. What takes longer is a limit.
+    pub longest_wait: Millis,
 }
 
 impl Default for Rules {
     fn default() -> Self {
-        Self { retries: RETRIES, fallback: Fallback::Next, repeat_tools: false, wait_for_limit: false }
+        Self {
+            retries: RETRIES,
+            fallback: Fallback::Next,
+            repeat_tools: false,
+            wait_for_limit: false,
+            first_wait: FIRST_WAIT,
+            longest_wait: LONGEST_WAIT,
+        }
     }
-}
-
-impl Rules {
-    /// One attempt, and nothing after it: what is meant when a single provider is named.
-    pub const ONCE: Self =
-        Self { retries: 0, fallback: Fallback::None, repeat_tools: false, wait_for_limit: false };
 }
 
 /// Whether a deadline of ours ended the attempt.
@@ -187,10 +192,10 @@ fn retry(
         });
     }
     let told = told(attempt.failure, now);
-    if let Some(told) = told.filter(|told| *told > LONGEST_WAIT) {
-        return not(format!("not retried, because {told} is longer than {LONGEST_WAIT} to wait"));
+    if let Some(told) = told.filter(|told| *told > rules.longest_wait) {
+        return not(format!("not retried, because {told} is longer than {} to wait", rules.longest_wait));
     }
-    let after = backoff(attempt.retries, dice).max(told.unwrap_or(Millis(0)));
+    let after = rules.backoff(attempt.retries, dice).max(told.unwrap_or(Millis(0)));
     let (which, of) = (attempt.retries + 1, rules.retries);
     parts.push(format!("retry {which} of {of} in {}", after));
     Some(Next::Retry { after })
@@ -237,11 +242,13 @@ pub(crate) fn told(failure: &Failure, now: Timestamp) -> Option<Millis> {
     failure.retry_after_ms.max(resets)
 }
 
-/// Returns a wait before a retry: anything up to a bound that doubles each time, so that many callers do not come back at
-/// the same moment.
-pub fn backoff(retries: u32, dice: u64) -> Millis {
-    let bound = FIRST_WAIT.0.saturating_mul(1 << retries.min(16)).min(LONGEST_WAIT.0);
-    Millis(dice % (bound + 1))
+impl Rules {
+    /// Returns a wait before a retry: anything up to a bound that doubles each time, so that many callers do not come back
+    /// at the same moment.
+    pub fn backoff(&self, retries: u32, dice: u64) -> Millis {
+        let bound = self.first_wait.0.saturating_mul(1 << retries.min(16)).min(self.longest_wait.0);
+        Millis(if bound == u64::MAX { dice } else { dice % (bound + 1) })
+    }
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@
 //! give the same answer: nothing is looked up here, no clock is read and no dice are thrown. Whether a candidate can honour
 //! a request is told as a fact, because the one place that knows is where commands are built.
 
+mod fit;
 mod hint;
 mod memory;
 mod order;
@@ -18,6 +19,7 @@ use bowline_providers::prices::Price;
 
 use crate::breaker::State;
 
+pub use fit::{Truncation, shorten, tokens};
 pub use hint::{HINTS, canonical};
 pub use memory::{Entry, Memory, key};
 pub use order::Strategy;
@@ -43,6 +45,8 @@ pub struct Candidate {
     pub patterns: Vec<String>,
     /// Models that the program itself lists.
     pub listed: Vec<String>,
+    /// Whether its models run on this machine, as far as that is known.
+    pub local: bool,
 }
 
 /// What is known about a candidate and the model that it would be asked with.
@@ -84,6 +88,10 @@ pub struct Ask {
     pub named: bool,
     /// Who comes first.
     pub strategy: Strategy,
+    /// How long the first word may take. Who takes longer comes last.
+    pub max_latency: Option<Millis>,
+    /// Whether those come first whose models run on this machine.
+    pub prefer_local: bool,
     /// Who was asked last, for those who take turns.
     pub last: Option<String>,
     /// The present.
@@ -163,7 +171,8 @@ impl Candidate {
         self.model.as_deref() == Some(model) || self.hints.values().any(|it| it == model)
     }
 
-    fn has(&self, model: &str) -> bool {
+    /// Says whether a model is known as one of this candidate.
+    pub fn has(&self, model: &str) -> bool {
         self.claim(model).is_some()
     }
 

@@ -28,14 +28,15 @@ mod watch;
 mod tests;
 
 use bowline_protocol::kinds::{
-    Level, Notice, ProcessSpawned, SessionStarted, SessionState, SessionStateChanged,
+    Level, Notice, ProcessSpawned, SessionStarted, SessionState, SessionStateChanged, UsageReported,
 };
-use bowline_protocol::{Category, Code, Exit, Failure, Kind, Millis};
+use bowline_protocol::{Basis, Category, Code, Exit, Failure, Kind, Millis, Source};
 use bowline_providers::decode::Decoder;
 use bowline_providers::dialect::{Draft, Words};
 use bowline_providers::moment::Moment;
+use bowline_providers::usage::Spent;
 
-use crate::budget::{Finding, Guard};
+use crate::budget::{Amounts, Finding, Guard};
 use crate::fallback::Rule;
 use account::Account;
 use ladder::{Ladder, Rung, Why};
@@ -79,6 +80,8 @@ pub struct Run {
     /// Whether somebody wanted to stop when the program had ended already.
     no_more: bool,
     guard: Guard,
+    /// What the open turn had used when its budget ended it.
+    counted: Option<Spent>,
 }
 
 /// Where a run is.
@@ -138,6 +141,7 @@ impl Run {
             moment: Moment { at: bowline_protocol::Timestamp::EPOCH, zone: plan.zone.clone() },
             account: Account::new(&plan),
             watch: Watch::new(plan.limits),
+            counted: None,
             guard: Guard::new(std::mem::take(&mut plan.budget)),
             plan,
             phase: Phase::New,
@@ -194,9 +198,20 @@ impl Run {
             Input::Command(command) => self.command(command, now, step),
             Input::Trouble(failure) => self.stop(Why::Trouble(Box::new(failure)), now, step),
             Input::Overdue(limit) => self.overdue(limit, now, step),
+            Input::Others(amounts) => {
+                self.guard.others(amounts);
+                if self.phase == Phase::Running {
+                    self.weigh(now, step);
+                }
+            }
             Input::Remark(notice) => self.say(Kind::Notice(notice), now, step),
             Input::Timer => self.timer(now, step),
         }
+    }
+
+    /// Returns what the run has used, as far as a budget limits it.
+    pub fn spent(&self) -> Amounts {
+        self.guard.spent()
     }
 
     /// Returns when [`Input::Timer`] is due, as time since the run began.
@@ -446,6 +461,7 @@ impl Run {
     /// Numbers what the decoder said, and takes note of what matters for the run.
     fn pass(&mut self, now: Now, step: &mut Step) {
         let mut drafts = std::mem::take(&mut self.drafts);
+        self.tell_counted(&mut drafts);
         for draft in drafts.drain(..) {
             let why = self.ladder.as_ref().map(|ladder| &ladder.why).or(self.why.as_ref());
             let Some(event) = self.account.agents(draft, now.wall, why) else { continue };
@@ -475,6 +491,25 @@ impl Run {
         self.weigh(now, step);
     }
 
+    /// A turn that its budget ended has used what was counted then. Who is stopped may say that it was nothing.
+    fn tell_counted(&mut self, drafts: &mut Vec<Draft>) {
+        let Some(Spent { usage, source, cost_usd }) = self.counted else { return };
+        let ended = drafts.iter_mut().enumerate().find_map(|(place, draft)| {
+            let Draft { turn, raw, kind: Kind::TurnEnded(ended), .. } = draft else { return None };
+            Some((place, *turn, *raw, ended))
+        });
+        let Some((place, turn, raw, ended)) = ended else { return };
+        self.counted = None;
+        if ended.usage.is_some_and(|told| told.total() >= usage.total()) {
+            return;
+        }
+        ended.usage = Some(usage);
+        ended.cost_usd = ended.cost_usd.filter(|cost| *cost > 0.0).or(cost_usd);
+        let report =
+            UsageReported { usage, basis: Basis::PerTurn, source, cost_usd, model: None, message: None };
+        drafts.insert(place, Draft { turn, source: Source::Bowline, raw, kind: Kind::UsageReported(report) });
+    }
+
     /// Looks whether the budget is used up.
     fn weigh(&mut self, now: Now, step: &mut Step) {
         match self.guard.check(self.decoder.spent(), self.account.model.as_deref()) {
@@ -495,6 +530,7 @@ impl Run {
 
     /// Ends the program politely because the budget is used up. What it has said stays.
     fn out_of_budget(&mut self, why: String, now: Now, step: &mut Step) {
+        self.counted = self.decoder.spent();
         let code = Some(Code::Budget.as_str().to_owned());
         self.say(Kind::Notice(Notice { level: Level::Warn, text: why.clone(), code }), now, step);
         let mut failure = Failure::new(Category::Configuration, Code::Budget, why);

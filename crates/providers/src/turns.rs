@@ -15,7 +15,7 @@ use bowline_protocol::kinds::{
     TurnStarted, Unrecognized, UsageReported, UserMessage, UserOrigin,
 };
 use bowline_protocol::{
-    Basis, Excerpt, Exit, Failure, Kind, MessageId, RawSpan, Source, TaskId, ToolId, Usage, UsageSource,
+    Basis, Excerpt, Exit, Failure, Kind, MessageId, RawSpan, Source, TaskId, ToolId, UsageSource,
 };
 
 use crate::dialect::{Commentary, Draft};
@@ -38,9 +38,8 @@ pub(crate) struct Turns {
     /// The number of the current or last turn.
     number: u32,
     open: Option<Open>,
-    /// What the last cumulative report said, to tell what a turn added to it.
-    cumulative: Usage,
-    cumulative_cost: Option<f64>,
+    /// What the reports add up to.
+    count: usage::Count,
     running_tasks: Vec<TaskId>,
     /// The last retry, while nothing has come of it.
     waiting: Option<Waiting>,
@@ -97,12 +96,6 @@ struct Open {
     complete_at_eof: Option<Option<StopReason>>,
     said_chars: u64,
     prompt_chars: u64,
-    usage: Option<Usage>,
-    cost: Option<f64>,
-    /// The last report per call, so that a repeated one replaces it.
-    last_call: Option<(MessageId, Usage)>,
-    /// Whether what is counted so far are calls of this turn, one by one.
-    by_call: bool,
 }
 
 impl Open {
@@ -166,8 +159,7 @@ impl Turns {
             commentary,
             number: 0,
             open: None,
-            cumulative: Usage::default(),
-            cumulative_cost: None,
+            count: usage::Count::default(),
             running_tasks: Vec::new(),
             waiting: None,
             understood: false,
@@ -317,7 +309,7 @@ impl Turns {
                 if self.number == 0 {
                     self.ensure_open(raw, out);
                 }
-                self.count(report);
+                self.count.report(report);
             }
             Kind::UserMessage(_)
             | Kind::TextRetracted(_)
@@ -499,6 +491,7 @@ impl Turns {
         let prompt_chars = std::mem::take(&mut self.prompt_chars);
         let native_turn = started.native_turn.clone();
         self.open = Some(Open { native_turn, prompt_chars, ..Open::default() });
+        self.count.begin();
         self.append(source, raw, Kind::TurnStarted(started), out);
     }
 
@@ -520,7 +513,8 @@ impl Turns {
             let finished = MessageFinished { message, phase, model: None };
             self.append(Source::Bowline, raw, Kind::MessageFinished(finished), out);
         }
-        let mut usage = open.usage;
+        let (mut usage, cost_usd) = (self.count.usage(), self.count.cost_usd());
+        self.count.end();
         if usage.is_none() && (outcome == Outcome::Completed || open.said_chars > 0) {
             let estimated = usage::estimate(open.prompt_chars, open.said_chars);
             usage = Some(estimated);
@@ -539,7 +533,7 @@ impl Turns {
             stop,
             failure: failure.map(Box::new),
             usage,
-            cost_usd: open.cost,
+            cost_usd,
             running_tools: open.running_tools,
             running_tasks: self.running_tasks.clone(),
         };
@@ -549,64 +543,11 @@ impl Turns {
     /// Returns what the open turn has used so far, as it was reported or else by what was said; nothing between turns.
     pub(crate) fn spent(&self) -> Option<Spent> {
         let open = self.open.as_ref()?;
-        let (usage, source) = match open.usage {
+        let (usage, source) = match self.count.usage() {
             Some(usage) => (usage, UsageSource::Reported),
             None => (usage::estimate(open.prompt_chars, open.said_chars), UsageSource::Estimated),
         };
-        Some(Spent { usage, source, cost_usd: open.cost })
-    }
-
-    /// Adds a report to what the open turn has used.
-    fn count(&mut self, report: &UsageReported) {
-        let (usage, cost) = match report.basis {
-            Basis::Cumulative => {
-                let cost = report.cost_usd.map(|cost| (cost - self.cumulative_cost.unwrap_or(0.0)).max(0.0));
-                let usage = report.usage.since(&self.cumulative);
-                if self.open.is_some() {
-                    self.cumulative = report.usage;
-                    self.cumulative_cost = report.cost_usd.or(self.cumulative_cost);
-                }
-                (usage, cost)
-            }
-            Basis::PerCall | Basis::PerTurn => (report.usage, report.cost_usd),
-        };
-        let Some(open) = &mut self.open else { return };
-        match report.basis {
-            Basis::PerTurn => {
-                open.usage = Some(usage);
-                open.cost = cost.or(open.cost);
-            }
-            Basis::PerCall => {
-                // An agent repeats a call's numbers with each block of its message: the newest replace the older.
-                let repeated =
-                    open.last_call.as_ref().zip(report.message.as_ref()).is_some_and(|(a, b)| a.0 == *b);
-                let before = open.usage.unwrap_or_default();
-                let before = match (&open.last_call, repeated) {
-                    (Some((_, last)), true) => before.since(last),
-                    _ => before,
-                };
-                open.usage = Some(before.plus(&usage));
-                // Calls without a message are those of sub-agents, which no report of the agent's own covers.
-                open.by_call = report.message.is_some();
-                open.last_call = report.message.clone().map(|message| (message, usage));
-                open.cost = match (open.cost, cost) {
-                    (None, None) => None,
-                    (a, b) => Some(a.unwrap_or(0.0) + b.unwrap_or(0.0)),
-                };
-            }
-            Basis::Cumulative => {
-                if std::mem::take(&mut open.by_call) {
-                    // It covers the calls that were reported one by one, and those that were not.
-                    (open.usage, open.cost, open.last_call) = (None, None, None);
-                }
-                // Two cumulative reports in one turn: what they add is added up.
-                open.usage = Some(open.usage.unwrap_or_default().plus(&usage));
-                open.cost = match (open.cost, cost) {
-                    (None, None) => None,
-                    (a, b) => Some(a.unwrap_or(0.0) + b.unwrap_or(0.0)),
-                };
-            }
-        }
+        Some(Spent { usage, source, cost_usd: self.count.cost_usd() })
     }
 
     fn append(&self, source: Source, raw: Option<RawSpan>, kind: Kind, out: &mut Vec<Draft>) {

@@ -2,6 +2,8 @@
 //!
 //! Whether a report covers a call, a turn or the whole session is the dialect's knowledge and is not decided here.
 
+mod count;
+
 use std::borrow::Cow;
 
 use bowline_protocol::{Usage, UsageSource};
@@ -11,6 +13,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::dialects::loose::{self, Field, Pick, Text};
+pub use count::Count;
 
 /// Paths of the prompt's tokens, the first that holds a count wins.
 const INPUT: &[&str] =
@@ -163,7 +166,7 @@ impl<'de: 'a, 'a> Pick<'de> for Tokens<'a> {
             match map.next_value()? {
                 Member::Count(count) => counts.push((name, count)),
                 Member::Inner(inner) => {
-                    let named = |(inner, Count(count))| (format!("{name}/{inner}").into(), count);
+                    let named = |(inner, Whole(count))| (format!("{name}/{inner}").into(), count);
                     counts.extend(inner.into_iter().map(named));
                 }
             }
@@ -177,7 +180,7 @@ impl<'de: 'a, 'a> Pick<'de> for Tokens<'a> {
 enum Member<'a> {
     Count(Option<u64>),
     /// An object; no count stands deeper.
-    Inner(Vec<(Cow<'a, str>, Count)>),
+    Inner(Vec<(Cow<'a, str>, Whole)>),
 }
 
 impl Default for Member<'_> {
@@ -192,12 +195,12 @@ impl<'de: 'a, 'a> Pick<'de> for Member<'a> {
     }
 
     fn float(number: f64) -> Self {
-        Self::Count(Count::float(number).0)
+        Self::Count(Whole::float(number).0)
     }
 
     fn map<A: MapAccess<'de>>(mut map: A) -> Result<Self, A::Error> {
         let mut inner = Vec::new();
-        while let Some((name, count)) = map.next_entry::<Text<'a>, Count>()? {
+        while let Some((name, count)) = map.next_entry::<Text<'a>, Whole>()? {
             inner.push((name.0.unwrap_or_default(), count));
         }
         Ok(Self::Inner(inner))
@@ -206,9 +209,9 @@ impl<'de: 'a, 'a> Pick<'de> for Member<'a> {
 
 /// A whole number that is not negative.
 #[derive(Debug, Default)]
-struct Count(Option<u64>);
+struct Whole(Option<u64>);
 
-impl Pick<'_> for Count {
+impl Pick<'_> for Whole {
     fn whole(number: u64) -> Self {
         Self(Some(number))
     }
@@ -218,7 +221,7 @@ impl Pick<'_> for Count {
     }
 }
 
-loose::picked!(impl<'a> Tokens<'a>; impl<'a> Member<'a>; impl<> Count;);
+loose::picked!(impl<'a> Tokens<'a>; impl<'a> Member<'a>; impl<> Whole;);
 
 #[cfg(test)]
 mod tests {

@@ -1,7 +1,10 @@
 //! What was spent, on file, and what that leaves for the next run.
 //!
 //! One line for each attempt, appended to a file for each month in the data home. A day and a project are sums over these
-//! lines; who keeps no budget pays one small write. Nothing in a line says what was asked or answered.
+//! lines; who keeps no budget pays one small write. Nothing in a line says what was asked or answered. The line of a run that
+//! was killed is written by whoever settles its session.
+
+mod pot;
 
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -9,15 +12,18 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use bowline_engine::budget::{self, Amounts, Budget, Limit};
-use bowline_protocol::{SessionId, Timestamp, UsageSource};
+use bowline_protocol::kinds::{Level, Notice};
+use bowline_protocol::{SessionId, Source, Timestamp, UsageSource};
 use bowline_providers::usage;
+use bowline_providers::views::Digest;
 use serde::{Deserialize, Serialize};
 
-use crate::config::Config;
-use crate::journal::Home;
-use crate::record::Record;
+use crate::config::{Config, Places};
+use crate::journal::{Home, Reader, SessionMeta};
 use crate::task::{JournalChoice, Task};
 use crate::{Error, clock, host};
+pub use pot::Pot;
+pub(crate) use pot::Share;
 
 /// The directory of the files, in the data home.
 const DIR: &str = "spending";
@@ -34,10 +40,13 @@ pub struct Line {
     pub session: Option<SessionId>,
     /// The provider.
     pub provider: String,
+    /// The account, where there are several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub profile: Option<String>,
     /// The model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// The project; absent where no trace was to be left.
+    /// The project.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub project: Option<PathBuf>,
     /// What it cost; absent if that is not known.
@@ -62,44 +71,61 @@ impl Ledger {
     }
 
     /// Returns what a day used.
-    pub fn day(&self, day: &str) -> std::io::Result<Amounts> {
+    pub fn day(&self, day: &str) -> std::io::Result<Past> {
         // The name of a file begins with the year and the month.
         let month = day.get(..7).unwrap_or(day);
-        sum(self.lines(|name| name == month)?.iter().filter(|line| line.day == day))
+        self.past(|name| name == month, |line| line.day == day)
     }
 
     /// Returns what a project ever used.
-    pub fn project(&self, project: &Path) -> std::io::Result<Amounts> {
-        sum(self.lines(|_| true)?.iter().filter(|line| line.project.as_deref() == Some(project)))
+    pub fn project(&self, project: &Path) -> std::io::Result<Past> {
+        self.past(|_| true, |line| line.project.as_deref() == Some(project))
     }
 
-    /// Returns the lines of some months.
-    fn lines(&self, wanted: impl Fn(&str) -> bool) -> std::io::Result<Vec<Line>> {
+    /// Says whether a session has its line.
+    fn has(&self, session: &SessionId) -> std::io::Result<bool> {
+        let mut found = false;
+        self.past(
+            |_| true,
+            |line| {
+                found |= line.session.as_ref() == Some(session);
+                false
+            },
+        )?;
+        Ok(found)
+    }
+
+    /// Adds up lines of some months.
+    fn past(
+        &self,
+        wanted: impl Fn(&str) -> bool,
+        mut counts: impl FnMut(&Line) -> bool,
+    ) -> std::io::Result<Past> {
+        let mut past = Past::default();
         let entries = match std::fs::read_dir(&self.dir) {
             Ok(entries) => entries,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(past),
             Err(error) => return Err(error),
         };
-        let mut lines = Vec::new();
         for entry in entries {
             let path = entry?.path();
-            let month = path.file_stem().and_then(|stem| stem.to_str());
-            if !month.is_some_and(&wanted) {
+            if !path.file_stem().and_then(|stem| stem.to_str()).is_some_and(&wanted) {
                 continue;
             }
-            for line in BufReader::new(File::open(&path)?).lines() {
+            for (line, number) in BufReader::new(File::open(&path)?).split(b'\n').zip(1..) {
                 let line = line?;
-                match serde_json::from_str(&line) {
-                    Ok(line) => lines.push(line),
-                    // A line that a crash cut short is the only sort that is expected.
-                    Err(_) if line.trim().is_empty() => {}
-                    Err(_) => {
-                        tracing::warn!(path = %path.display(), "a line of what was spent cannot be read")
-                    }
+                if line.trim_ascii().is_empty() {
+                    continue;
+                }
+                match serde_json::from_slice::<Line>(&line) {
+                    Ok(line) if counts(&line) => past.add(&line),
+                    Ok(_) => {}
+                    // A crash may have cut it short, or somebody has changed it. The others count all the same.
+                    Err(error) => past.unread.push(unread(&path, number, &error)),
                 }
             }
         }
-        Ok(lines)
+        Ok(past)
     }
 
     /// Adds a line.
@@ -115,13 +141,26 @@ impl Ledger {
     }
 }
 
-fn sum<'a>(lines: impl Iterator<Item = &'a Line>) -> std::io::Result<Amounts> {
-    let mut all = Amounts { cost: Some(0.0), tokens: Some(0), time: None };
-    for line in lines {
-        all.cost = all.cost.map(|cost| cost + line.cost_usd.unwrap_or(0.0));
-        all.tokens = all.tokens.map(|tokens| tokens.saturating_add(line.tokens));
+/// What was spent before.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Past {
+    /// How much.
+    pub amounts: Amounts,
+    /// Lines of the files that cannot be read and were not counted, each with its place.
+    pub unread: Vec<String>,
+}
+
+impl Past {
+    fn add(&mut self, line: &Line) {
+        let of = Amounts { cost: line.cost_usd, tokens: Some(line.tokens), time: None };
+        self.amounts = self.amounts.plus(&of);
     }
-    Ok(all)
+}
+
+fn unread(path: &Path, number: u64, error: &serde_json::Error) -> String {
+    let why = error.to_string();
+    let why = why.split(" at line ").next().unwrap_or_default();
+    format!("{}:{number}: {why}; what this line says of what was spent is not counted", path.display())
 }
 
 /// Returns the day, where the person is.
@@ -135,15 +174,19 @@ fn today(now: Timestamp) -> String {
 pub(crate) struct Account {
     ledger: Option<Ledger>,
     provider: String,
+    profile: Option<String>,
     project: Option<PathBuf>,
     trace: bool,
     budget: Budget,
     prompt_chars: u64,
+    /// When the run ended, if that is known from elsewhere.
+    at: Option<Timestamp>,
 }
 
 impl Account {
-    /// Finds out what a task may use. A budget that is used up already is an error: nothing is started.
-    pub(crate) fn open(task: &Task, provider: &str) -> Result<(Self, Budget), Error> {
+    /// Finds out what a task may use, and what stands in the files that cannot be read. A budget that is used up already is
+    /// an error: nothing is started.
+    pub(crate) fn open(task: &Task, provider: &str) -> Result<(Self, Budget, Vec<Notice>), Error> {
         let config = task.config.as_deref();
         let home = match &task.journal {
             JournalChoice::At(home) => Some(home.clone()),
@@ -152,57 +195,71 @@ impl Account {
             JournalChoice::Default | JournalChoice::Temporary | JournalChoice::None => None,
         };
         let ledger = home.as_ref().map(Ledger::of);
-        let project = config.and_then(|config| config.places.project());
+        let project = match config {
+            Some(config) => config.places.project(),
+            None => Places::from_env(task.request.cwd.as_ref().map(Path::new)).project(),
+        };
+        let own_prices = config.map(|config| config.settings.prices()).unwrap_or_default();
         let mut budget = Budget {
             limits: Vec::new(),
-            prices: config.map(|config| config.settings.prices()).unwrap_or_default(),
+            prices: task.leg.prices.iter().cloned().chain(own_prices).collect(),
             model: task.request.model.clone(),
         };
         let own = Amounts { cost: task.request.max_cost_usd, ..task.spend };
         let amounts = merged(own, config, "request");
         limit(&mut budget, "this request", amounts, task.leg.used)?;
+        let mut bad: Vec<String> = Vec::new();
+        let failed = |source| Error::Ledger { source };
         let amounts = merged(Amounts::default(), config, "day");
         if let Some(ledger) = ledger.as_ref().filter(|_| !amounts.is_empty()) {
-            let before = ledger.day(&today(clock::wall())).map_err(|source| Error::Ledger { source })?;
-            limit(&mut budget, "today", amounts, before)?;
+            let before = ledger.day(&today(clock::wall())).map_err(failed)?;
+            limit(&mut budget, "today", amounts, before.amounts)?;
+            bad.extend(before.unread);
         }
         let amounts = merged(Amounts::default(), config, "project");
         if let (Some(ledger), Some(project)) = (ledger.as_ref().filter(|_| !amounts.is_empty()), &project) {
-            let before = ledger.project(project).map_err(|source| Error::Ledger { source })?;
-            limit(&mut budget, "this project", amounts, before)?;
+            let before = ledger.project(project).map_err(failed)?;
+            limit(&mut budget, "this project", amounts, before.amounts)?;
+            bad.extend(before.unread.into_iter().filter(|line| !bad.contains(line)).collect::<Vec<_>>());
         }
-        let trace = !task.request.ephemeral;
-        let prompt_chars = task.request.prompt.chars().count() as u64;
-        let provider = provider.to_owned();
-        let account = Self { ledger, provider, project, trace, budget: budget.clone(), prompt_chars };
-        Ok((account, budget))
+        let notice =
+            |text| Notice { level: Level::Warn, text, code: Some("ledger_line_unreadable".to_owned()) };
+        let account = Self {
+            ledger,
+            provider: provider.to_owned(),
+            profile: task.profile.as_ref().map(|profile| profile.name.clone()),
+            project,
+            trace: !task.request.ephemeral,
+            budget: budget.clone(),
+            prompt_chars: task.request.prompt.chars().count() as u64,
+            at: None,
+        };
+        Ok((account, budget, bad.into_iter().map(notice).collect()))
     }
 
-    /// Writes down what a run used, and puts the cost into its record where the agent did not tell it.
-    pub(crate) fn close(self, record: &mut Record) {
-        let Some(mut usage) = record.usage else { return };
-        let mut cost = record.cost_usd;
-        let mut estimated = record.usage_source == Some(UsageSource::Estimated);
-        let said = record.text.as_ref().map_or(0, |text| text.chars().count() as u64);
+    /// Writes down what a run used, and returns it.
+    pub(crate) fn close(self, session: &SessionId, digest: &Digest) -> Option<budget::Sum> {
+        let (mut usage, mut cost) = (digest.usage()?, digest.cost_usd());
+        let mut estimated = digest.usage_source() == Some(UsageSource::Estimated);
+        let said = digest.text().map_or(0, |text| text.chars().count() as u64);
         if usage.total() == 0 && said > 0 {
             // An agent that was stopped may report that it used nothing, which is not so.
             (usage, cost, estimated) = (usage::estimate(self.prompt_chars, said), None, true);
         }
-        let model = record.model.as_deref().or(self.budget.model.as_deref());
+        let model = digest.model().or(self.budget.model.as_deref());
         let sum = budget::sum(usage, cost, estimated, model, &self.budget.prices);
-        record.cost = sum.cost;
-        record.cost_basis = Some(sum.basis.clone());
-        let Some(ledger) = self.ledger else { return };
-        let now = clock::wall();
+        let Some(ledger) = self.ledger else { return Some(sum) };
+        let at = self.at.unwrap_or_else(clock::wall);
         let line = Line {
-            day: today(now),
-            at: now,
-            session: Some(record.session.clone()).filter(|_| self.trace),
+            day: today(at),
+            at,
+            session: Some(session.clone()).filter(|_| self.trace),
             provider: self.provider,
-            model: record.model.clone(),
-            project: self.project.filter(|_| self.trace),
+            profile: self.profile,
+            model: digest.model().map(str::to_owned),
+            project: self.project,
             cost_usd: sum.cost,
-            basis: sum.basis,
+            basis: sum.basis.clone(),
             tokens: usage.total(),
         };
         if let Err(error) = ledger.add(&line) {
@@ -211,7 +268,40 @@ impl Account {
                 "what was spent could not be written down"
             );
         }
+        Some(sum)
     }
+}
+
+/// Writes down what a run used whose runner was killed, as far as its journal tells, unless the runner came to it.
+pub(crate) fn settle(dir: &Path, meta: &SessionMeta) -> Result<(), Error> {
+    let Some(home) = dir.parent().and_then(Path::parent) else { return Ok(()) };
+    let ledger = Ledger::of(&Home::at(home));
+    if ledger.has(&meta.id).map_err(|source| Error::Ledger { source })? {
+        return Ok(());
+    }
+    let (mut digest, mut at) = (Digest::default(), meta.registered_at);
+    let mut reader = Reader::open(dir)?;
+    while let Some(event) = reader.next_event()? {
+        if event.source == Source::Agent {
+            at = event.at;
+        }
+        digest.event(&event);
+    }
+    let places = Places::from_env(meta.cwd.as_ref().map(Path::new));
+    // A file that is wrong is told to whoever runs something; here it only means that there are no prices of one's own.
+    let prices = Config::load(places.cwd.as_deref()).map(|config| config.settings.prices());
+    let account = Account {
+        ledger: Some(ledger),
+        provider: meta.provider.clone(),
+        profile: meta.profile.clone(),
+        project: places.project(),
+        trace: true,
+        budget: Budget { prices: prices.unwrap_or_default(), ..Budget::default() },
+        prompt_chars: 0,
+        at: Some(at),
+    };
+    account.close(&meta.id, &digest);
+    Ok(())
 }
 
 /// Adds a limit to a budget, or says that it is used up.

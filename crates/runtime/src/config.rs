@@ -5,7 +5,8 @@
 //! pi ([`External`]). A project's files lie in `.bowline/` (for the router also `.specular/`) in the working directory or above
 //! it, a person's in the XDG configuration directory. The nearer word counts: environment, then project, then person.
 //!
-//! Whatever is wrong in a file is told with its place, and nothing of a file that is wrong is used.
+//! Whatever is wrong in a file is told with its place, and nothing of a file that is wrong is used. Settings and the router's
+//! file concern every run, and stop it; a program that is described badly stops those only who ask for it.
 
 mod external;
 mod place;
@@ -18,9 +19,11 @@ use std::path::{Path, PathBuf};
 
 pub use external::External;
 pub use place::Places;
-pub use router::{Entry, EntryKind, HintTuning, Router, Routing};
+pub use router::{Entry, EntryKind, HintTuning, Lacks, Router, Routing};
 pub use settings::{KEYS, Key, KeyKind, Origin, Setting, Settings, edit};
 pub use source::ConfigError;
+#[cfg(test)]
+pub(crate) use yaml::paths;
 
 /// All that the files say.
 #[derive(Clone, Debug, Default)]
@@ -49,8 +52,28 @@ impl Config {
             Some(path) => Some(Router::read(&path, variable)?),
             None => None,
         };
-        let external = External::read(&places)?;
+        let external = External::read(&places);
         Ok(Self { places, settings, router, external })
+    }
+
+    /// Returns what is wrong and in nobody's way who does not ask for it, a line each.
+    pub fn warnings(&self) -> Vec<String> {
+        let line = |error: &ConfigError| match error.at {
+            Some((line, column)) => {
+                format!(
+                    "{}:{line}:{column}: {}; what it describes cannot be asked",
+                    error.path.display(),
+                    error.what
+                )
+            }
+            None => format!("{}: {}; what it describes cannot be asked", error.path.display(), error.what),
+        };
+        let mut lines: Vec<String> = self.external.wrong().map(line).collect();
+        if let Some(router) = self.router.as_ref().filter(|router| !router.without_effect.is_empty()) {
+            let (path, keys) = (router.path.display(), router.without_effect.join(", "));
+            lines.push(format!("{path}: without effect, because it only describes: {keys}"));
+        }
+        lines
     }
 
     /// Returns the files that were read.

@@ -30,12 +30,12 @@ pub use machine::{Condition, Item};
 pub struct Checkup {
     /// Whose programs.
     pub providers: Vec<&'static Manifest>,
+    /// The accounts that are looked at instead of the usual ones, by the provider's name.
+    pub accounts: BTreeMap<String, Profile>,
     /// The variables to look with.
     pub surroundings: Surroundings,
     /// How programs are asked.
     pub ask: Ask,
-    /// The account that is looked at instead of the usual one: a profile of every provider here.
-    pub profile: Option<Profile>,
     /// Whether to make a request of each that could answer one. It costs what a small request costs.
     pub live: Requests,
 }
@@ -54,7 +54,8 @@ impl Checkup {
     /// Looks at these providers as this process would see them.
     pub fn of(providers: Vec<&'static Manifest>) -> Self {
         let ask = Ask::from_env();
-        Self { providers, surroundings: Surroundings::from_env(), ask, profile: None, live: Requests::None }
+        let surroundings = Surroundings::from_env();
+        Self { providers, accounts: BTreeMap::new(), surroundings, ask, live: Requests::None }
     }
 }
 
@@ -177,10 +178,15 @@ pub fn begin(checkup: Checkup) -> mpsc::UnboundedReceiver<News> {
     news
 }
 
+/// Returns the names of a provider: an entry of a router's file has its provider's as another.
+fn names(manifest: &Manifest) -> impl Iterator<Item = &str> {
+    std::iter::once(manifest.name.as_str()).chain(manifest.aliases.iter().map(String::as_str))
+}
+
 /// Looks at one agent.
 async fn agent(manifest: &'static Manifest, checkup: &Checkup) -> Row {
     let began = clock::instant();
-    let (surroundings, profile) = (&checkup.surroundings, checkup.profile.as_ref());
+    let (surroundings, profile) = (&checkup.surroundings, checkup.accounts.get(&manifest.name));
     let mut row = Row {
         provider: manifest.name.clone(),
         title: manifest.title.clone(),
@@ -189,7 +195,7 @@ async fn agent(manifest: &'static Manifest, checkup: &Checkup) -> Row {
         path: None,
         how: None,
         version: None,
-        certified: compat::certified(&manifest.name).map(str::to_owned),
+        certified: names(manifest).find_map(compat::certified).map(str::to_owned),
         auth: auth::look(manifest, profile, surroundings),
         modes: Modes::default(),
         lost: Vec::new(),
@@ -227,8 +233,9 @@ async fn agent(manifest: &'static Manifest, checkup: &Checkup) -> Row {
 impl Row {
     /// Looks at a program that is there.
     async fn installed(&mut self, found: &Found, checkup: &Checkup) {
-        let Checkup { surroundings, ask, profile, .. } = checkup;
+        let Checkup { surroundings, ask, accounts, .. } = checkup;
         let manifest = found.manifest;
+        let profile = accounts.get(&manifest.name);
         self.health = Health::Found;
         self.path = Some(found.program().to_owned());
         self.how = Some(found.how.to_string());
@@ -251,7 +258,7 @@ impl Row {
         self.health = Health::Answers;
         self.version = Some(version.to_string());
         let proven = detect::is_proven(manifest, &version);
-        let login = auth::check_found(manifest, Some(found), profile.as_ref(), surroundings, ask);
+        let login = auth::check_found(manifest, Some(found), profile, surroundings, ask);
         let pages = async { if proven { Ok(Vec::new()) } else { session.pages().await } };
         let (pages, auth) = tokio::join!(pages, login);
         self.auth = auth;
@@ -339,7 +346,6 @@ impl Row {
     }
 }
 
-/// A question that was not answered, as a problem.
 /// Returns the better formats that the program has, by the permission modes for which they are taken.
 fn better(manifest: &Manifest, narrowed: &Narrowed) -> BTreeMap<Mode, String> {
     let modes = narrowed.capabilities.permission_modes.iter();
@@ -348,6 +354,7 @@ fn better(manifest: &Manifest, narrowed: &Narrowed) -> BTreeMap<Mode, String> {
     had.map(|(mode, format)| (mode, format.to_owned())).collect()
 }
 
+/// A question that was not answered, as a problem.
 fn unanswered(args: &[String], kind: &ProbeErrorKind, manifest: &Manifest) -> Problem {
     let command = format!("{} {}", manifest.program, args.join(" "));
     let what = match std::error::Error::source(kind) {

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
+use bowline_engine::budget::Amounts;
 use bowline_engine::{Action, Ended, Input, Now, Run, SpawnFailure, Step};
 use bowline_protocol::kinds::{Level, Notice, TouchedFile};
 use bowline_protocol::{Event, Failure, Millis, RawFile, SessionId};
@@ -21,6 +22,7 @@ use tokio::time::Instant;
 use tracing::Instrument;
 
 use crate::agent::{Agent, Happening, Launch, Starting};
+use crate::budget::{Account, Share};
 use crate::git::{Snapshot, Tree};
 use crate::host::Cleanup;
 use crate::hub::Outlet;
@@ -57,6 +59,10 @@ pub(crate) struct Drive {
     pub(crate) cleanup: Arc<Cleanup>,
     /// The files that the agent had to find. They go as soon as it is gone, whoever still reads events.
     pub(crate) side_files: Cleanup,
+    /// What is written down at the end about what it used.
+    pub(crate) account: Option<Account>,
+    /// Its part of a budget that others use too.
+    pub(crate) share: Option<Share>,
     /// Somebody looks after it as long as it is driven.
     pub(crate) _watched: Watched,
 }
@@ -120,6 +126,8 @@ type Preparation = Pin<Box<dyn Future<Output = Result<Option<Snapshot>, String>>
 /// What woke the loop.
 enum Woken {
     Order(Option<Order>),
+    /// Somebody who shares the budget has used more.
+    Others(Amounts),
     Prepared(Result<Option<Snapshot>, String>),
     Spawned(Result<Agent, Box<Failure>>),
     Happening(Happening),
@@ -179,6 +187,7 @@ impl Driving {
             let woken = tokio::select! {
                 biased;
                 order = self.drive.orders.recv(), if orders_open => Woken::Order(order),
+                others = others(&mut self.drive.share), if self.drive.share.is_some() => Woken::Others(others),
                 looked = waited(&mut self.pending.preparation), if self.pending.preparation.is_some() => {
                     self.pending.preparation = None;
                     Woken::Prepared(looked)
@@ -205,6 +214,7 @@ impl Driving {
                     self.handle(input);
                 }
                 Woken::Order(None) => orders_open = false,
+                Woken::Others(amounts) => self.handle(Input::Others(amounts)),
                 Woken::Prepared(looked) => {
                     let looked = looked.map(|before| self.pending.before = before);
                     self.handle(Input::Prepared(looked));
@@ -309,6 +319,9 @@ impl Driving {
         step.clear();
         let up = up(self.began);
         self.drive.run.handle(input, Now { wall: clock::wall(), up }, &mut step);
+        if let Some(share) = &self.drive.share {
+            share.tell(self.drive.run.spent());
+        }
         let read_enough = self.pending.unread <= UNREAD;
         let done = self.publish(&mut step).and_then(|()| {
             self.carry_out(std::mem::take(&mut step.actions));
@@ -492,6 +505,14 @@ fn up(began: Instant) -> Millis {
 async fn room(outlet: Option<&Outlet>) {
     if let Some(outlet) = outlet {
         outlet.room().await;
+    }
+}
+
+/// Waits until somebody who shares the budget has used more.
+async fn others(share: &mut Option<Share>) -> Amounts {
+    match share {
+        Some(share) => share.others().await,
+        None => std::future::pending().await,
     }
 }
 

@@ -110,15 +110,12 @@ pub(crate) enum Watcher {
 pub(crate) struct Prepared {
     pub(crate) drive: Drive,
     pub(crate) inlet: Option<crate::hub::Inlet>,
-    account: budget::Account,
 }
 
 impl Prepared {
-    /// Drives the run to its end and writes down what it used.
+    /// Drives the run to its end.
     pub(crate) async fn drive_to_the_end(self) -> Result<Record, Error> {
-        let mut record = self.drive.drive_to_the_end().await?;
-        self.account.close(&mut record);
-        Ok(record)
+        self.drive.drive_to_the_end().await
     }
 }
 
@@ -139,7 +136,7 @@ pub(crate) async fn prepare(
         invocations.extend(second.filter(|second| known.format().as_ref() != Some(&second.format)));
     }
     invocations.iter_mut().try_for_each(with_images)?;
-    let (account, budget) = budget::Account::open(&task, driver.name())?;
+    let (account, budget, unread) = budget::Account::open(&task, driver.name())?;
     let session = new_session_id(clock::wall(), host::random());
     if let Some(container) = &request.docker {
         invocations = invocations
@@ -153,6 +150,7 @@ pub(crate) async fn prepare(
     let scratch = scratch(&session, journal.as_ref(), &invocations, &mut side_files)?;
     let mut notices = std::mem::take(&mut task.notices);
     notices.append(&mut invocations[0].notices);
+    notices.extend(unread);
     notices.extend(driver.manifest().and_then(|manifest| known.replaced(&task, manifest)));
     let mut plan = plan(&session, &driver, &request, &invocations, notices, &task);
     plan.version = known.version();
@@ -204,9 +202,11 @@ pub(crate) async fn prepare(
         tree,
         cleanup,
         side_files,
+        account: Some(account),
+        share: task.leg.share.take(),
         _watched: watched,
     };
-    Ok(Prepared { drive, inlet, account })
+    Ok(Prepared { drive, inlet })
 }
 
 /// The largest image that is sent along. What is larger the agent may look at itself.

@@ -6,6 +6,8 @@
 //! sees one stream over all of them, and one record at the end that lists them.
 
 mod candidates;
+mod entry;
+mod listed;
 mod memory;
 mod road;
 #[cfg(test)]
@@ -17,12 +19,12 @@ use std::time::Duration;
 
 use bowline_engine::retry::{self, Fallback};
 use bowline_engine::route::Decision;
-use bowline_protocol::Millis;
+use bowline_protocol::{Millis, Sampling};
 use bowline_providers::invocation::Preview;
 use bowline_providers::manifest::Manifest;
 use tokio::sync::{mpsc, oneshot};
 
-use crate::config::Config;
+use crate::config::{Config, HintTuning};
 use crate::detect::{Ask, Surroundings};
 use crate::hub::Stream;
 use crate::launch::{self, ORDERS, Watcher};
@@ -38,8 +40,9 @@ use road::Road;
 
 pub use bowline_engine::retry::Rules;
 pub use bowline_engine::route::{HINTS, Problem, Strategy, Verdict, canonical};
+pub use listed::{Listed, listed};
 
-/// How long programs have to tell of their limits.
+/// How long programs have to tell of their limits, unless `routing.selection_timeout` says otherwise.
 const LIMITS_WITHIN: Duration = Duration::from_secs(3);
 
 /// The part of the caller's time that they have at most: the rest is for the work.
@@ -66,6 +69,8 @@ pub struct Explanation {
     pub without_effect: Vec<String>,
     /// A word on every candidate.
     pub verdicts: Vec<Verdict>,
+    /// Who would be asked after the first has failed, with the model that the file names for that.
+    pub fallback_model: Option<(String, String)>,
     /// Why nobody would be asked.
     pub problem: Option<Problem>,
 }
@@ -126,7 +131,25 @@ fn rules(task: &Task, config: &Config) -> Rules {
             .wait_for_limit
             .or_else(|| settings("route.wait-for-limit")?.parse().ok())
             .unwrap_or(false),
+        first_wait: routing.and_then(|routing| routing.first_wait).unwrap_or(retry::FIRST_WAIT),
+        longest_wait: routing.and_then(|routing| routing.longest_wait).unwrap_or(retry::LONGEST_WAIT),
     }
+}
+
+/// Returns how the answer is to be sampled: the caller's word, else that of the hint.
+fn tuned(task: &Task, config: &Config) -> Sampling {
+    let tuning = tuning(task, config).unwrap_or_default();
+    let own = task.request.sampling;
+    Sampling {
+        max_tokens: own.max_tokens.or(tuning.max_tokens),
+        temperature: own.temperature.or(tuning.temperature),
+        ..own
+    }
+}
+
+/// Returns what the router's file says about the hint.
+fn tuning(task: &Task, config: &Config) -> Option<HintTuning> {
+    config.router.as_ref()?.routing.hints.get(task.route.hint.as_ref()?).copied()
 }
 
 fn strategy(config: &Config) -> Strategy {
@@ -144,8 +167,11 @@ pub(crate) fn explain(task: &Task) -> Result<Explanation, Error> {
     let config = config_of(task)?;
     let store = Store::of(task);
     let field = Field::gather(task, &config, &store.read()?, clock::wall())?;
-    let Decision { verdicts, problem, .. } = field.decide();
+    let Decision { order, verdicts, problem } = field.decide();
+    let second = field.with_fallback_model(&order, &config).into_iter().nth(1);
+    let second = second.and_then(|(place, model)| Some((field.candidates[place].0.name.clone(), model?)));
     Ok(Explanation {
+        fallback_model: second,
         hint: task.route.hint.clone(),
         model: task.request.model.clone(),
         strategy: strategy(&config),
@@ -178,20 +204,25 @@ pub(crate) fn preview(task: &Task) -> Result<Preview, Error> {
     let mut dressed = Task::of(task.request.clone());
     dressed.streaming = task.streaming;
     dressed.not_text.clone_from(&task.not_text);
-    field.dress(*place, &mut dressed, task.binary.as_ref());
+    dressed.request.sampling = tuned(task, &config);
+    field.dress(*place, None, &mut dressed, task.binary.as_ref());
     launch::preview(&dressed)
 }
 
 /// A program that can tell how much of its limits is used, and with which account.
 type Limited = (&'static Manifest, Option<Profile>);
 
-/// Returns the programs among whom there is a choice, and who can tell how much of their limits is used.
-fn limited(task: &Task) -> Result<Vec<Limited>, Error> {
+/// Returns the programs among whom there is a choice, and who can tell how much of their limits is used, and how long they
+/// may take to tell it.
+fn limited(task: &Task) -> Result<(Vec<Limited>, Duration), Error> {
     let config = config_of(task)?;
+    let routing = config.router.as_ref().map(|router| &router.routing);
+    let within = routing.and_then(|routing| routing.selection_timeout);
+    let within = within.map_or(LIMITS_WITHIN, |within| Duration::from_millis(within.0));
     let field = Field::gather(task, &config, &Store::of(task).read()?, clock::wall())?;
     let order = field.decide().order;
     if order.len() < 2 || task.is_scripted() || task.request.docker.is_some() {
-        return Ok(Vec::new());
+        return Ok((Vec::new(), within));
     }
     let of = |place: usize| match field.hows[place] {
         How::Manifest(manifest) if manifest.ask.limits.is_some() => {
@@ -199,18 +230,18 @@ fn limited(task: &Task) -> Result<Vec<Limited>, Error> {
         }
         How::Manifest(_) | How::External(_) | How::Not(_) => None,
     };
-    Ok(order.into_iter().filter_map(of).collect())
+    Ok((order.into_iter().filter_map(of).collect(), within))
 }
 
-/// Returns how long programs may take to tell of their limits before a task.
-fn patience(task: &Task) -> Duration {
+/// Returns how long programs may take to tell of their limits before a task, where they usually have so long.
+fn patience(task: &Task, usual: Duration) -> Duration {
     let given = [task.request.timeout_ms, task.spend.time].into_iter().flatten();
-    given.map(|time| Duration::from_millis(time.0) / PART).fold(LIMITS_WITHIN, Duration::min)
+    given.map(|time| Duration::from_millis(time.0) / PART).fold(usual, Duration::min)
 }
 
 /// Asks programs how much of their limits is used. The answers are remembered for a minute; who takes long is not waited for.
 /// Returns how long it took: it is part of the caller's time.
-async fn ask_about_limits(those: Vec<Limited>, within: Duration) -> Millis {
+async fn ask_about_limits(those: Vec<Limited>, usual: Duration, within: Duration) -> Millis {
     let began = clock::instant();
     let mut asked = tokio::task::JoinSet::new();
     let mut silent = those.clone();
@@ -226,7 +257,7 @@ async fn ask_about_limits(those: Vec<Limited>, within: Duration) -> Millis {
         }
     };
     // Who had less time than usual may tell the next one who asks.
-    if tokio::time::timeout(within, all).await.is_err() && within == LIMITS_WITHIN {
+    if tokio::time::timeout(within, all).await.is_err() && within == usual {
         for (manifest, profile) in silent {
             limits::not_in_time(manifest, profile.as_ref(), &Surroundings::from_env());
         }
@@ -238,7 +269,8 @@ async fn ask_about_limits(those: Vec<Limited>, within: Duration) -> Millis {
 pub(crate) async fn start(task: Task) -> Result<Turn, Error> {
     let (orders, inbox) = mpsc::channel(ORDERS);
     let (inlets, events) = mpsc::unbounded_channel();
-    let asked = ask_about_limits(limited(&task)?, patience(&task)).await;
+    let (those, usual) = limited(&task)?;
+    let asked = ask_about_limits(those, usual, patience(&task, usual)).await;
     let mut road = Road::plan(task, inbox, Some(inlets), asked)?;
     let first = road.first(Watcher::Yes).await?;
     let session = first.session();
@@ -254,7 +286,8 @@ pub(crate) async fn start(task: Task) -> Result<Turn, Error> {
 pub(crate) async fn run(task: Task) -> Result<Record, Error> {
     // Nobody gives orders: dropping the future ends it.
     let (_orders, inbox) = mpsc::channel(1);
-    let asked = ask_about_limits(limited(&task)?, patience(&task)).await;
+    let (those, usual) = limited(&task)?;
+    let asked = ask_about_limits(those, usual, patience(&task, usual)).await;
     let mut road = Road::plan(task, inbox, None, asked)?;
     let first = road.first(Watcher::No).await?;
     road.go(first).await

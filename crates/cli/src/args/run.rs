@@ -24,8 +24,8 @@ pub(crate) struct RunArgs {
     #[arg(value_name = "PROMPT")]
     pub(crate) prompt: Option<String>,
 
-    /// Which agent (`bowline providers` lists them); `auto` lets the router choose, `a,b` asks both side by side. Without it,
-    /// that of the session which is resumed, else BOWLINE_PROVIDER
+    /// Which agent (`bowline providers` lists them); `auto` lets the router choose, `a,b` asks both side by side, with one
+    /// budget for both. Without it, that of the session which is resumed, else BOWLINE_PROVIDER
     #[arg(long, short = 'p', value_name = "NAME")]
     pub(crate) provider: Option<String>,
 

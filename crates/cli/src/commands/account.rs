@@ -1,5 +1,7 @@
 //! Whose account a command is about: providers that are named, and a profile of the settings.
 
+use std::collections::BTreeMap;
+
 use bowline::Profile;
 use bowline::config::Config;
 use bowline_providers::manifest::Manifest;
@@ -7,26 +9,36 @@ use bowline_providers::manifest::Manifest;
 use crate::error::{CommandError, Fault};
 use crate::suggest;
 
-/// Finds the providers that are named, each once, and the profile. Where nobody is named, a profile says whose it is; without
-/// one the list is empty.
-pub(crate) fn meant(
-    names: &[String],
-    profile: Option<&str>,
-) -> Result<(Vec<&'static Manifest>, Option<Profile>), CommandError> {
-    let mut named: Vec<&'static Manifest> = Vec::new();
-    for name in names {
-        let manifest = suggest::provider(name)?;
-        if !named.iter().any(|it| it.name == manifest.name) {
-            named.push(manifest);
-        }
-    }
-    let Some(profile) = profile else { return Ok((named, None)) };
+/// Providers, and the accounts of those that do not have the usual one.
+type Accounts = (Vec<&'static Manifest>, BTreeMap<String, Profile>);
+
+/// Finds the providers that are named, also by the router's file, each once, and their accounts. Where nobody is named, a
+/// profile says whose it is; without one the list is empty.
+pub(crate) fn meant(names: &[String], profile: Option<&str>) -> Result<Accounts, CommandError> {
+    let named: Vec<_> = names.iter().map(|name| suggest::listed(name)).collect::<Result<_, _>>()?;
+    let (mut named, mut accounts) = each_once(named);
+    let Some(profile) = profile else { return Ok((named, accounts)) };
     let profile = find(profile, &Config::load(None)?)?;
     if named.is_empty() {
         named.push(suggest::provider(&profile.provider)?);
     }
-    named.iter().try_for_each(|manifest| profile.suits(manifest)).map_err(CommandError::from)?;
-    Ok((named, Some(profile)))
+    for manifest in &named {
+        profile.suits(manifest).map_err(CommandError::from)?;
+        accounts.insert(manifest.name.clone(), profile.clone());
+    }
+    Ok((named, accounts))
+}
+
+/// Takes each provider once, with the account that it has first.
+pub(crate) fn each_once(all: Vec<(&'static Manifest, Option<Profile>)>) -> Accounts {
+    let (mut named, mut accounts): Accounts = Accounts::default();
+    for (manifest, profile) in all {
+        if !named.iter().any(|it| it.name == manifest.name) {
+            named.push(manifest);
+            accounts.extend(profile.map(|profile| (manifest.name.clone(), profile)));
+        }
+    }
+    (named, accounts)
 }
 
 /// Finds a profile, or says what is missing.

@@ -43,7 +43,7 @@ const ASK_FOR: Duration = Duration::from_secs(20);
 pub(crate) fn run(args: &CertifyArgs, stdout: &mut Stdout) -> Result<(), CommandError> {
     let manifest = match (&args.executable, &args.provider) {
         (Some(path), _) => super::executable::provider(path)?,
-        (None, Some(name)) => suggest::provider(name)?,
+        (None, Some(name)) => suggest::listed(name)?.0,
         (None, None) => return Err(CommandError::new(Fault::Usage, "no provider is named")),
     };
     if manifest.prompt == PromptStyle::Request {

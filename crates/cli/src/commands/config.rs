@@ -76,6 +76,7 @@ fn show(all: bool, as_json: bool, stdout: &mut Stdout) -> Result<(), CommandErro
 }
 
 fn get(name: &str, stdout: &mut Stdout) -> Result<(), CommandError> {
+    let name = &*Key::spelled(name).map_err(|what| CommandError::new(Fault::Usage, what))?;
     let Some(key) = Key::named(name) else {
         let error = CommandError::new(Fault::Usage, format!("`{name}` is not a setting"));
         let error = suggest::likely(error, name, KEYS.iter().map(|key| key.name));

@@ -2,6 +2,10 @@
 
 mod lines;
 
+use std::collections::BTreeMap;
+
+use bowline::Profile;
+use bowline::config::Config;
 use bowline::detect::Cache;
 use bowline::doctor::{self, Checkup, Condition, Item, News, Requests, Row};
 use bowline::roster::{Entry, Origin, Roster};
@@ -10,7 +14,7 @@ use serde::Serialize;
 
 use crate::args::knowing::DoctorArgs;
 use crate::commands::account;
-use crate::commands::run::runtime;
+use crate::commands::run::{runtime, warn};
 use crate::error::{CommandError, Fault};
 use crate::output::Stdout;
 
@@ -31,9 +35,11 @@ struct Report {
 
 /// Runs the command.
 pub(crate) fn run(args: &DoctorArgs, stdout: &mut Stdout) -> Result<(), CommandError> {
-    let (named, profile) = account::meant(&args.providers, args.profile.as_deref())?;
-    let providers = if named.is_empty() { everybody()? } else { named };
-    let mut checkup = Checkup { profile, ..Checkup::of(providers.clone()) };
+    let (mut providers, mut accounts) = account::meant(&args.providers, args.profile.as_deref())?;
+    if providers.is_empty() {
+        (providers, accounts) = everybody()?;
+    }
+    let mut checkup = Checkup { accounts, ..Checkup::of(providers.clone()) };
     if args.fresh {
         checkup.ask.cache = checkup.ask.cache.map(Cache::anew);
     }
@@ -82,10 +88,38 @@ async fn watch(checkup: Checkup, args: &DoctorArgs, stdout: &mut Stdout) -> Resu
     Ok(report)
 }
 
-/// Returns all providers but those that are only chosen by name.
-fn everybody() -> Result<Vec<&'static Manifest>, CommandError> {
+/// Returns all providers but those that are only chosen by name, and those that the router's file has under names of its own
+/// with their accounts.
+fn everybody() -> Result<(Vec<&'static Manifest>, BTreeMap<String, Profile>), CommandError> {
     // What a person has described themselves is listed whether it is chosen freely or not.
     let (all, _) = Roster::from_env().all().map_err(bowline::Error::from)?;
     let meant = |entry: &Entry| entry.manifest.chosen != Chosen::ByName || entry.origin != Origin::BuiltIn;
-    Ok(all.into_iter().filter(meant).map(|entry| entry.manifest).collect())
+    let mut chosen: Vec<_> = all.into_iter().filter(meant).map(|entry| (entry.manifest, None)).collect();
+    match Config::load(None) {
+        Ok(config) => chosen.extend(of_the_file(&config)),
+        // Whoever asks what is the matter is told of this, too, and of the rest.
+        Err(error) => tell(&format!("warning: {error}\n")),
+    }
+    Ok(account::each_once(chosen))
+}
+
+/// Returns those that the router's file has switched on.
+fn of_the_file(config: &Config) -> Vec<(&'static Manifest, Option<Profile>)> {
+    warn(config);
+    let entries = config.router.iter().flat_map(|router| &router.providers).filter(|entry| entry.enabled);
+    let listed = entries.filter_map(|entry| match bowline::route::listed(config, &entry.name) {
+        Ok(listed) => listed.map(|listed| (listed.manifest, listed.profile)),
+        // What is wrong with one of them is no reason to say nothing of the others.
+        Err(error) => {
+            tell(&format!("warning: {error}\n"));
+            None
+        }
+    });
+    listed.collect()
+}
+
+fn tell(text: &str) {
+    use std::io::Write as _;
+    // Nothing can be done about a standard error that does not take it.
+    let _ = std::io::stderr().write_all(bowline_providers::ansi::harmless(text).as_bytes());
 }

@@ -16,7 +16,7 @@ use crate::{human, time};
 
 /// Runs the command.
 pub(crate) fn run(args: &LimitsArgs, stdout: &mut Stdout) -> Result<(), CommandError> {
-    let (named, profile) = account::meant(args.provider.as_slice(), args.profile.as_deref())?;
+    let (named, profiles) = account::meant(args.provider.as_slice(), args.profile.as_deref())?;
     if let Some(manifest) = named.iter().find(|manifest| manifest.ask.limits.is_none()) {
         let can = catalogue::built_in().filter(|it| it.ask.limits.is_some());
         let can: Vec<&str> = can.map(|it| it.name.as_str()).collect();
@@ -34,7 +34,7 @@ pub(crate) fn run(args: &LimitsArgs, stdout: &mut Stdout) -> Result<(), CommandE
             .iter()
             .map(|manifest| {
                 let (manifest, surroundings, ask) = (*manifest, surroundings.clone(), ask.clone());
-                let profile = profile.clone();
+                let profile = profiles.get(&manifest.name).cloned();
                 tokio::spawn(async move { limits::of(manifest, profile.as_ref(), &surroundings, &ask).await })
             })
             .collect();

@@ -18,7 +18,7 @@ const UNTOLD: &str = "it has no way to tell them";
 
 /// Runs the command.
 pub(crate) fn run(args: &ModelsArgs, stdout: &mut Stdout) -> Result<(), CommandError> {
-    let (named, profile) = account::meant(args.provider.as_slice(), args.profile.as_deref())?;
+    let (named, profiles) = account::meant(args.provider.as_slice(), args.profile.as_deref())?;
     let providers: Vec<&'static Manifest> =
         if named.is_empty() { bowline::detect::installed() } else { named.clone() };
     let mut ask = Ask::at_length();
@@ -31,7 +31,7 @@ pub(crate) fn run(args: &ModelsArgs, stdout: &mut Stdout) -> Result<(), CommandE
             .iter()
             .map(|manifest| {
                 let (manifest, surroundings, ask) = (*manifest, surroundings.clone(), ask.clone());
-                let profile = profile.clone();
+                let profile = profiles.get(&manifest.name).cloned();
                 tokio::spawn(async move { models::of(manifest, profile.as_ref(), &surroundings, &ask).await })
             })
             .collect();

@@ -26,7 +26,7 @@ const HEALTH: Duration = Duration::from_secs(4);
 
 /// Runs the command.
 pub(crate) fn run(args: &ProvideArgs, stdout: &mut Stdout) -> Result<(), CommandError> {
-    let manifest = suggest::provider(&args.provider)?;
+    let (manifest, profile) = suggest::listed(&args.provider)?;
     let view = match args.command {
         ProvideCommand::Health => return health(args, manifest, stdout),
         ProvideCommand::Generate => "generate",
@@ -34,7 +34,10 @@ pub(crate) fn run(args: &ProvideArgs, stdout: &mut Stdout) -> Result<(), Command
     };
     let format = suggest::output(view)?;
     let request = request()?;
-    let task = task(args, manifest, &request)?;
+    let mut task = task(args, manifest, &request)?;
+    if let Some(profile) = profile {
+        task = task.profile(profile);
+    }
     let cwd = args.cwd.as_ref().map(|dir| dir.to_string_lossy().into_owned()).or_else(terminal::cwd);
     let options = terminal::options(Detail::Usual, run::permission(Some(args.permission)), cwd);
     let sink = Sink::new(format, options, Some(manifest.name.clone()));

@@ -23,7 +23,7 @@ pub(crate) fn run(args: &ProviderArgs, stdout: &mut Stdout) -> Result<(), Comman
 fn health(args: &HealthArgs, stdout: &mut Stdout) -> Result<(), CommandError> {
     let manifest = match (&args.executable, &args.name) {
         (Some(path), _) => executable::provider(path)?,
-        (None, Some(name)) => suggest::provider(name)?,
+        (None, Some(name)) => suggest::listed(name)?.0,
         (None, None) => return Err(CommandError::new(Fault::Usage, "no provider is named")),
     };
     say_health(manifest, args.json, stdout)

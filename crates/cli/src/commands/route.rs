@@ -78,8 +78,14 @@ fn in_words(explained: &Explanation) -> String {
         Some(path) => text.push_str(&format!(", by {}\n", path.display())),
         None => text.push_str(", no router.yaml\n"),
     }
+    if let Some((name, model)) = &explained.fallback_model {
+        text.push_str(&format!("the first falls back to {name} with {model}\n"));
+    }
     if !explained.without_effect.is_empty() {
-        text.push_str(&format!("read there and without effect: {}\n", explained.without_effect.join(", ")));
+        text.push_str(&format!(
+            "read there and without effect, because it only describes: {}\n",
+            explained.without_effect.join(", ")
+        ));
     }
     bowline_providers::ansi::harmless(&text).into_owned()
 }
@@ -97,6 +103,9 @@ fn in_json(explained: &Explanation) -> serde_json::Value {
         "retries": explained.rules.retries,
         "fallback": explained.rules.fallback.as_str(),
         "wait_for_limit": explained.rules.wait_for_limit,
+        "first_wait_ms": explained.rules.first_wait.0,
+        "longest_wait_ms": explained.rules.longest_wait.0,
+        "fallback_model": explained.fallback_model.as_ref().map(|(name, model)| json!({"name": name, "model": model})),
         "router": explained.router.as_ref().map(|path| path.display().to_string()),
         "without_effect": explained.without_effect,
         "candidates": candidates,

@@ -8,6 +8,7 @@ mod resume;
 mod settings;
 mod several;
 pub(crate) use request::permission;
+pub(crate) use settings::warn;
 mod uncertified;
 
 use std::io::Write as _;
@@ -57,6 +58,10 @@ pub(crate) fn run(args: &RunArgs, stdout: &mut Stdout) -> Result<(), CommandErro
         }
         _ => choose::whom(args, &config, profile.as_ref())?,
     };
+    // Whoever asks for what is wrong gets an error, which says more.
+    if args.model.as_deref().is_none_or(|model| config.external.get(model).is_ok()) {
+        warn(&config);
+    }
     let prompt = prompt::prompt(args.prompt.as_deref())?;
     let asked = match &whom {
         Whom::Several(asked) => return several::run(args, &config, format, &prompt, asked, stdout),

@@ -4,23 +4,24 @@ use rustix::process::Signal;
 
 use crate::world::{Call, World, now};
 
-const INIT: &str = r#"{"type":"system","subtype":"init","session_id":"s","model":"claude-sonnet-4-5"}"#;
+pub(crate) const INIT: &str =
+    r#"{"type":"system","subtype":"init","session_id":"s","model":"claude-sonnet-4-5"}"#;
 const HELLO: &str = r#"{"type":"assistant","message":{"id":"m","content":[{"type":"text","text":"hello"}]},"session_id":"s"}
 {"type":"result","subtype":"success","is_error":false,"result":"hello","session_id":"s","usage":{"input_tokens":10,"output_tokens":20}}"#;
 
-fn failing(status: u16, text: &str) -> String {
+pub(crate) fn failing(status: u16, text: &str) -> String {
     let line = format!(
         r#"{{"type":"result","subtype":"success","is_error":true,"api_error_status":{status},"result":"API Error: {text}","session_id":"s"}}"#
     );
     format!("echo '{INIT}'; echo '{line}'; exit 1")
 }
 
-fn answering() -> String {
+pub(crate) fn answering() -> String {
     format!("echo '{INIT}'; cat <<'END'\n{HELLO}\nEND")
 }
 
 /// A world with a router's file that has these programs, each speaking as Claude Code does.
-fn routed(programs: &[(&str, String)], rest: &str) -> World {
+pub(crate) fn routed(programs: &[(&str, String)], rest: &str) -> World {
     let world = World::new();
     let mut file = "providers:\n".to_owned();
     for (name, script) in programs {
@@ -37,7 +38,7 @@ fn routed(programs: &[(&str, String)], rest: &str) -> World {
     world
 }
 
-fn run<'a>(world: &'a World, args: &[&str]) -> Call<'a> {
+pub(crate) fn run<'a>(world: &'a World, args: &[&str]) -> Call<'a> {
     let mut all = vec!["run"];
     all.extend(args);
     all.push("Say hello.");
@@ -195,18 +196,6 @@ fn a_budget_stops_a_turn_that_runs_and_what_was_spent_is_written_down() {
     std::fs::write(file, "[budget.day]\ncost = 0.03\n").expect("a file");
     let ended = run(&world, &["--provider", "only"]).end().exits(5);
     ended.tells(&["error: the budget for today is used up: $0.0330 of $0.0300"]);
-}
-
-#[test]
-fn several_are_asked_side_by_side() {
-    let world = routed(&[("first", answering()), ("second", failing(401, "Invalid API key"))], "");
-    let ended = run(&world, &["--provider", "first,second"]).end().exits(4);
-    assert!(ended.stdout.contains("== first ==\nhello\n"), "{}", ended.stdout);
-    assert!(ended.stdout.contains("== second ==\n"), "{}", ended.stdout);
-    ended.tells(&["error: second: the turn was failed", "caused by: API Error: Invalid API key"]);
-    let ended = run(&world, &["--provider", "first,second", "-o", "json"]).end().exits(4);
-    assert_eq!(ended.stdout.matches("\"outcome\"").count(), 2, "{}", ended.stdout);
-    run(&world, &["--provider", "first,first"]).end().exits(2).tells(&["error: `first` is asked twice"]);
 }
 
 #[test]

@@ -102,10 +102,18 @@ fn failure(category: Category) -> Failure {
 
 #[test]
 fn waits_double_up_to_the_cap_and_are_drawn_from_all_of_it() {
+    let backoff = |retries, dice| Rules::default().backoff(retries, dice);
     for (retries, bound) in [(0, 1_000), (1, 2_000), (4, 16_000), (5, 30_000), (40, 30_000)] {
         assert_eq!(backoff(retries, 0), Millis(0));
         assert_eq!(backoff(retries, bound), Millis(bound));
         assert_eq!(backoff(retries, bound + 1), Millis(0), "never more than {bound}");
+    }
+    let own = Rules { first_wait: Millis(10), longest_wait: Millis(25), ..Rules::default() };
+    for (retries, bound) in [(0, 10), (1, 20), (2, 25), (40, 25)] {
+        assert_eq!(
+            (own.backoff(retries, bound), own.backoff(retries, bound + 1)),
+            (Millis(bound), Millis(0))
+        );
     }
 }
 

@@ -20,7 +20,7 @@ const WEIGHT: f64 = 0.3;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Memory {
     v: u32,
-    /// Who was asked last.
+    /// Whose turn it was last, where they take turns.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last: Option<String>,
     /// By provider, profile and model.
@@ -78,9 +78,13 @@ impl Memory {
         self.entries.get(key)?.latency_ms.map(|millis| Millis(millis.round() as u64))
     }
 
-    /// Says that somebody is asked.
-    pub fn sent(&mut self, key: &str, name: &str, now: Timestamp) {
+    /// Says whose turn it is, so that the next one comes next.
+    pub fn takes_turn(&mut self, name: &str) {
         self.last = Some(name.to_owned());
+    }
+
+    /// Says that somebody is asked.
+    pub fn sent(&mut self, key: &str, now: Timestamp) {
         self.entry(key, now).breaker.sent(now);
     }
 

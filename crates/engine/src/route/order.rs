@@ -61,9 +61,19 @@ pub(super) fn sort(ask: &Ask, candidates: &[(Candidate, Facts)], meant: &[Meant]
             cost(one).total_cmp(&cost(other))
         }),
     }
+    if ask.prefer_local {
+        order.sort_by_key(|place| !candidates[*place].0.local);
+    }
     if ask.hint.is_some() {
         order.sort_by_key(|place| !meant[*place].fits);
     }
+    // Nobody is left out for it: somebody slow is better than nobody.
+    order.sort_by_key(|place| too_slow(ask, &candidates[*place].1).is_some());
+}
+
+/// Returns how long somebody takes to the first word, if that is too long.
+fn too_slow(ask: &Ask, facts: &Facts) -> Option<Millis> {
+    facts.latency.zip(ask.max_latency).filter(|(takes, most)| takes > most).map(|(takes, _)| takes)
 }
 
 /// Says why somebody is where they are.
@@ -82,6 +92,13 @@ pub(super) fn reason(ask: &Ask, (candidate, facts): &(Candidate, Facts), meant: 
             Some(price) => format!("${:.2} a million tokens, {}", price.blended(), price.as_of),
             None => "what it costs is not known".to_owned(),
         },
+    };
+    let place = if ask.prefer_local && candidate.local { format!("runs here; {place}") } else { place };
+    let place = match (too_slow(ask, facts), ask.max_latency) {
+        (Some(takes), Some(most)) => {
+            format!("last, because its first word takes {takes}, and {most} is allowed; {place}")
+        }
+        _ => place,
     };
     match (&ask.hint, meant.fits) {
         (Some(hint), true) => format!("has a model for `{hint}`; {place}"),

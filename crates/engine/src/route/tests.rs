@@ -10,7 +10,16 @@ fn now() -> Timestamp {
 }
 
 fn ask() -> Ask {
-    Ask { hint: None, model: None, named: false, strategy: Strategy::Priority, last: None, now: now() }
+    Ask {
+        hint: None,
+        model: None,
+        named: false,
+        strategy: Strategy::Priority,
+        max_latency: None,
+        prefer_local: false,
+        last: None,
+        now: now(),
+    }
 }
 
 fn candidate(name: &str, priority: i64) -> (Candidate, Facts) {
@@ -167,8 +176,9 @@ fn what_is_remembered_survives_a_file_and_stays_small() {
     assert_eq!(one, "ann@work#m");
     (0..5).for_each(|_| memory.failed(&one, &failure, now()));
     for number in 0..2_000 {
-        memory.sent(&key("bob", None, Some(&format!("m{number}"))), "bob", now().after(Millis(number)));
+        memory.sent(&key("bob", None, Some(&format!("m{number}"))), now().after(Millis(number)));
     }
+    memory.takes_turn("bob");
     memory.answered("cid", Some(Millis(1_000)), now());
     memory.answered("cid", Some(Millis(2_000)), now());
     let text = serde_json::to_string(&memory).unwrap();

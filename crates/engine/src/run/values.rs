@@ -8,7 +8,7 @@ use bowline_providers::conversation::Conversation;
 use bowline_providers::dialect::Shape;
 use bowline_providers::dialects;
 
-use crate::budget::Budget;
+use crate::budget::{Amounts, Budget};
 use crate::fallback::{Rule, StreamFallback};
 
 /// When something happens: the wall clock for people, and a clock that never jumps for deadlines.
@@ -217,6 +217,8 @@ pub enum Input<'a> {
     Trouble(Failure),
     /// By the clock on the wall it took longer than this limit on all of it: the machine slept, and our clock with it.
     Overdue(Millis),
+    /// What those have used who share its budget.
+    Others(Amounts),
     /// Something worth a remark happened to our own machinery.
     Remark(Notice),
     /// A deadline may have passed.

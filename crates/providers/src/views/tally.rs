@@ -200,7 +200,8 @@ impl Tally {
 
     fn usage_reported(&mut self, report: &UsageReported) {
         match report.source {
-            UsageSource::Reported => self.turn.reported = true,
+            // A report of nothing is no word on what was used.
+            UsageSource::Reported => self.turn.reported |= report.usage.total() > 0,
             UsageSource::Estimated => self.turn.estimated = true,
         }
         self.answered_by(report.model.as_ref(), report.message.as_ref());

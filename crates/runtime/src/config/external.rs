@@ -1,8 +1,13 @@
 //! Programs in the form of the specification for pi: a JSON object by model id, read as it stands.
+//!
+//! What is wrong in it is in the way of those only who ask for it: an entry by its own model, a file that is no JSON by every
+//! model that nobody else has.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use bowline_providers::invocation::external::{self, ByModel, ExternalCli};
+use bowline_providers::invocation::external::{ByModel, ExternalCli};
+use serde_json::value::RawValue;
 
 use super::place::Places;
 use super::source::{ConfigError, Source};
@@ -12,20 +17,35 @@ use super::source::{ConfigError, Source};
 pub struct External {
     path: Option<PathBuf>,
     programs: ByModel,
+    /// Entries that cannot be used.
+    bad: BTreeMap<String, ConfigError>,
+    /// Why nothing of the file can be used.
+    broken: Option<ConfigError>,
 }
 
 impl External {
-    pub(super) fn read(places: &Places) -> Result<Self, ConfigError> {
-        let Some(path) = places.external() else { return Ok(Self::default()) };
-        let source = Source::read(&path)?;
-        let programs = external::read(&source.text).map_err(|error| {
-            let what = error.to_string();
-            let what = what.split(" at line ").next().unwrap_or_default().to_owned();
-            source.wrong(error.line(), error.column(), what).expected(
-                r#"a map by model: {"my-model": {"executable": "…", "modelArg": "…", "extraArgs": []}}"#,
-            )
-        })?;
-        Ok(Self { path: Some(path), programs })
+    pub(super) fn read(places: &Places) -> Self {
+        let Some(path) = places.external() else { return Self::default() };
+        let mut all = Self { path: Some(path.clone()), ..Self::default() };
+        let source = match Source::read(&path) {
+            Ok(source) => source,
+            Err(error) => return Self { broken: Some(error), ..all },
+        };
+        let entries: BTreeMap<String, &RawValue> = match serde_json::from_str(&source.text) {
+            Ok(entries) => entries,
+            Err(error) => return Self { broken: Some(wrong(&source, (1, 1), &error)), ..all },
+        };
+        for (model, entry) in entries {
+            match serde_json::from_str::<ExternalCli>(entry.get()) {
+                Ok(program) => drop(all.programs.insert(model, program)),
+                Err(error) => {
+                    // The entry is a part of the text.
+                    let at = entry.get().as_ptr() as usize - source.text.as_ptr() as usize;
+                    all.bad.insert(model, wrong(&source, source.place(at), &error));
+                }
+            }
+        }
+        all
     }
 
     /// Returns the file, if there is one.
@@ -33,13 +53,36 @@ impl External {
         self.path.as_deref()
     }
 
-    /// Returns the program that stands for a model.
-    pub fn get(&self, model: &str) -> Option<&ExternalCli> {
-        self.programs.get(model)
+    /// Returns the program that stands for a model, or what is wrong with its entry.
+    pub fn get(&self, model: &str) -> Result<Option<&ExternalCli>, &ConfigError> {
+        match self.bad.get(model) {
+            Some(error) => Err(error),
+            None => Ok(self.programs.get(model)),
+        }
+    }
+
+    /// Returns why nothing of the file can be used: a model that nobody has may be one of it.
+    pub fn broken(&self) -> Option<&ConfigError> {
+        self.broken.as_ref()
+    }
+
+    /// Returns all that is wrong in the file.
+    pub fn wrong(&self) -> impl Iterator<Item = &ConfigError> {
+        self.broken.iter().chain(self.bad.values())
     }
 
     /// Returns all of them.
     pub fn programs(&self) -> &ByModel {
         &self.programs
     }
+}
+
+/// Says what is wrong in a part of the file that begins at a place.
+fn wrong(source: &Source, begin: (usize, usize), error: &serde_json::Error) -> ConfigError {
+    let what = error.to_string();
+    let what = what.split(" at line ").next().unwrap_or_default().to_owned();
+    let column = if error.line() <= 1 { begin.1 + error.column().saturating_sub(1) } else { error.column() };
+    source
+        .wrong(begin.0 + error.line().saturating_sub(1), column, what)
+        .expected(r#"a map by model: {"my-model": {"executable": "…", "modelArg": "…", "extraArgs": []}}"#)
 }

@@ -1,18 +1,20 @@
 //! `router.yaml`: the providers to choose from, in the form of the executable providers' specification.
 //!
-//! Every key that is read is obeyed. The programs from which the form comes have three variants of it; what of them can be
-//! honoured is, and what means nothing here is kept in [`Router::without_effect`], so that whoever wrote it can be told.
+//! Every key that is read is obeyed. The programs from which the form comes have three variants of it; what of them only
+//! describes and decides nothing is kept in [`Router::without_effect`], so that whoever wrote it can be told.
+
+mod routing;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use bowline_engine::budget::Amounts;
-use bowline_engine::retry::Fallback;
-use bowline_engine::route::{Strategy, canonical};
-use bowline_protocol::{Json, Millis};
+use bowline_engine::route::canonical;
+use bowline_protocol::{Json, Millis, Sampling};
 
 use super::source::{ConfigError, Source};
 use super::yaml::{Fields, Node, Reader};
+pub use routing::{HintTuning, Routing};
 
 /// The priority of an entry that has none.
 const USUAL_PRIORITY: i64 = 50;
@@ -30,28 +32,6 @@ pub struct Router {
     pub budgets: BTreeMap<&'static str, Amounts>,
     /// Keys that are read and mean nothing here.
     pub without_effect: Vec<String>,
-}
-
-/// How one is chosen, and what follows a failure.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Routing {
-    /// Who comes first.
-    pub strategy: Option<Strategy>,
-    /// When another one may be asked.
-    pub fallback: Option<Fallback>,
-    /// How often each is asked again.
-    pub max_retries: Option<u32>,
-    /// What a hint asks for besides a model.
-    pub hints: BTreeMap<String, HintTuning>,
-}
-
-/// What a hint asks for besides a model.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct HintTuning {
-    /// How long the answer may be, in tokens.
-    pub max_tokens: Option<u64>,
-    /// How freely the model chooses its words.
-    pub temperature: Option<f64>,
 }
 
 /// A provider to choose from.
@@ -79,8 +59,27 @@ pub struct Entry {
     pub options: BTreeMap<String, Json>,
     /// Whether it is asked for a stream; it is, unless this says no.
     pub streaming: Option<bool>,
+    /// How its answers are sampled, unless somebody says otherwise.
+    pub sampling: Sampling,
+    /// What a thousand of its tokens cost, in US dollars.
+    pub cost_per_1k: Option<f64>,
+    /// What it cannot do.
+    pub lacks: Lacks,
     /// Models by hint.
     pub models: BTreeMap<String, String>,
+}
+
+/// What a provider cannot do, by its file. A request that needs it goes to somebody else.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Lacks {
+    /// It cannot ask for tools of the host.
+    pub tools: bool,
+    /// It cannot go on with what was said before.
+    pub multi_turn: bool,
+    /// It cannot look at images.
+    pub vision: bool,
+    /// The most tokens that it can be told.
+    pub max_context: Option<u64>,
 }
 
 /// What an entry is.
@@ -171,6 +170,9 @@ impl Router {
             env: BTreeMap::new(),
             options: BTreeMap::new(),
             streaming: None,
+            sampling: Sampling::default(),
+            cost_per_1k: None,
+            lacks: Lacks::default(),
             models: BTreeMap::new(),
         };
         let kind = match fields.take("type") {
@@ -203,7 +205,7 @@ impl Router {
         reader.finish(&fields, &format!("the provider `{}`", entry.name))?;
         self.config(reader, &mut entry, &mut config)?;
         if let Some(node) = capabilities {
-            self.capabilities(reader, &mut entry, node)?;
+            capable(reader, &mut entry, node)?;
         }
         let path = config.take("path");
         let args = config.take("args");
@@ -276,152 +278,26 @@ impl Router {
             }
         }
         if let Some(node) = config.take("capabilities") {
-            self.capabilities(reader, entry, node)?;
+            capable(reader, entry, node)?;
         }
-        for key in ["trust_level", "source", "version", "max_tokens", "cost_per_1k_tokens"] {
+        if let Some(node) = config.take("max_tokens") {
+            entry.sampling.max_tokens = Some(reader.number(node, "a number of tokens")?);
+        }
+        if let Some(node) = config.take("temperature") {
+            entry.sampling.temperature = Some(reader.number(node, "a number from 0 to 1")?);
+        }
+        if let Some(node) = config.take("top_p") {
+            entry.sampling.top_p = Some(reader.number(node, "a number from 0 to 1")?);
+        }
+        if let Some(node) = config.take("cost_per_1k_tokens") {
+            entry.cost_per_1k = Some(reader.money(node)?);
+        }
+        for key in ["trust_level", "source", "version"] {
             if config.take(key).is_some() {
                 self.without_effect.push(format!("providers.{}.config.{key}", entry.name));
             }
         }
         Ok(())
-    }
-
-    fn capabilities(
-        &mut self,
-        reader: &Reader<'_>,
-        entry: &mut Entry,
-        node: &Node,
-    ) -> Result<(), ConfigError> {
-        let mut fields = reader.fields(node, "a map of capabilities")?;
-        if let Some(node) = fields.take("streaming") {
-            entry.streaming = Some(reader.truth(node)?);
-        }
-        for key in ["tools", "multi_turn", "vision", "max_context_tokens", "cost_per_1k_tokens"] {
-            if fields.take(key).is_some() {
-                self.without_effect.push(format!("providers.{}.capabilities.{key}", entry.name));
-            }
-        }
-        reader.finish(&fields, "`capabilities`")
-    }
-
-    fn routing(&mut self, reader: &Reader<'_>, node: &Node) -> Result<(), ConfigError> {
-        let mut fields = reader.fields(node, "a map with `strategy` and `fallback`")?;
-        if let Some(node) = fields.take("strategy") {
-            self.routing.strategy = Some(reader.choice(node, &Strategy::ALL.map(|it| (it.as_str(), it)))?);
-        }
-        if let Some(node) = fields.take("fallback") {
-            // `retry` asks the same one again and nobody else.
-            let choices = [
-                ("next", Fallback::Next),
-                ("none", Fallback::None),
-                ("any", Fallback::Any),
-                ("retry", Fallback::None),
-            ];
-            self.routing.fallback = Some(reader.choice(node, &choices)?);
-        }
-        if let Some(node) = fields.take("max_retries") {
-            self.routing.max_retries = Some(reader.number(node, "a whole number from 0")?);
-        }
-        if let Some(node) = fields.take("model_hints") {
-            for (key, value) in reader.fields(node, "a map of hints")?.rest() {
-                let hint = canonical(&reader.word(key, "a hint such as `fast`")?);
-                let mut fields = reader.fields(value, "a map with `max_tokens` and `temperature`")?;
-                let tuning = HintTuning {
-                    max_tokens: fields
-                        .take("max_tokens")
-                        .map(|it| reader.number(it, "a number of tokens"))
-                        .transpose()?,
-                    temperature: fields
-                        .take("temperature")
-                        .map(|it| reader.number(it, "a number from 0 to 1"))
-                        .transpose()?,
-                };
-                if fields.take("prefer_local").is_some() {
-                    self.without_effect.push(format!("routing.model_hints.{hint}.prefer_local"));
-                }
-                reader.finish(&fields, "a hint")?;
-                self.routing.hints.insert(hint, tuning);
-            }
-        }
-        if let Some(node) = fields.take("selection_timeout") {
-            reader.span(node)?;
-            self.without_effect.push("routing.selection_timeout".to_owned());
-        }
-        reader.finish(&fields, "`routing`")
-    }
-
-    /// Reads what the other variants of the file have at its top.
-    fn variants(&mut self, reader: &Reader<'_>, fields: &mut Fields<'_>) -> Result<(), ConfigError> {
-        if let Some(node) = fields.take("budget_usd") {
-            self.budgets.entry("request").or_default().cost = Some(reader.money(node)?);
-        }
-        if let Some(node) = fields.take("prefer_cheap")
-            && reader.truth(node)?
-        {
-            self.routing.strategy.get_or_insert(Strategy::LeastCost);
-        }
-        if let Some(node) = fields.take("enable_fallback")
-            && !reader.truth(node)?
-        {
-            self.routing.fallback.get_or_insert(Fallback::None);
-        }
-        if let Some(node) = fields.take("max_retries") {
-            let retries = reader.number(node, "a whole number from 0")?;
-            self.routing.max_retries.get_or_insert(retries);
-        }
-        for key in [
-            "max_latency_ms",
-            "fallback_model",
-            "retry_backoff_ms",
-            "retry_max_backoff_ms",
-            "enable_context_validation",
-            "auto_truncate",
-            "truncation_strategy",
-        ] {
-            if fields.take(key).is_some() {
-                self.without_effect.push(key.to_owned());
-            }
-        }
-        let Some(node) = fields.take("strategy") else { return Ok(()) };
-        let mut strategy = reader.fields(node, "a map")?;
-        if let Some(node) = strategy.take("preference") {
-            // The first is preferred most; above those that are not named.
-            for (place, name) in reader.texts(node)?.iter().rev().enumerate() {
-                if let Some(entry) = self.providers.iter_mut().find(|entry| entry.name == *name) {
-                    entry.priority = entry.priority.max(1_000 + i64::try_from(place).unwrap_or(0));
-                }
-            }
-        }
-        if let Some(node) = strategy.take("budget") {
-            let mut budget = reader.fields(node, "a map")?;
-            for (key, scope) in [("max_cost_per_day", "day"), ("max_cost_per_request", "request")] {
-                if let Some(node) = budget.take(key) {
-                    self.budgets.entry(scope).or_default().cost = Some(reader.money(node)?);
-                }
-            }
-            reader.finish(&budget, "`strategy.budget`")?;
-        }
-        if let Some(node) = strategy.take("fallback") {
-            let mut fallback = reader.fields(node, "a map")?;
-            if let Some(node) = fallback.take("enabled") {
-                let rule = if reader.truth(node)? { Fallback::Next } else { Fallback::None };
-                self.routing.fallback.get_or_insert(rule);
-            }
-            if let Some(node) = fallback.take("max_retries") {
-                let retries = reader.number(node, "a whole number from 0")?;
-                self.routing.max_retries.get_or_insert(retries);
-            }
-            for key in ["retry_delay_ms", "fallback_model"] {
-                if fallback.take(key).is_some() {
-                    self.without_effect.push(format!("strategy.fallback.{key}"));
-                }
-            }
-            reader.finish(&fallback, "`strategy.fallback`")?;
-        }
-        if strategy.take("performance").is_some() {
-            self.without_effect.push("strategy.performance".to_owned());
-        }
-        reader.finish(&strategy, "`strategy`")
     }
 
     /// A path with a directory in it is meant from the file; a bare name is looked for on `PATH`.
@@ -449,6 +325,30 @@ const TYPES: [(&str, Type); 5] = [
     ("grpc", Type::Foreign("grpc")),
     ("native", Type::Foreign("native")),
 ];
+
+/// Reads what an entry can do. Only a no, or a bound, makes a difference.
+fn capable(reader: &Reader<'_>, entry: &mut Entry, node: &Node) -> Result<(), ConfigError> {
+    let mut fields = reader.fields(node, "a map of capabilities")?;
+    if let Some(node) = fields.take("streaming") {
+        entry.streaming = Some(reader.truth(node)?);
+    }
+    for (key, lacks) in [
+        ("tools", &mut entry.lacks.tools),
+        ("multi_turn", &mut entry.lacks.multi_turn),
+        ("vision", &mut entry.lacks.vision),
+    ] {
+        if let Some(node) = fields.take(key) {
+            *lacks = !reader.truth(node)?;
+        }
+    }
+    if let Some(node) = fields.take("max_context_tokens") {
+        entry.lacks.max_context = Some(reader.number(node, "a number of tokens")?);
+    }
+    if let Some(node) = fields.take("cost_per_1k_tokens") {
+        entry.cost_per_1k = Some(reader.money(node)?);
+    }
+    reader.finish(&fields, "`capabilities`")
+}
 
 fn amounts(reader: &Reader<'_>, node: &Node) -> Result<Amounts, ConfigError> {
     let mut fields = reader.fields(node, "a map with `cost`, `tokens` and `time`")?;

@@ -354,6 +354,34 @@ impl Node {
     }
 }
 
+/// Lists every key of a file that has a value, by its path: `providers[].config.timeout`. What people name themselves is `*`.
+#[cfg(test)]
+pub(crate) fn paths(text: &str) -> std::collections::BTreeSet<String> {
+    fn walk(node: &Node, path: &str, all: &mut std::collections::BTreeSet<String>) {
+        match &node.value {
+            Value::Map(entries) if !entries.is_empty() => {
+                let free =
+                    ["models", "env", "model_hints"].iter().any(|name| path.ends_with(&format!(".{name}")));
+                for (key, value) in entries {
+                    let Value::Text { text, .. } = &key.value else { panic!("a key is a text") };
+                    let name = if free { "*" } else { text };
+                    let below = if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") };
+                    walk(value, &below, all);
+                }
+            }
+            Value::List(items) if items.iter().any(|item| matches!(item.value, Value::Map(_))) => {
+                items.iter().for_each(|item| walk(item, &format!("{path}[]"), all));
+            }
+            Value::Text { .. } | Value::List(_) | Value::Map(_) => drop(all.insert(path.to_owned())),
+        }
+    }
+    let source = Source { path: "example.yaml".into(), text: text.to_owned() };
+    let tree = Reader { source: &source, variable: &|_| None }.tree().expect("YAML").expect("something");
+    let mut all = std::collections::BTreeSet::new();
+    walk(&tree, "", &mut all);
+    all
+}
+
 fn is_null(text: &str) -> bool {
     matches!(text, "" | "~" | "null" | "Null" | "NULL")
 }

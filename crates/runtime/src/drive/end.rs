@@ -18,6 +18,9 @@ impl Driving {
         let took = self.began.elapsed();
         let mut dir = None;
         let mut trouble = self.pending.trouble.take();
+        // Before the session is over for others: who is killed in between has not forgotten it.
+        let account = self.drive.account.take();
+        let sum = account.and_then(|account| account.close(&self.drive.session, &self.digest));
         if let Some(mut journal) = self.drive.journal.take() {
             dir = Some(journal.dir().to_owned());
             let completed = ended.outcome == Outcome::Completed;
@@ -40,6 +43,9 @@ impl Driving {
             }
         }
         let mut record = Record::new(self.drive.session.clone(), dir, &self.digest, ended, took);
+        if let Some(sum) = sum {
+            (record.cost, record.cost_basis) = (sum.cost, Some(sum.basis));
+        }
         record.journal_failure = trouble.as_ref().map(trouble::of_journal);
         if let Some(dir) = record.journal.take_if(|dir| self.drive.cleanup.covers(dir)) {
             // It goes with the run, so what is only there has to be taken along.
@@ -81,12 +87,15 @@ impl Drop for Driving {
         drop(std::mem::take(&mut self.drive.side_files));
         // The lock goes with it. The agent is being ended, and nobody waits for its last words.
         self.drive.journal = None;
-        if self.drive.cleanup.covers(&dir) {
-            return;
+        match journal::repair(&dir, now.wall) {
+            Ok(repaired) => repaired.appended.iter().for_each(|event| self.digest.event(event)),
+            Err(error) => {
+                let error = &error as &dyn std::error::Error;
+                tracing::warn!(session = %self.drive.session, error, "the end of a dropped run is not on file");
+            }
         }
-        if let Err(error) = journal::repair(&dir, now.wall) {
-            let error = &error as &dyn std::error::Error;
-            tracing::warn!(session = %self.drive.session, error, "the end of a dropped run is not on file");
+        if let Some(account) = self.drive.account.take() {
+            account.close(&self.drive.session, &self.digest);
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Puts in order what a runner left behind that was killed, and says what is missing.
 //!
 //! Raw bytes are the truth and are never cut. What was being written when the end came is cut from `events.jsonl` and
-//! `io.index`; a `gap` event says so. A turn that was open ends as truncated, an approval that was open is denied, and the
+//! `io.index`; a `gap` event says so. A turn that was open ends as truncated, with what it had used, an approval that was open is denied, and the
 //! session ends as lost, so that every promise about events holds for a journal that has been repaired, too. Repairing twice
 //! changes nothing the second time. If the repair itself is killed, the next one reports again: once too often, never once
 //! too few.
@@ -11,11 +11,13 @@ use std::path::Path;
 
 use bowline_protocol::kinds::{
     ApprovalDecided, EndReason, Gap, Outcome, ProcessLeaked, SessionEnded, SessionState, TurnEnded,
+    UsageReported,
 };
 use bowline_protocol::{
-    ApprovalId, Category, Code, Decider, Decision, EnforcedBy, Event, FORMAT_VERSION, Failure, Kind,
-    NativeSessionId, RawFile, RawSpan, SessionId, Source, TaskId, Timestamp, ToolId,
+    ApprovalId, Basis, Category, Code, Decider, Decision, EnforcedBy, Event, FORMAT_VERSION, Failure, Kind,
+    NativeSessionId, RawFile, RawSpan, SessionId, Source, TaskId, Timestamp, ToolId, UsageSource,
 };
+use bowline_providers::usage;
 
 use super::append::{Append, create_private};
 use super::index::{self, LONGEST, Record};
@@ -82,14 +84,16 @@ impl Repaired {
 
 /// Puts a session's directory in order. Refuses while its runner lives.
 pub fn repair(dir: &Path, now: Timestamp) -> Result<Repaired, JournalError> {
-    repair_leaving(dir, now, Vec::new())
+    repair_leaving(dir, now, Vec::new(), |_| ())
 }
 
-/// The same, for a session of which somebody is left who could not be ended.
+/// The same, for a session of which somebody is left who could not be ended. `last` is what else is done before the session
+/// counts as over, while nobody else can do it.
 pub(crate) fn repair_leaving(
     dir: &Path,
     now: Timestamp,
     leaked: Vec<ProcessLeaked>,
+    last: impl FnOnce(&SessionMeta),
 ) -> Result<Repaired, JournalError> {
     let meta = SessionMeta::read(dir)?;
     let mut events = Append::open(dir.join(EVENTS_FILE))?;
@@ -140,6 +144,7 @@ pub(crate) fn repair_leaving(
             meta.native_session = native.or(meta.native_session.take());
         })?;
     }
+    last(&meta);
     unfinished::unmark(dir)?;
     if report.has_gap() || was_open {
         for (file, path) in [events.take_dirty(), index.take_dirty()].into_iter().flatten() {
@@ -160,6 +165,9 @@ struct Told {
     last_seq: u64,
     turn: Option<u32>,
     turn_is_open: bool,
+    /// What the open turn used, as far as it was told, and what it said.
+    count: usage::Count,
+    said_chars: u64,
     ended: bool,
     /// The last state that was told.
     state: Option<SessionState>,
@@ -201,8 +209,16 @@ impl Told {
             *end = span.end.max(*end);
         }
         match event.kind {
-            Kind::TurnStarted(_) => (self.turn_is_open, self.ended) = (true, false),
-            Kind::TurnEnded(_) => self.turn_is_open = false,
+            Kind::TurnStarted(_) => {
+                (self.turn_is_open, self.ended, self.said_chars) = (true, false, 0);
+                self.count.begin();
+            }
+            Kind::TurnEnded(_) => {
+                self.turn_is_open = false;
+                self.count.end();
+            }
+            Kind::UsageReported(report) => self.count.report(&report),
+            Kind::TextDelta(delta) => self.said_chars += delta.text.chars().count() as u64,
             Kind::SessionEnded(_) => self.ended = true,
             Kind::SessionStateChanged(changed) => self.state = Some(changed.state),
             Kind::SessionStarted(started) => {
@@ -251,12 +267,25 @@ impl Told {
             kinds.extend(leaked.into_iter().map(Kind::ProcessLeaked));
         }
         if self.turn_is_open {
+            let mut used = self.count.usage().filter(|usage| usage.total() > 0);
+            if used.is_none() && self.said_chars > 0 {
+                let estimated = usage::estimate(0, self.said_chars);
+                used = Some(estimated);
+                kinds.push(Kind::UsageReported(UsageReported {
+                    usage: estimated,
+                    basis: Basis::PerTurn,
+                    source: UsageSource::Estimated,
+                    cost_usd: None,
+                    model: None,
+                    message: None,
+                }));
+            }
             kinds.push(Kind::TurnEnded(TurnEnded {
                 outcome: Outcome::Truncated,
                 stop: None,
                 failure: Some(Box::new(Failure::new(Category::Unknown, Code::Truncated, LOST))),
-                usage: None,
-                cost_usd: None,
+                usage: used,
+                cost_usd: self.count.cost_usd(),
                 running_tools: self.tools,
                 running_tasks: self.tasks,
             }));

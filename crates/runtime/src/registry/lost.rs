@@ -14,11 +14,12 @@ use super::Registry;
 use crate::container::Inside;
 use crate::journal::{self, JournalError, SessionMeta, unfinished};
 use crate::launch::SIDE_FILES;
-use crate::{Error, clock, host, warden};
+use crate::{Error, budget, clock, host, warden};
 
 impl Registry {
-    /// Puts in order what killed runners left: files with secrets go, what its agent started is ended, in a container too, the journal is
-    /// [repaired](journal::repair) and says how it ended. Returns the sessions. Every process that runs sessions does this
+    /// Puts in order what killed runners left: files with secrets go, what its agent started is ended, in a container too, the
+    /// journal is [repaired](journal::repair) and says how it ended, what it used is written down. Returns the sessions. Every
+    /// process that runs sessions does this
     /// when it begins, and once a minute.
     ///
     /// Only sessions that are not over are looked at, by their marks; see `docs/journal.md`. Has to be called in a tokio
@@ -70,7 +71,12 @@ async fn settle(dir: &Path) -> Result<Option<SessionId>, Error> {
     if let Some(container) = &meta.container {
         leaked.extend(end_inside(&meta, container).await?);
     }
-    journal::repair_leaving(dir, clock::wall(), leaked)?;
+    journal::repair_leaving(dir, clock::wall(), leaked, |meta| {
+        if let Err(error) = budget::settle(dir, meta) {
+            let error = &error as &dyn std::error::Error;
+            tracing::warn!(dir = %dir.display(), error, "what a killed runner spent is not written down");
+        }
+    })?;
     Ok(Some(meta.id))
 }
 

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use bowline_engine::route::{self, Ask, Candidate, Decision, Facts, Memory, Problem, canonical, key};
+use bowline_engine::route::{
+    self, Ask, Candidate, Decision, Facts, Memory, Problem, Strategy, canonical, key,
+};
 use bowline_protocol::Timestamp;
 use bowline_providers::invocation::Streaming;
 use bowline_providers::invocation::external::ExternalCli;
@@ -11,11 +13,14 @@ use bowline_providers::manifest::{Chosen, Manifest};
 use bowline_providers::{catalogue, prices};
 
 use super::AUTO;
+use super::entry::{Room, row};
+use super::listed::manifest_of;
+use super::memory::Store;
 use crate::config::{Config, ConfigError, Entry, EntryKind, Places, Router};
 use crate::detect::{self, Search, Surroundings};
 use crate::launch::{self, Driver};
 use crate::profile::Profile;
-use crate::roster::{self, Executable, Roster};
+use crate::roster::{self, Roster};
 use crate::task::Task;
 use crate::{Error, auth, limits, models};
 
@@ -43,6 +48,7 @@ pub(super) struct Field {
     /// The account of each, where it has one of its own.
     pub(super) profiles: Vec<Option<Profile>>,
     places: Places,
+    room: Room,
 }
 
 /// Says whether the caller named one provider.
@@ -63,6 +69,8 @@ impl Field {
             model: task.request.model.clone(),
             named: is_named(task),
             strategy: super::strategy(config),
+            max_latency: config.router.as_ref().and_then(|router| router.routing.max_latency),
+            prefer_local: super::tuning(task, config).is_some_and(|tuning| tuning.prefer_local),
             last: memory.last.clone(),
             now,
         };
@@ -73,6 +81,7 @@ impl Field {
             entries: Vec::new(),
             profiles: Vec::new(),
             places: config.places.clone(),
+            room: Room::of(config),
         };
         match (task.request.provider.as_deref().filter(|_| is_named(task)), &config.router) {
             (Some(_), _) if task.manifest.is_some() => field.candidates_of(task.manifest),
@@ -86,7 +95,7 @@ impl Field {
             }
         }
         if !is_named(task) {
-            field.described(config);
+            field.described(config)?;
         }
         let own = config.settings.prices();
         for place in 0..field.candidates.len() {
@@ -128,6 +137,21 @@ impl Field {
 
     pub(super) fn decide(&self) -> Decision {
         route::decide(&self.ask, &self.candidates)
+    }
+
+    /// Decides who is asked. Where they take turns, nobody else decides meanwhile, and the next one knows whose turn it was.
+    pub(super) fn take_turn(&mut self, store: &Store) -> Result<Decision, Error> {
+        if self.ask.strategy != Strategy::RoundRobin || self.ask.named {
+            return Ok(self.decide_to_ask());
+        }
+        store.change(|memory| {
+            self.ask.last.clone_from(&memory.last);
+            let decision = self.decide_to_ask();
+            if let Some(first) = decision.order.first() {
+                memory.takes_turn(&self.candidates[*first].0.name);
+            }
+            decision
+        })
     }
 
     /// Decides who is asked. Who was named is asked whatever we think of it: what is the matter with it, it says itself.
@@ -181,24 +205,9 @@ impl Field {
     }
 
     fn entry(&mut self, entry: &Entry, router: &Router) {
-        let how = match &entry.kind {
-            EntryKind::Agent { provider, .. } => match roster::find(provider) {
-                Ok(manifest) => How::Manifest(manifest),
-                Err(error) => How::Not(format!("{error}; `bowline providers` lists what there is")),
-            },
-            EntryKind::Executable { path, args } => {
-                let executable = Executable {
-                    args: args.clone(),
-                    model: entry.model.clone(),
-                    streams: entry.streaming.unwrap_or(true).into(),
-                    ..Executable::at(&entry.name, path.to_string_lossy())
-                };
-                match roster::executable(&executable, router.path.parent().unwrap_or(&router.path)) {
-                    Ok(manifest) => How::Manifest(manifest),
-                    Err(error) => How::Not(format!("it cannot be used: {error}")),
-                }
-            }
-            EntryKind::Foreign(word) => How::Not(format!("`{word}` providers cannot be driven")),
+        let how = match manifest_of(entry, router) {
+            Ok(manifest) => How::Manifest(manifest),
+            Err(why) => How::Not(why),
         };
         let manifest = match &how {
             How::Manifest(manifest) => Some(*manifest),
@@ -213,6 +222,7 @@ impl Field {
             model: entry.model.clone(),
             hints: manifest.map(|manifest| hints(&manifest.hints)).unwrap_or_default(),
             patterns: manifest.map(|manifest| manifest.model_patterns.clone()).unwrap_or_default(),
+            local: matches!(entry.kind, EntryKind::Executable { .. }),
             ..Candidate::default()
         };
         // What the file says comes before what the manifest knows.
@@ -221,9 +231,16 @@ impl Field {
     }
 
     /// The programs that a model of the specification for pi stands for.
-    fn described(&mut self, config: &Config) {
-        let Some(model) = &self.ask.model else { return };
-        let Some(external) = config.external.get(model) else { return };
+    fn described(&mut self, config: &Config) -> Result<(), Error> {
+        let Some(model) = &self.ask.model else { return Ok(()) };
+        let wrong = |error: &ConfigError| Error::Config(Box::new(error.clone()));
+        let Some(external) = config.external.get(model).map_err(wrong)? else {
+            let has = |(candidate, _): &(Candidate, Facts)| candidate.enabled && candidate.has(model);
+            return match config.external.broken() {
+                Some(error) if !self.candidates.iter().any(has) => Err(wrong(error)),
+                Some(_) | None => Ok(()),
+            };
+        };
         let candidate = Candidate {
             name: model.clone(),
             provider: model.clone(),
@@ -233,6 +250,7 @@ impl Field {
             ..Candidate::default()
         };
         self.add(candidate, How::External(Box::new(external.clone())), None);
+        Ok(())
     }
 
     fn facts(&self, place: usize, task: &Task, memory: &Memory, own: &[prices::Row]) -> Facts {
@@ -242,7 +260,7 @@ impl Field {
         let mut facts = Facts {
             breaker: memory.state(&key, self.ask.now),
             latency: memory.latency(&key),
-            price: model.as_deref().and_then(|model| prices::of(model, own)),
+            price: self.price(place, model.as_deref(), own),
             ..Facts::default()
         };
         let driver = match &self.hows[place] {
@@ -280,6 +298,10 @@ impl Field {
         if task.request.resume.is_some() && !self.ask.named {
             facts.cannot =
                 Some("a session goes on only with the agent that it began with: name it".to_owned());
+        } else if let Some(lacks) =
+            self.entries[place].as_ref().and_then(|entry| self.room.lacks(entry, task))
+        {
+            facts.cannot = Some(lacks);
         } else {
             let wish = launch::wish(task, task.streaming);
             let built = launch::completed(task, &driver, model, self.profiles[place].as_ref())
@@ -289,10 +311,48 @@ impl Field {
         facts
     }
 
+    /// Returns what somebody's model costs: by the entry of the router's file, else by the price lists.
+    fn price(&self, place: usize, model: Option<&str>, own: &[prices::Row]) -> Option<prices::Price> {
+        match self.entries[place].as_ref().and_then(|entry| row(entry, "*")) {
+            Some(row) => prices::of("any", &[row]),
+            None => prices::of(model?, own),
+        }
+    }
+
+    /// Puts whoever has the fallback's model behind the first, with that model.
+    pub(super) fn with_fallback_model(
+        &self,
+        order: &[usize],
+        config: &Config,
+    ) -> Vec<(usize, Option<String>)> {
+        let wanted = config.router.as_ref().and_then(|router| router.routing.fallback_model.clone());
+        let wanted = wanted.filter(|_| self.ask.model.is_none() && !self.ask.named);
+        let has = |place: &&usize| {
+            let candidate = &self.candidates[**place].0;
+            wanted.as_ref().is_some_and(|model| {
+                candidate.has(model) && candidate.meant(&self.ask).model.as_ref() != Some(model)
+            })
+        };
+        // Whoever is asked first may have both.
+        let others = order.iter().skip(1).chain(order.first());
+        let second = others.into_iter().find(has).map(|place| (*place, wanted.clone()));
+        let mut all: Vec<(usize, Option<String>)> = order.iter().map(|place| (*place, None)).collect();
+        if let Some(second) = second {
+            all.insert(1, second);
+        }
+        all
+    }
+
     /// Makes a task the one of a candidate: its provider, account, program, and what the router's file says of it.
-    pub(super) fn dress(&self, place: usize, task: &mut Task, named: Option<&PathBuf>) {
+    pub(super) fn dress(
+        &self,
+        place: usize,
+        model: Option<String>,
+        task: &mut Task,
+        named: Option<&PathBuf>,
+    ) {
         let candidate = &self.candidates[place].0;
-        task.request.model = candidate.meant(&self.ask).model;
+        task.request.model = model.or_else(|| candidate.meant(&self.ask).model);
         task.request.provider = Some(candidate.provider.clone());
         (task.manifest, task.leg.external) = match &self.hows[place] {
             How::Manifest(manifest) => (Some(*manifest), None),
@@ -312,6 +372,13 @@ impl Field {
         if entry.streaming == Some(false) {
             task.streaming = Streaming::Off;
         }
+        let (own, usual) = (&mut task.request.sampling, entry.sampling);
+        own.max_tokens = own.max_tokens.or(usual.max_tokens);
+        own.temperature = own.temperature.or(usual.temperature);
+        own.top_p = own.top_p.or(usual.top_p);
+        task.leg.prices =
+            task.request.model.as_deref().and_then(|model| row(entry, model)).into_iter().collect();
+        self.room.shorten(entry, task);
     }
 
     /// Returns the program where it is not the usual one: that of the caller, else that of the router's file.
@@ -327,7 +394,7 @@ impl Field {
 
 /// Refuses an entry of a project's file that has the name of a provider and would run something else under it: whoever names
 /// that provider means the one that they know.
-fn stands_in(entry: &Entry, router: &Router, places: &Places) -> Result<(), Error> {
+pub(super) fn stands_in(entry: &Entry, router: &Router, places: &Places) -> Result<(), Error> {
     let own = places.user.as_ref().is_some_and(|dir| router.path.starts_with(dir));
     let Some(known) = roster::find(&entry.name).ok().filter(|_| !own) else { return Ok(()) };
     let same = match &entry.kind {

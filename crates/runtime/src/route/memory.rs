@@ -58,9 +58,11 @@ impl Store {
         }
     }
 
-    /// Changes what is remembered.
-    pub(super) fn change(&self, change: impl FnOnce(&mut Memory)) -> Result<(), Error> {
-        let Some(dir) = self.dir.as_ref().filter(|_| self.keeps) else { return Ok(()) };
+    /// Changes what is remembered, while nobody else does. Where nothing is kept, what is known is looked at all the same.
+    pub(super) fn change<T>(&self, change: impl FnOnce(&mut Memory) -> T) -> Result<T, Error> {
+        let Some(dir) = self.dir.as_ref().filter(|_| self.keeps) else {
+            return Ok(change(&mut self.read()?));
+        };
         let failed =
             |source| Error::Memory { doing: "write", path: dir.join(FILE).display().to_string(), source };
         host::private_dir(dir).map_err(failed)?;
@@ -69,12 +71,13 @@ impl Store {
         let lock = lock.map_err(failed)?;
         lock.lock().map_err(failed)?;
         let mut memory = self.read()?;
-        change(&mut memory);
+        let changed = change(&mut memory);
         let written = serde_json::to_vec(&memory)
             .map_err(std::io::Error::from)
             .and_then(|text| host::replace_file(&dir.join(FILE), &text));
         free(&lock);
-        written.map_err(failed)
+        written.map_err(failed)?;
+        Ok(changed)
     }
 }
 

@@ -12,7 +12,7 @@ use tokio::sync::mpsc;
 
 use super::candidates::Field;
 use super::memory::Store;
-use super::{NoRoute, config_of, rules};
+use super::{NoRoute, config_of, rules, tuned};
 use crate::drive::Callback;
 use crate::hub::Inlet;
 use crate::launch::{self, ORDERS, Prepared, Watcher};
@@ -27,8 +27,8 @@ pub(super) struct Road {
     field: Field,
     rules: Rules,
     store: Store,
-    /// Who is asked, in order: places in the field.
-    order: Vec<usize>,
+    /// Who is asked, in order: places in the field, each with its model where it is not the usual one.
+    order: Vec<(usize, Option<String>)>,
     rejected: Vec<RejectedRoute>,
     reasons: Vec<String>,
     orders: mpsc::Receiver<Order>,
@@ -93,8 +93,12 @@ impl Road {
     ) -> Result<Self, Error> {
         let config = config_of(&task)?;
         let store = Store::of(&task);
-        let field = Field::gather(&task, &config, &store.read()?, clock::wall())?;
-        let Decision { order, verdicts, problem } = field.decide_to_ask();
+        let mut field = Field::gather(&task, &config, &store.read()?, clock::wall())?;
+        let mut trouble = None;
+        let Decision { order, verdicts, problem } = field.take_turn(&store).unwrap_or_else(|error| {
+            trouble = Some(error);
+            field.decide_to_ask()
+        });
         if let Some(problem) = problem {
             return Err(Error::NoRoute(Box::new(NoRoute { problem, verdicts })));
         }
@@ -102,13 +106,8 @@ impl Road {
         let rejected =
             rejected.map(|it| RejectedRoute { provider: it.name.clone(), reason: it.reason.clone() });
         let rules = rules(&task, &config);
-        if let (Some(hint), Some(router)) = (&task.route.hint, &config.router)
-            && let Some(tuning) = router.routing.hints.get(hint)
-        {
-            let sampling = &mut task.request.sampling;
-            sampling.max_tokens = sampling.max_tokens.or(tuning.max_tokens);
-            sampling.temperature = sampling.temperature.or(tuning.temperature);
-        }
+        task.request.sampling = tuned(&task, &config);
+        let order = field.with_fallback_model(&order, &config);
         task.config = Some(config);
         let callback = task.callback.take().map(|callback| Arc::new(Mutex::new(callback)));
         Ok(Self {
@@ -126,7 +125,7 @@ impl Road {
             attempts: Vec::new(),
             used: Amounts { time: Some(asked), ..Amounts::default() },
             asked,
-            trouble: None,
+            trouble,
         })
     }
 
@@ -204,17 +203,18 @@ impl Road {
         delay: Millis,
         before: Option<(&Record, Kind)>,
     ) -> Result<Leaving, Error> {
-        let place = self.order[turn];
+        let (place, model) = self.order[turn].clone();
         let candidate = self.field.candidates[place].0.clone();
         let mut task = self.task.attempt();
-        self.field.dress(place, &mut task, self.task.binary.as_ref());
+        self.field.dress(place, model, &mut task, self.task.binary.as_ref());
         if before.is_none() {
             let left = |time: Millis| Millis(time.0.saturating_sub(self.asked.0).max(1));
             task.request.timeout_ms = task.request.timeout_ms.map(left);
         }
         let model = task.request.model.clone();
-        let external = task.leg.external.take();
-        let mut leg = Leg { delay, used: self.used, external, ..Leg::default() };
+        let (external, prices) = (task.leg.external.take(), std::mem::take(&mut task.leg.prices));
+        let share = self.task.leg.share.as_ref().map(|share| share.after(self.used));
+        let mut leg = Leg { delay, used: self.used, share, external, prices, ..Leg::default() };
         leg.opening.push(Kind::RouteChosen(RouteChosen {
             provider: candidate.name.clone(),
             model: model.clone(),
@@ -237,7 +237,7 @@ impl Road {
         }
         let now = clock::wall();
         let key = self.key(turn);
-        let sent = self.store.change(|memory| memory.sent(&key, &candidate.name, now));
+        let sent = self.store.change(|memory| memory.sent(&key, now));
         self.keep(sent);
         Ok(Leaving { prepared, control, turn, retries, waits, delay, first_word })
     }
@@ -329,8 +329,7 @@ impl Road {
         if let Some(error) = self.trouble.take() {
             then = format!("{then}; {error}");
         }
-        let place = self.order[turn];
-        let meant = self.field.candidates[place].0.meant(&self.field.ask).model;
+        let meant = self.model(turn);
         self.attempts.push(Attempt {
             session: record.session.clone(),
             name: self.name(turn).to_owned(),
@@ -353,12 +352,18 @@ impl Road {
     }
 
     fn name(&self, turn: usize) -> &str {
-        &self.field.candidates[self.order[turn]].0.name
+        &self.field.candidates[self.order[turn].0].0.name
+    }
+
+    /// Returns the model that somebody is asked with.
+    fn model(&self, turn: usize) -> Option<String> {
+        let (place, own) = &self.order[turn];
+        own.clone().or_else(|| self.field.candidates[*place].0.meant(&self.field.ask).model)
     }
 
     fn key(&self, turn: usize) -> String {
-        let candidate = &self.field.candidates[self.order[turn]].0;
-        let model = candidate.meant(&self.field.ask).model;
+        let candidate = &self.field.candidates[self.order[turn].0].0;
+        let model = self.model(turn);
         key(&candidate.provider, candidate.profile.as_deref(), model.as_deref())
     }
 }

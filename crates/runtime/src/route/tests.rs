@@ -1,5 +1,7 @@
 //! Requests over several attempts, with scripts in the place of programs and a clock that is stopped.
 
+mod keys;
+
 use std::sync::{Arc, Mutex};
 
 use bowline_engine::retry::Fallback;

@@ -7,8 +7,10 @@ use bowline_engine::budget::Amounts;
 use bowline_engine::retry::Fallback;
 use bowline_protocol::{Kind, Millis, SessionId};
 use bowline_providers::invocation::external::ExternalCli;
+use bowline_providers::prices::Row;
 
 use super::{Task, millis};
+use crate::budget::{Pot, Share};
 use crate::config::Config;
 use crate::{Error, route};
 
@@ -38,6 +40,10 @@ pub(crate) struct Leg {
     pub(crate) delay: Millis,
     /// What the attempts before it used.
     pub(crate) used: Amounts,
+    /// Its part of a budget that others use too.
+    pub(crate) share: Option<Share>,
+    /// What its model costs, by the router's file.
+    pub(crate) prices: Vec<Row>,
     /// A program that is described in the form of the specification for pi, and the model that stands for it.
     pub(crate) external: Option<(String, ExternalCli)>,
 }
@@ -96,6 +102,12 @@ impl Task {
     /// Limits the time of work, over all attempts. What there is of an answer then is kept, and the failure is a budget's.
     pub fn max_time(mut self, limit: Duration) -> Self {
         self.spend.time = Some(millis(limit));
+        self
+    }
+
+    /// Shares its limits with other tasks that run beside it: what each uses counts for all of them.
+    pub fn pot(mut self, pot: &Pot) -> Self {
+        self.leg.share = Some(pot.share());
         self
     }
 

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use bowline::Profile;
 use bowline::config::Config;
+use bowline::roster::Roster;
 use clap::ValueEnum as _;
 
 use crate::args::run::{Limit, Permission, RunArgs};
@@ -17,6 +18,20 @@ pub(super) fn load(args: &RunArgs) -> Result<Arc<Config>, CommandError> {
     let cwd = args.cwd.as_deref().filter(|_| args.docker.is_none());
     let cwd = cwd.map(|dir| std::path::absolute(dir).unwrap_or_else(|_| dir.to_owned()));
     Ok(Arc::new(Config::load(cwd.as_deref())?))
+}
+
+/// Tells of files that cannot be used and that a run may do without, a line each.
+pub(crate) fn warn(config: &Config) {
+    use std::io::Write as _;
+    let mut lines = config.warnings();
+    // Whoever needs one that cannot even be listed is told so when it is looked up.
+    let bad = Roster::from_env().all().map(|(_, bad)| bad).unwrap_or_default();
+    lines.extend(bad.iter().map(ToString::to_string));
+    for line in lines {
+        let line = bowline_providers::ansi::harmless(&line).replace('\n', " ");
+        // Nothing can be done about a standard error that does not take it.
+        let _ = std::io::stderr().write_all(format!("warning: {line}\n").as_bytes());
+    }
 }
 
 /// Fills in what the command line leaves open.

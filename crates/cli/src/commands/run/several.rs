@@ -1,28 +1,47 @@
-//! Several agents side by side: the same request to each, each answer under its name.
+//! Several agents side by side: the same request to each, each answer under its name. They share one budget.
 
+use std::io::Write as _;
+use std::path::Path;
 use std::sync::Arc;
 
+use bowline::budget::Pot;
 use bowline::config::Config;
-use bowline::{Control, Record};
-use bowline_providers::views::{Entry, Setup};
+use bowline::journal::Reader;
+use bowline::{Control, Record, Turn};
+use bowline_protocol::{Event, Millis};
+use bowline_providers::ansi;
+use bowline_providers::manifest::Manifest;
+use bowline_providers::manifest::run::{Flag, RunFlag};
+use bowline_providers::views::{self, Entry, Setup, View};
+use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
 use super::choose::Asked;
 use super::{AT_ONCE, Sent, Signals, Stopped, exit_code, request, runtime};
 use crate::args::run::RunArgs;
-use crate::error::{CommandError, Fault, form};
+use crate::error::{CommandError, Fault};
+use crate::human::{Detail, Piece, Renderer, Screen, Summary, Surface, To};
 use crate::output::Stdout;
 use crate::output::sink::Format;
+use crate::{terminal, time};
 
-/// What came of one of them.
-struct Done {
-    name: String,
-    record: Record,
-    /// What a format for programs prints of it.
-    printed: String,
+/// How many pieces of output may wait for whoever reads them. Then the one that says more waits, and its journal keeps it.
+const WAITING: usize = 64;
+
+/// The view that is no JSON: each answer has a heading, as for people.
+const TEXT: &str = "text";
+
+/// What one of them has to say.
+enum Said {
+    /// Lines for programs.
+    Out(String),
+    /// A word for people.
+    Err(String),
+    /// It is over.
+    Done(Box<Record>, String),
 }
 
-/// Runs them all, and shows each as it ends. The exit code is the worst of them.
+/// Runs them all, and shows each as it goes on. The exit code is the worst of them.
 pub(super) fn run(
     args: &RunArgs,
     config: &Arc<Config>,
@@ -44,17 +63,27 @@ pub(super) fn run(
         Format::Human => None,
         Format::View(view) => Some(view),
     };
+    let pot = Pot::default();
+    let mut tasks = Vec::new();
+    for asked in all {
+        let task = request::task(args, prompt, Some(asked), None)?.config(config.clone()).pot(&pot);
+        // Nobody is asked if one of them cannot be.
+        task.preview().map_err(CommandError::from)?;
+        tasks.push((asked, task));
+    }
     runtime()?.block_on(async {
         let mut signals = Signals::new().map_err(|error| {
             CommandError::new(Fault::Internal, "could not listen to signals").caused_by(error)
         })?;
+        let (say, mut said) = mpsc::channel(WAITING);
         let (mut runs, mut controls) = (JoinSet::new(), Vec::new());
-        for asked in all {
-            let task = request::task(args, prompt, Some(asked), None)?.config(config.clone());
+        for (asked, task) in tasks {
             let turn = task.start().await.map_err(CommandError::from)?;
             controls.push(turn.control());
-            runs.spawn(follow(asked.name().to_owned(), turn, view));
+            let one = One::new(args, asked, view.filter(|view| view.name != TEXT));
+            runs.spawn(one.follow(turn, say.clone()));
         }
+        drop(say);
         let (mut worst, mut stopped) = (0, Stopped::No);
         loop {
             tokio::select! {
@@ -64,64 +93,177 @@ pub(super) fn run(
                     controls.iter().for_each(stop);
                     stopped = how;
                 },
-                done = runs.join_next() => match done {
+                piece = said.recv() => match piece {
                     None => break,
-                    Some(Ok(done)) => {
-                        let done = done?;
-                        show(&done, view, stdout)?;
-                        worst = worst.max(exit_code(&done.record, stopped));
+                    Some(Said::Out(text)) => {
+                        stdout.print(&text)?;
+                        stdout.flush()?;
                     }
-                    Some(Err(error)) => {
-                        return Err(CommandError::new(Fault::Internal, "a run was lost").caused_by(error));
+                    // Nothing can be done about a standard error that does not take it.
+                    Some(Said::Err(text)) => drop(std::io::stderr().write_all(text.as_bytes())),
+                    Some(Said::Done(record, name)) => {
+                        if view.is_none_or(|view| view.name == TEXT) {
+                            answer(&name, &record, stdout)?;
+                        }
+                        worst = worst.max(exit_code(&record, stopped));
                     }
                 },
             }
+        }
+        while let Some(followed) = runs.join_next().await {
+            followed
+                .map_err(|error| CommandError::new(Fault::Internal, "a run was lost").caused_by(error))??;
         }
         if worst == 0 { Ok(()) } else { Err(CommandError::told(worst)) }
     })
 }
 
-/// Follows one of them to its end.
-async fn follow(
+/// One of them, as it is followed.
+struct One {
     name: String,
-    mut turn: bowline::Turn,
-    view: Option<&'static Entry>,
-) -> Result<Done, CommandError> {
-    let mut view = view.map(|entry| (entry.make)(&Setup { provider: Some(name.clone()), ours: true }));
-    let mut printed = String::new();
-    loop {
-        let events = turn.next_batch(AT_ONCE).await.map_err(CommandError::from)?;
-        if events.is_empty() {
-            break;
-        }
-        if let Some(view) = &mut view {
-            events.iter().for_each(|event| view.event(event, &mut printed));
-        }
-    }
-    if let Some(view) = &mut view {
-        view.finish(&mut printed);
-    }
-    let record = turn.outcome().await.map_err(CommandError::from)?;
-    Ok(Done { name, record, printed })
+    /// What a person is told beside the answer: refusals with what would allow them, warnings, why it failed.
+    renderer: Renderer,
+    view: Option<Box<dyn View>>,
 }
 
-fn show(done: &Done, view: Option<&Entry>, stdout: &mut Stdout) -> Result<(), CommandError> {
-    use std::io::Write as _;
-    let Done { name, record, printed } = done;
-    if view.is_some() {
-        stdout.print(printed)?;
-    } else {
-        let text = record.text.as_deref().unwrap_or_default();
-        let text = bowline_providers::ansi::harmless(text);
-        stdout.print(&format!("== {name} ==\n{}\n\n", text.trim_end()))?;
+impl One {
+    fn new(args: &RunArgs, asked: &Asked, view: Option<&'static Entry>) -> Self {
+        let detail = if args.verbose == 0 { Detail::Usual } else { Detail::Verbose };
+        let cwd = args.cwd.as_ref().map(|dir| dir.to_string_lossy().into_owned()).or_else(terminal::cwd);
+        let mut options = terminal::options(detail, request::permission(args.permission), cwd);
+        // Several cannot draw on one terminal.
+        options.screen = Screen { stdout: Surface::PIPE, stderr: Surface::PIPE };
+        let by_name =
+            |manifest: &Manifest| manifest.run.flags.get(&RunFlag::AllowTool).is_some_and(Flag::is_done);
+        options.tools_by_name = asked.provider().is_none_or(by_name);
+        let name = asked.name().to_owned();
+        let view = view.map(|entry| (entry.make)(&Setup { provider: Some(name.clone()), ours: true }));
+        Self { name, renderer: Renderer::new(options), view }
     }
-    stdout.flush()?;
-    if !record.is_completed() {
-        let why = record.failure.as_ref().map(|failure| failure.message.clone());
-        let text =
-            form(&format!("{name}: the turn was {}", record.outcome_word()), &Vec::from_iter(why), &[]);
-        // Nothing can be done about a standard error that does not take the message.
-        let _ = std::io::stderr().write_all(text.as_bytes());
+
+    /// Follows it to its end.
+    async fn follow(mut self, mut turn: Turn, say: mpsc::Sender<Said>) -> Result<(), CommandError> {
+        loop {
+            let events = turn.next_batch(AT_ONCE).await.map_err(CommandError::from)?;
+            if events.is_empty() {
+                break;
+            }
+            let (out, err) = self.events(&events);
+            pass(&self.name, &say, &out, &err).await;
+        }
+        let record = turn.outcome().await.map_err(CommandError::from)?;
+        let summary = Summary {
+            now: time::now(),
+            took: Millis(u64::try_from(record.took.as_millis()).unwrap_or(u64::MAX)),
+            session: Some(record.session.clone()),
+            journal: None,
+        };
+        let mut out = String::new();
+        if let Some(view) = &mut self.view {
+            view.finish(&mut out);
+        }
+        let mut pieces = self.renderer.finish(&summary);
+        if let Some(failure) = &record.journal_failure {
+            let text = format!("the journal of this run is not complete: {}", failure.message);
+            pieces.extend(self.renderer.warn(&text));
+        }
+        pass(&self.name, &say, &out, &remarks(&pieces)).await;
+        let done = Said::Done(Box::new(record), self.name);
+        // Whoever reads may have enough.
+        let _ = say.send(done).await;
+        Ok(())
     }
-    Ok(())
+
+    fn events(&mut self, events: &[Event]) -> (String, String) {
+        let (mut out, mut err) = (String::new(), String::new());
+        for event in events {
+            err.push_str(&remarks(&self.renderer.event(event, time::now())));
+            if let Some(view) = &mut self.view {
+                view.event(event, &mut out);
+            }
+        }
+        (out, err)
+    }
+}
+
+/// Passes on what one of them said, with its name. Whoever reads may have enough; the run is ended by others then.
+async fn pass(name: &str, say: &mpsc::Sender<Said>, out: &str, err: &str) {
+    if !out.is_empty() {
+        let _ = say.send(Said::Out(named(name, out))).await;
+    }
+    if !err.is_empty() {
+        let name = ansi::harmless(name);
+        let lines: String = err.lines().map(|line| format!("{name}: {line}\n")).collect();
+        let _ = say.send(Said::Err(lines)).await;
+    }
+}
+
+/// Returns what of the pieces is for standard error. The answer is shown as a whole.
+fn remarks(pieces: &[Piece]) -> String {
+    let pieces = pieces.iter().filter(|piece| piece.to == To::Stderr);
+    pieces.map(|piece| String::from_utf8_lossy(&piece.bytes).into_owned()).collect()
+}
+
+/// Puts the provider's name into every object: a reader has to know whose it is.
+fn named(name: &str, text: &str) -> String {
+    let mut all = String::with_capacity(text.len());
+    let name = serde_json::Value::from(name);
+    for object in objects(text) {
+        let has = serde_json::from_str::<serde_json::Map<String, serde_json::Value>>(object)
+            .is_ok_and(|map| map.contains_key("provider"));
+        match object.strip_prefix('{').filter(|_| !has) {
+            Some(rest) if rest.trim_start().starts_with('}') => {
+                all.push_str(&format!("{{\"provider\":{name}{rest}"));
+            }
+            Some(rest) => all.push_str(&format!("{{\"provider\":{name},{rest}")),
+            None => all.push_str(object),
+        }
+    }
+    all
+}
+
+/// Cuts what a view printed into its objects: one in each line, or one in all of them.
+fn objects(text: &str) -> Vec<&str> {
+    let in_lines = text.lines().all(|line| line.starts_with('{') && line.ends_with('}'));
+    if in_lines { text.split_inclusive('\n').collect() } else { vec![text] }
+}
+
+/// Shows an answer under its name. One that is too long to be held comes from the journal, piece by piece.
+fn answer(name: &str, record: &Record, stdout: &mut Stdout) -> Result<(), CommandError> {
+    stdout.print(&format!("== {} ==\n", ansi::harmless(name)))?;
+    match (&record.text, &record.journal) {
+        (Some(text), _) => stdout.print(&format!("{}\n", ansi::harmless(text).trim_end()))?,
+        (None, Some(journal)) => from_journal(journal, stdout)?,
+        (None, None) => {}
+    }
+    stdout.print("\n")?;
+    stdout.flush()
+}
+
+fn from_journal(journal: &Path, stdout: &mut Stdout) -> Result<(), CommandError> {
+    let failed = |error| CommandError::from(bowline::Error::from(error));
+    let Some(entry) = views::by_name(TEXT) else {
+        return Err(CommandError::new(Fault::Internal, "there is no view for text"));
+    };
+    let (mut view, mut text) = ((entry.make)(&Setup::default()), String::new());
+    let mut reader = Reader::open(journal).map_err(failed)?;
+    while let Some(event) = reader.next_event().map_err(failed)? {
+        view.event(&event, &mut text);
+        stdout.print(&ansi::harmless(&text))?;
+        text.clear();
+    }
+    view.finish(&mut text);
+    stdout.print(&ansi::harmless(&text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_object_says_whose_it_is() {
+        assert_eq!(named("a", "{\"x\":1}\n{}\n"), "{\"provider\":\"a\",\"x\":1}\n{\"provider\":\"a\"}\n");
+        assert_eq!(named("a", "{\n  \"x\": 1\n}\n"), "{\"provider\":\"a\",\n  \"x\": 1\n}\n");
+        assert_eq!(named("a", "{\"provider\":\"b\"}\n"), "{\"provider\":\"b\"}\n", "it says so itself");
+    }
 }

@@ -102,3 +102,48 @@ fn what_has_no_place_is_refused_and_hints_are_notices() {
         assert_eq!(program.build("codex-cli", &request, &[]).expect_err(option).option, option);
     }
 }
+
+#[test]
+fn every_key_changes_what_is_started() {
+    // A key, a value of it, another one, and what is asked for so that it matters.
+    let thinking = Request { effort: Some("high".into()), ..request() };
+    let resumed = Request { resume: Some(Resume::Id { native_session: "abc123".into() }), ..request() };
+    let asking = Request { permission: PermissionMode::Ask, ..request() };
+    let rows: [(&str, &str, &str, &Request); 17] = [
+        ("executable", r#""agent""#, r#""other""#, &request()),
+        ("modelArg", r#""m-1""#, r#""m-2""#, &request()),
+        ("extraArgs", r#"["--json"]"#, "[]", &request()),
+        ("args", r#"["--mode", "json"]"#, r#"["--print"]"#, &request()),
+        ("modelFlag", r#""--model""#, r#""-m""#, &request()),
+        ("thinkingFlag", r#""--thinking""#, r#""--effort""#, &thinking),
+        ("sessionFlag", r#""--session""#, r#""--session-id""#, &resumed),
+        ("resumeFlag", "null", r#""--resume""#, &resumed),
+        ("promptFlag", r#""-p""#, r#""""#, &request()),
+        ("outputFormat", r#""jsonl""#, r#""text""#, &request()),
+        ("dialect", r#""pi-events""#, r#""simple""#, &request()),
+        ("workdir", r#""/work""#, r#""/other""#, &request()),
+        ("env", r#"{"A": "1"}"#, r#"{"A": "2"}"#, &request()),
+        ("envKeep", "[]", r#"["MY_*"]"#, &request()),
+        ("timeout", "5000", "6000", &request()),
+        ("cliSessionId", "null", r#""native-1""#, &request()),
+        ("permissionArgs", r#"{"ask": ["--safe"]}"#, r#"{"ask": ["--ask"]}"#, &asking),
+    ];
+    let known = serde_json::to_value(ExternalCli::default()).expect("JSON");
+    let mut keys: Vec<&String> = known.as_object().expect("an object").keys().collect();
+    for (key, one, other, request) in rows {
+        let started = |value: &str| {
+            let all = read(&format!(r#"{{"m": {{"{key}": {value}}}}}"#)).expect("a configuration");
+            format!("{:?}", all["m"].build("m", request, &[]).expect("can be honoured"))
+        };
+        assert_ne!(started(one), started(other), "`{key}` has no effect");
+        keys.retain(|known| *known != key);
+    }
+    assert!(keys.is_empty(), "nothing proves that these take effect: {keys:?}");
+    // Lines and server-sent events are told apart by themselves.
+    let framed = |format: &str| {
+        let all = read(&format!(r#"{{"m": {{"outputFormat": "{format}"}}}}"#)).expect("a configuration");
+        let made = all["m"].build("m", &request(), &[]).expect("can be honoured");
+        (made.dialect, made.shape)
+    };
+    assert_eq!(framed("jsonl"), framed("sse"));
+}

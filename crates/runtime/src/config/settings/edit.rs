@@ -35,6 +35,8 @@ fn change(
     edit: impl FnOnce(&Key, &mut Table, &str) -> Result<(), String>,
 ) -> Result<(), ConfigError> {
     let wrong = |what: String| ConfigError { path: path.to_owned(), at: None, line: None, what, hint: None };
+    let name = &*Key::spelled(name)
+        .map_err(|what| wrong(what).expected(r#"quotes go around one part: `prices."gpt-5.5".input`"#))?;
     let Some(key) = Key::named(name) else {
         return Err(wrong(format!("`{name}` is not a setting")).expected(super::meant(name)));
     };

@@ -92,6 +92,19 @@ impl Key {
         }
     }
 
+    /// Returns the full name that a person means who writes it as in a file: `prices."gpt-5.5".input`. Quotes may be left out
+    /// where a name has dots in it.
+    pub fn spelled(name: &str) -> Result<String, String> {
+        match toml_edit::Key::parse(name) {
+            Ok(parts) => Ok(parts.iter().map(toml_edit::Key::get).collect::<Vec<_>>().join(".")),
+            Err(error) if name.contains(['"', '\'']) => {
+                Err(format!("`{name}` is not a name: {}", error.message().lines().next().unwrap_or_default()))
+            }
+            // Names of models have letters that TOML wants in quotes.
+            Err(_) => Ok(name.to_owned()),
+        }
+    }
+
     /// Writes a value of this setting as TOML.
     pub fn in_toml(&self, value: &str) -> String {
         self.kind.toml(value).to_string()
@@ -182,6 +195,13 @@ mod tests {
     #[test]
     fn a_chosen_name_may_have_dots() {
         assert_eq!(Key::named("prices.gpt-5.5.input").unwrap().name, "prices.*.input");
+        assert_eq!(Key::spelled(r#"prices."gpt-5.5".input"#).as_deref(), Ok("prices.gpt-5.5.input"));
+        assert_eq!(Key::spelled("prices.'a b'.input").as_deref(), Ok("prices.a b.input"));
+        assert_eq!(
+            Key::spelled("prices.llama3.2:latest.input").as_deref(),
+            Ok("prices.llama3.2:latest.input")
+        );
+        assert!(Key::spelled(r#"prices."gpt-5.5.input"#).is_err_and(|why| why.contains("is not a name")));
         assert!(Key::named("prices.input").is_none());
         assert!(Key::has_below("prices") && Key::has_below("prices.gpt-5"));
         assert!(!Key::has_below("run.provider"));

@@ -1,0 +1,175 @@
+//! What the files for the router mean to a person: who is in them, under which names, and what is wrong in them.
+
+use crate::route::{answering, failing, routed, run};
+use crate::world::World;
+
+#[test]
+fn many_at_once_take_turns_evenly() {
+    let named = |name: &str| format!("echo {name} >>{{}}; {}", answering());
+    let world = World::new();
+    let log = world.path("asked.txt");
+    let mut file = "routing: {strategy: round-robin}\nproviders:\n".to_owned();
+    for name in ["first", "second", "third"] {
+        let script = named(name).replace("{}", &log.display().to_string());
+        let path = world.script(name, &format!("cat >/dev/null\n{script}"));
+        file.push_str(&format!(
+            "  - {{name: {name}, config: {{provider: claude, binary: {}}}}}\n",
+            path.display()
+        ));
+    }
+    let dir = world.path("work/.config/bowline");
+    std::fs::create_dir_all(&dir).expect("a directory");
+    std::fs::write(dir.join("router.yaml"), file).expect("a file");
+    std::thread::scope(|scope| {
+        for _ in 0..12 {
+            let call = run(&world, &["--provider", "auto"]);
+            scope.spawn(move || call.start().end_among_others().exits(0));
+        }
+    });
+    let asked = std::fs::read_to_string(&log).expect("they were asked");
+    for name in ["first", "second", "third"] {
+        assert_eq!(asked.lines().filter(|line| *line == name).count(), 4, "{asked}");
+    }
+}
+
+#[test]
+fn a_model_that_two_may_have_is_a_mistake_of_the_command_line_and_both_are_named() {
+    let world = World::new();
+    for name in ["claude", "other"] {
+        world.script(name, &format!("cat >/dev/null\n{}", answering()));
+    }
+    let dir = world.path("work/.config/bowline/providers");
+    std::fs::create_dir_all(&dir).expect("a directory");
+    let manifest = format!(
+        "name = \"other\"\nprogram = \"{}\"\nprompt = \"stdin\"\nformats.text.dialect = \"text\"\nmodel_patterns = [\"claude-*\"]\n[permission.ask]\n[run.flags]\nmodel = {{ args = [\"--model\", \"{{value}}\"] }}\n",
+        world.path("other").display()
+    );
+    std::fs::write(dir.join("other.toml"), manifest).expect("a file");
+    let path = format!("{}:/usr/bin:/bin", world.root().display());
+    let ended = run(&world, &["--model", "claude-sonnet-4-5"]).env("PATH", path).end().exits(2);
+    ended.tells(&[
+        "error: the model `claude-sonnet-4-5` may be meant for claude or other",
+        "hint: say whom you mean with `--provider NAME`",
+    ]);
+    assert!(world.journals_begun().is_empty(), "nobody was asked");
+}
+
+#[test]
+fn a_file_that_falls_back_after_anything_does() {
+    let login = failing(401, "Invalid API key");
+    let world = routed(&[("first", login), ("second", answering())], "routing: {fallback: any}\n");
+    let ended = run(&world, &["--provider", "auto"]).end().exits(0);
+    assert_eq!(ended.stdout, "hello\n");
+    ended.tells(&["warning: falling back from first to second: "]);
+    let world = routed(
+        &[
+            ("first", failing(400, "Your credit balance is too low: insufficient_quota")),
+            ("second", answering()),
+        ],
+        "routing: {fallback: none}\n",
+    );
+    run(&world, &["--provider", "auto"]).end().exits(1);
+}
+
+#[test]
+fn what_is_described_badly_is_in_the_way_of_those_only_who_ask_for_it() {
+    let world = World::new();
+    let dir = world.path("work/.config/bowline");
+    std::fs::create_dir_all(dir.join("providers")).expect("a directory");
+    let file = dir.join("cli-providers.json");
+    std::fs::write(
+        &file,
+        "{\n  \"good\": {\"executable\": \"/bin/true\"},\n  \"my-cli\": {\"executble\": 1}\n}",
+    )
+    .expect("a file");
+    std::fs::write(dir.join("providers/mine.toml"), "name = \"mine\"\nporgram = \"x\"\n").expect("a file");
+    let ended = world.practice(&["say hello"]).end().exits(0);
+    assert_eq!(
+        (ended.stdout.as_str(), ended.stderr.matches("warning: ").count()),
+        ("hello\n", 2),
+        "{}",
+        ended.stderr
+    );
+    ended.tells(&["cli-providers.json:3:", "providers/mine.toml` cannot be used: line 2, column 1"]);
+    run(&world, &["--model", "my-cli"]).end().exits(3).tells(&[
+        "cli-providers.json:3:",
+        "3 |   \"my-cli\": {\"executble\": 1}",
+        "hint: a map by model",
+    ]);
+    run(&world, &["--provider", "mine"])
+        .end()
+        .exits(3)
+        .tells(&["mine.toml` cannot be used: line 2, column 1"]);
+    std::fs::write(&file, "{\"my-cli\": ").expect("a file");
+    world.practice(&["say hello"]).end().exits(0).tells(&["warning: ", "cli-providers.json:1:"]);
+    run(&world, &["--model", "my-cli"]).end().exits(3).tells(&["cli-providers.json:1:"]);
+}
+
+#[test]
+fn names_of_the_routers_file_are_known_to_every_command_that_asks_about_providers() {
+    let version = "case \"$1\" in --version) echo '2.1.0 (Claude Code)'; exit 0;; esac\n";
+    let world = routed(&[], "");
+    let agent = world.script("agent", &format!("{version}cat >/dev/null\n{}", answering()));
+    let dir = world.path("work/.config/bowline");
+    world.script(
+        "work/.config/bowline/own",
+        r#"case "$1" in health) echo fine;; *) cat >/dev/null; echo '{"content":"knot","delta":"knot","done":true,"tokens_used":7,"timestamp":"2026-11-15T08:00:00Z"}';; esac"#,
+    );
+    let file = format!(
+        "providers:\n  - {{name: mine, config: {{provider: claude, binary: {}}}}}\n  - {{name: own, type: cli, config: {{path: ./own}}}}\n  - {{name: away, type: api, enabled: false}}\n",
+        agent.display()
+    );
+    std::fs::write(dir.join("router.yaml"), file).expect("a file");
+    let ask = |args: &[&str]| world.bowline(args).env("ANTHROPIC_API_KEY", "made-up").end();
+    let json = |args: &[&str]| serde_json::from_str::<serde_json::Value>(&ask(args).stdout).expect("JSON");
+
+    let doctor = json(&["doctor", "mine", "own", "--json"]);
+    let rows: Vec<_> =
+        doctor["agents"].as_array().expect("rows").iter().map(|row| &row["provider"]).collect();
+    assert_eq!(rows, ["mine", "own"], "{doctor:#}");
+    assert_eq!(doctor["agents"][0]["path"], agent.display().to_string());
+    let all = json(&["doctor", "--json"]);
+    let rows = all["agents"].as_array().expect("rows");
+    assert!(["mine", "own"].iter().all(|name| rows.iter().any(|row| row["provider"] == *name)), "{all:#}");
+
+    let models = ask(&["models", "mine"]);
+    assert!(models.stdout.starts_with("mine"), "{models:?}");
+    let limits = ask(&["limits", "own"]);
+    assert!(limits.stderr.contains("own has no way to tell its limits"), "{limits:?}");
+    assert!(ask(&["provider", "health", "own"]).exits(0).stdout.starts_with("own is well"));
+    let provided =
+        world.bowline(&["provide", "own", "generate"]).no_prompt().input(r#"{"prompt":"hi"}"#).end();
+    assert!(provided.exits(0).stdout.contains("knot"));
+    let certified = ask(&["certify", "mine", "--only", "nonsense"]);
+    assert!(certified.stderr.contains("there is no case `nonsense`"), "{certified:?}");
+    let foreign = ask(&["doctor", "away"]).exits(3);
+    foreign.tells(&["router.yaml:4:1: `away`: `api` providers cannot be driven"]);
+    ask(&["models", "nobody"]).exits(2).tells(&["error: there is no provider `nobody`"]);
+}
+
+#[test]
+fn what_a_program_in_the_form_for_pi_is_given_is_what_its_entry_says() {
+    let world = World::new();
+    let path = world.script(
+        "agent",
+        r#"printf 'data: {"type":"text","delta":"%s %s %s"}\n\ndata: {"type":"done"}\n\n' "$PWD" "$GREETING" "$*""#,
+    );
+    std::fs::create_dir_all(world.path("work/.config/bowline")).expect("a directory");
+    std::fs::create_dir_all(world.path("elsewhere")).expect("a directory");
+    let entry = format!(
+        r#"{{"my-cli": {{"executable": "{}", "modelArg": "m-1", "extraArgs": ["--json"], "dialect": "simple", "outputFormat": "sse",
+            "workdir": "{}", "env": {{"GREETING": "hi"}}, "cliSessionId": "s-1"}},
+           "slow": {{"executable": "/bin/sleep", "args": ["60"], "modelFlag": "", "promptFlag": "", "outputFormat": "text", "timeout": 300}}}}"#,
+        path.display(),
+        world.path("elsewhere").display()
+    );
+    std::fs::write(world.path("work/.config/bowline/cli-providers.json"), entry).expect("a file");
+    let ended = run(&world, &["--model", "my-cli", "--permission", "yolo"]).end().exits(0);
+    let elsewhere = std::fs::canonicalize(world.path("elsewhere")).expect("a directory");
+    assert_eq!(
+        ended.stdout,
+        format!("{} hi --session s-1 --mode json --model m-1 --json -p Say hello.\n", elsewhere.display())
+    );
+    let args = ["run", "--model", "slow", "--permission", "yolo", "--retries", "0", "60"];
+    world.bowline(&args).end().exits(124);
+}

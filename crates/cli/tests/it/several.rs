@@ -1,0 +1,68 @@
+//! Several agents side by side.
+
+use crate::route::{INIT, answering, failing, routed, run};
+
+#[test]
+fn several_are_asked_side_by_side() {
+    let world = routed(&[("first", answering()), ("second", failing(401, "Invalid API key"))], "");
+    let ended = run(&world, &["--provider", "first,second"]).end().exits(4);
+    assert!(ended.stdout.contains("== first ==\nhello\n"), "{}", ended.stdout);
+    assert!(ended.stdout.contains("== second ==\n"), "{}", ended.stdout);
+    ended.tells(&["second: error: ", "second: caused by: API Error: Invalid API key"]);
+    run(&world, &["--provider", "first,first"]).end().exits(2).tells(&["error: `first` is asked twice"]);
+    // Every object and every line says whose it is.
+    for format in ["json", "jsonl", "generate", "chunks", "pi", "simple", "stream-events", "provider-events"]
+    {
+        let ended = run(&world, &["--provider", "first,second", "-o", format]).end().exits(4);
+        let objects = serde_json::Deserializer::from_str(&ended.stdout).into_iter::<serde_json::Value>();
+        let names: Vec<String> = objects
+            .map(|object| object.expect("JSON")["provider"].as_str().unwrap_or_default().to_owned())
+            .collect();
+        for name in ["first", "second"] {
+            assert!(names.iter().any(|it| it == name), "{format}: {names:?}");
+        }
+        assert!(names.iter().all(|name| ["first", "second"].contains(&name.as_str())), "{format}: {names:?}");
+    }
+    let ended = run(&world, &["--provider", "first,second", "-o", "json"]).end().exits(4);
+    assert_eq!(ended.stdout.matches("\"outcome\"").count(), 2, "{}", ended.stdout);
+    let ended = run(&world, &["--provider", "first,second", "-o", "text"]).end().exits(4);
+    assert!(ended.stdout.contains("== first ==\nhello\n"), "{}", ended.stdout);
+}
+
+#[test]
+fn those_side_by_side_tell_what_was_refused_and_share_one_budget() {
+    let refusing = format!(
+        "{}; cat <<'END'\n{}\n{}\nEND\n{}",
+        "true",
+        r#"{"type":"assistant","message":{"id":"t","content":[{"type":"tool_use","id":"c1","name":"Write","input":{"file_path":"/x"}}]},"session_id":"s"}"#,
+        r#"{"type":"user","message":{"role":"user","content":[{"type":"tool_result","tool_use_id":"c1","is_error":true,"content":"Claude requested permissions to write to /x, but you haven't granted it yet."}]},"session_id":"s"}"#,
+        answering()
+    );
+    let world = routed(&[("first", refusing), ("second", answering())], "");
+    let single = run(&world, &["--provider", "first"]).end().exits(0);
+    let refusal =
+        single.stderr.lines().find(|line| line.contains("--permission")).expect("a flag").to_owned();
+    let ended = run(&world, &["--provider", "first,second"]).end().exits(0);
+    assert!(ended.stderr.contains(&format!("first: {refusal}")), "{}", ended.stderr);
+
+    // Each uses 3000 tokens and goes on; both together are too much for either.
+    let event = |event: &str| format!(r#"{{"type":"stream_event","event":{event},"session_id":"s"}}"#);
+    let lines = [
+        INIT.to_owned(),
+        event(r#"{"type":"message_start","message":{"id":"m1","model":"claude-sonnet-4-5"}}"#),
+        event(r#"{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"so far"}}"#),
+        event(
+            r#"{"type":"message_delta","delta":{"stop_reason":"tool_use"},"usage":{"input_tokens":1000,"output_tokens":2000}}"#,
+        ),
+        event(r#"{"type":"message_stop"}"#),
+    ];
+    let script = format!("cat <<'END'\n{}\nEND\nsleep 60 & wait", lines.join("\n"));
+    let world = routed(&[("first", script.clone()), ("second", script)], "");
+    let ended = run(&world, &["--provider", "first,second", "--max-tokens", "5000"]).end().exits(5);
+    for name in ["first", "second"] {
+        assert!(ended.stdout.contains(&format!("== {name} ==\nso far\n")), "{}", ended.stdout);
+        assert!(ended.stderr.contains(&format!("{name}: error: the budget is used up")), "{}", ended.stderr);
+    }
+    ended.tells(&["6000 so far with those that run beside it"]);
+    world.nobody_is_left();
+}

@@ -1,0 +1,106 @@
+//! What the reports of a session add up to, turn by turn.
+
+use bowline_protocol::kinds::UsageReported;
+use bowline_protocol::{Basis, MessageId, Usage};
+
+/// The count of a session. Reports between turns are not counted, but what is cumulative goes on over all of them.
+#[derive(Clone, Debug, Default)]
+pub struct Count {
+    /// What the last cumulative report said, to tell what a turn added to it.
+    cumulative: Usage,
+    cumulative_cost: Option<f64>,
+    turn: Option<Turn>,
+}
+
+/// The count of the turn that is open.
+#[derive(Clone, Debug, Default)]
+struct Turn {
+    usage: Option<Usage>,
+    cost: Option<f64>,
+    /// The last report per call, so that a repeated one replaces it.
+    last_call: Option<(MessageId, Usage)>,
+    /// Whether what is counted so far are calls of this turn, one by one.
+    by_call: bool,
+}
+
+impl Count {
+    /// Says that a turn begins.
+    pub fn begin(&mut self) {
+        self.turn = Some(Turn::default());
+    }
+
+    /// Says that the turn is over.
+    pub fn end(&mut self) {
+        self.turn = None;
+    }
+
+    /// Returns the tokens of the turn, as they were reported.
+    pub fn usage(&self) -> Option<Usage> {
+        self.turn.as_ref()?.usage
+    }
+
+    /// Returns what the turn cost in US dollars, as it was reported.
+    pub fn cost_usd(&self) -> Option<f64> {
+        self.turn.as_ref()?.cost
+    }
+
+    /// Adds a report.
+    pub fn report(&mut self, report: &UsageReported) {
+        let (usage, cost) = match report.basis {
+            Basis::Cumulative => {
+                let cost = report.cost_usd.map(|cost| (cost - self.cumulative_cost.unwrap_or(0.0)).max(0.0));
+                let usage = report.usage.since(&self.cumulative);
+                if self.turn.is_some() {
+                    self.cumulative = report.usage;
+                    self.cumulative_cost = report.cost_usd.or(self.cumulative_cost);
+                }
+                (usage, cost)
+            }
+            Basis::PerCall | Basis::PerTurn => (report.usage, report.cost_usd),
+        };
+        if let Some(turn) = &mut self.turn {
+            turn.add(report, usage, cost);
+        }
+    }
+}
+
+impl Turn {
+    fn add(&mut self, report: &UsageReported, usage: Usage, cost: Option<f64>) {
+        let both = |a: Option<f64>, b: Option<f64>| match (a, b) {
+            (None, None) => None,
+            (a, b) => Some(a.unwrap_or(0.0) + b.unwrap_or(0.0)),
+        };
+        match report.basis {
+            // An agent that is stopped may say at its end that it used nothing, after it has told of its calls.
+            Basis::PerTurn if usage.total() == 0 && self.usage.is_some() => {}
+            Basis::PerTurn => {
+                self.usage = Some(usage);
+                self.cost = cost.or(self.cost);
+            }
+            Basis::PerCall => {
+                // An agent repeats a call's numbers with each block of its message: the newest replace the older.
+                let repeated =
+                    self.last_call.as_ref().zip(report.message.as_ref()).is_some_and(|(a, b)| a.0 == *b);
+                let before = self.usage.unwrap_or_default();
+                let before = match (&self.last_call, repeated) {
+                    (Some((_, last)), true) => before.since(last),
+                    _ => before,
+                };
+                self.usage = Some(before.plus(&usage));
+                // Calls without a message are those of sub-agents, which no report of the agent's own covers.
+                self.by_call = report.message.is_some();
+                self.last_call = report.message.clone().map(|message| (message, usage));
+                self.cost = both(self.cost, cost);
+            }
+            Basis::Cumulative => {
+                if std::mem::take(&mut self.by_call) {
+                    // It covers the calls that were reported one by one, and those that were not.
+                    (self.usage, self.cost, self.last_call) = (None, None, None);
+                }
+                // Two cumulative reports in one turn: what they add is added up.
+                self.usage = Some(self.usage.unwrap_or_default().plus(&usage));
+                self.cost = both(self.cost, cost);
+            }
+        }
+    }
+}

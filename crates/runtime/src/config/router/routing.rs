@@ -1,0 +1,214 @@
+//! How one is chosen, and what follows a failure, in all the places where the variants of the file say it.
+
+use std::collections::BTreeMap;
+
+use bowline_engine::retry::Fallback;
+use bowline_engine::route::{Strategy, Truncation, canonical};
+use bowline_protocol::Millis;
+
+use super::Router;
+use crate::config::source::ConfigError;
+use crate::config::yaml::{Fields, Node, Reader};
+
+/// How one is chosen, and what follows a failure.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Routing {
+    /// Who comes first.
+    pub strategy: Option<Strategy>,
+    /// When another one may be asked.
+    pub fallback: Option<Fallback>,
+    /// Which model is asked when the first one has failed.
+    pub fallback_model: Option<String>,
+    /// How often each is asked again.
+    pub max_retries: Option<u32>,
+    /// The wait before the first retry, at most.
+    pub first_wait: Option<Millis>,
+    /// The longest wait before a retry.
+    pub longest_wait: Option<Millis>,
+    /// How long the first word may take. Who takes longer comes last.
+    pub max_latency: Option<Millis>,
+    /// How long the choice itself may take: programs are asked how much of their limits is used.
+    pub selection_timeout: Option<Millis>,
+    /// Whether a request has to fit into the context that an entry declares; it has to, unless this says no.
+    pub fits: Option<bool>,
+    /// Whether a request that does not fit is shortened, and how.
+    pub shortens: bool,
+    /// What is left out then.
+    pub truncation: Option<Truncation>,
+    /// What a hint asks for besides a model.
+    pub hints: BTreeMap<String, HintTuning>,
+}
+
+/// What a hint asks for besides a model.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct HintTuning {
+    /// How long the answer may be, in tokens.
+    pub max_tokens: Option<u64>,
+    /// How freely the model chooses its words.
+    pub temperature: Option<f64>,
+    /// Whether executables come before agents: their models may run on this machine.
+    pub prefer_local: bool,
+}
+
+const RETRIES: &str = "a whole number from 0";
+const MILLIS: &str = "a number of milliseconds";
+
+impl Router {
+    pub(super) fn routing(&mut self, reader: &Reader<'_>, node: &Node) -> Result<(), ConfigError> {
+        let mut fields = reader.fields(node, "a map with `strategy` and `fallback`")?;
+        if let Some(node) = fields.take("strategy") {
+            self.routing.strategy = Some(reader.choice(node, &Strategy::ALL.map(|it| (it.as_str(), it)))?);
+        }
+        if let Some(node) = fields.take("fallback") {
+            // `retry` asks the same one again and nobody else.
+            let choices = [
+                ("next", Fallback::Next),
+                ("none", Fallback::None),
+                ("any", Fallback::Any),
+                ("retry", Fallback::None),
+            ];
+            self.routing.fallback = Some(reader.choice(node, &choices)?);
+        }
+        if let Some(node) = fields.take("max_retries") {
+            self.routing.max_retries = Some(reader.number(node, RETRIES)?);
+        }
+        if let Some(node) = fields.take("model_hints") {
+            for (key, value) in reader.fields(node, "a map of hints")?.rest() {
+                let hint = canonical(&reader.word(key, "a hint such as `fast`")?);
+                let mut fields = reader.fields(value, "a map with `max_tokens` and `temperature`")?;
+                let tuning = HintTuning {
+                    max_tokens: fields
+                        .take("max_tokens")
+                        .map(|it| reader.number(it, "a number of tokens"))
+                        .transpose()?,
+                    temperature: fields
+                        .take("temperature")
+                        .map(|it| reader.number(it, "a number from 0 to 1"))
+                        .transpose()?,
+                    prefer_local: fields
+                        .take("prefer_local")
+                        .map(|it| reader.truth(it))
+                        .transpose()?
+                        .unwrap_or(false),
+                };
+                reader.finish(&fields, "a hint")?;
+                self.routing.hints.insert(hint, tuning);
+            }
+        }
+        if let Some(node) = fields.take("selection_timeout") {
+            self.routing.selection_timeout = Some(reader.span(node)?);
+        }
+        self.shared(reader, &mut fields)?;
+        reader.finish(&fields, "`routing`")
+    }
+
+    /// Reads what one variant has at its top, and we in `routing` too. What was read before counts.
+    fn shared(&mut self, reader: &Reader<'_>, fields: &mut Fields<'_>) -> Result<(), ConfigError> {
+        for (key, place) in [
+            ("max_latency_ms", &mut self.routing.max_latency),
+            ("retry_backoff_ms", &mut self.routing.first_wait),
+            ("retry_max_backoff_ms", &mut self.routing.longest_wait),
+        ] {
+            if let Some(node) = fields.take(key) {
+                let millis = Millis(reader.number(node, MILLIS)?);
+                place.get_or_insert(millis);
+            }
+        }
+        if let Some(node) = fields.take("fallback_model") {
+            let model = reader.word(node, "a model")?;
+            self.routing.fallback_model.get_or_insert(model);
+        }
+        if let Some(node) = fields.take("enable_context_validation") {
+            let fits = reader.truth(node)?;
+            self.routing.fits.get_or_insert(fits);
+        }
+        if let Some(node) = fields.take("auto_truncate") {
+            self.routing.shortens |= reader.truth(node)?;
+        }
+        if let Some(node) = fields.take("truncation_strategy") {
+            let how = reader.choice(node, &Truncation::ALL.map(|it| (it.as_str(), it)))?;
+            self.routing.truncation.get_or_insert(how);
+        }
+        Ok(())
+    }
+
+    /// Reads what the other variants of the file have at its top.
+    pub(super) fn variants(
+        &mut self,
+        reader: &Reader<'_>,
+        fields: &mut Fields<'_>,
+    ) -> Result<(), ConfigError> {
+        if let Some(node) = fields.take("budget_usd") {
+            self.budgets.entry("request").or_default().cost = Some(reader.money(node)?);
+        }
+        self.cheap(reader, fields)?;
+        if let Some(node) = fields.take("enable_fallback")
+            && !reader.truth(node)?
+        {
+            self.routing.fallback.get_or_insert(Fallback::None);
+        }
+        if let Some(node) = fields.take("max_retries") {
+            let retries = reader.number(node, RETRIES)?;
+            self.routing.max_retries.get_or_insert(retries);
+        }
+        self.shared(reader, fields)?;
+        let Some(node) = fields.take("strategy") else { return Ok(()) };
+        let mut strategy = reader.fields(node, "a map")?;
+        if let Some(node) = strategy.take("preference") {
+            // The first is preferred most; above those that are not named.
+            for (place, name) in reader.texts(node)?.iter().rev().enumerate() {
+                if let Some(entry) = self.providers.iter_mut().find(|entry| entry.name == *name) {
+                    entry.priority = entry.priority.max(1_000 + i64::try_from(place).unwrap_or(0));
+                }
+            }
+        }
+        if let Some(node) = strategy.take("budget") {
+            let mut budget = reader.fields(node, "a map")?;
+            for (key, scope) in [("max_cost_per_day", "day"), ("max_cost_per_request", "request")] {
+                if let Some(node) = budget.take(key) {
+                    self.budgets.entry(scope).or_default().cost = Some(reader.money(node)?);
+                }
+            }
+            reader.finish(&budget, "`strategy.budget`")?;
+        }
+        if let Some(node) = strategy.take("fallback") {
+            let mut fallback = reader.fields(node, "a map")?;
+            if let Some(node) = fallback.take("enabled") {
+                let rule = if reader.truth(node)? { Fallback::Next } else { Fallback::None };
+                self.routing.fallback.get_or_insert(rule);
+            }
+            if let Some(node) = fallback.take("max_retries") {
+                let retries = reader.number(node, RETRIES)?;
+                self.routing.max_retries.get_or_insert(retries);
+            }
+            if let Some(node) = fallback.take("retry_delay_ms") {
+                let delay = Millis(reader.number(node, MILLIS)?);
+                self.routing.first_wait.get_or_insert(delay);
+            }
+            if let Some(node) = fallback.take("fallback_model") {
+                let model = reader.word(node, "a model")?;
+                self.routing.fallback_model.get_or_insert(model);
+            }
+            reader.finish(&fallback, "`strategy.fallback`")?;
+        }
+        if let Some(node) = strategy.take("performance") {
+            let mut performance = reader.fields(node, "a map")?;
+            if let Some(node) = performance.take("max_latency_ms") {
+                let most = Millis(reader.number(node, MILLIS)?);
+                self.routing.max_latency.get_or_insert(most);
+            }
+            self.cheap(reader, &mut performance)?;
+            reader.finish(&performance, "`strategy.performance`")?;
+        }
+        reader.finish(&strategy, "`strategy`")
+    }
+
+    fn cheap(&mut self, reader: &Reader<'_>, fields: &mut Fields<'_>) -> Result<(), ConfigError> {
+        if let Some(node) = fields.take("prefer_cheap")
+            && reader.truth(node)?
+        {
+            self.routing.strategy.get_or_insert(Strategy::LeastCost);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,87 @@
+//! What an entry of the router's file says about requests: what it cannot do, what it costs, how long they may be.
+
+use bowline_engine::route::{self, Truncation};
+use bowline_protocol::kinds::{Level, Notice};
+use bowline_providers::prices;
+
+use crate::config::{Config, Entry};
+use crate::task::Task;
+
+/// What is done about requests that are too long.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Room {
+    /// Whether they have to fit.
+    fits: bool,
+    /// Whether they are shortened, and how.
+    shortens: Option<Truncation>,
+}
+
+impl Room {
+    pub(super) fn of(config: &Config) -> Self {
+        let routing = config.router.as_ref().map(|router| &router.routing);
+        Self {
+            fits: routing.and_then(|routing| routing.fits).unwrap_or(true),
+            shortens: routing
+                .filter(|routing| routing.shortens)
+                .map(|routing| routing.truncation.unwrap_or(Truncation::Oldest)),
+        }
+    }
+
+    /// Leaves out what does not fit into an entry's context, where the file wants that.
+    pub(super) fn shorten(&self, entry: &Entry, task: &mut Task) {
+        let (Some(most), Some(how), true) = (entry.lacks.max_context, self.shortens, self.fits) else {
+            return;
+        };
+        let request = &mut task.request;
+        let before = route::tokens(&request.prompt, &request.context);
+        if before > most {
+            route::shorten(&mut request.prompt, &mut request.context, most, how);
+            let text = format!(
+                "about {before} tokens do not fit into the {most} of `{}`: the request was shortened ({})",
+                entry.name,
+                how.as_str()
+            );
+            task.notices.push(Notice {
+                level: Level::Warn,
+                text,
+                code: Some("context_shortened".to_owned()),
+            });
+        }
+    }
+
+    /// Says what an entry cannot do that a request needs.
+    pub(super) fn lacks(&self, entry: &Entry, task: &Task) -> Option<String> {
+        let (lacks, request) = (entry.lacks, &task.request);
+        let by = "its entry says";
+        if lacks.tools && !request.tools.is_empty() {
+            return Some(format!("{by} that it has no tools, and the request offers some"));
+        }
+        if lacks.multi_turn && (!request.context.is_empty() || request.resume.is_some()) {
+            return Some(format!("{by} that it cannot go on with what was said before"));
+        }
+        if lacks.vision && !request.attachments.is_empty() {
+            return Some(format!("{by} that it cannot look at images"));
+        }
+        let most = lacks.max_context.filter(|_| self.fits)?;
+        let (mut prompt, mut context) = (request.prompt.clone(), request.context.clone());
+        let needs = route::tokens(&prompt, &context);
+        let fits = match self.shortens {
+            Some(how) => route::shorten(&mut prompt, &mut context, most, how),
+            None => needs <= most,
+        };
+        (!fits).then(|| format!("{by} that it takes {most} tokens, and the request has about {needs}"))
+    }
+}
+
+/// Returns what an entry says its model costs.
+pub(super) fn row(entry: &Entry, model: &str) -> Option<prices::Row> {
+    let million = entry.cost_per_1k? * 1000.0;
+    Some(prices::Row {
+        models: vec![model.to_owned()],
+        as_of: "by the router's file".to_owned(),
+        input: million,
+        output: million,
+        cache_read: million,
+        cache_write: million,
+    })
+}
