@@ -123,13 +123,14 @@ fn differences(manifest: &Manifest, pages: &[Page], version: Option<&Version>, u
         Some(&page.help).filter(|help| !help.flags.is_empty())
     };
     let of = || used.of.iter().map(String::as_str);
-    // What has a page of its own is there, whether or not the page above was asked for.
-    if let What::Subcommand(name) = &used.what
-        && page(&mut of().chain([name.as_str()])).is_some()
-    {
-        return Vec::new();
-    }
-    let Some(help) = page(&mut of()) else { return vec![Kind::NoPage] };
+    let Some(help) = page(&mut of()) else {
+        // Where the page above was not asked for, what has a page of its own is there.
+        let there = match &used.what {
+            What::Subcommand(name) => page(&mut of().chain([name.as_str()])).is_some(),
+            What::Flag { .. } => false,
+        };
+        return if there { Vec::new() } else { vec![Kind::NoPage] };
+    };
     match &used.what {
         What::Subcommand(name) if help.subcommand(name).is_none() => vec![Kind::Missing],
         What::Subcommand(_) => Vec::new(),

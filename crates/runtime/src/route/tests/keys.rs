@@ -264,7 +264,12 @@ fn order(world: &World, config: &Arc<Config>) -> String {
 fn command(world: &World, config: &Arc<Config>) -> String {
     let mut text = String::new();
     for entry in &config.router.as_ref().unwrap().providers {
-        let named = || auto(world, config, &[HELLO]).provider(&entry.name);
+        // Where nothing has to be asked: a prompt that a protocol carries is not in the command.
+        let named = || {
+            auto(world, config, &[HELLO])
+                .provider(&entry.name)
+                .permission(bowline_protocol::PermissionMode::Read)
+        };
         for task in [named(), named().hint("fast"), long(named())] {
             text.push_str(&match task.preview() {
                 Ok(preview) => format!("{preview:?}\n"),
