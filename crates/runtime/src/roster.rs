@@ -134,6 +134,11 @@ impl Roster {
         Ok((built_in.chain(own.iter().cloned()).collect(), bad))
     }
 
+    /// Returns what is wrong with the files that cannot be used. The built-in providers are not looked at.
+    pub fn bad(&self) -> Result<Vec<RosterError>, RosterError> {
+        Ok(self.read()?.into_iter().filter_map(|read| read.err().map(|(_, error)| error)).collect())
+    }
+
     /// Reads the directory, in the order of the files' names.
     fn read(&self) -> Result<Vec<Read>, RosterError> {
         let Some(dir) = &self.dir else { return Ok(Vec::new()) };

@@ -25,7 +25,7 @@ pub(crate) fn warn(config: &Config) {
     use std::io::Write as _;
     let mut lines = config.warnings();
     // Whoever needs one that cannot even be listed is told so when it is looked up.
-    let bad = Roster::from_env().all().map(|(_, bad)| bad).unwrap_or_default();
+    let bad = Roster::from_env().bad().unwrap_or_default();
     lines.extend(bad.iter().map(ToString::to_string));
     for line in lines {
         let line = bowline_providers::ansi::harmless(&line).replace('\n', " ");
