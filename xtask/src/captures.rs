@@ -68,38 +68,48 @@ pub fn import(from: &Path) -> Result<()> {
     let text = fs::read_to_string(&rules).with_context(|| format!("could not read {}", rules.display()))?;
     let programs: BTreeMap<String, Program> =
         toml::from_str(&text).context("fixtures/captures.toml is not valid")?;
-    let mut index = Vec::new();
+    let mut imported = 0;
+    // What is not among these recordings was made elsewhere, and stays.
+    let mut index = known(&fixtures)?;
     for (cli, program) in &programs {
         let folder = from.join(cli);
         if !folder.is_dir() {
             bail!("{} has no recordings of `{cli}`", from.display());
         }
-        // What is gone from the recordings must not stay behind.
-        let target = fixtures.join(cli);
-        if target.exists() {
-            fs::remove_dir_all(&target)?;
-        }
         for case in folders(&folder)? {
             let entry = describe(cli, program, &case)?;
-            copy(&case, &target.join(&entry.version).join(&entry.case))?;
+            let target = fixtures.join(cli).join(&entry.version).join(&entry.case);
+            if target.exists() {
+                fs::remove_dir_all(&target)?;
+            }
+            copy(&case, &target)?;
+            let same =
+                |it: &Entry| (&it.cli, &it.version, &it.case) == (&entry.cli, &entry.version, &entry.case);
+            index.retain(|it| !same(it));
             index.push(entry);
+            imported += 1;
         }
     }
     index.sort_by(|a: &Entry, b: &Entry| (&a.cli, &a.version, &a.case).cmp(&(&b.cli, &b.version, &b.case)));
     let lines: Vec<String> = index.iter().map(serde_json::to_string).collect::<Result<_, _>>()?;
     fs::write(fixtures.join("index.jsonl"), lines.join("\n") + "\n")?;
-    report::line(format_args!("imported {} recordings", index.len()));
+    report::line(format_args!("imported {imported} recordings, kept {} others", index.len() - imported));
     Ok(())
+}
+
+/// Reads which recordings there are.
+fn known(fixtures: &Path) -> Result<Vec<Entry>> {
+    let index =
+        fs::read_to_string(fixtures.join("index.jsonl")).context("could not read fixtures/index.jsonl")?;
+    let entry = |line| serde_json::from_str(line).context("fixtures/index.jsonl is not valid");
+    index.lines().map(entry).collect()
 }
 
 /// Writes the vocabulary of every program of which there are recordings.
 pub fn vocabulary() -> Result<()> {
     let fixtures = sh::root().join("fixtures");
-    let index =
-        fs::read_to_string(fixtures.join("index.jsonl")).context("could not read fixtures/index.jsonl")?;
     let mut words: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
-    for line in index.lines() {
-        let entry: Entry = serde_json::from_str(line).context("fixtures/index.jsonl is not valid")?;
+    for entry in known(&fixtures)? {
         if !matches!(entry.class, Class::Stream | Class::Wire) {
             continue;
         }
