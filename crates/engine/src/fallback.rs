@@ -32,6 +32,9 @@ pub struct StreamEnd<'a> {
     pub has_text: bool,
     /// Whether a tool ran.
     pub tool_ran: bool,
+    /// Whether what would be tried next is another form of the program, which has less. Then that the program does not know the
+    /// better one is no result.
+    pub steps_down: bool,
 }
 
 /// Which part of the rule applies.
@@ -81,12 +84,16 @@ impl Rule {
 
 /// Decides what follows. `again` says whether there is a non-streaming form that was not tried yet.
 pub fn decide(end: &StreamEnd<'_>, wanted: StreamFallback, again: bool) -> Rule {
+    let unknown_form = end.steps_down
+        && end.failure.is_some_and(|it| matches!(it.code, Code::FormatChanged | Code::FlagRejected));
     let broken = match end.outcome {
         Outcome::Completed => return Rule::Result,
         Outcome::Cancelled => return Rule::Aborted,
         // What the program says about itself is a result, even when it says that it failed. A verdict has a place in the
         // output; one that we had to conclude has none.
-        Outcome::Failed if end.failure.is_some_and(|failure| failure.raw.is_some()) => return Rule::Result,
+        Outcome::Failed if end.failure.is_some_and(|it| it.raw.is_some()) && !unknown_form => {
+            return Rule::Result;
+        }
         Outcome::Failed => true,
         Outcome::Truncated => false,
     };
@@ -98,7 +105,7 @@ pub fn decide(end: &StreamEnd<'_>, wanted: StreamFallback, again: bool) -> Rule 
     let hopeless = end.failure.is_some_and(|failure| {
         let streams_fault =
             matches!(failure.code, Code::Truncated | Code::Crashed | Code::FormatChanged | Code::Unknown);
-        !streams_fault || matches!(failure.exit, Some(Exit::Signal(_)))
+        !(streams_fault || unknown_form) || matches!(failure.exit, Some(Exit::Signal(_)))
     });
     if hopeless || !again || wanted == StreamFallback::Never {
         Rule::GiveUp
@@ -116,7 +123,7 @@ mod tests {
     use super::*;
 
     fn check(outcome: Outcome, failure: Option<&Failure>, has_text: bool, tool_ran: bool, expect: Rule) {
-        let end = StreamEnd { outcome, failure, has_text, tool_ran };
+        let end = StreamEnd { outcome, failure, has_text, tool_ran, steps_down: false };
         assert_eq!(decide(&end, StreamFallback::BeforeTools, true), expect, "{end:?}");
     }
 
@@ -152,7 +159,13 @@ mod tests {
 
     #[test]
     fn it_is_done_once_and_only_if_wanted() {
-        let end = StreamEnd { outcome: Outcome::Truncated, failure: None, has_text: false, tool_ran: true };
+        let end = StreamEnd {
+            outcome: Outcome::Truncated,
+            failure: None,
+            has_text: false,
+            tool_ran: true,
+            steps_down: false,
+        };
         assert_eq!(decide(&end, StreamFallback::Always, true), Rule::Retry);
         assert_eq!(decide(&end, StreamFallback::Always, false), Rule::GiveUp);
         assert_eq!(decide(&end, StreamFallback::Never, true), Rule::GiveUp);

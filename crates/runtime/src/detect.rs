@@ -279,8 +279,7 @@ impl Ask {
         Session::new(self, found)
     }
 
-    /// Returns what a program said when it was last asked, without asking it: only if every page is remembered, or none is
-    /// needed.
+    /// Returns what a program said when it was last asked, without asking it, with those pages that are remembered.
     pub(crate) fn remembered(&self, found: &Found) -> Option<Probe> {
         let probe = &found.manifest.probe;
         if probe.pages.is_empty() {
@@ -293,8 +292,8 @@ impl Ask {
         let pages = if is_proven(found.manifest, &version) {
             Vec::new()
         } else {
-            let pages = probe.pages.iter().map(|args| Some(Page::read(args, answer(args)?)));
-            pages.collect::<Option<_>>()?
+            // One that failed is not kept, and takes nothing back.
+            probe.pages.iter().filter_map(|args| Some(Page::read(args, answer(args)?))).collect()
         };
         let at = answers.iter().map(|it| it.at).min()?;
         Some(Probe { version, pages, at })

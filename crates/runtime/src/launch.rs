@@ -357,6 +357,7 @@ fn plan(
             invocation::Transport::Pty => Transport::Pty,
         },
         conversation: invocation.conversation.clone(),
+        degraded: invocation.degraded.clone(),
     };
     let fork = matches!(request.resume, Some(Resume::Fork { .. }));
     let resume = match &request.resume {

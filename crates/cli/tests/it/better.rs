@@ -78,6 +78,32 @@ fn where_it_cannot_be_had_the_next_form_is_taken_and_told() {
     assert!(started.starts_with("exec --json "), "{started}");
 }
 
+/// An older program, or one whose server speaks otherwise by now: nothing was asked yet, so that nothing is done twice.
+#[test]
+fn a_server_that_does_not_know_our_words_is_done_without() {
+    let unknown = r#"say '{"id":2,"error":{"code":-32600,"message":"Invalid request: unknown variant `thread/start`"}}'"#;
+    let none = r#"say '{"id":2,"error":{"code":-32601,"message":"Method not found"}}'"#;
+    for (refusal, why) in [
+        (format!("*thread/start*) {unknown}"), "unknown variant"),
+        (format!("*thread/start*) {none}"), "Method not found"),
+        (
+            "*initialize*) echo \"error: unexpected argument 'app-server' found\" >&2; exit 2".to_owned(),
+            "unexpected argument",
+        ),
+    ] {
+        let world = World::new();
+        let agent =
+            AGENT.replace("  case \"$line\" in\n", &format!("  case \"$line\" in\n    {refusal};;\n"));
+        let agent = world.script("work/older.sh", &agent).display().to_string();
+        let args = ["run", "--provider", "codex", "--binary", &agent, "Tie it."];
+        let ended = world.bowline(&args).start().end().exits(0);
+        assert_eq!(ended.stdout.trim(), "A plain knot.");
+        assert!(
+            world.has_line(&["fallback_taken"]) && world.has_line(&["capability_degraded", "approvals", why])
+        );
+    }
+}
+
 #[test]
 fn it_is_stopped_in_its_own_words_and_keeps_what_it_said() {
     let world = World::new();

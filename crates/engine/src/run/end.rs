@@ -2,8 +2,8 @@
 //! then there is one more attempt or the session is over.
 
 use bowline_protocol::kinds::{
-    EndReason, FallbackTaken, FilesTouched, Level, Notice, Outcome, ProcessLeaked, ProcessReaped,
-    SessionEnded, SessionState, TouchSource, TouchedFile,
+    CapabilityDegraded, EndReason, FallbackTaken, FilesTouched, Level, Notice, Outcome, ProcessLeaked,
+    ProcessReaped, SessionEnded, SessionState, TouchSource, TouchedFile,
 };
 use bowline_protocol::{Category, Code, Exit, Failure, Kind};
 use bowline_providers::decode::{Cause, End};
@@ -119,6 +119,9 @@ impl Run {
                 Kind::Notice(Notice { level: Level::Warn, text: about.to_owned(), code })
             };
             self.say(kind, now, step);
+            if again {
+                self.step_down(now, step);
+            }
         }
         if again {
             self.attempt += 1;
@@ -131,12 +134,28 @@ impl Run {
         }
     }
 
+    /// Says what the next form has to do without, and why it is taken.
+    fn step_down(&mut self, now: Now, step: &mut Step) {
+        let why = self.account.failure.as_ref().map_or("it ended without a word", |it| it.message.as_str());
+        let reason = format!("the better form did not work: {why}");
+        let next = self.plan.attempts.get(self.attempt + 1).map(|next| next.degraded.clone());
+        for degraded in next.unwrap_or_default() {
+            let reason = reason.clone();
+            self.say(Kind::CapabilityDegraded(CapabilityDegraded { reason, ..degraded }), now, step);
+        }
+    }
+
     fn rule_of_the_end(&self) -> Rule {
         let end = StreamEnd {
             outcome: self.account.outcome.unwrap_or(Outcome::Truncated),
             failure: self.account.failure.as_ref(),
             has_text: self.account.has_text,
             tool_ran: self.account.tool_ran,
+            steps_down: self
+                .plan
+                .attempts
+                .get(self.attempt + 1)
+                .is_some_and(|next| !next.degraded.is_empty()),
         };
         // Trouble of our own is not the stream's: a second attempt would meet the same.
         let ours = matches!(self.why, Some(Why::Trouble(_)));

@@ -1,6 +1,6 @@
 //! What goes into a run and what comes out: plain values.
 
-use bowline_protocol::kinds::{Notice, Outcome, TouchedFile, Transport};
+use bowline_protocol::kinds::{CapabilityDegraded, Notice, Outcome, TouchedFile, Transport};
 use bowline_protocol::{
     Capabilities, Event, Exit, Failure, Kind, Millis, NativeSessionId, SessionId, Timestamp,
 };
@@ -81,6 +81,8 @@ pub struct Attempt {
     pub transport: Transport,
     /// What is asked, where a protocol carries it.
     pub conversation: Option<Box<Conversation>>,
+    /// What this form has to do without beside a better one that was tried before it.
+    pub degraded: Vec<CapabilityDegraded>,
 }
 
 /// How long things may take. What is absent is not limited.

@@ -28,6 +28,7 @@ pub(super) struct Rpc<'a> {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct RpcError<'a> {
+    pub(super) code: Number,
     #[serde(borrow)]
     pub(super) message: Text<'a>,
     #[serde(borrow)]

@@ -11,6 +11,7 @@ use super::wire::part;
 use super::words;
 use crate::dialects::loose::{Flag, List, Maybe, Text};
 use crate::failure::Report;
+use crate::rpc::UNKNOWN_METHOD;
 
 /// The answer to `thread/start`, `thread/resume` and `thread/fork`.
 #[derive(Debug, Default, Deserialize)]
@@ -105,8 +106,16 @@ pub(super) fn models(result: Option<&RawValue>) -> Kind {
 pub(super) fn refused(error: &RpcError<'_>) -> Report {
     let data: Value = part(error.data);
     let too_large = data.get("input_error_code").and_then(Value::as_str) == Some("input_too_large");
-    let code = too_large.then_some(Code::RequestTooLarge);
-    Report { code, ..words::report(error.message.or_empty()) }
+    if too_large {
+        return Report { code: Some(Code::RequestTooLarge), ..words::report(error.message.or_empty()) };
+    }
+    let message = error.message.or_empty();
+    // Its own word for a method that it does not know is that of a request that it cannot read.
+    if error.code.0 == Some(UNKNOWN_METHOD) || message.contains("unknown variant") {
+        let (category, code) = (Some(Category::Unknown), Some(Code::FormatChanged));
+        return Report { category, code, ..Report::of(message) };
+    }
+    words::report(message)
 }
 
 /// Makes a report of why a turn failed.

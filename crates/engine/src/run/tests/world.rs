@@ -158,7 +158,14 @@ impl World {
 
 fn attempt(dialect: &str, shape: Shape) -> Attempt {
     let dialect = dialects::by_name(dialect).expect("a dialect");
-    Attempt { dialect, shape, program: "agent".to_owned(), transport: Transport::Pipe, conversation: None }
+    Attempt {
+        dialect,
+        shape,
+        program: "agent".to_owned(),
+        transport: Transport::Pipe,
+        conversation: None,
+        degraded: Vec::new(),
+    }
 }
 
 /// One word for an event, with what tests look at.
