@@ -131,9 +131,8 @@ impl From<bowline::Error> for CommandError {
             }
             bowline::Error::Config(error) => (*error).into(),
             bowline::Error::NoRoute(route) => no_route(&route),
-            bowline::Error::OverBudget { .. } => {
-                Self::new(Fault::Budget, message).hint("`bowline config show` says where the budget is set")
-            }
+            bowline::Error::OverBudget { .. } => Self::new(Fault::Budget, message)
+                .hint("`bowline config show` and `budgets` of router.yaml say where the budget is set"),
             bowline::Error::Refused(refusal) => {
                 let ours = Self::new(Fault::Usage, message);
                 match refusal.hint {

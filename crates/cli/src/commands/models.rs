@@ -83,7 +83,7 @@ fn shown(list: &Models, now: Timestamp) -> String {
         (Source::Program, _) => String::new(),
         (Source::Kept, Some(at)) => format!(" (as it told them at {at})"),
         (Source::Kept, None) => String::new(),
-        (Source::Manifest, _) => " (as its help names them)".to_owned(),
+        (Source::Manifest, _) => " (as Bowline knows them)".to_owned(),
     };
     let name = account::whose(&list.provider, list.profile.as_deref());
     if list.models.is_empty() {
