@@ -31,6 +31,8 @@ pub struct Candidate {
     pub name: String,
     /// The provider.
     pub provider: String,
+    /// Whether its program or its variables are its own: then what happens to it says nothing about the provider elsewhere.
+    pub own: bool,
     /// The account, where there are several.
     pub profile: Option<String>,
     /// Whether it may be chosen at all.
@@ -164,6 +166,12 @@ impl Candidate {
         }
         let hinted = ask.hint.as_ref().and_then(|hint| self.hints.get(hint));
         Meant { model: hinted.or(self.model.as_ref()).cloned(), fits: ask.hint.is_none() || hinted.is_some() }
+    }
+
+    /// Returns the name under which it is remembered with a model.
+    pub fn key(&self, model: Option<&str>) -> String {
+        let who = if self.own { format!("{}/{}", self.provider, self.name) } else { self.provider.clone() };
+        key(&who, self.profile.as_deref(), model)
     }
 
     /// Says whether the configuration names the model for this candidate.

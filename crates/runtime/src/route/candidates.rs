@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use bowline_engine::route::{
-    self, Ask, Candidate, Decision, Facts, Memory, Problem, Strategy, canonical, key,
+    self, Ask, Candidate, Decision, Facts, Memory, Problem, Strategy, canonical,
 };
 use bowline_protocol::Timestamp;
 use bowline_providers::invocation::Streaming;
@@ -14,7 +14,7 @@ use bowline_providers::{catalogue, prices};
 
 use super::AUTO;
 use super::entry::{Room, row};
-use super::listed::manifest_of;
+use super::listed::{is_own, manifest_of};
 use super::memory::Store;
 use crate::config::{Config, ConfigError, Entry, EntryKind, Places, Router};
 use crate::detect::{self, Search, Surroundings};
@@ -216,6 +216,7 @@ impl Field {
         let mut candidate = Candidate {
             name: entry.name.clone(),
             provider: manifest.map_or_else(|| entry.name.clone(), |manifest| manifest.name.clone()),
+            own: is_own(entry),
             profile: entry.profile.clone(),
             enabled: entry.enabled,
             priority: entry.priority,
@@ -256,7 +257,7 @@ impl Field {
     fn facts(&self, place: usize, task: &Task, memory: &Memory, own: &[prices::Row]) -> Facts {
         let candidate = &self.candidates[place].0;
         let model = candidate.meant(&self.ask).model;
-        let key = key(&candidate.provider, candidate.profile.as_deref(), model.as_deref());
+        let key = candidate.key(model.as_deref());
         let mut facts = Facts {
             breaker: memory.state(&key, self.ask.now),
             latency: memory.latency(&key),
@@ -398,9 +399,7 @@ pub(super) fn stands_in(entry: &Entry, router: &Router, places: &Places) -> Resu
     let own = places.user.as_ref().is_some_and(|dir| router.path.starts_with(dir));
     let Some(known) = roster::find(&entry.name).ok().filter(|_| !own) else { return Ok(()) };
     let same = match &entry.kind {
-        EntryKind::Agent { provider, binary } => {
-            binary.is_none() && entry.env.is_empty() && catalogue::same_name(known, provider)
-        }
+        EntryKind::Agent { provider, .. } => !is_own(entry) && catalogue::same_name(known, provider),
         EntryKind::Executable { .. } | EntryKind::Foreign(_) => false,
     };
     if same {

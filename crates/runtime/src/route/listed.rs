@@ -60,10 +60,18 @@ pub(super) fn manifest_of(entry: &Entry, router: &Router) -> Result<&'static Man
     }
 }
 
+/// Says whether an entry has a program or variables of its own, and is not simply the provider that it names.
+pub(super) fn is_own(entry: &Entry) -> bool {
+    match &entry.kind {
+        EntryKind::Agent { binary, .. } => binary.is_some() || !entry.env.is_empty(),
+        EntryKind::Executable { .. } | EntryKind::Foreign(_) => false,
+    }
+}
+
 /// Returns a manifest under the name of an entry, with what the entry says of its program.
 fn own(base: &'static Manifest, entry: &Entry) -> &'static Manifest {
     let EntryKind::Agent { binary, .. } = &entry.kind else { return base };
-    if binary.is_none() && entry.env.is_empty() && base.name == entry.name {
+    if !is_own(entry) && base.name == entry.name {
         return base;
     }
     let mut manifest = base.clone();

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use bowline_engine::Watchdog;
 use bowline_engine::budget::Amounts;
 use bowline_engine::retry::{self, Deadline, Next, Rules, Verdict};
-use bowline_engine::route::{Decision, Memory, key};
+use bowline_engine::route::{Decision, Memory};
 use bowline_protocol::kinds::{FallbackTaken, Outcome, RejectedRoute, Retrying, RouteChosen};
 use bowline_protocol::{Category, Code, Event, Failure, Kind, Millis, SessionId, Timestamp};
 use tokio::sync::mpsc;
@@ -362,9 +362,7 @@ impl Road {
     }
 
     fn key(&self, turn: usize) -> String {
-        let candidate = &self.field.candidates[self.order[turn].0].0;
-        let model = self.model(turn);
-        key(&candidate.provider, candidate.profile.as_deref(), model.as_deref())
+        self.field.candidates[self.order[turn].0].0.key(self.model(turn).as_deref())
     }
 }
 

@@ -236,3 +236,23 @@ async fn a_budget_stops_a_turn_that_goes_on() {
     assert!(failure.message.contains("counted by its text"), "{failure:?}");
     assert!(record.text.as_deref().is_some_and(|text| text.starts_with("one two")), "{:?}", record.text);
 }
+
+#[tokio::test(start_paused = true)]
+async fn entries_with_a_program_or_variables_of_their_own_do_not_share_their_limits() {
+    let world = world();
+    let router = "
+providers:
+  - {name: one, config: {provider: claude, binary: /nowhere/a}}
+  - {name: two, config: {provider: claude, env: {A_KEY: b}}}
+  - {name: three, config: {provider: claude}}
+";
+    let late = r#"{"fail": "insufficient_quota: retry after 3600 seconds"}"#;
+    let auto = |scripts: &[&str]| task(&world, scripts).config(config(router));
+    let record = auto(&[late, HELLO]).run().await.unwrap();
+    assert_eq!(steps(&record), ["one: quota: not retried; falls back to two", "two: answered"]);
+    let turns = |task: Task| task.explain().unwrap().verdicts.iter().map(|it| it.turn).collect::<Vec<_>>();
+    assert_eq!(turns(auto(&[HELLO])), [None, Some(1), Some(2)]);
+    let plain = task(&world, &[late]).config(config("providers: [{name: claude}]"));
+    plain.run().await.unwrap();
+    assert_eq!(turns(auto(&[HELLO])), [None, Some(1), None], "a plain entry is the provider itself");
+}
