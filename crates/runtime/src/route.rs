@@ -224,11 +224,9 @@ fn limited(task: &Task) -> Result<(Vec<Limited>, Duration), Error> {
     if order.len() < 2 || task.is_scripted() || task.request.docker.is_some() {
         return Ok((Vec::new(), within));
     }
-    let of = |place: usize| match field.hows[place] {
-        How::Manifest(manifest) if manifest.ask.limits.is_some() => {
-            Some((manifest, field.profiles[place].clone()))
-        }
-        How::Manifest(_) | How::External(_) | How::Not(_) => None,
+    let of = |place: usize| {
+        let manifest = field.about(place).filter(|manifest| manifest.ask.limits.is_some())?;
+        Some((manifest, field.profiles[place].clone()))
     };
     Ok((order.into_iter().filter_map(of).collect(), within))
 }

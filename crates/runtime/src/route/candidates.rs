@@ -14,7 +14,7 @@ use bowline_providers::{catalogue, prices};
 
 use super::AUTO;
 use super::entry::{Room, row};
-use super::listed::{is_own, manifest_of};
+use super::listed::{is_own, manifest_of, own};
 use super::memory::Store;
 use crate::config::{Config, ConfigError, Entry, EntryKind, Places, Router};
 use crate::detect::{self, Search, Surroundings};
@@ -133,6 +133,12 @@ impl Field {
             let ids = known.into_iter().map(|model| model.id).filter(|id| id != "default");
             self.candidates[place].0.listed = ids.collect();
         }
+    }
+
+    /// Returns how somebody is asked about their account: with the program and the variables of their entry.
+    pub(super) fn about(&self, place: usize) -> Option<&'static Manifest> {
+        let How::Manifest(manifest) = &self.hows[place] else { return None };
+        Some(self.entries[place].as_ref().map_or(*manifest, |entry| own(manifest, entry)))
     }
 
     pub(super) fn decide(&self) -> Decision {
@@ -276,7 +282,8 @@ impl Field {
                 let here = task.request.docker.is_none() && !task.is_scripted();
                 if here {
                     let (profile, surroundings) = (self.profiles[place].as_ref(), Surroundings::from_env());
-                    facts.limit = used_up(manifest, profile, &surroundings);
+                    let about = self.about(place).unwrap_or(manifest);
+                    facts.limit = used_up(about, profile, &surroundings);
                     let binary = self.binary(place, task.binary.as_ref());
                     if let Err(missing) = detect::find(manifest, binary.as_deref(), &Search::from_env()) {
                         facts.absent = Some(match binary {

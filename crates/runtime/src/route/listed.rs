@@ -69,7 +69,7 @@ pub(super) fn is_own(entry: &Entry) -> bool {
 }
 
 /// Returns a manifest under the name of an entry, with what the entry says of its program.
-fn own(base: &'static Manifest, entry: &Entry) -> &'static Manifest {
+pub(super) fn own(base: &'static Manifest, entry: &Entry) -> &'static Manifest {
     let EntryKind::Agent { binary, .. } = &entry.kind else { return base };
     if !is_own(entry) && base.name == entry.name {
         return base;
