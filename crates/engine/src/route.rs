@@ -56,8 +56,8 @@ pub struct Candidate {
 pub struct Facts {
     /// Why its program cannot be had.
     pub absent: Option<String>,
-    /// Why nobody is logged in.
-    pub no_login: Option<String>,
+    /// Whether somebody is logged in.
+    pub login: Login,
     /// Why it cannot honour the request.
     pub cannot: Option<String>,
     /// Whether it is left alone for a while.
@@ -68,6 +68,28 @@ pub struct Facts {
     pub latency: Option<Millis>,
     /// What its model costs.
     pub price: Option<Price>,
+}
+
+/// Whether somebody is logged in.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Login {
+    /// As far as can be seen, or nobody has to be.
+    #[default]
+    Seen,
+    /// Nothing is seen, and only the program itself can tell.
+    Unseen,
+    /// No, for this reason.
+    Missing(String),
+}
+
+impl Login {
+    /// Says why nobody is logged in.
+    fn missing(&self) -> Option<String> {
+        match self {
+            Self::Seen | Self::Unseen => None,
+            Self::Missing(why) => Some(why.clone()),
+        }
+    }
 }
 
 /// A limit that is used up.
@@ -209,13 +231,17 @@ enum Claim {
     Listed,
 }
 
-/// Returns the strongest claim to the model that was asked for, among those who are there.
+/// Returns the strongest claim to the model that was asked for, among those who are there. Who may not be logged in counts only
+/// where nobody else has the model.
 fn strongest(ask: &Ask, candidates: &[(Candidate, Facts)]) -> Option<Claim> {
     let model = ask.model.as_ref().filter(|_| !ask.named)?;
     let there = |(candidate, facts): &&(Candidate, Facts)| {
-        candidate.enabled && facts.absent.is_none() && facts.no_login.is_none()
+        candidate.enabled && facts.absent.is_none() && facts.login.missing().is_none()
     };
-    candidates.iter().filter(there).filter_map(|(candidate, _)| candidate.claim(model)).min()
+    let claims = candidates.iter().filter(there).filter_map(|(candidate, facts)| {
+        candidate.claim(model).map(|claim| (facts.login == Login::Unseen, claim))
+    });
+    claims.min().map(|(_, claim)| claim)
 }
 
 /// Decides who is asked.
@@ -278,7 +304,7 @@ fn ruled_out(
     facts
         .absent
         .clone()
-        .or_else(|| facts.no_login.clone())
+        .or_else(|| facts.login.missing())
         .or_else(|| facts.cannot.clone())
         .or_else(|| facts.breaker.refuses(ask.now))
         .or(limit)
@@ -299,7 +325,9 @@ fn problem(
             return Some(Problem::UnknownModel { model });
         }
         let mut names: Vec<String> = Vec::new();
-        for place in order {
+        let seen = |place: &&usize| candidates[**place].1.login == Login::Seen;
+        let any_seen = order.iter().any(|place| seen(&place));
+        for place in order.iter().filter(|place| !any_seen || seen(place)) {
             let name = &candidates[*place].0.provider;
             if !names.contains(name) {
                 names.push(name.clone());

@@ -103,6 +103,24 @@ pub fn look(manifest: &'static Manifest, profile: Option<&Profile>, surroundings
     seen(manifest, found.is_some(), surroundings)
 }
 
+/// Looks for a login, and goes by the program's own word where it gave one a short while ago. Nothing is started.
+pub(crate) fn known(
+    manifest: &'static Manifest,
+    profile: Option<&Profile>,
+    surroundings: &Surroundings,
+) -> Auth {
+    let surroundings = &*Profile::seen(profile, manifest, surroundings);
+    let found = detect::find(manifest, None, &surroundings.search()).ok();
+    let seen = seen(manifest, found.is_some(), surroundings);
+    let kept = found.zip(Keep::of(surroundings, "logins")).and_then(|(found, keep)| {
+        keep.get::<Kept>(&fingerprint(&seen, &found, surroundings), GOOD_FOR, clock::wall())
+    });
+    match kept {
+        Some((Kept::Told(login), _)) => with_word(seen, login),
+        Some((Kept::Silent(_), _)) | None => seen,
+    }
+}
+
 /// Looks for a login, and asks the program itself where it has a word about that.
 pub async fn check(
     manifest: &'static Manifest,

@@ -3,7 +3,7 @@
 use bowline_protocol::Millis;
 use serde::{Deserialize, Serialize};
 
-use super::{Ask, Candidate, Facts, Meant};
+use super::{Ask, Candidate, Facts, Login, Meant};
 
 /// How those who can be asked are put in order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -69,6 +69,7 @@ pub(super) fn sort(ask: &Ask, candidates: &[(Candidate, Facts)], meant: &[Meant]
     }
     // Nobody is left out for it: somebody slow is better than nobody.
     order.sort_by_key(|place| too_slow(ask, &candidates[*place].1).is_some());
+    order.sort_by_key(|place| candidates[*place].1.login != Login::Seen);
 }
 
 /// Returns how long somebody takes to the first word, if that is too long.
@@ -99,6 +100,11 @@ pub(super) fn reason(ask: &Ask, (candidate, facts): &(Candidate, Facts), meant: 
             format!("last, because its first word takes {takes}, and {most} is allowed; {place}")
         }
         _ => place,
+    };
+    let place = if facts.login == Login::Seen {
+        place
+    } else {
+        format!("after the others, because no login is seen and only the program itself can tell; {place}")
     };
     match (&ask.hint, meant.fits) {
         (Some(hint), true) => format!("has a model for `{hint}`; {place}"),

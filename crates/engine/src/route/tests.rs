@@ -66,7 +66,7 @@ fn whoever_cannot_be_asked_is_told_why() {
     let mut all: Vec<_> = (0..8).map(|number| candidate(&format!("n{number}"), 50)).collect();
     all[0].0.enabled = false;
     all[1].1.absent = Some("it is not installed".into());
-    all[2].1.no_login = Some("nobody is logged in".into());
+    all[2].1.login = Login::Missing("nobody is logged in".into());
     all[3].1.cannot = Some("`--max-turns` cannot be honoured".into());
     all[4].1.breaker = State::Open { until: now().after(Millis(12_000)) };
     all[5].1.breaker = State::Cooling { until: now().after(Millis(14_400_000)) };
@@ -189,4 +189,21 @@ fn what_is_remembered_survives_a_file_and_stays_small() {
     assert_eq!(kept.state("nobody", now()), State::Closed);
     assert_eq!(kept.latency("cid"), Some(Millis(1_300)));
     assert_eq!(kept.last.as_deref(), Some("bob"));
+}
+
+#[test]
+fn who_may_be_logged_in_comes_after_those_who_are() {
+    let mut all = three();
+    all[1].1.login = Login::Unseen;
+    insta::assert_snapshot!(explain(&ask(), &all), @r"
+    1 ann: priority 50
+    3 bob: after the others, because no login is seen and only the program itself can tell; priority 90
+    2 cid: priority 50
+    ");
+    all[0].0.patterns = vec!["deep-*".into()];
+    all[1].0.patterns = vec!["deep-*".into()];
+    let ask = Ask { model: Some("deep-1".into()), ..ask() };
+    assert_eq!(decide(&ask, &all).order, [0, 1], "whoever is logged in is meant");
+    all[0].1.login = Login::Unseen;
+    assert!(matches!(decide(&ask, &all).problem, Some(Problem::Ambiguous { .. })));
 }

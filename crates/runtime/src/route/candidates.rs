@@ -293,11 +293,8 @@ impl Field {
                     }
                     let asks = !(manifest.auth.env.is_empty() && manifest.auth.files.is_empty());
                     // Who names it may know of a login that we do not see.
-                    if asks
-                        && !self.ask.named
-                        && !auth::look(manifest, profile, &surroundings).is_authenticated()
-                    {
-                        facts.no_login = Some(format!("no login was found: {}", manifest.auth.about));
+                    if asks && !self.ask.named {
+                        facts.login = self.login(place, task, about, surroundings);
                     }
                 }
                 Driver::Manifest(manifest)
@@ -317,6 +314,28 @@ impl Field {
             facts.cannot = built.err().map(|refusal| refusal.to_string());
         }
         facts
+    }
+
+    /// Looks for a login: in the variables and files that the program would have, then in its own word.
+    fn login(
+        &self,
+        place: usize,
+        task: &Task,
+        about: &'static Manifest,
+        surroundings: Surroundings,
+    ) -> route::Login {
+        let profile = self.profiles[place].as_ref();
+        let known = auth::known(about, profile, &surroundings);
+        let mut own = surroundings;
+        let entry = self.entries[place].iter().flat_map(|entry| &entry.env);
+        entry.chain(&task.request.env).for_each(|(name, value)| own.set(name, value));
+        if known.verified || auth::look(about, profile, &own).is_authenticated() {
+            route::Login::Seen
+        } else if known.word.is_none() && about.ask.login.is_some() {
+            route::Login::Unseen
+        } else {
+            route::Login::Missing(format!("no login was found: {}", about.auth.about))
+        }
     }
 
     /// Returns what somebody's model costs: by the entry of the router's file, else by the price lists.
