@@ -28,6 +28,8 @@ pub(crate) enum Fault {
     Missing,
     /// Somebody's who did not answer in time.
     TooSlow,
+    /// A limit of the agents' services that is used up: as if one had been asked, and had failed.
+    Limit,
     /// A budget that is used up.
     Budget,
     /// Ours.
@@ -44,6 +46,7 @@ impl Fault {
     fn exit_code(self) -> u8 {
         match self {
             Self::Asked | Self::ClosedPipe => 0,
+            Self::Limit => 1,
             Self::Usage => 2,
             Self::Configuration => 3,
             Self::Missing => 4,
@@ -189,6 +192,7 @@ fn no_route(route: &bowline::route::NoRoute) -> CommandError {
     let fault = match &route.problem {
         Problem::UnknownModel { .. } | Problem::Ambiguous { .. } => Fault::Usage,
         Problem::Nobody | Problem::Empty => Fault::Missing,
+        Problem::Limited { .. } => Fault::Limit,
     };
     let error = CommandError::new(fault, route.problem.to_string());
     let error = match &route.problem {
@@ -196,10 +200,12 @@ fn no_route(route: &bowline::route::NoRoute) -> CommandError {
             error.hint("say whom you mean with `--provider NAME`")
         }
         Problem::Empty => error.hint("add one to the router's file"),
-        Problem::Nobody => {
+        Problem::Nobody | Problem::Limited { .. } => {
             route.verdicts.iter().fold(error, |error, it| error.hint(format!("{}: {}", it.name, it.reason)))
         }
     };
+    let resets = matches!(route.problem, Problem::Limited { resets_at: Some(_), .. });
+    let error = if resets { error.hint("`--wait-for-limit` waits until then") } else { error };
     error.hint("`bowline route --explain` says what was considered")
 }
 

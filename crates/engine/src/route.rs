@@ -70,6 +70,22 @@ pub struct Facts {
     pub price: Option<Price>,
 }
 
+impl Facts {
+    /// Returns when the limits of somebody are reset that keep them from being asked; within, nothing where that is not known.
+    fn limited_until(&self) -> Option<Option<Timestamp>> {
+        let cools = match self.breaker {
+            State::Cooling { until } => Some(until),
+            State::Closed | State::HalfOpen => None,
+            State::Open { .. } | State::Probing => return None,
+        };
+        match (cools, &self.limit) {
+            (None, None) => None,
+            (Some(until), None) => Some(Some(until)),
+            (cools, Some(limit)) => Some(limit.resets_at.map(|at| cools.map_or(at, |until| until.max(at)))),
+        }
+    }
+}
+
 /// Whether somebody is logged in.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Login {
@@ -175,6 +191,16 @@ pub enum Problem {
     /// All of them were ruled out.
     #[error("none of the providers can be asked")]
     Nobody,
+    /// Of those who could be asked, the limits are used up.
+    #[error("the limits of all who could be asked are used up{}", resets_at.map(|at| format!("; the first to reset is that of {name}, at {at}")).unwrap_or_default())]
+    Limited {
+        /// Its place in the list.
+        place: usize,
+        /// Whose limit is reset first.
+        name: String,
+        /// When that is, where it is known.
+        resets_at: Option<Timestamp>,
+    },
     /// There is no list to choose from.
     #[error("there is no provider to choose from")]
     Empty,
@@ -260,7 +286,7 @@ pub fn decide(ask: &Ask, candidates: &[(Candidate, Facts)]) -> Decision {
         .collect();
     let mut order: Vec<usize> =
         (0..candidates.len()).filter(|place| verdicts[*place].reason.is_empty()).collect();
-    let problem = problem(ask, candidates, &order, strongest);
+    let problem = problem(ask, candidates, &order, &meant, strongest);
     if problem.is_some() {
         for place in order.drain(..) {
             verdicts[place].reason = "it has that model, and so has another".to_owned();
@@ -314,6 +340,7 @@ fn problem(
     ask: &Ask,
     candidates: &[(Candidate, Facts)],
     order: &[usize],
+    meant: &[Meant],
     strongest: Option<Claim>,
 ) -> Option<Problem> {
     if candidates.is_empty() {
@@ -337,5 +364,23 @@ fn problem(
             return Some(Problem::Ambiguous { model, names });
         }
     }
-    order.is_empty().then_some(Problem::Nobody)
+    order.is_empty().then(|| limited(ask, candidates, meant, strongest).unwrap_or(Problem::Nobody))
+}
+
+/// Finds whose limit is reset first, among those who could be asked if it were not for a limit.
+fn limited(
+    ask: &Ask,
+    candidates: &[(Candidate, Facts)],
+    meant: &[Meant],
+    strongest: Option<Claim>,
+) -> Option<Problem> {
+    let waiting =
+        candidates.iter().zip(meant).enumerate().filter_map(|(place, ((candidate, facts), meant))| {
+            let resets_at = facts.limited_until()?;
+            let free = Facts { breaker: State::Closed, limit: None, ..facts.clone() };
+            ruled_out(ask, candidate, meant, &free, strongest).is_none().then_some((place, resets_at))
+        });
+    // A time that is not known comes last.
+    let (place, resets_at) = waiting.min_by_key(|(_, resets_at)| (resets_at.is_none(), *resets_at))?;
+    Some(Problem::Limited { place, name: candidates[place].0.name.clone(), resets_at })
 }

@@ -20,6 +20,7 @@ mod provider_new;
 mod readme;
 mod roster;
 mod route;
+mod route_account;
 mod route_files;
 mod run;
 mod run_output;

@@ -84,6 +84,10 @@ fn whoever_cannot_be_asked_is_told_why() {
     1 n7: priority 50
     ");
     all.pop();
+    let text = explain(&ask(), &all);
+    let told = "the limits of all who could be asked are used up; the first to reset is that of n5, at 2026-11-15T12:00:00Z\n";
+    assert!(text.ends_with(told), "{text}");
+    all.truncate(5);
     assert!(explain(&ask(), &all).ends_with("none of the providers can be asked\n"));
     assert_eq!(decide(&ask(), &[]).problem, Some(Problem::Empty));
 }
@@ -206,4 +210,19 @@ fn who_may_be_logged_in_comes_after_those_who_are() {
     assert_eq!(decide(&ask, &all).order, [0, 1], "whoever is logged in is meant");
     all[0].1.login = Login::Unseen;
     assert!(matches!(decide(&ask, &all).problem, Some(Problem::Ambiguous { .. })));
+}
+
+#[test]
+fn a_limit_is_the_reason_only_where_nothing_else_is_in_the_way() {
+    let mut all = vec![candidate("ann", 50), candidate("bob", 50)];
+    let until = |seconds: u64| now().after(Millis(seconds * 1000));
+    all[0].1.breaker = State::Cooling { until: until(60) };
+    all[0].1.absent = Some("it is not installed".into());
+    assert_eq!(decide(&ask(), &all[..1]).problem, Some(Problem::Nobody));
+    all[1].1.breaker = State::Cooling { until: until(60) };
+    all[1].1.limit = Some(Limit { window: "weekly".into(), resets_at: Some(until(90)) });
+    let limited = |resets_at| Some(Problem::Limited { place: 1, name: "bob".into(), resets_at });
+    assert_eq!(decide(&ask(), &all).problem, limited(Some(until(90))), "all of them have to be reset");
+    all[1].1.limit = Some(Limit { window: "weekly".into(), resets_at: None });
+    assert_eq!(decide(&ask(), &all).problem, limited(None));
 }

@@ -3,9 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use bowline_engine::route::{
-    self, Ask, Candidate, Decision, Facts, Memory, Problem, Strategy, canonical,
-};
+use bowline_engine::route::{self, Ask, Candidate, Decision, Facts, Memory, Problem, Strategy, canonical};
 use bowline_protocol::Timestamp;
 use bowline_providers::invocation::Streaming;
 use bowline_providers::invocation::external::ExternalCli;
@@ -164,7 +162,8 @@ impl Field {
     pub(super) fn decide_to_ask(&self) -> Decision {
         let mut decision = self.decide();
         let can_be_run = |place: &usize| !matches!(self.hows[*place], How::Not(_));
-        if self.ask.named && decision.problem == Some(Problem::Nobody) {
+        let nobody = matches!(decision.problem, Some(Problem::Nobody | Problem::Limited { .. }));
+        if self.ask.named && nobody {
             decision.order = (0..self.hows.len()).filter(can_be_run).collect();
             decision.problem = decision.problem.filter(|_| decision.order.is_empty());
             for place in &decision.order {

@@ -12,7 +12,7 @@ use tokio::sync::mpsc;
 
 use super::candidates::Field;
 use super::memory::Store;
-use super::{NoRoute, config_of, rules, tuned};
+use super::{NoRoute, Problem, config_of, rules, tuned};
 use crate::drive::Callback;
 use crate::hub::Inlet;
 use crate::launch::{self, ORDERS, Prepared, Watcher};
@@ -38,6 +38,8 @@ pub(super) struct Road {
     watcher: Watcher,
     attempts: Vec<Attempt>,
     used: Amounts,
+    /// A limit that is waited for before anybody is asked: until when, and what is said of it.
+    limit: Option<(Timestamp, String)>,
     /// How long others were asked before the first attempt could begin.
     asked: Millis,
     /// What went wrong with our own memory. It ends no request.
@@ -95,17 +97,24 @@ impl Road {
         let store = Store::of(&task);
         let mut field = Field::gather(&task, &config, &store.read()?, clock::wall())?;
         let mut trouble = None;
-        let Decision { order, verdicts, problem } = field.take_turn(&store).unwrap_or_else(|error| {
+        let Decision { mut order, mut verdicts, problem } = field.take_turn(&store).unwrap_or_else(|error| {
             trouble = Some(error);
             field.decide_to_ask()
         });
-        if let Some(problem) = problem {
-            return Err(Error::NoRoute(Box::new(NoRoute { problem, verdicts })));
+        let rules = rules(&task, &config);
+        let mut limit = None;
+        match problem {
+            None => {}
+            Some(Problem::Limited { place, resets_at: Some(until), .. }) if rules.wait_for_limit => {
+                limit = Some((until, verdicts[place].reason.clone()));
+                verdicts[place].turn = Some(1);
+                order = vec![place];
+            }
+            Some(problem) => return Err(Error::NoRoute(Box::new(NoRoute { problem, verdicts }))),
         }
         let rejected = verdicts.iter().filter(|verdict| verdict.turn.is_none());
         let rejected =
             rejected.map(|it| RejectedRoute { provider: it.name.clone(), reason: it.reason.clone() });
-        let rules = rules(&task, &config);
         task.request.sampling = tuned(&task, &config);
         let order = field.with_fallback_model(&order, &config);
         task.config = Some(config);
@@ -124,6 +133,7 @@ impl Road {
             watcher: Watcher::No,
             attempts: Vec::new(),
             used: Amounts { time: Some(asked), ..Amounts::default() },
+            limit,
             asked,
             trouble,
         })
@@ -132,7 +142,12 @@ impl Road {
     /// Makes the first attempt ready.
     pub(super) async fn first(&mut self, watcher: Watcher) -> Result<Leaving, Error> {
         self.watcher = watcher;
-        self.leave(0, (0, 0), Millis(0), None).await
+        let Some((until, why)) = self.limit.take() else {
+            return self.leave(0, (0, 0), Millis(0), None, None).await;
+        };
+        let wait = until.since(clock::wall());
+        let failure = Failure::new(Category::Quota, Code::UsageLimit, why);
+        self.leave(0, (0, 1), wait, None, Some(retrying(&failure, 1, None, wait))).await
     }
 
     /// Goes on until somebody has answered, or nobody is left.
@@ -181,7 +196,7 @@ impl Road {
                     return Ok(record);
                 }
             };
-            leaving = match self.leave(turn, counts, delay, Some((&record, opening))).await {
+            leaving = match self.leave(turn, counts, delay, Some(&record), Some(opening)).await {
                 Ok(leaving) => leaving,
                 Err(error) => {
                     // What there is stays: how the last attempt ended, and why there is no other.
@@ -201,7 +216,8 @@ impl Road {
         turn: usize,
         (retries, waits): (u32, u32),
         delay: Millis,
-        before: Option<(&Record, Kind)>,
+        before: Option<&Record>,
+        opening: Option<Kind>,
     ) -> Result<Leaving, Error> {
         let (place, model) = self.order[turn].clone();
         let candidate = self.field.candidates[place].0.clone();
@@ -221,10 +237,8 @@ impl Road {
             reason: self.reasons[place].clone(),
             rejected: self.rejected.clone(),
         }));
-        if let Some((record, opening)) = before {
-            leg.parent = Some(record.session.clone());
-            leg.opening.push(opening);
-        }
+        leg.parent = before.map(|record| record.session.clone());
+        leg.opening.extend(opening);
         task.leg = leg;
         let first_word = Arc::new(Mutex::new(FirstWord::default()));
         task.callback = Some(listener(first_word.clone(), self.callback.clone()));

@@ -256,3 +256,27 @@ providers:
     plain.run().await.unwrap();
     assert_eq!(turns(auto(&[HELLO])), [None, Some(1), None], "a plain entry is the provider itself");
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_limit_that_is_known_already_is_waited_for_on_request() {
+    let world = world();
+    let only = |scripts: &[&str]| task(&world, scripts).config(config("providers: [{name: claude}]"));
+    let late = r#"{"fail": "429 rate limit: retry after 3600 seconds"}"#;
+    only(&[late]).run().await.unwrap();
+    let refused = only(&[HELLO]).run().await;
+    let told =
+        |error: &Error| error.to_string().starts_with("the limits of all who could be asked are used up; ");
+    assert!(refused.as_ref().is_err_and(told), "{refused:?}");
+
+    let waits: Arc<Mutex<Vec<u64>>> = Arc::default();
+    let seen = waits.clone();
+    let listen = move |event: &bowline_protocol::Event| {
+        if let Kind::Retrying(retrying) = &event.kind {
+            seen.lock().unwrap().push(retrying.delay_ms.unwrap_or_default().0 / 1000);
+        }
+    };
+    let record = only(&[HELLO]).wait_for_limit().on_event(listen).run().await.unwrap();
+    assert_eq!(steps(&record), ["claude: answered"]);
+    assert!(matches!(waits.lock().unwrap()[..], [3_590..=3_600]), "{waits:?}");
+    assert!(record.took.as_secs() >= 3_590, "{:?}", record.took);
+}
