@@ -31,6 +31,8 @@ pub struct Candidate {
     pub name: String,
     /// The provider.
     pub provider: String,
+    /// Whether the caller named it: then it comes first, and the model need not tell that it is meant.
+    pub named: bool,
     /// Whether its program or its variables are its own: then what happens to it says nothing about the provider elsewhere.
     pub own: bool,
     /// The account, where there are several.
@@ -124,7 +126,7 @@ pub struct Ask {
     pub hint: Option<String>,
     /// Which model is wanted.
     pub model: Option<String>,
-    /// Whether the candidates were named, so that the model need not tell who is meant.
+    /// Whether somebody was named, so that the model need not tell who is meant.
     pub named: bool,
     /// Who comes first.
     pub strategy: Strategy,
@@ -210,7 +212,7 @@ impl Candidate {
     /// Returns which model it would be asked with.
     pub fn meant(&self, ask: &Ask) -> Meant {
         if let Some(model) = &ask.model {
-            return Meant { model: Some(model.clone()), fits: ask.named || self.has(model) };
+            return Meant { model: Some(model.clone()), fits: self.named || self.has(model) };
         }
         let hinted = ask.hint.as_ref().and_then(|hint| self.hints.get(hint));
         Meant { model: hinted.or(self.model.as_ref()).cloned(), fits: ask.hint.is_none() || hinted.is_some() }

@@ -221,7 +221,8 @@ fn limited(task: &Task) -> Result<(Vec<Limited>, Duration), Error> {
     let within = within.map_or(LIMITS_WITHIN, |within| Duration::from_millis(within.0));
     let field = Field::gather(task, &config, &Store::of(task).read()?, clock::wall())?;
     let order = field.decide().order;
-    if order.len() < 2 || task.is_scripted() || task.request.docker.is_some() {
+    // Who was named is asked first, whatever its limits are.
+    if order.len() < 2 || field.ask.named || task.is_scripted() || task.request.docker.is_some() {
         return Ok((Vec::new(), within));
     }
     let of = |place: usize| {

@@ -70,6 +70,7 @@ pub(super) fn sort(ask: &Ask, candidates: &[(Candidate, Facts)], meant: &[Meant]
     // Nobody is left out for it: somebody slow is better than nobody.
     order.sort_by_key(|place| too_slow(ask, &candidates[*place].1).is_some());
     order.sort_by_key(|place| candidates[*place].1.login != Login::Seen);
+    order.sort_by_key(|place| !candidates[*place].0.named);
 }
 
 /// Returns how long somebody takes to the first word, if that is too long.

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use bowline_engine::retry::Fallback;
 use bowline_engine::route::{self, Ask, Candidate, Decision, Facts, Memory, Problem, Strategy, canonical};
 use bowline_protocol::Timestamp;
 use bowline_providers::invocation::Streaming;
@@ -81,16 +82,15 @@ impl Field {
             places: config.places.clone(),
             room: Room::of(config),
         };
-        match (task.request.provider.as_deref().filter(|_| is_named(task)), &config.router) {
-            (Some(_), _) if task.manifest.is_some() => field.candidates_of(task.manifest),
-            (Some(name), router) => field.named(name, router.as_ref())?,
-            (None, Some(router)) => router.providers.iter().for_each(|entry| field.entry(entry, router)),
-            (None, None) => {
-                // A file that cannot be used is in the way of its own name only.
-                let (all, _) = Roster::from_env().all()?;
-                let free = all.iter().map(|entry| entry.manifest);
-                field.candidates_of(free.filter(|manifest| manifest.chosen != Chosen::ByName));
-            }
+        let named = task.request.provider.as_deref().filter(|_| is_named(task));
+        match named {
+            Some(_) if task.manifest.is_some() => field.candidates_of(task.manifest),
+            Some(name) => field.named(name, config.router.as_ref())?,
+            None => {}
+        }
+        field.candidates.iter_mut().for_each(|(candidate, _)| candidate.named = true);
+        if named.is_none() || matches!(task.route.fallback, Some(Fallback::Next | Fallback::Any)) {
+            field.choice(config.router.as_ref())?;
         }
         if !is_named(task) {
             field.described(config)?;
@@ -107,8 +107,7 @@ impl Field {
 
     /// Finds the account that a candidate is asked with.
     fn account(&mut self, place: usize, task: &Task, config: &Config) {
-        let candidate = &mut self.candidates[place].0;
-        if let Some(name) = &candidate.profile {
+        if let Some(name) = &self.candidates[place].0.profile {
             let profile = config.settings.profile(name);
             if profile.is_none() {
                 let known = config.settings.profiles().join(", ");
@@ -118,8 +117,9 @@ impl Field {
             }
             return self.profiles.push(profile);
         }
-        candidate.profile = task.profile.as_ref().map(|profile| profile.name.clone());
-        self.profiles.push(task.profile.clone());
+        let profile = task.profile.clone().filter(|_| self.is_meant(place));
+        self.candidates[place].0.profile = profile.as_ref().map(|profile| profile.name.clone());
+        self.profiles.push(profile);
     }
 
     /// Fills in the models that a candidate's program is known to list, to the account that it is asked with.
@@ -161,15 +161,19 @@ impl Field {
     /// Decides who is asked. Who was named is asked whatever we think of it: what is the matter with it, it says itself.
     pub(super) fn decide_to_ask(&self) -> Decision {
         let mut decision = self.decide();
-        let can_be_run = |place: &usize| !matches!(self.hows[*place], How::Not(_));
-        let nobody = matches!(decision.problem, Some(Problem::Nobody | Problem::Limited { .. }));
-        if self.ask.named && nobody {
-            decision.order = (0..self.hows.len()).filter(can_be_run).collect();
-            decision.problem = decision.problem.filter(|_| decision.order.is_empty());
-            for place in &decision.order {
-                decision.verdicts[*place].turn = Some(1);
-                decision.verdicts[*place].reason = "it was named".to_owned();
-            }
+        let named = self.candidates.iter().position(|(candidate, _)| candidate.named);
+        let Some(place) = named.filter(|place| decision.verdicts[*place].turn.is_none()) else {
+            return decision;
+        };
+        if matches!(self.hows[place], How::Not(_)) {
+            (decision.order, decision.problem) = (Vec::new(), Some(Problem::Nobody));
+            return decision;
+        }
+        decision.order.insert(0, place);
+        decision.problem = None;
+        decision.verdicts[place].reason = "it was named".to_owned();
+        for (turn, place) in decision.order.iter().enumerate() {
+            decision.verdicts[*place].turn = Some(turn + 1);
         }
         decision
     }
@@ -184,6 +188,29 @@ impl Field {
         }
         self.manifest(roster::find(name)?);
         Ok(())
+    }
+
+    /// Those among whom there is a choice, without the one that the caller named.
+    fn choice(&mut self, router: Option<&Router>) -> Result<(), Error> {
+        let named = self.candidates.first().map(|(candidate, _)| candidate.name.clone());
+        let other = |name: &str| named.as_deref() != Some(name);
+        if let Some(router) = router {
+            let others = router.providers.iter().filter(|entry| other(&entry.name));
+            others.for_each(|entry| self.entry(entry, router));
+            return Ok(());
+        }
+        // A file that cannot be used is in the way of its own name only.
+        let (all, _) = Roster::from_env().all()?;
+        let free = all.iter().map(|entry| entry.manifest);
+        self.candidates_of(
+            free.filter(|manifest| manifest.chosen != Chosen::ByName && other(&manifest.name)),
+        );
+        Ok(())
+    }
+
+    /// Says whether what the caller said about an account and a program is meant for a candidate.
+    fn is_meant(&self, place: usize) -> bool {
+        !self.ask.named || self.candidates[place].0.named
     }
 
     fn candidates_of(&mut self, manifests: impl IntoIterator<Item = &'static Manifest>) {
@@ -292,14 +319,14 @@ impl Field {
                     }
                     let asks = !(manifest.auth.env.is_empty() && manifest.auth.files.is_empty());
                     // Who names it may know of a login that we do not see.
-                    if asks && !self.ask.named {
+                    if asks && !candidate.named {
                         facts.login = self.login(place, task, about, surroundings);
                     }
                 }
                 Driver::Manifest(manifest)
             }
         };
-        if task.request.resume.is_some() && !self.ask.named {
+        if task.request.resume.is_some() && !candidate.named {
             facts.cannot =
                 Some("a session goes on only with the agent that it began with: name it".to_owned());
         } else if let Some(lacks) =
@@ -414,7 +441,7 @@ impl Field {
             Some(EntryKind::Agent { binary, .. }) => binary.clone(),
             Some(EntryKind::Executable { .. } | EntryKind::Foreign(_)) | None => None,
         };
-        named.cloned().or(own)
+        named.filter(|_| self.is_meant(place)).cloned().or(own)
     }
 }
 

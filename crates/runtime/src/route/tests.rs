@@ -280,3 +280,16 @@ async fn a_limit_that_is_known_already_is_waited_for_on_request() {
     assert!(matches!(waits.lock().unwrap()[..], [3_590..=3_600]), "{waits:?}");
     assert!(record.took.as_secs() >= 3_590, "{:?}", record.took);
 }
+
+#[tokio::test(start_paused = true)]
+async fn who_names_one_and_wants_a_fallback_gets_the_others_after_it() {
+    let world = world();
+    let codex = |scripts: &[&str]| task(&world, scripts).provider("codex");
+    let record = codex(&[QUOTA, HELLO]).run().await.unwrap();
+    assert_eq!(steps(&record), ["codex: quota: not retried; nobody left to fall back to"]);
+    let record = codex(&[QUOTA, HELLO]).fallback(Fallback::Next).run().await.unwrap();
+    assert_eq!(steps(&record), ["codex: quota: not retried; falls back to claude", "claude: answered"]);
+    let record = codex(&[LOGIN, HELLO]).fallback(Fallback::Any).model("gpt-9").run().await.unwrap();
+    let told = "codex: authentication: not retried; nobody left to fall back to";
+    assert_eq!(steps(&record), [told], "the other one does not have that model");
+}
