@@ -18,7 +18,7 @@ pub const WINDOW: Millis = Millis(60_000);
 /// For how long it is open.
 pub const OPEN_FOR: Millis = Millis(30_000);
 
-/// When a request that was to try is given up: whoever sent it is gone and will not tell.
+/// When a request that was to try is given up: it takes too long to be waited for.
 const PROBE_FOR: Millis = Millis(600_000);
 
 /// What is remembered of one provider, profile and model.
@@ -34,6 +34,9 @@ pub struct Breaker {
     /// Since when a request tries.
     #[serde(skip_serializing_if = "Option::is_none")]
     probe_since: Option<Timestamp>,
+    /// Who sent it, so that one who is gone does not count.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    probe_by: Option<String>,
     /// When its limit is reset.
     #[serde(skip_serializing_if = "Option::is_none")]
     cools_until: Option<Timestamp>,
@@ -99,10 +102,10 @@ impl Breaker {
         }
     }
 
-    /// Says that a request is being sent. The first one after it was open is the one that tries.
-    pub fn sent(&mut self, now: Timestamp) {
+    /// Says that a request is being sent, and by whom. The first one after it was open is the one that tries.
+    pub fn sent(&mut self, by: &str, now: Timestamp) {
         if self.state(now) == State::HalfOpen {
-            self.probe_since = Some(now);
+            (self.probe_since, self.probe_by) = (Some(now), Some(by.to_owned()));
         }
     }
 
@@ -113,7 +116,14 @@ impl Breaker {
 
     /// Says that a request ended without any word on the service: somebody stopped it.
     pub fn abandoned(&mut self) {
-        self.probe_since = None;
+        (self.probe_since, self.probe_by) = (None, None);
+    }
+
+    /// Forgets a request that tries, if whoever sent it is gone and will not tell how it ended.
+    pub fn forget_gone(&mut self, is_there: impl Fn(&str) -> bool) {
+        if self.probe_by.as_deref().is_some_and(|by| !is_there(by)) {
+            self.abandoned();
+        }
     }
 
     /// Says that a request failed.
@@ -122,7 +132,8 @@ impl Breaker {
             let told = retry::told(failure, now).filter(|told| *told > retry::LONGEST_WAIT);
             self.cools_until = told.map(|told| now.after(told)).or(self.cools_until);
         }
-        let tried = self.probe_since.take().is_some();
+        let tried = self.probe_since.is_some();
+        self.abandoned();
         if !failure.category.may_fall_back() {
             if tried {
                 // It answered, if only to refuse: the service is there.
@@ -189,7 +200,7 @@ mod tests {
     #[test]
     fn one_request_tries_and_decides() {
         let mut breaker = opened();
-        breaker.sent(at(40));
+        breaker.sent("one", at(40));
         assert_eq!(breaker.state(at(40)), State::Probing, "nobody else may");
         let mut good = breaker.clone();
         good.answered();
@@ -203,7 +214,11 @@ mod tests {
         let mut stopped = breaker.clone();
         stopped.abandoned();
         assert_eq!(stopped.state(at(41)), State::HalfOpen, "the next one tries");
-        assert_eq!(breaker.state(at(40 + 601)), State::HalfOpen, "whoever tried is gone");
+        breaker.forget_gone(|by| by == "one");
+        assert_eq!(breaker.state(at(41)), State::Probing, "whoever tries is there");
+        assert_eq!(breaker.state(at(40 + 601)), State::HalfOpen, "it takes too long");
+        breaker.forget_gone(|_| false);
+        assert_eq!(breaker.state(at(41)), State::HalfOpen, "whoever tried is gone");
     }
 
     #[test]

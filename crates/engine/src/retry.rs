@@ -100,6 +100,8 @@ pub struct Attempt<'a> {
     pub tool_ran: bool,
     /// Whether a deadline of ours ended it.
     pub deadline: Deadline,
+    /// Whether it failed so often by now that it is left alone for a while.
+    pub opened: bool,
     /// The agent that would be asked next.
     pub next: Option<&'a str>,
 }
@@ -183,6 +185,9 @@ fn retry(
     }
     if attempt.deadline != Deadline::None {
         return not("not retried, because a deadline of ours ended it".to_owned());
+    }
+    if attempt.opened {
+        return not("not retried, because it failed too often and is left alone for a while".to_owned());
     }
     if attempt.retries >= rules.retries {
         return not(match attempt.retries {

@@ -35,7 +35,8 @@ fn play(rules: &Rules, failure: &Failure, agents: usize, tool_ran: bool) -> Vec<
     let (mut agent, mut retries) = (0, 0);
     loop {
         let next = NAMES[..agents].get(agent + 1).copied();
-        let attempt = Attempt { failure, retries, waits: 0, tool_ran, deadline: Deadline::None, next };
+        let attempt =
+            Attempt { failure, retries, waits: 0, tool_ran, deadline: Deadline::None, opened: false, next };
         let verdict = decide(rules, &attempt, now(), 700);
         verdicts.push(verdict.clone());
         match verdict.next {
@@ -90,6 +91,7 @@ fn verdict(rules: Rules, failure: &Failure, change: impl FnOnce(&mut Attempt<'_>
         waits: 0,
         tool_ran: false,
         deadline: Deadline::None,
+        opened: false,
         next: Some("second"),
     };
     change(&mut attempt);

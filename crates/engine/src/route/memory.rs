@@ -73,6 +73,11 @@ impl Memory {
         self.entries.get(key).map_or(State::Closed, |entry| entry.breaker.state(now))
     }
 
+    /// Forgets requests that try, where whoever sent them is gone.
+    pub fn forget_gone(&mut self, is_there: impl Fn(&str) -> bool) {
+        self.entries.values_mut().for_each(|entry| entry.breaker.forget_gone(&is_there));
+    }
+
     /// Returns how long somebody takes to the first word.
     pub fn latency(&self, key: &str) -> Option<Millis> {
         self.entries.get(key)?.latency_ms.map(|millis| Millis(millis.round() as u64))
@@ -83,9 +88,9 @@ impl Memory {
         self.last = Some(name.to_owned());
     }
 
-    /// Says that somebody is asked.
-    pub fn sent(&mut self, key: &str, now: Timestamp) {
-        self.entry(key, now).breaker.sent(now);
+    /// Says that somebody is asked, and by whom.
+    pub fn sent(&mut self, key: &str, by: &str, now: Timestamp) {
+        self.entry(key, now).breaker.sent(by, now);
     }
 
     /// Says that somebody answered, and how long the first word took.

@@ -181,7 +181,7 @@ fn what_is_remembered_survives_a_file_and_stays_small() {
     assert_eq!(one, "ann@work#m");
     (0..5).for_each(|_| memory.failed(&one, &failure, now()));
     for number in 0..2_000 {
-        memory.sent(&key("bob", None, Some(&format!("m{number}"))), now().after(Millis(number)));
+        memory.sent(&key("bob", None, Some(&format!("m{number}"))), "me", now().after(Millis(number)));
     }
     memory.takes_turn("bob");
     memory.answered("cid", Some(Millis(1_000)), now());

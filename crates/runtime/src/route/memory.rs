@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use bowline_engine::route::Memory;
 
-use crate::journal::Home;
+use crate::journal::{Home, Runner};
 use crate::task::{JournalChoice, Task};
 use crate::{Error, host};
 
@@ -49,7 +49,10 @@ impl Store {
             }
         };
         match serde_json::from_slice::<Memory>(&text) {
-            Ok(memory) if memory.is_known() => Ok(memory),
+            Ok(mut memory) if memory.is_known() => {
+                memory.forget_gone(is_there);
+                Ok(memory)
+            }
             Ok(_) | Err(_) => {
                 // Nothing in it is dear: it is learnt again.
                 tracing::warn!(path = %path.display(), "what the router remembered cannot be read, and is forgotten");
@@ -79,6 +82,21 @@ impl Store {
         written.map_err(failed)?;
         Ok(changed)
     }
+}
+
+/// Names this process, such that another one with the same number is not taken for it.
+pub(super) fn me() -> String {
+    let Runner { pid, started, .. } = Runner::current();
+    format!("{pid} {}", started.unwrap_or_default())
+}
+
+/// Says whether a process is there that was named so. Whom we cannot look for may be.
+fn is_there(name: &str) -> bool {
+    let named =
+        name.split_once(' ').and_then(|(pid, started)| Some((pid.parse().ok()?, started.parse().ok()?)));
+    named.is_none_or(|(pid, started): (u32, u64)| {
+        started == 0 || Runner { pid, started: Some(started), sole: false }.is_there()
+    })
 }
 
 fn free(lock: &File) {

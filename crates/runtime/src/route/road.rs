@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bowline_engine::Watchdog;
+use bowline_engine::breaker::State;
 use bowline_engine::budget::Amounts;
 use bowline_engine::retry::{self, Deadline, Next, Rules, Verdict};
 use bowline_engine::route::{Decision, Memory};
@@ -11,7 +12,7 @@ use bowline_protocol::{Category, Code, Event, Failure, Kind, Millis, SessionId, 
 use tokio::sync::mpsc;
 
 use super::candidates::Field;
-use super::memory::Store;
+use super::memory::{self, Store};
 use super::{NoRoute, Problem, config_of, rules, tuned};
 use crate::drive::Callback;
 use crate::hub::Inlet;
@@ -160,8 +161,9 @@ impl Road {
             let (mut record, stopped) = self.drive(leaving).await?;
             let now = clock::wall();
             self.remember(turn, &record, &first_word, now);
-            let next = self.next_turn(turn, now);
-            let verdict = if stopped { None } else { self.verdict(&record, (retries, waits), next, now) };
+            let (next, opened) = self.next_turn(turn, now);
+            let verdict =
+                if stopped { None } else { self.verdict(&record, (retries, waits), (next, opened), now) };
             let then = match &verdict {
                 Some(verdict) => verdict.reason.clone(),
                 None if record.is_completed() => "answered".to_owned(),
@@ -251,7 +253,7 @@ impl Road {
         }
         let now = clock::wall();
         let key = self.key(turn);
-        let sent = self.store.change(|memory| memory.sent(&key, now));
+        let sent = self.store.change(|memory| memory.sent(&key, &memory::me(), now));
         self.keep(sent);
         Ok(Leaving { prepared, control, turn, retries, waits, delay, first_word })
     }
@@ -280,7 +282,7 @@ impl Road {
         &self,
         record: &Record,
         (retries, waits): (u32, u32),
-        next: Option<usize>,
+        (next, opened): (Option<usize>, bool),
         now: Timestamp,
     ) -> Option<Verdict> {
         if matches!(record.outcome, Outcome::Completed | Outcome::Cancelled) {
@@ -300,13 +302,14 @@ impl Road {
             waits,
             tool_ran: record.tool_ran,
             deadline,
+            opened,
             next: next.map(|turn| self.name(turn)),
         };
         Some(retry::decide(&self.rules, &attempt, now, dice()))
     }
 
-    /// Returns who comes after a turn and is not left alone by now.
-    fn next_turn(&mut self, turn: usize, now: Timestamp) -> Option<usize> {
+    /// Returns who comes after a turn and is not left alone by now, and whether the one of the turn itself is.
+    fn next_turn(&mut self, turn: usize, now: Timestamp) -> (Option<usize>, bool) {
         let memory = match self.store.read() {
             Ok(memory) => memory,
             Err(error) => {
@@ -315,7 +318,8 @@ impl Road {
             }
         };
         let free = |turn: &usize| memory.state(&self.key(*turn), now).refuses(now).is_none();
-        (turn + 1..self.order.len()).find(free)
+        let opened = matches!(memory.state(&self.key(turn), now), State::Open { .. });
+        ((turn + 1..self.order.len()).find(free), opened)
     }
 
     fn remember(&mut self, turn: usize, record: &Record, first_word: &Mutex<FirstWord>, now: Timestamp) {

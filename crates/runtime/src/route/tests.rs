@@ -120,14 +120,15 @@ async fn who_keeps_failing_is_left_alone_also_by_the_next_request() {
     let record = task(&world, &[AWAY, AWAY, AWAY, AWAY, AWAY, AWAY]).run().await.unwrap();
     assert_eq!(record.attempts.len(), 6, "{:?}", steps(&record));
     // Three failures each. Two more open the first one's breaker; the memory is a file, as after a restart.
-    let record = task(&world, &[AWAY, AWAY, HELLO]).run().await.unwrap();
-    assert_eq!(record.attempts.len(), 3, "{:?}", steps(&record));
+    let record = task(&world, &[AWAY, HELLO]).run().await.unwrap();
+    assert_eq!(plain(&record), ["claude: server: retry 1 of 2", "claude: answered"]);
     let explained = task(&world, &[HELLO]).explain().unwrap();
     // The first answered at last, so that it is forgiven.
     assert_eq!(explained.verdicts[0].turn, Some(1));
-    for _ in 0..2 {
-        task(&world, &[AWAY, AWAY, AWAY, HELLO]).run().await.unwrap();
-    }
+    task(&world, &[AWAY, AWAY, AWAY, HELLO]).run().await.unwrap();
+    let record = task(&world, &[AWAY, AWAY, HELLO]).run().await.unwrap();
+    let told = "claude: server: not retried, because it failed too often and is left alone for a while; falls back to codex";
+    assert_eq!(steps(&record)[1..], [told, "codex: answered"]);
     let explained = task(&world, &[HELLO]).explain().unwrap();
     assert!(
         explained.verdicts[0].reason.contains("failed 5 times within a minute"),
@@ -292,4 +293,25 @@ async fn who_names_one_and_wants_a_fallback_gets_the_others_after_it() {
     let record = codex(&[LOGIN, HELLO]).fallback(Fallback::Any).model("gpt-9").run().await.unwrap();
     let told = "codex: authentication: not retried; nobody left to fall back to";
     assert_eq!(steps(&record), [told], "the other one does not have that model");
+}
+
+#[test]
+fn a_request_that_tries_counts_while_its_process_is_there() {
+    let world = world();
+    let store = super::memory::Store::of(&task(&world, &[]));
+    let now = crate::clock::wall();
+    let later = now.after(bowline_protocol::Millis(31_000));
+    let failure = bowline_protocol::Failure::new(Category::Server, Code::ServerError, "500");
+    let tried = |by: &str| {
+        store
+            .change(|memory| {
+                (0..5).for_each(|_| memory.failed("it", &failure, now));
+                memory.sent("it", by, later);
+            })
+            .unwrap();
+        store.read().unwrap().state("it", later)
+    };
+    use bowline_engine::breaker::State;
+    assert_eq!(tried(&super::memory::me()), State::Probing);
+    assert_eq!(tried("1 18446744073709551615"), State::HalfOpen, "another process has that number now");
 }
