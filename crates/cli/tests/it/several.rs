@@ -66,3 +66,12 @@ fn those_side_by_side_tell_what_was_refused_and_share_one_budget() {
     ended.tells(&["6000 so far with those that run beside it"]);
     world.nobody_is_left();
 }
+
+#[test]
+fn nobody_is_asked_if_the_program_of_one_of_them_is_not_there() {
+    let world = crate::route::routed(&[("first", "touch asked.txt".to_owned())], "");
+    let ended = crate::route::run(&world, &["--provider", "first,qwen"]).end().exits(4);
+    ended.tells(&["error: qwen cannot be asked: ", "hint: nobody was asked; "]);
+    assert!(!world.path("work/asked.txt").exists(), "the first one was asked");
+    assert!(world.journals_begun().is_empty());
+}

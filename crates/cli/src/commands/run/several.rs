@@ -6,12 +6,13 @@ use std::sync::Arc;
 
 use bowline::budget::Pot;
 use bowline::config::Config;
+use bowline::detect::{Surroundings, find_anywhere};
 use bowline::journal::Reader;
 use bowline::{Control, Record, Turn};
 use bowline_protocol::{Event, Millis};
 use bowline_providers::ansi;
-use bowline_providers::manifest::Manifest;
 use bowline_providers::manifest::run::{Flag, RunFlag};
+use bowline_providers::manifest::{Chosen, Manifest};
 use bowline_providers::views::{self, Entry, Setup, View};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
@@ -75,6 +76,9 @@ pub(super) fn run(
         let mut signals = Signals::new().map_err(|error| {
             CommandError::new(Fault::Internal, "could not listen to signals").caused_by(error)
         })?;
+        for (asked, _) in &tasks {
+            is_there(asked, args, config).await?;
+        }
         let (say, mut said) = mpsc::channel(WAITING);
         let (mut runs, mut controls) = (JoinSet::new(), Vec::new());
         for (asked, task) in tasks {
@@ -116,6 +120,27 @@ pub(super) fn run(
         }
         if worst == 0 { Ok(()) } else { Err(CommandError::told(worst)) }
     })
+}
+
+/// Refuses one of them whose program is not there, before any of them is asked.
+async fn is_there(asked: &Asked, args: &RunArgs, config: &Config) -> Result<(), CommandError> {
+    let listed = bowline::route::listed(config, asked.name()).map_err(CommandError::from)?;
+    let manifest = asked.provider().or(listed.map(|listed| listed.manifest));
+    // Where it runs with another PATH, or inside a container, only starting it tells. What is chosen by name alone is inside
+    // this program.
+    let elsewhere = args.docker.is_some() || args.env.iter().any(|(name, _)| name == "PATH");
+    let Some(manifest) = manifest.filter(|it| !elsewhere && it.chosen != Chosen::ByName) else {
+        return Ok(());
+    };
+    match find_anywhere(manifest, None, &Surroundings::from_env()).await {
+        Ok(_) => Ok(()),
+        Err(missing) => {
+            let message = format!("{} cannot be asked: {missing}: {}", asked.name(), missing.kind);
+            Err(CommandError::new(Fault::Missing, message)
+                .hint("nobody was asked; leave it out of `--provider`, or install it")
+                .hint("`bowline doctor` says how"))
+        }
+    }
 }
 
 /// One of them, as it is followed.
