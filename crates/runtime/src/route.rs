@@ -32,7 +32,7 @@ use crate::profile::Profile;
 use crate::record::Record;
 use crate::task::Task;
 use crate::turn::{Control, Turn};
-use crate::{Error, clock, limits};
+use crate::{Error, clock, limits, near};
 
 use candidates::{Field, How};
 use memory::Store;
@@ -67,6 +67,8 @@ pub struct Explanation {
     pub router: Option<std::path::PathBuf>,
     /// Keys of that file that mean nothing here.
     pub without_effect: Vec<String>,
+    /// What is odd about the hint: that nobody has a model for it, and what may be meant.
+    pub strange_hint: Option<String>,
     /// A word on every candidate.
     pub verdicts: Vec<Verdict>,
     /// Who would be asked after the first has failed, with the model that the file names for that.
@@ -162,6 +164,21 @@ fn strategy(config: &Config) -> Strategy {
         .unwrap_or_default()
 }
 
+/// Says that a hint is a word that no manifest and no entry has, and what may be meant by it.
+fn strange_hint(field: &Field, config: &Config) -> Option<String> {
+    let hint = field.ask.hint.as_ref()?;
+    let mut known: Vec<&str> = HINTS.iter().map(|(name, _)| *name).collect();
+    known.extend(
+        field.candidates.iter().flat_map(|(candidate, _)| candidate.hints.keys()).map(String::as_str),
+    );
+    known.extend(config.router.iter().flat_map(|router| router.routing.hints.keys()).map(String::as_str));
+    if known.contains(&hint.as_str()) {
+        return None;
+    }
+    let meant = near(hint, known).map(|meant| format!("; did you mean `{meant}`?"));
+    Some(format!("nobody has a model for the hint `{hint}`{}", meant.unwrap_or_default()))
+}
+
 /// Says who would be asked, and why.
 pub(crate) fn explain(task: &Task) -> Result<Explanation, Error> {
     let config = config_of(task)?;
@@ -171,6 +188,7 @@ pub(crate) fn explain(task: &Task) -> Result<Explanation, Error> {
     let second = field.with_fallback_model(&order, &config).into_iter().nth(1);
     let second = second.and_then(|(place, model)| Some((field.candidates[place].0.name.clone(), model?)));
     Ok(Explanation {
+        strange_hint: strange_hint(&field, &config),
         fallback_model: second,
         hint: task.route.hint.clone(),
         model: task.request.model.clone(),

@@ -12,7 +12,7 @@ Examples:
 #[derive(Debug, clap::Args)]
 pub(crate) struct RouteArgs {
     /// What sort of model is wanted
-    #[arg(long, value_name = "HINT")]
+    #[arg(long, value_name = "HINT", value_parser = super::run::hint)]
     pub(crate) hint: Option<String>,
 
     /// Which model is wanted

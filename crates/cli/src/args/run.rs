@@ -38,7 +38,7 @@ pub(crate) struct RunArgs {
     pub(crate) set: Vec<(String, Json)>,
 
     /// What sort of model is wanted: fast, capable, codegen, long-context, agentic, cheap, or a word of the configuration
-    #[arg(long, value_name = "HINT", help_heading = ROUTE)]
+    #[arg(long, value_name = "HINT", value_parser = hint, help_heading = ROUTE)]
     pub(crate) hint: Option<String>,
 
     /// How often an agent is asked again after a failure that allows it; 2 where the router chooses, else 0
@@ -256,6 +256,13 @@ pub(crate) fn variable(text: &str) -> Result<(String, String), String> {
 #[expect(clippy::disallowed_methods, reason = "the arguments are an edge at which the environment is read")]
 pub(crate) fn host_variable(name: &str) -> Option<String> {
     std::env::var(name).ok()
+}
+
+pub(crate) fn hint(text: &str) -> Result<String, String> {
+    if text.trim().is_empty() {
+        return Err("a word such as fast or capable is wanted".to_owned());
+    }
+    Ok(text.to_owned())
 }
 
 pub(crate) fn setting(text: &str) -> Result<(String, Json), String> {

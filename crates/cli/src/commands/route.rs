@@ -1,5 +1,7 @@
 //! `bowline route`: who would be asked, and why the others would not.
 
+use std::io::Write as _;
+
 use bowline::route::Explanation;
 use serde_json::json;
 
@@ -29,6 +31,11 @@ pub(crate) fn run(args: &RouteArgs, stdout: &mut Stdout) -> Result<(), CommandEr
         (false, true) => in_words(&explained),
         (false, false) => first(&explained),
     };
+    if let Some(strange) = &explained.strange_hint {
+        let line = format!("warning: {}\n", bowline_providers::ansi::harmless(strange));
+        // Nothing can be done about a standard error that does not take it.
+        let _ = std::io::stderr().write_all(line.as_bytes());
+    }
     stdout.print(&text)?;
     match explained.problem {
         None => Ok(()),
@@ -98,6 +105,7 @@ fn in_json(explained: &Explanation) -> serde_json::Value {
         .collect();
     json!({
         "hint": explained.hint,
+        "strange_hint": explained.strange_hint,
         "model": explained.model,
         "strategy": explained.strategy.as_str(),
         "retries": explained.rules.retries,

@@ -385,3 +385,17 @@ fn many_change_the_settings_at_once_and_nothing_is_written_that_cannot_be_read()
     }
     world.bowline(&["config", "show"]).end().exits(0);
 }
+
+#[test]
+fn a_hint_that_nobody_has_is_told_and_an_empty_one_is_refused() {
+    let world = routed(&[("first", answering())], "");
+    let strange = "warning: nobody has a model for the hint `fsat`; did you mean `fast`?\n";
+    let ended = run(&world, &["--hint", "fsat"]).end().exits(0);
+    ended.tells(&[strange]);
+    let explain = |hint: &str| world.bowline(&["route", "--hint", hint]).env("ANTHROPIC_API_KEY", "x").end();
+    assert_eq!(explain("fsat").exits(0).stderr, strange);
+    assert_eq!(explain("cheap").exits(0).stderr, "", "everybody knows what is meant");
+    for call in [explain("  "), run(&world, &["--hint", ""]).end()] {
+        call.exits(2).tells(&["a word such as fast or capable is wanted"]);
+    }
+}

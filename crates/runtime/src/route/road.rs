@@ -7,13 +7,13 @@ use bowline_engine::breaker::State;
 use bowline_engine::budget::Amounts;
 use bowline_engine::retry::{self, Deadline, Next, Rules, Verdict};
 use bowline_engine::route::{Decision, Memory};
-use bowline_protocol::kinds::{FallbackTaken, Outcome, RejectedRoute, Retrying, RouteChosen};
+use bowline_protocol::kinds::{FallbackTaken, Level, Notice, Outcome, RejectedRoute, Retrying, RouteChosen};
 use bowline_protocol::{Category, Code, Event, Failure, Kind, Millis, SessionId, Timestamp};
 use tokio::sync::mpsc;
 
 use super::candidates::Field;
 use super::memory::{self, Store};
-use super::{NoRoute, Problem, config_of, rules, tuned};
+use super::{NoRoute, Problem, config_of, rules, strange_hint, tuned};
 use crate::drive::Callback;
 use crate::hub::Inlet;
 use crate::launch::{self, ORDERS, Prepared, Watcher};
@@ -41,6 +41,8 @@ pub(super) struct Road {
     used: Amounts,
     /// A limit that is waited for before anybody is asked: until when, and what is said of it.
     limit: Option<(Timestamp, String)>,
+    /// What is odd about the hint, to be told once.
+    strange_hint: Option<String>,
     /// How long others were asked before the first attempt could begin.
     asked: Millis,
     /// What went wrong with our own memory. It ends no request.
@@ -118,6 +120,7 @@ impl Road {
             rejected.map(|it| RejectedRoute { provider: it.name.clone(), reason: it.reason.clone() });
         task.request.sampling = tuned(&task, &config);
         let order = field.with_fallback_model(&order, &config);
+        let strange_hint = strange_hint(&field, &config);
         task.config = Some(config);
         let callback = task.callback.take().map(|callback| Arc::new(Mutex::new(callback)));
         Ok(Self {
@@ -135,6 +138,7 @@ impl Road {
             attempts: Vec::new(),
             used: Amounts { time: Some(asked), ..Amounts::default() },
             limit,
+            strange_hint,
             asked,
             trouble,
         })
@@ -225,6 +229,10 @@ impl Road {
         let candidate = self.field.candidates[place].0.clone();
         let mut task = self.task.attempt();
         self.field.dress(place, model, &mut task, self.task.binary.as_ref());
+        if let Some(text) = self.strange_hint.take() {
+            let code = Some("unknown_hint".to_owned());
+            task.notices.push(Notice { level: Level::Warn, text, code });
+        }
         if before.is_none() {
             let left = |time: Millis| Millis(time.0.saturating_sub(self.asked.0).max(1));
             task.request.timeout_ms = task.request.timeout_ms.map(left);
