@@ -14,6 +14,7 @@ use serde_json::value::RawValue;
 
 use crate::dialects::loose::{self, Field, Pick, Text};
 pub use count::Count;
+pub(crate) use count::MOST_CALLS;
 
 /// Paths of the prompt's tokens, the first that holds a count wins.
 const INPUT: &[&str] =

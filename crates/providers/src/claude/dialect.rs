@@ -4,16 +4,15 @@
 //! first line, and ends with a `result`. One process may have several: when a task in the background ends, the agent is
 //! told in a turn of its own.
 
-use bowline_protocol::kinds::{
-    Level, TurnOrigin, TurnStarted, UnrecognizedReason, UsageReported, UserOrigin,
-};
-use bowline_protocol::{Basis, Exit, Kind, MessageId, Timestamp, UsageSource};
+use bowline_protocol::kinds::{Level, TurnOrigin, TurnStarted, UnrecognizedReason, UserOrigin};
+use bowline_protocol::{Exit, Kind, Timestamp};
 use serde_json::value::RawValue;
 
 use super::control::Requests;
 use super::errors::{self, ApiError};
 use super::messages::words;
 use super::speech::{Sort, Speech, Which};
+use super::spend::Spend;
 use super::system::{self, McpServers};
 use super::tasks::Tasks;
 use super::toolcalls::Calls;
@@ -25,12 +24,13 @@ use crate::dialects::json::Json;
 use crate::dialects::shaped::Speaker;
 use crate::dialects::stream_json::Documented;
 use crate::failure::Report;
-use crate::{lenient, usage};
+use crate::lenient;
 
 /// Reads what Claude Code prints, and what is sent to it.
 #[derive(Debug, Default)]
 pub(crate) struct Claude {
     pub(super) speech: Speech,
+    pub(super) spend: Spend,
     pub(super) requests: Requests,
     pub(super) tasks: Tasks,
     pub(super) servers: McpServers,
@@ -265,7 +265,10 @@ impl Claude {
         let index = event.count("index").and_then(|index| u32::try_from(index).ok()).unwrap_or_default();
         self.stir(parent, out);
         match event.text_or_empty("type").as_ref() {
-            "message_start" => self.speech.begin(which, out),
+            "message_start" => {
+                self.speech.begin(which, out);
+                self.spend.told(which, message.raw("usage"), out);
+            }
             "content_block_start" => self.speech.begin_block(which, index, out),
             "content_block_delta" => {
                 let delta = event.object("delta").unwrap_or_default();
@@ -278,19 +281,7 @@ impl Claude {
                 self.speech.piece(which, index, sort, &delta.text_or_empty(key), out);
             }
             "content_block_stop" => self.speech.end_block(which, out),
-            // The only numbers of a call that are final before the result.
-            "message_delta" => {
-                if let Some(usage) = event.raw("usage").and_then(usage::read_raw) {
-                    out.emit(Kind::UsageReported(UsageReported {
-                        usage,
-                        basis: Basis::PerCall,
-                        source: UsageSource::Reported,
-                        cost_usd: None,
-                        model: None,
-                        message: id.as_deref().map(MessageId::from),
-                    }));
-                }
-            }
+            "message_delta" => self.spend.told(which, event.raw("usage"), out),
             "message_stop" => match line.object("abandoned_blocks") {
                 Some(abandoned) => {
                     let from = abandoned.count("from_block_index").unwrap_or_default();

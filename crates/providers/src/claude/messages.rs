@@ -44,6 +44,10 @@ impl Claude {
         }
         let id = message.text("id");
         let which = Which { parent, id: id.as_deref(), model: model.as_deref() };
+        // One without an id cannot be told from its other blocks.
+        if model.is_some() && id.is_some() {
+            self.spend.told(which, message.raw("usage"), out);
+        }
         if let Some(text) = message.text("content") {
             return self.speech.block(which, Sort::Text, &text, out);
         }

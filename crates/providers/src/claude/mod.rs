@@ -11,6 +11,7 @@ mod errors;
 mod messages;
 mod outcome;
 mod speech;
+mod spend;
 mod system;
 mod tasks;
 mod toolcalls;

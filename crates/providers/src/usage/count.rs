@@ -1,7 +1,12 @@
 //! What the reports of a session add up to, turn by turn.
 
+use std::collections::VecDeque;
+
 use bowline_protocol::kinds::UsageReported;
 use bowline_protocol::{Basis, MessageId, Usage};
+
+/// The most calls whose reports can be replaced by newer ones: so many agents may work side by side.
+pub(crate) const MOST_CALLS: usize = 64;
 
 /// The count of a session. Reports between turns are not counted, but what is cumulative goes on over all of them.
 #[derive(Clone, Debug, Default)]
@@ -17,8 +22,8 @@ pub struct Count {
 struct Turn {
     usage: Option<Usage>,
     cost: Option<f64>,
-    /// The last report per call, so that a repeated one replaces it.
-    last_call: Option<(MessageId, Usage)>,
+    /// The last report of each call, so that a repeated one replaces it. Sub-agents call between the agent's own reports.
+    calls: VecDeque<(MessageId, Usage)>,
     /// Whether what is counted so far are calls of this turn, one by one.
     by_call: bool,
 }
@@ -79,23 +84,27 @@ impl Turn {
             }
             Basis::PerCall => {
                 // An agent repeats a call's numbers with each block of its message: the newest replace the older.
-                let repeated =
-                    self.last_call.as_ref().zip(report.message.as_ref()).is_some_and(|(a, b)| a.0 == *b);
-                let before = self.usage.unwrap_or_default();
-                let before = match (&self.last_call, repeated) {
-                    (Some((_, last)), true) => before.since(last),
-                    _ => before,
-                };
+                let mut before = self.usage.unwrap_or_default();
+                if let Some(message) = &report.message {
+                    if let Some((_, last)) = self.calls.iter_mut().rev().find(|(id, _)| id == message) {
+                        before = before.since(&std::mem::replace(last, usage));
+                    } else {
+                        if self.calls.len() == MOST_CALLS {
+                            self.calls.pop_front();
+                        }
+                        self.calls.push_back((message.clone(), usage));
+                    }
+                }
                 self.usage = Some(before.plus(&usage));
                 // Calls without a message are those of sub-agents, which no report of the agent's own covers.
                 self.by_call = report.message.is_some();
-                self.last_call = report.message.clone().map(|message| (message, usage));
                 self.cost = both(self.cost, cost);
             }
             Basis::Cumulative => {
                 if std::mem::take(&mut self.by_call) {
                     // It covers the calls that were reported one by one, and those that were not.
-                    (self.usage, self.cost, self.last_call) = (None, None, None);
+                    (self.usage, self.cost) = (None, None);
+                    self.calls.clear();
                 }
                 // Two cumulative reports in one turn: what they add is added up.
                 self.usage = Some(self.usage.unwrap_or_default().plus(&usage));

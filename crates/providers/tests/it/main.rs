@@ -7,6 +7,7 @@ mod captures;
 mod careless;
 mod claude;
 mod claude_failures;
+mod claude_spend;
 mod codex;
 mod copilot;
 mod docker;
