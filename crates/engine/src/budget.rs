@@ -197,7 +197,8 @@ pub fn sum(usage: Usage, cost: Option<f64>, estimated: bool, model: Option<&str>
         return Sum { usage, cost: Some(cost), basis: "as the agent reports".to_owned() };
     }
     let counted = if estimated { "counted by its text" } else { "as the agent reports" };
-    let (cost, basis) = match (model, model.and_then(|model| prices::of(model, own))) {
+    // A price of one's own may be for any model, also for one that is not told.
+    let (cost, basis) = match (model, prices::of(model.unwrap_or_default(), own)) {
         (_, Some(price)) => {
             let basis = format!("by the price list ({}), tokens {counted}", price.as_of);
             (Some(price.of(&usage)), basis)

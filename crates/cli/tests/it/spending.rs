@@ -143,3 +143,21 @@ fn a_line_that_cannot_be_read_is_named_and_the_others_count() {
     world.bowline(&["config", "set", "budget.day.tokens", "1"]).end().exits(0);
     world.practice(&["say hello"]).end().exits(5).tells(&["error: the budget for today is used up"]);
 }
+
+#[test]
+fn the_price_of_an_entry_counts_whichever_model_answers() {
+    let world = World::new();
+    let script = format!("cat >/dev/null; cat <<'END'\n{}\nEND\nsleep 60 & wait", calls());
+    let agent = world.script("agent", &script);
+    let dir = world.path("work/.config/bowline");
+    std::fs::create_dir_all(&dir).expect("a directory");
+    // The model that answers is in the list that ships, with another price.
+    let entry =
+        format!("{{provider: claude, model: opus, binary: {}, cost_per_1k_tokens: 10}}", agent.display());
+    std::fs::write(dir.join("router.yaml"), format!("providers:\n  - {{name: mine, config: {entry}}}\n"))
+        .expect("a file");
+    let args = ["run", "--provider", "mine", "--max-cost", "20", "Go."];
+    let ended = world.bowline(&args).env("ANTHROPIC_API_KEY", "made-up").end().exits(5);
+    ended.tells(&["the budget of $20.00 for this request is used up: $30.00 so far"]);
+    assert_eq!(lines(&world)[0]["cost_usd"], 30.0);
+}

@@ -366,7 +366,7 @@ impl Field {
 
     /// Returns what somebody's model costs: by the entry of the router's file, else by the price lists.
     fn price(&self, place: usize, model: Option<&str>, own: &[prices::Row]) -> Option<prices::Price> {
-        match self.entries[place].as_ref().and_then(|entry| row(entry, "*")) {
+        match self.entries[place].as_ref().and_then(row) {
             Some(row) => prices::of("any", &[row]),
             None => prices::of(model?, own),
         }
@@ -429,8 +429,7 @@ impl Field {
         own.max_tokens = own.max_tokens.or(usual.max_tokens);
         own.temperature = own.temperature.or(usual.temperature);
         own.top_p = own.top_p.or(usual.top_p);
-        task.leg.prices =
-            task.request.model.as_deref().and_then(|model| row(entry, model)).into_iter().collect();
+        task.leg.prices = row(entry).into_iter().collect();
         self.room.shorten(entry, task);
     }
 

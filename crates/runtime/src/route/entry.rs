@@ -73,11 +73,11 @@ impl Room {
     }
 }
 
-/// Returns what an entry says its model costs.
-pub(super) fn row(entry: &Entry, model: &str) -> Option<prices::Row> {
+/// Returns what an entry says it costs, whichever model answers.
+pub(super) fn row(entry: &Entry) -> Option<prices::Row> {
     let million = entry.cost_per_1k? * 1000.0;
     Some(prices::Row {
-        models: vec![model.to_owned()],
+        models: vec!["*".to_owned()],
         as_of: "by the router's file".to_owned(),
         input: million,
         output: million,
