@@ -7,7 +7,7 @@
 mod pot;
 
 use std::fs::{File, OpenOptions};
-use std::io::{BufRead as _, BufReader, Write as _};
+use std::io::{BufRead as _, BufReader, Read as _, Seek as _, SeekFrom, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
@@ -133,12 +133,28 @@ impl Ledger {
         host::private_dir(&self.dir)?;
         let month = line.day.get(..7).unwrap_or(&line.day);
         let path = self.dir.join(format!("{month}.jsonl"));
-        let mut text = serde_json::to_vec(line)?;
+        let mut file = OpenOptions::new().read(true).append(true).create(true).mode(0o600).open(path)?;
+        let mut text = Vec::new();
+        if is_torn(&mut file)? {
+            // What a crash left of a line costs that line and not this one too.
+            text.push(b'\n');
+        }
+        serde_json::to_writer(&mut text, line)?;
         text.push(b'\n');
-        let mut file = OpenOptions::new().append(true).create(true).mode(0o600).open(path)?;
         // In one piece, so that lines of several processes do not mix.
         file.write_all(&text)
     }
+}
+
+/// Says whether the last line of a file has no end.
+fn is_torn(file: &mut File) -> std::io::Result<bool> {
+    if file.seek(SeekFrom::End(0))? == 0 {
+        return Ok(false);
+    }
+    let mut last = [0];
+    file.seek(SeekFrom::End(-1))?;
+    file.read_exact(&mut last)?;
+    Ok(last != *b"\n")
 }
 
 /// What was spent before.
@@ -237,8 +253,12 @@ impl Account {
         Ok((account, budget, bad.into_iter().map(notice).collect()))
     }
 
-    /// Writes down what a run used, and returns it.
-    pub(crate) fn close(self, session: &SessionId, digest: &Digest) -> Option<budget::Sum> {
+    /// Writes down what a run used, and returns it, with what kept it from being written.
+    pub(crate) fn close(
+        self,
+        session: &SessionId,
+        digest: &Digest,
+    ) -> Option<(budget::Sum, Option<std::io::Error>)> {
         let (mut usage, mut cost) = (digest.usage()?, digest.cost_usd());
         let mut estimated = digest.usage_source() == Some(UsageSource::Estimated);
         let said = digest.text().map_or(0, |text| text.chars().count() as u64);
@@ -248,7 +268,7 @@ impl Account {
         }
         let model = digest.model().or(self.budget.model.as_deref());
         let sum = budget::sum(usage, cost, estimated, model, &self.budget.prices);
-        let Some(ledger) = self.ledger else { return Some(sum) };
+        let Some(ledger) = self.ledger else { return Some((sum, None)) };
         let at = self.at.unwrap_or_else(clock::wall);
         let line = Line {
             day: today(at),
@@ -262,13 +282,14 @@ impl Account {
             basis: sum.basis.clone(),
             tokens: usage.total(),
         };
-        if let Err(error) = ledger.add(&line) {
+        let unwritten = ledger.add(&line).err();
+        if let Some(error) = &unwritten {
             tracing::warn!(
-                error = &error as &dyn std::error::Error,
+                error = error as &dyn std::error::Error,
                 "what was spent could not be written down"
             );
         }
-        Some(sum)
+        Some((sum, unwritten))
     }
 }
 
@@ -300,6 +321,7 @@ pub(crate) fn settle(dir: &Path, meta: &SessionMeta) -> Result<(), Error> {
         prompt_chars: 0,
         at: Some(at),
     };
+    // What cannot be written is in the log; the run that finds it has a line of its own, which says the same aloud.
     account.close(&meta.id, &digest);
     Ok(())
 }

@@ -20,6 +20,8 @@ pub struct Record {
     /// What the journal lacks, if it could not be ended well: the last events, the session's final state, or the promise
     /// that it survives a loss of power. No event can tell of it, and the turn itself is as it says here.
     pub journal_failure: Option<Failure>,
+    /// Why what was spent could not be written down, so that no budget of a day or a project knows of it.
+    pub ledger_failure: Option<String>,
     /// How the turn ended.
     pub outcome: Outcome,
     /// Why, if it did not end well.
@@ -108,6 +110,7 @@ impl Record {
             session,
             journal,
             journal_failure: None,
+            ledger_failure: None,
             outcome: ended.outcome,
             failure: ended.failure,
             stop: digest.stop(),

@@ -275,6 +275,9 @@ async fn drive(
     if let Some(failure) = &record.journal_failure {
         sink.warn(&format!("the journal of this run is not complete: {}", failure.message))?;
     }
+    if let Some(why) = &record.ledger_failure {
+        sink.warn(&unwritten(why))?;
+    }
     if let Some(last) = record.attempts.last().filter(|_| !record.is_completed()) {
         sink.mention(&format!("{}: {}", last.name, last.then))?;
     }
@@ -282,6 +285,13 @@ async fn drive(
         sink.mention(&line)?;
     }
     Ok((record, stopped))
+}
+
+/// Says that the ledger lacks a run.
+fn unwritten(why: &str) -> String {
+    format!(
+        "what this run spent could not be written down ({why}): budgets of a day or a project do not know of it"
+    )
 }
 
 /// Shows events as they come, until there are no more.

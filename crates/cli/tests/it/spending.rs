@@ -144,6 +144,43 @@ fn a_line_that_cannot_be_read_is_named_and_the_others_count() {
     world.practice(&["say hello"]).end().exits(5).tells(&["error: the budget for today is used up"]);
 }
 
+/// Returns the file of the month.
+fn month(world: &World) -> std::path::PathBuf {
+    let mut files = std::fs::read_dir(world.path("home/spending")).expect("a directory").flatten();
+    files.next().expect("a file").path()
+}
+
+#[test]
+fn a_line_that_was_cut_short_does_not_swallow_the_next_one() {
+    let world = World::new();
+    world.practice(&["say hello"]).end().exits(0);
+    let file = month(&world);
+    let first = std::fs::read_to_string(&file).expect("a file");
+    std::fs::write(&file, format!("{first}{{\"day\"")).expect("a file");
+    world.practice(&["say hello"]).end().exits(0);
+    let text = std::fs::read_to_string(&file).expect("a file");
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!((lines.len(), lines[1]), (3, "{\"day\""), "{text}");
+    let last: serde_json::Value = serde_json::from_str(lines[2]).expect("a whole line");
+    assert_eq!(last["provider"], "practice", "{text}");
+    world.practice(&["say hello"]).end().exits(0);
+    assert_eq!(std::fs::read_to_string(&file).expect("a file").lines().count(), 4, "and no line is empty");
+}
+
+#[test]
+fn a_ledger_that_cannot_be_written_is_told_of() {
+    let world = World::new();
+    std::fs::create_dir_all(world.path("home")).expect("a directory");
+    std::fs::write(world.path("home/spending"), "in the way").expect("a file");
+    let ended = world.practice(&["say hello"]).end().exits(0);
+    assert_eq!(
+        ended.stderr.matches("what this run spent could not be written down").count(),
+        1,
+        "{}",
+        ended.stderr
+    );
+}
+
 #[test]
 fn the_price_of_an_entry_counts_whichever_model_answers() {
     let world = World::new();

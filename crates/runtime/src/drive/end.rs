@@ -43,8 +43,9 @@ impl Driving {
             }
         }
         let mut record = Record::new(self.drive.session.clone(), dir, &self.digest, ended, took);
-        if let Some(sum) = sum {
+        if let Some((sum, unwritten)) = sum {
             (record.cost, record.cost_basis) = (sum.cost, Some(sum.basis));
+            record.ledger_failure = unwritten.map(|error| error.to_string());
         }
         record.journal_failure = trouble.as_ref().map(trouble::of_journal);
         if let Some(dir) = record.journal.take_if(|dir| self.drive.cleanup.covers(dir)) {

@@ -192,6 +192,9 @@ impl One {
             let text = format!("the journal of this run is not complete: {}", failure.message);
             pieces.extend(self.renderer.warn(&text));
         }
+        if let Some(why) = &record.ledger_failure {
+            pieces.extend(self.renderer.warn(&super::unwritten(why)));
+        }
         pass(&self.name, &say, &out, &remarks(&pieces)).await;
         let done = Said::Done(Box::new(record), self.name);
         // Whoever reads may have enough.
