@@ -1,7 +1,8 @@
 //! `bowline provide`: any agent as an executable provider, by the CLI provider protocol.
 //!
 //! The request is one of a model's API; an agent's command line takes a prompt. So the system prompt and what was said
-//! before become text before it, the model is passed on, and of everything else the metadata of the answer say that it was not.
+//! before become text before it, the model is passed on, and of everything else the metadata of the answer say that it was not. Budgets,
+//! prices and the entry of the router's file count as they do for `bowline run`.
 
 use std::io::Read;
 use std::time::Duration;
@@ -33,8 +34,10 @@ pub(crate) fn run(args: &ProvideArgs, stdout: &mut Stdout) -> Result<(), Command
         ProvideCommand::Stream => "chunks",
     };
     let format = suggest::output(view)?;
+    let config = run::load(args.cwd.as_deref())?;
+    run::warn(&config);
     let request = request()?;
-    let mut task = task(args, manifest, &request)?;
+    let mut task = task(args, manifest, &request)?.config(config);
     if let Some(profile) = profile {
         task = task.profile(profile);
     }
@@ -95,6 +98,10 @@ fn task(
     }
     let mut task = Task::of(asked).of_provider(manifest);
     for text in unknown {
+        task = task.notice("setting_ignored", text);
+    }
+    if !native && !request.metadata.is_empty() {
+        let text = "`metadata` is not passed on: the program has no place for it".to_owned();
         task = task.notice("setting_ignored", text);
     }
     if !native && request.context.iter().any(|message| !message.tool_calls.is_empty()) {

@@ -8,7 +8,7 @@ mod resume;
 mod settings;
 mod several;
 pub(crate) use request::permission;
-pub(crate) use settings::warn;
+pub(crate) use settings::{load, warn};
 mod uncertified;
 
 use std::io::Write as _;
@@ -48,7 +48,8 @@ pub(crate) fn run(args: &RunArgs, stdout: &mut Stdout) -> Result<(), CommandErro
         // Before there is much to copy.
         bowline::start_keeper();
     }
-    let config = settings::load(args)?;
+    // In a container there is another file system, and its directories say nothing here.
+    let config = load(args.cwd.as_deref().filter(|_| args.docker.is_none()))?;
     let args = &settings::applied(args, &config)?;
     let profile = settings::profile(args, &config)?;
     let ours = args.resume.as_deref().map(resume::find).transpose()?.flatten();

@@ -31,12 +31,13 @@ fn an_agent_answers_in_one_piece_and_in_chunks() {
 #[test]
 fn what_is_not_passed_on_stands_in_the_metadata() {
     let world = World::new();
-    let request = json!({"prompt": "hi", "temperature": 0.7, "max_tokens": 9, "config": {"custom_option": 1, "model": "default"}});
+    let request = json!({"prompt": "hi", "temperature": 0.7, "max_tokens": 9, "metadata": {"task_id": "a"}, "config": {"custom_option": 1, "model": "default"}});
     let answer = lines(&provide(&world, "generate", &request).end().exits(0)).remove(0);
     let notices = answer["metadata"]["notices"].to_string();
     for part in [
         "`temperature` is not passed on",
         "`max_tokens` is not passed on",
+        "`metadata` is not passed on",
         "`config.custom_option` is not passed on",
     ] {
         assert!(notices.contains(part), "{part}: {answer}");
@@ -72,7 +73,7 @@ fn an_executable_provider_gets_messages_as_they_are() {
     .expect("a file");
     let script = "[ \"$1\" = generate ] || { echo fine; exit; }\ncat >\"$0.request\"; echo '{\"content\":\"done\",\"tokens_used\":1,\"model\":\"m\",\"latency\":1,\"finish_reason\":\"stop\",\"provider\":\"p\"}'";
     let path = world.script("work/.config/bowline/providers/m.sh", script);
-    let request = json!({"prompt": "now", "system_prompt": "Be brief.", "temperature": 0.5, "context": [{"role": "user", "content": "a"}], "config": {"x": 1}});
+    let request = json!({"prompt": "now", "system_prompt": "Be brief.", "temperature": 0.5, "context": [{"role": "user", "content": "a"}], "config": {"x": 1}, "metadata": {"task_id": "abc123"}});
     for word in ["generate", "stream"] {
         let ended = world.bowline(&["provide", "mine", word]).input(request.to_string()).end().exits(0);
         assert_eq!(lines(&ended).last().expect("an answer")["content"], "done");
@@ -119,4 +120,18 @@ fn a_wrapper_keeps_the_contract_of_executable_providers() {
     let red: Vec<&Value> = cells.iter().filter(|cell| cell["status"] != "green").collect();
     assert!(red.is_empty() && cells.len() >= 15, "{red:#?}");
     assert_eq!(ended.status.code(), Some(0));
+}
+
+#[test]
+fn budgets_count_as_they_do_for_a_run() {
+    let world = World::new();
+    let request = json!({"prompt": "practice: say one"});
+    provide(&world, "generate", &request).end().exits(0);
+    let dir = world.path("work/.config/bowline");
+    std::fs::create_dir_all(&dir).expect("a directory");
+    std::fs::write(dir.join("bowline.toml"), "[budget.day]\ntokens = 1\n").expect("a file");
+    for word in ["generate", "stream"] {
+        let ended = provide(&world, word, &request).end().exits(5);
+        ended.tells(&["error: the budget for today is used up"]);
+    }
 }

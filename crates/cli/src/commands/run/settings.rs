@@ -1,5 +1,6 @@
 //! What the files of settings say about a run, where the command line is silent.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use bowline::Profile;
@@ -13,9 +14,7 @@ use crate::error::{CommandError, Fault};
 use crate::terminal;
 
 /// Reads the files that concern the directory of a run.
-pub(super) fn load(args: &RunArgs) -> Result<Arc<Config>, CommandError> {
-    // In a container there is another file system, and its directories say nothing here.
-    let cwd = args.cwd.as_deref().filter(|_| args.docker.is_none());
+pub(crate) fn load(cwd: Option<&Path>) -> Result<Arc<Config>, CommandError> {
     let cwd = cwd.map(|dir| std::path::absolute(dir).unwrap_or_else(|_| dir.to_owned()));
     Ok(Arc::new(Config::load(cwd.as_deref())?))
 }
