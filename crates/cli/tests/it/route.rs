@@ -399,3 +399,21 @@ fn a_hint_that_nobody_has_is_told_and_an_empty_one_is_refused() {
         call.exits(2).tells(&["a word such as fast or capable is wanted"]);
     }
 }
+
+#[test]
+fn a_request_is_said_to_be_shortened_only_if_it_was() {
+    let world = World::new();
+    let path = world.script("only", &format!("cat >/dev/null\n{}", answering()));
+    let file = format!(
+        "providers:\n  - name: only\n    config: {{provider: claude, binary: {}}}\n    capabilities: {{max_context_tokens: 2}}\nrouting: {{auto_truncate: true, truncation_strategy: oldest}}\n",
+        path.display()
+    );
+    let dir = world.path("work/.config/bowline");
+    std::fs::create_dir_all(&dir).expect("a directory");
+    std::fs::write(dir.join("router.yaml"), file).expect("a file");
+    // Nothing was said before that could be left out.
+    let ended = run(&world, &["--provider", "only", "-v"]).end().exits(0);
+    assert!(!ended.stderr.contains("shortened"), "{}", ended.stderr);
+    let refused = run(&world, &["--provider", "auto"]).end().exits(4);
+    refused.tells(&["it takes 2 tokens, and the request has about 3"]);
+}

@@ -1,6 +1,6 @@
 //! Whether a request fits into a context, and how it is made to.
 
-use bowline_protocol::Message;
+use bowline_protocol::Request;
 use serde::{Deserialize, Serialize};
 
 /// What is left out of a request that is too long.
@@ -35,40 +35,54 @@ impl Truncation {
 /// What stands in the place of what was left out.
 const LEFT_OUT: &str = "\n[…]\n";
 
-/// Estimates how many tokens a request has: one for every four letters, rounded up.
-pub fn tokens(prompt: &str, context: &[Message]) -> u64 {
-    let letters = |text: &str| text.chars().count() as u64;
-    let said: u64 = context.iter().map(|message| letters(&message.content).div_ceil(4)).sum();
-    letters(prompt).div_ceil(4) + said
+/// Estimates how many tokens a request has, its system prompt and what was said before included.
+pub fn tokens(request: &Request) -> u64 {
+    of_text(&request.prompt) + beside_prompt(request)
 }
 
-/// Shortens a request until it has at most so many tokens; says whether it does then.
-pub fn shorten(prompt: &mut String, context: &mut Vec<Message>, most: u64, how: Truncation) -> bool {
-    let all = tokens(prompt, context);
+/// Estimates how many tokens a text has: one for every four letters, rounded up.
+fn of_text(text: &str) -> u64 {
+    (text.chars().count() as u64).div_ceil(4)
+}
+
+fn beside_prompt(request: &Request) -> u64 {
+    system(request) + request.context.iter().map(|message| of_text(&message.content)).sum::<u64>()
+}
+
+fn system(request: &Request) -> u64 {
+    let parts = [&request.system_prompt, &request.append_system_prompt];
+    parts.into_iter().flatten().map(|text| of_text(text)).sum()
+}
+
+/// Shortens a request until it has at most so many tokens; says whether it does then. Nothing is taken from the system prompt.
+pub fn shorten(request: &mut Request, most: u64, how: Truncation) -> bool {
+    let all = tokens(request);
     if all <= most {
         return true;
     }
     match how {
         Truncation::Oldest => {
-            while !context.is_empty() && tokens(prompt, context) > most {
-                context.remove(0);
+            while !request.context.is_empty() && tokens(request) > most {
+                request.context.remove(0);
             }
         }
-        Truncation::Context => context.clear(),
+        Truncation::Context => request.context.clear(),
         Truncation::Prompt => {
-            let room = most.saturating_sub(tokens("", context));
-            cut(prompt, room);
+            let room = most.saturating_sub(beside_prompt(request));
+            cut(&mut request.prompt, room);
         }
         Truncation::Proportional => {
-            let share = |text: &str| tokens(text, &[]) * most / all;
-            cut(prompt, share(prompt));
-            for message in &mut *context {
-                let room = share(&message.content);
-                cut(&mut message.content, room);
-            }
+            let system = system(request);
+            let (all, most) = (all - system, most.saturating_sub(system));
+            let cut_share = |text: &mut String| {
+                let room = of_text(text) * most / all.max(1);
+                cut(text, room);
+            };
+            cut_share(&mut request.prompt);
+            request.context.iter_mut().for_each(|message| cut_share(&mut message.content));
         }
     }
-    !prompt.trim().is_empty() && tokens(prompt, context) <= most
+    !request.prompt.trim().is_empty() && tokens(request) <= most
 }
 
 /// Takes the middle out of a text, so that it has at most so many tokens.
@@ -86,7 +100,7 @@ fn cut(text: &mut String, most: u64) {
 
 #[cfg(test)]
 mod tests {
-    use bowline_protocol::Role;
+    use bowline_protocol::{Message, Role};
 
     use super::*;
 
@@ -94,12 +108,34 @@ mod tests {
         Message { role: Role::User, content: text.to_owned(), tool_calls: Vec::new(), tool_call_id: None }
     }
 
-    /// Shortens ten tokens of prompt after two messages of ten tokens each.
+    /// Ten tokens of prompt after two messages of ten tokens each.
+    fn request() -> Request {
+        let context = vec![said(&"a".repeat(40)), said(&"b".repeat(40))];
+        Request { prompt: "p".repeat(40), context, ..Request::default() }
+    }
+
+    fn after(mut request: Request, most: u64, how: Truncation) -> (bool, usize, Vec<usize>) {
+        let fits = shorten(&mut request, most, how);
+        let said = request.context.iter().map(|it| it.content.chars().count()).collect();
+        (fits, request.prompt.chars().count(), said)
+    }
+
     fn shortened(most: u64, how: Truncation) -> (bool, usize, Vec<usize>) {
-        let mut prompt = "p".repeat(40);
-        let mut context = vec![said(&"a".repeat(40)), said(&"b".repeat(40))];
-        let fits = shorten(&mut prompt, &mut context, most, how);
-        (fits, prompt.chars().count(), context.iter().map(|it| it.content.chars().count()).collect())
+        after(request(), most, how)
+    }
+
+    #[test]
+    fn the_system_prompt_counts_and_stays() {
+        let system = || Request { system_prompt: Some("s".repeat(40)), ..request() };
+        assert_eq!((tokens(&request()), tokens(&system())), (30, 40));
+        let appended = Request { append_system_prompt: Some("s".repeat(4)), ..system() };
+        assert_eq!(tokens(&appended), 41);
+        assert_eq!(after(system(), 30, Truncation::Oldest), (true, 40, vec![40]));
+        assert_eq!(after(system(), 35, Truncation::Prompt), (true, 20, vec![40, 40]));
+        assert_eq!(after(system(), 25, Truncation::Proportional), (true, 20, vec![20, 20]));
+        for how in Truncation::ALL {
+            assert!(!after(system(), 9, how).0, "{how:?}: the system prompt alone is too long");
+        }
     }
 
     #[test]

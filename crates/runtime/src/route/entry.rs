@@ -32,21 +32,23 @@ impl Room {
         let (Some(most), Some(how), true) = (entry.lacks.max_context, self.shortens, self.fits) else {
             return;
         };
-        let request = &mut task.request;
-        let before = route::tokens(&request.prompt, &request.context);
-        if before > most {
-            route::shorten(&mut request.prompt, &mut request.context, most, how);
-            let text = format!(
-                "about {before} tokens do not fit into the {most} of `{}`: the request was shortened ({})",
-                entry.name,
-                how.as_str()
-            );
-            task.notices.push(Notice {
-                level: Level::Warn,
-                text,
-                code: Some("context_shortened".to_owned()),
-            });
+        let before = route::tokens(&task.request);
+        if before <= most {
+            return;
         }
+        let mut request = task.request.clone();
+        if !route::shorten(&mut request, most, how) {
+            // Who was named is asked all the same, with all of it: a part would not fit either.
+            return;
+        }
+        task.request = request;
+        let text = format!(
+            "about {before} tokens do not fit into the {most} of `{}`: the request was shortened ({})",
+            entry.name,
+            how.as_str()
+        );
+        let code = Some("context_shortened".to_owned());
+        task.notices.push(Notice { level: Level::Warn, text, code });
     }
 
     /// Says what an entry cannot do that a request needs.
@@ -63,12 +65,9 @@ impl Room {
             return Some(format!("{by} that it cannot look at images"));
         }
         let most = lacks.max_context.filter(|_| self.fits)?;
-        let (mut prompt, mut context) = (request.prompt.clone(), request.context.clone());
-        let needs = route::tokens(&prompt, &context);
-        let fits = match self.shortens {
-            Some(how) => route::shorten(&mut prompt, &mut context, most, how),
-            None => needs <= most,
-        };
+        let needs = route::tokens(request);
+        let fits =
+            needs <= most || self.shortens.is_some_and(|how| route::shorten(&mut request.clone(), most, how));
         (!fits).then(|| format!("{by} that it takes {most} tokens, and the request has about {needs}"))
     }
 }
