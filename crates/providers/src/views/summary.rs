@@ -103,7 +103,11 @@ impl View for Summary {
                 model: tally.model.as_deref(),
                 usage,
                 // To a billionth of a dollar: below that there is only the dust of floats.
-                cost_usd: tally.cost_usd.map(|cost| (cost * 1e9).round() / 1e9),
+                // What a part cost is not what all of it did, and after a fallback often nothing.
+                cost_usd: tally
+                    .cost_usd
+                    .filter(|_| !tally.cost_is_partial)
+                    .map(|cost| (cost * 1e9).round() / 1e9),
                 failure: tally.failure.as_ref().map(FailureObject::of),
                 events: &tally.events,
                 tools: tally.tools,

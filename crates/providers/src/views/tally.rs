@@ -34,6 +34,8 @@ pub struct Tally {
     pub usage_source: Option<UsageSource>,
     /// The cost of all ended turns in US dollars.
     pub cost_usd: Option<f64>,
+    /// Whether some turn used something of which nobody told what it cost.
+    pub(crate) cost_is_partial: bool,
     /// Calls that the host has to run and that have not ended.
     pub(crate) waiting: Vec<Call>,
     /// How many turns began.
@@ -195,6 +197,8 @@ impl Tally {
         }
         if let Some(cost) = ended.cost_usd {
             self.cost_usd = Some(self.cost_usd.unwrap_or(0.0) + cost);
+        } else if ended.usage.is_some_and(|usage| usage.total() > 0) {
+            self.cost_is_partial = true;
         }
     }
 

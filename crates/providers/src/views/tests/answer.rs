@@ -48,6 +48,19 @@ fn retracted_text_is_gone() {
 }
 
 #[test]
+fn a_cost_that_is_known_in_part_is_not_told_as_the_whole() {
+    let cost = |kinds: Vec<Kind>| records("summary", kinds)[0]["cost_usd"].clone();
+    let ended = |cost_usd, output| {
+        let usage = (output > 0).then(|| Usage { output, ..Usage::default() });
+        Kind::TurnEnded(TurnEnded { usage, cost_usd, ..ended(Outcome::Completed) })
+    };
+    let free = || ended(Some(0.0), 0);
+    assert_eq!(cost(vec![turn(), free(), turn(), ended(None, 9)]), Value::Null);
+    assert_eq!(cost(vec![turn(), ended(None, 9), turn(), free()]), Value::Null);
+    assert_eq!(cost(vec![turn(), ended(Some(0.5), 9), turn(), ended(None, 0)]), 0.5, "nothing was used");
+}
+
+#[test]
 fn a_summary_has_every_key() {
     check(
         "summary",
