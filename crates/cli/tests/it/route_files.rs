@@ -172,6 +172,10 @@ fn what_a_program_in_the_form_for_pi_is_given_is_what_its_entry_says() {
         ended.stdout,
         format!("{} hi --session s-1 --mode json --model m-1 --json -p Say hello.\n", elsewhere.display())
     );
+    // Its model names the program, so that its sessions can go on.
+    let resumed =
+        run(&world, &["--model", "my-cli", "--permission", "yolo", "--resume", "s-7"]).end().exits(0);
+    assert!(resumed.stdout.contains(" --session s-7 --continue "), "{}", resumed.stdout);
     let args = ["run", "--model", "slow", "--permission", "yolo", "--retries", "0", "60"];
     world.bowline(&args).end().exits(124);
 }

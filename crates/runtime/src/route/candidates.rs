@@ -326,7 +326,8 @@ impl Field {
                 Driver::Manifest(manifest)
             }
         };
-        if task.request.resume.is_some() && !candidate.named {
+        let named = candidate.named || matches!(self.hows[place], How::External(_));
+        if task.request.resume.is_some() && !named {
             facts.cannot =
                 Some("a session goes on only with the agent that it began with: name it".to_owned());
         } else if let Some(lacks) =
