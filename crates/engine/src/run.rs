@@ -28,9 +28,9 @@ mod watch;
 mod tests;
 
 use bowline_protocol::kinds::{
-    Level, Notice, ProcessSpawned, SessionStarted, SessionState, SessionStateChanged, UsageReported,
+    Level, Notice, ProcessSpawned, SessionStarted, SessionState, SessionStateChanged,
 };
-use bowline_protocol::{Basis, Category, Code, Exit, Failure, Kind, Millis, Source};
+use bowline_protocol::{Category, Code, Exit, Failure, Kind, Millis, Source};
 use bowline_providers::decode::Decoder;
 use bowline_providers::dialect::{Draft, Words};
 use bowline_providers::moment::Moment;
@@ -493,7 +493,7 @@ impl Run {
 
     /// A turn that its budget ended has used what was counted then. Who is stopped may say that it was nothing.
     fn tell_counted(&mut self, drafts: &mut Vec<Draft>) {
-        let Some(Spent { usage, source, cost_usd }) = self.counted else { return };
+        let Some(spent @ Spent { usage, cost_usd, .. }) = self.counted else { return };
         let ended = drafts.iter_mut().enumerate().find_map(|(place, draft)| {
             let Draft { turn, raw, kind: Kind::TurnEnded(ended), .. } = draft else { return None };
             Some((place, *turn, *raw, ended))
@@ -505,9 +505,8 @@ impl Run {
         }
         ended.usage = Some(usage);
         ended.cost_usd = ended.cost_usd.filter(|cost| *cost > 0.0).or(cost_usd);
-        let report =
-            UsageReported { usage, basis: Basis::PerTurn, source, cost_usd, model: None, message: None };
-        drafts.insert(place, Draft { turn, source: Source::Bowline, raw, kind: Kind::UsageReported(report) });
+        let kind = Kind::UsageReported(spent.of_turn());
+        drafts.insert(place, Draft { turn, source: Source::Bowline, raw, kind });
     }
 
     /// Looks whether the budget is used up.

@@ -12,10 +12,10 @@ mod waiting;
 
 use bowline_protocol::kinds::{
     Level, MessageFinished, Notice, Outcome, Phase, StopReason, TextDelta, TurnEnded, TurnOrigin,
-    TurnStarted, Unrecognized, UsageReported, UserMessage, UserOrigin,
+    TurnStarted, Unrecognized, UserMessage, UserOrigin,
 };
 use bowline_protocol::{
-    Basis, Excerpt, Exit, Failure, Kind, MessageId, RawSpan, Source, TaskId, ToolId, UsageSource,
+    Excerpt, Exit, Failure, Kind, MessageId, RawSpan, Source, TaskId, ToolId, UsageSource,
 };
 
 use crate::dialect::{Commentary, Draft};
@@ -518,15 +518,8 @@ impl Turns {
         if usage.is_none() && (outcome == Outcome::Completed || open.said_chars > 0) {
             let estimated = usage::estimate(open.prompt_chars, open.said_chars);
             usage = Some(estimated);
-            let report = UsageReported {
-                usage: estimated,
-                basis: Basis::PerTurn,
-                source: UsageSource::Estimated,
-                cost_usd: None,
-                model: None,
-                message: None,
-            };
-            self.append(Source::Bowline, raw, Kind::UsageReported(report), out);
+            let spent = Spent { usage: estimated, source: UsageSource::Estimated, cost_usd: None };
+            self.append(Source::Bowline, raw, Kind::UsageReported(spent.of_turn()), out);
         }
         let ended = TurnEnded {
             outcome,

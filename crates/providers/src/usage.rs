@@ -6,7 +6,8 @@ mod count;
 
 use std::borrow::Cow;
 
-use bowline_protocol::{Usage, UsageSource};
+use bowline_protocol::kinds::UsageReported;
+use bowline_protocol::{Basis, Usage, UsageSource};
 use serde::Deserialize;
 use serde::de::MapAccess;
 use serde_json::Value;
@@ -105,6 +106,14 @@ pub struct Spent {
     pub source: UsageSource,
     /// What they cost in US dollars, where the agent tells.
     pub cost_usd: Option<f64>,
+}
+
+impl Spent {
+    /// Returns what is told of it at the end of the turn.
+    pub fn of_turn(self) -> UsageReported {
+        let Self { usage, source, cost_usd } = self;
+        UsageReported { usage, basis: Basis::PerTurn, source, cost_usd, model: None, message: None }
+    }
 }
 
 /// The numbers of an object by their names; those of an object in it as `outer/inner`.

@@ -11,10 +11,9 @@ use std::path::Path;
 
 use bowline_protocol::kinds::{
     ApprovalDecided, EndReason, Gap, Outcome, ProcessLeaked, SessionEnded, SessionState, TurnEnded,
-    UsageReported,
 };
 use bowline_protocol::{
-    ApprovalId, Basis, Category, Code, Decider, Decision, EnforcedBy, Event, FORMAT_VERSION, Failure, Kind,
+    ApprovalId, Category, Code, Decider, Decision, EnforcedBy, Event, FORMAT_VERSION, Failure, Kind,
     NativeSessionId, RawFile, RawSpan, SessionId, Source, TaskId, Timestamp, ToolId, UsageSource,
 };
 use bowline_providers::usage;
@@ -271,14 +270,8 @@ impl Told {
             if used.is_none() && self.said_chars > 0 {
                 let estimated = usage::estimate(0, self.said_chars);
                 used = Some(estimated);
-                kinds.push(Kind::UsageReported(UsageReported {
-                    usage: estimated,
-                    basis: Basis::PerTurn,
-                    source: UsageSource::Estimated,
-                    cost_usd: None,
-                    model: None,
-                    message: None,
-                }));
+                let spent = usage::Spent { usage: estimated, source: UsageSource::Estimated, cost_usd: None };
+                kinds.push(Kind::UsageReported(spent.of_turn()));
             }
             kinds.push(Kind::TurnEnded(TurnEnded {
                 outcome: Outcome::Truncated,
