@@ -24,7 +24,7 @@ use tokio::sync::mpsc;
 
 use crate::args::run::RunArgs;
 use crate::error::{CommandError, Fault};
-use crate::human::{Detail, Interrupt, Summary, TICK};
+use crate::human::{Detail, Interrupt, Options, Summary, TICK};
 use crate::output::Stdout;
 use crate::output::sink::{Format, Sink};
 use crate::{suggest, terminal, time};
@@ -81,11 +81,7 @@ pub(crate) fn run(args: &RunArgs, stdout: &mut Stdout) -> Result<(), CommandErro
         1 => Detail::Verbose,
         _ => Detail::Everything,
     };
-    let cwd = args.cwd.as_ref().map(|dir| dir.to_string_lossy().into_owned()).or_else(terminal::cwd);
-    let mut options = terminal::options(detail, request::permission(args.permission), cwd);
-    let by_name =
-        |manifest: &Manifest| manifest.run.flags.get(&RunFlag::AllowTool).is_some_and(Flag::is_done);
-    options.tools_by_name = asked.and_then(Asked::provider).is_none_or(by_name);
+    let options = shown(args, detail, asked);
     let mut sink = Sink::new(format, options, asked.map(|asked| asked.name().to_owned()));
     let retries = args.retries.is_some_and(|retries| retries > 0);
     if asked.is_none() || retries || args.wait_for_limit || args.fallback.is_some() {
@@ -106,6 +102,16 @@ pub(crate) fn run(args: &RunArgs, stdout: &mut Stdout) -> Result<(), CommandErro
         0 => Ok(()),
         code => Err(CommandError::told(code)),
     }
+}
+
+/// Returns what the renderer has to know of a run.
+fn shown(args: &RunArgs, detail: Detail, asked: Option<&Asked>) -> Options {
+    let cwd = args.cwd.as_ref().map(|dir| dir.to_string_lossy().into_owned()).or_else(terminal::cwd);
+    let mut options = terminal::options(detail, request::permission(args.permission), cwd);
+    let by_name =
+        |manifest: &Manifest| manifest.run.flags.get(&RunFlag::AllowTool).is_some_and(Flag::is_done);
+    options.tools_by_name = asked.and_then(Asked::provider).is_none_or(by_name);
+    options
 }
 
 /// Lets the library finish with what killed runs left, for which a short run may be too short: docker has to be asked. Whoever

@@ -9,6 +9,21 @@ pub(crate) const INIT: &str =
 const HELLO: &str = r#"{"type":"assistant","message":{"id":"m","content":[{"type":"text","text":"hello"}]},"session_id":"s"}
 {"type":"result","subtype":"success","is_error":false,"result":"hello","session_id":"s","usage":{"input_tokens":10,"output_tokens":20}}"#;
 
+/// A call to the model that used 3000 tokens, and text before it.
+pub(crate) fn calls() -> String {
+    let event = |event: &str| format!(r#"{{"type":"stream_event","event":{event},"session_id":"s"}}"#);
+    [
+        INIT.to_owned(),
+        event(r#"{"type":"message_start","message":{"id":"m1","model":"claude-sonnet-4-5"}}"#),
+        event(r#"{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"so far"}}"#),
+        event(
+            r#"{"type":"message_delta","delta":{"stop_reason":"tool_use"},"usage":{"input_tokens":1000,"output_tokens":2000}}"#,
+        ),
+        event(r#"{"type":"message_stop"}"#),
+    ]
+    .join("\n")
+}
+
 pub(crate) fn failing(status: u16, text: &str) -> String {
     let line = format!(
         r#"{{"type":"result","subtype":"success","is_error":true,"api_error_status":{status},"result":"API Error: {text}","session_id":"s"}}"#
@@ -164,17 +179,7 @@ fn who_keeps_failing_is_left_alone_and_the_explanation_says_so() {
 
 #[test]
 fn a_budget_stops_a_turn_that_runs_and_what_was_spent_is_written_down() {
-    let event = |event: &str| format!(r#"{{"type":"stream_event","event":{event},"session_id":"s"}}"#);
-    let lines = [
-        INIT.to_owned(),
-        event(r#"{"type":"message_start","message":{"id":"m1","model":"claude-sonnet-4-5"}}"#),
-        event(r#"{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"so far"}}"#),
-        event(
-            r#"{"type":"message_delta","delta":{"stop_reason":"tool_use"},"usage":{"input_tokens":1000,"output_tokens":2000}}"#,
-        ),
-        event(r#"{"type":"message_stop"}"#),
-    ];
-    let script = format!("cat <<'END'\n{}\nEND\nsleep 60 & wait", lines.join("\n"));
+    let script = format!("cat <<'END'\n{}\nEND\nsleep 60 & wait", calls());
     let world = routed(&[("only", script)], "");
     // 1000 tokens of the prompt and 2000 of the answer are 0.033 dollars by the list.
     let ended = run(&world, &["--provider", "only", "--max-cost", "0.02"]).end().exits(5);

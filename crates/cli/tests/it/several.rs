@@ -1,6 +1,6 @@
 //! Several agents side by side.
 
-use crate::route::{INIT, answering, failing, routed, run};
+use crate::route::{answering, calls, failing, routed, run};
 
 #[test]
 fn several_are_asked_side_by_side() {
@@ -46,17 +46,7 @@ fn those_side_by_side_tell_what_was_refused_and_share_one_budget() {
     assert!(ended.stderr.contains(&format!("first: {refusal}")), "{}", ended.stderr);
 
     // Each uses 3000 tokens and goes on; both together are too much for either.
-    let event = |event: &str| format!(r#"{{"type":"stream_event","event":{event},"session_id":"s"}}"#);
-    let lines = [
-        INIT.to_owned(),
-        event(r#"{"type":"message_start","message":{"id":"m1","model":"claude-sonnet-4-5"}}"#),
-        event(r#"{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"so far"}}"#),
-        event(
-            r#"{"type":"message_delta","delta":{"stop_reason":"tool_use"},"usage":{"input_tokens":1000,"output_tokens":2000}}"#,
-        ),
-        event(r#"{"type":"message_stop"}"#),
-    ];
-    let script = format!("cat <<'END'\n{}\nEND\nsleep 60 & wait", lines.join("\n"));
+    let script = format!("cat <<'END'\n{}\nEND\nsleep 60 & wait", calls());
     let world = routed(&[("first", script.clone()), ("second", script)], "");
     let ended = run(&world, &["--provider", "first,second", "--max-tokens", "5000"]).end().exits(5);
     for name in ["first", "second"] {

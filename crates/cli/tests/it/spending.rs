@@ -1,23 +1,7 @@
 //! What was spent, on file: whose it was, for what, and that nothing is lost or counted twice.
 
+use crate::route::{INIT, calls};
 use crate::world::{World, wait_until};
-
-const INIT: &str = r#"{"type":"system","subtype":"init","session_id":"s","model":"claude-sonnet-4-5"}"#;
-
-/// A call to the model that used 3000 tokens, and text before it.
-fn calls() -> String {
-    let event = |event: &str| format!(r#"{{"type":"stream_event","event":{event},"session_id":"s"}}"#);
-    [
-        INIT.to_owned(),
-        event(r#"{"type":"message_start","message":{"id":"m1","model":"claude-sonnet-4-5"}}"#),
-        event(r#"{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"so far"}}"#),
-        event(
-            r#"{"type":"message_delta","delta":{"stop_reason":"tool_use"},"usage":{"input_tokens":1000,"output_tokens":2000}}"#,
-        ),
-        event(r#"{"type":"message_stop"}"#),
-    ]
-    .join("\n")
-}
 
 fn lines(world: &World) -> Vec<serde_json::Value> {
     let files = std::fs::read_dir(world.path("home/spending")).into_iter().flatten().flatten();

@@ -11,8 +11,7 @@ use bowline::journal::Reader;
 use bowline::{Control, Record, Turn};
 use bowline_protocol::{Event, Millis};
 use bowline_providers::ansi;
-use bowline_providers::manifest::run::{Flag, RunFlag};
-use bowline_providers::manifest::{Chosen, Manifest};
+use bowline_providers::manifest::Chosen;
 use bowline_providers::views::{self, Entry, Setup, View};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
@@ -24,7 +23,7 @@ use crate::error::{CommandError, Fault};
 use crate::human::{Detail, Piece, Renderer, Screen, Summary, Surface, To};
 use crate::output::Stdout;
 use crate::output::sink::Format;
-use crate::{terminal, time};
+use crate::time;
 
 /// How many pieces of output may wait for whoever reads them. Then the one that says more waits, and its journal keeps it.
 const WAITING: usize = 64;
@@ -154,13 +153,9 @@ struct One {
 impl One {
     fn new(args: &RunArgs, asked: &Asked, view: Option<&'static Entry>) -> Self {
         let detail = if args.verbose == 0 { Detail::Usual } else { Detail::Verbose };
-        let cwd = args.cwd.as_ref().map(|dir| dir.to_string_lossy().into_owned()).or_else(terminal::cwd);
-        let mut options = terminal::options(detail, request::permission(args.permission), cwd);
+        let mut options = super::shown(args, detail, Some(asked));
         // Several cannot draw on one terminal.
         options.screen = Screen { stdout: Surface::PIPE, stderr: Surface::PIPE };
-        let by_name =
-            |manifest: &Manifest| manifest.run.flags.get(&RunFlag::AllowTool).is_some_and(Flag::is_done);
-        options.tools_by_name = asked.provider().is_none_or(by_name);
         let name = asked.name().to_owned();
         let view = view.map(|entry| (entry.make)(&Setup { provider: Some(name.clone()), ours: true }));
         Self { name, renderer: Renderer::new(options), view }
