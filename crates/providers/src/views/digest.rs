@@ -10,7 +10,7 @@ use bowline_protocol::{Decision, Event, Failure, Kind, NativeSessionId, Source, 
 use super::answer::{Answer, Keep};
 
 /// How much text is kept. A longer answer is in the journal; memory does not grow with a stream.
-const TEXT_LIMIT: usize = 4 * 1024 * 1024;
+const TEXT_LIMIT: usize = 2 * 1024 * 1024;
 
 /// How many refusals and how many running tools are remembered.
 const LIST_LIMIT: usize = 1000;
