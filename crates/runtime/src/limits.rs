@@ -118,7 +118,9 @@ pub(crate) fn not_in_time(
 
 fn key(manifest: &Manifest, profile: Option<&Profile>, surroundings: &Surroundings) -> String {
     let home = manifest.auth.home.as_ref().and_then(|home| surroundings.get(&home.env)).unwrap_or_default();
-    format!("{} {} {:?}", manifest.name, home.display(), profile.map(|profile| &profile.name))
+    // Two programs may go by one name: an entry of a router's file, and the provider that is named like it.
+    let profile = profile.map(|profile| &profile.name);
+    format!("{} {} {} {profile:?}", manifest.name, manifest.program, home.display())
 }
 
 async fn asked(
