@@ -30,6 +30,8 @@ pub(crate) enum Fault {
     TooSlow,
     /// A limit of the agents' services that is used up: as if one had been asked, and had failed.
     Limit,
+    /// The agent's, whose answer is not what was asked for.
+    Unfit,
     /// A budget that is used up.
     Budget,
     /// Ours.
@@ -46,7 +48,7 @@ impl Fault {
     fn exit_code(self) -> u8 {
         match self {
             Self::Asked | Self::ClosedPipe => 0,
-            Self::Limit => 1,
+            Self::Limit | Self::Unfit => 1,
             Self::Usage => 2,
             Self::Configuration => 3,
             Self::Missing => 4,

@@ -80,15 +80,6 @@ pub(crate) fn preview(task: &Task) -> Result<Preview, Error> {
     Ok(invocation.preview())
 }
 
-/// Returns the answer of a turn, wherever it is.
-pub(crate) fn text_of(record: &Record) -> Result<String, Error> {
-    match (&record.text, &record.journal) {
-        (Some(text), _) => Ok(text.clone()),
-        (None, Some(dir)) => text_from_journal(dir),
-        (None, None) => Err(Error::TooLong),
-    }
-}
-
 /// Reads an answer that is too long to be held by everybody.
 pub(crate) fn text_from_journal(dir: &Path) -> Result<String, Error> {
     let mut reader = Reader::open(dir)?;

@@ -9,6 +9,9 @@ use bowline_protocol::kinds::{Outcome, StopReason, TouchedFile};
 use bowline_protocol::{Exit, Failure, NativeSessionId, SessionId, Usage, UsageSource};
 use bowline_providers::views::{Digest, Refused};
 
+use crate::error::Error;
+use crate::launch;
+
 /// The record of a turn. A failed turn is data here, not an error.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
@@ -142,6 +145,15 @@ impl Record {
     /// Says whether the agent did what it was asked to.
     pub fn is_completed(&self) -> bool {
         self.outcome == Outcome::Completed
+    }
+
+    /// Returns the answer, wherever it is: one that is too long to be held is read from the journal.
+    pub fn answer(&self) -> Result<String, Error> {
+        match (&self.text, &self.journal) {
+            (Some(text), _) => Ok(text.clone()),
+            (None, Some(dir)) => launch::text_from_journal(dir),
+            (None, None) => Err(Error::TooLong),
+        }
     }
 
     /// Returns the outcome as a word.

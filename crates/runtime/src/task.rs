@@ -206,7 +206,7 @@ impl Task {
         self
     }
 
-    /// Holds the answer to a JSON Schema.
+    /// Tells the agent to hold its answer to a JSON Schema. Whether it did is the caller's to see; [`Task::answer_as`] does.
     pub fn output_schema(mut self, schema: Json) -> Self {
         self.request.output_schema = Some(schema);
         self
@@ -471,7 +471,7 @@ impl Task {
         if !record.is_completed() {
             return Err(Error::Turn(Box::new(record)));
         }
-        launch::text_of(&record)
+        record.answer()
     }
 
     /// Runs the turn, holds the answer to the JSON Schema of a type, and reads it.

@@ -93,7 +93,7 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "TEXT", help_heading = WORK)]
     pub(crate) append_system: Option<String>,
 
-    /// Hold the answer to the JSON Schema in this file
+    /// Hold the answer to the JSON Schema in this file; one that does not satisfy it is an error (exit code 1)
     #[arg(long, value_name = "FILE", help_heading = WORK)]
     pub(crate) schema: Option<PathBuf>,
 

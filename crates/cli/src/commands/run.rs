@@ -5,6 +5,7 @@ mod mcp;
 mod prompt;
 mod request;
 mod resume;
+mod schema;
 mod settings;
 mod several;
 pub(crate) use request::permission;
@@ -29,6 +30,7 @@ use crate::output::Stdout;
 use crate::output::sink::{Format, Sink};
 use crate::{suggest, terminal, time};
 use choose::{Asked, Whom};
+use schema::Schema;
 
 /// How many events are written together when they come faster than a terminal shows them.
 const AT_ONCE: usize = 256;
@@ -64,12 +66,15 @@ pub(crate) fn run(args: &RunArgs, stdout: &mut Stdout) -> Result<(), CommandErro
         warn(&config);
     }
     let prompt = prompt::prompt(args.prompt.as_deref())?;
+    let schema = args.schema.as_deref().map(Schema::read).transpose()?;
     let asked = match &whom {
-        Whom::Several(asked) => return several::run(args, &config, format, &prompt, asked, stdout),
+        Whom::Several(asked) => {
+            return several::run(args, &config, format, &prompt, asked, schema.as_ref(), stdout);
+        }
         Whom::One(asked) => Some(asked),
         Whom::Router => None,
     };
-    let mut task = request::task(args, &prompt, asked, ours.as_ref())?.config(config);
+    let mut task = request::task(args, &prompt, asked, ours.as_ref(), schema.as_ref())?.config(config);
     if let Some(profile) = profile {
         task = task.profile(profile);
     }
@@ -99,7 +104,7 @@ pub(crate) fn run(args: &RunArgs, stdout: &mut Stdout) -> Result<(), CommandErro
     // What was not in order in time is not waited for any longer.
     runtime.shutdown_background();
     match exit_code(&record, stopped) {
-        0 => Ok(()),
+        0 => schema.map_or(Ok(()), |schema| schema.holds("the agent", &record)),
         code => Err(CommandError::told(code)),
     }
 }

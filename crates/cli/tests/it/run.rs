@@ -104,12 +104,16 @@ fn a_schema_is_an_object_in_a_file_of_a_sane_size() {
     let write = |name: &str, content: &[u8]| std::fs::write(world.path("work").join(name), content).unwrap();
     write("list.json", b"[1, 2]");
     write("text.json", b"not json");
+    write("odd.json", br#"{"type": 5}"#);
+    write("elsewhere.json", br#"{"$ref": "http://127.0.0.1:9/other.json"}"#);
     write("large.json", &vec![b' '; 5 * 1024 * 1024]);
     let made = crate::support::in_shell("mkfifo pipe").current_dir(world.path("work")).status().unwrap();
     assert!(made.success());
     for (path, said) in [
         ("list.json", "`--schema list.json` is JSON, but not an object"),
         ("text.json", "`--schema text.json` is not JSON"),
+        ("odd.json", "`--schema odd.json` is no JSON Schema that an answer can be held to"),
+        ("elsewhere.json", "a schema is whole in its file: nothing is fetched"),
         ("large.json", "`--schema large.json` is larger than 4 MiB"),
         ("pipe", "`--schema pipe` is not a regular file"),
         ("/dev/zero", "`--schema /dev/zero` is not a regular file"),

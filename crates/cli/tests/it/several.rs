@@ -30,6 +30,39 @@ fn several_are_asked_side_by_side() {
 }
 
 #[test]
+fn an_answer_is_held_to_the_schema() {
+    let saying = |json: &str| answering().replace("hello", &json.replace('"', "\\\""));
+    let world = routed(
+        &[
+            ("fit", saying(r#"{"line": 7}"#)),
+            ("unfit", saying(r#"{"line": "seven"}"#)),
+            ("chatty", answering()),
+            ("failed", failing(401, "Invalid API key")),
+        ],
+        "",
+    );
+    let schema = r#"{"type": "object", "properties": {"line": {"type": "integer"}}, "required": ["line"]}"#;
+    std::fs::write(world.path("work/schema.json"), schema).unwrap();
+    let asked = |who: &str| run(&world, &["--provider", who, "--schema", "schema.json", "-o", "text"]).end();
+    let ended = asked("fit").exits(0);
+    assert_eq!((ended.stdout.trim(), ended.stderr.as_str()), (r#"{"line": 7}"#, ""));
+    let ended = asked("unfit").exits(1);
+    assert_eq!(ended.stdout.trim(), r#"{"line": "seven"}"#, "what it said is not kept back");
+    ended.tells(&[
+        "error: what the agent answered is not as it should be by `--schema schema.json`",
+        "caused by: at /line: value is not of type \"integer\"",
+    ]);
+    asked("chatty").exits(1).tells(&["what the agent answered is not JSON, as it should be by `--schema"]);
+    // Whoever failed has an error of its own.
+    assert!(!asked("failed").exits(4).stderr.contains("--schema"));
+    let ended = asked("fit,unfit").exits(1).tells(&["error: what unfit answered is not as it should be"]);
+    assert!(!ended.stderr.contains("what fit answered"), "{}", ended.stderr);
+    // The practice agent obeys.
+    let ended = world.run("practice", "hi").with(&["--schema", "schema.json", "-o", "text"]).end().exits(0);
+    assert!(ended.stdout.contains("\"line\""), "{}", ended.stdout);
+}
+
+#[test]
 fn those_side_by_side_tell_what_was_refused_and_share_one_budget() {
     let refusing = format!(
         "{}; cat <<'END'\n{}\n{}\nEND\n{}",

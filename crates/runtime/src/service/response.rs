@@ -5,7 +5,7 @@ use bowline_protocol::kinds::Outcome;
 use bowline_protocol::{Exit, Failure, Millis, NativeSessionId, Usage};
 use serde::{Deserialize, Serialize};
 
-use crate::{Error, Record, launch};
+use crate::{Error, Record};
 
 /// The most that is told of an error, in characters.
 const DETAIL: usize = 500;
@@ -54,7 +54,7 @@ impl CliResponse {
         } else if is_error {
             failure.map_or_else(|| "(no output)".to_owned(), |failure| shortened(&failure.message))
         } else {
-            launch::text_of(record)?
+            record.answer()?
         };
         Ok(Self {
             result,

@@ -4,13 +4,14 @@ use std::fmt::Write as _;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
-use bowline::{Json, PermissionMode, Preview, SessionId, Task};
+use bowline::{PermissionMode, Preview, SessionId, Task};
 use bowline_protocol::Millis;
 use bowline_providers::invocation::environment::listed;
 
 use super::choose::Asked;
 use super::mcp;
 use super::resume::Ours;
+use super::schema::Schema;
 use crate::args::run::{Limit, Permission, RunArgs};
 use crate::error::{CommandError, Fault};
 
@@ -23,6 +24,7 @@ pub(crate) fn task(
     prompt: &str,
     asked: Option<&Asked>,
     ours: Option<&Ours>,
+    schema: Option<&Schema>,
 ) -> Result<Task, CommandError> {
     let mut task = bowline::task(prompt).permission(permission(args.permission));
     task = match asked {
@@ -88,8 +90,8 @@ pub(crate) fn task(
     for (name, value) in &args.set {
         task = task.set(name, value.clone());
     }
-    if let Some(path) = &args.schema {
-        task = task.output_schema(schema(path, "--schema")?);
+    if let Some(schema) = schema {
+        task = task.output_schema(schema.json.clone());
     }
     for (name, server) in mcp::servers(&args.mcp_config)? {
         task = task.mcp_server(name, server);
@@ -241,22 +243,6 @@ pub(super) fn read(path: &Path, option: &str) -> Result<String, CommandError> {
             .hint("check whether it is the file that you mean"));
     }
     Ok(text)
-}
-
-fn json(path: &Path, option: &str) -> Result<Json, CommandError> {
-    serde_json::from_str(&read(path, option)?).map_err(|error| {
-        CommandError::new(Fault::Usage, format!("`{option} {}` is not JSON", path.display())).caused_by(error)
-    })
-}
-
-/// Reads a JSON Schema.
-fn schema(path: &Path, option: &str) -> Result<Json, CommandError> {
-    let schema = json(path, option)?;
-    if schema.as_str().trim_start().starts_with('{') {
-        return Ok(schema);
-    }
-    Err(CommandError::new(Fault::Usage, format!("`{option} {}` is JSON, but not an object", path.display()))
-        .hint(r#"a schema looks like `{"type": "object", "properties": {…}}`"#))
 }
 
 #[cfg(test)]

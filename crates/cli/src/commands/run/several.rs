@@ -17,6 +17,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
 use super::choose::Asked;
+use super::schema::Schema;
 use super::{AT_ONCE, Sent, Signals, Stopped, exit_code, request, runtime};
 use crate::args::run::RunArgs;
 use crate::error::{CommandError, Fault};
@@ -48,6 +49,7 @@ pub(super) fn run(
     format: Format,
     prompt: &str,
     all: &[Asked],
+    schema: Option<&Schema>,
     stdout: &mut Stdout,
 ) -> Result<(), CommandError> {
     if args.dry_run
@@ -66,7 +68,7 @@ pub(super) fn run(
     let pot = Pot::default();
     let mut tasks = Vec::new();
     for asked in all {
-        let task = request::task(args, prompt, Some(asked), None)?.config(config.clone()).pot(&pot);
+        let task = request::task(args, prompt, Some(asked), None, schema)?.config(config.clone()).pot(&pot);
         // Nobody is asked if one of them cannot be.
         task.preview().map_err(CommandError::from)?;
         tasks.push((asked, task));
@@ -109,6 +111,10 @@ pub(super) fn run(
                             answer(&name, &record, stdout)?;
                         }
                         worst = worst.max(exit_code(&record, stopped));
+                        if let Some(Err(unfit)) = schema.map(|schema| schema.holds(&name, &record)) {
+                            worst = worst.max(1);
+                            let _ = unfit.report();
+                        }
                     }
                 },
             }
