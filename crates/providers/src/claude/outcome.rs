@@ -2,7 +2,8 @@
 //!
 //! `usage` is the turn's own. `total_cost_usd` and `modelUsage` are those of the whole session, also of the processes
 //! before a resume; `model_usage_since_last_result` is the turn's part of them, where it is told (lines, not `json`).
-//! `usage` lacks the call with which the turn passed the program's own budget; the turn's part of `modelUsage` has it.
+//! `usage` lacks what sub-agents and compactions used, and the call with which the turn passed the program's own budget; the
+//! turn's part of `modelUsage` has them, but lacks calls that broke off and were made again. So the greater of the two is told.
 
 use bowline_protocol::kinds::{StopReason, UsageReported};
 use bowline_protocol::{Basis, Kind, Usage, UsageSource};
@@ -67,9 +68,7 @@ impl Claude {
         let Some(mut used) = line.raw("usage").and_then(usage::read_raw) else { return };
         let details = line.object("usage").and_then(|usage| usage.object("output_tokens_details"));
         used.reasoning = used.reasoning.or_else(|| details?.count("thinking_tokens"));
-        if line.text_or_empty("subtype") == "error_max_budget_usd"
-            && let Some(whole) = since.as_ref().and_then(tokens)
-        {
+        if let Some(whole) = since.as_ref().and_then(tokens).filter(|whole| whole.total() > used.total()) {
             used = Usage { reasoning: used.reasoning, ..whole };
         }
         out.emit(Kind::UsageReported(UsageReported {
