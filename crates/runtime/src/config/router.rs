@@ -188,8 +188,13 @@ impl Router {
         if let Some(models) = fields.take("models") {
             let mut hints = reader.fields(models, "a map of models by hint")?;
             for (key, value) in hints.rest() {
-                let hint = canonical(&reader.word(key, "a hint such as `fast`")?);
-                entry.models.insert(hint, reader.word(value, "a model")?);
+                let said = reader.word(key, "a hint such as `fast`")?;
+                let hint = canonical(&said);
+                if entry.models.insert(hint.clone(), reader.word(value, "a model")?).is_some() {
+                    return Err(reader
+                        .of(key, format!("the hint `{hint}` has two models: `{said}` means the same"))
+                        .expected("one model for a hint"));
+                }
             }
         }
         for key in ["source", "version", "trust_level"] {

@@ -151,6 +151,7 @@ fn what_is_wrong_is_shown_where_it_stands() {
         "providers:\n  - name: a\n    type: api\n",
         "providers:\n  - name: a\n    config:\n      timeout: 120\n",
         "providers:\n  - name: a\n    config:\n      args: [x]\n",
+        "providers:\n  - name: a\n    models:\n      fast: one\n      quick: two\n",
         "routing:\n  strategy: fastest\n",
         "routing:\n  max_retries: -1\n",
         "budgets:\n  request:\n    cost: -5\n",

@@ -45,7 +45,7 @@ pub fn listed(config: &Config, name: &str) -> Result<Option<Listed>, Error> {
 pub(super) fn manifest_of(entry: &Entry, router: &Router) -> Result<&'static Manifest, String> {
     match &entry.kind {
         EntryKind::Agent { provider, .. } => roster::find(provider)
-            .map_err(|error| format!("{error}; `bowline providers` lists what there is")),
+            .map_err(|error| format!("{error}: `bowline providers` lists what there is, and an executable is named by `config.path`")),
         EntryKind::Executable { path, args } => {
             let executable = Executable {
                 args: args.clone(),
