@@ -23,7 +23,7 @@
 //! The loop that drives it, through `output::Sink`, which does the writing:
 //!
 //! ```ignore
-//! let mut renderer = Renderer::new(Options { screen, glyphs, detail, zone, permission, tools_by_name, cwd });
+//! let mut renderer = Renderer::new(Options { screen, glyphs, detail, zone, permission, remedies, cwd });
 //! loop {
 //!     let pieces = select! {
 //!         event = events.next() => match event { Some(event) => renderer.event(&event, now()), None => break },
@@ -87,10 +87,23 @@ pub(crate) struct Options {
     pub(crate) zone: TimeZone,
     /// What the agent may do, so that a refusal names a flag that changes something.
     pub(crate) permission: PermissionMode,
-    /// Whether the agent can be allowed a tool by its name.
-    pub(crate) tools_by_name: bool,
+    pub(crate) remedies: Remedies,
     /// Where the agent works; paths below it are told from there.
     pub(crate) cwd: Option<String>,
+}
+
+/// What a refusal may say that would allow it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Remedies {
+    /// Whether the agent can be allowed a tool by its name.
+    pub(crate) by_name: bool,
+    /// Whether the mode for edits lets commands run in a sandbox.
+    pub(crate) in_sandbox: bool,
+}
+
+impl Remedies {
+    /// For an agent that is not known yet.
+    pub(crate) const USUAL: Self = Self { by_name: true, in_sandbox: false };
 }
 
 /// How much is shown.
@@ -151,7 +164,7 @@ impl Renderer {
             speech: Speech::new(&canvas),
             canvas,
             calls: Calls::default(),
-            refusals: Refusals::new(options.permission, options.tools_by_name),
+            refusals: Refusals::new(options.permission, options.remedies),
             files: Files::default(),
             tally: Tally::default(),
             busy: Busy::default(),

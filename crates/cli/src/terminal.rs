@@ -4,12 +4,12 @@ use std::io::IsTerminal;
 
 use bowline::PermissionMode;
 
-use crate::human::{Detail, Glyphs, Options, Screen, Surface};
+use crate::human::{Detail, Glyphs, Options, Remedies, Screen, Surface};
 
 /// Returns what the renderer has to know about our own streams and the run.
 pub(crate) fn options(detail: Detail, permission: PermissionMode, cwd: Option<String>) -> Options {
     let zone = jiff::tz::TimeZone::system();
-    Options { screen: screen(), glyphs: glyphs(), detail, zone, permission, tools_by_name: true, cwd }
+    Options { screen: screen(), glyphs: glyphs(), detail, zone, permission, remedies: Remedies::USUAL, cwd }
 }
 
 /// Describes our own streams.

@@ -19,13 +19,13 @@ use bowline::kinds::Outcome;
 use bowline::{Category, Code, Control, Record, Task, Turn, registry};
 use bowline_protocol::Millis;
 use bowline_providers::manifest::Manifest;
-use bowline_providers::manifest::run::{Flag, RunFlag};
+use bowline_providers::manifest::run::{Flag, Mode, RunFlag};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
 
 use crate::args::run::RunArgs;
 use crate::error::{CommandError, Fault};
-use crate::human::{Detail, Interrupt, Options, Summary, TICK};
+use crate::human::{Detail, Interrupt, Options, Remedies, Summary, TICK};
 use crate::output::Stdout;
 use crate::output::sink::{Format, Sink};
 use crate::{suggest, terminal, time};
@@ -113,9 +113,11 @@ pub(crate) fn run(args: &RunArgs, stdout: &mut Stdout) -> Result<(), CommandErro
 fn shown(args: &RunArgs, detail: Detail, asked: Option<&Asked>) -> Options {
     let cwd = args.cwd.as_ref().map(|dir| dir.to_string_lossy().into_owned()).or_else(terminal::cwd);
     let mut options = terminal::options(detail, request::permission(args.permission), cwd);
-    let by_name =
-        |manifest: &Manifest| manifest.run.flags.get(&RunFlag::AllowTool).is_some_and(Flag::is_done);
-    options.tools_by_name = asked.and_then(Asked::provider).is_none_or(by_name);
+    if let Some(manifest) = asked.and_then(Asked::provider) {
+        let by_name = manifest.run.flags.get(&RunFlag::AllowTool).is_some_and(Flag::is_done);
+        let edit = manifest.permission.get(&Mode::Edit);
+        options.remedies = Remedies { by_name, in_sandbox: edit.is_some_and(|edit| edit.sandboxes_commands) };
+    }
     options
 }
 

@@ -4,7 +4,7 @@ use bowline_protocol::kinds::{ApprovalAsked, ApprovalDecided, ToolKind};
 use bowline_protocol::{ApprovalCategory, ApprovalId, Decider, Decision, PermissionMode, ToolId};
 
 use super::calls::{Call, Calls};
-use super::words;
+use super::{Remedies, words};
 
 /// How many refusals are kept apart; the others are counted.
 const KEPT: usize = 20;
@@ -13,8 +13,7 @@ const KEPT: usize = 20;
 #[derive(Debug)]
 pub(super) struct Refusals {
     mode: PermissionMode,
-    /// Whether a tool can be allowed by its name.
-    by_name: bool,
+    has: Remedies,
     asked: Vec<Asked>,
     refused: Vec<Refused>,
     left_out: u64,
@@ -41,6 +40,8 @@ struct Refused {
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Remedy {
     Edit,
+    /// The same, for a command: inside the program's sandbox.
+    Sandbox,
     /// The tool by its name, which is fit to be typed into a shell.
     Tool(String),
     Yolo,
@@ -49,8 +50,8 @@ enum Remedy {
 }
 
 impl Refusals {
-    pub(super) fn new(mode: PermissionMode, by_name: bool) -> Self {
-        Self { mode, by_name, asked: Vec::new(), refused: Vec::new(), left_out: 0 }
+    pub(super) fn new(mode: PermissionMode, has: Remedies) -> Self {
+        Self { mode, has, asked: Vec::new(), refused: Vec::new(), left_out: 0 }
     }
 
     /// Takes a question.
@@ -130,6 +131,10 @@ impl Refusals {
         let them = if same.len() == 1 { "it" } else { "them" };
         match remedy {
             Remedy::Edit => format!("refused: {list}; --permission edit would allow {them}"),
+            Remedy::Sandbox => {
+                let modes = "--permission edit would allow";
+                format!("refused: {list}; {modes} {them} in a sandbox, --permission yolo without one")
+            }
             Remedy::Tool(name) => {
                 format!("refused: {list}; --allow-tool {name} or --permission yolo would allow {them}")
             }
@@ -152,13 +157,16 @@ impl Refusals {
 
     fn remedy(&self, kind: ToolKind, tool: &str) -> Remedy {
         let by_name =
-            if self.by_name && is_plain(tool) { Remedy::Tool(tool.to_owned()) } else { Remedy::Yolo };
+            if self.has.by_name && is_plain(tool) { Remedy::Tool(tool.to_owned()) } else { Remedy::Yolo };
         match (kind, self.mode) {
             (_, PermissionMode::Yolo) => Remedy::Nothing,
             (
                 ToolKind::Edit | ToolKind::Delete | ToolKind::Move,
                 PermissionMode::Read | PermissionMode::Ask,
             ) => Remedy::Edit,
+            (ToolKind::Execute, PermissionMode::Read | PermissionMode::Ask) if self.has.in_sandbox => {
+                Remedy::Sandbox
+            }
             (
                 ToolKind::Edit
                 | ToolKind::Delete
@@ -215,15 +223,20 @@ mod tests {
             (PermissionMode::Ask, ToolKind::Other, "--help", Remedy::Yolo),
             (PermissionMode::Yolo, ToolKind::Execute, "Bash", Remedy::Nothing),
         ] {
-            assert_eq!(Refusals::new(mode, true).remedy(kind, tool), remedy, "{mode:?} {kind:?} {tool}");
-            let unnamed = Refusals::new(mode, false).remedy(kind, tool);
+            assert_eq!(
+                Refusals::new(mode, Remedies::USUAL).remedy(kind, tool),
+                remedy,
+                "{mode:?} {kind:?} {tool}"
+            );
+            let unnamed =
+                Refusals::new(mode, Remedies { by_name: false, ..Remedies::USUAL }).remedy(kind, tool);
             assert!(!matches!(unnamed, Remedy::Tool(_)), "{mode:?} {kind:?} {tool}");
         }
     }
 
     #[test]
     fn the_same_refusal_is_told_once() {
-        let mut refusals = Refusals::new(PermissionMode::Ask, true);
+        let mut refusals = Refusals::new(PermissionMode::Ask, Remedies::USUAL);
         let id = ToolId::from("c1");
         refusals.denied(&id, None);
         refusals.denied(&id, None);

@@ -172,7 +172,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::human::{Detail, Glyphs};
+    use crate::human::{Detail, Glyphs, Remedies};
 
     #[derive(Clone, Default)]
     struct Shared(Arc<Mutex<Vec<u8>>>);
@@ -216,7 +216,7 @@ mod tests {
             detail: Detail::Usual,
             zone: TimeZone::UTC,
             permission: PermissionMode::Ask,
-            tools_by_name: true,
+            remedies: Remedies::USUAL,
             cwd: None,
         }
     }

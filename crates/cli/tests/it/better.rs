@@ -58,7 +58,7 @@ fn where_something_may_be_asked_it_is_asked_and_the_refusal_is_told() {
     let world = World::new();
     let ended = run(&world, &["Tie it."]).end().exits(0);
     assert_eq!(ended.stdout.trim(), "Half a knot.");
-    let refused = "refused: command_execution touch made.txt; --permission yolo would allow it";
+    let refused = "refused: command_execution touch made.txt; --permission edit would allow it in a sandbox, --permission yolo without one";
     assert!(ended.stderr.contains(refused), "{}", ended.stderr);
     assert!(!world.path("work/made.txt").exists(), "nobody could be asked");
     assert!(world.has_line(&["process_spawned", "json_rpc"]));

@@ -242,6 +242,8 @@ pub struct Permission {
     pub allow_tools: Vec<String>,
     /// Tools that the mode refuses, written like those of `--deny-tool`.
     pub deny_tools: Vec<String>,
+    /// Whether commands run too, kept to the project by a sandbox of the program's own.
+    pub sandboxes_commands: bool,
     /// Why the mode cannot be had.
     pub refused: Option<String>,
     /// Why the superuser cannot have it.

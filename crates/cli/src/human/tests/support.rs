@@ -13,7 +13,7 @@ use bowline_providers::{catalogue, dialects, views};
 use jiff::tz::TimeZone;
 use serde::Deserialize;
 
-use crate::human::{Detail, Glyphs, Options, Piece, Renderer, Screen, Summary, Surface, TICK, To};
+use crate::human::{Detail, Glyphs, Options, Piece, Remedies, Renderer, Screen, Summary, Surface, TICK, To};
 
 /// More than any recording fills, so that nothing scrolls away.
 const ROWS: u16 = 1000;
@@ -206,7 +206,7 @@ impl Show {
             detail: self.detail,
             zone: TimeZone::UTC,
             permission: self.permission,
-            tools_by_name: true,
+            remedies: Remedies::USUAL,
             cwd: None,
         })
     }
