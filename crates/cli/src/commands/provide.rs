@@ -37,10 +37,15 @@ pub(crate) fn run(args: &ProvideArgs, stdout: &mut Stdout) -> Result<(), Command
     let config = run::load(args.cwd.as_deref())?;
     run::warn(&config);
     let request = request()?;
-    let mut task = task(args, manifest, &request)?.config(config);
-    if let Some(profile) = profile {
-        task = task.profile(profile);
-    }
+    let task = task(args, manifest, &request)?;
+    // What the router's file has under this name comes with all that its entry says.
+    let listed = config.router.as_ref().is_some_and(|router| router.entry(&args.provider).is_some());
+    let task = match profile {
+        _ if listed => task.provider(&args.provider),
+        Some(profile) => task.of_provider(manifest).profile(profile),
+        None => task.of_provider(manifest),
+    };
+    let task = task.config(config);
     let cwd = args.cwd.as_ref().map(|dir| dir.to_string_lossy().into_owned()).or_else(terminal::cwd);
     let options = terminal::options(Detail::Usual, run::permission(Some(args.permission)), cwd);
     let sink = Sink::new(format, options, Some(manifest.name.clone()));
@@ -96,7 +101,7 @@ fn task(
         asked.system_prompt.clone_from(&request.system_prompt);
         asked.context = request.context.iter().map(message).collect::<Result<_, _>>()?;
     }
-    let mut task = Task::of(asked).of_provider(manifest);
+    let mut task = Task::of(asked);
     for text in unknown {
         task = task.notice("setting_ignored", text);
     }

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use crate::route::{answering, routed};
 use crate::world::{Call, Ended, World};
 
 fn provide<'a>(world: &'a World, word: &str, request: &Value) -> Call<'a> {
@@ -134,4 +135,28 @@ fn budgets_count_as_they_do_for_a_run() {
         let ended = provide(&world, word, &request).end().exits(5);
         ended.tells(&["error: the budget for today is used up"]);
     }
+    std::fs::write(dir.join("bowline.toml"), "[budget.project]\ntokens = 1\n").expect("a file");
+    let ended = provide(&world, "generate", &request).end().exits(5);
+    ended.tells(&["error: the budget for this project is used up"]);
+}
+
+#[test]
+fn an_entry_of_the_routers_file_comes_with_all_that_it_says() {
+    let world = routed(&[("mine", answering())], "");
+    let path = world.path("work/.config/bowline/router.yaml");
+    let text = std::fs::read_to_string(&path).expect("the file");
+    let say = |more: &str| {
+        let text = text.replace("config: {", &format!("config: {{{more}, "));
+        std::fs::write(&path, text).expect("a file");
+        world.bowline(&["provide", "mine", "generate"]).input(r#"{"prompt": "hi"}"#).end()
+    };
+    world.script(
+        "mine",
+        &format!("cat >/dev/null\n{}", answering().replace("'END'", "END").replace("hello", "$WORD")),
+    );
+    let ended = say("env: {WORD: ahoy}").exits(0);
+    assert_eq!(lines(&ended)[0]["content"], "ahoy", "{ended:?}");
+    world.script("mine", "sleep 60 & wait");
+    say("timeout: 300ms").exits(124);
+    world.nobody_is_left();
 }
