@@ -261,6 +261,7 @@ fn open_journal(
         meta.adapter_version = Some(manifest.adapter_version.clone());
         meta.capabilities = Some(Box::new(known.capabilities(manifest, &invocations[0].format)));
     }
+    meta.entry.clone_from(&task.leg.entry);
     meta.provider_version = known.version();
     meta.program = known.program();
     meta.profile = task.profile.as_ref().map(|profile| profile.name.clone());

@@ -52,15 +52,16 @@ pub(crate) fn run(args: &RunArgs, stdout: &mut Stdout) -> Result<(), CommandErro
     }
     // In a container there is another file system, and its directories say nothing here.
     let config = load(args.cwd.as_deref().filter(|_| args.docker.is_none()))?;
-    let args = &settings::applied(args, &config)?;
-    let profile = settings::profile(args, &config)?;
-    let ours = args.resume.as_deref().map(resume::find).transpose()?.flatten();
-    let whom = match (&args.resume, &ours) {
-        (Some(id), Some(ours)) => {
-            Whom::One(Asked::Provider(resume::provider(id, ours, args.provider.as_deref())?))
-        }
-        _ => choose::whom(args, &config, profile.as_ref())?,
+    let mut args = settings::applied(args, &config)?;
+    let ours = args.resume.as_deref().map(|id| resume::find(id, &config)).transpose()?.flatten();
+    // A session goes on with the account that it began with.
+    args.profile = args.profile.or_else(|| ours.as_ref()?.profile.clone());
+    let profile = settings::profile(&args, &config)?;
+    let whom = match (args.resume.clone(), &ours) {
+        (Some(id), Some(ours)) => resume::whom(&id, ours, &mut args)?,
+        _ => choose::whom(&args, &config, profile.as_ref())?,
     };
+    let args = &args;
     // Whoever asks for what is wrong gets an error, which says more.
     if args.model.as_deref().is_none_or(|model| config.external.get(model).is_ok()) {
         warn(&config);

@@ -1,7 +1,7 @@
 //! What the files for the router mean to a person: who is in them, under which names, and what is wrong in them.
 
 use crate::route::{answering, failing, routed, run};
-use crate::world::World;
+use crate::world::{Ended, World};
 
 #[test]
 fn many_at_once_take_turns_evenly() {
@@ -178,4 +178,63 @@ fn what_a_program_in_the_form_for_pi_is_given_is_what_its_entry_says() {
     assert!(resumed.stdout.contains(" --session s-7 --continue "), "{}", resumed.stdout);
     let args = ["run", "--model", "slow", "--permission", "yolo", "--retries", "0", "60"];
     world.bowline(&args).end().exits(124);
+}
+
+#[test]
+fn a_session_of_ours_goes_on_with_whoever_held_it() {
+    let world = World::new();
+    let log = world.path("log");
+    let said = |who: &str| {
+        format!("cat >/dev/null; echo \"{who} $CLAUDE_CONFIG_DIR $*\" >>{}\n{}", log.display(), answering())
+    };
+    let mine = world.script("mine", &said("mine"));
+    // The provider itself is another program, with two accounts.
+    std::fs::create_dir_all(world.path("bin")).expect("a directory");
+    world.script("bin/claude", &said("usual"));
+    let pi = world.script(
+        "pi-like",
+        &format!(
+            r#"echo '{{"type":"session","id":"abc-1"}}'; echo "pi $*" >>{}
+echo '{{"type":"message_end","message":{{"role":"assistant","content":[{{"type":"text","text":"hey"}}],"stopReason":"stop"}}}}'
+echo '{{"type":"agent_end","messages":[]}}'"#,
+            log.display()
+        ),
+    );
+    let (files, account) = (world.path("work/.config/bowline"), world.path("account"));
+    for dir in [&files, &account] {
+        std::fs::create_dir_all(dir).expect("a directory");
+    }
+    let write = |name: &str, text: String| std::fs::write(files.join(name), text).expect("a file");
+    let entry =
+        format!("providers:\n  - name: mine\n    config: {{provider: claude, binary: {}}}\n", mine.display());
+    write("router.yaml", entry);
+    write(
+        "bowline.toml",
+        format!("[profiles.work]\nprovider = \"claude\"\nhome = \"{}\"\n", account.display()),
+    );
+    write("cli-providers.json", format!(r#"{{"my-cli": {{"executable": "{}"}}}}"#, pi.display()));
+
+    let path = format!("{}:/usr/bin:/bin", world.path("bin").display());
+    let asked = |args: &[&str]| run(&world, &["-o", "json"]).with(args).env("PATH", &path).end();
+    let session = |ended: &Ended| -> String {
+        let answer: serde_json::Value = serde_json::from_str(&ended.stdout).expect("JSON");
+        answer["session"].as_str().expect("its name").to_owned()
+    };
+    let accounted = format!("usual {} ", account.display());
+    for (first, rest, resumed) in [
+        (["--provider", "mine"], &[][..], ["mine  ", " --resume s"]),
+        (["--profile", "work"], &[], [&accounted, " --resume s"]),
+        (["--model", "my-cli"], &["--permission", "yolo"], ["pi ", "--session abc-1 --continue "]),
+    ] {
+        let ours = session(&asked(&[&first, rest].concat()).exits(0));
+        asked(&[&["--resume", &ours], rest].concat()).exits(0);
+        let log = std::fs::read_to_string(&log).expect("it ran");
+        let last = log.lines().last().expect("a line");
+        assert!(resumed.iter().all(|part| last.contains(part)), "{first:?}: {last}");
+    }
+    let ours = session(&asked(&["--provider", "mine"]).exits(0));
+    let other = asked(&["--resume", &ours, "--provider", "claude"]).exits(2);
+    other.tells(&["is one of `mine`, not of `claude`"]);
+    std::fs::remove_file(files.join("router.yaml")).expect("the file");
+    asked(&["--resume", &ours]).exits(2).tells(&["is one of `mine`, which no file has any more"]);
 }

@@ -24,6 +24,9 @@ pub struct SessionMeta {
     pub id: SessionId,
     /// The provider.
     pub provider: String,
+    /// The name under which a file of the router has it, if that is how it was chosen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub entry: Option<String>,
     /// The version of the provider's program.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provider_version: Option<String>,
@@ -79,6 +82,7 @@ impl SessionMeta {
             format: META_FORMAT,
             id,
             provider: provider.into(),
+            entry: None,
             provider_version: None,
             program: None,
             adapter_version: None,

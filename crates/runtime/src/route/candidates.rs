@@ -434,6 +434,12 @@ impl Field {
         self.room.shorten(entry, task);
     }
 
+    /// Returns the name by which a file has a candidate; nothing for one that is in none.
+    pub(super) fn entry_name(&self, place: usize) -> Option<String> {
+        let listed = self.entries[place].is_some() || matches!(self.hows[place], How::External(_));
+        listed.then(|| self.candidates[place].0.name.clone())
+    }
+
     /// Returns the program where it is not the usual one: that of the caller, else that of the router's file.
     fn binary(&self, place: usize, named: Option<&PathBuf>) -> Option<PathBuf> {
         let kind = self.entries[place].as_ref().map(|entry| &entry.kind);

@@ -241,6 +241,7 @@ impl Road {
         let (external, prices) = (task.leg.external.take(), std::mem::take(&mut task.leg.prices));
         let share = self.task.leg.share.as_ref().map(|share| share.after(self.used));
         let mut leg = Leg { delay, used: self.used, share, external, prices, ..Leg::default() };
+        leg.entry = self.field.entry_name(place);
         leg.opening.push(Kind::RouteChosen(RouteChosen {
             provider: candidate.name.clone(),
             model: model.clone(),

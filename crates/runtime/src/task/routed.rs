@@ -34,6 +34,8 @@ pub(crate) struct Wishes {
 pub(crate) struct Leg {
     /// The attempt before it.
     pub(crate) parent: Option<SessionId>,
+    /// The name that it has in a file: of an entry of the router, or of a program in the form of the specification for pi.
+    pub(crate) entry: Option<String>,
     /// What is said first.
     pub(crate) opening: Vec<Kind>,
     /// How long to wait.

@@ -2,24 +2,48 @@
 
 use std::path::Path;
 
+use bowline::config::Config;
 use bowline::journal::{Home, META_FILE, Reader, SessionMeta};
 use bowline::{Kind, NativeSessionId, SessionId};
 
 use bowline_providers::manifest::Manifest;
 
+use super::choose::{Asked, Whom};
+use crate::args::run::RunArgs;
 use crate::error::{CommandError, Fault};
 use crate::suggest;
 
 /// A session of ours, which a run named at its end.
 #[derive(Debug)]
 pub(crate) struct Ours {
-    pub(crate) provider: &'static Manifest,
+    whose: Whose,
+    /// The account that it was held with, where that is to be said.
+    pub(crate) profile: Option<String>,
     /// The agent's own name for it.
     pub(crate) native: NativeSessionId,
 }
 
+/// Who held a session.
+#[derive(Debug)]
+enum Whose {
+    Provider(&'static Manifest),
+    /// An entry of the router's file.
+    Entry(String),
+    /// A program in the form of the specification for pi, by the model that stands for it.
+    Model(String),
+}
+
+impl Whose {
+    fn name(&self) -> &str {
+        match self {
+            Self::Provider(manifest) => &manifest.name,
+            Self::Entry(name) | Self::Model(name) => name,
+        }
+    }
+}
+
 /// Finds a session by our name for it; nothing when it is not ours, and so the agent's.
-pub(crate) fn find(id: &str) -> Result<Option<Ours>, CommandError> {
+pub(crate) fn find(id: &str, config: &Config) -> Result<Option<Ours>, CommandError> {
     let dir = Home::from_env().and_then(|home| home.session_dir(&SessionId::from(id)));
     let Some(dir) = dir.ok().filter(|dir| dir.join(META_FILE).exists()) else { return Ok(None) };
     let failed = |error| CommandError::from(bowline::Error::from(error));
@@ -29,17 +53,33 @@ pub(crate) fn find(id: &str) -> Result<Option<Ours>, CommandError> {
         return Err(error
             .hint("wait until it is over: two agents in one session would each undo what the other does"));
     }
-    let provider = suggest::provider(&meta.provider)?;
     // A runner that was killed did not write it there; its events have it.
     let native = match meta.native_session {
         Some(native) => Some(native),
         None => told(&dir).map_err(failed)?,
     };
-    match native {
-        Some(native) => Ok(Some(Ours { provider, native })),
-        None => Err(CommandError::new(Fault::Usage, format!("the session {id} cannot be resumed"))
-            .hint("its agent never told the name under which it keeps the session")),
-    }
+    let Some(native) = native else {
+        return Err(CommandError::new(Fault::Usage, format!("the session {id} cannot be resumed"))
+            .hint("its agent never told the name under which it keeps the session"));
+    };
+    let listed = |name: &str| config.router.as_ref().is_some_and(|router| router.entry(name).is_some());
+    let whose = match meta.entry {
+        None => Whose::Provider(suggest::provider(&meta.provider)?),
+        Some(entry) if listed(&entry) => Whose::Entry(entry),
+        Some(entry) if config.external.get(&entry).map_err(|error| error.clone())?.is_some() => {
+            Whose::Model(entry)
+        }
+        Some(entry) => {
+            let message = format!("the session {id} is one of `{entry}`, which no file has any more");
+            return Err(CommandError::new(Fault::Usage, message).hint(format!(
+                "put the entry back, or go on with `--provider {} --resume {native}`",
+                meta.provider
+            )));
+        }
+    };
+    // An entry says itself which account it is.
+    let profile = meta.profile.filter(|_| matches!(whose, Whose::Provider(_)));
+    Ok(Some(Ours { whose, profile, native }))
 }
 
 /// Reads the agent's own name of a session from what it said.
@@ -54,17 +94,26 @@ fn told(dir: &Path) -> Result<Option<NativeSessionId>, bowline::journal::Journal
     Ok(native)
 }
 
-/// Returns the provider of a run that goes on with a session of ours, which is that of the session.
-pub(crate) fn provider(
-    id: &str,
-    ours: &Ours,
-    asked: Option<&str>,
-) -> Result<&'static Manifest, CommandError> {
-    let Some(asked) = asked.map(suggest::provider).transpose()? else { return Ok(ours.provider) };
-    if asked.name == ours.provider.name {
-        return Ok(ours.provider);
+/// Returns who goes on with a session of ours: whoever held it. A program that a model stands for is found by that model.
+pub(crate) fn whom(id: &str, ours: &Ours, args: &mut RunArgs) -> Result<Whom, CommandError> {
+    let name = ours.whose.name();
+    let same = match (&args.provider, &ours.whose) {
+        (None, _) => true,
+        (Some(asked), Whose::Provider(manifest)) => suggest::provider(asked)?.name == manifest.name,
+        (Some(asked), Whose::Entry(_) | Whose::Model(_)) => asked == name,
+    };
+    if !same {
+        let asked = args.provider.as_deref().unwrap_or_default();
+        let message = format!("the session {id} is one of `{name}`, not of `{asked}`");
+        return Err(CommandError::new(Fault::Usage, message)
+            .hint("leave out `--provider` to go on with it, or `--resume` to begin anew"));
     }
-    let message = format!("the session {id} is one of `{}`, not of `{}`", ours.provider.name, asked.name);
-    Err(CommandError::new(Fault::Usage, message)
-        .hint("leave out `--provider` to go on with it, or `--resume` to begin anew"))
+    Ok(match &ours.whose {
+        Whose::Provider(manifest) => Whom::One(Asked::Provider(manifest)),
+        Whose::Entry(name) => Whom::One(Asked::Listed(name.clone())),
+        Whose::Model(name) => {
+            args.model = Some(name.clone());
+            Whom::Router
+        }
+    })
 }
