@@ -215,6 +215,45 @@ fn settings_that_are_wrong_are_shown_where_they_stand() {
 }
 
 #[test]
+fn what_stands_there_as_a_comment_is_set_in_its_place() {
+    let dir = Dir::new();
+    let text = "# Settings.\n\n# [run]\n# The agent\n# provider = \"auto\"\n# The time\n# timeout = \"10m\"\n\n# [route]\n# retries = 2\n# [prices.NAME]\n# input = 3.0\n";
+    dir.write("config/bowline.toml", text);
+    let path = dir.0.path().join("config/bowline.toml");
+    for (name, value) in [
+        ("run.timeout", "5m"),
+        ("run.timeout", "6m"),
+        ("run.model", "m"),
+        ("route.retries", "1"),
+        ("prices.x.input", "1"),
+    ] {
+        edit::set(&path, name, value).unwrap();
+    }
+    insta::assert_snapshot!(std::fs::read_to_string(&path).unwrap(), @r#"
+    # Settings.
+
+    [run]
+    # The agent
+    # provider = "auto"
+    # The time
+    timeout = "6m"
+    model = "m"
+
+    [route]
+    retries = 1
+
+    [prices.x]
+    input = 1.0
+    # [prices.NAME]
+    # input = 3.0
+    "#);
+    // Whoever takes away another `#` has a file that can be read.
+    let text = std::fs::read_to_string(&path).unwrap().replace("# provider", "provider");
+    std::fs::write(&path, text).unwrap();
+    assert_eq!(dir.read(&[]).unwrap().settings.text("run.provider"), Some("auto"));
+}
+
+#[test]
 fn a_file_that_comes_with_a_project_cannot_widen_what_an_agent_may_do() {
     let dir = Dir::new();
     dir.write("home/project/.bowline/bowline.toml", "[run]\npermission = \"yolo\"\n");

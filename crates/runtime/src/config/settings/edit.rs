@@ -10,28 +10,40 @@ use crate::host;
 
 /// Sets a value in a file, which is made if there is none.
 pub fn set(path: &Path, name: &str, value: &str) -> Result<(), ConfigError> {
-    change(path, name, |key, table, last| {
+    change(path, name, awake, |key, table, last| {
         key.kind.check(value).map_err(|expected| format!("`{value}` is not {expected}"))?;
         let mut new = key.kind.toml(value);
-        if let Some(old) = table.get(last).and_then(Item::as_value) {
-            *new.decor_mut() = old.decor().clone();
+        match table.get_mut(last) {
+            // The comments above it belong to its name, which stays.
+            Some(item) => {
+                if let Some(old) = item.as_value() {
+                    *new.decor_mut() = old.decor().clone();
+                }
+                *item = Item::Value(new);
+            }
+            None => drop(table.insert(last, Item::Value(new))),
         }
-        table.insert(last, Item::Value(new));
         Ok(())
     })
 }
 
 /// Takes a value out of a file.
 pub fn unset(path: &Path, name: &str) -> Result<(), ConfigError> {
-    change(path, name, |_, table, last| {
-        table.remove(last);
-        Ok(())
-    })
+    change(
+        path,
+        name,
+        |text, _, _| text.to_owned(),
+        |_, table, last| {
+            table.remove(last);
+            Ok(())
+        },
+    )
 }
 
 fn change(
     path: &Path,
     name: &str,
+    prepare: impl FnOnce(&str, &[&str], &str) -> String,
     edit: impl FnOnce(&Key, &mut Table, &str) -> Result<(), String>,
 ) -> Result<(), ConfigError> {
     let wrong = |what: String| ConfigError { path: path.to_owned(), at: None, line: None, what, hint: None };
@@ -56,6 +68,8 @@ fn change(
     })?;
     let parts = parts(key, name);
     let (last, above) = parts.split_last().ok_or_else(|| wrong(format!("`{name}` is not a setting")))?;
+    // A comment that only looks like the setting may be anything.
+    document = prepare(&source.text, above, last).parse().unwrap_or(document);
     let mut table = document.as_table_mut();
     for part in above {
         let item = table.entry(part).or_insert_with(|| {
@@ -74,6 +88,33 @@ fn change(
     // What could not be read again is not written.
     super::check(&Source { path: path.to_owned(), text: text.clone() })?;
     write(path, &text).map_err(|error| wrong(format!("could not be written: {error}")))
+}
+
+/// Takes away the `#` before a section and a setting in it, as `bowline init` writes them for what could be set.
+fn awake(text: &str, above: &[&str], last: &str) -> String {
+    let header = format!("[{}]", above.join("."));
+    let bare = |line: &str| line.trim_start().trim_start_matches('#').trim().to_owned();
+    let has = |line: &str| line.trim() == header;
+    let set = text.lines().any(has);
+    let (mut inside, mut done) = (false, false);
+    let mut lines = Vec::new();
+    for line in text.lines() {
+        let (word, comment) = (bare(line), line.trim_start().starts_with('#'));
+        if word.starts_with('[') && word.ends_with(']') {
+            inside = has(line) || !set && comment && word == header;
+            lines.push(if inside { header.clone() } else { line.to_owned() });
+            continue;
+        }
+        let key = word.split_once('=').map(|(key, _)| key.trim());
+        let meant = inside && key == Some(last);
+        if meant && !comment {
+            return text.to_owned();
+        }
+        lines.push(if meant && !done { word } else { line.to_owned() });
+        done |= meant;
+    }
+    let end = if text.ends_with('\n') { "\n" } else { "" };
+    lines.join("\n") + end
 }
 
 /// Cuts a name at its dots, but not at those in a name that a person chose.
