@@ -45,6 +45,13 @@ impl Config {
         Self::read(Places::from_env(cwd), &|name| std::env::var_os(name)?.into_string().ok())
     }
 
+    /// Returns the user's own file for the router, if it has somebody to choose from. One that came with a project is asked
+    /// only by those who say so: it names programs.
+    pub fn own_router(&self) -> Option<&Router> {
+        let own = |router: &&Router| self.places.are_own(&router.path);
+        self.router.as_ref().filter(own).filter(|router| router.providers.iter().any(|entry| entry.enabled))
+    }
+
     /// Reads the files of these places, with variables from `variable`.
     pub fn read(places: Places, variable: &dyn Fn(&str) -> Option<String>) -> Result<Self, ConfigError> {
         let settings = Settings::read(&places, variable)?;

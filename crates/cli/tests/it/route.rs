@@ -61,6 +61,26 @@ pub(crate) fn run<'a>(world: &'a World, args: &[&str]) -> Call<'a> {
 }
 
 #[test]
+fn whoever_has_a_file_for_the_router_need_not_name_a_provider() {
+    let world = routed(&[("first", failing(500, "down")), ("second", answering())], "");
+    let ask = || world.bowline(&["run", "--cwd", "project", "--retries", "0", "hi"]).end();
+    std::fs::create_dir_all(world.path("work/project")).expect("a directory");
+    assert!(ask().exits(0).stdout.contains("hello"));
+    // One that came with a project names programs that its user has not chosen.
+    let (own, project) = (world.path("work/.config/bowline/router.yaml"), world.path("work/project/.bowline"));
+    std::fs::create_dir_all(&project).expect("a directory");
+    std::fs::rename(&own, project.join("router.yaml")).expect("the file");
+    ask().exits(2).tells(&[
+        "error: no provider is chosen",
+        "hint: `--provider auto` chooses by ",
+        "/.bowline/router.yaml, which came with the project",
+    ]);
+    std::fs::write(&own, "providers:\n  - {name: first, enabled: false}\n").expect("a file");
+    std::fs::remove_file(project.join("router.yaml")).expect("the file");
+    ask().exits(2).tells(&["error: no provider is chosen"]);
+}
+
+#[test]
 fn a_limit_is_retried_and_the_answer_comes() {
     let limited = failing(429, "Request rejected (429)");
     let once = format!("if [ ! -e count ]; then touch count; {limited}; fi; {}", answering());

@@ -27,6 +27,11 @@ pub struct Places {
 }
 
 impl Places {
+    /// Says whether a file is the user's own, and did not come with a project.
+    pub fn are_own(&self, path: &Path) -> bool {
+        self.user.as_ref().is_some_and(|dir| path.starts_with(dir))
+    }
+
     /// Looks where this process would.
     #[expect(clippy::disallowed_methods, reason = "this is an edge at which the environment is read")]
     pub fn from_env(cwd: Option<&Path>) -> Self {

@@ -454,7 +454,7 @@ impl Field {
 /// Refuses an entry of a project's file that has the name of a provider and would run something else under it: whoever names
 /// that provider means the one that they know.
 pub(super) fn stands_in(entry: &Entry, router: &Router, places: &Places) -> Result<(), Error> {
-    let own = places.user.as_ref().is_some_and(|dir| router.path.starts_with(dir));
+    let own = places.are_own(&router.path);
     let Some(known) = roster::find(&entry.name).ok().filter(|_| !own) else { return Ok(()) };
     let same = match &entry.kind {
         EntryKind::Agent { provider, .. } => !is_own(entry) && catalogue::same_name(known, provider),

@@ -49,7 +49,7 @@ pub(crate) enum Whom {
 }
 
 /// Returns who is asked: the executable or the ones that were asked for, else that of the environment, else as the settings
-/// say, else the only one that is installed and logged in.
+/// say, else whom the router chooses if its file is the user's own, else the only one that is installed and logged in.
 pub(crate) fn whom(args: &RunArgs, config: &Config, profile: Option<&Profile>) -> Result<Whom, CommandError> {
     if let Some(path) = &args.executable {
         return executable::provider(path).map(|manifest| Whom::One(Asked::Provider(manifest)));
@@ -60,7 +60,11 @@ pub(crate) fn whom(args: &RunArgs, config: &Config, profile: Option<&Profile>) -
         if args.hint.is_some() || args.model.is_some() {
             return Ok(Whom::Router);
         }
-        return only().map(|manifest| Whom::One(Asked::Provider(manifest)));
+        // Whoever has written down among whom to choose has chosen.
+        if config.own_router().is_some() {
+            return Ok(Whom::Router);
+        }
+        return only(config).map(|manifest| Whom::One(Asked::Provider(manifest)));
     };
     if asked.eq_ignore_ascii_case(bowline::route::AUTO) {
         return Ok(Whom::Router);
@@ -90,7 +94,7 @@ fn named(name: &str, config: &Config) -> Result<Asked, CommandError> {
 }
 
 /// Returns the only provider that is installed and logged in.
-fn only() -> Result<&'static Manifest, CommandError> {
+fn only(config: &Config) -> Result<&'static Manifest, CommandError> {
     let usable = bowline::detect::usable();
     if let [only] = usable[..] {
         return Ok(only);
@@ -109,6 +113,13 @@ fn only() -> Result<&'static Manifest, CommandError> {
         error.hint(format!("Bowline knows {}: {found}", names.join(", ")))
     } else {
         error.hint(format!("{} are installed and logged in", usable.join(" and ")))
+    };
+    let error = match &config.router {
+        Some(router) => {
+            let path = router.path.display();
+            error.hint(format!("`--provider auto` chooses by {path}, which came with the project"))
+        }
+        None => error,
     };
     Err(error
         .hint("choose one with `--provider NAME`, or set BOWLINE_PROVIDER; `--provider auto` lets the router choose")
