@@ -3,9 +3,14 @@
 //! The adapter protocol's table decides: which categories may be retried, and which may fall back. What is added to it is
 //! what makes a second attempt safe: none after a tool ran, because it would run twice; none when our own time is over;
 //! none for what only the caller can change. Waiting and starting are done by somebody else, and randomness is given.
+//! [`outlook`] plays the same decisions ahead, for whoever wants to know before anything fails.
+
+mod outlook;
 
 use bowline_protocol::{Category, Code, Failure, Millis, Timestamp};
 use serde::{Deserialize, Serialize};
+
+pub use outlook::{Outlook, Start, Step, Turn, next_turn, outlook};
 
 /// How often one agent is asked again, if nothing else is said.
 pub const RETRIES: u32 = 2;
@@ -134,19 +139,28 @@ pub struct Verdict {
     pub reason: String,
 }
 
-/// Decides what follows a failure. `dice` is any number, for the jitter.
-pub fn decide(rules: &Rules, attempt: &Attempt<'_>, now: Timestamp, dice: u64) -> Verdict {
+/// How the wait before a retry is found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wait {
+    /// It is drawn with this number, which may be any.
+    Drawn(u64),
+    /// Nobody waits: the longest is taken, and the reason tells the bounds.
+    Told,
+}
+
+/// Decides what follows a failure.
+pub fn decide(rules: &Rules, attempt: &Attempt<'_>, now: Timestamp, wait: Wait) -> Verdict {
     let category = attempt.failure.category.as_str().replace('_', " ");
     let stop = |reason: String| Verdict { next: Next::Stop, reason };
     if let Some(reason) = final_word(attempt) {
         return stop(format!("{category}: {reason}"));
     }
     let mut parts = Vec::new();
-    let retry = retry(rules, attempt, now, dice, &mut parts);
+    let retry = retry(rules, attempt, now, wait, &mut parts);
     let fallback = if retry.is_none() { fall_back(rules, attempt, &mut parts) } else { None };
-    let wait =
-        if retry.is_none() && fallback.is_none() { wait(rules, attempt, now, &mut parts) } else { None };
-    let next = retry.or(fallback).or(wait).unwrap_or(Next::Stop);
+    let limit =
+        if retry.is_none() && fallback.is_none() { limit(rules, attempt, now, &mut parts) } else { None };
+    let next = retry.or(fallback).or(limit).unwrap_or(Next::Stop);
     if next != Next::Stop && attempt.tool_ran && !rules.repeat_tools {
         return stop(format!("{category}: a tool ran, and would run a second time"));
     }
@@ -173,7 +187,7 @@ fn retry(
     rules: &Rules,
     attempt: &Attempt<'_>,
     now: Timestamp,
-    dice: u64,
+    wait: Wait,
     parts: &mut Vec<String>,
 ) -> Option<Next> {
     let mut not = |why: String| {
@@ -200,23 +214,27 @@ fn retry(
     if let Some(told) = told.filter(|told| *told > rules.longest_wait) {
         return not(format!("not retried, because {told} is longer than {} to wait", rules.longest_wait));
     }
-    let after = rules.backoff(attempt.retries, dice).max(told.unwrap_or(Millis(0)));
+    let (least, most) = rules.bounds(attempt.retries, told);
+    let (after, words) = match wait {
+        Wait::Drawn(dice) => {
+            let after = rules.backoff(attempt.retries, dice).max(least);
+            (after, after.to_string())
+        }
+        Wait::Told => (most, between(least, most)),
+    };
     let (which, of) = (attempt.retries + 1, rules.retries);
-    parts.push(format!("retry {which} of {of} in {}", after));
+    parts.push(format!("retry {which} of {of} in {words}"));
     Some(Next::Retry { after })
 }
 
 fn fall_back(rules: &Rules, attempt: &Attempt<'_>, parts: &mut Vec<String>) -> Option<Next> {
     let allowed = match rules.fallback {
-        Fallback::None => {
-            parts.push("not to fall back".to_owned());
-            return None;
-        }
+        Fallback::None => false,
         Fallback::Next => attempt.failure.category.may_fall_back(),
         Fallback::Any => true,
     };
     match attempt.next {
-        _ if !allowed => parts.push("no fallback".to_owned()),
+        _ if !allowed => parts.push(format!("no fallback under `{}`", rules.fallback.as_str())),
         None => parts.push("nobody left to fall back to".to_owned()),
         Some(next) => {
             parts.push(format!("falls back to {next}"));
@@ -226,7 +244,7 @@ fn fall_back(rules: &Rules, attempt: &Attempt<'_>, parts: &mut Vec<String>) -> O
     None
 }
 
-fn wait(rules: &Rules, attempt: &Attempt<'_>, now: Timestamp, parts: &mut Vec<String>) -> Option<Next> {
+fn limit(rules: &Rules, attempt: &Attempt<'_>, now: Timestamp, parts: &mut Vec<String>) -> Option<Next> {
     let limited = matches!(attempt.failure.category, Category::RateLimit | Category::Quota);
     let told = told(attempt.failure, now).filter(|_| limited)?;
     if !rules.wait_for_limit {
@@ -248,11 +266,30 @@ pub(crate) fn told(failure: &Failure, now: Timestamp) -> Option<Millis> {
 }
 
 impl Rules {
-    /// Returns a wait before a retry: anything up to a bound that doubles each time, so that many callers do not come back
+    /// Draws a wait before a retry: anything up to a bound that doubles each time, so that many callers do not come back
     /// at the same moment.
     pub fn backoff(&self, retries: u32, dice: u64) -> Millis {
-        let bound = self.first_wait.0.saturating_mul(1 << retries.min(16)).min(self.longest_wait.0);
+        let bound = self.bound(retries);
         Millis(if bound == u64::MAX { dice } else { dice % (bound + 1) })
+    }
+
+    fn bound(&self, retries: u32) -> u64 {
+        self.first_wait.0.saturating_mul(1 << retries.min(16)).min(self.longest_wait.0)
+    }
+
+    /// Returns the shortest and the longest wait before a retry, where the agent named a time or did not.
+    fn bounds(&self, retries: u32, told: Option<Millis>) -> (Millis, Millis) {
+        let least = told.unwrap_or(Millis(0));
+        (least, Millis(self.bound(retries)).max(least))
+    }
+}
+
+/// Writes the bounds of a wait.
+pub fn between(least: Millis, most: Millis) -> String {
+    match (least, most) {
+        (Millis(0), most) if most > least => format!("up to {most}"),
+        (least, most) if most > least => format!("{least} to {most}"),
+        (least, _) => least.to_string(),
     }
 }
 

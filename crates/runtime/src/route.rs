@@ -17,9 +17,9 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bowline_engine::retry::{self, Fallback};
-use bowline_engine::route::Decision;
-use bowline_protocol::{Millis, Sampling};
+use bowline_engine::retry::{self, Fallback, Start};
+use bowline_engine::route::{Decision, Memory};
+use bowline_protocol::{Failure, Millis, Sampling, Timestamp};
 use bowline_providers::invocation::Preview;
 use bowline_providers::manifest::Manifest;
 use tokio::sync::{mpsc, oneshot};
@@ -38,7 +38,7 @@ use candidates::{Field, How};
 use memory::Store;
 use road::Road;
 
-pub use bowline_engine::retry::Rules;
+pub use bowline_engine::retry::{Next, Outlook, Rules, Step, Turn as Asked, between};
 pub use bowline_engine::route::{HINTS, Problem, Strategy, Verdict, canonical};
 pub use listed::{Listed, listed};
 
@@ -73,8 +73,37 @@ pub struct Explanation {
     pub verdicts: Vec<Verdict>,
     /// Who would be asked after the first has failed, with the model that the file names for that.
     pub fallback_model: Option<(String, String)>,
+    /// The limit that would be waited for before anybody is asked: until when.
+    pub waits_until: Option<Timestamp>,
     /// Why nobody would be asked.
     pub problem: Option<Problem>,
+    /// Those who would be asked, in their order, and what is remembered of them.
+    turns: Vec<Asked>,
+    memory: Memory,
+    start: Start,
+}
+
+impl Explanation {
+    /// Returns those who would be asked, in their order, each with its model.
+    pub fn turns(&self) -> &[Asked] {
+        &self.turns
+    }
+
+    /// Returns what would follow if every attempt failed like this, by the same decisions that a run goes by.
+    ///
+    /// ```
+    /// # use bowline::{Category, Code, Failure, testing};
+    /// # fn main() -> Result<(), bowline::Error> {
+    /// let task = bowline::task("Say hello").provider("claude").retries(1);
+    /// # let task = task.script(testing::says("hello"));
+    /// let failure = Failure::new(Category::Server, Code::ServerError, "503");
+    /// let outlook = task.explain()?.after(&failure, false);
+    /// assert_eq!(outlook.steps[0].verdict.reason, "server: retry 1 of 1 in up to 1 s");
+    /// # Ok(()) }
+    /// ```
+    pub fn after(&self, failure: &Failure, tool_ran: bool) -> Outlook {
+        retry::outlook(&self.rules, &self.turns, &self.memory, failure, tool_ran, self.start)
+    }
 }
 
 /// Why the router chose nobody.
@@ -123,11 +152,14 @@ fn rules(task: &Task, config: &Config) -> Rules {
             })
             .or(routing.and_then(|routing| routing.max_retries).filter(|_| !named))
             .unwrap_or(usual),
-        fallback: wishes
-            .fallback
-            .or_else(|| fallback(settings("route.fallback")?))
-            .or(routing.and_then(|routing| routing.fallback))
-            .unwrap_or_default(),
+        fallback: match wishes.fallback {
+            // Who names one provider and says nothing about others means that one.
+            None if candidates::is_named(task) => Fallback::None,
+            said => said
+                .or_else(|| fallback(settings("route.fallback")?))
+                .or(routing.and_then(|routing| routing.fallback))
+                .unwrap_or_default(),
+        },
         repeat_tools: wishes.repeat_tools,
         wait_for_limit: wishes
             .wait_for_limit
@@ -182,18 +214,21 @@ fn strange_hint(field: &Field, config: &Config) -> Option<String> {
 /// Says who would be asked, and why.
 pub(crate) fn explain(task: &Task) -> Result<Explanation, Error> {
     let config = config_of(task)?;
-    let store = Store::of(task);
-    let field = Field::gather(task, &config, &store.read()?, clock::wall())?;
-    let Decision { order, verdicts, problem } = field.decide();
-    let second = field.with_fallback_model(&order, &config).into_iter().nth(1);
-    let second = second.and_then(|(place, model)| Some((field.candidates[place].0.name.clone(), model?)));
+    let (memory, now, rules) = (Store::of(task).read()?, clock::wall(), rules(task, &config));
+    let field = Field::gather(task, &config, &memory, now)?;
+    let mut decision = field.decide_to_tell();
+    let waits_until = road::waited_for(&mut decision, &rules).map(|(until, _)| until);
+    let Decision { order, verdicts, problem } = decision;
+    let turns = field.turns(&field.with_fallback_model(&order, &config));
+    // Only that model makes it one more than there are to be asked.
+    let second = turns.get(1).filter(|_| turns.len() > order.len());
     Ok(Explanation {
         strange_hint: strange_hint(&field, &config),
-        fallback_model: second,
+        fallback_model: second.and_then(|it| Some((it.name.clone(), it.model.clone()?))),
         hint: task.route.hint.clone(),
         model: task.request.model.clone(),
         strategy: strategy(&config),
-        rules: rules(task, &config),
+        rules,
         router: config.router.as_ref().map(|router| router.path.clone()),
         without_effect: config
             .router
@@ -202,6 +237,10 @@ pub(crate) fn explain(task: &Task) -> Result<Explanation, Error> {
             .unwrap_or_default(),
         verdicts,
         problem,
+        turns,
+        memory,
+        start: Start { at: waits_until.unwrap_or(now), waits: u32::from(waits_until.is_some()) },
+        waits_until,
     })
 }
 

@@ -1,87 +1,12 @@
-//! The whole table: ten categories, with and without retries and fallback, one to three agents, tools or none.
+//! What follows a failure, case by case. The whole table, with the words that people read, is proven where they are shown: in
+//! the command line's tests of `route --explain`.
 
 use super::*;
-
-/// The table of the adapter protocol, as it is written there.
-const SPECIFICATION: &str = "
-| `quota` | false | true | Usage quota exceeded |
-| `rate_limit` | true | false | Rate limiting in effect |
-| `authentication` | false | false | Credential issues |
-| `validation` | false | false | Invalid request |
-| `network` | true | true | Network connectivity |
-| `server` | true | true | Server-side errors |
-| `timeout` | true | true | Request timeout |
-| `not_found` | false | true | Resource not found |
-| `configuration` | false | false | Config issues |
-| `unknown` | false | true | Unrecognized error |
-";
-
-const NAMES: [&str; 3] = ["first", "second", "third"];
+use crate::breaker;
+use crate::route::Memory;
 
 fn now() -> Timestamp {
     "2026-11-15T08:00:00Z".parse().unwrap()
-}
-
-/// One row of the specification.
-fn row(line: &str) -> (Category, bool, bool) {
-    let cells: Vec<&str> = line.split('|').map(|cell| cell.trim().trim_matches('`')).collect();
-    let category = Category::ALL.into_iter().find(|it| it.as_str() == cells[1]).expect("a category");
-    (category, cells[2] == "true", cells[3] == "true")
-}
-
-/// Plays a request in which every attempt fails in the same way, and says what was decided each time.
-fn play(rules: &Rules, failure: &Failure, agents: usize, tool_ran: bool) -> Vec<Verdict> {
-    let mut verdicts = Vec::new();
-    let (mut agent, mut retries) = (0, 0);
-    loop {
-        let next = NAMES[..agents].get(agent + 1).copied();
-        let attempt =
-            Attempt { failure, retries, waits: 0, tool_ran, deadline: Deadline::None, opened: false, next };
-        let verdict = decide(rules, &attempt, now(), 700);
-        verdicts.push(verdict.clone());
-        match verdict.next {
-            Next::Retry { .. } => retries += 1,
-            Next::FallBack => (agent, retries) = (agent + 1, 0),
-            Next::Wait { .. } | Next::Stop => return verdicts,
-        }
-        assert!(verdicts.len() < 20, "it ends");
-    }
-}
-
-#[test]
-fn the_table_of_the_specification_is_obeyed_and_explained() {
-    let mut text = String::new();
-    for (category, may_retry, may_fall_back) in SPECIFICATION.trim().lines().map(row) {
-        let failure = Failure::new(category, Code::Unknown, "it failed");
-        for (retries, fallback, agents, tool_ran) in cases() {
-            let rules = Rules { retries, fallback, ..Rules::default() };
-            let verdicts = play(&rules, &failure, agents, tool_ran);
-            // What the specification demands, counted without asking the code under test.
-            let again = if may_retry { retries } else { 0 };
-            let others = if may_fall_back && fallback == Fallback::Next { agents as u32 - 1 } else { 0 };
-            let attempts = if tool_ran { 1 } else { (1 + again) * (1 + others) };
-            let told = format!(
-                "{category} retries={retries} fallback={} agents={agents} tool={tool_ran}",
-                fallback.as_str()
-            );
-            assert_eq!(verdicts.len() as u32, attempts, "{told}");
-            text.push_str(&format!("{told}\n"));
-            for verdict in verdicts {
-                text.push_str(&format!("  {}\n", verdict.reason));
-            }
-        }
-    }
-    insta::assert_snapshot!("the_table", text);
-}
-
-fn cases() -> impl Iterator<Item = (u32, Fallback, usize, bool)> {
-    [0, 2].into_iter().flat_map(|retries| {
-        [Fallback::None, Fallback::Next].into_iter().flat_map(move |fallback| {
-            (1..=3).flat_map(move |agents| {
-                [false, true].into_iter().map(move |tool_ran| (retries, fallback, agents, tool_ran))
-            })
-        })
-    })
 }
 
 fn verdict(rules: Rules, failure: &Failure, change: impl FnOnce(&mut Attempt<'_>)) -> Verdict {
@@ -95,7 +20,7 @@ fn verdict(rules: Rules, failure: &Failure, change: impl FnOnce(&mut Attempt<'_>
         next: Some("second"),
     };
     change(&mut attempt);
-    decide(&rules, &attempt, now(), 700)
+    decide(&rules, &attempt, now(), Wait::Drawn(700))
 }
 
 fn failure(category: Category) -> Failure {
@@ -131,7 +56,7 @@ fn the_time_that_an_agent_names_is_honoured() {
     assert_eq!(told.next, Next::Stop);
     assert_eq!(
         told.reason,
-        "rate limit: not retried, because 4 h is longer than 30 s to wait; no fallback; \
+        "rate limit: not retried, because 4 h is longer than 30 s to wait; no fallback under `next`; \
          the limit resets in 4 h and is not waited for"
     );
     let patient = Rules { wait_for_limit: true, ..rules };
@@ -178,4 +103,62 @@ fn tools_are_repeated_only_on_request() {
     let rules = Rules { repeat_tools: true, ..Rules::default() };
     let retried = verdict(rules, &failure(Category::Server), |it| it.tool_ran = true);
     assert_eq!(retried.next, Next::Retry { after: Millis(700) });
+}
+
+/// Plays failures ahead and writes each step: who, what is said, how long is waited.
+fn ahead(rules: &Rules, failure: &Failure, memory: &Memory, names: &[&str]) -> Vec<String> {
+    let turn = |name: &&str| Turn { name: (*name).to_owned(), model: None, key: (*name).to_owned() };
+    let turns: Vec<Turn> = names.iter().map(turn).collect();
+    let seen = outlook(rules, &turns, memory, failure, false, Start { at: now(), waits: 0 });
+    assert!(!seen.goes_on);
+    seen.steps.iter().map(|it| format!("{}: {}", turns[it.turn].name, it.verdict.reason)).collect()
+}
+
+#[test]
+fn what_is_played_ahead_tells_bounds_instead_of_drawing() {
+    let limited = Failure { retry_after_ms: Some(Millis(1_500)), ..failure(Category::RateLimit) };
+    assert_eq!(
+        ahead(&Rules::default(), &limited, &Memory::default(), &["ann", "bob"]),
+        [
+            "ann: rate limit: retry 1 of 2 in 1.5 s",
+            "ann: rate limit: retry 2 of 2 in 1.5 s to 2 s",
+            "ann: rate limit: retried 2 times already; no fallback under `next`; \
+             the limit resets in 1.5 s and is not waited for",
+        ]
+    );
+    let turns = [Turn { name: "ann".into(), model: None, key: "ann".into() }];
+    let start = Start { at: now(), waits: 0 };
+    let seen = outlook(&Rules::default(), &turns, &Memory::default(), &limited, false, start);
+    let waits: Vec<_> = seen.steps.iter().map(|it| (it.wait, it.next)).collect();
+    let (named, drawn) = ((Millis(1_500), Millis(1_500)), (Millis(1_500), Millis(2_000)));
+    assert_eq!(waits, [(named, Some(0)), (drawn, Some(0)), ((Millis(0), Millis(0)), None)]);
+    let endless = Rules { retries: u32::MAX, ..Rules::default() };
+    let seen = outlook(&endless, &turns, &Memory::default(), &failure(Category::RateLimit), false, start);
+    assert!(seen.goes_on, "and nobody waits for the end of it");
+}
+
+#[test]
+fn what_is_played_ahead_goes_by_the_breaker() {
+    let rules = Rules { retries: 9, ..Rules::default() };
+    let server = failure(Category::Server);
+    let mut memory = Memory::default();
+    // One more opens it, so that nobody asks again; the second one is left alone already.
+    (1..breaker::FAILURES).for_each(|_| memory.failed("ann", &server, now()));
+    (0..breaker::FAILURES).for_each(|_| memory.failed("bob", &server, now()));
+    let told = "not retried, because it failed too often and is left alone for a while";
+    let steps = ahead(&rules, &server, &memory, &["ann", "bob", "cid"]);
+    assert_eq!(steps[0], format!("ann: server: {told}; falls back to cid"));
+    assert_eq!(steps.len(), 1 + breaker::FAILURES, "{steps:?}");
+    assert_eq!(steps[5], format!("cid: server: {told}; nobody left to fall back to"));
+}
+
+#[test]
+fn a_limit_is_waited_for_again_and_again_but_not_for_ever() {
+    let patient = Rules { wait_for_limit: true, ..Rules::default() };
+    let later = Failure { retry_after_ms: Some(Millis(14_400_000)), ..failure(Category::Quota) };
+    let steps = ahead(&patient, &later, &Memory::default(), &["ann", "bob"]);
+    assert_eq!(steps[0], "ann: quota: not retried; falls back to bob");
+    assert_eq!(steps[1], "bob: quota: not retried; nobody left to fall back to; waits 4 h for the limit");
+    assert_eq!(steps.len(), 7, "{steps:?}");
+    assert!(steps[6].ends_with("the limit was waited for 5 times already"), "{steps:?}");
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use bowline_engine::retry::Fallback;
+use bowline_engine::retry::{Fallback, Turn};
 use bowline_engine::route::{self, Ask, Candidate, Decision, Facts, Memory, Problem, Strategy, canonical};
 use bowline_protocol::Timestamp;
 use bowline_providers::invocation::Streaming;
@@ -171,9 +171,26 @@ impl Field {
         }
         decision.order.insert(0, place);
         decision.problem = None;
-        decision.verdicts[place].reason = "it was named".to_owned();
+        let why = std::mem::take(&mut decision.verdicts[place].reason);
+        decision.verdicts[place].reason = format!("it was named, although {why}");
         for (turn, place) in decision.order.iter().enumerate() {
             decision.verdicts[*place].turn = Some(turn + 1);
+        }
+        decision
+    }
+
+    /// Decides who would be asked, for whoever wants to know. One that was named and cannot be run as it is wanted, or is not
+    /// there and has nobody behind it, is nobody to be asked.
+    pub(super) fn decide_to_tell(&self) -> Decision {
+        let mut decision = self.decide_to_ask();
+        let named = self.candidates.iter().position(|(candidate, _)| candidate.named);
+        let Some(place) = named else { return decision };
+        let facts = &self.candidates[place].1;
+        let absent = facts.absent.as_ref().filter(|_| decision.order.len() < 2);
+        if let Some(why) = facts.cannot.as_ref().or(absent) {
+            (decision.order, decision.problem) = (Vec::new(), Some(Problem::Nobody));
+            decision.verdicts.iter_mut().for_each(|verdict| verdict.turn = None);
+            decision.verdicts[place].reason.clone_from(why);
         }
         decision
     }
@@ -395,6 +412,16 @@ impl Field {
             all.insert(1, second);
         }
         all
+    }
+
+    /// Returns how those who are asked are called, and remembered with their models.
+    pub(super) fn turns(&self, order: &[(usize, Option<String>)]) -> Vec<Turn> {
+        let turn = |(place, own): &(usize, Option<String>)| {
+            let candidate = &self.candidates[*place].0;
+            let model = own.clone().or_else(|| candidate.meant(&self.ask).model);
+            Turn { name: candidate.name.clone(), key: candidate.key(model.as_deref()), model }
+        };
+        order.iter().map(turn).collect()
     }
 
     /// Makes a task the one of a candidate: its provider, account, program, and what the router's file says of it.

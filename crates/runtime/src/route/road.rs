@@ -3,9 +3,8 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bowline_engine::Watchdog;
-use bowline_engine::breaker::State;
 use bowline_engine::budget::Amounts;
-use bowline_engine::retry::{self, Deadline, Next, Rules, Verdict};
+use bowline_engine::retry::{self, Deadline, Next, Rules, Turn, Verdict, Wait};
 use bowline_engine::route::{Decision, Memory};
 use bowline_protocol::kinds::{FallbackTaken, Level, Notice, Outcome, RejectedRoute, Retrying, RouteChosen};
 use bowline_protocol::{Category, Code, Event, Failure, Kind, Millis, SessionId, Timestamp};
@@ -30,6 +29,8 @@ pub(super) struct Road {
     store: Store,
     /// Who is asked, in order: places in the field, each with its model where it is not the usual one.
     order: Vec<(usize, Option<String>)>,
+    /// The same, as they are called and remembered.
+    turns: Vec<Turn>,
     rejected: Vec<RejectedRoute>,
     reasons: Vec<String>,
     orders: mpsc::Receiver<Order>,
@@ -100,26 +101,22 @@ impl Road {
         let store = Store::of(&task);
         let mut field = Field::gather(&task, &config, &store.read()?, clock::wall())?;
         let mut trouble = None;
-        let Decision { mut order, mut verdicts, problem } = field.take_turn(&store).unwrap_or_else(|error| {
+        let mut decision = field.take_turn(&store).unwrap_or_else(|error| {
             trouble = Some(error);
             field.decide_to_ask()
         });
         let rules = rules(&task, &config);
-        let mut limit = None;
-        match problem {
-            None => {}
-            Some(Problem::Limited { place, resets_at: Some(until), .. }) if rules.wait_for_limit => {
-                limit = Some((until, verdicts[place].reason.clone()));
-                verdicts[place].turn = Some(1);
-                order = vec![place];
-            }
-            Some(problem) => return Err(Error::NoRoute(Box::new(NoRoute { problem, verdicts }))),
+        let limit = waited_for(&mut decision, &rules);
+        let Decision { order, verdicts, problem } = decision;
+        if let Some(problem) = problem {
+            return Err(Error::NoRoute(Box::new(NoRoute { problem, verdicts })));
         }
         let rejected = verdicts.iter().filter(|verdict| verdict.turn.is_none());
         let rejected =
             rejected.map(|it| RejectedRoute { provider: it.name.clone(), reason: it.reason.clone() });
         task.request.sampling = tuned(&task, &config);
         let order = field.with_fallback_model(&order, &config);
+        let turns = field.turns(&order);
         let strange_hint = strange_hint(&field, &config);
         task.config = Some(config);
         let callback = task.callback.take().map(|callback| Arc::new(Mutex::new(callback)));
@@ -127,6 +124,7 @@ impl Road {
             rules,
             store,
             order,
+            turns,
             rejected: rejected.collect(),
             reasons: verdicts.into_iter().map(|verdict| verdict.reason).collect(),
             field,
@@ -261,8 +259,8 @@ impl Road {
             let _ = inlets.send(inlet);
         }
         let now = clock::wall();
-        let key = self.key(turn);
-        let sent = self.store.change(|memory| memory.sent(&key, &memory::me(), now));
+        let key = &self.turns[turn].key;
+        let sent = self.store.change(|memory| memory.sent(key, &memory::me(), now));
         self.keep(sent);
         Ok(Leaving { prepared, control, turn, retries, waits, delay, first_word })
     }
@@ -314,7 +312,7 @@ impl Road {
             opened,
             next: next.map(|turn| self.name(turn)),
         };
-        Some(retry::decide(&self.rules, &attempt, now, dice()))
+        Some(retry::decide(&self.rules, &attempt, now, Wait::Drawn(dice())))
     }
 
     /// Returns who comes after a turn and is not left alone by now, and whether the one of the turn itself is.
@@ -326,20 +324,18 @@ impl Road {
                 Memory::default()
             }
         };
-        let free = |turn: &usize| memory.state(&self.key(*turn), now).refuses(now).is_none();
-        let opened = matches!(memory.state(&self.key(turn), now), State::Open { .. });
-        ((turn + 1..self.order.len()).find(free), opened)
+        retry::next_turn(&self.turns, &memory, turn, now, |_| true)
     }
 
     fn remember(&mut self, turn: usize, record: &Record, first_word: &Mutex<FirstWord>, now: Timestamp) {
-        let key = self.key(turn);
+        let key = &self.turns[turn].key;
         let took = first_word.lock().unwrap_or_else(PoisonError::into_inner).took;
         let changed = self.store.change(|memory| match (record.outcome, &record.failure) {
-            (Outcome::Completed, _) => memory.answered(&key, took, now),
+            (Outcome::Completed, _) => memory.answered(key, took, now),
             // Neither says anything about the service.
-            (Outcome::Cancelled, _) => memory.abandoned(&key, now),
-            (_, Some(failure)) if is_ours(failure) => memory.abandoned(&key, now),
-            (Outcome::Failed | Outcome::Truncated, _) => memory.failed(&key, &failure_of(record), now),
+            (Outcome::Cancelled, _) => memory.abandoned(key, now),
+            (_, Some(failure)) if is_ours(failure) => memory.abandoned(key, now),
+            (Outcome::Failed | Outcome::Truncated, _) => memory.failed(key, &failure_of(record), now),
         });
         self.keep(changed);
     }
@@ -356,7 +352,7 @@ impl Road {
         if let Some(error) = self.trouble.take() {
             then = format!("{then}; {error}");
         }
-        let meant = self.model(turn);
+        let meant = self.turns[turn].model.clone();
         self.attempts.push(Attempt {
             session: record.session.clone(),
             name: self.name(turn).to_owned(),
@@ -379,18 +375,20 @@ impl Road {
     }
 
     fn name(&self, turn: usize) -> &str {
-        &self.field.candidates[self.order[turn].0].0.name
+        &self.turns[turn].name
     }
+}
 
-    /// Returns the model that somebody is asked with.
-    fn model(&self, turn: usize) -> Option<String> {
-        let (place, own) = &self.order[turn];
-        own.clone().or_else(|| self.field.candidates[*place].0.meant(&self.field.ask).model)
+/// Makes a limit that keeps everybody from being asked one that is waited for, where that is wanted. Returns until when, and what
+/// is said of it.
+pub(super) fn waited_for(decision: &mut Decision, rules: &Rules) -> Option<(Timestamp, String)> {
+    let Some(Problem::Limited { place, resets_at: Some(until), .. }) = decision.problem else { return None };
+    if !rules.wait_for_limit {
+        return None;
     }
-
-    fn key(&self, turn: usize) -> String {
-        self.field.candidates[self.order[turn].0].0.key(self.model(turn).as_deref())
-    }
+    (decision.order, decision.problem) = (vec![place], None);
+    decision.verdicts[place].turn = Some(1);
+    Some((until, decision.verdicts[place].reason.clone()))
 }
 
 /// Tells of events: when the first word came, and to whom it concerns.

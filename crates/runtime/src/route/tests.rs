@@ -93,7 +93,7 @@ async fn a_quota_falls_back_and_a_login_does_not() {
     assert!(record.is_completed());
 
     let record = task(&world, &[LOGIN, HELLO]).run().await.unwrap();
-    assert_eq!(steps(&record), ["claude: authentication: not retried; no fallback"]);
+    assert_eq!(steps(&record), ["claude: authentication: not retried; no fallback under `next`"]);
     assert_eq!(record.failure.unwrap().category, Category::Authentication);
 
     let record = task(&world, &[LOGIN, HELLO]).fallback(Fallback::Any).run().await.unwrap();
@@ -161,7 +161,7 @@ async fn a_limit_that_resets_late_is_waited_for_only_on_request() {
     let world = world();
     let late = r#"{"fail": "429 rate limit: retry after 3600 seconds"}"#;
     let record = task(&world, &[late, HELLO]).run().await.unwrap();
-    let told = "claude: rate limit: not retried, because 1 h is longer than 30 s to wait; no fallback; the limit resets in 1 h and is not waited for";
+    let told = "claude: rate limit: not retried, because 1 h is longer than 30 s to wait; no fallback under `next`; the limit resets in 1 h and is not waited for";
     assert_eq!(steps(&record), [told]);
     let explained = task(&world, &[HELLO]).explain().unwrap();
     assert!(
@@ -287,12 +287,48 @@ async fn who_names_one_and_wants_a_fallback_gets_the_others_after_it() {
     let world = world();
     let codex = |scripts: &[&str]| task(&world, scripts).provider("codex");
     let record = codex(&[QUOTA, HELLO]).run().await.unwrap();
-    assert_eq!(steps(&record), ["codex: quota: not retried; nobody left to fall back to"]);
+    assert_eq!(steps(&record), ["codex: quota: not retried; no fallback under `none`"]);
     let record = codex(&[QUOTA, HELLO]).fallback(Fallback::Next).run().await.unwrap();
     assert_eq!(steps(&record), ["codex: quota: not retried; falls back to claude", "claude: answered"]);
     let record = codex(&[LOGIN, HELLO]).fallback(Fallback::Any).model("gpt-9").run().await.unwrap();
     let told = "codex: authentication: not retried; nobody left to fall back to";
     assert_eq!(steps(&record), [told], "the other one does not have that model");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_explained_is_what_happens() {
+    const GONE: &str = r#"{"fail": "404 model not found"}"#;
+    const BROKEN: &str = r#"{"fail": "ECONNRESET"}"#;
+    const WRONG: &str = r#"{"fail": "400 bad request"}"#;
+    const LATE: &str = r#"{"fail": "429 rate limit: retry after 3600 seconds"}"#;
+    const TOOL: &str =
+        r#"{"tool": {"name": "Write", "input": {}, "output": "done"}}, {"fail": "503 service unavailable"}"#;
+    let wishes: [fn(Task) -> Task; 7] = [
+        |task| task,
+        |task| task.fallback(Fallback::Any).retries(1),
+        |task| task.fallback(Fallback::None),
+        |task| task.retries(9),
+        |task| task.provider("codex"),
+        |task| task.provider("codex").fallback(Fallback::Next).retries(1),
+        |task| task.repeat_tools().wait_for_limit(),
+    ];
+    for script in [QUOTA, LIMITED, LOGIN, AWAY, GONE, BROKEN, WRONG, LATE, TOOL] {
+        for (number, wish) in wishes.iter().enumerate() {
+            let world = world();
+            // One failure of the first is remembered.
+            task(&world, &[AWAY]).retries(0).fallback(Fallback::None).run().await.unwrap();
+            let explained = wish(task(&world, &[script])).explain().unwrap();
+            let record = wish(task(&world, &[script; 30])).run().await.unwrap();
+            let failure = record.failure.clone().unwrap();
+            let outlook = explained.after(&failure, record.tool_ran);
+            let step =
+                |it: &super::Step| format!("{}: {}", explained.turns()[it.turn].name, it.verdict.reason);
+            let foreseen: Vec<String> = outlook.steps.iter().map(step).collect();
+            // The waits are told as bounds before, and as what was drawn after.
+            let before: Vec<_> = foreseen.iter().map(|it| it.split(" in ").next().unwrap()).collect();
+            assert_eq!(before, plain(&record), "{script} with wish {number}");
+        }
+    }
 }
 
 #[test]
