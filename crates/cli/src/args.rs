@@ -4,6 +4,7 @@ pub(crate) mod config;
 pub(crate) mod knowing;
 pub(crate) mod provide;
 pub(crate) mod provider;
+pub(crate) mod request;
 pub(crate) mod route;
 pub(crate) mod run;
 pub(crate) mod simulate;
@@ -26,9 +27,9 @@ pub(crate) enum Command {
     /// Let an agent do something, and watch it
     #[command(after_help = run::EXAMPLES)]
     Run(Box<run::RunArgs>),
-    /// Say which agent would be asked, and why the others would not
+    /// Say which agent would be asked, why the others would not, and what would follow a failure
     #[command(after_help = route::EXAMPLES)]
-    Route(route::RouteArgs),
+    Route(Box<route::RouteArgs>),
     /// See a run from beginning to end, without any agent or network
     Demo(DemoArgs),
     /// Show and change settings
@@ -112,11 +113,11 @@ pub(crate) struct CertifyArgs {
     pub(crate) executable: Option<PathBuf>,
 
     /// A setting that every request to an executable provider has in its `config`, such as model=NAME
-    #[arg(long, value_name = "NAME=VALUE", value_parser = run::setting)]
+    #[arg(long, value_name = "NAME=VALUE", value_parser = request::setting)]
     pub(crate) set: Vec<(String, bowline::Json)>,
 
     /// A variable for an executable provider; NAME alone passes ours on
-    #[arg(long, value_name = "NAME[=VALUE]", value_parser = run::variable)]
+    #[arg(long, value_name = "NAME[=VALUE]", value_parser = request::variable)]
     pub(crate) env: Vec<(String, String)>,
 
     /// The program, instead of the one that is installed

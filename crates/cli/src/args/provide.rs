@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::ValueEnum;
 
-use super::run::{Limit, Permission, limit};
+use super::request::{Limit, Permission, limit};
 
 pub(crate) const EXAMPLES: &str = "Examples:
   echo '{\"prompt\":\"What is 2+2?\"}' | bowline provide NAME generate

@@ -1,37 +1,56 @@
 //! The arguments of `bowline route`.
 
-use std::path::PathBuf;
+use std::time::Duration;
+
+use bowline_protocol::Category;
+
+use super::request::{RequestArgs, span};
 
 pub(crate) const EXAMPLES: &str =
-    "Nobody is asked. The answer is the one that `bowline run` with the same words would go by.
+    "Nobody is asked. It takes the options of `bowline run` and goes by the same decisions; without an agent it is the router
+that chooses, as with `--provider auto`.
 
 Examples:
   bowline route --hint fast --explain
-  bowline route --model NAME --json";
+  bowline route --model NAME --json
+  bowline route --max-turns 5 --permission edit --explain
+  bowline route --after rate_limit --retry-after 4h --wait-for-limit
+  bowline route --provider NAME --fallback next --after server --tool-ran";
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct RouteArgs {
-    /// What sort of model is wanted
-    #[arg(long, value_name = "HINT", value_parser = super::run::hint)]
-    pub(crate) hint: Option<String>,
+    #[command(flatten)]
+    pub(crate) request: RequestArgs,
 
-    /// Which model is wanted
-    #[arg(long, short = 'm', value_name = "NAME")]
-    pub(crate) model: Option<String>,
-
-    /// Which agent, if not the router's choice
-    #[arg(long, short = 'p', value_name = "NAME")]
-    pub(crate) provider: Option<String>,
-
-    /// The directory that the run would be in
-    #[arg(long, short = 'C', value_name = "DIR")]
-    pub(crate) cwd: Option<PathBuf>,
-
-    /// Say a word on every candidate
+    /// Say a word on every candidate, and what would follow each category of failure
     #[arg(long)]
     pub(crate) explain: bool,
 
-    /// Print JSON, for programs
+    /// Say step by step what would follow this category of failure, such as rate_limit
+    #[arg(long, value_name = "CATEGORY", value_parser = category, help_heading = AFTER)]
+    pub(crate) after: Option<Category>,
+
+    /// Suppose that a tool had run by then
+    #[arg(long, help_heading = AFTER)]
+    pub(crate) tool_ran: bool,
+
+    /// Suppose that the agent had said how long to wait, such as 20s or 4h
+    #[arg(long, value_name = "TIME", value_parser = span, help_heading = AFTER)]
+    pub(crate) retry_after: Option<Duration>,
+
+    /// Print JSON, for programs: all of it
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+const AFTER: &str = "What if an attempt failed";
+
+fn category(text: &str) -> Result<Category, String> {
+    // As people may write it: rate-limit, "rate limit".
+    let name = text.trim().to_lowercase().replace(['-', ' '], "_");
+    let names = Category::ALL.map(Category::as_str);
+    Category::ALL.into_iter().find(|it| it.as_str() == name).ok_or_else(|| {
+        let meant = bowline::near(&name, names).map(|it| format!("; did you mean `{it}`?"));
+        format!("one of {} is wanted{}", names.join(", "), meant.unwrap_or_default())
+    })
 }

@@ -15,7 +15,7 @@ use bowline_providers::manifest::{Manifest, PromptStyle};
 
 use super::{provider, run};
 use crate::args::provide::{ProvideArgs, ProvideCommand};
-use crate::args::run::Limit;
+use crate::args::request::Limit;
 use crate::error::{CommandError, Fault};
 use crate::human::Detail;
 use crate::output::Stdout;

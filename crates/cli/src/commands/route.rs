@@ -1,36 +1,30 @@
-//! `bowline route`: who would be asked, and why the others would not.
+//! `bowline route`: who would be asked, why the others would not, and what would follow a failure.
+
+mod after;
+#[cfg(test)]
+mod tests;
 
 use std::io::Write as _;
 
+use bowline::Task;
 use bowline::route::Explanation;
 use serde_json::json;
 
+use super::run::{self, Meant, Whom};
 use super::tables::table;
+use crate::args::request::RequestArgs;
 use crate::args::route::RouteArgs;
-use crate::error::CommandError;
+use crate::error::{CommandError, Fault};
 use crate::output::Stdout;
+use after::Suppose;
 
-/// What the choice is made for: any prompt, because what it says does not matter.
+/// What the choice is made for where nothing is said: any prompt, because only its length matters.
 const PROMPT: &str = "Say hello.";
 
 /// Runs the command.
 pub(crate) fn run(args: &RouteArgs, stdout: &mut Stdout) -> Result<(), CommandError> {
-    let mut task = bowline::task(PROMPT).provider(args.provider.as_deref().unwrap_or(bowline::route::AUTO));
-    if let Some(hint) = &args.hint {
-        task = task.hint(hint);
-    }
-    if let Some(model) = &args.model {
-        task = task.model(model);
-    }
-    if let Some(cwd) = &args.cwd {
-        task = task.cwd(std::path::absolute(cwd).unwrap_or_else(|_| cwd.clone()));
-    }
-    let explained = task.explain().map_err(CommandError::from)?;
-    let text = match (args.json, args.explain) {
-        (true, _) => format!("{:#}\n", in_json(&explained)),
-        (false, true) => in_words(&explained),
-        (false, false) => first(&explained),
-    };
+    let explained = task(&Meant::of(&asked(&args.request))?)?.explain().map_err(CommandError::from)?;
+    let text = answer(args, &explained);
     if let Some(strange) = &explained.strange_hint {
         let line = format!("warning: {}\n", bowline_providers::ansi::harmless(strange));
         // Nothing can be done about a standard error that does not take it.
@@ -44,6 +38,52 @@ pub(crate) fn run(args: &RouteArgs, stdout: &mut Stdout) -> Result<(), CommandEr
             Err(CommandError::from(bowline::Error::NoRoute(Box::new(route))))
         }
     }
+}
+
+/// Makes the task that is explained.
+fn task(meant: &Meant) -> Result<Task, CommandError> {
+    let one = match &meant.whom {
+        Whom::One(one) => Some(one),
+        Whom::Router => None,
+        Whom::Several(_) => {
+            let error = CommandError::new(Fault::Usage, "`bowline route` is about one choice at a time");
+            return Err(error.hint("those side by side are all asked: name one of them to see what follows"));
+        }
+    };
+    // What stands in a pipe is not waited for unless it is meant.
+    let prompt = match meant.args.prompt.as_deref() {
+        Some("-") => run::prompt(Some("-"))?,
+        said => said.unwrap_or(PROMPT).to_owned(),
+    };
+    meant.task(&prompt, one)
+}
+
+/// Says that the router is to choose, where nobody is named.
+fn asked(args: &RequestArgs) -> RequestArgs {
+    let named = args.provider.is_some() || args.executable.is_some() || args.profile.is_some();
+    let provider = if named || args.resume.is_some() { None } else { Some(bowline::route::AUTO.to_owned()) };
+    RequestArgs { provider: args.provider.clone().or(provider), ..args.clone() }
+}
+
+/// Writes what was asked for.
+fn answer(args: &RouteArgs, explained: &Explanation) -> String {
+    let suppose = Suppose::of(args);
+    if args.json {
+        return format!("{:#}\n", in_json(explained, &suppose));
+    }
+    let mut text = match (args.explain, suppose.is_asked()) {
+        (true, _) => in_words(explained),
+        (false, true) => String::new(),
+        (false, false) => return first(explained),
+    };
+    // Where nobody is asked, nobody fails.
+    if !explained.turns().is_empty() {
+        if !text.is_empty() {
+            text.push('\n');
+        }
+        text.push_str(&after::in_words(explained, &suppose));
+    }
+    bowline_providers::ansi::harmless(&text).into_owned()
 }
 
 /// Returns those who would be asked, in their order.
@@ -85,6 +125,9 @@ fn in_words(explained: &Explanation) -> String {
         Some(path) => text.push_str(&format!(", by {}\n", path.display())),
         None => text.push_str(", no router.yaml\n"),
     }
+    if let Some(until) = explained.waits_until {
+        text.push_str(&format!("it would wait for the limit first, until {until}\n"));
+    }
     if let Some((name, model)) = &explained.fallback_model {
         text.push_str(&format!("the first falls back to {name} with {model}\n"));
     }
@@ -94,10 +137,10 @@ fn in_words(explained: &Explanation) -> String {
             explained.without_effect.join(", ")
         ));
     }
-    bowline_providers::ansi::harmless(&text).into_owned()
+    text
 }
 
-fn in_json(explained: &Explanation) -> serde_json::Value {
+fn in_json(explained: &Explanation, suppose: &Suppose) -> serde_json::Value {
     let candidates: Vec<_> = explained
         .verdicts
         .iter()
@@ -111,6 +154,8 @@ fn in_json(explained: &Explanation) -> serde_json::Value {
         "retries": explained.rules.retries,
         "fallback": explained.rules.fallback.as_str(),
         "wait_for_limit": explained.rules.wait_for_limit,
+        "waits_until": explained.waits_until.map(|at| at.to_string()),
+        "repeat_tools": explained.rules.repeat_tools,
         "first_wait_ms": explained.rules.first_wait.0,
         "longest_wait_ms": explained.rules.longest_wait.0,
         "fallback_model": explained.fallback_model.as_ref().map(|(name, model)| json!({"name": name, "model": model})),
@@ -118,5 +163,6 @@ fn in_json(explained: &Explanation) -> serde_json::Value {
         "without_effect": explained.without_effect,
         "candidates": candidates,
         "problem": explained.problem.as_ref().map(ToString::to_string),
+        "after": after::in_json(explained, suppose),
     })
 }

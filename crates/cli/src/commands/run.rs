@@ -2,12 +2,16 @@
 
 mod choose;
 mod mcp;
+mod meant;
 mod prompt;
 mod request;
 mod resume;
 mod schema;
 mod settings;
 mod several;
+pub(crate) use choose::Whom;
+pub(crate) use meant::Meant;
+pub(crate) use prompt::prompt;
 pub(crate) use request::permission;
 pub(crate) use settings::{load, warn};
 mod uncertified;
@@ -23,14 +27,14 @@ use bowline_providers::manifest::run::{Flag, Mode, RunFlag};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
 
+use crate::args::request::RequestArgs;
 use crate::args::run::RunArgs;
 use crate::error::{CommandError, Fault};
 use crate::human::{Detail, Interrupt, Options, Remedies, Summary, TICK};
 use crate::output::Stdout;
 use crate::output::sink::{Format, Sink};
 use crate::{suggest, terminal, time};
-use choose::{Asked, Whom};
-use schema::Schema;
+use choose::Asked;
 
 /// How many events are written together when they come faster than a terminal shows them.
 const AT_ONCE: usize = 256;
@@ -50,35 +54,18 @@ pub(crate) fn run(args: &RunArgs, stdout: &mut Stdout) -> Result<(), CommandErro
         // Before there is much to copy.
         bowline::start_keeper();
     }
-    // In a container there is another file system, and its directories say nothing here.
-    let config = load(args.cwd.as_deref().filter(|_| args.docker.is_none()))?;
-    let mut args = settings::applied(args, &config)?;
-    let ours = args.resume.as_deref().map(|id| resume::find(id, &config)).transpose()?.flatten();
-    // A session goes on with the account that it began with.
-    args.profile = args.profile.or_else(|| ours.as_ref()?.profile.clone());
-    let profile = settings::profile(&args, &config)?;
-    let whom = match (args.resume.clone(), &ours) {
-        (Some(id), Some(ours)) => resume::whom(&id, ours, &mut args)?,
-        _ => choose::whom(&args, &config, profile.as_ref())?,
-    };
-    let args = &args;
+    let meant = Meant::of(&args.request)?;
     // Whoever asks for what is wrong gets an error, which says more.
-    if args.model.as_deref().is_none_or(|model| config.external.get(model).is_ok()) {
-        warn(&config);
+    if meant.args.model.as_deref().is_none_or(|model| meant.config.external.get(model).is_ok()) {
+        warn(&meant.config);
     }
-    let prompt = prompt::prompt(args.prompt.as_deref())?;
-    let schema = args.schema.as_deref().map(Schema::read).transpose()?;
-    let asked = match &whom {
-        Whom::Several(asked) => {
-            return several::run(args, &config, format, &prompt, asked, schema.as_ref(), stdout);
-        }
+    let prompt = prompt(args.request.prompt.as_deref())?;
+    let asked = match &meant.whom {
+        Whom::Several(asked) => return several::run(args, &meant, format, &prompt, asked, stdout),
         Whom::One(asked) => Some(asked),
         Whom::Router => None,
     };
-    let mut task = request::task(args, &prompt, asked, ours.as_ref(), schema.as_ref())?.config(config);
-    if let Some(profile) = profile {
-        task = task.profile(profile);
-    }
+    let task = meant.task(&prompt, asked)?;
     if args.dry_run {
         return dry_run(&task, format, stdout);
     }
@@ -87,31 +74,32 @@ pub(crate) fn run(args: &RunArgs, stdout: &mut Stdout) -> Result<(), CommandErro
         1 => Detail::Verbose,
         _ => Detail::Everything,
     };
-    let options = shown(args, detail, asked);
+    let request = &meant.args;
+    let options = shown(request, detail, asked);
     let mut sink = Sink::new(format, options, asked.map(|asked| asked.name().to_owned()));
-    let retries = args.retries.is_some_and(|retries| retries > 0);
-    if asked.is_none() || retries || args.wait_for_limit || args.fallback.is_some() {
+    let retries = request.retries.is_some_and(|retries| retries > 0);
+    if asked.is_none() || retries || request.wait_for_limit || request.fallback.is_some() {
         sink.hold_answer();
     }
     // What runs in a container is not what is installed here, nobody asked to start the caller's own program twice, and a
     // run that leaves no trace leaves no answers behind either.
-    let plain = args.docker.is_none() && args.binary.is_none() && !args.ephemeral;
+    let plain = request.docker.is_none() && request.binary.is_none() && !request.ephemeral;
     let program = asked.and_then(Asked::provider).filter(|_| plain && matches!(format, Format::Human));
     let runtime = runtime()?;
-    let (record, stopped) = runtime.block_on(drive(task, sink, args.ephemeral, program))?;
+    let (record, stopped) = runtime.block_on(drive(task, sink, request.ephemeral, program))?;
     if stopped == Stopped::No {
         runtime.block_on(leave_in_order(matches!(format, Format::Human)));
     }
     // What was not in order in time is not waited for any longer.
     runtime.shutdown_background();
     match exit_code(&record, stopped) {
-        0 => schema.map_or(Ok(()), |schema| schema.holds("the agent", &record)),
+        0 => meant.schema.map_or(Ok(()), |schema| schema.holds("the agent", &record)),
         code => Err(CommandError::told(code)),
     }
 }
 
 /// Returns what the renderer has to know of a run.
-fn shown(args: &RunArgs, detail: Detail, asked: Option<&Asked>) -> Options {
+fn shown(args: &RequestArgs, detail: Detail, asked: Option<&Asked>) -> Options {
     let cwd = args.cwd.as_ref().map(|dir| dir.to_string_lossy().into_owned()).or_else(terminal::cwd);
     let mut options = terminal::options(detail, request::permission(args.permission), cwd);
     if let Some(manifest) = asked.and_then(Asked::provider) {

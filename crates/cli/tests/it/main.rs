@@ -21,6 +21,7 @@ mod readme;
 mod roster;
 mod route;
 mod route_account;
+mod route_explain;
 mod route_files;
 mod run;
 mod run_output;

@@ -67,7 +67,8 @@ fn whoever_has_a_file_for_the_router_need_not_name_a_provider() {
     std::fs::create_dir_all(world.path("work/project")).expect("a directory");
     assert!(ask().exits(0).stdout.contains("hello"));
     // One that came with a project names programs that its user has not chosen.
-    let (own, project) = (world.path("work/.config/bowline/router.yaml"), world.path("work/project/.bowline"));
+    let (own, project) =
+        (world.path("work/.config/bowline/router.yaml"), world.path("work/project/.bowline"));
     std::fs::create_dir_all(&project).expect("a directory");
     std::fs::rename(&own, project.join("router.yaml")).expect("the file");
     ask().exits(2).tells(&[
@@ -182,6 +183,14 @@ fn who_keeps_failing_is_left_alone_and_the_explanation_says_so() {
     2     second  its default  priority 50
 
     strategy priority, 2 retries each, fallback next, by WORLD/work/.config/bowline/router.yaml
+
+    AFTER                                      RETRY                               THEN               WHY
+    quota, not_found, unknown                  no                                  asks second; ends  nobody left to fall back to
+    rate_limit                                 2 times, after up to 1 s, 2 s       ends               no fallback under `next`
+    authentication, validation, configuration  no                                  ends               no fallback under `next`
+    network, server, timeout                   each 2 times, after up to 1 s, 2 s  asks second; ends  nobody left to fall back to
+
+    what runs into `--timeout` or a budget, or is stopped, ends; so does everything once a tool ran
     ");
     assert_eq!(explain(&[]).exits(0).stdout, "first\n");
     for _ in 0..5 {
@@ -192,6 +201,11 @@ fn who_keeps_failing_is_left_alone_and_the_explanation_says_so() {
         ended.stdout.contains("it failed 5 times within a minute, and is left alone for another"),
         "{}",
         ended.stdout
+    );
+    let told = explain(&["--after", "server"]).exits(0).stdout;
+    assert!(
+        told.contains("server  2 times, after up to 1 s, 2 s  ends  nobody left to fall back to\n"),
+        "{told}"
     );
     // The other one has a program of its own, and nothing is held against it.
     assert_eq!(run(&world, &["--provider", "auto"]).end().exits(0).stdout, "hello\n");

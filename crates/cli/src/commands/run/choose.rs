@@ -5,7 +5,7 @@ use bowline::config::Config;
 use bowline_providers::catalogue;
 use bowline_providers::manifest::Manifest;
 
-use crate::args::run::RunArgs;
+use crate::args::request::RequestArgs;
 use crate::commands::executable;
 use crate::error::{CommandError, Fault};
 use crate::suggest;
@@ -50,7 +50,11 @@ pub(crate) enum Whom {
 
 /// Returns who is asked: the executable or the ones that were asked for, else that of the environment, else as the settings
 /// say, else whom the router chooses if its file is the user's own, else the only one that is installed and logged in.
-pub(crate) fn whom(args: &RunArgs, config: &Config, profile: Option<&Profile>) -> Result<Whom, CommandError> {
+pub(crate) fn whom(
+    args: &RequestArgs,
+    config: &Config,
+    profile: Option<&Profile>,
+) -> Result<Whom, CommandError> {
     if let Some(path) = &args.executable {
         return executable::provider(path).map(|manifest| Whom::One(Asked::Provider(manifest)));
     }

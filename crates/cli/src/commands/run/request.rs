@@ -12,7 +12,7 @@ use super::choose::Asked;
 use super::mcp;
 use super::resume::Ours;
 use super::schema::Schema;
-use crate::args::run::{Limit, Permission, RunArgs};
+use crate::args::request::{Limit, Permission, RequestArgs};
 use crate::error::{CommandError, Fault};
 
 /// The most that a file which an option names may hold.
@@ -20,7 +20,7 @@ const LONGEST_FILE: u64 = 4 * 1024 * 1024;
 
 /// Makes the task that the arguments describe. `ours` is the session that it goes on with, if we know it.
 pub(crate) fn task(
-    args: &RunArgs,
+    args: &RequestArgs,
     prompt: &str,
     asked: Option<&Asked>,
     ours: Option<&Ours>,
@@ -196,7 +196,7 @@ fn quoted(text: &str) -> String {
     }
 }
 
-fn directory(path: &Path, option: &str, args: &RunArgs) -> Result<PathBuf, CommandError> {
+fn directory(path: &Path, option: &str, args: &RequestArgs) -> Result<PathBuf, CommandError> {
     let path = absolute(path, option)?;
     if path.is_dir() || args.docker.is_some() {
         return Ok(path);
@@ -205,7 +205,7 @@ fn directory(path: &Path, option: &str, args: &RunArgs) -> Result<PathBuf, Comma
     Err(CommandError::new(Fault::Usage, message).hint("check the path, or make the directory first"))
 }
 
-fn file(path: &Path, option: &str, args: &RunArgs) -> Result<PathBuf, CommandError> {
+fn file(path: &Path, option: &str, args: &RequestArgs) -> Result<PathBuf, CommandError> {
     let path = absolute(path, option)?;
     // What is in a container is not ours to see.
     if path.is_file() || args.docker.is_some() {

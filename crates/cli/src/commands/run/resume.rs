@@ -9,7 +9,7 @@ use bowline::{Kind, NativeSessionId, SessionId};
 use bowline_providers::manifest::Manifest;
 
 use super::choose::{Asked, Whom};
-use crate::args::run::RunArgs;
+use crate::args::request::RequestArgs;
 use crate::error::{CommandError, Fault};
 use crate::suggest;
 
@@ -95,7 +95,7 @@ fn told(dir: &Path) -> Result<Option<NativeSessionId>, bowline::journal::Journal
 }
 
 /// Returns who goes on with a session of ours: whoever held it. A program that a model stands for is found by that model.
-pub(crate) fn whom(id: &str, ours: &Ours, args: &mut RunArgs) -> Result<Whom, CommandError> {
+pub(crate) fn whom(id: &str, ours: &Ours, args: &mut RequestArgs) -> Result<Whom, CommandError> {
     let name = ours.whose.name();
     let same = match (&args.provider, &ours.whose) {
         (None, _) => true,

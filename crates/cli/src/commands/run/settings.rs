@@ -8,7 +8,7 @@ use bowline::config::Config;
 use bowline::roster::Roster;
 use clap::ValueEnum as _;
 
-use crate::args::run::{Limit, Permission, RunArgs};
+use crate::args::request::{Limit, Permission, RequestArgs};
 use crate::commands::account;
 use crate::error::{CommandError, Fault};
 use crate::terminal;
@@ -34,7 +34,7 @@ pub(crate) fn warn(config: &Config) {
 }
 
 /// Fills in what the command line leaves open.
-pub(super) fn applied(args: &RunArgs, config: &Config) -> Result<RunArgs, CommandError> {
+pub(super) fn applied(args: &RequestArgs, config: &Config) -> Result<RequestArgs, CommandError> {
     let mut args = args.clone();
     if let (Some(name), Some(_)) = (&args.provider, &args.executable) {
         let message = format!("`--provider {name}` and `--executable` name two providers");
@@ -63,6 +63,6 @@ pub(super) fn applied(args: &RunArgs, config: &Config) -> Result<RunArgs, Comman
 }
 
 /// Finds the account that the command line names.
-pub(super) fn profile(args: &RunArgs, config: &Config) -> Result<Option<Profile>, CommandError> {
+pub(super) fn profile(args: &RequestArgs, config: &Config) -> Result<Option<Profile>, CommandError> {
     args.profile.as_deref().map(|name| account::find(name, config)).transpose()
 }

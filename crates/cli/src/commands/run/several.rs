@@ -2,7 +2,6 @@
 
 use std::io::Write as _;
 use std::path::Path;
-use std::sync::Arc;
 
 use bowline::budget::Pot;
 use bowline::config::Config;
@@ -17,8 +16,8 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
 use super::choose::Asked;
-use super::schema::Schema;
-use super::{AT_ONCE, Sent, Signals, Stopped, exit_code, request, runtime};
+use super::{AT_ONCE, Meant, Sent, Signals, Stopped, exit_code, runtime};
+use crate::args::request::RequestArgs;
 use crate::args::run::RunArgs;
 use crate::error::{CommandError, Fault};
 use crate::human::{Detail, Piece, Renderer, Screen, Summary, Surface, To};
@@ -45,18 +44,18 @@ enum Said {
 /// Runs them all, and shows each as it goes on. The exit code is the worst of them.
 pub(super) fn run(
     args: &RunArgs,
-    config: &Arc<Config>,
+    meant: &Meant,
     format: Format,
     prompt: &str,
     all: &[Asked],
-    schema: Option<&Schema>,
     stdout: &mut Stdout,
 ) -> Result<(), CommandError> {
+    let request = &meant.args;
     if args.dry_run
-        || args.resume.is_some()
-        || args.continue_latest
-        || args.binary.is_some()
-        || args.profile.is_some()
+        || request.resume.is_some()
+        || request.continue_latest
+        || request.binary.is_some()
+        || request.profile.is_some()
     {
         let message = "`--dry-run`, `--resume`, `--continue`, `--binary` and `--profile` are for one agent";
         return Err(CommandError::new(Fault::Usage, message).hint("name one provider"));
@@ -68,7 +67,7 @@ pub(super) fn run(
     let pot = Pot::default();
     let mut tasks = Vec::new();
     for asked in all {
-        let task = request::task(args, prompt, Some(asked), None, schema)?.config(config.clone()).pot(&pot);
+        let task = meant.task(prompt, Some(asked))?.pot(&pot);
         // Nobody is asked if one of them cannot be.
         task.preview().map_err(CommandError::from)?;
         tasks.push((asked, task));
@@ -78,14 +77,14 @@ pub(super) fn run(
             CommandError::new(Fault::Internal, "could not listen to signals").caused_by(error)
         })?;
         for (asked, _) in &tasks {
-            is_there(asked, args, config).await?;
+            is_there(asked, request, &meant.config).await?;
         }
         let (say, mut said) = mpsc::channel(WAITING);
         let (mut runs, mut controls) = (JoinSet::new(), Vec::new());
         for (asked, task) in tasks {
             let turn = task.start().await.map_err(CommandError::from)?;
             controls.push(turn.control());
-            let one = One::new(args, asked, view.filter(|view| view.name != TEXT));
+            let one = One::new(meant, args.verbose, asked, view.filter(|view| view.name != TEXT));
             runs.spawn(one.follow(turn, say.clone()));
         }
         drop(say);
@@ -111,7 +110,7 @@ pub(super) fn run(
                             answer(&name, &record, stdout)?;
                         }
                         worst = worst.max(exit_code(&record, stopped));
-                        if let Some(Err(unfit)) = schema.map(|schema| schema.holds(&name, &record)) {
+                        if let Some(Err(unfit)) = meant.schema.as_ref().map(|schema| schema.holds(&name, &record)) {
                             worst = worst.max(1);
                             let _ = unfit.report();
                         }
@@ -128,7 +127,7 @@ pub(super) fn run(
 }
 
 /// Refuses one of them whose program is not there, before any of them is asked.
-async fn is_there(asked: &Asked, args: &RunArgs, config: &Config) -> Result<(), CommandError> {
+async fn is_there(asked: &Asked, args: &RequestArgs, config: &Config) -> Result<(), CommandError> {
     let listed = bowline::route::listed(config, asked.name()).map_err(CommandError::from)?;
     let manifest = asked.provider().or(listed.map(|listed| listed.manifest));
     // Where it runs with another PATH, or inside a container, only starting it tells. What is chosen by name alone is inside
@@ -157,9 +156,9 @@ struct One {
 }
 
 impl One {
-    fn new(args: &RunArgs, asked: &Asked, view: Option<&'static Entry>) -> Self {
-        let detail = if args.verbose == 0 { Detail::Usual } else { Detail::Verbose };
-        let mut options = super::shown(args, detail, Some(asked));
+    fn new(meant: &Meant, verbose: u8, asked: &Asked, view: Option<&'static Entry>) -> Self {
+        let detail = if verbose == 0 { Detail::Usual } else { Detail::Verbose };
+        let mut options = super::shown(&meant.args, detail, Some(asked));
         // Several cannot draw on one terminal.
         options.screen = Screen { stdout: Surface::PIPE, stderr: Surface::PIPE };
         let name = asked.name().to_owned();

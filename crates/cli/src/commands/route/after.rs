@@ -1,0 +1,223 @@
+//! What would follow a failure: the decisions of a run, played ahead and put into words.
+//!
+//! Every verdict and its reason are those that a run would go by ([`Explanation::after`]); here they are only laid out.
+
+use bowline::route::{Asked, Explanation, Next, Outlook, Step, between};
+use bowline::{Category, Code, Failure};
+use bowline_protocol::Millis;
+use serde_json::{Value, json};
+
+use crate::args::route::RouteArgs;
+use crate::commands::tables::table;
+
+/// Waits that are listed one by one. Of more, the first two and the last are.
+const LISTED: usize = 4;
+
+/// Attempts that are shown one by one. Programs are told of more.
+const SHOWN: usize = 30;
+
+/// What is supposed to have happened.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Suppose {
+    /// The category of the failure; each of them if none is named.
+    category: Option<Category>,
+    /// Whether a tool had run.
+    tool_ran: bool,
+    /// How long the agent said to wait.
+    retry_after: Option<Millis>,
+}
+
+impl Suppose {
+    pub(super) fn of(args: &RouteArgs) -> Self {
+        let millis = |span: std::time::Duration| Millis(u64::try_from(span.as_millis()).unwrap_or(u64::MAX));
+        Self { category: args.after, tool_ran: args.tool_ran, retry_after: args.retry_after.map(millis) }
+    }
+
+    /// Says whether anything particular is supposed.
+    pub(super) fn is_asked(&self) -> bool {
+        self.category.is_some() || self.tool_ran || self.retry_after.is_some()
+    }
+
+    /// Plays each failure that is supposed.
+    fn played(&self, explained: &Explanation) -> Vec<(Category, Outlook)> {
+        let all = Category::ALL.into_iter().filter(|it| self.category.is_none_or(|wanted| wanted == *it));
+        let outlook = |category| {
+            let failure = Failure {
+                retry_after_ms: self.retry_after,
+                ..Failure::new(category, Code::Unknown, "it failed")
+            };
+            (category, explained.after(&failure, self.tool_ran))
+        };
+        all.map(outlook).collect()
+    }
+}
+
+/// Writes what would follow: a row for each category, equal ones together; all steps where one category is asked for.
+pub(super) fn in_words(explained: &Explanation, suppose: &Suppose) -> String {
+    let played = suppose.played(explained);
+    let mut rows: Vec<(String, [String; 3])> = Vec::new();
+    for (category, outlook) in &played {
+        let cells = row(*category, outlook, explained.turns());
+        match rows.iter_mut().find(|(_, known)| *known == cells) {
+            Some((names, _)) => names.push_str(&format!(", {category}")),
+            None => rows.push((category.to_string(), cells)),
+        }
+    }
+    let all = Category::ALL.map(Category::as_str).join(", ");
+    let rows = rows.into_iter().map(|(names, [retried, then, why])| {
+        [if names == all { "every failure".to_owned() } else { names }, retried, then, why]
+    });
+    let mut text = table(["AFTER", "RETRY", "THEN", "WHY"], rows);
+    text.push('\n');
+    match (&played[..], suppose.category) {
+        ([(category, outlook)], Some(_)) => text.push_str(&steps(*category, outlook, explained.turns())),
+        _ if suppose.tool_ran || explained.rules.repeat_tools => {
+            text.push_str("what runs into `--timeout` or a budget, or is stopped, ends\n");
+        }
+        _ => text.push_str("what runs into `--timeout` or a budget, or is stopped, ends; so does everything once a tool ran\n"),
+    }
+    text
+}
+
+/// Writes one row: how often and how long after each is asked again, who is asked then, and why it ends.
+fn row(category: Category, outlook: &Outlook, turns: &[Asked]) -> [String; 3] {
+    let mut agents: Vec<(usize, Vec<&Step>)> = Vec::new();
+    for step in &outlook.steps {
+        match agents.last_mut() {
+            Some((turn, steps)) if *turn == step.turn => steps.push(step),
+            _ => agents.push((step.turn, vec![step])),
+        }
+    }
+    let each: Vec<String> = agents.iter().map(|(_, steps)| again(steps)).collect();
+    let alike = each.iter().all(|words| Some(words) == each.first());
+    let retried = match &each[..] {
+        [words, ..] if alike && (each.len() == 1 || words == NOT) => words.clone(),
+        [words, ..] if alike => format!("each {words}"),
+        _ => agents
+            .iter()
+            .zip(&each)
+            .map(|((turn, _), words)| format!("{}: {words}", turns[*turn].name))
+            .collect::<Vec<_>>()
+            .join("; "),
+    };
+    let others: Vec<String> = agents.iter().skip(1).map(|(turn, _)| called(&turns[*turn], turns)).collect();
+    let end = if outlook.goes_on { "goes on" } else { "ends" };
+    let then = match others.is_empty() {
+        true => end.to_owned(),
+        false => format!("asks {}; {end}", others.join(", ")),
+    };
+    let why = outlook.steps.last().map(|step| at_last(why(category, step)).to_owned());
+    [retried, then, why.unwrap_or_default()]
+}
+
+/// What is said of somebody who is not asked again.
+const NOT: &str = "no";
+
+/// Says how often somebody is asked again, and after how long.
+fn again(steps: &[&Step]) -> String {
+    let waits = |wanted: fn(&Next) -> bool| {
+        let found = steps.iter().filter(|step| wanted(&step.verdict.next));
+        found.map(|step| between(step.wait.0, step.wait.1)).collect::<Vec<_>>()
+    };
+    let retries = waits(|next| matches!(next, Next::Retry { .. }));
+    let limits = waits(|next| matches!(next, Next::Wait { .. }));
+    let mut parts = Vec::new();
+    if !retries.is_empty() {
+        parts.push(format!("{}, after {}", times(retries.len()), list(retries)));
+    }
+    if !limits.is_empty() {
+        parts.push(format!("{}, when the limit resets after {}", times(limits.len()), list(limits)));
+    }
+    if parts.is_empty() { NOT.to_owned() } else { parts.join("; ") }
+}
+
+fn times(count: usize) -> String {
+    if count == 1 { "once".to_owned() } else { format!("{count} times") }
+}
+
+/// Lists waits, each that differs from the one before it.
+fn list(mut waits: Vec<String>) -> String {
+    waits.dedup();
+    if waits.len() > LISTED {
+        let last = waits.pop().unwrap_or_default();
+        waits.truncate(2);
+        waits.push(format!("… {last}"));
+    }
+    // Said once, it holds for all.
+    let (first, rest) = waits.split_at(1);
+    let rest = rest.iter().map(|wait| wait.replace("up to ", ""));
+    let listed = first.iter().cloned().chain(rest).collect::<Vec<_>>();
+    listed.join(", ")
+}
+
+/// Names somebody, with the model where the same one is asked with several.
+fn called(asked: &Asked, turns: &[Asked]) -> String {
+    let several = turns.iter().filter(|other| other.name == asked.name).count() > 1;
+    match asked.model.as_ref().filter(|_| several) {
+        Some(model) => format!("{} with {model}", asked.name),
+        None => asked.name.clone(),
+    }
+}
+
+/// Returns why, without the category, which stands beside it.
+fn why(category: Category, step: &Step) -> &str {
+    let reason = step.verdict.reason.as_str();
+    let named = category.as_str().replace('_', " ");
+    reason.strip_prefix(&named).and_then(|rest| rest.strip_prefix(": ")).unwrap_or(reason)
+}
+
+/// Leaves out of the last word what the columns before it say: that it was or is not retried. A reason for that is kept.
+fn at_last(why: &str) -> &str {
+    match why.split_once("; ") {
+        Some((retries, rest)) if !retries.contains("because") => rest,
+        _ => why,
+    }
+}
+
+/// Writes each attempt, and what is done when it fails.
+fn steps(category: Category, outlook: &Outlook, turns: &[Asked]) -> String {
+    let rows = outlook.steps.iter().take(SHOWN).zip(1..).map(|(step, number): (_, usize)| {
+        [number.to_string(), called(&turns[step.turn], turns), why(category, step).to_owned()]
+    });
+    let mut text = table(["ATTEMPT", "NAME", "IF IT FAILS"], rows);
+    if outlook.goes_on || outlook.steps.len() > SHOWN {
+        text.push_str("and so on\n");
+    }
+    text
+}
+
+/// Writes all of it for programs.
+pub(super) fn in_json(explained: &Explanation, suppose: &Suppose) -> Value {
+    let turns = explained.turns();
+    if turns.is_empty() {
+        return json!([]);
+    }
+    let attempt = |step: &Step| {
+        let then = match step.verdict.next {
+            Next::Retry { .. } => "retry",
+            Next::Wait { .. } => "wait",
+            Next::FallBack => "fall_back",
+            Next::Stop => "end",
+        };
+        let next = step.next.map(|turn| &turns[turn]);
+        json!({
+            "name": turns[step.turn].name,
+            "model": turns[step.turn].model,
+            "retries": step.retries,
+            "then": then,
+            "wait_ms": next.map(|_| json!({"at_least": step.wait.0.0, "at_most": step.wait.1.0})),
+            "next": next.map(|it| json!({"name": it.name, "model": it.model})),
+            "reason": step.verdict.reason,
+        })
+    };
+    let outlook = |(category, outlook): (Category, Outlook)| {
+        json!({
+            "category": category,
+            "tool_ran": suppose.tool_ran,
+            "retry_after_ms": suppose.retry_after,
+            "attempts": outlook.steps.iter().map(attempt).collect::<Vec<_>>(),
+            "goes_on": outlook.goes_on,
+        })
+    };
+    suppose.played(explained).into_iter().map(outlook).collect()
+}
