@@ -193,6 +193,7 @@ fn no_route(route: &bowline::route::NoRoute) -> CommandError {
     use bowline::route::Problem;
     let fault = match &route.problem {
         Problem::UnknownModel { .. } | Problem::Ambiguous { .. } => Fault::Usage,
+        Problem::Unusable { .. } => Fault::Configuration,
         Problem::Nobody | Problem::Empty => Fault::Missing,
         Problem::Limited { .. } => Fault::Limit,
     };
@@ -201,6 +202,8 @@ fn no_route(route: &bowline::route::NoRoute) -> CommandError {
         Problem::UnknownModel { .. } | Problem::Ambiguous { .. } => {
             error.hint("say whom you mean with `--provider NAME`")
         }
+        Problem::Unusable { .. } => error
+            .hint("mend its entry in the router's file: a mistake there does not fall back to somebody else"),
         Problem::Empty => error.hint("add one to the router's file"),
         Problem::Nobody | Problem::Limited { .. } => {
             route.verdicts.iter().fold(error, |error, it| error.hint(format!("{}: {}", it.name, it.reason)))

@@ -190,6 +190,14 @@ pub enum Problem {
         /// Who has it.
         names: Vec<String>,
     },
+    /// Who was named is described in a way that cannot be used.
+    #[error("`{name}` cannot be asked: {why}")]
+    Unusable {
+        /// Who.
+        name: String,
+        /// Why.
+        why: String,
+    },
     /// All of them were ruled out.
     #[error("none of the providers can be asked")]
     Nobody,

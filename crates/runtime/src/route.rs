@@ -5,6 +5,7 @@
 //! whose parent is the attempt before it; its journal begins with why it was chosen and what came before. Whoever watches
 //! sees one stream over all of them, and one record at the end that lists them.
 
+mod beside;
 mod candidates;
 mod entry;
 mod listed;
@@ -34,10 +35,11 @@ use crate::task::Task;
 use crate::turn::{Control, Turn};
 use crate::{Error, clock, limits, near};
 
-use candidates::{Field, How};
+use candidates::Field;
 use memory::Store;
 use road::Road;
 
+pub use beside::Beside;
 pub use bowline_engine::retry::{Next, Outlook, Rules, Step, Turn as Asked, between};
 pub use bowline_engine::route::{HINTS, Problem, Strategy, Verdict, canonical};
 pub use listed::{Listed, listed};
@@ -253,11 +255,6 @@ pub(crate) fn preview(task: &Task) -> Result<Preview, Error> {
         let problem = problem.unwrap_or(Problem::Nobody);
         return Err(Error::NoRoute(Box::new(NoRoute { problem, verdicts })));
     };
-    if let How::Not(reason) = &field.hows[*place] {
-        let (name, model) = (field.candidates[*place].0.name.clone(), task.request.model.clone());
-        let verdicts = vec![Verdict { name, model, turn: None, reason: reason.clone() }];
-        return Err(Error::NoRoute(Box::new(NoRoute { problem: Problem::Nobody, verdicts })));
-    }
     let mut dressed = Task::of(task.request.clone());
     dressed.streaming = task.streaming;
     dressed.not_text.clone_from(&task.not_text);

@@ -23,6 +23,7 @@ use crate::drive::Callback;
 use crate::journal::Home;
 use crate::profile::Profile;
 use crate::record::Record;
+use crate::route::Beside;
 use crate::turn::Turn;
 use crate::{Error, launch, route};
 pub(crate) use routed::{Leg, Wishes};
@@ -67,6 +68,7 @@ pub struct Task {
     pub(crate) spend: Amounts,
     pub(crate) config: Option<Arc<Config>>,
     pub(crate) leg: Leg,
+    pub(crate) beside: Option<Beside>,
     #[cfg(feature = "testing")]
     pub(crate) script: Option<crate::testing::Script>,
     #[cfg(feature = "testing")]
@@ -118,6 +120,7 @@ impl Task {
             spend: Amounts::default(),
             config: None,
             leg: Leg::default(),
+            beside: None,
             #[cfg(feature = "testing")]
             script: None,
             #[cfg(feature = "testing")]

@@ -112,3 +112,36 @@ fn what_is_wrong_is_said_as_run_says_it() {
         assert_eq!(run(&world, &[&["--provider", "auto"], args].concat()).end().exits(2).stderr, told);
     }
 }
+
+#[test]
+fn who_is_named_and_not_there_is_fallen_back_from_on_request() {
+    let world = routed(&[("first", answering())], "");
+    run(&world, &["--provider", "codex"]).end().exits(4).tells(&["error: the agent is not installed"]);
+    let ended = run(&world, &["--provider", "codex", "--fallback", "next"]).end().exits(0);
+    assert_eq!(ended.stdout, "hello\n");
+    ended.tells(&["warning: falling back from codex to first: could not start `codex`"]);
+    assert!(world.has_line(&["\"type\":\"fallback_taken\"", "\"code\":\"not_installed\""]));
+    let named = ["--provider", "codex", "--fallback", "next", "--explain"];
+    let told = route(&world, &named).exits(0).stdout;
+    assert!(
+        told.contains("1     codex  its default  it was named, although `codex` is not installed\n"),
+        "{told}"
+    );
+    assert!(told.contains("2     first  its default  priority 50\n"), "{told}");
+    route(&world, &["--provider", "codex", "--explain"])
+        .exits(4)
+        .tells(&["hint: codex: `codex` is not installed"]);
+
+    // A mistake in the configuration is another matter.
+    let file = world.path("work/.config/bowline/router.yaml");
+    let text = std::fs::read_to_string(&file).expect("a file");
+    let wrong = "  - {name: wrong, config: {provider: claude, profile: nobodys}}\n";
+    std::fs::write(&file, format!("{text}{wrong}")).expect("a file");
+    let named = ["--provider", "wrong", "--fallback", "next"];
+    for ended in [run(&world, &named).end(), route(&world, &named)] {
+        ended.exits(3).tells(&[
+            "error: `wrong` cannot be asked: there is no profile `nobodys`; none are set\n",
+            "a mistake there does not fall back to somebody else",
+        ]);
+    }
+}

@@ -98,3 +98,33 @@ fn nobody_is_asked_if_the_program_of_one_of_them_is_not_there() {
     assert!(!world.path("work/asked.txt").exists(), "the first one was asked");
     assert!(world.journals_begun().is_empty());
 }
+
+#[test]
+fn those_side_by_side_fall_back_to_others_and_no_two_to_the_same() {
+    let counted = |script: String, name: &str| format!("echo x >>{name}.txt; {script}");
+    let quota = || failing(400, "insufficient_quota");
+    let world = routed(
+        &[
+            ("first", counted(quota(), "first")),
+            ("second", counted(quota(), "second")),
+            ("third", counted(answering(), "third")),
+            ("fourth", counted(answering(), "fourth")),
+        ],
+        "",
+    );
+    let ended = run(&world, &["--provider", "first,second", "--fallback", "next"]).end().exits(0);
+    for name in ["first", "second"] {
+        assert!(ended.stdout.contains(&format!("== {name} ==\nhello\n")), "{}", ended.stdout);
+    }
+    for name in ["first", "second", "third", "fourth"] {
+        let asked = std::fs::read_to_string(world.path(&format!("work/{name}.txt")));
+        assert_eq!(asked.ok().as_deref(), Some("x\n"), "{name} is asked once: {}", ended.stderr);
+    }
+    // With one left, one of them gets it.
+    let ended = run(&world, &["--provider", "first,second,third", "--fallback", "next"]).end().exits(1);
+    assert_eq!(ended.stdout.matches("hello").count(), 2, "{}", ended.stdout);
+    assert_eq!(ended.stderr.matches("warning: falling back from ").count(), 1, "{}", ended.stderr);
+    // A program that is missing is no reason to ask nobody then.
+    let ended = run(&world, &["--provider", "third,qwen", "--fallback", "next"]).end().exits(0);
+    ended.tells(&["qwen: warning: falling back from qwen to first: "]);
+}

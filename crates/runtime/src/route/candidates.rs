@@ -165,9 +165,9 @@ impl Field {
         let Some(place) = named.filter(|place| decision.verdicts[*place].turn.is_none()) else {
             return decision;
         };
-        if matches!(self.hows[place], How::Not(_)) {
-            (decision.order, decision.problem) = (Vec::new(), Some(Problem::Nobody));
-            return decision;
+        if let How::Not(why) = &self.hows[place] {
+            let (name, why) = (self.candidates[place].0.name.clone(), why.clone());
+            return nobody(decision, Problem::Unusable { name, why });
         }
         decision.order.insert(0, place);
         decision.problem = None;
@@ -184,13 +184,12 @@ impl Field {
     pub(super) fn decide_to_tell(&self) -> Decision {
         let mut decision = self.decide_to_ask();
         let named = self.candidates.iter().position(|(candidate, _)| candidate.named);
-        let Some(place) = named else { return decision };
+        let Some(place) = named.filter(|_| decision.problem.is_none()) else { return decision };
         let facts = &self.candidates[place].1;
         let absent = facts.absent.as_ref().filter(|_| decision.order.len() < 2);
         if let Some(why) = facts.cannot.as_ref().or(absent) {
-            (decision.order, decision.problem) = (Vec::new(), Some(Problem::Nobody));
-            decision.verdicts.iter_mut().for_each(|verdict| verdict.turn = None);
             decision.verdicts[place].reason.clone_from(why);
+            return nobody(decision, Problem::Nobody);
         }
         decision
     }
@@ -476,6 +475,13 @@ impl Field {
         };
         named.filter(|_| self.is_meant(place)).cloned().or(own)
     }
+}
+
+/// Makes a decision one by which nobody is asked.
+fn nobody(mut decision: Decision, problem: Problem) -> Decision {
+    (decision.order, decision.problem) = (Vec::new(), Some(problem));
+    decision.verdicts.iter_mut().for_each(|verdict| verdict.turn = None);
+    decision
 }
 
 /// Refuses an entry of a project's file that has the name of a provider and would run something else under it: whoever names

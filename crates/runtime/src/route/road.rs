@@ -163,9 +163,18 @@ impl Road {
             let (mut record, stopped) = self.drive(leaving).await?;
             let now = clock::wall();
             self.remember(turn, &record, &first_word, now);
-            let (next, opened) = self.next_turn(turn, now);
-            let verdict =
-                if stopped { None } else { self.verdict(&record, (retries, waits), (next, opened), now) };
+            let (next, verdict) = loop {
+                let (next, opened) = self.next_turn(turn, now);
+                if stopped {
+                    break (next, None);
+                }
+                let verdict = self.verdict(&record, (retries, waits), (next, opened), now);
+                let falls_back = verdict.as_ref().is_some_and(|verdict| verdict.next == Next::FallBack);
+                // Whoever runs beside us may have been faster, and then it is somebody else's turn.
+                if next.filter(|_| falls_back).is_none_or(|next| self.takes(next)) {
+                    break (next, verdict);
+                }
+            };
             let then = match &verdict {
                 Some(verdict) => verdict.reason.clone(),
                 None if record.is_completed() => "answered".to_owned(),
@@ -324,7 +333,13 @@ impl Road {
                 Memory::default()
             }
         };
-        retry::next_turn(&self.turns, &memory, turn, now, |_| true)
+        let free = |turn: &Turn| self.task.beside.as_ref().is_none_or(|beside| beside.is_free(&turn.name));
+        retry::next_turn(&self.turns, &memory, turn, now, free)
+    }
+
+    /// Takes somebody for this request alone, among those that run side by side.
+    fn takes(&self, turn: usize) -> bool {
+        self.task.beside.as_ref().is_none_or(|beside| beside.take(self.name(turn)))
     }
 
     fn remember(&mut self, turn: usize, record: &Record, first_word: &Mutex<FirstWord>, now: Timestamp) {

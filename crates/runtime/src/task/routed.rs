@@ -12,6 +12,7 @@ use bowline_providers::prices::Row;
 use super::{Task, millis};
 use crate::budget::{Pot, Share};
 use crate::config::Config;
+use crate::route::Beside;
 use crate::{Error, route};
 
 /// What the caller wants of the router.
@@ -113,6 +114,15 @@ impl Task {
         self
     }
 
+    /// Runs beside others that ask the same of somebody else, and falls back to none of those. The provider is named before.
+    pub fn beside(mut self, beside: &Beside) -> Self {
+        if let Some(name) = &self.request.provider {
+            beside.take(name);
+        }
+        self.beside = Some(beside.clone());
+        self
+    }
+
     /// Says whether no process is started.
     #[cfg_attr(not(feature = "testing"), expect(clippy::unused_self, reason = "there are no scripts then"))]
     pub(crate) fn is_scripted(&self) -> bool {
@@ -148,6 +158,7 @@ impl Task {
             route: Wishes::default(),
             config: self.config.clone(),
             leg: Leg::default(),
+            beside: None,
             #[cfg(feature = "testing")]
             script: {
                 let script = self.script.clone();

@@ -3,10 +3,12 @@
 use std::io::Write as _;
 use std::path::Path;
 
+use bowline::Fallback;
 use bowline::budget::Pot;
 use bowline::config::Config;
 use bowline::detect::{Surroundings, find_anywhere};
 use bowline::journal::Reader;
+use bowline::route::Beside;
 use bowline::{Control, Record, Turn};
 use bowline_protocol::{Event, Millis};
 use bowline_providers::ansi;
@@ -64,10 +66,10 @@ pub(super) fn run(
         Format::Human => None,
         Format::View(view) => Some(view),
     };
-    let pot = Pot::default();
+    let (pot, beside) = (Pot::default(), Beside::default());
     let mut tasks = Vec::new();
     for asked in all {
-        let task = meant.task(prompt, Some(asked))?.pot(&pot);
+        let task = meant.task(prompt, Some(asked))?.pot(&pot).beside(&beside);
         // Nobody is asked if one of them cannot be.
         task.preview().map_err(CommandError::from)?;
         tasks.push((asked, task));
@@ -76,7 +78,9 @@ pub(super) fn run(
         let mut signals = Signals::new().map_err(|error| {
             CommandError::new(Fault::Internal, "could not listen to signals").caused_by(error)
         })?;
-        for (asked, _) in &tasks {
+        // Whoever wants a fallback gets one also for a program that is missing.
+        let alone = !matches!(request.fallback, Some(Fallback::Next | Fallback::Any));
+        for (asked, _) in tasks.iter().filter(|_| alone) {
             is_there(asked, request, &meant.config).await?;
         }
         let (say, mut said) = mpsc::channel(WAITING);
