@@ -219,7 +219,7 @@ impl Account {
         let mut budget = Budget {
             limits: Vec::new(),
             prices: task.leg.prices.iter().cloned().chain(own_prices).collect(),
-            model: task.request.model.clone(),
+            model: task.chosen_model(),
         };
         let own = Amounts { cost: task.request.max_cost_usd, ..task.spend };
         let amounts = merged(own, config, "request");

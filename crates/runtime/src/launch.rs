@@ -70,7 +70,7 @@ pub(crate) async fn run(task: Task) -> Result<Record, Error> {
 /// Returns what would be started.
 pub(crate) fn preview(task: &Task) -> Result<Preview, Error> {
     let driver = Driver::of(task)?;
-    let request = completed(task, &driver, task.request.model.clone(), task.profile.as_ref())?;
+    let request = completed(task, &driver, task.chosen_model(), task.profile.as_ref())?;
     let known = Known::of(task, driver.manifest());
     let mut invocation = driver.invoke(task, &request, &known, task.streaming)?;
     if let Some(container) = &request.docker {
@@ -117,7 +117,7 @@ pub(crate) async fn prepare(
     watcher: Watcher,
 ) -> Result<Prepared, Error> {
     let driver = Driver::of(&task)?;
-    let request = completed(&task, &driver, task.request.model.clone(), task.profile.as_ref())?;
+    let request = completed(&task, &driver, task.chosen_model(), task.profile.as_ref())?;
     let known = Known::of(&task, driver.manifest());
     let mut invocations = vec![driver.invoke(&task, &request, &known, task.streaming)?];
     if task.streaming == Streaming::On && driver.manifest().is_some() {

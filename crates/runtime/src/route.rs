@@ -257,6 +257,7 @@ pub(crate) fn preview(task: &Task) -> Result<Preview, Error> {
     };
     let mut dressed = Task::of(task.request.clone());
     dressed.streaming = task.streaming;
+    dressed.usual.timeout = task.usual.timeout;
     dressed.not_text.clone_from(&task.not_text);
     dressed.request.sampling = tuned(task, &config);
     field.dress(*place, None, &mut dressed, task.binary.as_ref());
@@ -288,7 +289,8 @@ fn limited(task: &Task) -> Result<(Vec<Limited>, Duration), Error> {
 
 /// Returns how long programs may take to tell of their limits before a task, where they usually have so long.
 fn patience(task: &Task, usual: Duration) -> Duration {
-    let given = [task.request.timeout_ms, task.spend.time].into_iter().flatten();
+    let timeout = task.request.timeout_ms.or(task.usual.timeout.filter(|_| !task.no_timeout));
+    let given = [timeout, task.spend.time].into_iter().flatten();
     given.map(|time| Duration::from_millis(time.0) / PART).fold(usual, Duration::min)
 }
 

@@ -26,7 +26,7 @@ use crate::record::Record;
 use crate::route::Beside;
 use crate::turn::Turn;
 use crate::{Error, launch, route};
-pub(crate) use routed::{Leg, Wishes};
+pub(crate) use routed::{Leg, Usual, Wishes};
 
 /// Says what an agent is to do.
 ///
@@ -65,6 +65,7 @@ pub struct Task {
     /// A path that is not UTF-8.
     pub(crate) not_text: Option<PathBuf>,
     pub(crate) route: Wishes,
+    pub(crate) usual: Usual,
     pub(crate) spend: Amounts,
     pub(crate) config: Option<Arc<Config>>,
     pub(crate) leg: Leg,
@@ -117,6 +118,7 @@ impl Task {
             no_idle_timeout: false,
             not_text: None,
             route: Wishes::default(),
+            usual: Usual::default(),
             spend: Amounts::default(),
             config: None,
             leg: Leg::default(),

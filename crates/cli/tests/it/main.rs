@@ -23,6 +23,7 @@ mod route;
 mod route_account;
 mod route_explain;
 mod route_files;
+mod route_order;
 mod run;
 mod run_output;
 mod run_signals;

@@ -106,7 +106,8 @@ pub(crate) fn completed(
     if let Some(path) = &task.not_text {
         return Err(Error::NotText { path: path.clone() });
     }
-    let mut request = Request { model, ..task.request.clone() };
+    let timeout_ms = task.request.timeout_ms.or(task.usual.timeout);
+    let mut request = Request { model, timeout_ms, ..task.request.clone() };
     if request.cwd.is_none() && !driver.has_place() {
         request.cwd = match std::env::current_dir().map(PathBuf::into_os_string) {
             Ok(dir) => match dir.into_string() {

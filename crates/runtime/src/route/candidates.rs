@@ -88,7 +88,10 @@ impl Field {
             Some(name) => field.named(name, config.router.as_ref())?,
             None => {}
         }
-        field.candidates.iter_mut().for_each(|(candidate, _)| candidate.named = true);
+        for (candidate, _) in &mut field.candidates {
+            candidate.named = true;
+            candidate.model = candidate.model.take().or_else(|| task.usual.model.clone());
+        }
         if named.is_none() || matches!(task.route.fallback, Some(Fallback::Next | Fallback::Any)) {
             field.choice(config.router.as_ref())?;
         }
@@ -107,7 +110,8 @@ impl Field {
 
     /// Finds the account that a candidate is asked with.
     fn account(&mut self, place: usize, task: &Task, config: &Config) {
-        if let Some(name) = &self.candidates[place].0.profile {
+        let said = task.profile.clone().filter(|_| self.is_meant(place));
+        if let (None, Some(name)) = (&said, &self.candidates[place].0.profile) {
             let profile = config.settings.profile(name);
             if profile.is_none() {
                 let known = config.settings.profiles().join(", ");
@@ -117,9 +121,8 @@ impl Field {
             }
             return self.profiles.push(profile);
         }
-        let profile = task.profile.clone().filter(|_| self.is_meant(place));
-        self.candidates[place].0.profile = profile.as_ref().map(|profile| profile.name.clone());
-        self.profiles.push(profile);
+        self.candidates[place].0.profile = said.as_ref().map(|profile| profile.name.clone());
+        self.profiles.push(said);
     }
 
     /// Fills in the models that a candidate's program is known to list, to the account that it is asked with.
@@ -441,8 +444,12 @@ impl Field {
         };
         task.profile.clone_from(&self.profiles[place]);
         task.binary = self.binary(place, named);
-        let Some(entry) = &self.entries[place] else { return };
-        task.request.timeout_ms = task.request.timeout_ms.or(entry.timeout);
+        // Who has one by now needs no other, and whoever is fallen back to has its own.
+        task.usual.model = None;
+        let entry = self.entries[place].as_ref();
+        let timeout = entry.and_then(|entry| entry.timeout).or(task.usual.timeout);
+        task.request.timeout_ms = task.request.timeout_ms.or(timeout);
+        let Some(entry) = entry else { return };
         for (name, value) in &entry.env {
             task.request.env.entry(name.clone()).or_insert_with(|| value.clone());
         }

@@ -30,6 +30,15 @@ pub(crate) struct Wishes {
     pub(crate) repeat_tools: bool,
 }
 
+/// What counts where neither the caller nor the router's file says anything.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Usual {
+    /// The model of whoever is named.
+    pub(crate) model: Option<String>,
+    /// The time of an attempt.
+    pub(crate) timeout: Option<Millis>,
+}
+
 /// What one attempt of several knows about the others.
 #[derive(Debug, Default)]
 pub(crate) struct Leg {
@@ -87,6 +96,23 @@ impl Task {
     pub fn repeat_tools(mut self) -> Self {
         self.route.repeat_tools = true;
         self
+    }
+
+    /// Chooses the model of a provider that is named, where neither [`Task::model`] nor its entry in the router's file does.
+    pub fn usual_model(mut self, model: impl Into<String>) -> Self {
+        self.usual.model = Some(model.into());
+        self
+    }
+
+    /// Limits the time of an attempt, where neither [`Task::timeout`] nor its entry in the router's file does.
+    pub fn usual_timeout(mut self, limit: Millis) -> Self {
+        self.usual.timeout = Some(limit);
+        self
+    }
+
+    /// Returns the model of a provider that is named.
+    pub(crate) fn chosen_model(&self) -> Option<String> {
+        self.request.model.clone().or_else(|| self.usual.model.clone())
     }
 
     /// Goes by these settings instead of the files of the working directory and the user. Budgets that they have count for
@@ -156,6 +182,7 @@ impl Task {
             journal: self.journal.clone(),
             callback: None,
             route: Wishes::default(),
+            usual: self.usual.clone(),
             config: self.config.clone(),
             leg: Leg::default(),
             beside: None,

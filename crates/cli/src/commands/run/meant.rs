@@ -6,9 +6,10 @@ use bowline::config::Config;
 use bowline::{Profile, Task};
 
 use super::choose::{self, Asked, Whom};
+use super::request;
 use super::resume::{self, Ours};
 use super::schema::Schema;
-use super::{request, settings};
+use super::settings::{self, Usual};
 use crate::args::request::RequestArgs;
 use crate::error::CommandError;
 
@@ -21,6 +22,7 @@ pub(crate) struct Meant {
     pub(super) schema: Option<Schema>,
     profile: Option<Profile>,
     ours: Option<Ours>,
+    usual: Usual,
 }
 
 impl Meant {
@@ -34,25 +36,39 @@ impl Meant {
     /// Finds who is asked, by these settings.
     pub(crate) fn by(args: &RequestArgs, config: Arc<Config>) -> Result<Self, CommandError> {
         let mut args = settings::applied(args, &config)?;
+        let mut usual = Usual::of(&args, &config);
         let ours = args.resume.as_deref().map(|id| resume::find(id, &config)).transpose()?.flatten();
         // A session goes on with the account that it began with.
         args.profile = args.profile.or_else(|| ours.as_ref()?.profile.clone());
         let profile = settings::profile(&args, &config)?;
         let whom = match (args.resume.clone(), &ours) {
             (Some(id), Some(ours)) => resume::whom(&id, ours, &mut args)?,
-            _ => choose::whom(&args, &config, profile.as_ref())?,
+            _ => {
+                let model = args.model.clone().or_else(|| usual.model.clone());
+                choose::whom(&RequestArgs { model, ..args.clone() }, &config, profile.as_ref())?
+            }
         };
+        // Where nobody is named, the model says who is meant.
+        if matches!(whom, Whom::Router) {
+            args.model = args.model.take().or_else(|| usual.model.take());
+        }
         let schema = args.schema.as_deref().map(Schema::read).transpose()?;
-        Ok(Self { args, config, whom, schema, profile, ours })
+        Ok(Self { args, config, whom, schema, profile, ours, usual })
     }
 
     /// Makes the task for one of those who are asked, or for whom the router chooses.
     pub(crate) fn task(&self, prompt: &str, asked: Option<&Asked>) -> Result<Task, CommandError> {
         let task = request::task(&self.args, prompt, asked, self.ours.as_ref(), self.schema.as_ref())?;
-        let task = task.config(self.config.clone());
-        Ok(match &self.profile {
-            Some(profile) => task.profile(profile.clone()),
-            None => task,
-        })
+        let mut task = task.config(self.config.clone());
+        if let Some(profile) = &self.profile {
+            task = task.profile(profile.clone());
+        }
+        if let Some(model) = &self.usual.model {
+            task = task.usual_model(model);
+        }
+        if let Some(limit) = self.usual.timeout {
+            task = task.usual_timeout(limit);
+        }
+        Ok(task)
     }
 }

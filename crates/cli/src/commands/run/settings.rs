@@ -4,8 +4,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use bowline::Profile;
-use bowline::config::Config;
+use bowline::config::{Config, Origin};
 use bowline::roster::Roster;
+use bowline_protocol::Millis;
 use clap::ValueEnum as _;
 
 use crate::args::request::{Limit, Permission, RequestArgs};
@@ -33,7 +34,27 @@ pub(crate) fn warn(config: &Config) {
     }
 }
 
-/// Fills in what the command line leaves open.
+/// What the files of settings say where an entry of the router's file may say something else, which counts more.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Usual {
+    pub(super) model: Option<String>,
+    pub(super) timeout: Option<Millis>,
+}
+
+impl Usual {
+    /// Finds it for a command line that was filled in.
+    pub(super) fn of(args: &RequestArgs, config: &Config) -> Self {
+        let model = config.settings.text("run.model");
+        let chosen = args.model.is_some() || args.hint.is_some();
+        Self {
+            model: model.filter(|_| !chosen).map(str::to_owned),
+            timeout: config.settings.span("run.timeout").filter(|_| args.timeout.is_none()),
+        }
+    }
+}
+
+/// Fills in what the command line leaves open. What an entry of the router's file may say as well is taken from the environment
+/// alone: it is the word of whoever starts the command, as an option is.
 pub(super) fn applied(args: &RequestArgs, config: &Config) -> Result<RequestArgs, CommandError> {
     let mut args = args.clone();
     if let (Some(name), Some(_)) = (&args.provider, &args.executable) {
@@ -49,15 +70,18 @@ pub(super) fn applied(args: &RequestArgs, config: &Config) -> Result<RequestArgs
     // A session that goes on says itself whose it is.
     let named = args.resume.is_some() || args.executable.is_some() || args.profile.is_some();
     args.provider = args.provider.or_else(|| usual().filter(|_| !named));
-    // A model goes with the provider that it was set for.
-    if args.hint.is_none() {
+    let by_variable =
+        |key: &str| settings.get(key).is_some_and(|setting| matches!(setting.origin, Origin::Variable(_)));
+    if args.hint.is_none() && by_variable("run.model") {
         args.model = args.model.or_else(|| text("run.model"));
     }
     args.permission =
         args.permission.or_else(|| Permission::from_str(settings.text("run.permission")?, false).ok());
     let limit =
         |key: &str| settings.span(key).map(|span| Limit::Of(std::time::Duration::from_millis(span.0)));
-    args.timeout = args.timeout.or_else(|| limit("run.timeout"));
+    if by_variable("run.timeout") {
+        args.timeout = args.timeout.or_else(|| limit("run.timeout"));
+    }
     args.idle_timeout = args.idle_timeout.or_else(|| limit("run.idle-timeout"));
     Ok(args)
 }
