@@ -57,6 +57,37 @@ fn a_model_that_two_may_have_is_a_mistake_of_the_command_line_and_both_are_named
 }
 
 #[test]
+fn a_model_that_two_entries_of_the_file_have_is_asked_of_the_one_that_comes_first_there() {
+    let world = World::new();
+    let entry = |name: &str, rest: &str| {
+        let path = world.script(name, &format!("cat >/dev/null\n{}", answering()));
+        format!("  - {{name: {name}, {rest}, config: {{provider: claude, binary: {}}}}}\n", path.display())
+    };
+    let codex = world.script("codex", "exit 1").display().to_string();
+    let codex = format!(
+        "  - {{name: third, models: {{fast: shared-1}}, config: {{provider: codex, binary: {codex}, env: {{CODEX_API_KEY: x}}}}}}\n"
+    );
+    let dir = world.path("work/.config/bowline");
+    std::fs::create_dir_all(&dir).expect("a directory");
+    let (first, second) =
+        (entry("first", "models: {fast: shared-1}"), entry("second", "models: {cheap: shared-1}"));
+    let later = entry("first", "models: {fast: shared-1}, priority: 40");
+    for (entries, order) in [
+        ([&first, &second, &codex], "first second third"),
+        ([&codex, &second, &first], "third second first"),
+        ([&later, &codex, &second], "third second first"),
+    ] {
+        let file = entries.iter().fold("providers:\n".to_owned(), |file, entry| file + entry);
+        std::fs::write(dir.join("router.yaml"), file).expect("a file");
+        let call = world.bowline(&["route", "--model", "shared-1", "--after", "quota", "--json"]);
+        let told = call.env("ANTHROPIC_API_KEY", "made-up").end().exits(0).json();
+        let attempts = told["after"][0]["attempts"].as_array().expect("a list").iter();
+        let names: Vec<&str> = attempts.map(|it| it["name"].as_str().unwrap_or_default()).collect();
+        assert_eq!(names.join(" "), order, "{told:#}");
+    }
+}
+
+#[test]
 fn a_file_that_falls_back_after_anything_does() {
     let login = failing(401, "Invalid API key");
     let world = routed(&[("first", login), ("second", answering())], "routing: {fallback: any}\n");
