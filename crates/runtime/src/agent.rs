@@ -11,9 +11,6 @@ use bowline_providers::invocation::docker;
 use crate::container::{Inside, Messenger};
 use crate::trouble;
 
-/// What descendants of an agent that has ended get between SIGTERM and SIGKILL.
-const SWEEP_GRACE: Duration = Duration::from_millis(250);
-
 /// What happened at the other end.
 #[derive(Debug)]
 pub(crate) enum Happening {
@@ -245,9 +242,9 @@ impl Agent {
         }
     }
 
-    pub(crate) fn sweep(&self) {
+    pub(crate) fn sweep(&self, grace: Duration) {
         match self {
-            Self::Process { control, .. } => control.sweep(SWEEP_GRACE),
+            Self::Process { control, .. } => control.sweep(grace),
             #[cfg(feature = "testing")]
             Self::Scripted(actor) => actor.sweep(),
         }

@@ -22,11 +22,9 @@ use crate::host;
 /// The longest that one question to the container may take.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// How long a question may be open before we think that `docker` hangs, when everything else is over.
-const SILENCE: Duration = Duration::from_secs(1);
-
-/// What the last question gets all the same.
-const LAST_CHANCE: Duration = Duration::from_millis(500);
+/// How long `docker` may leave all that it was asked unanswered before we think that it hangs: an abort has
+/// two seconds.
+const SILENCE: Duration = Duration::from_millis(1800);
 
 /// The most that is kept of what the messenger complains of.
 const COMPLAINT: usize = 4096;
@@ -43,8 +41,38 @@ pub(crate) struct Inside {
     pub(crate) session: String,
     /// The environment that `docker` itself needs.
     pub(crate) env: Vec<(OsString, OsString)>,
-    /// Since when a question is open.
-    pub(crate) open: Arc<Mutex<Option<Instant>>>,
+    questions: Arc<Mutex<Questions>>,
+}
+
+/// What `docker` was asked and has not answered.
+#[derive(Debug, Default)]
+struct Questions {
+    open: usize,
+    /// Since when: from the first of them, or from the last answer.
+    since: Option<Instant>,
+}
+
+impl Questions {
+    /// Returns how much longer `docker` may be silent, if it owes an answer.
+    fn patience(&self) -> Option<Duration> {
+        let since = self.since.filter(|_| self.open > 0)?;
+        Some(SILENCE.saturating_sub(since.elapsed()))
+    }
+
+    fn ask(&mut self) {
+        if self.open == 0 {
+            self.since = Some(Instant::now());
+        }
+        self.open += 1;
+    }
+
+    /// One of them was answered, or given up.
+    fn done(&mut self, answered: bool) {
+        self.open -= 1;
+        if answered {
+            self.since = Some(Instant::now());
+        }
+    }
 }
 
 /// The messenger on our side: `docker exec`, and what it let us know.
@@ -136,7 +164,7 @@ impl Inside {
                 .filter(|(name, _)| environment::listed(docker::dockers_own(), name))
                 .map(|(name, value)| (name.into(), value.into()))
                 .collect(),
-            open: Arc::default(),
+            questions: Arc::default(),
         }
     }
 
@@ -144,7 +172,7 @@ impl Inside {
     pub(crate) fn signal(&self, signal: Signal) {
         let inside = self.clone();
         tokio::spawn(async move {
-            if let Err(why) = inside.ask(signal, PATIENCE).await {
+            if let Err(why) = inside.ask(signal).await {
                 // The sweep at the end asks again and tells.
                 tracing::warn!(
                     container = inside.container,
@@ -172,11 +200,12 @@ impl Inside {
         for _ in 0..looks {
             // Where earlier questions are not answered, there is little hope for one more; but a docker that is only slow
             // gets its time, and is not said to have left somebody who is gone.
-            let patience = match *self.open() {
-                Some(since) => SILENCE.saturating_sub(since.elapsed()).max(LAST_CHANCE),
-                None => PATIENCE,
+            let owes = self.questions().open > 0;
+            left = tokio::select! {
+                biased;
+                () = self.hangs(), if owes => return Err("docker does not answer".to_owned()),
+                left = self.ask(Signal::Kill) => left?,
             };
-            left = self.ask(Signal::Kill, patience).await?;
             if left.is_empty() {
                 break;
             }
@@ -185,13 +214,24 @@ impl Inside {
         Ok(left)
     }
 
-    fn open(&self) -> std::sync::MutexGuard<'_, Option<Instant>> {
+    /// Waits until `docker` has been silent for too long. Each answer gives it new time.
+    async fn hangs(&self) {
+        loop {
+            let left = self.questions().patience().unwrap_or(SILENCE);
+            if left.is_zero() {
+                return;
+            }
+            tokio::time::sleep(left).await;
+        }
+    }
+
+    fn questions(&self) -> std::sync::MutexGuard<'_, Questions> {
         // It is never half-changed.
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+        self.questions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Sends a signal into the container and returns who was there to get it.
-    async fn ask(&self, signal: Signal, patience: Duration) -> Result<Vec<Survivor>, String> {
+    async fn ask(&self, signal: Signal) -> Result<Vec<Survivor>, String> {
         let container = Container { name: &self.container, cwd: None, session: &self.session, key: None };
         let words =
             docker::stop(&self.provider, &container, signal).map_err(|refusal| refusal.to_string())?;
@@ -200,11 +240,9 @@ impl Inside {
         command.args = args.iter().map(OsString::from).collect();
         command.env.clone_from(&self.env);
         let asked = Instant::now();
-        self.open().get_or_insert(asked);
-        let output = crate::output::of(&self.supervisor, command, patience).await;
-        if asked.elapsed() < patience {
-            *self.open() = None;
-        }
+        self.questions().ask();
+        let output = crate::output::of(&self.supervisor, command, PATIENCE).await;
+        self.questions().done(asked.elapsed() < PATIENCE);
         let output = output?;
         let survivor = |line: &str| {
             let (pid, name) = line.split_once(' ').unwrap_or((line, ""));

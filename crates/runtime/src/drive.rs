@@ -464,7 +464,9 @@ impl Driving {
                 Action::CloseStdin => self.with_agent(Agent::close_stdin),
                 Action::Signal(signal, scope) => self.with_agent(|agent| agent.signal(signal, scope)),
                 Action::KillTree => self.with_agent(Agent::kill_tree),
-                Action::Sweep => self.with_agent(Agent::sweep),
+                Action::Sweep(grace) => {
+                    self.with_agent(|agent| agent.sweep(Duration::from_millis(grace.0)));
+                }
                 Action::LookAtFiles => {
                     let before = self.pending.before.clone();
                     self.pending.files = Some(tokio::spawn(async move {
@@ -482,7 +484,7 @@ impl Driving {
     /// Says whether an action ends the agent, or begins to.
     fn ends(action: &Action) -> bool {
         match action {
-            Action::CloseStdin | Action::Signal(..) | Action::KillTree | Action::Sweep => true,
+            Action::CloseStdin | Action::Signal(..) | Action::KillTree | Action::Sweep(_) => true,
             Action::Prepare | Action::Spawn(_) | Action::Write(_) | Action::LookAtFiles | Action::Done(_) => {
                 false
             }

@@ -126,18 +126,30 @@ impl Journal {
     /// Returns the time between two events in milliseconds.
     #[track_caller]
     pub(crate) fn between(&self, from: impl Fn(&Value) -> bool, to: impl Fn(&Value) -> bool) -> i128 {
-        let time = |event: &Value| -> jiff::Timestamp {
-            event["at"].as_str().expect("a time").parse().expect("a time")
-        };
-        let from = self.events.iter().find(|event| from(event)).expect("the first event");
         let to = self.events.iter().rfind(|event| to(event)).expect("the second event");
-        time(to).duration_since(time(from)).as_millis()
+        self.until(from, time(to))
     }
+
+    /// Returns the time from an event to a moment in milliseconds.
+    #[track_caller]
+    pub(crate) fn until(&self, from: impl Fn(&Value) -> bool, to: jiff::Timestamp) -> i128 {
+        let from = self.events.iter().find(|event| from(event)).expect("the first event");
+        to.duration_since(time(from)).as_millis()
+    }
+}
+
+fn time(event: &Value) -> jiff::Timestamp {
+    event["at"].as_str().expect("a time").parse().expect("a time")
 }
 
 /// Returns the kind of an event.
 pub(crate) fn kind(event: &Value) -> &str {
     event["kind"]["type"].as_str().expect("a kind")
+}
+
+/// Says whether an event tells that the answer is complete.
+pub(crate) fn is_answered(event: &Value) -> bool {
+    kind(event) == "turn_ended"
 }
 
 /// Says whether an event tells that the run is being stopped.

@@ -4,6 +4,7 @@ mod acp;
 mod better;
 mod certify;
 mod classify;
+mod clock;
 mod config;
 mod decode;
 mod demo;

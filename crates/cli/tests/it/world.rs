@@ -11,32 +11,17 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rustix::process::{Pid, Signal};
 use tempfile::TempDir;
 
+use crate::clock::LONG;
+pub(crate) use crate::clock::{now, wait_until};
 use crate::journal::Journal;
-
-/// How long anything may take on a loaded machine before a test gives up.
-const LONG: Duration = Duration::from_secs(120);
 
 /// The user that owns nothing.
 pub(crate) const NOBODY: u32 = 65534;
-
-#[expect(clippy::disallowed_methods, reason = "a test that waits has to know for how long")]
-pub(crate) fn now() -> Instant {
-    Instant::now()
-}
-
-/// Waits until something is so.
-pub(crate) fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
-    let began = now();
-    while !is_so() {
-        assert!(began.elapsed() < LONG, "this did not come: {what}");
-        std::thread::sleep(Duration::from_millis(10));
-    }
-}
 
 /// Says whether this test can do what only root can.
 pub(crate) fn is_root() -> bool {
@@ -460,6 +445,7 @@ impl Running<'_> {
                 None => std::thread::sleep(Duration::from_millis(5)),
             }
         };
+        let at = jiff::Timestamp::now();
         check();
         if let Some(feeder) = self.feeder {
             feeder.join().expect("a thread");
@@ -469,7 +455,7 @@ impl Running<'_> {
             String::from_utf8_lossy(&stream.bytes.lock().expect("a lock")).into_owned()
         };
         let stdout = self.stdout.map(text).unwrap_or_default();
-        Ended { status, stdout, stderr: text(self.stderr) }
+        Ended { status, at, stdout, stderr: text(self.stderr) }
     }
 }
 
@@ -477,6 +463,8 @@ impl Running<'_> {
 #[derive(Debug)]
 pub(crate) struct Ended {
     pub(crate) status: ExitStatus,
+    /// When that was seen.
+    pub(crate) at: jiff::Timestamp,
     pub(crate) stdout: String,
     pub(crate) stderr: String,
 }

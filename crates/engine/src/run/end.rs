@@ -5,12 +5,15 @@ use bowline_protocol::kinds::{
     CapabilityDegraded, EndReason, FallbackTaken, FilesTouched, Level, Notice, Outcome, ProcessLeaked,
     ProcessReaped, SessionEnded, SessionState, TouchSource, TouchedFile,
 };
-use bowline_protocol::{Category, Code, Exit, Failure, Kind};
+use bowline_protocol::{Category, Code, Exit, Failure, Kind, Millis};
 use bowline_providers::decode::{Cause, End};
 
 use super::ladder::Why;
 use super::{Action, DRAIN, DRAIN_AT_MOST, Ended, Now, PATIENCE, Phase, Run, Step, Survivor, Swept};
 use crate::fallback::{self, Rule, StreamEnd};
+
+/// What descendants of a program that has ended get between SIGTERM and SIGKILL.
+const SWEEP_GRACE: Millis = Millis(250);
 
 impl Run {
     pub(super) fn exited(&mut self, exit: Exit, now: Now, step: &mut Step) {
@@ -24,14 +27,23 @@ impl Run {
         if self.process.is_closed() {
             self.sweep(now, step);
         } else {
-            let (until, at_most) = (now.up.plus(DRAIN), now.up.plus(DRAIN_AT_MOST));
-            self.phase = Phase::Draining { until, at_most };
+            let until = self.patience(DRAIN, now);
+            self.phase = Phase::Draining { until, at_most: self.patience(DRAIN_AT_MOST, now) };
         }
     }
 
     pub(super) fn sweep(&mut self, now: Now, step: &mut Step) {
         self.phase = Phase::Sweeping { until: now.up.plus(PATIENCE) };
-        step.actions.push(Action::Sweep);
+        let until = self.patience(SWEEP_GRACE, now);
+        step.actions.push(Action::Sweep(Millis(until.0.saturating_sub(now.up.0))));
+    }
+
+    /// Returns until when whoever outlives the program is waited for: for so long, but not beyond the moment at which the
+    /// program itself would have been killed.
+    fn patience(&self, usual: Millis, now: Now) -> Millis {
+        let ladder = self.ladder.as_ref().map(|ladder| ladder.kill_at);
+        let latest = ladder.into_iter().chain(self.watch.gone_by()).min();
+        now.up.plus(usual).min(latest.unwrap_or(Millis(u64::MAX))).max(now.up)
     }
 
     pub(super) fn swept(&mut self, swept: Swept, now: Now, step: &mut Step) {

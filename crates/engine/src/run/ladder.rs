@@ -43,34 +43,39 @@ pub(super) struct Ladder {
     pub(super) rung: Rung,
     /// When the next rung is due.
     pub(super) next_at: Millis,
-    kill_at: Millis,
+    /// When patience is over, for its process and for whoever it leaves.
+    pub(super) kill_at: Millis,
 }
 
 /// How much of the grace the polite way gets.
 const POLITE_SHARE: u64 = 2;
 
 /// How long a program that has answered gets between SIGTERM and SIGKILL.
-const LINGERING_GRACE: Millis = Millis(250);
+pub(super) const LINGERING_GRACE: Millis = Millis(200);
+
+/// What it gets of that even if we come late ourselves.
+const LINGERING_AT_LEAST: Millis = Millis(50);
 
 /// How long we wait for the end of a killed process to be told.
 const REAPED_WITHIN: Millis = Millis(5_000);
 
 impl Ladder {
-    /// Steps on the first rung.
-    pub(super) fn begin(why: Why, plan: &Plan, now: Millis) -> (Self, Action) {
+    /// Steps on the first rung. A program that has answered has to be gone at some time, whoever else wants it to go.
+    pub(super) fn begin(why: Why, plan: &Plan, gone_by: Option<Millis>, now: Millis) -> (Self, Action) {
+        let gone_by = gone_by.map(|at| at.max(now.plus(LINGERING_AT_LEAST)));
         if matches!(why, Why::Lingering) {
             // The answer is there: nothing is lost by skipping the polite way.
-            let kill_at = now.plus(LINGERING_GRACE);
+            let kill_at = gone_by.unwrap_or(now.plus(LINGERING_GRACE));
             let ladder = Self { why, rung: Rung::Terminate, next_at: kill_at, kill_at };
             return (ladder, Action::Signal(Signal::Terminate, Scope::Tree));
         }
-        let grace = plan.limits.grace;
         let first = match &plan.polite {
             Polite::Signal(signal, scope) => Action::Signal(*signal, *scope),
             Polite::CloseStdin | Polite::Protocol => Action::CloseStdin,
         };
-        let next_at = now.plus(Millis(grace.0 / POLITE_SHARE));
-        (Self { why, rung: Rung::Polite, next_at, kill_at: now.plus(grace) }, first)
+        let kill_at = now.plus(plan.limits.grace).min(gone_by.unwrap_or(Millis(u64::MAX)));
+        let next_at = now.plus(Millis(kill_at.0.saturating_sub(now.0) / POLITE_SHARE));
+        (Self { why, rung: Rung::Polite, next_at, kill_at }, first)
     }
 
     /// Makes a ladder of which nothing is left to climb.
@@ -79,9 +84,9 @@ impl Ladder {
     }
 
     /// Steps on the next rung; nothing when the last one has been tried for long enough.
-    pub(super) fn climb(&mut self, now: Millis, spawning: bool) -> Option<Action> {
+    pub(super) fn climb(&mut self, now: Millis) -> Option<Action> {
         match self.rung {
-            Rung::Polite if now < self.kill_at && !spawning => {
+            Rung::Polite if now < self.kill_at => {
                 self.rung = Rung::Terminate;
                 self.next_at = self.kill_at;
                 Some(Action::Signal(Signal::Terminate, Scope::Tree))

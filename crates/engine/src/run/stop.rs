@@ -5,7 +5,7 @@ use bowline_protocol::kinds::{Level, Notice, ProcessLeaked, SessionState};
 use bowline_protocol::{Kind, Millis};
 
 use super::ladder::{Ladder, Rung, Why};
-use super::{Action, Command, Now, PATIENCE, Phase, Polite, Run, Step, Survivor, Watchdog};
+use super::{Action, Command, DRAIN, Now, PATIENCE, Phase, Polite, Run, Step, Survivor, Watchdog};
 
 impl Run {
     pub(super) fn command(&mut self, command: Command, now: Now, step: &mut Step) {
@@ -18,8 +18,13 @@ impl Run {
                     && ladder.rung != Rung::Kill
                 {
                     ladder.rung = Rung::Kill;
-                    ladder.next_at = now.up.plus(PATIENCE);
+                    (ladder.next_at, ladder.kill_at) = (now.up.plus(PATIENCE), now.up);
                     step.actions.push(Action::KillTree);
+                }
+                if self.phase == Phase::Spawning
+                    && let Some(ladder) = &mut self.ladder
+                {
+                    ladder.next_at = ladder.next_at.min(now.up.plus(DRAIN));
                 }
                 self.hurry(now, step);
             }
@@ -100,7 +105,7 @@ impl Run {
         if !matches!(why, Why::Lingering) {
             self.state(SessionState::Stopping, Some(why.in_words()), now, step);
         }
-        let (ladder, first) = Ladder::begin(why, &self.plan, now.up);
+        let (ladder, first) = Ladder::begin(why, &self.plan, self.watch.gone_by(), now.up);
         self.ladder = Some(ladder);
         // While it is being started there is nobody to be polite to yet.
         if self.phase != Phase::Running {
@@ -117,12 +122,15 @@ impl Run {
 
     /// Goes one rung higher if it is time.
     pub(super) fn climb(&mut self, now: Now, step: &mut Step) {
-        let spawning = self.phase == Phase::Spawning;
         let Some(ladder) = &mut self.ladder else { return };
         if now.up < ladder.next_at {
             return;
         }
-        match ladder.climb(now.up, spawning) {
+        if self.phase == Phase::Spawning {
+            // Whoever drives us drops the start when it is over, and with it ends what may have come of it.
+            return self.judge(now, step);
+        }
+        match ladder.climb(now.up) {
             Some(action) => step.actions.push(action),
             None => {
                 // Killed, and still no word of its end: we do not wait for ever.

@@ -1,6 +1,7 @@
 //! Runs as tables: what happens, and what the run makes of it. No process, no sleeping.
 
 mod budget;
+mod ladder;
 mod preparing;
 mod random;
 mod world;
@@ -26,22 +27,6 @@ fn an_answer_is_judged_when_the_tree_is_gone() {
 }
 
 #[test]
-fn a_program_that_answers_and_does_not_exit_is_ended_and_counts() {
-    let mut world = World::new();
-    world.start();
-    world.says(INIT).says(&text("Hello")).says(RESULT);
-    let answered = world.now;
-    world.wait_for_action("!signal(Terminate, Tree)");
-    assert!(world.now.0 - answered.0 < 1_000);
-    world.wait_for_action("!kill");
-    assert!(world.now.0 - answered.0 < 1_000, "it is gone within a second");
-    world.killed(9).swept();
-    let ended = world.ended();
-    assert_eq!((ended.outcome, ended.failure), (Outcome::Completed, None));
-    assert_eq!(ended.exit, Some(Exit::Signal(9)));
-}
-
-#[test]
 fn a_second_turn_after_the_first_result_is_waited_for() {
     let mut world = World::new();
     world.start();
@@ -51,22 +36,6 @@ fn a_second_turn_after_the_first_result_is_waited_for() {
     world.says(RESULT).exits(0).swept();
     assert_eq!(world.ended().outcome, Outcome::Completed);
     assert_eq!(world.log().matches("turn_ended:completed").count(), 2);
-}
-
-#[test]
-fn cancel_is_polite_first_and_keeps_the_partial_answer() {
-    let mut world = World::new();
-    world.start();
-    world.says(INIT).says(&text("Hel"));
-    let asked = world.now;
-    world.command(Command::Cancel);
-    assert!(world.log().ends_with("state:stopping !signal(Interrupt, Leader)"), "{}", world.log());
-    world.wait_for_action("!signal(Terminate, Tree)");
-    world.wait_for_action("!kill");
-    assert!(world.now.0 - asked.0 <= 2_000, "an abort takes at most two seconds");
-    world.killed(9).swept();
-    assert_eq!(world.ended().outcome, Outcome::Cancelled);
-    assert!(world.log().contains("text_delta"));
 }
 
 #[test]
@@ -98,34 +67,6 @@ fn a_protocol_begins_answers_stops_and_hangs_up() {
     assert!(world.log().ends_with("state:stopping !close-stdin"), "{}", world.log());
     world.wait_for_action("!signal(Terminate, Tree)");
     world.killed(15).swept();
-    assert_eq!(world.ended().outcome, Outcome::Cancelled);
-}
-
-#[test]
-fn cancel_twice_kills_at_once() {
-    let mut world = World::new();
-    world.start();
-    world.command(Command::Cancel).command(Command::Kill);
-    assert!(world.log().ends_with("!signal(Interrupt, Leader) !kill"), "{}", world.log());
-    world.command(Command::Kill);
-    assert_eq!(world.log().matches("!kill").count(), 1);
-    world.killed(9).swept();
-    assert_eq!(world.ended().outcome, Outcome::Cancelled);
-}
-
-#[test]
-fn cancel_before_and_during_the_start() {
-    let mut world = World::new();
-    world.command(Command::Cancel);
-    assert_eq!(world.ended().outcome, Outcome::Cancelled);
-    assert!(!world.log().contains("!spawn"));
-
-    let mut world = World::new();
-    world.give(Input::Begin);
-    world.command(Command::Cancel);
-    world.give(Input::Spawned { pid: 7, containment: "test" });
-    assert!(world.log().ends_with("!kill"), "{}", world.log());
-    world.killed(9).swept();
     assert_eq!(world.ended().outcome, Outcome::Cancelled);
 }
 

@@ -98,9 +98,9 @@ pub struct Limits {
     pub in_tool: Option<Millis>,
     /// For all of it.
     pub total: Option<Millis>,
-    /// From the end of the answer until the program has to be gone.
+    /// From the end of the answer until the program is told to go.
     pub shutdown: Millis,
-    /// From the polite way until the last means.
+    /// From the wish to stop until the last means.
     pub grace: Millis,
 }
 
@@ -112,8 +112,10 @@ impl Default for Limits {
             idle: None,
             in_tool: None,
             total: None,
-            shutdown: Millis(700),
-            grace: Millis(1_900),
+            // Who has answered is gone a second later, and who is to stop after two: what is missing here is for the
+            // kill, for the end of the pipes, and for a machine that has more to do.
+            shutdown: Millis(550),
+            grace: Millis(1_700),
         }
     }
 }
@@ -242,8 +244,8 @@ pub enum Action {
     Signal(Signal, Scope),
     /// End the whole tree at once.
     KillTree,
-    /// End what is left of the tree, and tell.
-    Sweep,
+    /// End what is left of the tree, and tell. It has this long between SIGTERM and SIGKILL.
+    Sweep(Millis),
     /// Look what became of the files, and tell.
     LookAtFiles,
     /// It is over.

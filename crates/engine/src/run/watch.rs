@@ -2,6 +2,7 @@
 
 use bowline_protocol::Millis;
 
+use super::ladder::LINGERING_GRACE;
 use super::values::{Limits, Watchdog, seconds};
 
 /// The share of a limit after which a silence is remarked upon.
@@ -87,6 +88,11 @@ impl Watch {
     /// The answer is complete: from now on the program should exit.
     pub(super) fn finished(&mut self, now: Millis) {
         self.finished.get_or_insert(now);
+    }
+
+    /// Returns when nobody may be there any more who belongs to a complete answer.
+    pub(super) fn gone_by(&self) -> Option<Millis> {
+        self.finished.map(|since| since.plus(self.limits.shutdown).plus(LINGERING_GRACE))
     }
 
     /// There is more to come.

@@ -75,7 +75,7 @@ impl Drop for Driving {
             | Action::CloseStdin
             | Action::Signal(..)
             | Action::KillTree
-            | Action::Sweep
+            | Action::Sweep(_)
             | Action::LookAtFiles => None,
         });
         if let (Ok(()), Some(ended)) = (written, ended) {

@@ -24,6 +24,8 @@ pub(super) struct World {
     pub(super) now: Millis,
     pub(super) events: Vec<Event>,
     log: Vec<String>,
+    /// What the last sweep was to give to those whom it finds.
+    pub(super) grace: Option<Millis>,
     ended: Option<Ended>,
 }
 
@@ -53,7 +55,14 @@ impl World {
             zone: jiff::tz::TimeZone::UTC,
         };
         change(&mut plan);
-        Self { run: Run::new(plan), now: Millis(0), events: Vec::new(), log: Vec::new(), ended: None }
+        Self {
+            run: Run::new(plan),
+            now: Millis(0),
+            events: Vec::new(),
+            log: Vec::new(),
+            grace: None,
+            ended: None,
+        }
     }
 
     pub(super) fn two_attempts(plan: &mut Plan) {
@@ -85,12 +94,15 @@ impl World {
                 Action::Spawn(attempt) => format!("!spawn({attempt})"),
                 Action::Signal(signal, scope) => format!("!signal({signal:?}, {scope:?})"),
                 Action::KillTree => "!kill".to_owned(),
-                Action::Sweep => "!sweep".to_owned(),
+                Action::Sweep(_) => "!sweep".to_owned(),
                 Action::LookAtFiles => "!look".to_owned(),
                 Action::CloseStdin => "!close-stdin".to_owned(),
                 Action::Write(_) => "!write".to_owned(),
                 Action::Done(_) => "!done".to_owned(),
             });
+            if let Action::Sweep(grace) = action {
+                self.grace = Some(grace);
+            }
             if let Action::Done(ended) = action {
                 assert!(self.ended.is_none(), "a run ends once");
                 self.ended = Some(*ended);
