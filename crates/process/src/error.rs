@@ -2,6 +2,7 @@
 
 use std::io;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// A program could not be started.
 #[derive(Debug, thiserror::Error)]
@@ -99,6 +100,15 @@ pub enum KeeperError {
     Mute {
         /// What was executed.
         program: PathBuf,
+    },
+    /// It has not answered for a long time.
+    #[error(
+        "the keeper has not answered for {} s: something stops it, or the file system of the program hangs",
+        after.as_secs()
+    )]
+    Silent {
+        /// How long it was waited for.
+        after: Duration,
     },
     /// It died.
     #[error("the keeper died; the next start makes a new one")]

@@ -42,6 +42,11 @@ pub(crate) fn of_spawn(error: &SpawnError, install: Option<&str>) -> Failure {
             Some("give long texts as the prompt, which goes by standard input".to_owned()),
         ),
         SpawnErrorKind::Nul { .. } => (Category::Validation, Code::InvalidRequest, None),
+        SpawnErrorKind::Keeper(_) => (
+            Category::Configuration,
+            Code::Unknown,
+            Some("nothing is wrong with the request; start it again".to_owned()),
+        ),
         _ => (Category::Configuration, Code::Unknown, None),
     };
     let mut failure = Failure::new(category, code, in_full(error));

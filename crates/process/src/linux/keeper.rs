@@ -53,6 +53,8 @@ impl Keeper {
     fn new(cgroups: Cgroups) -> io::Result<Self> {
         // A session of its own: Ctrl-C on the host's terminal is for the host alone.
         rustix::process::setsid()?;
+        // Whoever stopped us must not keep us from seeing that the host is gone.
+        rustix::process::set_parent_process_death_signal(Some(Signal::CONT))?;
         rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
         rustix::thread::set_name(c"bowline-keeper")?;
         rustix::process::chdir("/")?;

@@ -5,14 +5,14 @@
 
 use std::collections::HashMap;
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use rustix::net::Shutdown;
+use rustix::net::{Shutdown, sockopt};
 use rustix::process::Pid;
 use tokio::sync::{mpsc, oneshot};
 
@@ -26,8 +26,14 @@ use crate::keeper;
 use crate::owner::{Answer, Owner};
 use crate::unix::number;
 
-/// How long a keeper may take to say hello, on a machine that is very busy.
-const HELLO: Duration = Duration::from_secs(20);
+/// How long a keeper may owe an answer, on a machine that is very busy: its hello, or the start of a program.
+const ANSWER: Duration = Duration::from_secs(20);
+
+/// How long it may owe one, or room for a question, before it is waked once more: somebody may have stopped it.
+const NUDGE: Duration = Duration::from_millis(100);
+
+/// How often it is waked for room. Whoever asks waits for that without a runtime.
+const NUDGES: u32 = 50;
 
 /// The connection to one keeper. When the last holder is gone, the keeper ends all trees and itself.
 #[derive(Debug)]
@@ -88,7 +94,11 @@ impl Link {
 
     /// Waits for the hello of a keeper that was started.
     pub(crate) fn with(socket: OwnedFd, keeper: Pid, program: &Path) -> Result<Self, KeeperError> {
-        let Some(guarantee) = hello(&socket) else {
+        let guarantee = hello(&socket, keeper).filter(|_| {
+            // A keeper that does not read must not hold up for ever whoever writes to it.
+            sockopt::set_socket_timeout(&socket, sockopt::Timeout::Send, Some(NUDGE)).is_ok()
+        });
+        let Some(guarantee) = guarantee else {
             // It is not a keeper; what it does instead is nobody's wish.
             let _: Result<(), _> = rustix::process::kill_process(keeper, rustix::process::Signal::KILL);
             reap(keeper.as_raw_nonzero().get());
@@ -149,8 +159,7 @@ impl Link {
         let leash = Leash { link: self.clone(), id, guarantee: self.guarantee };
         let request = Request::Spawn { id, terminal, token: token.to_vec(), body };
         let streams = [streams[0].as_fd(), streams[1].as_fd(), streams[2].as_fd()];
-        self.wake();
-        wire::ask(&self.shared.socket, &request, &streams).map_err(|error| match error.raw_os_error() {
+        self.send(&request, &streams).map_err(|error| match error.raw_os_error() {
             Some(libc::EPIPE | libc::ECONNRESET) => KeeperError::Lost,
             _ => KeeperError::Unreachable(error),
         })?;
@@ -158,18 +167,39 @@ impl Link {
     }
 
     fn ask(&self, request: &Request) {
-        self.wake();
-        // It fails only when the keeper is gone: then its trees are being ended, and that is told as `KeeperLost`.
-        let _: io::Result<()> = wire::ask(&self.shared.socket, request, &[]);
+        // It fails when the keeper is gone: then its trees are being ended, and that is told as `KeeperLost`; or when it has
+        // no room for a long time: then whoever waits for what was asked does not wait for ever either.
+        let _: io::Result<()> = self.send(request, &[]);
     }
 
-    /// Lets the keeper run: an agent is its child and knows its number, and may have stopped it.
-    fn wake(&self) {
-        if !self.is_lost() {
-            // It fails only when the keeper is gone.
-            let _: Result<(), _> = rustix::process::kill_process(self.keeper, rustix::process::Signal::CONT);
+    fn send(&self, request: &Request, streams: &[BorrowedFd<'_>]) -> io::Result<()> {
+        let mut nudges = 0;
+        loop {
+            self.wake();
+            match wire::ask(&self.shared.socket, request, streams) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock && nudges < NUDGES => nudges += 1,
+                sent => return sent,
+            }
         }
     }
+
+    /// Says something that changes nothing; returns whether there was room for it.
+    #[cfg(test)]
+    pub(crate) fn asks_nothing(&self) -> bool {
+        self.send(&Request::Forget { id: 0 }, &[]).is_ok()
+    }
+
+    fn wake(&self) {
+        if !self.is_lost() {
+            wake(self.keeper);
+        }
+    }
+}
+
+/// Lets a keeper run: an agent is its child and knows its number, and may have stopped it.
+fn wake(keeper: Pid) {
+    // It fails only when the keeper is gone.
+    let _: Result<(), _> = rustix::process::kill_process(keeper, rustix::process::Signal::CONT);
 }
 
 impl Drop for Link {
@@ -185,7 +215,22 @@ impl Drop for Link {
 pub(crate) struct Starting {
     pub(crate) leash: Leash,
     pub(crate) reports: mpsc::UnboundedReceiver<Happening>,
-    pub(crate) answer: oneshot::Receiver<Result<Started, Refused>>,
+    answer: oneshot::Receiver<Result<Started, Refused>>,
+}
+
+impl Starting {
+    /// Waits for what becomes of the start, but not for ever.
+    pub(crate) async fn answer(&mut self) -> Result<Started, Refused> {
+        let mut waited = Duration::ZERO;
+        while waited < ANSWER {
+            match tokio::time::timeout(NUDGE, &mut self.answer).await {
+                Ok(answer) => return answer.unwrap_or(Err(Refused::Keeper(KeeperError::Lost))),
+                Err(_) => self.leash.link.wake(),
+            }
+            waited += NUDGE;
+        }
+        Err(Refused::Keeper(KeeperError::Silent { after: ANSWER }))
+    }
 }
 
 /// Holds one tree; dropping it ends the tree.
@@ -223,12 +268,17 @@ impl Drop for Leash {
     }
 }
 
-fn hello(socket: &OwnedFd) -> Option<Guarantee> {
+fn hello(socket: &OwnedFd, keeper: Pid) -> Option<Guarantee> {
     use rustix::event::{PollFd, PollFlags, Timespec, poll};
-    let timeout = Timespec::try_from(HELLO).ok();
+    let nudge = Timespec::try_from(NUDGE).ok();
+    let mut waited = Duration::ZERO;
     loop {
-        match poll(&mut [PollFd::new(socket, PollFlags::IN)], timeout.as_ref()) {
-            Ok(0) => return None,
+        match poll(&mut [PollFd::new(socket, PollFlags::IN)], nudge.as_ref()) {
+            Ok(0) if waited >= ANSWER => return None,
+            Ok(0) => {
+                waited += NUDGE;
+                wake(keeper);
+            }
             Ok(_) => break,
             Err(rustix::io::Errno::INTR) => {}
             Err(_) => return None,

@@ -116,7 +116,7 @@ impl Kept {
         loop {
             let link = self.link().map_err(SpawnErrorKind::Keeper)?;
             let asked = link.spawn(terminal, token.as_bytes(), body.clone(), &streams.theirs);
-            let Starting { mut leash, reports, answer } = match asked {
+            let mut starting = match asked {
                 Ok(starting) => starting,
                 // It died and was not asked, so nothing was started twice; the next one comes when this one is buried.
                 Err(KeeperError::Lost) if burials < BURIALS => {
@@ -126,8 +126,9 @@ impl Kept {
                 }
                 Err(error) => return Err(SpawnErrorKind::Keeper(error)),
             };
-            match answer.await.unwrap_or(Err(Refused::Keeper(KeeperError::Lost))) {
+            match starting.answer().await {
                 Ok(started) => {
+                    let Starting { mut leash, reports, .. } = starting;
                     leash.guarantee = started.guarantee;
                     // Our copies of the child's ends go now: else its end of output would never come.
                     drop(streams.theirs);
@@ -184,4 +185,54 @@ fn body(command: &Command, program: &Path, cwd: &Path, token: &str) -> Result<Bo
         body.variable(&whole("the name of a variable", &name)?, &whole("the value of a variable", &value)?);
     }
     Ok(body)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::fd::OwnedFd;
+    use std::os::unix::process::CommandExt;
+
+    use super::super::wire::{self, Reply};
+    use super::*;
+
+    /// A keeper that says hello, and nothing else ever, as if it were stopped for good; with the process that it is said to be.
+    fn silent() -> (Link, OwnedFd, std::process::Child) {
+        let (ours, theirs) = early::sockets().unwrap();
+        wire::reply(&theirs, &Reply::Hello { guarantee: Guarantee::Subreaper }).unwrap();
+        #[expect(clippy::disallowed_methods, reason = "somebody has to be the keeper's process")]
+        let process = std::process::Command::new("/bin/sleep").arg("60").process_group(0).spawn().unwrap();
+        let pid = rustix::process::Pid::from_child(&process);
+        (Link::with(ours, pid, Path::new("nobody")).unwrap(), theirs, process)
+    }
+
+    #[test]
+    fn a_keeper_that_has_no_room_does_not_hold_up_who_asks() {
+        let (link, theirs, mut process) = silent();
+        let (done, is_done) = std::sync::mpsc::channel();
+        std::thread::spawn(move || {
+            while link.asks_nothing() {}
+            done.send(()).unwrap();
+        });
+        is_done.recv_timeout(Duration::from_secs(30)).unwrap();
+        process.kill().unwrap();
+        drop(theirs);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_keeper_that_never_answers_is_not_waited_for_for_ever() {
+        let (link, theirs, mut process) = silent();
+        let link = Mutex::new(Arc::new(link));
+        let (program, starts) = (PathBuf::from("nobody"), Semaphore::new(STARTS));
+        let kept = Kept { program, cgroups: Cgroups::Never, link, starts };
+        for _ in 0..2 {
+            let spawn = kept.spawn(Command::new("/bin/true", "test-session"));
+            let spawned = tokio::time::timeout(Duration::from_secs(3600), spawn).await.expect("it ends");
+            let Err(SpawnErrorKind::Keeper(error @ KeeperError::Silent { .. })) = spawned else {
+                panic!("{spawned:?}")
+            };
+            assert!(error.to_string().contains("has not answered for 20 s"), "{error}");
+        }
+        process.kill().unwrap();
+        drop(theirs);
+    }
 }

@@ -11,6 +11,10 @@ pub(crate) fn trials() -> Vec<Trial> {
     let mut trials = vec![
         trial("faults::the_keeper_is_killed", the_keeper_is_killed),
         trial("faults::a_start_right_after_the_keeper_died", a_start_right_after_the_keeper_died),
+        trial(
+            "faults::a_keeper_that_is_stopped_while_it_is_asked",
+            a_keeper_that_is_stopped_while_it_is_asked,
+        ),
         trial("faults::a_cleared_environment_does_not_help", a_cleared_environment_does_not_help),
         trial("faults::a_broken_pipe_does_not_kill_the_host", a_broken_pipe_does_not_kill_the_host),
         trial("faults::strays_are_found_by_their_marker", strays_are_found_by_their_marker),
@@ -178,6 +182,32 @@ async fn the_keeper_is_killed() {
     record.until_over(&mut next).await;
     assert_eq!((record.text().as_str(), record.exit), ("again\n", Some(Exit::Code(0))));
     assert_ne!(supervisor.keeper(), Some(keeper));
+}
+
+/// An agent knows the number of its keeper, and may stop it; here in each moment in which it could answer, for a while.
+async fn a_keeper_that_is_stopped_while_it_is_asked() {
+    let supervisor = supervisor();
+    let keeper = supervisor.keeper().and_then(|pid| rustix::process::Pid::from_raw(pid.cast_signed()));
+    let keeper = keeper.expect("there is one");
+    for _ in 0..3 {
+        let (begun, began) = std::sync::mpsc::channel();
+        let stops = std::thread::spawn(move || {
+            let since = now();
+            while since.elapsed() < Duration::from_millis(300) {
+                rustix::process::kill_process(keeper, rustix::process::Signal::STOP).expect("is ours");
+                let _ = begun.send(());
+            }
+        });
+        began.recv().expect("it was stopped");
+        let start = tokio::time::timeout(Duration::from_secs(15), supervisor.spawn(shell("echo started")));
+        let mut child = start.await.expect("a start does not hang").expect("starts");
+        stops.join().expect("ends");
+        let mut record = Record::default();
+        // It may have been stopped again since.
+        child.control().sweep(Duration::from_secs(5));
+        record.until_over(&mut child).await;
+        assert_eq!(record.text(), "started\n");
+    }
 }
 
 async fn two_hundred_at_once() {

@@ -3,7 +3,7 @@
 use bowline_testkit::skip;
 use rustix::process::Signal;
 
-use crate::clock::takes_at_most;
+use crate::clock::{takes_at_most, wait_until};
 use crate::journal::{is_reaped, is_stopping, kind};
 use crate::world::{NOBODY, World, is_root};
 
@@ -64,6 +64,18 @@ fn cancelled(user: Option<u32>) {
         journal.check().ended("cancelled");
         journal.until(is_stopping, ended.at)
     });
+}
+
+/// Stopped, the keeper sees nothing of the end of its command, unless that end wakes it.
+#[test]
+fn a_keeper_that_was_stopped_goes_with_its_command() {
+    let world = World::new();
+    let mut running = world.practice(&["child setsid 600", "say part", "hang"]).start();
+    running.says("part");
+    rustix::process::kill_process(running.keeper(), Signal::STOP).expect("it is alive");
+    running.kill();
+    wait_until("the end of the agents", || world.agents().is_empty());
+    world.nobody_is_left();
 }
 
 #[test]
