@@ -44,6 +44,9 @@ pub(crate) enum Fault {
     Told(u8),
 }
 
+/// The exit code of a fault in our own code.
+pub(crate) const OUR_FAULT: u8 = 70;
+
 impl Fault {
     fn exit_code(self) -> u8 {
         match self {
@@ -53,7 +56,7 @@ impl Fault {
             Self::Configuration => 3,
             Self::Missing => 4,
             Self::Budget => 5,
-            Self::Internal => 70,
+            Self::Internal => OUR_FAULT,
             Self::TooSlow => 124,
             Self::Told(code) => code,
         }
@@ -117,6 +120,21 @@ pub(crate) fn form(message: &str, causes: &[String], hints: &[String]) -> String
         let _ = writeln!(text, "hint: {hint}");
     }
     bowline_providers::ansi::harmless(&text).into_owned()
+}
+
+/// Says where our own code went wrong, and why. With `RUST_BACKTRACE=1`, how it came there.
+pub(crate) fn panicked(panic: &std::panic::PanicHookInfo<'_>) {
+    let why = panic.payload_as_str().unwrap_or("no reason was given");
+    let place = panic.location().map(|place| format!(" ({}:{})", place.file(), place.line()));
+    let cause = format!("{why}{}", place.unwrap_or_default());
+    let hint = "what has begun may not be complete; please report this, with how it came about".to_owned();
+    let mut text = form("this is a fault in bowline itself", &[cause], &[hint]);
+    let backtrace = std::backtrace::Backtrace::capture();
+    if backtrace.status() == std::backtrace::BacktraceStatus::Captured {
+        let _ = writeln!(text, "{backtrace}");
+    }
+    // Nothing can be done about a standard error that does not take the message.
+    let _ = std::io::stderr().write_all(text.as_bytes());
 }
 
 impl From<bowline::Error> for CommandError {

@@ -5,6 +5,7 @@ mod commands;
 mod error;
 mod human;
 mod log;
+mod means;
 mod output;
 mod suggest;
 mod terminal;
@@ -25,13 +26,19 @@ fn main() -> ExitCode {
         Ok(Args { command: Command::PracticeAgent(args) }) => {
             return bowline_practice::main(args.args.into_iter());
         }
-        Ok(args) => run(args),
+        Ok(args) => guarded(args),
         Err(error) => error::usage(&error),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => error.report(),
     }
+}
+
+/// Runs a command. If there is a fault in our own code, it says so in the form of every other error, with its own exit code.
+fn guarded(args: Args) -> Result<(), CommandError> {
+    std::panic::set_hook(Box::new(error::panicked));
+    std::panic::catch_unwind(|| run(args)).unwrap_or_else(|_| Err(CommandError::told(error::OUR_FAULT)))
 }
 
 fn run(args: Args) -> Result<(), CommandError> {

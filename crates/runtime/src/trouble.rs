@@ -42,6 +42,9 @@ pub(crate) fn of_spawn(error: &SpawnError, install: Option<&str>) -> Failure {
             Some("give long texts as the prompt, which goes by standard input".to_owned()),
         ),
         SpawnErrorKind::Nul { .. } => (Category::Validation, Code::InvalidRequest, None),
+        SpawnErrorKind::Other { source, .. } if too_little(source).is_some() => {
+            (Category::Configuration, Code::BadConfig, too_little(source).map(str::to_owned))
+        }
         SpawnErrorKind::Keeper(_) => (
             Category::Configuration,
             Code::Unknown,
@@ -52,6 +55,20 @@ pub(crate) fn of_spawn(error: &SpawnError, install: Option<&str>) -> Failure {
     let mut failure = Failure::new(category, code, in_full(error));
     failure.hint = hint.or(failure.hint);
     failure
+}
+
+/// Says what to raise, if the system gave less of something than a program needs.
+fn too_little(error: &std::io::Error) -> Option<&'static str> {
+    match rustix::io::Errno::from_io_error(error)? {
+        rustix::io::Errno::MFILE | rustix::io::Errno::NFILE => {
+            Some("raise the limit on open files: `ulimit -n` shows it")
+        }
+        rustix::io::Errno::AGAIN => {
+            Some("raise the limit on processes, which `ulimit -u` shows, or end other programs of this user")
+        }
+        rustix::io::Errno::NOMEM => Some("free some memory, or raise the limit that `ulimit -v` shows"),
+        _ => None,
+    }
 }
 
 /// Says why the command that goes into a container could not be started.

@@ -33,7 +33,7 @@ use crate::error::{CommandError, Fault};
 use crate::human::{Detail, Interrupt, Options, Remedies, Summary, TICK};
 use crate::output::Stdout;
 use crate::output::sink::{Format, Sink};
-use crate::{suggest, terminal, time};
+use crate::{means, suggest, terminal, time};
 use choose::Asked;
 
 /// How many events are written together when they come faster than a terminal shows them.
@@ -146,6 +146,7 @@ pub(crate) async fn to_the_end(task: Task, sink: Sink) -> Result<(Record, u8), C
 /// What is shown is written on the thread of the command, and waits for whoever reads it. The run has a thread of its own:
 /// a reader that stops for a while holds up neither the agent nor a signal.
 pub(crate) fn runtime() -> Result<tokio::runtime::Runtime, CommandError> {
+    means::check()?;
     tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)
         .enable_all()

@@ -42,6 +42,35 @@ fn a_missing_program() {
     world.journal().check();
 }
 
+/// The async runtime panics where it gets no descriptors or no threads; who set the limits is to be told instead.
+#[test]
+fn limits_that_are_too_low() {
+    for limit in ["ulimit -n 5", "ulimit -n 8", "ulimit -n 10", "ulimit -n 12", "ulimit -n 16"] {
+        let world = World::new();
+        let ended = world.practice(&["say done"]).after(limit).end().exits(3);
+        assert!(!ended.stderr.contains("panicked"), "{limit}: {}", ended.stderr);
+        ended.tells(&[
+            "files cannot be opened",
+            "caused by: Too many open files",
+            "hint: raise the limit with",
+        ]);
+        assert!(world.journals_begun().is_empty(), "{limit}: nothing was begun");
+    }
+    let world = World::new();
+    let ended = world.practice(&["say done"]).after("ulimit -n 32").end().exits(0);
+    assert_eq!(ended.stdout, "done\n");
+    if !is_root() {
+        return skip("limits_that_are_too_low", "only root can become another user");
+    }
+    // Some shells write it in one way, some in the other.
+    for limit in ["ulimit -u 1 2>/dev/null || ulimit -p 1", "ulimit -u 2 2>/dev/null || ulimit -p 2"] {
+        let world = World::new();
+        let ended = world.practice(&["say done"]).user(NOBODY).after(limit).end().exits(3);
+        assert!(!ended.stderr.contains("panicked"), "{limit}: {}", ended.stderr);
+        ended.tells(&["threads cannot be started", "caused by: Resource temporarily", "`ulimit -u`"]);
+    }
+}
+
 #[test]
 fn a_program_that_is_not_executable() {
     let world = World::new();
