@@ -371,7 +371,7 @@ fn plan(
     let usual = engine::Limits::default();
     let limits = engine::Limits {
         spawn: first.limits.spawn,
-        first_event: first.limits.first_event,
+        first_event: first.limits.first_event.filter(|_| !task.no_idle_timeout),
         idle: first.limits.idle.filter(|_| !task.no_idle_timeout),
         in_tool: first.limits.in_tool.filter(|_| !task.no_idle_timeout),
         total: first.limits.total.filter(|_| !task.no_timeout),

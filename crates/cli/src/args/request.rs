@@ -128,7 +128,8 @@ pub(crate) struct RequestArgs {
     #[arg(long, value_name = "TIME", value_parser = limit, help_heading = LIMITS)]
     pub(crate) timeout: Option<Limit>,
 
-    /// The longest that nothing may come, such as 90s or 10m; `none` for no limit
+    /// The longest that nothing may come, such as 90s or 10m, from the start on; `none` for no limit. While a tool runs, the
+    /// agent's own limit counts if it is longer
     #[arg(long, value_name = "TIME", value_parser = limit, help_heading = LIMITS)]
     pub(crate) idle_timeout: Option<Limit>,
 

@@ -111,3 +111,23 @@ fn the_shipped_example_runs_an_agent_without_a_folder() {
     let ended = call(&["--model", "m"]).end().exits(2);
     assert!(ended.stderr.contains("its command line has no choice of model"), "{}", ended.stderr);
 }
+
+#[test]
+fn the_limit_of_silence_is_that_of_the_first_word_too() {
+    let world = World::new();
+    own(
+        &world,
+        "late.toml",
+        &format!(
+            "{}[watchdog]\nfirst_event = \"600ms\"\nidle = \"5m\"\n",
+            agent("late").replace("= \"text\"", "= \"stream-json\"")
+        ),
+    );
+    let line = r#"{"type":"result","subtype":"success","result":"late"}"#;
+    world.script("work/.config/bowline/providers/agent.sh", &format!("sleep 1.5; echo '{line}'"));
+    let ask = |args: &[&str]| world.run("late", "hello").with(args).end();
+    ask(&["--timeout", "30s"]).exits(124).tells(&["said nothing within 0.6 s"]);
+    for limit in ["none", "20s"] {
+        assert_eq!(ask(&["--timeout", "30s", "--idle-timeout", limit]).exits(0).stdout.trim(), "late");
+    }
+}

@@ -147,6 +147,16 @@ fn silence_is_remarked_upon_well_before_a_watchdog_acts() {
 }
 
 #[test]
+fn a_late_first_word_is_remarked_upon_before_its_watchdog_acts() {
+    let mut world = World::with(|plan| {
+        plan.limits = Limits { first_event: Some(Millis(60_000)), idle: None, total: None, ..plan.limits };
+    });
+    world.start();
+    world.wait(25_000);
+    assert!(world.log().ends_with("notice:stall"), "{}", world.log());
+}
+
+#[test]
 fn a_deadline_in_a_retry_has_the_category_of_the_retry() {
     let mut world = World::with(|plan| plan.limits.total = Some(Millis(10_000)));
     world.start();

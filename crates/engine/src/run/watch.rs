@@ -116,7 +116,8 @@ impl Watch {
 
     /// When a silence is remarked upon: well before a watchdog acts.
     fn stall_after(&self) -> Millis {
-        let limits = [self.silence(self.in_tool).map(|(_, limit)| limit), self.limits.total];
+        let first = self.limits.first_event.filter(|_| !self.heard);
+        let limits = [self.silence(self.in_tool).map(|(_, limit)| limit), self.limits.total, first];
         let shortest = limits.into_iter().flatten().min();
         let after = shortest.map_or(STALL_UNLIMITED, |limit| Millis(limit.0 / STALL_SHARE));
         after.clamp(STALL_AT_LEAST, STALL_UNLIMITED)

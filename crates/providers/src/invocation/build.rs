@@ -137,11 +137,13 @@ fn limits(manifest: &Manifest, request: &Request, shape: Shape) -> Limits {
         Total::None => None,
         Total::Of(span) => Some(span),
     };
+    // Who says how long nothing may come means the beginning too. A tool may take as long as the program allows, or longer.
+    let asked = request.idle_timeout_ms;
     Limits {
         spawn: watchdog.spawn,
-        first_event,
-        idle: request.idle_timeout_ms.or(idle),
-        in_tool: watchdog.in_tool,
+        first_event: asked.or(first_event),
+        idle: asked.or(idle),
+        in_tool: watchdog.in_tool.map(|limit| asked.map_or(limit, |asked| asked.max(limit))),
         shutdown: watchdog.shutdown,
         total: request.timeout_ms.or(total),
     }
