@@ -27,7 +27,7 @@ pub(crate) enum Command {
     /// Let an agent do something, and watch it
     #[command(after_help = run::EXAMPLES)]
     Run(Box<run::RunArgs>),
-    /// Say which agent would be asked, why the others would not, and what would follow a failure
+    /// Say which agent would be asked, why, and what would follow a failure
     #[command(after_help = route::EXAMPLES)]
     Route(Box<route::RouteArgs>),
     /// See a run from beginning to end, without any agent or network

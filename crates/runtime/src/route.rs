@@ -7,6 +7,7 @@
 
 mod beside;
 mod candidates;
+mod choice;
 mod entry;
 mod listed;
 mod memory;

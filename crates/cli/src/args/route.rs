@@ -18,6 +18,7 @@ Examples:
   bowline route --provider NAME --fallback next --after server --tool-ran";
 
 #[derive(Debug, clap::Args)]
+#[command(mut_arg("prompt", |arg| arg.help(PROMPT)), mut_arg("provider", |arg| arg.help(PROVIDER)))]
 pub(crate) struct RouteArgs {
     #[command(flatten)]
     pub(crate) request: RequestArgs,
@@ -43,6 +44,8 @@ pub(crate) struct RouteArgs {
     pub(crate) json: bool,
 }
 
+const PROMPT: &str = "What the agent would be told, where its length matters; `-` reads it from standard input";
+const PROVIDER: &str = "Which agent (`bowline providers` lists them); without it, the router chooses as with `auto`";
 const AFTER: &str = "What if an attempt failed";
 
 fn category(text: &str) -> Result<Category, String> {

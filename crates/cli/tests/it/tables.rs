@@ -96,7 +96,7 @@ Usage: bowline <COMMAND>
 
 Commands:
   run          Let an agent do something, and watch it
-  route        Say which agent would be asked, and why the others would not
+  route        Say which agent would be asked, why, and what would follow a failure
   demo         See a run from beginning to end, without any agent or network
   config       Show and change settings
   init         Write a file of settings to begin with
