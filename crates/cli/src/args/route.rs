@@ -44,8 +44,10 @@ pub(crate) struct RouteArgs {
     pub(crate) json: bool,
 }
 
-const PROMPT: &str = "What the agent would be told, where its length matters; `-` reads it from standard input";
-const PROVIDER: &str = "Which agent (`bowline providers` lists them); without it, the router chooses as with `auto`";
+const PROMPT: &str =
+    "What the agent would be told, where its length matters; `-` reads it from standard input";
+const PROVIDER: &str =
+    "Which agent (`bowline providers` lists them); without it, the router chooses as with `auto`";
 const AFTER: &str = "What if an attempt failed";
 
 fn category(text: &str) -> Result<Category, String> {

@@ -135,6 +135,13 @@ async fn who_keeps_failing_is_left_alone_also_by_the_next_request() {
         "{:?}",
         explained.verdicts
     );
+    let named = task(&world, &[HELLO]).provider("claude").explain().unwrap();
+    assert!(
+        named.verdicts[0].reason.starts_with("it was named, although it failed 5 times within a minute"),
+        "{:?}",
+        named.verdicts
+    );
+    assert_eq!(named.turns().len(), 1, "who is named is asked all the same");
     let record = task(&world, &[HELLO]).run().await.unwrap();
     assert_eq!(steps(&record), ["codex: answered"]);
 }
@@ -268,6 +275,16 @@ async fn a_limit_that_is_known_already_is_waited_for_on_request() {
     let told =
         |error: &Error| error.to_string().starts_with("the limits of all who could be asked are used up; ");
     assert!(refused.as_ref().is_err_and(told), "{refused:?}");
+    let explained = only(&[HELLO]).explain().unwrap();
+    assert!(explained.problem.is_some() && explained.turns().is_empty(), "{explained:?}");
+    let explained = only(&[HELLO]).wait_for_limit().explain().unwrap();
+    assert_eq!((explained.problem.clone(), explained.verdicts[0].turn), (None, Some(1)));
+    assert!(explained.waits_until.is_some());
+    let again = bowline_protocol::Failure {
+        retry_after_ms: Some(bowline_protocol::Millis(3_600_000)),
+        ..bowline_protocol::Failure::new(Category::RateLimit, Code::RateLimited, "429")
+    };
+    assert_eq!(explained.after(&again, false).steps.len(), 5, "the first of five waits is before it");
 
     let waits: Arc<Mutex<Vec<u64>>> = Arc::default();
     let seen = waits.clone();
