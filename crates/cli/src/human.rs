@@ -353,7 +353,7 @@ impl Renderer {
                 self.canvas.status(self.status(now));
             }
             Kind::Unrecognized(what) => {
-                self.not_understood += 1;
+                self.not_understood += what.count.unwrap_or(1);
                 self.remark(event, now);
                 let head = words::one_line(&what.head.text);
                 self.say(Weight::Everything, &Line::of(Paint::Dim, format!("  {head}")));

@@ -215,6 +215,7 @@ impl Sink<'_> {
         if frame.cut {
             let what = Unrecognized {
                 reason: UnrecognizedReason::TooLong,
+                count: None,
                 head: Excerpt {
                     text: Excerpt::with_limit(&String::from_utf8_lossy(frame.bytes), UNRECOGNIZED_HEAD).text,
                     bytes: frame.end - frame.start,

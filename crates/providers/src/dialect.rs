@@ -195,7 +195,7 @@ impl Output<'_> {
     /// Says that the piece was understood and that there is nothing to tell.
     pub fn quiet(&mut self) {
         self.answered = true;
-        self.turns.recognised();
+        self.turns.recognised(self.drafts);
     }
 
     /// Says that the piece is understood so far that it will be dealt with later.
@@ -256,6 +256,7 @@ impl Output<'_> {
         self.turns.unrecognized(
             Unrecognized {
                 reason,
+                count: None,
                 head: Excerpt::with_limit(text, UNRECOGNIZED_HEAD),
                 type_name: type_name.map(|name| Excerpt::with_limit(name, 200).text),
             },

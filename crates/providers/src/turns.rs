@@ -8,6 +8,7 @@
 //! open one when none is; a verdict closes it; the end of the output closes whatever is left.
 
 mod ending;
+mod noise;
 mod waiting;
 
 use bowline_protocol::kinds::{
@@ -48,6 +49,8 @@ pub(crate) struct Turns {
     /// How many pieces of output nobody understood, and the last of them.
     unrecognized: u64,
     noise: Tail,
+    /// Those of them that come one after the other.
+    row: noise::Row,
     /// Whether the answer is plain text, in which a reason may stand.
     pub(crate) plain: bool,
     /// Characters of the prompt, for the estimate of the first turn.
@@ -164,6 +167,7 @@ impl Turns {
             waiting: None,
             understood: false,
             unrecognized: 0,
+            row: noise::Row::default(),
             noise: Tail::default(),
             plain: false,
             prompt_chars: 0,
@@ -354,7 +358,7 @@ impl Turns {
 
     /// Tells that messages are finished, now that it is known what they were.
     fn decide(
-        &self,
+        &mut self,
         messages: Vec<MessageFinished>,
         phase: Phase,
         raw: Option<RawSpan>,
@@ -367,8 +371,9 @@ impl Turns {
     }
 
     /// Counts a piece of output that was understood and says nothing.
-    pub(crate) fn recognised(&mut self) {
+    pub(crate) fn recognised(&mut self, out: &mut Vec<Draft>) {
         self.understood = true;
+        self.row.end(out);
     }
 
     /// Tells of a field or type that the program never used before.
@@ -389,7 +394,7 @@ impl Turns {
             self.noise.add(&what.head.text);
             self.noise.add("\n");
         }
-        self.append(Source::Bowline, raw, Kind::Unrecognized(what), out);
+        self.row.add(self.turn(), what, raw, out);
     }
 
     /// Counts characters of the open turn's prompt, for the estimate.
@@ -543,9 +548,13 @@ impl Turns {
         Some(Spent { usage, source, cost_usd: self.count.cost_usd() })
     }
 
-    fn append(&self, source: Source, raw: Option<RawSpan>, kind: Kind, out: &mut Vec<Draft>) {
-        let turn = (self.number > 0).then_some(self.number);
-        out.push(Draft { turn, source, raw, kind });
+    fn append(&mut self, source: Source, raw: Option<RawSpan>, kind: Kind, out: &mut Vec<Draft>) {
+        self.row.end(out);
+        out.push(Draft { turn: self.turn(), source, raw, kind });
+    }
+
+    fn turn(&self) -> Option<u32> {
+        (self.number > 0).then_some(self.number)
     }
 }
 

@@ -128,7 +128,7 @@ impl Record {
             files: digest.files(),
             refused: digest.refused().to_vec(),
             tools: digest.tools(),
-            unrecognized: digest.count("unrecognized"),
+            unrecognized: digest.unrecognized(),
             exit: ended.exit,
             survivors: ended.survivors,
             left_behind: ended.left_behind,

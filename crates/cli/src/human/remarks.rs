@@ -310,7 +310,10 @@ fn missing(gap: &Gap) -> String {
 
 fn not_understood(what: &Unrecognized) -> String {
     let name = what.type_name.as_deref().map(|name| format!(" of type {}", words::one_line(name)));
-    format!("not understood: {}{}", words::many(what.head.bytes, "byte"), name.unwrap_or_default())
+    let rest =
+        what.count.map(|count| format!(", and {} behind it", words::many(count.saturating_sub(1), "piece")));
+    let (name, rest) = (name.unwrap_or_default(), rest.unwrap_or_default());
+    format!("not understood: {}{name}{rest}", words::many(what.head.bytes, "byte"))
 }
 
 fn asked(text: &str, choices: &[String]) -> String {

@@ -49,6 +49,10 @@ part! {
     pub struct Unrecognized {
         /// What is wrong with it.
         pub reason: UnrecognizedReason,
+        /// How many pieces in a row it stands for, where there are more than one: the span has all of them, and the other
+        /// fields are about the first.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub count: Option<u64>,
         /// Its beginning.
         pub head: Excerpt,
         /// The unknown type, where the line has one.

@@ -164,6 +164,11 @@ impl Digest {
         self.answer.tally.tools
     }
 
+    /// Returns how many pieces of output nobody understood.
+    pub fn unrecognized(&self) -> u64 {
+        self.answer.tally.unrecognized
+    }
+
     /// Returns how many events of a kind there were.
     pub fn count(&self, kind: &str) -> u64 {
         self.answer.tally.events.get(kind).copied().unwrap_or(0)

@@ -111,7 +111,7 @@ impl View for Summary {
                 failure: tally.failure.as_ref().map(FailureObject::of),
                 events: &tally.events,
                 tools: tally.tools,
-                unrecognized: tally.events.get("unrecognized").copied().unwrap_or(0),
+                unrecognized: tally.unrecognized,
                 novel: tally.novel,
             },
         );

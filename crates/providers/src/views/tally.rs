@@ -44,6 +44,8 @@ pub struct Tally {
     pub tools: u64,
     /// How many fields and types the program never used before.
     pub novel: u64,
+    /// How many pieces of its output nobody understood.
+    pub unrecognized: u64,
     /// How many events of each kind there were.
     pub(crate) events: BTreeMap<Box<str>, u64>,
     /// When the first event was read.
@@ -84,6 +86,9 @@ impl Tally {
         self.first_at.get_or_insert(event.at);
         self.last_at = Some(event.at);
         self.count(event.kind.type_name());
+        if let Kind::Unrecognized(what) = &event.kind {
+            self.unrecognized += what.count.unwrap_or(1);
+        }
         match &event.kind {
             Kind::SessionStarted(started) => self.session_started(started),
             Kind::TurnStarted(_) => {

@@ -20,6 +20,7 @@ mod inv_cli_parse_001;
 mod inv_cli_parse_002;
 mod inv_cli_parse_003;
 mod inv_cli_parse_004;
+mod noise;
 mod opencode;
 mod oracle;
 mod pi;

@@ -50,6 +50,24 @@ fn bad_lines_are_reported_and_not_fatal() {
     assert_eq!(journal.text(), "done");
 }
 
+/// A program that prints rubbish as fast as it can must not fill the disk many times as fast.
+#[test]
+fn a_flood_of_short_lines_takes_little_room() {
+    let world = World::new();
+    let script = format!("cat >/dev/null\nyes x | head -n 300000\necho '{}'", message("done"));
+    let result = r#"{"type":"result","subtype":"success","is_error":false,"result":"done","session_id":"s"}"#;
+    let ended =
+        world.claude(&format!("{script}\necho '{result}'")).with(&["--output", "json"]).end().exits(0);
+    let summary = ended.json();
+    assert_eq!((&summary["text"], &summary["unrecognized"]), (&"done".into(), &300_000.into()));
+    let journal = world.journal();
+    journal.check().ended("completed");
+    let events = std::fs::metadata(journal.dir.join("events.jsonl")).expect("the events").len();
+    assert!(events < journal.raw("stdout").len() as u64, "{events} bytes of events");
+    let count = |event: &&Value| event["kind"]["count"].as_u64().unwrap_or(1);
+    assert_eq!(journal.of("unrecognized").iter().map(count).sum::<u64>(), 300_000);
+}
+
 #[test]
 fn an_unknown_type_is_reported() {
     let (_world, journal, _) = done(&["unknown-type"]);
