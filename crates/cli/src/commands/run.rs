@@ -77,6 +77,9 @@ pub(crate) fn run(args: &RunArgs, stdout: &mut Stdout) -> Result<(), CommandErro
     let request = &meant.args;
     let options = shown(request, detail, asked);
     let mut sink = Sink::new(format, options, asked.map(|asked| asked.name().to_owned()));
+    if let (None, Some(cwd)) = (&args.request.cwd, &request.cwd) {
+        sink.mention(&format!("the session goes on in {}", cwd.display()))?;
+    }
     let retries = request.retries.is_some_and(|retries| retries > 0);
     if asked.is_none() || retries || request.wait_for_limit || request.fallback.is_some() {
         sink.hold_answer();

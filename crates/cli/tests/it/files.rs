@@ -1,6 +1,6 @@
 //! Which files a run changed, and what it does not leave behind or run on the way.
 
-use crate::world::World;
+use crate::world::{World, wait_until};
 
 const RESULT: &str =
     r#"{"type":"result","subtype":"success","is_error":false,"result":"done","session_id":"b"}"#;
@@ -130,6 +130,8 @@ fn a_session_of_ours_is_resumed_after_a_crash_and_only_by_its_provider() {
     running.says("one");
     running.kill();
     let _ = running.end_among_others();
+    // Its keeper ends the agent, a moment after the runner.
+    wait_until("the end of the agent", || world.agents().is_empty());
     let ours = world.journals_begun().remove(0);
     let meta = std::fs::read_to_string(ours.join("session.json")).unwrap();
     assert!(!meta.contains("native_session"), "its runner could not write it: {meta}");
@@ -142,6 +144,45 @@ fn a_session_of_ours_is_resumed_after_a_crash_and_only_by_its_provider() {
     let ended = call.env("BOWLINE_PROVIDER", "claude").end().exits(0);
     let answered = ended.stdout.lines().find(|line| line.contains("\"resume_answered\"")).expect("an answer");
     assert!(answered.contains("\"answer\":\"resumed\""), "{answered}");
+}
+
+#[test]
+fn a_session_of_ours_goes_on_where_it_was_held() {
+    let world = World::new();
+    let (there, other) = (world.path("work/there"), world.path("work/other"));
+    for dir in [&there, &other] {
+        std::fs::create_dir(dir).unwrap();
+    }
+    world.practice(&["say one"]).with(&["--cwd", "there"]).end().exits(0);
+    let ours = world.journals_begun().remove(0);
+    let ours = ours.file_name().unwrap().to_str().unwrap().to_owned();
+    let ran_in = |args: &[&str]| {
+        let ended =
+            world.practice(&["say two"]).with(&["--resume", &ours, "--output", "jsonl"]).with(args).end();
+        let ended = ended.exits(0);
+        let events =
+            ended.stdout.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
+        let mut told = events.filter_map(|event| event["kind"]["cwd"].as_str().map(str::to_owned));
+        told.next_back().expect("a directory")
+    };
+    let real = |dir: &std::path::Path| std::fs::canonicalize(dir).unwrap().display().to_string();
+    assert_eq!(ran_in(&[]), real(&there));
+    assert_eq!(ran_in(&["--cwd", "other"]), real(&other));
+    let ended = world.practice(&["say two"]).with(&["--resume", &ours, "-v"]).end().exits(0);
+    ended.tells(&[&format!("the session goes on in {}", real(&there))]);
+    std::fs::remove_dir_all(&there).unwrap();
+    let gone = world.practice(&["say two"]).with(&["--resume", &ours]).end().exits(2);
+    gone.tells(&[
+        "the directory of the session, ",
+        "/there, is not there",
+        "hint: say where to go on with `--cwd DIR`",
+    ]);
+    let none =
+        world.practice(&["say two"]).with(&["--resume", "s-20261116-030130268-n7v1y63y"]).end().exits(2);
+    none.tells(&[
+        "error: there is no session s-20261116-030130268-n7v1y63y",
+        "hint: it may have been deleted",
+    ]);
 }
 
 /// Agents are told of paths as text.

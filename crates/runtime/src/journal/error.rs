@@ -171,7 +171,10 @@ impl JournalError {
             }
             Self::Locked { .. } => Some("wait for its end, or stop it first".to_owned()),
             Self::NewerFormat { .. } => Some("update bowline".to_owned()),
-            Self::Damaged { .. } => Some("repair the session; its raw files are kept as they are".to_owned()),
+            Self::Damaged { .. } => Some(
+                "its raw files are kept as they are; a session goes on by the agent's own name for it, too"
+                    .to_owned(),
+            ),
             Self::Exists { .. }
             | Self::NoSession { .. }
             | Self::BadId { .. }

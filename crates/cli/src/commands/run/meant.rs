@@ -40,6 +40,9 @@ impl Meant {
         let ours = args.resume.as_deref().map(|id| resume::find(id, &config)).transpose()?.flatten();
         // A session goes on with the account that it began with.
         args.profile = args.profile.or_else(|| ours.as_ref()?.profile.clone());
+        if args.cwd.is_none() && args.docker.is_none() {
+            args.cwd = ours.as_ref().map(Ours::elsewhere).transpose()?.flatten();
+        }
         let profile = settings::profile(&args, &config)?;
         let whom = match (args.resume.clone(), &ours) {
             (Some(id), Some(ours)) => resume::whom(&id, ours, &mut args)?,

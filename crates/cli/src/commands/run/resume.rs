@@ -1,6 +1,6 @@
 //! The session that a run goes on with, if it is one of ours.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use bowline::config::Config;
 use bowline::journal::{Home, META_FILE, Reader, SessionMeta};
@@ -19,8 +19,25 @@ pub(crate) struct Ours {
     whose: Whose,
     /// The account that it was held with, where that is to be said.
     pub(crate) profile: Option<String>,
+    /// Where it was held: agents look for their sessions by directory. Nothing for one in a container.
+    pub(crate) cwd: Option<PathBuf>,
     /// The agent's own name for it.
     pub(crate) native: NativeSessionId,
+}
+
+impl Ours {
+    /// Returns the directory of the session, if it is not the one in which we are.
+    pub(crate) fn elsewhere(&self) -> Result<Option<PathBuf>, CommandError> {
+        let Some(cwd) = &self.cwd else { return Ok(None) };
+        let there = std::fs::canonicalize(cwd).map_err(|error| {
+            let message = format!("the directory of the session, {}, is not there", cwd.display());
+            CommandError::new(Fault::Usage, message)
+                .caused_by(error)
+                .hint("say where to go on with `--cwd DIR`")
+        })?;
+        let here = std::env::current_dir().and_then(std::fs::canonicalize).ok();
+        Ok((here.as_ref() != Some(&there)).then_some(there))
+    }
 }
 
 /// Who held a session.
@@ -45,7 +62,13 @@ impl Whose {
 /// Finds a session by our name for it; nothing when it is not ours, and so the agent's.
 pub(crate) fn find(id: &str, config: &Config) -> Result<Option<Ours>, CommandError> {
     let dir = Home::from_env().and_then(|home| home.session_dir(&SessionId::from(id)));
-    let Some(dir) = dir.ok().filter(|dir| dir.join(META_FILE).exists()) else { return Ok(None) };
+    let Some(dir) = dir.ok().filter(|dir| dir.join(META_FILE).exists()) else {
+        if looks_like_ours(id) {
+            let error = CommandError::new(Fault::Usage, format!("there is no session {id}"));
+            return Err(error.hint("it may have been deleted, or be in another data home ($BOWLINE_HOME)"));
+        }
+        return Ok(None);
+    };
     let failed = |error| CommandError::from(bowline::Error::from(error));
     let meta = SessionMeta::read(&dir).map_err(failed)?;
     if Reader::open(&dir).and_then(|reader| reader.is_live()).map_err(failed)? {
@@ -79,7 +102,15 @@ pub(crate) fn find(id: &str, config: &Config) -> Result<Option<Ours>, CommandErr
     };
     // An entry says itself which account it is.
     let profile = meta.profile.filter(|_| matches!(whose, Whose::Provider(_)));
-    Ok(Some(Ours { whose, profile, native }))
+    let cwd = meta.cwd.filter(|_| meta.container.is_none()).map(PathBuf::from);
+    Ok(Some(Ours { whose, profile, cwd, native }))
+}
+
+/// Says whether a name is made as ours are: `s-20261116-030130268-n7v1y63y`.
+fn looks_like_ours(id: &str) -> bool {
+    let parts: Vec<&str> = id.split('-').collect();
+    let digits = |part: &str, long: usize| part.len() == long && part.bytes().all(|b| b.is_ascii_digit());
+    matches!(parts[..], ["s", day, time, _] if digits(day, 8) && digits(time, 9))
 }
 
 /// Reads the agent's own name of a session from what it said.
