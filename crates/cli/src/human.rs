@@ -257,6 +257,12 @@ impl Renderer {
         self.canvas.take()
     }
 
+    /// Tells something that no event tells of, whoever reads.
+    pub(crate) fn tell(&mut self, text: &str) -> Vec<Piece> {
+        self.say(Weight::Always, &Line::of(Paint::Plain, ansi::harmless(text).into_owned()));
+        self.canvas.take()
+    }
+
     /// Mentions something that no event tells of and that is no trouble.
     pub(crate) fn mention(&mut self, text: &str) -> Vec<Piece> {
         self.say(Weight::Usual, &Line::of(Paint::Dim, ansi::harmless(text).into_owned()));

@@ -1,7 +1,7 @@
 //! What follows a failed attempt: the same agent once more, another one, or nothing.
 //!
 //! The adapter protocol's table decides: which categories may be retried, and which may fall back. What is added to it is
-//! what makes a second attempt safe: none after a tool ran, because it would run twice; none when our own time is over;
+//! what makes a second attempt safe: none after a tool ran, because it would run twice; none when a budget is used up;
 //! none for what only the caller can change. Waiting and starting are done by somebody else, and randomness is given.
 //! [`outlook`] plays the same decisions ahead, for whoever wants to know before anything fails.
 
@@ -81,17 +81,6 @@ impl Default for Rules {
     }
 }
 
-/// Whether a deadline of ours ended the attempt.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Deadline {
-    /// No.
-    None,
-    /// One on silence. Another agent may be livelier.
-    Silence,
-    /// The one on all of it. No attempt has any time left.
-    Total,
-}
-
 /// An attempt that failed.
 #[derive(Clone, Copy, Debug)]
 pub struct Attempt<'a> {
@@ -103,8 +92,6 @@ pub struct Attempt<'a> {
     pub waits: u32,
     /// Whether a tool ran.
     pub tool_ran: bool,
-    /// Whether a deadline of ours ended it.
-    pub deadline: Deadline,
     /// Whether it failed so often by now that it is left alone for a while.
     pub opened: bool,
     /// The agent that would be asked next.
@@ -170,9 +157,6 @@ pub fn decide(rules: &Rules, attempt: &Attempt<'_>, now: Timestamp, wait: Wait) 
 /// Returns why nothing can follow, whatever the rules are.
 #[expect(clippy::wildcard_enum_match_arm, reason = "most codes are a matter of the table")]
 fn final_word(attempt: &Attempt<'_>) -> Option<String> {
-    if attempt.deadline == Deadline::Total {
-        return Some("the time for all of it is over".to_owned());
-    }
     let ours = match attempt.failure.code {
         Code::Budget => "the budget counts for every attempt",
         Code::Policy => "the policy holds for every agent",
@@ -196,9 +180,6 @@ fn retry(
     };
     if !attempt.failure.category.may_retry() {
         return not("not retried".to_owned());
-    }
-    if attempt.deadline != Deadline::None {
-        return not("not retried, because a deadline of ours ended it".to_owned());
     }
     if attempt.opened {
         return not("not retried, because it failed too often and is left alone for a while".to_owned());

@@ -74,7 +74,7 @@ pub struct Record {
     /// How long it took.
     pub took: Duration,
     /// Whether a tool ran.
-    pub(crate) tool_ran: bool,
+    pub tool_ran: bool,
     /// Every attempt of a request that the router saw to, this one included; none if it did not.
     pub attempts: Vec<Attempt>,
 }

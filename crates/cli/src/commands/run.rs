@@ -285,8 +285,16 @@ async fn drive(
     if let Some(why) = &record.ledger_failure {
         sink.warn(&unwritten(why))?;
     }
-    if let Some(last) = record.attempts.last().filter(|_| !record.is_completed()) {
-        sink.mention(&format!("{}: {}", last.name, last.then))?;
+    if !record.is_completed() && stopped == Stopped::No {
+        // Whose failure it is, and why nobody else was asked.
+        for attempt in &record.attempts {
+            sink.tell(&format!("{}: {}", attempt.name, attempt.then))?;
+        }
+        if record.tool_ran && !record.attempts.is_empty() {
+            sink.tell(
+                "hint: look at what was done before you send it again; `--repeat-tools` does so by itself",
+            )?;
+        }
     }
     if let Some(line) = uncertified::answer(version).await {
         sink.mention(&line)?;

@@ -138,6 +138,12 @@ impl Sink {
         self.write(&pieces)
     }
 
+    /// Tells something that belongs to a failure.
+    pub(crate) fn tell(&mut self, text: &str) -> Result<(), CommandError> {
+        let pieces = self.renderer.tell(text);
+        self.write(&pieces)
+    }
+
     /// Mentions something that is no trouble.
     pub(crate) fn mention(&mut self, text: &str) -> Result<(), CommandError> {
         let pieces = self.renderer.mention(text);

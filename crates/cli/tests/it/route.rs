@@ -148,9 +148,37 @@ fn a_quota_falls_back_and_a_login_does_not() {
     let world = routed(&[("first", login), ("second", answering())], "");
     let ended = run(&world, &["--provider", "auto"]).end().exits(4);
     assert!(!ended.stderr.contains("falling back"), "{}", ended.stderr);
+    // Whose login it was, and why nobody else was asked.
+    ended.tells(&["first: authentication: not retried; no fallback under `next`"]);
     assert_eq!(world.journals_begun().len(), 1);
     let ended = run(&world, &["--provider", "auto", "--fallback", "any"]).end().exits(0);
     assert_eq!(ended.stdout, "hello\n");
+}
+
+#[test]
+fn a_time_that_is_over_is_a_failure_like_any_other() {
+    let slow = "sleep 60 & wait".to_owned();
+    let world = routed(&[("slow", slow), ("second", answering())], "");
+    let asked =
+        |more: &[&str]| run(&world, &["--provider", "auto", "--retries", "0", "-o", "json"]).with(more).end();
+    let provider = |ended: crate::world::Ended| -> serde_json::Value {
+        serde_json::from_str::<serde_json::Value>(&ended.stdout).expect("JSON")["provider"].clone()
+    };
+    assert_eq!(provider(asked(&["--timeout", "700ms"]).exits(0)), "second");
+    // The same with a time of its own, which is its agent's alone: asking for limits takes nothing of it.
+    let file = world.path("work/.config/bowline/router.yaml");
+    let text = std::fs::read_to_string(&file).expect("the file");
+    std::fs::write(&file, text.replacen("config: {", "config: {timeout: 700ms, ", 1)).expect("a file");
+    assert_eq!(provider(asked(&[]).exits(0)), "second");
+    let unheard = "case \"$*\" in *--no-session-persistence*) sleep 60;; esac; cat >/dev/null; sleep 1";
+    world.script("slow", &format!("{unheard}\n{}", answering()));
+    std::fs::write(
+        &file,
+        text.replacen("config: {", "config: {timeout: 10s, ", 1) + "routing: {selection_timeout: 12s}\n",
+    )
+    .expect("a file");
+    assert_eq!(provider(asked(&[]).exits(0)), "slow");
+    world.nobody_is_left();
 }
 
 #[test]

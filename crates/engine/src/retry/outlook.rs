@@ -5,7 +5,7 @@
 
 use bowline_protocol::{Failure, Millis, Timestamp};
 
-use super::{Attempt, Deadline, Next, Rules, Verdict, Wait, decide, told};
+use super::{Attempt, Next, Rules, Verdict, Wait, decide, told};
 use crate::breaker::State;
 use crate::route::Memory;
 
@@ -94,7 +94,6 @@ pub fn outlook(
             retries,
             waits,
             tool_ran,
-            deadline: Deadline::None,
             opened,
             next: after.map(|after| turns[after].name.as_str()),
         };

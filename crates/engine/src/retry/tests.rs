@@ -10,15 +10,8 @@ fn now() -> Timestamp {
 }
 
 fn verdict(rules: Rules, failure: &Failure, change: impl FnOnce(&mut Attempt<'_>)) -> Verdict {
-    let mut attempt = Attempt {
-        failure,
-        retries: 0,
-        waits: 0,
-        tool_ran: false,
-        deadline: Deadline::None,
-        opened: false,
-        next: Some("second"),
-    };
+    let mut attempt =
+        Attempt { failure, retries: 0, waits: 0, tool_ran: false, opened: false, next: Some("second") };
     change(&mut attempt);
     decide(&rules, &attempt, now(), Wait::Drawn(700))
 }
@@ -87,15 +80,6 @@ fn any_falls_back_after_everything_but_what_is_ours() {
         let ours = Failure { code, ..failure(Category::Server) };
         assert_eq!(verdict(any, &ours, |_| {}).next, Next::Stop, "{}", ours.code);
     }
-}
-
-#[test]
-fn our_own_deadline_is_not_retried() {
-    let late = failure(Category::Timeout);
-    let rules = Rules::default();
-    assert_eq!(verdict(rules, &late, |it| it.deadline = Deadline::Silence).next, Next::FallBack);
-    let over = verdict(rules, &late, |it| it.deadline = Deadline::Total);
-    assert_eq!((over.next, over.reason.as_str()), (Next::Stop, "timeout: the time for all of it is over"));
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use bowline_protocol::kinds::Outcome;
 use bowline_protocol::{
-    Category, Code, Event, Failure, Millis, NativeSessionId, SessionId, Timestamp, UsageSource,
+    Category, Code, Event, Failure, Kind, Millis, NativeSessionId, SessionId, Timestamp, UsageSource,
 };
 use serde::Serialize;
 
@@ -15,7 +15,12 @@ use super::{Setup, View, line};
 
 /// Makes the view.
 pub(crate) fn make(setup: &Setup) -> Box<dyn View> {
-    Box::new(Summary { answer: Answer::new(Keep::Everything), ours: setup.ours, session: None })
+    Box::new(Summary {
+        answer: Answer::new(Keep::Everything),
+        ours: setup.ours,
+        session: None,
+        provider: None,
+    })
 }
 
 /// Writes a failure as the summary shows it: what a program acts on, with `null` for what is unknown.
@@ -29,6 +34,8 @@ struct Summary {
     ours: bool,
     /// The session that the last event was of: of several attempts, the last.
     session: Option<SessionId>,
+    /// Who was asked last: an entry of the router's file, or a provider.
+    provider: Option<String>,
 }
 
 /// The order of the fields is the order of the keys.
@@ -40,6 +47,9 @@ struct Object<'a> {
     /// Absent where nobody ran anything: what is only decoded has no session of ours.
     #[serde(skip_serializing_if = "Option::is_none")]
     session: Option<&'a SessionId>,
+    /// The same.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    provider: Option<&'a str>,
     native_session: Option<&'a NativeSessionId>,
     model: Option<&'a str>,
     usage: Option<UsageObject>,
@@ -74,11 +84,29 @@ struct FailureObject<'a> {
     hint: Option<&'a str>,
 }
 
+impl Summary {
+    /// Remembers who is asked.
+    #[expect(clippy::wildcard_enum_match_arm, reason = "the other kinds do not say it")]
+    fn asked(&mut self, kind: &Kind) {
+        match kind {
+            Kind::SessionStarted(started) if started.provider.is_some() => {
+                self.provider.clone_from(&started.provider);
+            }
+            // It comes after that, with the name that the caller knows.
+            Kind::RouteChosen(chosen) => self.provider = Some(chosen.provider.clone()),
+            _ => {}
+        }
+    }
+}
+
 impl View for Summary {
     fn event(&mut self, event: &Event, _: &mut String) {
         self.answer.event(event);
         if self.ours && self.session.as_ref() != Some(&event.session) {
             self.session = Some(event.session.clone());
+        }
+        if self.ours {
+            self.asked(&event.kind);
         }
     }
 
@@ -99,6 +127,7 @@ impl View for Summary {
                 all_text: self.answer.all_text(),
                 outcome: tally.outcome,
                 session: self.session.as_ref(),
+                provider: self.provider.as_deref(),
                 native_session: tally.native_session.as_ref(),
                 model: tally.model.as_deref(),
                 usage,

@@ -2,9 +2,8 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use bowline_engine::Watchdog;
 use bowline_engine::budget::Amounts;
-use bowline_engine::retry::{self, Deadline, Next, Rules, Turn, Verdict, Wait};
+use bowline_engine::retry::{self, Next, Rules, Turn, Verdict, Wait};
 use bowline_engine::route::{Decision, Memory};
 use bowline_protocol::kinds::{FallbackTaken, Level, Notice, Outcome, RejectedRoute, Retrying, RouteChosen};
 use bowline_protocol::{Category, Code, Event, Failure, Kind, Millis, SessionId, Timestamp};
@@ -240,7 +239,8 @@ impl Road {
             let code = Some("unknown_hint".to_owned());
             task.notices.push(Notice { level: Level::Warn, text, code });
         }
-        if before.is_none() {
+        // What the caller gave is for everything; an entry's own time is for its agent alone.
+        if before.is_none() && self.task.request.timeout_ms.is_some() {
             let left = |time: Millis| Millis(time.0.saturating_sub(self.asked.0).max(1));
             task.request.timeout_ms = task.request.timeout_ms.map(left);
         }
@@ -305,19 +305,11 @@ impl Road {
             return None;
         }
         let failure = failure_of(record);
-        let deadline = match record.timed_out {
-            None => Deadline::None,
-            Some(Watchdog::Total) => Deadline::Total,
-            Some(Watchdog::Spawn | Watchdog::FirstEvent | Watchdog::Idle | Watchdog::InTool) => {
-                Deadline::Silence
-            }
-        };
         let attempt = retry::Attempt {
             failure: &failure,
             retries,
             waits,
             tool_ran: record.tool_ran,
-            deadline,
             opened,
             next: next.map(|turn| self.name(turn)),
         };
