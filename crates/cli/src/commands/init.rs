@@ -37,12 +37,10 @@ pub(crate) fn run(args: &InitArgs, stdout: &mut Stdout) -> Result<(), CommandErr
 
 /// Asks the one question that has no good answer of its own.
 fn ask(usable: &[&str], proposed: Option<&str>) -> Result<Option<String>, CommandError> {
-    let found =
-        if usable.is_empty() { "none is installed and logged in".to_owned() } else { usable.join(", ") };
-    let proposal = proposed.map(|name| format!(" [{name}]")).unwrap_or_default();
+    let question = question(usable, proposed);
     loop {
         // A terminal that does not take the question does not give an answer either.
-        let _ = write!(std::io::stderr(), "Which agent when none is named? ({found}, or auto){proposal} ");
+        let _ = write!(std::io::stderr(), "{question}");
         let mut line = String::new();
         let read = std::io::stdin()
             .lock()
@@ -64,6 +62,21 @@ fn ask(usable: &[&str], proposed: Option<&str>) -> Result<Option<String>, Comman
                 );
             }
         }
+    }
+}
+
+/// Returns the question, with the answer that counts if none is given.
+fn question(usable: &[&str], proposed: Option<&str>) -> String {
+    match proposed {
+        Some(proposed) => {
+            let names = usable.join(", ");
+            format!(
+                "Which agent is to be asked when none is named: {names}, or auto for whichever suits? [{proposed}] "
+            )
+        }
+        None => "No agent is installed and logged in yet. Which one is to be asked when none is named? \
+                 A name, auto for whichever suits, or nothing to leave it open: "
+            .to_owned(),
     }
 }
 

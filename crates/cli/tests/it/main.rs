@@ -15,6 +15,7 @@ mod executable;
 mod faults;
 mod files;
 mod journal;
+mod knowing;
 mod lost;
 mod provide;
 mod provider_new;
