@@ -21,6 +21,12 @@ pub(crate) fn wall() -> Timestamp {
     timestamp(system())
 }
 
+/// Writes a time for people: to the minute, in the zone of this machine.
+pub(crate) fn in_words(at: Timestamp) -> String {
+    let instant = jiff::Timestamp::from_millisecond(at.as_millis()).unwrap_or(jiff::Timestamp::UNIX_EPOCH);
+    instant.to_zoned(jiff::tz::TimeZone::system()).strftime("%Y-%m-%d %H:%M %Z").to_string()
+}
+
 /// Turns the system's time into ours.
 pub(crate) fn timestamp(at: SystemTime) -> Timestamp {
     let millis = match at.duration_since(SystemTime::UNIX_EPOCH) {

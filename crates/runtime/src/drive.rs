@@ -26,6 +26,7 @@ use crate::budget::{Account, Share};
 use crate::git::{Snapshot, Tree};
 use crate::host::Cleanup;
 use crate::hub::Outlet;
+use crate::installed::Succession;
 use crate::journal::{JournalError, Writer};
 use crate::record::Record;
 use crate::turn::Order;
@@ -63,6 +64,8 @@ pub(crate) struct Drive {
     pub(crate) account: Option<Account>,
     /// Its part of a budget that others use too.
     pub(crate) share: Option<Share>,
+    /// The program that the session had before, until this one has said its version.
+    pub(crate) succession: Option<Succession>,
     /// Somebody looks after it as long as it is driven.
     pub(crate) _watched: Watched,
 }
@@ -354,6 +357,11 @@ impl Driving {
         // Once: what it is told then is not what it has asked for.
         if read_enough && self.pending.unread > UNREAD {
             self.handle(Input::Trouble(trouble::unread(UNREAD)));
+        }
+        if let Some(version) = self.digest.version()
+            && let Some(notice) = self.drive.succession.take().and_then(|before| before.heard(version))
+        {
+            self.handle(Input::Remark(notice));
         }
     }
 

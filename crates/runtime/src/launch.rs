@@ -30,7 +30,7 @@ use crate::drive::Drive;
 use crate::git::Tree;
 use crate::host::Cleanup;
 use crate::hub::{Outlet, Stream, hub};
-use crate::installed::Known;
+use crate::installed::{self, Known};
 use crate::journal::{Home, Mask, Options, Reader, Runner, SessionMeta, Writer, new_session_id, temporary};
 use crate::record::Record;
 use crate::task::{JournalChoice, Task};
@@ -118,7 +118,12 @@ pub(crate) async fn prepare(
 ) -> Result<Prepared, Error> {
     let driver = Driver::of(&task)?;
     let request = completed(&task, &driver, task.chosen_model(), task.profile.as_ref())?;
-    let known = Known::of(&task, driver.manifest());
+    let mut known = Known::of(&task, driver.manifest());
+    let before = driver.manifest().and_then(|manifest| Some((manifest, installed::before(&task, manifest)?)));
+    let (replaced, succession) = match before {
+        Some((manifest, before)) => known.since(before, task.binary.as_deref(), manifest).await,
+        None => (None, None),
+    };
     let mut invocations = vec![driver.invoke(&task, &request, &known, task.streaming)?];
     if task.streaming == Streaming::On && driver.manifest().is_some() {
         // A provider without a form that does not stream has no second chance, and needs none; nor has a program of
@@ -142,7 +147,7 @@ pub(crate) async fn prepare(
     let mut notices = std::mem::take(&mut task.notices);
     notices.append(&mut invocations[0].notices);
     notices.extend(unread);
-    notices.extend(driver.manifest().and_then(|manifest| known.replaced(&task, manifest)));
+    notices.extend(replaced);
     let mut plan = plan(&session, &driver, &request, &invocations, notices, &task);
     plan.version = known.version();
     let format = invocations[0].format.clone();
@@ -195,6 +200,7 @@ pub(crate) async fn prepare(
         side_files,
         account: Some(account),
         share: task.leg.share.take(),
+        succession,
         _watched: watched,
     };
     Ok(Prepared { drive, inlet })

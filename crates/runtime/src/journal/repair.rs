@@ -118,7 +118,8 @@ pub(crate) fn repair_leaving(
             report.unindexed.push(RawSpan { file, start: indexed, end: len.max(needed) });
         }
     }
-    let (was_open, end, state, native) = (!told.ended, told.end, told.final_state(), told.native.clone());
+    let (was_open, end, state) = (!told.ended, told.end, told.final_state());
+    let (native, version) = (told.native.clone(), told.version.clone());
     let gap = report.has_gap().then(|| report.gap());
     report.appended = told.endings(&meta.id, now, gap, leaked);
 
@@ -141,6 +142,7 @@ pub(crate) fn repair_leaving(
         update_meta(dir, |meta| {
             meta.state = state;
             meta.native_session = native.or(meta.native_session.take());
+            meta.provider_version = version.or(meta.provider_version.take());
         })?;
     }
     last(&meta);
@@ -172,6 +174,8 @@ struct Told {
     state: Option<SessionState>,
     /// The agent's own name for the session.
     native: Option<NativeSessionId>,
+    /// The version that it says it has, else the one that it was known to have.
+    version: Option<String>,
     approvals: Vec<ApprovalId>,
     tools: Vec<ToolId>,
     tasks: Vec<TaskId>,
@@ -222,6 +226,7 @@ impl Told {
             Kind::SessionStateChanged(changed) => self.state = Some(changed.state),
             Kind::SessionStarted(started) => {
                 self.native = started.native_session.or(self.native.take());
+                self.version = started.version.or(self.version.take());
             }
             Kind::ApprovalAsked(asked) => self.approvals.push(asked.id),
             Kind::ApprovalDecided(decided) => self.approvals.retain(|id| *id != decided.id),
