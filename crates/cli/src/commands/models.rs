@@ -83,7 +83,13 @@ fn shown(list: &Models, now: Timestamp) -> String {
         (Source::Program, _) => String::new(),
         (Source::Kept, Some(at)) => format!(" (as it told them at {at})"),
         (Source::Kept, None) => String::new(),
-        (Source::Manifest, _) => " (as Bowline knows them)".to_owned(),
+        // Of some it is all that there is to know; others would have been asked.
+        (Source::Manifest, _) if list.trouble.is_some() => {
+            " (the names that Bowline's manifest has; the program was not asked)".to_owned()
+        }
+        (Source::Manifest, _) => {
+            " (the names that Bowline's manifest has; the program cannot be asked)".to_owned()
+        }
     };
     let name = account::whose(&list.provider, list.profile.as_deref());
     if list.models.is_empty() {

@@ -118,6 +118,19 @@ exec sleep 600"#,
 }
 
 #[test]
+fn names_of_models_that_nobody_told_are_marked() {
+    let machine = Machine::new();
+    let (code, stdout, _) = text(&machine.run(&["models", "claude"], &[]));
+    assert_eq!(code, 0, "{stdout}");
+    let first = "claude (the names that Bowline's manifest has; the program was not asked)\n  `claude` cannot be had: ";
+    assert!(stdout.starts_with(first), "{stdout}");
+    let names: Vec<&str> = stdout.lines().skip(3).filter(|line| !line.is_empty()).collect();
+    assert!(!names.is_empty() && names.iter().all(|line| line.contains(" alias")), "{stdout}");
+    let (_, list) = machine.json(&["models", "claude", "--json"], &[]);
+    assert_eq!(list[0]["source"], "manifest");
+}
+
+#[test]
 fn init_asks_one_question_on_a_terminal() {
     let machine = Machine::new();
     let init = |typed: &str, env: &[(&str, &str)]| {
