@@ -47,6 +47,9 @@ pub struct Auth {
     /// Why the program gave no word, though it could.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub silent: Option<String>,
+    /// Whether nobody can tell: the login may lie where its manifest names no file, and the program has no word about it.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub unknown: bool,
 }
 
 /// Whether somebody is logged in.
@@ -168,7 +171,17 @@ fn seen(manifest: &Manifest, found: bool, surroundings: &Surroundings) -> Auth {
         if found || !evidence.is_empty() { Status::Installed } else { Status::NotFound }
     };
     let binary = if found { Binary::Found } else { Binary::Absent };
-    Auth { status, binary, verified: false, evidence, word: None, silent: None }
+    let unknown = status == Status::Installed && is_its_own(manifest);
+    Auth { status, binary, verified: false, evidence, word: None, silent: None, unknown }
+}
+
+/// Says whether there may be a login that nobody can see: no file is named, the program has no word, and a key is not the only
+/// way.
+fn is_its_own(manifest: &Manifest) -> bool {
+    let auth = &manifest.auth;
+    let seen = auth.none || !auth.files.is_empty() || !auth.traces.is_empty();
+    let told = manifest.ask.login.is_some();
+    !seen && !told && (auth.env.is_empty() || auth.login.is_some())
 }
 
 /// People write `none` where a tool wants something to be written, and `false` where it is a switch.

@@ -54,13 +54,23 @@ impl Config {
 
     /// Reads the files of these places, with variables from `variable`.
     pub fn read(places: Places, variable: &dyn Fn(&str) -> Option<String>) -> Result<Self, ConfigError> {
-        let settings = Settings::read(&places, variable)?;
-        let router = match places.router() {
-            Some(path) => Some(Router::read(&path, variable)?),
-            None => None,
-        };
-        let external = External::read(&places);
-        Ok(Self { places, settings, router, external })
+        Self::each(places, variable).map_err(|mut wrong| wrong.swap_remove(0))
+    }
+
+    /// The same; what is wrong in one file does not keep the next from being looked at.
+    pub(crate) fn each(
+        places: Places,
+        variable: &dyn Fn(&str) -> Option<String>,
+    ) -> Result<Self, Vec<ConfigError>> {
+        let settings = Settings::read(&places, variable);
+        let router = places.router().map(|path| Router::read(&path, variable)).transpose();
+        match (settings, router) {
+            (Ok(settings), Ok(router)) => {
+                let external = External::read(&places);
+                Ok(Self { places, settings, router, external })
+            }
+            (settings, router) => Err(settings.err().into_iter().chain(router.err()).collect()),
+        }
     }
 
     /// Returns what is wrong and in nobody's way who does not ask for it, a line each.

@@ -8,7 +8,7 @@ mod machine;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use bowline_protocol::PermissionMode;
+use bowline_protocol::{Category, PermissionMode};
 use bowline_providers::manifest::Manifest;
 use bowline_providers::manifest::run::Mode;
 use bowline_providers::probe::narrow::Lost;
@@ -18,12 +18,12 @@ use serde::Serialize;
 use tokio::sync::mpsc;
 
 use crate::auth::{self, Auth, Binary, Status};
-use crate::detect::{self, Ask, Found, MissingKind, ProbeErrorKind, Surroundings};
+use crate::detect::{self, Ask, Found, MissingKind, ProbeError, ProbeErrorKind, Surroundings};
 use crate::health::{self, Health, Live};
 use crate::profile::Profile;
 use crate::{clock, roster};
 
-pub use machine::{Condition, Item};
+pub use machine::{Condition, Item, Place};
 
 /// What is to be looked at.
 #[derive(Clone, Debug)]
@@ -89,6 +89,9 @@ pub struct Row {
     /// Its version.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
+    /// Whether it may be used without one: it says none, and no version of it was ever certified that it could be held to.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub version_unknown: bool,
     /// The version that passed the contract suite last; absent where none ever did.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub certified: Option<String>,
@@ -104,6 +107,9 @@ pub struct Row {
     pub live: Option<Live>,
     /// What is wrong.
     pub problems: Vec<Problem>,
+    /// What is not known, and in nobody's way.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub remarks: Vec<String>,
     /// How long it took to find out, in milliseconds.
     pub took_ms: u64,
 }
@@ -148,8 +154,8 @@ pub struct Problem {
 impl Row {
     /// Says whether a run of it can be expected to work.
     pub fn is_usable(&self) -> bool {
-        self.health >= Health::Answers
-            && self.auth.is_authenticated()
+        (self.health >= Health::Answers || self.version_unknown)
+            && (self.auth.is_authenticated() || self.auth.unknown)
             && self.live.as_ref().is_none_or(|live| live.answered)
     }
 
@@ -195,12 +201,14 @@ async fn agent(manifest: &'static Manifest, checkup: &Checkup) -> Row {
         path: None,
         how: None,
         version: None,
+        version_unknown: false,
         certified: names(manifest).find_map(compat::certified).map(str::to_owned),
         auth: auth::look(manifest, profile, surroundings),
         modes: Modes::default(),
         lost: Vec::new(),
         live: None,
         problems: Vec::new(),
+        remarks: Vec::new(),
         took_ms: 0,
     };
     match detect::find_anywhere(manifest, None, surroundings).await {
@@ -215,16 +223,22 @@ async fn agent(manifest: &'static Manifest, checkup: &Checkup) -> Row {
             row.problems.push(Problem { what: what + &about, fix: manifest.install.command.clone() });
         }
     }
-    if checkup.live == Requests::One && row.health == Health::Answers && row.auth.is_authenticated() {
+    if checkup.live == Requests::One && row.is_usable() {
         let live = health::live(manifest, profile).await;
         match &live.problem {
-            None => (row.health, row.auth.verified) = (Health::Live, true),
+            None => {
+                (row.health, row.auth.verified) = (Health::Live, true);
+                (row.auth.status, row.auth.unknown) = (Status::Authenticated, false);
+            }
             Some(what) => {
                 let what = format!("a request was not answered: {what}");
-                row.problems.push(Problem { what, fix: manifest.auth.login.clone() });
+                row.problems.push(Problem { what, fix: Some(remedy(&live, manifest, profile)) });
             }
         }
         row.live = Some(live);
+    }
+    if row.auth.unknown && row.health != Health::Missing {
+        row.remarks.push(format!("whether somebody is logged in is not known: {}", manifest.auth.about));
     }
     row.took_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
     row
@@ -244,25 +258,40 @@ impl Row {
             self.auth.status = Status::Installed;
         }
         if !manifest.probe.health.is_empty() {
-            return self.asked(manifest).await;
+            return self.asked(found, ask).await;
         }
         let mut session = ask.session(found);
         let version = match session.version().await {
-            Ok(version) => version,
+            Ok(version) => Some(version),
+            // `--version` is a guess of ours there, and a run does without it.
+            Err(ProbeError {
+                kind: kind @ (ProbeErrorKind::NoVersion { .. } | ProbeErrorKind::TooSlow { .. }),
+                args,
+                ..
+            }) if self.certified.is_none() => {
+                self.version_unknown = true;
+                self.remarks
+                    .push(format!("its version is not known: {}", unanswered(&args, &kind, manifest).what));
+                None
+            }
             Err(error) => {
                 // Who does not even say its version is not started again.
                 self.problems.push(unanswered(&error.args, &error.kind, manifest));
                 return;
             }
         };
-        self.health = Health::Answers;
-        self.version = Some(version.to_string());
-        let proven = detect::is_proven(manifest, &version);
+        if version.is_some() {
+            self.health = Health::Answers;
+        }
+        self.version = version.as_ref().map(ToString::to_string);
+        let proven = version.as_ref().is_some_and(|version| detect::is_proven(manifest, version));
         let login = auth::check_found(manifest, Some(found), profile, surroundings, ask);
-        let pages = async { if proven { Ok(Vec::new()) } else { session.pages().await } };
+        // Who does not say its version is not asked for its pages.
+        let pages =
+            async { if proven || version.is_none() { Ok(Vec::new()) } else { session.pages().await } };
         let (pages, auth) = tokio::join!(pages, login);
         self.auth = auth;
-        self.can(manifest, pages.as_deref().unwrap_or_default(), Some(&version));
+        self.can(manifest, pages.as_deref().unwrap_or_default(), version.as_ref());
         if let Err(error) = pages {
             self.problems.push(unanswered(&error.args, &error.kind, manifest));
         }
@@ -275,10 +304,13 @@ impl Row {
         self.login(manifest);
     }
 
-    /// Asks a program that can say itself whether it is well. Its version is its own business.
-    async fn asked(&mut self, manifest: &'static Manifest) {
+    /// Asks a program that can say itself whether it is well, and for its version, which it need not have.
+    async fn asked(&mut self, found: &Found, ask: &Ask) {
+        let manifest = found.manifest;
         self.can(manifest, &[], None);
-        match roster::health(manifest).await {
+        let (version, health) = tokio::join!(ask.version(found), roster::health(manifest));
+        self.version = version.ok().map(|version| version.to_string());
+        match health {
             Ok(Some(health)) if !health.well => {
                 let what = if health.said.is_empty() {
                     "it says that it is not well".to_owned()
@@ -330,19 +362,14 @@ impl Row {
                 return;
             }
         }
-        if self.auth.is_authenticated() {
+        if self.auth.is_authenticated() || self.auth.unknown {
             return;
         }
         let what = match &self.auth.word {
             Some(_) => "nobody is logged in, it says".to_owned(),
             None => format!("no login was found: {}", manifest.auth.about),
         };
-        let fix = match (&manifest.auth.login, manifest.auth.env.first()) {
-            (Some(command), _) => Some(command.clone()),
-            (None, Some(variable)) => Some(format!("export {variable}=…")),
-            (None, None) => None,
-        };
-        self.problems.push(Problem { what, fix });
+        self.problems.push(Problem { what, fix: login_command(manifest) });
     }
 }
 
@@ -352,6 +379,41 @@ fn better(manifest: &Manifest, narrowed: &Narrowed) -> BTreeMap<Mode, String> {
     let formats = modes.filter_map(|mode| Some((Mode::from(*mode), manifest.better_format(*mode)?.0)));
     let had = formats.filter(|(_, format)| !narrowed.lacking.contains_key(*format));
     had.map(|(mode, format)| (mode, format.to_owned())).collect()
+}
+
+/// Says what to do about a request that was not answered: what helps depends on why.
+fn remedy(live: &Live, manifest: &Manifest, profile: Option<&Profile>) -> String {
+    let account = profile.map(|profile| format!(" --profile {}", profile.name)).unwrap_or_default();
+    let by_hand = format!(
+        "see what it says with `bowline run --provider {}{account} \"Say hello\"`; the session's journal has every byte",
+        manifest.name
+    );
+    match live.category {
+        Some(Category::Authentication) => login_command(manifest).unwrap_or(by_hand),
+        Some(Category::Quota | Category::RateLimit) => match live.resets_at {
+            Some(at) => format!("wait until {}, when the limit starts anew", clock::in_words(at)),
+            None if live.hint.is_some() => live.hint.clone().unwrap_or(by_hand),
+            None if manifest.ask.limits.is_some() => {
+                format!("`bowline limits {}{account}` says when the limit starts anew", manifest.name)
+            }
+            None => "wait for the limit to start anew, or use another account".to_owned(),
+        },
+        Some(Category::NotFound) => {
+            live.hint.clone().or_else(|| manifest.install.command.clone()).unwrap_or(by_hand)
+        }
+        Some(Category::Network | Category::Server | Category::Timeout) => {
+            "check the network and the service, and try again".to_owned()
+        }
+        Some(Category::Validation | Category::Configuration | Category::Unknown) | None => {
+            live.hint.clone().unwrap_or(by_hand)
+        }
+    }
+}
+
+/// Returns what logs in.
+fn login_command(manifest: &Manifest) -> Option<String> {
+    let variable = || manifest.auth.env.first().map(|variable| format!("export {variable}=…"));
+    manifest.auth.login.clone().or_else(variable)
 }
 
 /// A question that was not answered, as a problem.

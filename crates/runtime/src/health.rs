@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use bowline_protocol::PermissionMode;
+use bowline_protocol::{Category, PermissionMode, Timestamp};
 use bowline_providers::manifest::Manifest;
 use serde::Serialize;
 
@@ -34,6 +34,15 @@ pub struct Live {
     /// What went wrong.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
+    /// Of which category that is, where the request was made.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub category: Option<Category>,
+    /// When a limit that was met starts anew.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub resets_at: Option<Timestamp>,
+    /// What the failure itself says to try.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hint: Option<String>,
 }
 
 /// How long a request may take.
@@ -49,15 +58,17 @@ pub async fn live(manifest: &'static Manifest, profile: Option<&Profile>) -> Liv
     let began = crate::clock::instant();
     let result = request(manifest, profile).await;
     let took_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
-    let problem = match result {
-        Ok(record) if record.is_completed() => None,
-        Ok(record) => Some(match &record.failure {
-            Some(failure) => format!("{} ({})", failure.message, failure.category),
-            None => format!("the turn was {}", record.outcome_word()),
-        }),
-        Err(error) => Some(error.to_string()),
+    let (problem, failure) = match result {
+        Ok(record) if record.is_completed() => (None, None),
+        Ok(record) => match record.failure {
+            Some(failure) => (Some(format!("{} ({})", failure.message, failure.category)), Some(failure)),
+            None => (Some(format!("the turn was {}", record.outcome_word())), None),
+        },
+        Err(error) => (Some(error.to_string()), None),
     };
-    Live { answered: problem.is_none(), took_ms, problem }
+    let category = failure.as_ref().map(|failure| failure.category);
+    let (resets_at, hint) = failure.map(|failure| (failure.resets_at, failure.hint)).unwrap_or_default();
+    Live { answered: problem.is_none(), took_ms, problem, category, resets_at, hint }
 }
 
 async fn request(manifest: &'static Manifest, profile: Option<&Profile>) -> Result<Record, Error> {

@@ -11,7 +11,8 @@ Examples:
   bowline doctor --profile work
   bowline doctor --json
 
-Exit code 4 if no agent can be used, 3 if something of our own keeps runs from working: the data home, say.";
+Exit code 4 if no agent can be used, 3 if something of our own keeps runs from working:
+the data home, or a file of settings that is wrong.";
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct DoctorArgs {

@@ -14,7 +14,7 @@ use serde::Serialize;
 
 use crate::args::knowing::DoctorArgs;
 use crate::commands::account;
-use crate::commands::run::{runtime, warn};
+use crate::commands::run::runtime;
 use crate::error::{CommandError, Fault};
 use crate::output::Stdout;
 
@@ -95,17 +95,15 @@ fn everybody() -> Result<(Vec<&'static Manifest>, BTreeMap<String, Profile>), Co
     let (all, _) = Roster::from_env().all().map_err(bowline::Error::from)?;
     let meant = |entry: &Entry| entry.manifest.chosen != Chosen::ByName || entry.origin != Origin::BuiltIn;
     let mut chosen: Vec<_> = all.into_iter().filter(meant).map(|entry| (entry.manifest, None)).collect();
-    match Config::load(None) {
-        Ok(config) => chosen.extend(of_the_file(&config)),
-        // Whoever asks what is the matter is told of this, too, and of the rest.
-        Err(error) => tell(&format!("warning: {error}\n")),
+    // What is wrong with the files is told among our own surroundings.
+    if let Ok(config) = Config::load(None) {
+        chosen.extend(of_the_file(&config));
     }
     Ok(account::each_once(chosen))
 }
 
 /// Returns those that the router's file has switched on.
 fn of_the_file(config: &Config) -> Vec<(&'static Manifest, Option<Profile>)> {
-    warn(config);
     let entries = config.router.iter().flat_map(|router| &router.providers).filter(|entry| entry.enabled);
     let listed = entries.filter_map(|entry| match bowline::route::listed(config, &entry.name) {
         Ok(listed) => listed.map(|listed| (listed.manifest, listed.profile)),

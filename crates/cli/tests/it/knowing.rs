@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::doctor::{Machine, text};
+use crate::doctor::{Machine, row, text};
 use crate::world::now;
 
 /// Longer than anything here takes, and shorter than for ever.
@@ -24,6 +24,112 @@ fn ended(mut child: Child, what: &str) -> Output {
         std::thread::sleep(Duration::from_millis(10));
     }
     child.wait_with_output().expect("a child")
+}
+
+#[test]
+fn a_bad_file_of_settings_keeps_every_run_from_working() {
+    let machine = Machine::new();
+    machine.recorded("claude", "claude/2.1.325");
+    let key = [("ANTHROPIC_API_KEY", "made-up")];
+    let dir = machine.path("home/.config/bowline");
+    std::fs::create_dir_all(&dir).expect("it is there");
+    for (file, content, column) in [("bowline.toml", "run.bogus = 1", 5), ("router.yaml", "providers: 3", 12)]
+    {
+        let path = dir.join(file);
+        std::fs::write(&path, format!("# ours\n{content}\n")).expect("it is there");
+        let place = format!("{}:2:{column}: ", path.display());
+        let (code, _, refused) = text(&machine.run(&["run", "-p", "claude", "hi"], &key));
+        assert_eq!(code, 3, "{refused}");
+        assert!(refused.contains(&place), "{refused}");
+        for args in [&["doctor", "claude"][..], &["doctor"]] {
+            let (code, stdout, stderr) = text(&machine.run(args, &key));
+            assert_eq!((code, stderr.as_str()), (3, ""), "{stdout}");
+            assert!(stdout.contains(&format!("\n! settings  {place}")), "{stdout}");
+            assert!(stdout.contains(&format!("\n            2 | {content}\n")), "{stdout}");
+            assert!(stdout.ends_with("\nNo run will work before this does: settings\n"), "{stdout}");
+            // What the run says was expected stands on the screen, too.
+            let hints = refused.lines().filter_map(|line| line.strip_prefix("hint: "));
+            hints.for_each(|hint| assert!(stdout.contains(hint), "{hint}: {stdout}"));
+        }
+        let (code, report) = machine.json(&["doctor", "claude", "--json"], &key);
+        let items = report["machine"].as_array().expect("items");
+        let item = items.iter().find(|item| item["name"] == "settings").expect("an item");
+        assert_eq!((code, &item["condition"]), (3, &"bad".into()), "{item}");
+        let place = serde_json::json!({"file": path, "line": 2, "column": column, "text": content});
+        assert_eq!(item["place"], place, "{item}");
+        std::fs::remove_file(path).expect("it was there");
+    }
+    let (code, stdout, _) = text(&machine.run(&["doctor", "claude"], &key));
+    assert_eq!(code, 0, "{stdout}");
+    assert!(stdout.contains("\n+ settings  no files, so the defaults count\n"), "{stdout}");
+    // A file that is good is named.
+    std::fs::write(dir.join("bowline.toml"), "[run]\nprovider = \"claude\"\n").expect("it is there");
+    let (code, stdout, _) = text(&machine.run(&["doctor", "claude"], &key));
+    let good = format!("\n+ settings  {}\n", dir.join("bowline.toml").display());
+    assert!(code == 0 && stdout.contains(&good), "{stdout}");
+}
+
+/// An agent that speaks the Agent Client Protocol, and knows no `--version`.
+const ACP: &str = r#"
+while read -r line; do
+  case "$line" in
+    *'"method":"initialize"'*) echo '{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":1}}' ;;
+    *'"method":"session/new"'*) echo '{"jsonrpc":"2.0","id":2,"result":{"sessionId":"sh-1"}}' ;;
+    *'"method":"session/prompt"'*)
+      echo '{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"sh-1","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"Here."}}}}'
+      echo '{"jsonrpc":"2.0","id":3,"result":{"stopReason":"end_turn"}}' ;;
+  esac
+done"#;
+
+#[test]
+fn an_agent_of_which_no_version_and_no_login_is_known_can_be_used() {
+    let machine = Machine::new();
+    machine.program("acpagent", ACP);
+    let (code, stdout, stderr) = text(&machine.run(&["run", "-p", "acp:acpagent", "hi"], &[]));
+    assert_eq!((code, stdout.trim()), (0, "Here."), "{stderr}");
+    let check = |name: &str, said: &str| {
+        let (code, report) = machine.json(&["doctor", name, "--json"], &[]);
+        let agent = row(&report, name);
+        assert_eq!((code, &report["usable"]), (0, &serde_json::json!([name])), "{report}");
+        assert_eq!((&agent["health"], agent.get("version")), (&"found".into(), None), "{agent}");
+        assert_eq!(agent["version_unknown"], true, "{agent}");
+        assert_eq!((&agent["problems"], &agent["auth"]["unknown"]), (&serde_json::json!([]), &true.into()));
+        let remarks = agent["remarks"].as_array().expect("remarks");
+        let remark = |place: usize| remarks[place].as_str().expect("a text");
+        assert!(
+            remark(0).starts_with("its version is not known: ") && remark(0).ends_with(said),
+            "{remarks:?}"
+        );
+        assert!(remark(1).starts_with("whether somebody is logged in is not known: "), "{remarks:?}");
+    };
+    check("acp:acpagent", "it prints nothing where its version should be");
+    let (_, report) = machine.json(&["doctor", "acp:acpagent", "--live", "--json"], &[]);
+    let agent = row(&report, "acp:acpagent");
+    assert_eq!((&agent["health"], agent["auth"].get("unknown")), (&"live".into(), None), "{agent}");
+    assert_eq!(agent["auth"]["status"], "authenticated", "it has answered");
+    let (_, stdout, _) = text(&machine.run(&["doctor", "acp:acpagent"], &[]));
+    let line = stdout.lines().next().expect("a line");
+    assert!(line.starts_with("+ acp:acpagent ?") && line.contains("login unknown"), "{line}");
+    assert!(stdout.ends_with("\n1 of 1 can be used: acp:acpagent\n"), "{stdout}");
+
+    // The example that ships, whose program complains of `--version`.
+    machine
+        .program("omnara", "[ \"$1\" = headless ] || { echo 'unknown option' >&2; exit 2; }\necho 'Done.'");
+    let dir = machine.path("home/.config/bowline/providers");
+    std::fs::create_dir_all(&dir).expect("it is there");
+    let example = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/examples/omnara.toml");
+    std::fs::copy(example, dir.join("omnara.toml")).expect("the example");
+    let (code, stdout, stderr) =
+        text(&machine.run(&["run", "-p", "omnara", "--permission", "ask", "hi"], &[]));
+    assert_eq!((code, stdout.trim()), (0, "Done."), "{stderr}");
+    check("omnara", "it says no version and exits with 2: unknown option");
+    let (_, report) = machine.json(&["doctor", "omnara", "--json"], &[("OMNARA_API_KEY", "made-up")]);
+    assert_eq!(row(&report, "omnara")["auth"]["status"], "authenticated");
+
+    // One that was certified is held to what it said then.
+    machine.program("gemini", "echo 'no config' >&2; exit 3");
+    let (code, report) = machine.json(&["doctor", "gemini", "--json"], &[("GEMINI_API_KEY", "made-up")]);
+    assert_eq!((code, row(&report, "gemini").get("version_unknown")), (4, None), "{report}");
 }
 
 /// A program that says this version when it is asked, and perhaps another while it runs.
@@ -115,6 +221,53 @@ exec sleep 600"#,
         (&"2.1.325".into(), &"n-1".into()),
         "{meta}"
     );
+}
+
+#[test]
+fn what_helps_against_a_request_without_an_answer_fits_why_it_has_none() {
+    let machine = Machine::new();
+    let live = |name: &str, body: &str| {
+        machine.program(name, body);
+        let keys = [("GEMINI_API_KEY", "made-up"), ("ANTHROPIC_API_KEY", "made-up")];
+        let (code, report) = machine.json(&["doctor", name, "--live", "--json"], &keys);
+        assert_eq!(code, 4, "{report}");
+        let row = row(&report, name);
+        let problems = row["problems"].as_array().expect("problems");
+        let is_it = |it: &&Value| it["what"].as_str().is_some_and(|it| it.starts_with("a request"));
+        let problem = problems.iter().find(is_it).expect("a problem");
+        (problem["fix"].as_str().expect("a fix").to_owned(), row["live"]["category"].clone())
+    };
+    let claude = |rest: &str| {
+        format!(
+            "[ \"$1\" = --version ] && exec echo '2.1.325 (Claude Code)'\n[ \"$1\" = auth ] && exec echo '{{\"loggedIn\":true}}'\ncat >/dev/null\n{rest}"
+        )
+    };
+    // It is logged in, and its output was cut.
+    let (fix, _) = live(
+        "claude",
+        &claude(r#"echo '{"type":"system","subtype":"init","session_id":"n-1"}'; printf '{"type":"ass'"#),
+    );
+    assert!(fix.starts_with("see what it says with `bowline run --provider claude \"Say hello\"`"), "{fix}");
+    let limit = |said: &str| {
+        claude(&format!(
+            r#"echo '{{"type":"result","subtype":"success","is_error":true,"api_error_status":429,"result":"{said}","session_id":"n-1"}}'; exit 1"#
+        ))
+    };
+    let (fix, _) = live("claude", &limit("Claude AI usage limit reached|4102444800"));
+    assert!(
+        fix.starts_with("wait until 2100-01-01 ") && fix.ends_with("when the limit starts anew"),
+        "{fix}"
+    );
+    let (fix, _) = live("claude", &limit("Too many requests"));
+    assert_eq!(fix, "`bowline limits claude` says when the limit starts anew");
+    let gemini = |said: &str| format!("[ \"$1\" = --version ] && exec echo 0.61.0\n{said}");
+    let (fix, category) = live("gemini", &gemini("echo 'getaddrinfo ENOTFOUND api.example.com' >&2; exit 1"));
+    assert_eq!(
+        (fix.as_str(), category),
+        ("check the network and the service, and try again", "network".into())
+    );
+    let (fix, category) = live("gemini", &gemini("echo 'API key not valid' >&2; exit 41"));
+    assert_eq!((fix.as_str(), category), ("gemini", "authentication".into()));
 }
 
 #[test]

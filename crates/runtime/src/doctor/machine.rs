@@ -1,4 +1,5 @@
-//! Our own surroundings: where journals go, what is promised about processes, git, and how many files can be watched.
+//! Our own surroundings: where journals go, what the files of settings say, what is promised about processes, git, and how
+//! many files can be watched.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -6,9 +7,11 @@ use std::time::Duration;
 use bowline_process as process;
 use serde::Serialize;
 
+use crate::config::{Config, ConfigError, Places};
 use crate::detect::{Surroundings, question};
 use crate::host;
 use crate::journal::Home;
+use crate::roster::Roster;
 
 /// Something about the machine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -22,6 +25,22 @@ pub struct Item {
     /// What to do about it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fix: Option<String>,
+    /// Where in a file it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub place: Option<Place>,
+}
+
+/// A place in a file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Place {
+    /// The file.
+    pub file: PathBuf,
+    /// The line, counted from 1.
+    pub line: usize,
+    /// The column, counted from 1.
+    pub column: usize,
+    /// The line as it stands there.
+    pub text: String,
 }
 
 /// How something is.
@@ -50,13 +69,59 @@ const WATCHES: u64 = 65_536;
 
 /// Looks at everything.
 pub(super) async fn items(surroundings: &Surroundings) -> Vec<Item> {
-    let mut items = vec![home(surroundings), keeper(), git(surroundings).await];
+    let mut items = vec![home(surroundings)];
+    items.extend(settings(surroundings));
+    items.extend([keeper(), git(surroundings).await]);
     items.extend(inotify(Path::new("/proc/sys/fs/inotify")));
     items
 }
 
 fn item(name: &'static str, condition: Condition, what: impl Into<String>, fix: Option<&str>) -> Item {
-    Item { name, condition, what: what.into(), fix: fix.map(str::to_owned) }
+    Item { name, condition, what: what.into(), fix: fix.map(str::to_owned), place: None }
+}
+
+/// The files of settings, as every run reads them: what is wrong in one keeps all runs from working. A bad manifest is in the
+/// way of its own name only.
+fn settings(surroundings: &Surroundings) -> Vec<Item> {
+    const NAME: &str = "settings";
+    let places = Places::from_variables(std::env::current_dir().ok(), |name| {
+        surroundings.get(name).map(std::ffi::OsStr::to_owned)
+    });
+    let manifests = places.user.as_ref().map(|dir| Roster::at(dir.join("providers")));
+    let mut items = match Config::each(places, &|name| surroundings.get(name)?.to_str().map(str::to_owned)) {
+        Ok(config) => {
+            let files: Vec<String> = config.files().iter().map(|file| file.display().to_string()).collect();
+            let what = if files.is_empty() {
+                "no files, so the defaults count".to_owned()
+            } else {
+                files.join(", ")
+            };
+            let fair = |warning| item(NAME, Condition::Fair, warning, None);
+            let warnings = config.warnings();
+            let good = warnings.is_empty().then(|| item(NAME, Condition::Good, what, None));
+            good.into_iter().chain(warnings.into_iter().map(fair)).collect()
+        }
+        Err(errors) => errors.into_iter().map(|error| bad_file(NAME, error)).collect::<Vec<_>>(),
+    };
+    match manifests.map_or(Ok(Vec::new()), |roster| roster.bad()) {
+        Ok(bad) => items.extend(
+            bad.into_iter()
+                .map(|error| item("manifest", Condition::Fair, error.to_string(), Some(&error.hint()))),
+        ),
+        Err(error) => {
+            let why = std::error::Error::source(&error).map(|why| format!(": {why}")).unwrap_or_default();
+            items.push(item("manifest", Condition::Bad, format!("{error}{why}"), Some(&error.hint())));
+        }
+    }
+    items
+}
+
+/// What is wrong in a file of settings, with the line that it is in.
+fn bad_file(name: &'static str, error: ConfigError) -> Item {
+    let what = error.to_string();
+    let place =
+        error.at.zip(error.line).map(|((line, column), text)| Place { file: error.path, line, column, text });
+    Item { name, condition: Condition::Bad, what, fix: error.hint, place }
 }
 
 /// The data home: it can be written to, and there is room.
@@ -151,6 +216,28 @@ mod tests {
         let few = inotify(dir.path()).unwrap();
         assert_eq!(few.condition, Condition::Fair);
         assert!(few.fix.is_some_and(|fix| fix.starts_with("sudo sysctl fs.inotify.max_user_watches=")));
+    }
+
+    #[test]
+    fn everything_that_is_wrong_in_the_settings_is_told_with_its_place() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |path: &str| dir.path().join("bowline").join(path);
+        std::fs::create_dir_all(at("providers")).unwrap();
+        let look = || settings(&Surroundings::of([("XDG_CONFIG_HOME", dir.path())]));
+        let told = |items: &[Item]| items.iter().map(|it| (it.name, it.condition)).collect::<Vec<_>>();
+        assert_eq!(told(&look()), [("settings", Condition::Good)]);
+        std::fs::write(at("bowline.toml"), "# mine\nrun.bogus = 1\n").unwrap();
+        std::fs::write(at("router.yaml"), "providers: 3\n").unwrap();
+        std::fs::write(at("providers/a.toml"), "name = 3\n").unwrap();
+        let items = look();
+        let bad = ("settings", Condition::Bad);
+        assert_eq!(told(&items), [bad, bad, ("manifest", Condition::Fair)], "{items:?}");
+        let place = |file: &str, line, column, text: &str| {
+            Some(Place { file: at(file), line, column, text: text.to_owned() })
+        };
+        assert_eq!(items[0].place, place("bowline.toml", 2, 5, "run.bogus = 1"));
+        assert_eq!(items[1].place, place("router.yaml", 1, 12, "providers: 3"));
+        assert!(items[0].what.contains("2 | run.bogus = 1"), "{}", items[0].what);
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use bowline::auth::{Evidence, Status};
 use bowline::doctor::{Condition, Item, Problem, Row};
 use bowline::health::Health;
+use bowline_providers::ansi::harmless;
 use bowline_providers::manifest::run::Mode;
 
 use crate::commands::account;
@@ -47,6 +48,9 @@ pub(super) fn agent(row: &Row) -> String {
     for problem in &row.problems {
         let _ = writeln!(text, "            {}{}", problem.what, fixed(problem));
     }
+    for remark in &row.remarks {
+        let _ = writeln!(text, "            {remark}");
+    }
     text
 }
 
@@ -71,6 +75,7 @@ fn login(row: &Row) -> String {
                 None => "logged in".to_owned(),
             }
         }
+        Status::Installed | Status::NotFound if auth.unknown => "login unknown".to_owned(),
         Status::Installed | Status::NotFound => "not logged in".to_owned(),
     }
 }
@@ -94,9 +99,17 @@ pub(super) fn machine(items: &[Item]) -> String {
         };
         // Why a promise is as it is does not fit on a line; `--json` has all of it.
         let what = item.what.split_once(": ").filter(|_| item.condition == Condition::Good);
-        let what = what.map_or(item.what.as_str(), |(word, _)| word);
-        let fix = item.fix.as_ref().map(|fix| format!("; fix: {fix}")).unwrap_or_default();
-        let _ = writeln!(text, "{mark} {:9} {what}{fix}", item.name);
+        // A line of somebody's file may hold anything.
+        let what = harmless(what.map_or(item.what.as_str(), |(word, _)| word));
+        let _ = match &item.fix {
+            // The line of a file stands below what is wrong with it, and what was expected below that.
+            _ if what.contains('\n') => {
+                let lines = what.lines().chain(item.fix.as_deref()).collect::<Vec<_>>();
+                writeln!(text, "{mark} {:9} {}", item.name, lines.join("\n            "))
+            }
+            Some(fix) => writeln!(text, "{mark} {:9} {what}; fix: {fix}", item.name),
+            None => writeln!(text, "{mark} {:9} {what}", item.name),
+        };
     }
     text
 }
@@ -104,7 +117,9 @@ pub(super) fn machine(items: &[Item]) -> String {
 /// Returns the last lines.
 pub(super) fn end(usable: &[String], all: usize, bad: &[&str]) -> String {
     if !bad.is_empty() {
-        return format!("\nNo run will work before this does: {}\n", bad.join(", "));
+        let mut names = bad.to_vec();
+        names.dedup();
+        return format!("\nNo run will work before this does: {}\n", names.join(", "));
     }
     match usable {
         [] => "\nNo agent can be used. `bowline demo` shows a run without one.\n".to_owned(),
