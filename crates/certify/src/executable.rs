@@ -48,11 +48,21 @@ pub async fn certify(plan: Plan, mut tell: impl FnMut(Progress<'_>)) -> Report {
     let supervisor = Supervisor::start();
     let guarantee = supervisor.as_ref().map_or("none", |it| it.guarantee().as_str());
     let subject = supervisor.map_err(Trouble::new).and_then(|supervisor| Subject::new(&plan, supervisor));
+    let version = match &subject {
+        Ok(subject) => subject.version().await,
+        Err(trouble) => Err(trouble.clone()),
+    };
     let mut cells = Vec::new();
     for case in chosen {
-        if case.of == "stream" && !plan.manifest.formats.contains_key("stream") {
-            let reason = "its configuration says that it has no `stream`".to_owned();
-            let (status, reason) = (Status::NotClaimed, Some(reason));
+        let unclaimed = match case.of {
+            "stream" if !plan.manifest.formats.contains_key("stream") => {
+                Some("its configuration says that it has no `stream`")
+            }
+            "--version" if matches!(version, Ok(None)) => Some("it has no `--version`, and says so"),
+            _ => None,
+        };
+        if let Some(reason) = unclaimed {
+            let (status, reason) = (Status::NotClaimed, Some(reason.to_owned()));
             let cell = Cell { status, reason, ..cell(case, Ok(()), Duration::ZERO) };
             tell(Progress::Done(&cell));
             cells.push(cell);
@@ -73,7 +83,7 @@ pub async fn certify(plan: Plan, mut tell: impl FnMut(Progress<'_>)) -> Report {
         format: FORMAT,
         provider: manifest.name.clone(),
         title: manifest.title.clone(),
-        version: None,
+        version: version.ok().flatten().map(|version| version.to_string()),
         program: plan.program.display().to_string(),
         adapter_version: manifest.adapter_version.clone(),
         bowline: env!("CARGO_PKG_VERSION").to_owned(),

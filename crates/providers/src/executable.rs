@@ -163,6 +163,7 @@ impl Executable {
         // A model may be loaded before the first word: only the whole has a limit.
         manifest.watchdog = Watchdog { first_event: None, idle: None, in_tool: None, ..Watchdog::default() };
         manifest.probe.health = self.command("health");
+        manifest.detect.version_args = self.command("--version");
         manifest.complete();
         manifest.check()?;
         Ok(manifest)

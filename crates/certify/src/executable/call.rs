@@ -8,15 +8,20 @@ use std::time::Duration;
 use bowline::Request;
 use bowline_process::{self as process, Child, Happening, Scope, Signal, Supervisor, Survivor};
 use bowline_providers::invocation::{self, Invocation, StdinPlan, Wish};
+use bowline_providers::probe::{Answer, Version};
 use serde_json::Value;
 use tokio::sync::OnceCell;
 
 use super::Plan;
+use super::cases::{because, refused};
 use crate::clock::Stopwatch;
 use crate::trouble::{Trouble, short};
 
 /// How long a program has to be gone after it was asked to.
 pub(super) const GRACE: Duration = Duration::from_secs(2);
+
+/// How long the answer to `--version` may take.
+const VERSION: Duration = Duration::from_secs(5);
 
 /// How long the end of what was left behind is waited for.
 const SWEEP: Duration = Duration::from_secs(5);
@@ -41,6 +46,7 @@ pub(super) struct Subject {
     pub(super) patience: Duration,
     generated: OnceCell<Result<Said, Trouble>>,
     streamed: OnceCell<Result<Said, Trouble>>,
+    version: OnceCell<Result<Option<Version>, Trouble>>,
     left: Mutex<Vec<Survivor>>,
 }
 
@@ -80,6 +86,7 @@ impl Subject {
                 .map_or(Duration::from_secs(120), |it| Duration::from_millis(it.0)),
             generated: OnceCell::new(),
             streamed: OnceCell::new(),
+            version: OnceCell::new(),
             left: Mutex::default(),
         })
     }
@@ -115,6 +122,27 @@ impl Subject {
             self.call("stream", Some(self.request(COUNT)?.to_string()), self.patience).await
         });
         said.await.as_ref().map_err(Clone::clone)
+    }
+
+    /// Returns its version, asked for once; nothing if it refuses `--version` as the command that it does not know.
+    pub(super) async fn version(&self) -> Result<Option<Version>, Trouble> {
+        let version = self.version.get_or_init(|| async {
+            let said = self.call("--version", None, VERSION).await?;
+            let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+            let code = match said.exit {
+                Some(process::Exit::Code(code)) => Some(code),
+                Some(process::Exit::Signal(_) | process::Exit::Unknown) | None => None,
+            };
+            if code != Some(0) {
+                return refused(&said).map(|()| None);
+            }
+            let answer = Answer { stdout: text(&said.stdout), stderr: text(&said.stderr), code };
+            match Version::find(&answer) {
+                Some(version) => Ok(Some(version)),
+                None => Err(because("there is no version in what it prints".to_owned(), &said)),
+            }
+        });
+        version.await.clone()
     }
 
     /// Returns what outlived the calls so far.

@@ -52,6 +52,7 @@ cases! {
     "content-delta" of "stream", "`content` of every chunk is the sum of the `delta`s so far", content_delta;
     "done-once" of "stream", "exactly one chunk is `done`, and it is the last", done_once;
     "health" of "health", "`health` says within five seconds that it is well", health;
+    "version" of "--version", "`--version` says which version it is", version;
     "unknown-command" of "generate", "a command that it does not know is refused, with a reason", unknown_command;
     "bad-json" of "generate", "a request that is no JSON is refused, with a reason", bad_json;
     "empty-prompt" of "generate", "an empty prompt is answered, or refused with a reason", empty_prompt;
@@ -208,6 +209,10 @@ async fn health(subject: &Subject) -> Verdict {
     ended_well(&said)
 }
 
+async fn version(subject: &Subject) -> Verdict {
+    subject.version().await.map(|_| ())
+}
+
 async fn unknown_command(subject: &Subject) -> Verdict {
     refused(&subject.call("no-such-command", None, REFUSAL).await?)
 }
@@ -289,7 +294,7 @@ fn told(said: &Said) -> Trouble {
         .and(format_args!("standard error: {}", short(&String::from_utf8_lossy(&said.stderr))))
 }
 
-fn because(what: String, said: &Said) -> Trouble {
+pub(super) fn because(what: String, said: &Said) -> Trouble {
     let mut trouble = Trouble::new(what);
     trouble.0.extend(told(said).0);
     trouble
@@ -320,7 +325,7 @@ fn answered(said: &Said) -> Result<Value, Trouble> {
 }
 
 /// Is content with a failure that says why.
-fn refused(said: &Said) -> Verdict {
+pub(super) fn refused(said: &Said) -> Verdict {
     match said.exit {
         Some(Exit::Code(0)) => {
             return Err(because("it ended with exit code 0, as if all were well".to_owned(), said));

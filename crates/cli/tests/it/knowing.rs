@@ -271,6 +271,36 @@ fn what_helps_against_a_request_without_an_answer_fits_why_it_has_none() {
 }
 
 #[test]
+fn a_provider_of_the_kit_shows_its_version() {
+    let machine = Machine::new();
+    let (code, _, stderr) = text(&machine.run(&["provider", "new", "my-model", "--lang", "sh"], &[]));
+    assert_eq!(code, 0, "{stderr}");
+    let dir = machine.path("home/.config/bowline/providers");
+    std::fs::create_dir_all(&dir).expect("it is there");
+    let program = machine.path("work/my-model.sh");
+    let file = format!("kind = \"executable\"\nname = \"mine\"\npath = \"{}\"\n", program.display());
+    std::fs::write(dir.join("mine.toml"), file).expect("it is there");
+    let (code, report) = machine.json(&["doctor", "mine", "--json"], &[]);
+    assert_eq!((code, &row(&report, "mine")["version"]), (0, &"0.1.0".into()), "{report}");
+    let certify = |path: &str| {
+        let args = ["certify", "--executable", path, "--only", "version", "--json"];
+        let output = machine.run(&args, &[]);
+        let report: Value = serde_json::from_slice(&output.stdout).expect("a report");
+        (output.status.code(), report["version"].clone(), report["cells"][0]["status"].clone())
+    };
+    assert_eq!(certify("./my-model.sh"), (Some(0), "0.1.0".into(), "green".into()));
+    let (_, stdout, _) =
+        text(&machine.run(&["certify", "--executable", "./my-model.sh", "--only", "version"], &[]));
+    assert!(stdout.contains(" 0.1.0  "), "{stdout}");
+    machine.program("refuses", "echo 'what is that?' >&2; exit 2");
+    let path = machine.path("bin/refuses").display().to_string();
+    assert_eq!(certify(&path), (Some(0), Value::Null, "not_claimed".into()));
+    machine.program("lies", "echo 'all is well'");
+    let path = machine.path("bin/lies").display().to_string();
+    assert_eq!(certify(&path), (Some(1), Value::Null, "red".into()));
+}
+
+#[test]
 fn names_of_models_that_nobody_told_are_marked() {
     let machine = Machine::new();
     let (code, stdout, _) = text(&machine.run(&["models", "claude"], &[]));

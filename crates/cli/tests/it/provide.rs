@@ -118,7 +118,10 @@ fn a_wrapper_keeps_the_contract_of_executable_providers() {
     let ended = world.bowline(&["certify", "--json", "--executable", wrapper.to_str().expect("UTF-8")]).end();
     let report: Value = serde_json::from_str(&ended.stdout).unwrap_or_else(|_| panic!("{ended:?}"));
     let cells = report["cells"].as_array().expect("cells");
-    let red: Vec<&Value> = cells.iter().filter(|cell| cell["status"] != "green").collect();
+    // It is a command of ours, and has no version of its own to say.
+    let good =
+        |cell: &&Value| cell["status"] == if cell["case"] == "version" { "not_claimed" } else { "green" };
+    let red: Vec<&Value> = cells.iter().filter(|cell| !good(cell)).collect();
     assert!(red.is_empty() && cells.len() >= 15, "{red:#?}");
     assert_eq!(ended.status.code(), Some(0));
 }
