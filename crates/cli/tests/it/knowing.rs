@@ -5,9 +5,11 @@ use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Output, Stdio};
 use std::time::Duration;
 
+use bowline_providers::catalogue;
 use serde_json::Value;
 
 use crate::doctor::{Machine, row, text};
+use crate::support::in_shell;
 use crate::world::now;
 
 /// Longer than anything here takes, and shorter than for ever.
@@ -311,6 +313,62 @@ fn names_of_models_that_nobody_told_are_marked() {
     assert!(!names.is_empty() && names.iter().all(|line| line.contains(" alias")), "{stdout}");
     let (_, list) = machine.json(&["models", "claude", "--json"], &[]);
     assert_eq!(list[0]["source"], "manifest");
+}
+
+#[test]
+fn what_holds_a_login_is_never_opened() {
+    let machine = Machine::new();
+    machine.recorded("claude", "claude/2.1.325");
+    machine.recorded("codex", "codex/0.166.0");
+    // To open one of these is to wait for ever: nobody writes to it.
+    let mut held = 0;
+    for file in catalogue::built_in().flat_map(|manifest| &manifest.auth.files) {
+        let path = machine.path("home").join(file);
+        if path.exists() {
+            continue;
+        }
+        let dir = path.parent().expect("a directory").display().to_string();
+        let line = format!("mkdir -p '{dir}' && mkfifo '{}'", path.display());
+        assert!(in_shell(&line).status().expect("a shell").success());
+        held += 1;
+    }
+    assert!(held >= 5, "{held}");
+    for args in [
+        &["doctor"][..],
+        &["doctor", "--json", "--fresh"],
+        &["models", "claude"],
+        &["limits", "codex"],
+        &["route", "--explain"],
+        &["run", "--dry-run", "-p", "claude", "hi"],
+        &["init", "--yes"],
+    ] {
+        let child = machine.command(args, &[]).spawn().expect("the command starts");
+        let output = ended(child, &args.join(" "));
+        let (code, _, stderr) = text(&output);
+        assert!(matches!(code, 0 | 1 | 4), "{args:?}: {code} {stderr}");
+    }
+    let (_, report) = machine.json(&["doctor", "claude", "--json"], &[]);
+    let evidence = &row(&report, "claude")["auth"]["evidence"][0]["file"];
+    assert_eq!(evidence, &serde_json::json!(machine.path("home/.claude/.credentials.json")), "it was seen");
+}
+
+#[test]
+fn a_row_appears_as_soon_as_it_is_known() {
+    let machine = Machine::new();
+    machine.recorded("claude", "claude/2.1.325");
+    // It answers when the other row has been read, and not before.
+    machine.program("gemini", "while [ ! -e \"$HERE/read\" ]; do sleep 0.02; done; echo 0.61.0");
+    let key = [("ANTHROPIC_API_KEY", "made-up")];
+    let mut child =
+        machine.command(&["doctor", "gemini", "claude"], &key).spawn().expect("the command starts");
+    let mut lines = BufReader::new(child.stdout.take().expect("a pipe")).lines().map_while(Result::ok);
+    let first = lines.next().expect("a row");
+    std::fs::write(machine.path("read"), "").expect("it is there");
+    let rest: Vec<String> = lines.collect();
+    ended(child, "doctor");
+    assert!(first.starts_with("+ claude "), "{first}");
+    let second = rest.iter().find(|line| line.starts_with("! gemini ")).expect("a row");
+    assert!(second.contains(" 0.61.0 "), "it was still being asked when the first row was there: {second}");
 }
 
 #[test]
