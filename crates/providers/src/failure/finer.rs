@@ -69,7 +69,12 @@ const RULES: &[Rule] = &[
         Code::Billing,
         &["credit balance", "billing", "payment", "credit limit", "CreditsError", "out of credits"],
     ),
-    rule(Category::Quota, Code::QuotaExhausted, &["quota", "resource exhausted"]),
+    // Not "quotation".
+    rule(
+        Category::Quota,
+        Code::QuotaExhausted,
+        &["quota>", "quotas>", "quota failure", "resource exhausted"],
+    ),
     rule(Category::RateLimit, Code::Overloaded, &["overloaded"]),
     rule(
         Category::Authentication,
@@ -224,7 +229,7 @@ const RULES: &[Rule] = &[
         ],
     ),
     // Before a lost connection: "stream disconnected before completion: We’re currently experiencing high demand" (Codex).
-    rule(Category::Server, Code::Overloaded, &["overloaded", "at capacity", "high demand", "529"]),
+    rule(Category::Server, Code::Overloaded, &["overloaded", "<at capacity", "high demand", "529"]),
     rule(
         Category::Network,
         Code::ConnectionLost,
@@ -241,13 +246,21 @@ const RULES: &[Rule] = &[
             "error reading a body",
             "unexpected eof",
             "other side closed",
-            "terminated",
+            // "Unterminated string in JSON" is about neither a connection nor a process.
+            "<terminated>",
         ],
     ),
     rule(
         Category::Server,
         Code::ServerError,
-        &["server error", "internal error", "server had an error", "error occurred while processing"],
+        // Not "observer error".
+        &[
+            "<server error",
+            "internal server error",
+            "internal error",
+            "server had an error",
+            "error occurred while processing",
+        ],
     ),
     rule(Category::Timeout, Code::TimedOut, &["timed out", "timeout"]),
     rule(Category::Timeout, Code::Killed, &["SIGTERM", "SIGKILL"]),

@@ -95,7 +95,7 @@ const CASE_SENSITIVE: &[&str] = &[
     "SIGTERM",
     "SIGKILL",
     // Node's fetch says "terminated" when a stream breaks; a shell says "Terminated" when its child was sent SIGTERM.
-    "terminated",
+    "<terminated>",
 ];
 
 /// Returns the category that the protocol's table gives to a text.
@@ -108,13 +108,14 @@ pub(super) fn category(text: &str) -> Option<Category> {
 /// Makes one regex of the patterns; any of them may match.
 pub(super) fn compile(patterns: &[&str]) -> Regex {
     let alternatives: Vec<String> = patterns.iter().map(|pattern| expression(pattern)).collect();
-    Regex::new(&alternatives.join("|")).expect("patterns are literals and four wildcards")
+    Regex::new(&alternatives.join("|")).expect("patterns are literals and some wildcards")
 }
 
 /// Translates one pattern.
 ///
 /// `_` and `.` stand for one separator or none, a space for any number of separators, `'` for both apostrophes, and
-/// `*` for a few characters of the same line. A number stands for itself as a whole word.
+/// `*` for a few characters of the same line. `<` and `>` are where a word begins and ends: no letter stands there. A number
+/// stands for itself as a whole word.
 fn expression(pattern: &str) -> String {
     // ASCII classes throughout: Unicode word classes would make these the largest regexes of the program.
     const BOUNDARY: &str = r"(?-u:\b)";
@@ -130,6 +131,8 @@ fn expression(pattern: &str) -> String {
             '_' | '.' => body.push_str("[^0-9A-Za-z]?"),
             ' ' => body.push_str("[^0-9A-Za-z]*"),
             '\'' => body.push_str("['’]"),
+            '<' => body.push_str("(?:^|[^A-Za-z])"),
+            '>' => body.push_str("(?:[^A-Za-z]|$)"),
             '*' => body.push_str(r"[^\n]{0,40}?"),
             literal => body.push_str(&regex::escape(literal.encode_utf8(&mut [0; 4]))),
         }

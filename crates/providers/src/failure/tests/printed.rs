@@ -363,3 +363,21 @@ fn a_list_of_options_is_not_a_list_of_failures() {
     check(&of_text(opencode), "configuration/flag_rejected");
     check(&of_text(asked), "validation/invalid_request");
 }
+
+/// A word that stands in another one says nothing.
+#[test]
+fn words_inside_other_words() {
+    check_all(&[
+        ("SyntaxError: Unterminated string in JSON at position 17", "unknown/unknown"),
+        ("unterminated string literal (detected at line 3)", "unknown/unknown"),
+        ("missing closing quotation mark", "unknown/unknown"),
+        ("ResizeObserver error: the loop was cut", "unknown/unknown"),
+        ("the vector cannot grow to that capacity", "unknown/unknown"),
+        ("the stream was terminated.", "network/connection_lost"),
+        ("TypeError: terminated", "network/connection_lost"),
+        ("your quota is used up", "quota/quota_exhausted"),
+        ("quotas: 0 left", "quota/quota_exhausted"),
+        ("upstream server error", "server/server_error"),
+        ("we are at capacity", "server/overloaded"),
+    ]);
+}
