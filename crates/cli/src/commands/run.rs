@@ -349,8 +349,7 @@ fn exit_code(record: &Record, stopped: Stopped) -> u8 {
             Some((_, Code::NotInstalled | Code::CannotStart | Code::WrongVersion)) => 4,
             Some((Category::Authentication, _)) => 4,
             Some((_, Code::Policy | Code::Budget | Code::DiskQuota)) => 5,
-            Some((_, Code::DiskFull)) => 70,
-            Some((Category::Configuration, Code::BadConfig)) => 3,
+            Some((_, Code::DiskFull) | (Category::Configuration, Code::BadConfig)) => 3,
             _ => 1,
         },
     }

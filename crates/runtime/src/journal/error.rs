@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 
 use bowline_protocol::RawSpan;
 
+use super::temporary;
+
 /// Why the journal could not do what it was asked.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -162,13 +164,15 @@ impl JournalError {
                 Some("allow the session more, or look at what the agent printed so much of".to_owned())
             }
             Self::DiskFull { path } => Some(format!(
-                "free some space where {} lies, or set BOWLINE_HOME to another disk",
-                path.display()
+                "free some space where {} lies, or set {} to a directory on another disk",
+                path.display(),
+                temporary::variable(path)
             )),
             Self::FileTooLarge { .. } => Some("raise the limit: `ulimit -f` shows it".to_owned()),
-            Self::NotWritable { .. } | Self::NoHome => {
-                Some("set BOWLINE_HOME to a directory that you may write".to_owned())
+            Self::NotWritable { path, .. } => {
+                Some(format!("set {} to a directory that you may write", temporary::variable(path)))
             }
+            Self::NoHome => Some("set BOWLINE_HOME to a directory that you may write".to_owned()),
             Self::Locked { .. } => Some("wait for its end, or stop it first".to_owned()),
             Self::NewerFormat { .. } => Some("update bowline".to_owned()),
             Self::Damaged { .. } => Some(

@@ -26,6 +26,16 @@ pub(crate) fn place(session: &SessionId) -> PathBuf {
     std::env::temp_dir().join(format!("{PREFIX}{session}"))
 }
 
+/// Returns the variable that says where a path lies: of a home that is not to stay, or of one that is.
+pub(super) fn variable(path: &Path) -> &'static str {
+    let below = path.strip_prefix(std::env::temp_dir()).ok();
+    let first = below.and_then(|below| below.components().next());
+    match first.and_then(|first| kind_of(first.as_os_str())) {
+        Some(_) => "TMPDIR",
+        None => "BOWLINE_HOME",
+    }
+}
+
 /// Removes what killed runners left.
 pub(crate) fn sweep(base: &Path, now: SystemTime) {
     let entries = match std::fs::read_dir(base) {

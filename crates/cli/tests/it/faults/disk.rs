@@ -40,7 +40,7 @@ fn on_a_full_disk(test: &str, directives: &[&str]) -> Option<Journal> {
         skip(test, "a small disk can be mounted only by root, where that is allowed");
         return None;
     };
-    let ended = world.practice(directives).with(&["--output", "json", "--timeout", "none"]).end().exits(70);
+    let ended = world.practice(directives).with(&["--output", "json", "--timeout", "none"]).end().exits(3);
     let summary = ended.json();
     assert_eq!(summary["failure"]["code"], "disk_full", "{ended:#?}");
     ended.tells(&["the disk is full", "hint: free some space"]);
@@ -71,7 +71,7 @@ fn who_watches_a_full_disk_sees_what_is_on_file() {
         );
     };
     let script = ["ignore sigterm sigint", "say first", "flood stdout 3MB", "hang"];
-    let ended = world.practice(&script).with(&["--output", "jsonl", "--timeout", "none"]).end().exits(70);
+    let ended = world.practice(&script).with(&["--output", "jsonl", "--timeout", "none"]).end().exits(3);
     let journal = world.journal();
     journal.check().ended("failed configuration disk_full");
     let seen: Vec<Value> = ended.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
@@ -90,13 +90,13 @@ fn the_end_is_told_however_small_the_disk_is() {
         };
         let call = world.practice(&["say first", "flood stdout 1MB"]).with(&["--output", "jsonl"]);
         let ended = call.end().tells(&["the disk is full", "hint: free some space"]);
-        if ended.status.code() == Some(3) {
+        // It is the same whether it shows before the agent is started or when it speaks.
+        let ended = ended.exits(3);
+        if ended.stdout.is_empty() {
             // There is not even room for the end: nothing is begun.
-            assert_eq!(ended.stdout, "", "{size}");
             refused += 1;
             continue;
         }
-        let ended = ended.exits(70);
         let seen: Vec<Value> = ended.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
         let numbers: Vec<u64> = seen.iter().filter_map(|event| event["seq"].as_u64()).collect();
         assert_eq!(numbers, (1..=seen.len() as u64).collect::<Vec<_>>(), "{size}");
@@ -131,7 +131,7 @@ fn somebody_else_fills_the_disk() {
         r#"{"type":"system","subtype":"init","session_id":"native-1","model":"m"}"#,
     );
     let texts = ["error: there is no room left to record the run (disk_full)", "caused by: the disk is full"];
-    world.claude(&script).end().exits(70).tells(&texts);
+    world.claude(&script).end().exits(3).tells(&texts);
     let journal = world.journal();
     journal.check().ended("failed configuration disk_full");
     let meta = std::fs::read_to_string(journal.dir.join("session.json")).unwrap();
@@ -144,7 +144,7 @@ fn somebody_else_fills_the_disk() {
 fn a_file_is_as_large_as_the_user_lets_it_get() {
     let world = World::new();
     let script = ["child setsid ignores-sigterm 600", "say first", "flood stdout 3MB", "say last"];
-    let ended = world.practice(&script).after("ulimit -f 512").end().exits(70);
+    let ended = world.practice(&script).after("ulimit -f 512").end().exits(3);
     ended.tells(&["is as large as a file may get here", "hint: raise the limit"]);
     world.journal().check().ended("failed configuration disk_full");
 
@@ -181,6 +181,30 @@ fn the_home_is_read_only() {
         call = call.user(NOBODY);
     }
     call.end().exits(3).tells(&["may not be written", "hint: set BOWLINE_HOME"]);
+}
+
+/// An `--ephemeral` run has its home among the temporary files.
+#[test]
+fn the_place_for_temporary_files_is_read_only_or_full() {
+    let world = World::new();
+    let sealed = world.path("sealed");
+    std::fs::create_dir(&sealed).unwrap();
+    world.mode(&sealed, 0o555);
+    let mut call = world.practice(&["say hi"]).with(&["--ephemeral"]).env("TMPDIR", &sealed);
+    if is_root() {
+        call = call.user(NOBODY);
+    }
+    call.end().exits(3).tells(&["sealed/bowline-s-", "may not be written", "hint: set TMPDIR"]);
+
+    let world = World::new();
+    let Some(_tiny) = Tiny::mount(&world.path("tmp"), "300k") else {
+        return skip(
+            "the_place_for_temporary_files_is_read_only_or_full",
+            "only root can mount a small disk",
+        );
+    };
+    let call = world.practice(&["say first", "flood stdout 3MB"]).with(&["--ephemeral", "--timeout", "none"]);
+    call.end().exits(3).tells(&["the disk is full: ", "tmp/bowline-s-", "or set TMPDIR to"]);
 }
 
 #[test]
