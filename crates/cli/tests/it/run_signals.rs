@@ -216,6 +216,25 @@ fn a_terminal_signals_the_whole_group() {
     }
 }
 
+/// The command makes a copy of itself early, which is to be its keeper: what a terminal sends then is for the command alone.
+#[test]
+fn ctrl_c_in_the_first_milliseconds() {
+    for delay in (0..3).flat_map(|_| 0..30) {
+        let world = World::new();
+        let running = world.practice(&["child setsid ignores-sigterm 600", "hang"]).start();
+        std::thread::sleep(Duration::from_millis(delay));
+        running.signal_group(Signal::INT);
+        let ended = running.end();
+        // Before it listens, a signal ends it as it ends any other command, which a shell calls 130 as well.
+        let listened = ended.status.code() == Some(130);
+        assert!(listened || ended.status.signal() == Some(2), "after {delay} ms: {ended:#?}");
+        if !listened {
+            assert!(world.journals_begun().is_empty(), "after {delay} ms something had begun");
+        }
+        assert!(!ended.stderr.contains("keeper"), "after {delay} ms: {}", ended.stderr);
+    }
+}
+
 /// Whatever is going on: nobody is left, and what is on file is whole.
 #[test]
 fn a_signal_at_any_moment() {

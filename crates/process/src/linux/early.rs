@@ -5,6 +5,7 @@
 
 use std::io;
 use std::os::fd::OwnedFd;
+use std::panic::UnwindSafe;
 use std::process::ExitCode;
 use std::sync::{Mutex, PoisonError};
 
@@ -49,7 +50,7 @@ pub(crate) fn start() {
     // SAFETY: there is one thread, so that the copy may do whatever this process may.
     let forked = unsafe { libc::fork() };
     if forked == 0 {
-        be(&theirs);
+        apart(|| be(&theirs));
     }
     fork::restore_signals(&mask);
     if forked > 0 {
@@ -57,16 +58,20 @@ pub(crate) fn start() {
     }
 }
 
-/// Is the keeper, and never returns into the host's program.
-fn be(socket: &OwnedFd) -> ! {
+/// Is the keeper.
+fn be(socket: &OwnedFd) -> ExitCode {
     rename();
     // The socket comes as standard input, as it does to a program that is executed.
-    let keep = || match rustix::stdio::dup2_stdin(socket) {
+    match rustix::stdio::dup2_stdin(socket) {
         Ok(()) => keeper::run(Cgroups::Auto),
         Err(_) => ExitCode::FAILURE,
-    };
+    }
+}
+
+/// Does something in the copy, which ends with it and never returns into the host's program.
+fn apart(work: impl FnOnce() -> ExitCode + UnwindSafe) -> ! {
     // Unwinding would go on into the host's functions.
-    let code = std::panic::catch_unwind(keep).unwrap_or(ExitCode::FAILURE);
+    let code = std::panic::catch_unwind(work).unwrap_or(ExitCode::FAILURE);
     #[expect(unsafe_code, reason = "the host's buffers and handlers are not ours to run")]
     // SAFETY: ends this process at once.
     unsafe {
@@ -96,4 +101,31 @@ fn arguments() -> Option<(usize, usize)> {
     let mut fields = stat.rsplit(')').next()?.split_whitespace().skip(45).map(str::parse);
     let (start, end) = (fields.next()?.ok()?, fields.next()?.ok()?);
     (start < end && start != 0).then_some((start, end))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use rustix::process::{WaitOptions, waitpid};
+
+    use super::*;
+
+    #[test]
+    fn a_panic_in_the_copy_ends_there() {
+        #[expect(unsafe_code, reason = "no safe call forks")]
+        // SAFETY: the copy panics, which needs no lock that another thread of this test holds, and ends.
+        let forked = unsafe { libc::fork() };
+        if forked == 0 {
+            apart(|| panic!("in the copy"));
+        }
+        let copy = Pid::from_raw(forked);
+        let ended = (0..4_000).find_map(|_| {
+            std::thread::sleep(Duration::from_millis(5));
+            waitpid(copy, WaitOptions::NOHANG).expect("it is our child")
+        });
+        let (_, status) = ended.expect("it ends");
+        // Had it unwound into the test, that would have gone on in the copy.
+        assert_eq!(status.exit_status(), Some(1), "{status:?}");
+    }
 }

@@ -21,6 +21,25 @@ fn huge_prompt(beginning: &str) -> String {
     prompt
 }
 
+/// The keeper of a command is a copy of it. It is made before the prompt is there, and lives as long as the command.
+#[test]
+fn the_keeper_does_not_hold_a_large_prompt() {
+    let world = World::new();
+    let prompt = "words and words\n".repeat(20 * 1024 * 1024 / 16);
+    let running =
+        world.claude("cat >/dev/null; echo all >&2; exec sleep 600").no_prompt().input(prompt).start();
+    let has_all =
+        |dir: &std::path::PathBuf| std::fs::read(dir.join("stderr.raw")).is_ok_and(|it| it == b"all\n");
+    wait_until("the agent has read it", || world.journals_begun().iter().any(has_all));
+    let status = std::fs::read_to_string(format!("/proc/{}/status", running.keeper().as_raw_nonzero()));
+    let status = status.expect("it is alive");
+    let own = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).expect("a size");
+    let kilobytes: u64 = own.trim().trim_end_matches(" kB").parse().expect("a number");
+    assert!(kilobytes < 6 * 1024, "it holds {kilobytes} kB of its own");
+    running.signal(Signal::INT);
+    running.end().exits(130);
+}
+
 #[test]
 fn standard_error_is_flooded_while_standard_output_is_quiet() {
     let world = World::new();
