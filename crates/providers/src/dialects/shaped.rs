@@ -4,6 +4,10 @@
 //! arguments if they are known, else from the output itself. While that is open, lines are held back, never lost:
 //! they become the answer, or noise before it.
 
+mod held;
+#[cfg(test)]
+mod tests;
+
 use std::borrow::Cow;
 use std::fmt;
 
@@ -11,6 +15,7 @@ use bowline_protocol::kinds::{TextRetracted, UnrecognizedReason};
 use bowline_protocol::{Kind, RawSpan};
 use serde::de::IgnoredAny;
 
+use self::held::Held;
 use super::text::Text;
 use crate::decode::End;
 use crate::dialect::{Dialect, Input, Output, Shape};
@@ -68,15 +73,16 @@ enum State {
     Open(Held),
     Lines,
     /// A document that is not complete yet.
-    Document(Held),
+    Document(Document),
     Text(PlainText),
 }
 
-/// Lines that wait for a decision.
+/// A document so far.
 #[derive(Debug, Default)]
-struct Held {
-    lines: Vec<(Option<RawSpan>, String)>,
-    bytes: usize,
+struct Document {
+    held: Held,
+    /// Whether the first line that may begin it is a complete object.
+    is_object: Option<bool>,
 }
 
 /// Plain text, and its end so far.
@@ -102,7 +108,7 @@ impl<S: Speaker> Shaped<S> {
         let state = match shape {
             Shape::Unknown => State::Open(Held::default()),
             Shape::Lines => State::Lines,
-            Shape::Document => State::Document(Held::default()),
+            Shape::Document => State::Document(Document::default()),
             Shape::Text => State::Text(PlainText::default()),
         };
         Self { speaker, state, told: shape != Shape::Unknown }
@@ -117,25 +123,29 @@ impl<S: Speaker> Shaped<S> {
                 }
             }
             State::Open(held) => {
-                if lenient::is_blank(line) && held.lines.is_empty() {
+                if lenient::is_blank(line) && held.count() == 0 {
                     return;
                 }
                 out.quiet_for_now();
-                held.add(line, out);
+                held.add(line, out.span());
                 match beginning(line) {
                     Beginning::Object => self.become_lines(out),
                     Beginning::Unfinished | Beginning::Array => self.become_document(out),
-                    Beginning::Other if held.is_enough() => self.become_text(out),
+                    Beginning::Other if held.count() >= HELD_LINES || held.len() >= HELD_BYTES => {
+                        self.become_text(out)
+                    }
                     Beginning::Other => {}
                 }
             }
-            State::Document(held) => {
+            State::Document(document) => {
                 out.quiet_for_now();
-                held.add(line, out);
-                // Objects of a document are indented; one that begins a line is a line of JSON.
-                let not_first = held.lines.len() > 1;
-                if held.bytes > LONGEST_DOCUMENT
-                    || !self.told && not_first && beginning(line) == Beginning::Object
+                // Objects of a document are indented; one that begins a line is a line of JSON. Where the arguments promise a
+                // document, it takes two.
+                let may_be_lines =
+                    if self.told { document.is_object == Some(true) } else { document.held.count() > 0 };
+                document.add(line, out.span());
+                if document.held.bytes() > LONGEST_DOCUMENT
+                    || may_be_lines && beginning(line) == Beginning::Object
                 {
                     self.become_lines(out);
                 }
@@ -146,32 +156,37 @@ impl<S: Speaker> Shaped<S> {
     fn become_lines(&mut self, out: &mut Output<'_>) {
         let held = self.take_held();
         self.state = State::Lines;
-        held.replay(out, |line, out| self.speaker.line(line, out));
+        held.replay(None, out, |line, out| self.speaker.line(line, out));
     }
 
     fn become_text(&mut self, out: &mut Output<'_>) {
         let held = self.take_held();
         let mut plain = PlainText::default();
-        held.replay(out, |line, out| {
-            if let Some(line) = self.speaker.text_line(line, out) {
-                plain.line(&line, out);
-            }
-        });
+        for (span, line) in held.lines() {
+            out.at(span, |out| {
+                if let Some(line) = self.speaker.text_line(line, out) {
+                    plain.line(&line, out);
+                }
+            });
+        }
         self.state = State::Text(plain);
     }
 
     /// Begins a document with the last held line; what was held before it is noise.
     fn become_document(&mut self, out: &mut Output<'_>) {
-        let mut held = self.take_held();
-        let first = held.lines.pop();
-        held.replay(out, noise);
-        let bytes = first.as_ref().map_or(0, |(_, line)| line.len());
-        self.state = State::Document(Held { lines: first.into_iter().collect(), bytes });
+        let held = self.take_held();
+        let mut document = Document::default();
+        if let Some((span, line)) = held.lines().last() {
+            held.replay(Some(line), out, noise);
+            document.add(line, span);
+        }
+        self.state = State::Document(document);
     }
 
     fn take_held(&mut self) -> Held {
         match &mut self.state {
-            State::Open(held) | State::Document(held) => std::mem::take(held),
+            State::Open(held) => std::mem::take(held),
+            State::Document(document) => std::mem::take(&mut document.held),
             State::Lines | State::Text(_) => Held::default(),
         }
     }
@@ -179,7 +194,7 @@ impl<S: Speaker> Shaped<S> {
     fn end(&mut self, end: &End, out: &mut Output<'_>) {
         match &self.state {
             // Nothing was printed, or nothing but blank lines: how the program ended says the rest.
-            State::Open(held) if held.lines.is_empty() => {}
+            State::Open(held) if held.count() == 0 => {}
             State::Open(_) => {
                 self.become_text(out);
                 out.complete_at_eof(None);
@@ -199,39 +214,41 @@ impl<S: Speaker> Shaped<S> {
 
     /// Reads what was held as a document, or as whatever else it turns out to be.
     fn document(&mut self, out: &mut Output<'_>) {
-        let mut held = self.take_held();
+        let held = self.take_held();
         // Warnings may stand before a document.
-        let start = held.lines.iter().position(|(_, line)| line.trim_start().starts_with(['{', '[']));
-        let Some(start) = start else {
+        let start = held.lines().find(|(_, line)| may_begin(line));
+        let Some((span, first)) = start else {
             self.state = State::Open(held);
             return if self.told { self.become_lines(out) } else { self.become_text(out) };
         };
-        let document =
-            held.lines[start..].iter().map(|(_, line)| line.as_str()).collect::<Vec<_>>().join("\n");
-        let cut_short =
-            serde_json::from_str::<IgnoredAny>(document.trim()).is_err_and(|error| error.is_eof());
-        if cut_short && (self.told || start == 0) && held.lines.len() > 1 {
+        let document = held.text_from(first).trim();
+        let nothing_before = held.lines().next().is_some_and(|(_, line)| may_begin(line));
+        let cut_short = serde_json::from_str::<IgnoredAny>(document).is_err_and(|error| error.is_eof());
+        if cut_short && (self.told || nothing_before) && held.count() > 1 {
             // Its beginning is understood, and that it has no end.
             out.quiet();
-            out.at(held.lines[start].0, |out| {
-                out.unrecognized(UnrecognizedReason::BadShape, &document, None)
-            });
+            out.at(span, |out| out.unrecognized(UnrecognizedReason::BadShape, document, None));
             self.state = State::Lines;
             return;
         }
-        if lenient::value(document.trim()).is_none() {
-            let looks_like_text = !self.told && held.lines[start].1.trim_start().starts_with('[');
+        if lenient::value(document).is_none() {
+            let looks_like_text = !self.told && first.trim_start().starts_with('[');
             self.state = State::Open(held);
             return if looks_like_text { self.become_text(out) } else { self.become_lines(out) };
         }
-        let rest = held.lines.split_off(start);
-        held.replay(out, noise);
-        let whole = |at: Option<&(Option<RawSpan>, String)>| at.and_then(|(span, _)| *span);
-        let span = whole(rest.first()).zip(whole(rest.last()));
-        out.at(span.map(|(first, last)| RawSpan { end: last.end, ..first }), |out| {
-            self.speaker.document(document.trim(), out);
-        });
+        held.replay(Some(first), out, noise);
+        let span = span.zip(held.last()).map(|(first, last)| RawSpan { end: last.end, ..first });
+        out.at(span, |out| self.speaker.document(document, out));
         self.state = State::Lines;
+    }
+}
+
+impl Document {
+    fn add(&mut self, line: &str, span: Option<RawSpan>) {
+        if self.is_object.is_none() && may_begin(line) {
+            self.is_object = Some(beginning(line) == Beginning::Object);
+        }
+        self.held.add(line, span);
     }
 }
 
@@ -246,24 +263,6 @@ impl<S: Speaker> Dialect for Shaped<S> {
     }
 }
 
-impl Held {
-    fn add(&mut self, line: &str, out: &Output<'_>) {
-        self.bytes += line.len() + 1;
-        self.lines.push((out.span(), line.to_owned()));
-    }
-
-    fn is_enough(&self) -> bool {
-        self.lines.len() >= HELD_LINES || self.bytes >= HELD_BYTES
-    }
-
-    /// Gives every line to `take`, each with its own place.
-    fn replay(self, out: &mut Output<'_>, mut take: impl FnMut(&str, &mut Output<'_>)) {
-        for (span, line) in self.lines {
-            out.at(span, |out| take(&line, out));
-        }
-    }
-}
-
 impl PlainText {
     fn line(&mut self, line: &str, out: &mut Output<'_>) {
         self.text.line(&crate::ansi::strip(line), out);
@@ -274,6 +273,11 @@ impl PlainText {
             self.tail.drain(..from);
         }
     }
+}
+
+/// Says whether a line may begin a document.
+fn may_begin(line: &str) -> bool {
+    line.trim_start().starts_with(['{', '['])
 }
 
 fn noise(line: &str, out: &mut Output<'_>) {
