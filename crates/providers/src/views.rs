@@ -4,6 +4,8 @@
 //! turn ends once, every message with text is finished once) but is not broken by a stream that was cut. What is not
 //! here: reading these formats back, which is the business of the dialects, and choosing where the text goes.
 
+use std::io;
+
 use bowline_protocol::Event;
 use serde::Serialize;
 
@@ -76,6 +78,13 @@ pub trait View: std::fmt::Debug + Send {
 
     /// Appends what is due at the end.
     fn finish(&mut self, out: &mut String);
+
+    /// Writes what is due at the end. A view that holds a long text writes it from where it is.
+    fn write_end(&mut self, out: &mut dyn io::Write) -> io::Result<()> {
+        let mut text = String::new();
+        self.finish(&mut text);
+        out.write_all(text.as_bytes())
+    }
 }
 
 /// What a view may need to know besides the events.

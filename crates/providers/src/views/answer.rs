@@ -4,9 +4,11 @@
 //! join with nothing between them, separate messages with a newline. How the stream went is in [`Tally`].
 
 use std::collections::HashMap;
+use std::fmt;
 
 use bowline_protocol::kinds::{Outcome, Phase, TextDelta};
 use bowline_protocol::{Event, Kind, MessageId};
+use serde::{Serialize, Serializer};
 
 use super::blocks::Blocks;
 use super::tally::Tally;
@@ -35,7 +37,7 @@ pub(crate) enum Keep {
 
 /// One message.
 #[derive(Debug)]
-struct Said {
+pub(crate) struct Said {
     blocks: Blocks,
     part: Part,
 }
@@ -88,19 +90,19 @@ impl Answer {
     }
 
     /// Returns the answer. Of a turn that was cut short before it had one, what it said last is all there is.
-    pub(crate) fn text(&self) -> String {
+    pub(crate) fn text(&self) -> Joined<'_> {
         let turn = &self.said[self.turn_from..];
-        let text = join(turn.iter().filter(|said| said.part == Part::Answer));
+        let text = Joined::of(turn.iter().filter(|said| said.part == Part::Answer));
         if !text.is_empty() || self.tally.outcome == Some(Outcome::Completed) {
             return text;
         }
         let is_last = |said: &&Said| said.part == Part::Commentary && !said.blocks.is_empty();
-        join(turn.iter().rev().find(is_last).into_iter())
+        Joined::of(turn.iter().rev().find(is_last).into_iter())
     }
 
     /// Returns everything that was said and not retracted; the same as far as it was kept.
-    pub(crate) fn all_text(&self) -> String {
-        join(self.said.iter())
+    pub(crate) fn all_text(&self) -> Joined<'_> {
+        Joined::of(self.said.iter())
     }
 
     /// Forgets what was said.
@@ -154,14 +156,42 @@ impl Answer {
     }
 }
 
-/// Joins messages with newlines; a message of which nothing is left is not there.
-fn join<'a>(messages: impl Iterator<Item = &'a Said>) -> String {
-    let mut text = String::new();
-    for said in messages.filter(|said| !said.blocks.is_empty()) {
-        if !text.is_empty() {
-            text.push('\n');
-        }
-        text.extend(said.blocks.texts());
+/// Messages joined with newlines, where they lie: a long answer is not copied to be written.
+#[derive(Debug)]
+pub(crate) struct Joined<'a>(Vec<&'a Said>);
+
+impl<'a> Joined<'a> {
+    /// A message of which nothing is left is not there.
+    fn of(messages: impl Iterator<Item = &'a Said>) -> Self {
+        Self(messages.filter(|said| !said.blocks.is_empty()).collect())
     }
-    text
+
+    /// Says whether there is no text.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Says whether the text ends with the end of a line.
+    pub(crate) fn ends_a_line(&self) -> bool {
+        let last = self.0.last().and_then(|said| said.blocks.texts().filter(|text| !text.is_empty()).last());
+        last.is_some_and(|text| text.ends_with('\n'))
+    }
+}
+
+impl fmt::Display for Joined<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (place, said) in self.0.iter().enumerate() {
+            if place > 0 {
+                f.write_str("\n")?;
+            }
+            said.blocks.texts().try_for_each(|text| f.write_str(text))?;
+        }
+        Ok(())
+    }
+}
+
+impl Serialize for Joined<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
 }

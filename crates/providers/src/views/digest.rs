@@ -116,7 +116,7 @@ impl Digest {
 
     /// Returns the answer; nothing when it is too long to be held in memory.
     pub fn text(&self) -> Option<String> {
-        (!self.overflowed).then(|| self.answer.text())
+        (!self.overflowed).then(|| self.answer.text().to_string())
     }
 
     /// Returns how the last turn ended; nothing while it runs.

@@ -80,7 +80,7 @@ impl View for Generate {
         line(
             out,
             &Response {
-                content: self.answer.text(),
+                content: self.answer.text().to_string(),
                 tokens_used: usage.total(),
                 // The protocol knows no caches: whatever was not generated was prompt, so that the two add up.
                 input_tokens: usage.total().saturating_sub(usage.output),

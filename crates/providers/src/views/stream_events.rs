@@ -171,7 +171,7 @@ impl StreamEvents {
         let (result, is_error) = match (tally.outcome, tally.trouble()) {
             (Some(Outcome::Cancelled), _) => (String::new(), false),
             (_, Some(failure)) => (failure.message, true),
-            (_, None) => (self.answer.text(), false),
+            (_, None) => (self.answer.text().to_string(), false),
         };
         let mut told = String::new();
         line(

@@ -3,6 +3,7 @@
 //! Every key is always there, `null` when nothing is known, so that a script need not ask twice.
 
 use std::collections::BTreeMap;
+use std::io;
 
 use bowline_protocol::kinds::Outcome;
 use bowline_protocol::{
@@ -10,7 +11,7 @@ use bowline_protocol::{
 };
 use serde::Serialize;
 
-use super::answer::{Answer, Keep};
+use super::answer::{Answer, Joined, Keep};
 use super::{Setup, View, line};
 
 /// Makes the view.
@@ -41,8 +42,8 @@ struct Summary {
 /// The order of the fields is the order of the keys.
 #[derive(Serialize)]
 struct Object<'a> {
-    text: String,
-    all_text: String,
+    text: Joined<'a>,
+    all_text: Joined<'a>,
     outcome: Option<Outcome>,
     /// Absent where nobody ran anything: what is only decoded has no session of ours.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -111,6 +112,17 @@ impl View for Summary {
     }
 
     fn finish(&mut self, out: &mut String) {
+        line(out, &self.object());
+    }
+
+    fn write_end(&mut self, out: &mut dyn io::Write) -> io::Result<()> {
+        serde_json::to_writer(&mut *out, &self.object())?;
+        out.write_all(b"\n")
+    }
+}
+
+impl Summary {
+    fn object(&self) -> Object<'_> {
         let tally = &self.answer.tally;
         let usage = tally.usage.map(|usage| UsageObject {
             input: usage.input,
@@ -120,30 +132,27 @@ impl View for Summary {
             total: usage.total(),
             source: tally.usage_source,
         });
-        line(
-            out,
-            &Object {
-                text: self.answer.text(),
-                all_text: self.answer.all_text(),
-                outcome: tally.outcome,
-                session: self.session.as_ref(),
-                provider: self.provider.as_deref(),
-                native_session: tally.native_session.as_ref(),
-                model: tally.model.as_deref(),
-                usage,
-                // To a billionth of a dollar: below that there is only the dust of floats.
-                // What a part cost is not what all of it did, and after a fallback often nothing.
-                cost_usd: tally
-                    .cost_usd
-                    .filter(|_| !tally.cost_is_partial)
-                    .map(|cost| (cost * 1e9).round() / 1e9),
-                failure: tally.failure.as_ref().map(FailureObject::of),
-                events: &tally.events,
-                tools: tally.tools,
-                unrecognized: tally.unrecognized,
-                novel: tally.novel,
-            },
-        );
+        Object {
+            text: self.answer.text(),
+            all_text: self.answer.all_text(),
+            outcome: tally.outcome,
+            session: self.session.as_ref(),
+            provider: self.provider.as_deref(),
+            native_session: tally.native_session.as_ref(),
+            model: tally.model.as_deref(),
+            usage,
+            // To a billionth of a dollar: below that there is only the dust of floats.
+            // What a part cost is not what all of it did, and after a fallback often nothing.
+            cost_usd: tally
+                .cost_usd
+                .filter(|_| !tally.cost_is_partial)
+                .map(|cost| (cost * 1e9).round() / 1e9),
+            failure: tally.failure.as_ref().map(FailureObject::of),
+            events: &tally.events,
+            tools: tally.tools,
+            unrecognized: tally.unrecognized,
+            novel: tally.novel,
+        }
     }
 }
 

@@ -2,6 +2,8 @@
 //!
 //! Printed at the end: until then a message may still turn out to be commentary, or be retracted.
 
+use std::io;
+
 use bowline_protocol::Event;
 
 use super::answer::{Answer, Keep};
@@ -23,10 +25,19 @@ impl View for Text {
     }
 
     fn finish(&mut self, out: &mut String) {
+        out.push_str(&self.answer.text().to_string());
+        out.push_str(self.line_end());
+    }
+
+    fn write_end(&mut self, out: &mut dyn io::Write) -> io::Result<()> {
+        write!(out, "{}{}", self.answer.text(), self.line_end())
+    }
+}
+
+impl Text {
+    /// Returns what is missing behind the answer.
+    fn line_end(&self) -> &'static str {
         let text = self.answer.text();
-        out.push_str(&text);
-        if !text.is_empty() && !text.ends_with('\n') {
-            out.push('\n');
-        }
+        if text.is_empty() || text.ends_a_line() { "" } else { "\n" }
     }
 }
