@@ -52,6 +52,11 @@ impl Control {
         self.send(Order::Command(Command::Kill));
     }
 
+    /// Says whether the turn is over: there is no agent left to stop. What it said may still be read.
+    pub fn is_over(&self) -> bool {
+        self.orders.is_closed()
+    }
+
     /// Ends the turn as one that took longer than this limit, by the clock on the wall.
     pub(crate) fn overdue(&self, limit: Millis) {
         self.send(Order::Overdue(limit));

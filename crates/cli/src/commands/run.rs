@@ -47,6 +47,9 @@ const IN_ORDER: Duration = Duration::from_millis(3500);
 /// How long after the agent was killed one more signal ends this process too, whoever has not read what it says.
 const LEAVE_AFTER: Duration = Duration::from_secs(1);
 
+/// How long after a signal a command whose agent is gone may go on printing.
+const PRINTED_BY: Duration = Duration::from_millis(500);
+
 /// Runs the command.
 pub(crate) fn run(args: &RunArgs, stdout: &mut Stdout) -> Result<(), CommandError> {
     let format = suggest::output(&args.output)?;
@@ -223,6 +226,13 @@ impl Signals {
         let (mut asked, mut killed) = (false, None);
         loop {
             let sent = self.next().await;
+            if let Sent::Stop(how) = sent
+                && control.is_over()
+            {
+                // There is no agent to be stopped, only what is printed of it.
+                tokio::spawn(leave_soon(how));
+                continue;
+            }
             // It is passed on first: whoever sees the end of the run then knows what asked for it. Nobody may listen.
             let _ = shown.send(sent);
             match sent {
@@ -241,6 +251,12 @@ impl Signals {
             }
         }
     }
+}
+
+/// Ends this process unless it has printed all that there is in a moment.
+async fn leave_soon(how: Stopped) {
+    tokio::time::sleep(PRINTED_BY).await;
+    leave(how)
 }
 
 /// Ends this process although what it has to say was not read. The agent is gone, or the keeper sees to it.

@@ -8,7 +8,7 @@ use rustix::process::{Pid, Signal};
 use serde_json::Value;
 
 use crate::journal::Journal;
-use crate::world::{World, now, wait_until};
+use crate::world::{Running, World, now, wait_until};
 
 const TEN_MEGABYTES: usize = 10_000_000;
 
@@ -213,6 +213,43 @@ fn a_command_whose_reader_never_reads_can_be_ended() {
     });
     running.end().exits(130);
     drop(stdout);
+}
+
+#[test]
+fn once_the_agent_is_gone_one_signal_ends_a_command_whose_reader_does_not_read() {
+    for (signal, code) in [(Signal::TERM, 143), (Signal::INT, 130)] {
+        let world = World::new();
+        let call = world.practice(&["flood stdout 2MB"]).with(&["--output", "jsonl", "--timeout", "none"]);
+        let (running, stdout) = call.start_unread();
+        ends_by(running, signal, code, &world);
+        drop(stdout);
+    }
+}
+
+#[test]
+fn once_the_agent_is_gone_one_signal_ends_what_takes_long_to_print() {
+    let world = World::new();
+    // Each chunk repeats the text so far, so that these are gigabytes.
+    let call = world.practice(&["flood stdout 10MB"]).with(&["--output", "chunks", "--timeout", "none"]);
+    let (running, stdout) = call.start_unread();
+    let mut reader = Command::new("/bin/cat").stdin(stdout).stdout(Stdio::null()).spawn().unwrap();
+    ends_by(running, Signal::TERM, 143, &world);
+    reader.wait().unwrap();
+}
+
+/// Checks that a command whose agent is gone is ended by one signal.
+fn ends_by(running: Running<'_>, signal: Signal, code: i32, world: &World) {
+    wait_until("the end of the run", || is_over(world) && world.agents().is_empty());
+    // The session is told to be over shortly before nothing is left to be done for it.
+    std::thread::sleep(Duration::from_secs(1));
+    assert!(!running.is_over(), "it has not printed everything");
+    running.signal(signal);
+    let asked = now();
+    wait_until("the end of the command", || running.is_over());
+    assert!(asked.elapsed() < Duration::from_secs(5), "it took {:?}", asked.elapsed());
+    let ended = running.end().exits(code);
+    assert!(!ended.stderr.contains("Ctrl-C again"), "there is no agent to be killed: {}", ended.stderr);
+    world.journal().check().ended("completed");
 }
 
 #[test]
