@@ -1,6 +1,7 @@
 //! What the terminal is like, if there is one. The only place that looks.
 
 use std::io::IsTerminal;
+use std::path::Path;
 
 use bowline::PermissionMode;
 
@@ -46,9 +47,14 @@ pub(crate) fn ignores_hangup() -> bool {
     ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).is_some_and(|mask| mask & 1 == 1)
 }
 
-/// Returns the current directory.
-pub(crate) fn cwd() -> Option<String> {
-    std::env::current_dir().ok().map(|dir| dir.to_string_lossy().into_owned())
+/// Returns the directory of a run, or else the current one, as programs in it see it: absolute, and without links. One that
+/// is not there may lie in a container.
+pub(crate) fn cwd(asked: Option<&Path>) -> Option<String> {
+    let dir = match asked {
+        Some(dir) => Some(dir.canonicalize().unwrap_or_else(|_| dir.to_owned())),
+        None => std::env::current_dir().ok(),
+    };
+    dir.map(|dir| dir.to_string_lossy().into_owned())
 }
 
 /// Returns a variable of our environment, unless it is empty.

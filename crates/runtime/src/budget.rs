@@ -26,7 +26,7 @@ pub use pot::Pot;
 pub(crate) use pot::Share;
 
 /// The directory of the files, in the data home.
-const DIR: &str = "spending";
+pub(crate) const DIR: &str = "spending";
 
 /// What one attempt used.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

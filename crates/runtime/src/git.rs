@@ -1,8 +1,11 @@
 //! Which files a turn changed, as git sees it: a snapshot before, a comparison after.
 //!
 //! Files that were changed before the turn began are told apart from those that it changed by what the file system says
-//! of them (size, time, inode). What git ignores is not looked at. A commit made in the turn counts as well. Watching
-//! the tree while the turn runs is deliberately not here.
+//! of them (size, time, inode). What git ignores is not looked at, nor what we keep ourselves: a home directory may be a
+//! repository, and our journal in it is none of the agent's work. A commit made in the turn counts as well. Watching the
+//! tree while the turn runs is deliberately not here.
+
+mod ours;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -14,6 +17,9 @@ use std::time::Duration;
 use bowline_process as process;
 use bowline_protocol::kinds::{FileOperation, TouchedFile};
 
+use crate::journal::Home;
+use ours::Ours;
+
 /// The longest that git may take.
 const PATIENCE: Duration = Duration::from_secs(4);
 
@@ -22,13 +28,16 @@ const PATIENCE: Duration = Duration::from_secs(4);
 pub(crate) struct Tree {
     supervisor: process::Supervisor,
     dir: PathBuf,
+    ours: Ours,
 }
 
 impl Tree {
     /// Returns the working tree that a directory lies in, if it looks as if it lay in one.
-    pub(crate) fn around(supervisor: &process::Supervisor, dir: &Path) -> Option<Self> {
+    pub(crate) fn around(supervisor: &process::Supervisor, dir: &Path, home: Option<&Home>) -> Option<Self> {
+        // As git tells of it: without links.
+        let dir = ours::real(dir);
         let inside = dir.ancestors().any(|dir| dir.join(".git").exists());
-        inside.then(|| Self { supervisor: supervisor.clone(), dir: dir.to_owned() })
+        inside.then(|| Self { supervisor: supervisor.clone(), ours: Ours::beside(&dir, home), dir })
     }
 
     /// Takes a snapshot; nothing when git does not take it for a working tree. Dropping the future ends git.
@@ -39,14 +48,14 @@ impl Tree {
             Err(why) if why.contains("not a git repository") || why.contains("work tree") => return Ok(None),
             Err(why) => return Err(why),
         };
-        Snapshot::of(&self.supervisor, root).await.map(Some)
+        Snapshot::of(self, root).await.map(Some)
     }
 }
 
 /// The state of a working tree.
 #[derive(Clone, Debug)]
 pub(crate) struct Snapshot {
-    supervisor: process::Supervisor,
+    tree: Tree,
     root: PathBuf,
     head: Option<String>,
     /// What is not as the head has it: how the file looks, and git's two letters for it.
@@ -57,7 +66,8 @@ pub(crate) struct Snapshot {
 type Look = Option<(u64, i64, i64, u64)>;
 
 impl Snapshot {
-    async fn of(supervisor: &process::Supervisor, root: PathBuf) -> Result<Self, String> {
+    async fn of(tree: Tree, root: PathBuf) -> Result<Self, String> {
+        let supervisor = &tree.supervisor;
         // A repository without a commit has no head.
         let head = git(supervisor, &root, &["rev-parse", "--verify", "-q", "HEAD"]).await.ok();
         let head = head.map(|head| String::from_utf8_lossy(&trim(head)).into_owned());
@@ -70,17 +80,17 @@ impl Snapshot {
             let look = look(&root.join(&path));
             dirty.insert(path, (look, [entry[0], entry[1]]));
         }
-        Ok(Self { supervisor: supervisor.clone(), root, head, dirty })
+        Ok(Self { tree, root, head, dirty })
     }
 
-    /// Compares the working tree with the snapshot.
+    /// Compares the working tree with the snapshot. Paths are told from the directory of the run, others in full.
     pub(crate) async fn changes(self) -> Result<Vec<TouchedFile>, String> {
-        let after = Self::of(&self.supervisor, self.root.clone()).await?;
+        let after = Self::of(self.tree.clone(), self.root.clone()).await?;
         let mut changed: BTreeMap<PathBuf, FileOperation> = BTreeMap::new();
         if let (None, Some(now)) = (&self.head, &after.head) {
             // The first commit of all.
             let listed = git(
-                &self.supervisor,
+                &self.tree.supervisor,
                 &self.root,
                 &["ls-tree", "-r", "-z", "--name-only", "--full-tree", now],
             )
@@ -102,7 +112,7 @@ impl Snapshot {
                 before,
                 now,
             ];
-            let listed = git(&self.supervisor, &self.root, &args).await?;
+            let listed = git(&self.tree.supervisor, &self.root, &args).await?;
             let mut fields = listed.split(|byte| *byte == 0);
             while let (Some(status), Some(path)) = (fields.next(), fields.next()) {
                 let operation = match status {
@@ -135,11 +145,13 @@ impl Snapshot {
             };
             changed.insert(path.clone(), operation);
         }
+        let changed = changed.into_iter().map(|(path, operation)| (self.root.join(path), operation));
+        let changed = changed.filter(|(path, _)| !self.tree.ours.has(path));
         let file = |(path, operation): (PathBuf, FileOperation)| {
-            let path = path.to_string_lossy().into_owned();
+            let path = path.strip_prefix(&self.tree.dir).unwrap_or(&path).to_string_lossy().into_owned();
             TouchedFile { path, operation }
         };
-        Ok(changed.into_iter().map(file).collect())
+        Ok(changed.map(file).collect())
     }
 }
 

@@ -439,6 +439,10 @@ async fn launch(
         let provider = &invocations[0].provider;
         Box::new(Inside::new(supervisor.clone(), provider, &container, session))
     });
-    let tree = cwd.filter(|_| task.files).and_then(|cwd| Tree::around(&supervisor, cwd));
+    let home = match &task.journal {
+        JournalChoice::At(home) => Some(home),
+        JournalChoice::Default | JournalChoice::Temporary | JournalChoice::None => None,
+    };
+    let tree = cwd.filter(|_| task.files).and_then(|cwd| Tree::around(&supervisor, cwd, home));
     Ok((Launch::Processes { supervisor, commands, install, inside }, tree))
 }

@@ -46,7 +46,7 @@ pub(crate) fn run(args: &ProvideArgs, stdout: &mut Stdout) -> Result<(), Command
         None => task.of_provider(manifest),
     };
     let task = task.config(config);
-    let cwd = args.cwd.as_ref().map(|dir| dir.to_string_lossy().into_owned()).or_else(terminal::cwd);
+    let cwd = terminal::cwd(args.cwd.as_deref());
     let options = terminal::options(Detail::Usual, run::permission(Some(args.permission)), cwd);
     let sink = Sink::new(format, options, Some(manifest.name.clone()));
     let (_, code) = run::runtime()?.block_on(run::to_the_end(task, sink))?;

@@ -106,8 +106,8 @@ pub(crate) fn run(args: &RunArgs, stdout: &mut Stdout) -> Result<(), CommandErro
 
 /// Returns what the renderer has to know of a run.
 fn shown(args: &RequestArgs, detail: Detail, asked: Option<&Asked>) -> Options {
-    let cwd = args.cwd.as_ref().map(|dir| dir.to_string_lossy().into_owned()).or_else(terminal::cwd);
-    let mut options = terminal::options(detail, request::permission(args.permission), cwd);
+    let mut options =
+        terminal::options(detail, request::permission(args.permission), terminal::cwd(args.cwd.as_deref()));
     if let Some(manifest) = asked.and_then(Asked::provider) {
         let by_name = manifest.run.flags.get(&RunFlag::AllowTool).is_some_and(Flag::is_done);
         let edit = manifest.permission.get(&Mode::Edit);

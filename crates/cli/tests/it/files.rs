@@ -210,3 +210,71 @@ fn a_path_that_is_no_text_is_refused_by_its_name() {
     let call = world.run("claude", "hi").with(&["--mcp-config".as_ref(), world.path("mcp.json").as_os_str()]);
     call.env("BOWLINE_HOME", &odd).end().exits(2).tells(&texts);
 }
+
+/// Writes the answer of an agent that changes files of a repository, from one of its directories.
+fn in_a_subdirectory() -> (World, String) {
+    let world = World::new();
+    let sub = world.path("work/sub");
+    std::fs::create_dir(&sub).unwrap();
+    let before = format!(
+        "cat >/dev/null; {GIT} init -q .; echo 1 >a; echo 1 >sub/a; {GIT} add -A; {GIT} commit -qm one; echo '{RESULT}'"
+    );
+    world.claude(&before).end().exits(0);
+    (world, format!("cat >/dev/null; echo 2 >../a; echo 2 >a; echo '{RESULT}'"))
+}
+
+#[test]
+fn paths_of_changed_files_are_told_from_the_directory_of_the_run() {
+    let (world, script) = in_a_subdirectory();
+    let above = world.path("work/a").canonicalize().unwrap();
+    let above = above.to_str().unwrap();
+    std::os::unix::fs::symlink("sub", world.path("work/link")).unwrap();
+    let absolute = world.path("work/sub");
+    for dir in ["sub", "../work/sub", "link", absolute.to_str().unwrap()] {
+        let ended = world.claude(&script).with(&["-v", "-C", dir]).end().exits(0);
+        ended.tells(&["changed: 2 files", &format!("  M {above}\n"), "  M a\n"]);
+        let ended = world.claude(&script).with(&["-C", dir, "--output", "jsonl"]).end().exits(0);
+        assert_eq!(touched(&ended.stdout), [format!("write {above}"), "write a".to_owned()], "{dir}");
+    }
+}
+
+#[test]
+fn paths_that_an_agent_tells_are_told_from_a_directory_that_was_typed_as_it_is() {
+    let (world, _) = in_a_subdirectory();
+    let path = world.path("work/sub").canonicalize().unwrap().join("a");
+    let read = format!(
+        r#"{{"type":"assistant","message":{{"id":"m","role":"assistant","content":[{{"type":"tool_use","id":"t","name":"Read","input":{{"file_path":"{}"}}}}]}},"session_id":"b"}}"#,
+        path.display()
+    );
+    let script = format!("cat >/dev/null; echo '{read}'; echo '{RESULT}'");
+    for dir in ["sub", "../work/sub"] {
+        let ended = world.claude(&script).with(&["-v", "-C", dir]).end().exits(0);
+        assert!(ended.stderr.contains("Read a"), "{dir}: {}", ended.stderr);
+    }
+}
+
+#[test]
+fn our_own_files_are_not_told_as_the_agents() {
+    let world = World::new();
+    let git = format!("cat >/dev/null; {GIT} init -q .; echo '{RESULT}'");
+    world.claude(&git).end().exits(0);
+    // The home directory is a repository, and everything of ours is in it.
+    let work = world.path("work");
+    std::fs::create_dir(work.join("tmp")).unwrap();
+    let homes = [("", ""), ("BOWLINE_HOME", "kept"), ("BOWLINE_HOME", "."), ("XDG_DATA_HOME", "data")];
+    for (name, dir) in homes {
+        let said = |call: crate::world::Call<'_>| {
+            let call = call.env("BOWLINE_HOME", "").env("PRACTICE_HOME", "").env("TMPDIR", work.join("tmp"));
+            let call = if name.is_empty() { call } else { call.env(name, work.join(dir)) };
+            call.with(&["--output", "jsonl"]).end().exits(0)
+        };
+        for options in [&["--key", "k"][..], &["--ephemeral"]] {
+            let ended = said(world.practice(&["say hi"]).with(options));
+            assert_eq!(touched(&ended.stdout), [""; 0], "{name} {dir} {options:?}");
+        }
+        // What the agent does beside them is told.
+        let script = format!("cat >/dev/null; echo x >\"new-{name}-$$\"; echo '{RESULT}'");
+        let told = touched(&said(world.claude(&script)).stdout);
+        assert!(matches!(&told[..], [one] if one.starts_with("create new-")), "{name} {dir}: {told:?}");
+    }
+}

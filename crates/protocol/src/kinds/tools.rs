@@ -95,7 +95,8 @@ part! {
 
     /// One touched file.
     pub struct TouchedFile {
-        /// Its path.
+        /// Its path: absolute, or relative to the working directory of the session (`cwd` of `session_started`), also
+        /// where that is not the root of a repository.
         pub path: String,
         /// What happened to it.
         pub operation: FileOperation,

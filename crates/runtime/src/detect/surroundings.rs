@@ -89,6 +89,12 @@ impl Surroundings {
             .or_else(|| self.home().map(|home| home.join(".cache/bowline")))
     }
 
+    /// Returns where agents of our own remember their sessions: in the XDG state directory.
+    pub(crate) fn state_dir(&self) -> Option<PathBuf> {
+        let state = self.path("XDG_STATE_HOME").or_else(|| self.home().map(|home| home.join(".local/state")));
+        state.map(|state| state.join("bowline"))
+    }
+
     /// Returns the variables that are text. One that is not is none that any program's list names.
     pub(crate) fn texts(&self) -> impl Iterator<Item = (String, String)> {
         self.env

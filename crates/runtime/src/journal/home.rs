@@ -50,6 +50,13 @@ impl Home {
         self.root.join("sessions")
     }
 
+    /// Returns the directories that Bowline makes in it.
+    pub(crate) fn own_dirs(&self) -> [PathBuf; 5] {
+        let (open, marks) = (self.root.join(super::unfinished::OPEN_DIR), crate::registry::board(self));
+        let spent = self.root.join(crate::budget::DIR);
+        [self.sessions_dir(), open, marks, spent, self.root.join("cache")]
+    }
+
     /// Returns the directory of a session, whether it exists or not.
     pub fn session_dir(&self, id: &SessionId) -> Result<PathBuf, JournalError> {
         let text = id.as_str();

@@ -66,6 +66,11 @@ pub(crate) fn sweep(base: &Path, now: SystemTime) {
     }
 }
 
+/// Says whether what has this name in the place for temporary files is ours.
+pub(crate) fn is_ours(name: &OsStr) -> bool {
+    kind_of(name).is_some()
+}
+
 /// What a directory was made for.
 enum Kind {
     /// The journal of a session.

@@ -11,7 +11,7 @@ use super::append::{create_private, create_private_dir};
 use super::{Home, JournalError};
 
 /// The directory of the marks in the data home.
-const OPEN_DIR: &str = "open";
+pub(super) const OPEN_DIR: &str = "open";
 
 /// Marks a session as not over.
 pub(super) fn mark(dir: &Path) -> Result<(), JournalError> {
