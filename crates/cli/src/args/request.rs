@@ -32,7 +32,7 @@ pub(crate) struct RequestArgs {
     pub(crate) hint: Option<String>,
 
     /// How often an agent is asked again after a failure that allows it; 2 where the router chooses, else 0
-    #[arg(long, value_name = "N", help_heading = ROUTE)]
+    #[arg(long, value_name = "N", value_parser = count::<u32>, allow_negative_numbers = true, help_heading = ROUTE)]
     pub(crate) retries: Option<u32>,
 
     /// When another agent is asked after a failure: `next` where the failure allows it, `any` after every one, `none`
@@ -108,15 +108,15 @@ pub(crate) struct RequestArgs {
     pub(crate) no_tools: bool,
 
     /// The most turns that the agent may take
-    #[arg(long, value_name = "N", help_heading = LIMITS)]
+    #[arg(long, value_name = "N", value_parser = count::<u32>, allow_negative_numbers = true, help_heading = LIMITS)]
     pub(crate) max_turns: Option<u32>,
 
     /// The most that it may cost, in US dollars: watched while it runs, as often as the agent reports
-    #[arg(long, value_name = "USD", help_heading = LIMITS)]
+    #[arg(long, value_name = "USD", allow_negative_numbers = true, help_heading = LIMITS)]
     pub(crate) max_cost: Option<f64>,
 
     /// The most tokens that it may use
-    #[arg(long, value_name = "N", help_heading = LIMITS)]
+    #[arg(long, value_name = "N", value_parser = count::<u64>, allow_negative_numbers = true, help_heading = LIMITS)]
     pub(crate) max_tokens: Option<u64>,
 
     /// The longest that it may work, such as 90s or 10m, over all attempts; the answer so far is kept, and the exit code is 5
@@ -206,6 +206,10 @@ pub(crate) fn limit(text: &str) -> Result<Limit, String> {
         .filter(|span| span.0 > 0)
         .map(|span| Limit::Of(std::time::Duration::from_millis(span.0)))
         .ok_or_else(|| "a time such as 90s, 10m or 1h30m, or `none`, is wanted".to_owned())
+}
+
+fn count<N: std::str::FromStr>(text: &str) -> Result<N, String> {
+    text.parse().map_err(|_| "a whole number such as 3 is wanted".to_owned())
 }
 
 pub(crate) fn span(text: &str) -> Result<std::time::Duration, String> {

@@ -71,6 +71,23 @@ hint: `bowline --help` lists the commands, `bowline COMMAND --help` their option
 }
 
 #[test]
+fn a_number_below_zero_is_taken_for_the_value_that_it_is() {
+    insta::assert_snapshot!(show(&["run", "-p", "practice", "--max-cost", "-1", "hi"], ""), @r#"
+exit 2
+--- stdout
+--- stderr
+error: `--max-cost -1` is no amount of money
+hint: write it as 0.50
+"#);
+    for option in ["--max-turns", "--max-tokens", "--retries"] {
+        let text = show(&["run", "-p", "practice", option, "-1", "hi"], "");
+        let message =
+            format!("error: invalid value `-1` for `{option} <N>`: a whole number such as 3 is wanted\n");
+        assert!(text.starts_with("exit 2\n") && text.contains(&message), "{text}");
+    }
+}
+
+#[test]
 fn arguments_that_are_missing_or_wrong() {
     insta::assert_snapshot!(show(&[], ""), @r#"
 exit 2
