@@ -25,6 +25,7 @@ use crate::dialect::Shape;
 use crate::dialects;
 use auth::{Asks, Auth};
 use certify::Certify;
+pub(crate) use check::into_terminal;
 use detect::{Detect, Install, Probe};
 use own::Own;
 pub use place::Place;

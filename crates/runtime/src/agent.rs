@@ -53,6 +53,17 @@ pub(crate) enum Launch {
 }
 
 impl Launch {
+    /// Says whether the agent gets a terminal. That is the same in all attempts: the manifest says it.
+    pub(crate) fn is_terminal(&self) -> bool {
+        match self {
+            Self::Processes { commands, .. } => {
+                commands.iter().any(|command| matches!(command.stdio, process::Stdio::Terminal { .. }))
+            }
+            #[cfg(feature = "testing")]
+            Self::Script(_) => false,
+        }
+    }
+
     /// Starts the agent of an attempt, as the future is polled. Dropping it ends what it may have started.
     pub(crate) fn spawn(&self, attempt: usize) -> Starting {
         match self {

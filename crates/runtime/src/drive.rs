@@ -280,6 +280,7 @@ impl Driving {
     /// Takes what happened to the child: bytes go to the journal first.
     fn happened(&mut self, happening: &Happening) {
         let raw = match happening {
+            Happening::Stdout { bytes, at } if self.on_terminal() => Some((RawFile::Pty, *at, bytes)),
             Happening::Stdout { bytes, at } => Some((RawFile::Stdout, *at, bytes)),
             Happening::Stderr { bytes, at } => Some((RawFile::Stderr, *at, bytes)),
             Happening::StdinWritten { bytes, at } => Some((RawFile::Stdin, *at, bytes)),
@@ -314,6 +315,11 @@ impl Driving {
             Happening::Trouble(failure) => Input::Trouble(failure.clone()),
         };
         self.handle(input);
+    }
+
+    /// Says whether what the agent prints comes over a terminal.
+    fn on_terminal(&self) -> bool {
+        self.drive.launch.is_terminal()
     }
 
     /// Tells the run what happened, makes its events public and does what it wants.
@@ -371,6 +377,14 @@ impl Driving {
             return Ok(());
         }
         let mut events = std::mem::take(&mut step.events);
+        if self.on_terminal() {
+            // Decoders know one stream of output, whatever it comes over.
+            for raw in events.iter_mut().filter_map(|event| event.raw.as_mut()) {
+                if raw.file == RawFile::Stdout {
+                    raw.file = RawFile::Pty;
+                }
+            }
+        }
         match &mut self.drive.journal {
             Some(journal) if self.pending.closing => events = end::write(journal, events, &mut self.pending),
             Some(journal) => {

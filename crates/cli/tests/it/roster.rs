@@ -104,6 +104,11 @@ fn the_shipped_example_runs_an_agent_without_a_folder() {
     ];
     assert!(said.starts_with(&words.join("\n")), "{said}");
     assert!(said.ends_with("key made-up-key"), "{said}");
+    // What came over the terminal is in the file for that, and what events point to is there.
+    let journal = world.journal();
+    journal.check();
+    assert!(journal.raw("stdout").is_empty() && !journal.raw("pty").is_empty());
+    assert!(journal.events.iter().any(|event| event["raw"]["file"] == "pty"), "{:#?}", journal.events);
     for file in std::fs::read_dir(&world.journals_begun()[0]).expect("a journal").flatten() {
         let kept = std::fs::read(file.path()).unwrap_or_default();
         assert!(!String::from_utf8_lossy(&kept).contains("made-up-key"), "{}", file.path().display());

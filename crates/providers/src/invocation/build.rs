@@ -11,7 +11,7 @@ use super::{
 use crate::conversation::{Conversation, voice};
 use crate::dialect::Shape;
 use crate::manifest::run::{Flag, Mode, Permission, RunFlag, Total};
-use crate::manifest::{Format, Manifest, PromptStyle};
+use crate::manifest::{Format, Manifest, PromptStyle, into_terminal};
 
 /// Puts a request to a provider as a command in the best form that can be had, or says which option cannot be honoured and
 /// why. Where a better form cannot be had, the usual one is taken, and the command says what that costs.
@@ -371,6 +371,9 @@ fn prompt(manifest: &Manifest, request: &Request, draft: &mut Draft) -> Result<(
         let reason = format!("it has {chars} characters, and the program accepts {most} at most");
         return Err(Refusal::too_large(provider, "PROMPT", reason)
             .hint("put the bulk into a file and mention the file in the prompt"));
+    }
+    if let Some(reason) = into_terminal(manifest.prompt, draft.made.transport) {
+        return Err(Refusal::misconfigured(provider, "prompt", reason));
     }
     match manifest.prompt {
         PromptStyle::Stdin | PromptStyle::Request => {

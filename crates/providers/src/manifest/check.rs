@@ -4,7 +4,7 @@ use super::run::{Flag, McpForm, RunFlag};
 use super::{Format, Manifest, ManifestError, PromptStyle};
 use crate::ask;
 use crate::conversation::voice;
-use crate::invocation::{is_field, template};
+use crate::invocation::{Transport, is_field, template};
 use crate::simulate::NAMES;
 
 /// Checks the names: they are said on command lines, in lists with commas between, and before `:`.
@@ -200,6 +200,9 @@ pub(super) fn simulate(manifest: &Manifest) -> Result<(), ManifestError> {
 fn prompt(manifest: &Manifest) -> Result<(), ManifestError> {
     let run = &manifest.run;
     let key = || "run.prompt_args".to_owned();
+    if let Some(reason) = into_terminal(manifest.prompt, run.transport) {
+        return wrong("prompt".into(), reason);
+    }
     match manifest.prompt {
         PromptStyle::Stdin if !run.prompt_args.is_empty() => {
             wrong(key(), "the prompt comes over standard input".into())
@@ -221,6 +224,20 @@ fn prompt(manifest: &Manifest) -> Result<(), ManifestError> {
             protocol(manifest)
         }
     }
+}
+
+/// Says why a prompt does not get in, if it would have to be typed into a terminal.
+pub(crate) fn into_terminal(prompt: PromptStyle, transport: Transport) -> Option<String> {
+    let how = match (prompt, transport) {
+        (PromptStyle::Arg, _) | (_, Transport::Pipe) => return None,
+        (PromptStyle::Stdin, Transport::Pty) => "stdin",
+        (PromptStyle::Protocol, Transport::Pty) => "protocol",
+        (PromptStyle::Request, Transport::Pty) => "request",
+    };
+    Some(format!(
+        "`{how}` would be typed into the terminal of `transport = \"pty\"`, which repeats it in the answer, cuts lines at 4095 bytes \
+         and obeys its control characters; use `prompt = \"arg\"`, or `transport = \"pipe\"`"
+    ))
 }
 
 /// A protocol needs a dialect in which we can talk, and what it carries needs a protocol.

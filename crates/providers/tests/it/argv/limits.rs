@@ -269,8 +269,14 @@ fn the_host_keeps_its_variables_to_itself() {
             assert!(made.is_secret(name) || plain, "{}: {name}", manifest.name);
         }
         let wish = Wish { transport: Some(Transport::Pty), ..Wish::default() };
-        let all = build(manifest, &plain(manifest), &wish).expect("can be put").environment(host());
-        assert_eq!((all["TERM"].as_str(), all.get("CI")), ("xterm-256color", None));
+        let made = build(manifest, &plain(manifest), &wish);
+        if manifest.prompt == PromptStyle::Arg {
+            let all = made.expect("can be put").environment(host());
+            assert_eq!((all["TERM"].as_str(), all.get("CI")), ("xterm-256color", None));
+        } else {
+            let refusal = made.expect_err("a prompt is not typed into a terminal");
+            assert!(refusal.reason.contains("`prompt = \"arg\"`"), "{}: {}", manifest.name, refusal.reason);
+        }
     }
     let claude = catalogue::by_name("claude").expect("a provider");
     let made = build(claude, &plain(claude), &Wish::default()).expect("can be put");
