@@ -81,6 +81,12 @@ struct Driving {
     pending: Pending,
 }
 
+/// How late a timer is at most while this process runs, however busy the machine is.
+const LATE: Millis = Millis(500);
+
+/// How long output that waits may take to be read.
+const CATCH_UP: Duration = Duration::from_millis(100);
+
 /// What the loop waits for besides the child, and what it has yet to do.
 #[derive(Default)]
 struct Pending {
@@ -178,6 +184,7 @@ impl Driving {
         let timer = tokio::time::sleep(Duration::from_secs(86_400));
         tokio::pin!(timer);
         let (mut armed, mut busy) = (None, Duration::ZERO);
+        let mut caught_up = false;
         while self.pending.ended.is_none() {
             let deadlines = self.drive.run.deadline().into_iter().chain(self.pending.index_due);
             let at = deadlines.min().unwrap_or(Millis(u64::from(u32::MAX)));
@@ -252,8 +259,13 @@ impl Driving {
                     self.handle(Input::Files(Vec::new()));
                 }
                 Woken::Room => self.give_on(),
+                // This process was stopped for a while. The agent was not, and what it said meanwhile is heard first.
+                Woken::Timer if !caught_up && is_late(self.began, armed) => {
+                    caught_up = true;
+                    timer.as_mut().reset(Instant::now() + CATCH_UP);
+                }
                 Woken::Timer => {
-                    armed = None;
+                    (armed, caught_up) = (None, false);
                     self.handle(Input::Timer);
                 }
             }
@@ -518,6 +530,11 @@ impl Driving {
             act(agent);
         }
     }
+}
+
+/// Says whether a timer woke us so late that we cannot have been running.
+fn is_late(began: Instant, armed: Option<Millis>) -> bool {
+    armed.is_some_and(|at| up(began) > at.plus(LATE))
 }
 
 /// Returns how long ago a run began.

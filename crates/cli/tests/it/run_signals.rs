@@ -256,3 +256,23 @@ fn a_signal_at_any_moment() {
         }
     }
 }
+
+/// As Ctrl-Z does, but the agent goes on.
+#[test]
+fn being_stopped_for_a_while_is_no_silence_of_the_agent() {
+    let world = World::new();
+    let mut script = vec!["say one"];
+    for _ in 0..10 {
+        script.extend(["sleep 300ms", "say and"]);
+    }
+    script.extend(["sleep 1s", "say last"]);
+    let running = world.practice(&script).with(&["--idle-timeout", "1500ms"]).start();
+    running.says("one");
+    running.signal(Signal::STOP);
+    std::thread::sleep(Duration::from_millis(2500));
+    running.signal(Signal::CONT);
+    let ended = running.end().exits(0);
+    assert!(ended.stdout.contains("last"), "{}", ended.stdout);
+    assert!(!ended.stderr.contains("nothing"), "{}", ended.stderr);
+    world.journal().check().ended("completed");
+}
