@@ -99,11 +99,13 @@ pub(crate) struct Remedies {
     pub(crate) by_name: bool,
     /// Whether the mode for edits lets commands run in a sandbox.
     pub(crate) in_sandbox: bool,
+    /// Whether the agent can be let into a further directory.
+    pub(crate) by_dir: bool,
 }
 
 impl Remedies {
     /// For an agent that is not known yet.
-    pub(crate) const USUAL: Self = Self { by_name: true, in_sandbox: false };
+    pub(crate) const USUAL: Self = Self { by_name: true, in_sandbox: false, by_dir: true };
 }
 
 /// How much is shown.

@@ -109,9 +109,10 @@ fn shown(args: &RequestArgs, detail: Detail, asked: Option<&Asked>) -> Options {
     let mut options =
         terminal::options(detail, request::permission(args.permission), terminal::cwd(args.cwd.as_deref()));
     if let Some(manifest) = asked.and_then(Asked::provider) {
-        let by_name = manifest.run.flags.get(&RunFlag::AllowTool).is_some_and(Flag::is_done);
-        let edit = manifest.permission.get(&Mode::Edit);
-        options.remedies = Remedies { by_name, in_sandbox: edit.is_some_and(|edit| edit.sandboxes_commands) };
+        let has = |flag| manifest.run.flags.get(&flag).is_some_and(Flag::is_done);
+        let in_sandbox = manifest.permission.get(&Mode::Edit).is_some_and(|edit| edit.sandboxes_commands);
+        let (by_name, by_dir) = (has(RunFlag::AllowTool), has(RunFlag::AddDir));
+        options.remedies = Remedies { by_name, in_sandbox, by_dir };
     }
     options
 }

@@ -57,6 +57,18 @@ impl Call {
         &self.name
     }
 
+    /// Says whether the call is about a path outside the working directory, and if it can be told, in which directory. Paths
+    /// below the working directory were shortened.
+    pub(super) fn outside(&self) -> Option<Option<&str>> {
+        let path = &self.subject;
+        if path.starts_with("../") {
+            return Some(None);
+        }
+        let (dir, _) = path.strip_prefix('/').map(|_| path)?.rsplit_once('/')?;
+        // Nobody is told to let an agent into everything.
+        Some(Some(dir).filter(|dir| !dir.is_empty()))
+    }
+
     /// Returns the tool and what the call is about.
     pub(super) fn label(&self) -> String {
         let name = words::one_line(&self.name);

@@ -44,6 +44,8 @@ enum Remedy {
     Sandbox,
     /// The tool by its name, which is fit to be typed into a shell.
     Tool(String),
+    /// The directory that the agent may not look into, if its name is fit to be typed.
+    AddDir(Option<String>),
     Yolo,
     /// Nothing that we have: a person said no, or everything is allowed already.
     Nothing,
@@ -81,7 +83,7 @@ impl Refusals {
         let call = asked.tool.as_ref().and_then(|tool| calls.find(tool));
         let remedy = match (decided.by, call) {
             (Decider::Human, _) => Remedy::Nothing,
-            (_, Some(call)) => self.remedy(call.kind, call.tool()),
+            (_, Some(call)) => self.remedy_of(call),
             (_, None) => self.remedy(kind_of(asked.category), ""),
         };
         let what = call.map_or_else(|| asked.summary.clone(), Call::label);
@@ -94,7 +96,7 @@ impl Refusals {
             return;
         }
         let (what, remedy) = match call {
-            Some(call) => (call.label(), self.remedy(call.kind, call.tool())),
+            Some(call) => (call.label(), self.remedy_of(call)),
             None => ("a tool call".to_owned(), self.remedy(ToolKind::Other, "")),
         };
         self.add(Some(id.clone()), what, remedy);
@@ -138,6 +140,10 @@ impl Refusals {
             Remedy::Tool(name) => {
                 format!("refused: {list}; --allow-tool {name} or --permission yolo would allow {them}")
             }
+            Remedy::AddDir(dir) => {
+                let dir = dir.as_deref().unwrap_or("with the directory");
+                format!("refused: {list}; --add-dir {dir} would allow {them}")
+            }
             Remedy::Yolo => format!("refused: {list}; --permission yolo would allow {them}"),
             Remedy::Nothing => format!("refused: {list}"),
         }
@@ -152,6 +158,16 @@ impl Refusals {
             self.refused.push(Refused { tool, what, remedy, times: 1 });
         } else {
             self.left_out += 1;
+        }
+    }
+
+    fn remedy_of(&self, call: &Call) -> Remedy {
+        match call.outside() {
+            Some(dir) if self.has.by_dir && call.kind == ToolKind::Read => {
+                let fit = dir.filter(|dir| is_plain_path(dir)).map(str::to_owned);
+                Remedy::AddDir(fit)
+            }
+            _ => self.remedy(call.kind, call.tool()),
         }
     }
 
@@ -194,6 +210,12 @@ fn is_plain(name: &str) -> bool {
         && !name.starts_with('-')
 }
 
+/// The same for a directory.
+fn is_plain_path(path: &str) -> bool {
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-' | '/');
+    path.starts_with('/') && path.len() <= 200 && path.chars().all(plain)
+}
+
 fn kind_of(category: ApprovalCategory) -> ToolKind {
     match category {
         ApprovalCategory::Edit => ToolKind::Edit,
@@ -231,6 +253,32 @@ mod tests {
             let unnamed =
                 Refusals::new(mode, Remedies { by_name: false, ..Remedies::USUAL }).remedy(kind, tool);
             assert!(!matches!(unnamed, Remedy::Tool(_)), "{mode:?} {kind:?} {tool}");
+        }
+    }
+
+    #[test]
+    fn a_look_outside_names_the_option_for_directories() {
+        let line = |mode, has, kind: &str, path: &str| {
+            let tool = serde_json::json!({"id": "c1", "name": "Look", "owner": "cli", "kind": kind, "input": {"path": path}});
+            let mut calls = Calls::default();
+            let at = bowline_protocol::Timestamp::EPOCH;
+            calls.started(&serde_json::from_value(tool).expect("a call"), at, Some("/w"));
+            let mut refusals = Refusals::new(mode, has);
+            refusals.denied(&ToolId::from("c1"), calls.find(&ToolId::from("c1")));
+            refusals.lines().join("\n")
+        };
+        for mode in [PermissionMode::Ask, PermissionMode::Yolo] {
+            let usual = |kind, path| line(mode, Remedies::USUAL, kind, path);
+            assert_eq!(usual("read", "/etc/a"), "refused: Look /etc/a; --add-dir /etc would allow it");
+            // Nobody is told to let it in everywhere, nor to paste what a shell would read.
+            for path in ["/nope", "/x y/a", "/$(id)/a", "../a"] {
+                let expected = format!("refused: Look {path}; --add-dir with the directory would allow it");
+                assert_eq!(usual("read", path), expected);
+            }
+            assert!(!usual("read", "/w/a").contains("--add-dir"), "{}", usual("read", "/w/a"));
+            assert!(!usual("edit", "/etc/a").contains("--add-dir"), "{}", usual("edit", "/etc/a"));
+            let without = line(mode, Remedies { by_dir: false, ..Remedies::USUAL }, "read", "/etc/a");
+            assert!(!without.contains("--add-dir"), "{without}");
         }
     }
 
