@@ -142,21 +142,26 @@ fn look_after(first: Looking) {
     drop(first);
     // Here, because nobody has to wait for it.
     SWEPT.call_once(|| temporary::sweep(&std::env::temp_dir(), clock::system()));
+    go_round(clock::instant(), || is_needed_after(TICK).then(|| (clock::instant(), clock::system())));
+}
+
+/// Waits. Says whether there are still runs to look after; if not, the thread is given up.
+fn is_needed_after(span: Duration) -> bool {
+    let wards = wards();
+    if !wards.list.is_empty() {
+        drop(wards);
+        std::thread::sleep(span);
+        return true;
+    }
+    let (mut wards, _) = GONE.wait_timeout(wards, span).unwrap_or_else(PoisonError::into_inner);
+    wards.thread = !wards.list.is_empty();
+    wards.thread
+}
+
+/// Looks at what is due, whenever time has passed. It is told by both clocks, and given up when it is not told any more.
+fn go_round(mut last_round: Instant, mut passed: impl FnMut() -> Option<(Instant, SystemTime)>) {
     let mut seen: Option<(Instant, SystemTime)> = None;
-    let mut last_round = clock::instant();
-    loop {
-        let wards = wards();
-        if wards.list.is_empty() {
-            let (mut wards, _) = GONE.wait_timeout(wards, TICK).unwrap_or_else(PoisonError::into_inner);
-            if wards.list.is_empty() {
-                wards.thread = false;
-                return;
-            }
-        } else {
-            drop(wards);
-            std::thread::sleep(TICK);
-        }
-        let (now, wall) = (clock::instant(), clock::system());
+    while let Some((now, wall)) = passed() {
         let jumped = seen.is_none_or(|(then, wall_then)| has_jumped(now - then, wall_then, wall));
         let before = seen.replace((now, wall)).map_or(wall, |(_, before)| before);
         let round = now - last_round >= ROUND;

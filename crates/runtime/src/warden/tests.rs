@@ -48,6 +48,41 @@ async fn an_overdue_run_fails_with_a_timeout() {
     assert_eq!((failure.category, failure.code), (Category::Timeout, Code::TimedOut));
 }
 
+/// A clock that is told by the test: time passes as fast as it is looked at.
+#[tokio::test]
+async fn everything_is_looked_at_once_a_minute() {
+    let world = crate::testing::world();
+    let hangs = crate::testing::script(r#"{"steps": [{"say": "Half"}, {"hang": true}]}"#);
+    let turn = world.task("Do it").provider("claude").script(hangs).start().await.unwrap();
+    // The first look is over: it would make this round wait for the next.
+    assert!(settled(Duration::from_secs(30)));
+    let mut meta = SessionMeta::new(SessionId::from("s-forgotten"), "claude", Timestamp::EPOCH);
+    meta.limit_ms = Some(Millis(1000));
+    let forgotten =
+        crate::journal::Writer::create(&world.home(), meta, crate::journal::Options::default()).unwrap();
+    let is_marked = || SessionMeta::read(forgotten.dir()).unwrap().abort.is_some();
+    let (began, wall) = (clock::instant(), clock::system());
+    let mut up = Duration::ZERO;
+    go_round(began, || {
+        up += TICK;
+        match up.as_secs() {
+            // A minute after the first look, which is at once.
+            0..60 => assert!(!is_marked(), "it was ended after {up:?}"),
+            60..62 => {}
+            // Whoever looks has a thread of its own.
+            _ => {
+                let until = clock::instant() + Duration::from_secs(20);
+                while !is_marked() && clock::instant() < until {
+                    std::thread::sleep(Duration::from_millis(5));
+                }
+            }
+        }
+        (up < Duration::from_secs(63)).then(|| (began + up, wall + up))
+    });
+    assert!(is_marked(), "nobody looked for a minute");
+    turn.stop().await.unwrap();
+}
+
 #[tokio::test]
 async fn a_session_that_its_runner_forgot_is_ended_by_the_next() {
     let world = crate::testing::world();
