@@ -20,6 +20,7 @@
 mod account;
 mod end;
 mod ladder;
+mod spend;
 mod stop;
 mod values;
 mod watch;
@@ -30,13 +31,13 @@ mod tests;
 use bowline_protocol::kinds::{
     Level, Notice, ProcessSpawned, SessionStarted, SessionState, SessionStateChanged,
 };
-use bowline_protocol::{Category, Code, Exit, Failure, Kind, Millis, Source};
+use bowline_protocol::{Code, Exit, Failure, Kind, Millis};
 use bowline_providers::decode::Decoder;
 use bowline_providers::dialect::{Draft, Words};
 use bowline_providers::moment::Moment;
 use bowline_providers::usage::Spent;
 
-use crate::budget::{Amounts, Finding, Guard};
+use crate::budget::{Guard, Sum};
 use crate::fallback::Rule;
 use account::Account;
 use ladder::{Ladder, Rung, Why};
@@ -204,14 +205,26 @@ impl Run {
                     self.weigh(now, step);
                 }
             }
+            Input::Before(used) => {
+                used.into_iter().for_each(|(extent, before)| self.guard.before(extent, before));
+                // Who is done uses no more.
+                if self.phase == Phase::Running && !self.account.may_linger() {
+                    self.weigh(now, step);
+                }
+            }
             Input::Remark(notice) => self.say(Kind::Notice(notice), now, step),
             Input::Timer => self.timer(now, step),
         }
     }
 
-    /// Returns what the run has used, as far as a budget limits it.
-    pub fn spent(&self) -> Amounts {
-        self.guard.spent()
+    /// Returns what the run has used so far.
+    pub fn spent(&self) -> Sum {
+        self.guard.sum(self.decoder.spent(), self.account.model.as_deref())
+    }
+
+    /// Returns the model that answers, as far as anybody said.
+    pub fn model(&self) -> Option<&str> {
+        self.account.model.as_deref().or(self.plan.model.as_deref())
     }
 
     /// Returns when [`Input::Timer`] is due, as time since the run began.
@@ -247,6 +260,7 @@ impl Run {
             provider: Some(self.plan.provider.clone()),
             version: self.plan.version.clone(),
             cwd: self.plan.cwd.clone(),
+            model: self.plan.model.clone(),
             capabilities: self.plan.capabilities.clone().map(Box::new),
             ..SessionStarted::default()
         };
@@ -409,7 +423,7 @@ impl Run {
             Phase::Spawning | Phase::Running if self.ladder.is_some() => self.climb(now, step),
             Phase::Spawning | Phase::Running if self.guard.deadline().is_some_and(|at| now.up >= at) => {
                 let why = self.guard.time_is_over();
-                self.out_of_budget(why, now, step);
+                self.use_up(why, now, step);
             }
             Phase::Spawning | Phase::Running => match self.watch.check(now.up) {
                 watch::Bite::None => {}
@@ -459,10 +473,19 @@ impl Run {
     }
 
     /// Numbers what the decoder said, and takes note of what matters for the run.
+    #[expect(clippy::wildcard_enum_match_arm, reason = "the account looks at the other kinds")]
     fn pass(&mut self, now: Now, step: &mut Step) {
         let mut drafts = std::mem::take(&mut self.drafts);
         self.tell_counted(&mut drafts);
-        for draft in drafts.drain(..) {
+        for mut draft in drafts.drain(..) {
+            match &mut draft.kind {
+                Kind::UsageReported(report) => self.guard.reported(report),
+                Kind::TurnEnded(ended) => {
+                    self.guard.turn_ended(ended);
+                    self.blame_budget(ended, now, step);
+                }
+                _ => {}
+            }
             let why = self.ladder.as_ref().map(|ladder| &ladder.why).or(self.why.as_ref());
             let Some(event) = self.account.agents(draft, now.wall, why) else { continue };
             step.durable |= Account::is_durable(&event.kind);
@@ -472,9 +495,6 @@ impl Run {
                 } else {
                     self.watch.goes_on();
                 }
-            }
-            if let Kind::TurnEnded(ended) = &event.kind {
-                self.guard.turn_ended(ended);
             }
             step.events.push(event);
             if let Some(answer) = self.account.resume_answer() {
@@ -489,52 +509,5 @@ impl Run {
         self.drafts = drafts;
         self.watch.in_tool(self.account.is_working());
         self.weigh(now, step);
-    }
-
-    /// A turn that its budget ended has used what was counted then. Who is stopped may say that it was nothing.
-    fn tell_counted(&mut self, drafts: &mut Vec<Draft>) {
-        let Some(spent @ Spent { usage, cost_usd, .. }) = self.counted else { return };
-        let ended = drafts.iter_mut().enumerate().find_map(|(place, draft)| {
-            let Draft { turn, raw, kind: Kind::TurnEnded(ended), .. } = draft else { return None };
-            Some((place, *turn, *raw, ended))
-        });
-        let Some((place, turn, raw, ended)) = ended else { return };
-        self.counted = None;
-        if ended.usage.is_some_and(|told| told.total() >= usage.total()) {
-            return;
-        }
-        ended.usage = Some(usage);
-        ended.cost_usd = ended.cost_usd.filter(|cost| *cost > 0.0).or(cost_usd);
-        let kind = Kind::UsageReported(spent.of_turn());
-        drafts.insert(place, Draft { turn, source: Source::Bowline, raw, kind });
-    }
-
-    /// Looks whether the budget is used up.
-    fn weigh(&mut self, now: Now, step: &mut Step) {
-        match self.guard.check(self.decoder.spent(), self.account.model.as_deref()) {
-            None => {}
-            Some(Finding::Blind(text)) => {
-                let code = Some("budget_blind".to_owned());
-                self.say(Kind::Notice(Notice { level: Level::Warn, text, code }), now, step);
-            }
-            Some(Finding::Over(why)) if self.account.may_linger() => {
-                // The answer is there: nothing is saved by throwing it away.
-                let text = format!("{why}; it was told when the answer was complete");
-                let code = Some("budget_exceeded".to_owned());
-                self.say(Kind::Notice(Notice { level: Level::Warn, text, code }), now, step);
-            }
-            Some(Finding::Over(why)) => self.out_of_budget(why, now, step),
-        }
-    }
-
-    /// Ends the program politely because the budget is used up. What it has said stays.
-    fn out_of_budget(&mut self, why: String, now: Now, step: &mut Step) {
-        self.counted = self.decoder.spent();
-        let code = Some(Code::Budget.as_str().to_owned());
-        self.say(Kind::Notice(Notice { level: Level::Warn, text: why.clone(), code }), now, step);
-        let mut failure = Failure::new(Category::Configuration, Code::Budget, why);
-        failure.hint =
-            Some("raise the budget, or ask for less; what there is of the answer was kept".to_owned());
-        self.stop(Why::Trouble(Box::new(failure)), now, step);
     }
 }

@@ -67,6 +67,9 @@ pub struct Manifest {
     /// When it is chosen.
     #[serde(default)]
     pub chosen: Chosen,
+    /// What it says of tokens and money is only pretended: it is in nobody's budget but that of the request.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub pretends: bool,
     /// How the prompt gets in.
     pub prompt: PromptStyle,
     /// Which output format is used unless another is asked for; may be left out where there is one.
@@ -254,6 +257,12 @@ impl Manifest {
             self.models.push(Model { id: id.to_owned(), name: id.to_owned(), ..Model::default() });
         }
         fill(&mut self.default_model, &|| self.models[0].id.clone());
+    }
+
+    /// Returns the model that is usual where the program goes by what the request says, and need not name it again.
+    pub fn told_model(&self) -> Option<&str> {
+        let named = self.prompt == PromptStyle::Request && self.default_model != "default";
+        named.then_some(self.default_model.as_str()).filter(|model| !model.is_empty())
     }
 
     /// Checks that the parts fit together.

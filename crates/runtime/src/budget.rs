@@ -1,183 +1,35 @@
 //! What was spent, on file, and what that leaves for the next run.
 //!
-//! One line for each attempt, appended to a file for each month in the data home. A day and a project are sums over these
-//! lines; who keeps no budget pays one small write. Nothing in a line says what was asked or answered. The line of a run that
-//! was killed is written by whoever settles its session.
+//! One line for each attempt, appended to a file for each month in the data home (`ledger`). A day and a project are sums over
+//! these lines, and over what those have used so far who run (`running`). Nothing in a line says what was asked or answered. The
+//! line of a run that was killed is written by whoever settles its session. What an agent only pretends to spend is in no file.
 
+mod ledger;
 mod pot;
+mod running;
 
-use std::fs::{File, OpenOptions};
-use std::io::{BufRead as _, BufReader, Read as _, Seek as _, SeekFrom, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use bowline_engine::budget::{self, Amounts, Budget, Limit};
+use bowline_engine::Run;
+use bowline_engine::budget::{self, Amounts, Budget, Extent, Limit};
 use bowline_protocol::kinds::{Level, Notice};
-use bowline_protocol::{SessionId, Source, Timestamp, UsageSource};
+use bowline_protocol::{Millis, SessionId, Source, Timestamp, UsageSource};
+use bowline_providers::manifest::Manifest;
 use bowline_providers::usage;
 use bowline_providers::views::Digest;
-use serde::{Deserialize, Serialize};
 
 use crate::config::{Config, Places};
 use crate::journal::{Home, Reader, SessionMeta};
 use crate::task::{JournalChoice, Task};
-use crate::{Error, clock, host};
+use crate::{Error, clock, host, roster};
+pub use bowline_engine::budget::dollars;
+pub(crate) use ledger::{DIR, RUNNING};
+pub use ledger::{Ledger, Line, Past};
+use ledger::{Of, Tally};
 pub use pot::Pot;
 pub(crate) use pot::Share;
-
-/// The directory of the files, in the data home.
-pub(crate) const DIR: &str = "spending";
-
-/// What one attempt used.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Line {
-    /// The day, where the person is.
-    pub day: String,
-    /// When it ended.
-    pub at: Timestamp,
-    /// The session; absent where no trace was to be left.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub session: Option<SessionId>,
-    /// The provider.
-    pub provider: String,
-    /// The account, where there are several.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub profile: Option<String>,
-    /// The model.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub model: Option<String>,
-    /// The project.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub project: Option<PathBuf>,
-    /// What it cost; absent if that is not known.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cost_usd: Option<f64>,
-    /// What the cost rests on.
-    pub basis: String,
-    /// The tokens.
-    pub tokens: u64,
-}
-
-/// The files.
-#[derive(Clone, Debug)]
-pub struct Ledger {
-    dir: PathBuf,
-}
-
-impl Ledger {
-    /// Keeps them in a data home.
-    pub fn of(home: &Home) -> Self {
-        Self { dir: home.path().join(DIR) }
-    }
-
-    /// Returns what a day used.
-    pub fn day(&self, day: &str) -> std::io::Result<Past> {
-        // The name of a file begins with the year and the month.
-        let month = day.get(..7).unwrap_or(day);
-        self.past(|name| name == month, |line| line.day == day)
-    }
-
-    /// Returns what a project ever used.
-    pub fn project(&self, project: &Path) -> std::io::Result<Past> {
-        self.past(|_| true, |line| line.project.as_deref() == Some(project))
-    }
-
-    /// Says whether a session has its line.
-    fn has(&self, session: &SessionId) -> std::io::Result<bool> {
-        let mut found = false;
-        self.past(
-            |_| true,
-            |line| {
-                found |= line.session.as_ref() == Some(session);
-                false
-            },
-        )?;
-        Ok(found)
-    }
-
-    /// Adds up lines of some months.
-    fn past(
-        &self,
-        wanted: impl Fn(&str) -> bool,
-        mut counts: impl FnMut(&Line) -> bool,
-    ) -> std::io::Result<Past> {
-        let mut past = Past::default();
-        let entries = match std::fs::read_dir(&self.dir) {
-            Ok(entries) => entries,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(past),
-            Err(error) => return Err(error),
-        };
-        for entry in entries {
-            let path = entry?.path();
-            if !path.file_stem().and_then(|stem| stem.to_str()).is_some_and(&wanted) {
-                continue;
-            }
-            for (line, number) in BufReader::new(File::open(&path)?).split(b'\n').zip(1..) {
-                let line = line?;
-                if line.trim_ascii().is_empty() {
-                    continue;
-                }
-                match serde_json::from_slice::<Line>(&line) {
-                    Ok(line) if counts(&line) => past.add(&line),
-                    Ok(_) => {}
-                    // A crash may have cut it short, or somebody has changed it. The others count all the same.
-                    Err(error) => past.unread.push(unread(&path, number, &error)),
-                }
-            }
-        }
-        Ok(past)
-    }
-
-    /// Adds a line.
-    fn add(&self, line: &Line) -> std::io::Result<()> {
-        host::private_dir(&self.dir)?;
-        let month = line.day.get(..7).unwrap_or(&line.day);
-        let path = self.dir.join(format!("{month}.jsonl"));
-        let mut file = OpenOptions::new().read(true).append(true).create(true).mode(0o600).open(path)?;
-        let mut text = Vec::new();
-        if is_torn(&mut file)? {
-            // What a crash left of a line costs that line and not this one too.
-            text.push(b'\n');
-        }
-        serde_json::to_writer(&mut text, line)?;
-        text.push(b'\n');
-        // In one piece, so that lines of several processes do not mix.
-        file.write_all(&text)
-    }
-}
-
-/// Says whether the last line of a file has no end.
-fn is_torn(file: &mut File) -> std::io::Result<bool> {
-    if file.seek(SeekFrom::End(0))? == 0 {
-        return Ok(false);
-    }
-    let mut last = [0];
-    file.seek(SeekFrom::End(-1))?;
-    file.read_exact(&mut last)?;
-    Ok(last != *b"\n")
-}
-
-/// What was spent before.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Past {
-    /// How much.
-    pub amounts: Amounts,
-    /// Lines of the files that cannot be read and were not counted, each with its place.
-    pub unread: Vec<String>,
-}
-
-impl Past {
-    fn add(&mut self, line: &Line) {
-        let of = Amounts { cost: line.cost_usd, tokens: Some(line.tokens), time: None };
-        self.amounts = self.amounts.plus(&of);
-    }
-}
-
-fn unread(path: &Path, number: u64, error: &serde_json::Error) -> String {
-    let why = error.to_string();
-    let why = why.split(" at line ").next().unwrap_or_default();
-    format!("{}:{number}: {why}; what this line says of what was spent is not counted", path.display())
-}
+use running::Running;
+pub(crate) use running::{is_being_spent, sweep};
 
 /// Returns the day, where the person is.
 fn today(now: Timestamp) -> String {
@@ -185,32 +37,34 @@ fn today(now: Timestamp) -> String {
     at.to_zoned(jiff::tz::TimeZone::system()).strftime("%Y-%m-%d").to_string()
 }
 
-/// What is written when a run has ended.
+/// What is told of a run while it goes on, and written when it has ended.
 #[derive(Debug)]
 pub(crate) struct Account {
-    ledger: Option<Ledger>,
-    provider: String,
-    profile: Option<String>,
-    project: Option<PathBuf>,
-    trace: bool,
+    /// Where it is written, and what is known of it from the beginning.
+    book: Option<(Ledger, Line)>,
+    running: Option<Running>,
     budget: Budget,
     prompt_chars: u64,
-    /// When the run ended, if that is known from elsewhere.
-    at: Option<Timestamp>,
 }
 
 impl Account {
     /// Finds out what a task may use, and what stands in the files that cannot be read. A budget that is used up already is
     /// an error: nothing is started.
-    pub(crate) fn open(task: &Task, provider: &str) -> Result<(Self, Budget, Vec<Notice>), Error> {
+    pub(crate) fn open(
+        task: &Task,
+        provider: &str,
+        manifest: Option<&Manifest>,
+        session: &SessionId,
+    ) -> Result<(Self, Budget, Vec<Notice>), Error> {
         let config = task.config.as_deref();
         let home = match &task.journal {
+            // What is only pretended is not spent, and nobody's budget knows of it.
+            _ if manifest.is_some_and(|manifest| manifest.pretends) => None,
             JournalChoice::At(home) => Some(home.clone()),
             // Who leaves no trace still spends money; that it was spent is kept, and nothing else.
             JournalChoice::Default | JournalChoice::Temporary if !task.is_scripted() => Home::from_env().ok(),
             JournalChoice::Default | JournalChoice::Temporary | JournalChoice::None => None,
         };
-        let ledger = home.as_ref().map(Ledger::of);
         let project = match config {
             Some(config) => config.places.project(),
             None => Places::from_env(task.request.cwd.as_ref().map(Path::new)).project(),
@@ -219,46 +73,64 @@ impl Account {
         let mut budget = Budget {
             limits: Vec::new(),
             prices: task.leg.prices.iter().cloned().chain(own_prices).collect(),
-            model: task.chosen_model(),
+            model: model(task, manifest),
         };
         let own = Amounts { cost: task.request.max_cost_usd, ..task.spend };
         let amounts = merged(own, config, "request");
-        limit(&mut budget, "this request", amounts, task.leg.used)?;
-        let mut bad: Vec<String> = Vec::new();
-        let failed = |source| Error::Ledger { source };
-        let amounts = merged(Amounts::default(), config, "day");
-        if let Some(ledger) = ledger.as_ref().filter(|_| !amounts.is_empty()) {
-            let before = ledger.day(&today(clock::wall())).map_err(failed)?;
-            limit(&mut budget, "today", amounts, before.amounts)?;
-            bad.extend(before.unread);
-        }
-        let amounts = merged(Amounts::default(), config, "project");
-        if let (Some(ledger), Some(project)) = (ledger.as_ref().filter(|_| !amounts.is_empty()), &project) {
-            let before = ledger.project(project).map_err(failed)?;
-            limit(&mut budget, "this project", amounts, before.amounts)?;
-            bad.extend(before.unread.into_iter().filter(|line| !bad.contains(line)).collect::<Vec<_>>());
+        limit(&mut budget, Extent::Request, amounts, task.leg.used)?;
+        let (mut bad, mut tallies) = (Vec::<String>::new(), Vec::new());
+        let line = Line {
+            day: today(clock::wall()),
+            at: clock::wall(),
+            session: Some(session.clone()).filter(|_| !task.request.ephemeral),
+            run: task.request.ephemeral.then(random_name),
+            provider: provider.to_owned(),
+            profile: task.profile.as_ref().map(|profile| profile.name.clone()),
+            model: budget.model.clone(),
+            project,
+            cost_usd: None,
+            basis: String::new(),
+            tokens: 0,
+        };
+        let book = home.as_ref().map(|home| (Ledger::of(home), line));
+        if let Some((ledger, line)) = &book {
+            let failed = |source| Error::Ledger { source };
+            let day =
+                (Extent::Day, merged(Amounts::default(), config, "day"), Some(Of::Day(line.day.clone())));
+            let project = line.project.clone().map(Of::Project);
+            let project = (Extent::Project, merged(Amounts::default(), config, "project"), project);
+            for (extent, amounts, of) in [day, project] {
+                let Some(of) = of.filter(|_| !amounts.is_empty()) else { continue };
+                let mut tally = Tally::new(of);
+                let running = ledger.running(None).map_err(failed)?;
+                let before = tally.look(ledger, &running).map_err(failed)?;
+                limit(&mut budget, extent, amounts, before)?;
+                bad.extend(
+                    tally.take_unread().into_iter().filter(|line| !bad.contains(line)).collect::<Vec<_>>(),
+                );
+                tallies.push((extent, tally, before));
+            }
         }
         let notice =
             |text| Notice { level: Level::Warn, text, code: Some("ledger_line_unreadable".to_owned()) };
-        let account = Self {
-            ledger,
-            provider: provider.to_owned(),
-            profile: task.profile.as_ref().map(|profile| profile.name.clone()),
-            project,
-            trace: !task.request.ephemeral,
-            budget: budget.clone(),
-            prompt_chars: task.request.prompt.chars().count() as u64,
-            at: None,
-        };
+        let running = book.clone().map(|(ledger, line)| Running::new(ledger, line, tallies));
+        let prompt_chars = task.request.prompt.chars().count() as u64;
+        let account = Self { book, running, budget: budget.clone(), prompt_chars };
         Ok((account, budget, bad.into_iter().map(notice).collect()))
     }
 
+    /// Tells others what the run has used so far, and returns what they have used, if that is news.
+    pub(crate) fn look(&mut self, run: &Run, up: Millis) -> Option<Vec<(Extent, Amounts)>> {
+        self.running.as_mut()?.look(run, up)
+    }
+
+    /// Returns when it has to be looked at, as time since the run began.
+    pub(crate) fn deadline(&self) -> Option<Millis> {
+        self.running.as_ref()?.deadline()
+    }
+
     /// Writes down what a run used, and returns it, with what kept it from being written.
-    pub(crate) fn close(
-        self,
-        session: &SessionId,
-        digest: &Digest,
-    ) -> Option<(budget::Sum, Option<std::io::Error>)> {
+    pub(crate) fn close(mut self, digest: &Digest) -> Option<(budget::Sum, Option<std::io::Error>)> {
         let (mut usage, mut cost) = (digest.usage()?, digest.cost_usd());
         let mut estimated = digest.usage_source() == Some(UsageSource::Estimated);
         let said = digest.text().map_or(0, |text| text.chars().count() as u64);
@@ -268,20 +140,13 @@ impl Account {
         }
         let model = digest.model().or(self.budget.model.as_deref());
         let sum = budget::sum(usage, cost, estimated, model, &self.budget.prices);
-        let Some(ledger) = self.ledger else { return Some((sum, None)) };
-        let at = self.at.unwrap_or_else(clock::wall);
-        let line = Line {
-            day: today(at),
-            at,
-            session: Some(session.clone()).filter(|_| self.trace),
-            provider: self.provider,
-            profile: self.profile,
-            model: digest.model().map(str::to_owned),
-            project: self.project,
-            cost_usd: sum.cost,
-            basis: sum.basis.clone(),
-            tokens: usage.total(),
-        };
+        let Some((ledger, mut line)) = self.book.take() else { return Some((sum, None)) };
+        if self.running.is_some() {
+            line.at = clock::wall();
+            line.day = today(line.at);
+        }
+        line.model = model.map(str::to_owned);
+        (line.cost_usd, line.basis, line.tokens) = (sum.cost, sum.basis.clone(), usage.total());
         let unwritten = ledger.add(&line).err();
         if let Some(error) = &unwritten {
             tracing::warn!(
@@ -289,60 +154,88 @@ impl Account {
                 "what was spent could not be written down"
             );
         }
+        // Behind its line: what it had told while it ran goes with `running`.
+        let unwritten = unwritten.or_else(|| self.running.as_mut()?.trouble());
         Some((sum, unwritten))
     }
+}
+
+/// Returns the model that a task asks for: where we ourselves say which, also the usual one.
+fn model(task: &Task, manifest: Option<&Manifest>) -> Option<String> {
+    task.chosen_model().or_else(|| manifest?.told_model().map(str::to_owned))
+}
+
+fn random_name() -> String {
+    let bytes = host::random().into_iter().chain(host::random());
+    bytes.map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Writes down what a run used whose runner was killed, as far as its journal tells, unless the runner came to it.
 pub(crate) fn settle(dir: &Path, meta: &SessionMeta) -> Result<(), Error> {
     let Some(home) = dir.parent().and_then(Path::parent) else { return Ok(()) };
-    let ledger = Ledger::of(&Home::at(home));
-    if ledger.has(&meta.id).map_err(|source| Error::Ledger { source })? {
+    if roster::find(&meta.provider).is_ok_and(|manifest| manifest.pretends) {
         return Ok(());
     }
-    let (mut digest, mut at) = (Digest::default(), meta.registered_at);
-    let mut reader = Reader::open(dir)?;
-    while let Some(event) = reader.next_event()? {
-        if event.source == Source::Agent {
-            at = event.at;
+    let ledger = Ledger::of(&Home::at(home));
+    let id = meta.id.as_str();
+    if !ledger.has(id).map_err(|source| Error::Ledger { source })? {
+        let (mut digest, mut at) = (Digest::default(), meta.registered_at);
+        let mut reader = Reader::open(dir)?;
+        while let Some(event) = reader.next_event()? {
+            if event.source == Source::Agent {
+                at = event.at;
+            }
+            digest.event(&event);
         }
-        digest.event(&event);
+        let places = Places::from_env(meta.cwd.as_ref().map(Path::new));
+        // A file that is wrong is told to whoever runs something; here it only means that there are no prices of one's own.
+        let prices = Config::load(places.cwd.as_deref()).map(|config| config.settings.prices());
+        let line = Line {
+            day: today(at),
+            at,
+            session: Some(meta.id.clone()),
+            run: None,
+            provider: meta.provider.clone(),
+            profile: meta.profile.clone(),
+            model: None,
+            project: places.project(),
+            cost_usd: None,
+            basis: String::new(),
+            tokens: 0,
+        };
+        let account = Account {
+            book: Some((ledger.clone(), line)),
+            running: None,
+            budget: Budget { prices: prices.unwrap_or_default(), ..Budget::default() },
+            prompt_chars: 0,
+        };
+        // What cannot be written is in the log; the run that finds it has a line of its own, which says the same aloud.
+        account.close(&digest);
     }
-    let places = Places::from_env(meta.cwd.as_ref().map(Path::new));
-    // A file that is wrong is told to whoever runs something; here it only means that there are no prices of one's own.
-    let prices = Config::load(places.cwd.as_deref()).map(|config| config.settings.prices());
-    let account = Account {
-        ledger: Some(ledger),
-        provider: meta.provider.clone(),
-        profile: meta.profile.clone(),
-        project: places.project(),
-        trace: true,
-        budget: Budget { prices: prices.unwrap_or_default(), ..Budget::default() },
-        prompt_chars: 0,
-        at: Some(at),
-    };
-    // What cannot be written is in the log; the run that finds it has a line of its own, which says the same aloud.
-    account.close(&meta.id, &digest);
+    running::forget(&ledger, id);
     Ok(())
 }
 
-/// Adds a limit to a budget, or says that it is used up.
-fn limit(budget: &mut Budget, scope: &str, amounts: Amounts, before: Amounts) -> Result<(), Error> {
+/// Adds a limit to a budget, or says that it is used up. One of nothing always is.
+fn limit(budget: &mut Budget, extent: Extent, amounts: Amounts, before: Amounts) -> Result<(), Error> {
     if amounts.is_empty() {
         return Ok(());
     }
-    let over = |what: String| Err(Error::OverBudget { scope: scope.to_owned(), what });
+    let over = |what: String| Err(Error::OverBudget { scope: extent.to_string(), what });
+    if amounts.cost == Some(0.0) || amounts.tokens == Some(0) || amounts.time == Some(Millis(0)) {
+        return over("it is 0, so that nothing may be spent".to_owned());
+    }
     if let (Some(most), Some(spent)) = (amounts.cost, before.cost)
         && spent >= most
     {
-        return over(format!("{} of {}", budget::dollars(spent), budget::dollars(most)));
+        return over(format!("{} of {}", dollars(spent), dollars(most)));
     }
     if let (Some(most), Some(spent)) = (amounts.tokens, before.tokens)
         && spent >= most
     {
         return over(format!("{spent} of {most} tokens"));
     }
-    budget.limits.push(Limit { scope: scope.to_owned(), amounts, before });
+    budget.limits.push(Limit { extent, amounts, before });
     Ok(())
 }
 

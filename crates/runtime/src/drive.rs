@@ -187,6 +187,7 @@ impl Driving {
         let mut caught_up = false;
         while self.pending.ended.is_none() {
             let deadlines = self.drive.run.deadline().into_iter().chain(self.pending.index_due);
+            let deadlines = deadlines.chain(self.drive.account.as_ref().and_then(Account::deadline));
             let at = deadlines.min().unwrap_or(Millis(u64::from(u32::MAX)));
             // Output moves the deadline all the time; a timer that is too early costs one look at the clock.
             if armed.is_none_or(|armed| at < armed) {
@@ -340,8 +341,12 @@ impl Driving {
         step.clear();
         let up = up(self.began);
         self.drive.run.handle(input, Now { wall: clock::wall(), up }, &mut step);
+        if let Some(used) = self.drive.account.as_mut().and_then(|account| account.look(&self.drive.run, up))
+        {
+            self.drive.run.handle(Input::Before(used), Now { wall: clock::wall(), up }, &mut step);
+        }
         if let Some(share) = &self.drive.share {
-            share.tell(self.drive.run.spent());
+            share.tell(self.drive.run.spent().amounts());
         }
         let read_enough = self.pending.unread <= UNREAD;
         let done = self.publish(&mut step).and_then(|()| {

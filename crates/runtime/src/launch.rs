@@ -132,8 +132,8 @@ pub(crate) async fn prepare(
         invocations.extend(second.filter(|second| known.format().as_ref() != Some(&second.format)));
     }
     invocations.iter_mut().try_for_each(with_images)?;
-    let (account, budget, unread) = budget::Account::open(&task, driver.name())?;
     let session = new_session_id(clock::wall(), host::random());
+    let (account, budget, unread) = budget::Account::open(&task, driver.name(), driver.manifest(), &session)?;
     if let Some(container) = &request.docker {
         invocations = invocations
             .into_iter()
@@ -156,6 +156,7 @@ pub(crate) async fn prepare(
     let degraded =
         std::mem::take(&mut invocations[0].degraded).into_iter().chain(known.degraded(&task, &format));
     plan.opening.extend(degraded.map(Kind::CapabilityDegraded));
+    plan.model = driver.manifest().and_then(|manifest| manifest.told_model()).and(budget.model.clone());
     plan.budget = budget;
     #[cfg(feature = "testing")]
     if let Some(script) = &task.script {
@@ -400,6 +401,7 @@ fn plan(
         opening: Vec::new(),
         delay: task.leg.delay,
         budget: Budget::default(),
+        model: None,
         files: false,
         zone: jiff::tz::TimeZone::system(),
     }

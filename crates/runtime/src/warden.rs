@@ -17,7 +17,7 @@ use bowline_protocol::{Millis, SessionId, Timestamp};
 use crate::journal::{Home, SessionMeta, temporary, unfinished};
 use crate::registry::{self, Registry};
 use crate::turn::Control;
-use crate::{Error, clock};
+use crate::{Error, budget, clock};
 
 /// How often the time stamp is looked at.
 const TICK: Duration = Duration::from_millis(500);
@@ -272,13 +272,13 @@ pub(crate) fn settled(patience: Duration) -> bool {
     *waited.unwrap_or_else(PoisonError::into_inner).0 == 0
 }
 
-/// Says whether a home has sessions that are not over, besides our own.
+/// Says whether a home has sessions that are not over, besides our own, or runs that tell what they use.
 fn has_others(home: &Home) -> bool {
     let dirs = unfinished::dirs(home).unwrap_or_else(|error| {
         tracing::warn!(error = &error as &dyn std::error::Error, "open sessions could not be listed");
         Vec::new()
     });
-    dirs.iter().any(|dir| by_dir(dir).is_none())
+    dirs.iter().any(|dir| by_dir(dir).is_none()) || budget::is_being_spent(home)
 }
 
 fn settle(home: Home, round: Round) -> Result<(), Error> {

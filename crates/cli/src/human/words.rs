@@ -145,7 +145,7 @@ pub(super) fn money(dollars: f64) -> Option<String> {
     if dollars.is_nan() || dollars < 0.00005 {
         return None;
     }
-    Some(if dollars < 1.0 { format!("${dollars:.4}") } else { format!("${dollars:.2}") })
+    Some(bowline::budget::dollars(dollars))
 }
 
 /// Writes when something will be: `at 14:10 (in 2 h 5 min)`, with the date when it is another day.

@@ -2,6 +2,7 @@
 
 mod acp;
 mod better;
+mod budgets;
 mod certify;
 mod classify;
 mod clock;

@@ -128,18 +128,17 @@ fn a_wrapper_keeps_the_contract_of_executable_providers() {
 
 #[test]
 fn budgets_count_as_they_do_for_a_run() {
-    let world = World::new();
-    let request = json!({"prompt": "practice: say one"});
-    provide(&world, "generate", &request).end().exits(0);
+    let world = routed(&[("mine", answering())], "");
+    let provide = |word: &str| world.bowline(&["provide", "mine", word]).input(r#"{"prompt": "hi"}"#).end();
+    provide("generate").exits(0);
     let dir = world.path("work/.config/bowline");
-    std::fs::create_dir_all(&dir).expect("a directory");
     std::fs::write(dir.join("bowline.toml"), "[budget.day]\ntokens = 1\n").expect("a file");
     for word in ["generate", "stream"] {
-        let ended = provide(&world, word, &request).end().exits(5);
+        let ended = provide(word).exits(5);
         ended.tells(&["error: the budget for today is used up"]);
     }
     std::fs::write(dir.join("bowline.toml"), "[budget.project]\ntokens = 1\n").expect("a file");
-    let ended = provide(&world, "generate", &request).end().exits(5);
+    let ended = provide("generate").exits(5);
     ended.tells(&["error: the budget for this project is used up"]);
 }
 

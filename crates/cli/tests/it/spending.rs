@@ -1,9 +1,9 @@
 //! What was spent, on file: whose it was, for what, and that nothing is lost or counted twice.
 
-use crate::route::{INIT, calls};
+use crate::route::{INIT, answering, calls};
 use crate::world::{World, wait_until};
 
-fn lines(world: &World) -> Vec<serde_json::Value> {
+pub(crate) fn lines(world: &World) -> Vec<serde_json::Value> {
     let files = std::fs::read_dir(world.path("home/spending")).into_iter().flatten().flatten();
     let texts = files.map(|file| std::fs::read_to_string(file.path()).expect("a file"));
     texts
@@ -110,7 +110,7 @@ fn what_a_budget_stopped_is_told_with_what_was_counted() {
 #[test]
 fn a_line_that_cannot_be_read_is_named_and_the_others_count() {
     let world = World::new();
-    world.practice(&["say hello"]).end().exits(0);
+    world.claude(&answering()).end().exits(0);
     let file = std::fs::read_dir(world.path("home/spending")).expect("a directory").flatten().next();
     let file = file.expect("a file").path();
     let mut text = std::fs::read(&file).expect("a file");
@@ -118,14 +118,14 @@ fn a_line_that_cannot_be_read_is_named_and_the_others_count() {
     std::fs::write(&file, text).expect("a file");
     world.bowline(&["config", "set", "budget.day.tokens", "1000000"]).end().exits(0);
     world.bowline(&["config", "set", "budget.project.tokens", "1000000"]).end().exits(0);
-    let ended = world.practice(&["say hello"]).end().exits(0);
+    let ended = world.claude(&answering()).end().exits(0);
     assert_eq!(ended.stdout, "hello\n");
     assert_eq!(ended.stderr.matches("is not counted").count(), 2, "each is said once: {}", ended.stderr);
     let shown = file.display();
     ended.tells(&[&format!("warning: {shown}:2: "), &format!("warning: {shown}:3: ")]);
     // What can be read is counted.
     world.bowline(&["config", "set", "budget.day.tokens", "1"]).end().exits(0);
-    world.practice(&["say hello"]).end().exits(5).tells(&["error: the budget for today is used up"]);
+    world.claude(&answering()).end().exits(5).tells(&["error: the budget for today is used up"]);
 }
 
 /// Returns the file of the month.
@@ -137,17 +137,17 @@ fn month(world: &World) -> std::path::PathBuf {
 #[test]
 fn a_line_that_was_cut_short_does_not_swallow_the_next_one() {
     let world = World::new();
-    world.practice(&["say hello"]).end().exits(0);
+    world.claude(&answering()).end().exits(0);
     let file = month(&world);
     let first = std::fs::read_to_string(&file).expect("a file");
     std::fs::write(&file, format!("{first}{{\"day\"")).expect("a file");
-    world.practice(&["say hello"]).end().exits(0);
+    world.claude(&answering()).end().exits(0);
     let text = std::fs::read_to_string(&file).expect("a file");
     let lines: Vec<&str> = text.lines().collect();
     assert_eq!((lines.len(), lines[1]), (3, "{\"day\""), "{text}");
     let last: serde_json::Value = serde_json::from_str(lines[2]).expect("a whole line");
-    assert_eq!(last["provider"], "practice", "{text}");
-    world.practice(&["say hello"]).end().exits(0);
+    assert_eq!(last["provider"], "claude", "{text}");
+    world.claude(&answering()).end().exits(0);
     assert_eq!(std::fs::read_to_string(&file).expect("a file").lines().count(), 4, "and no line is empty");
 }
 
@@ -156,7 +156,7 @@ fn a_ledger_that_cannot_be_written_is_told_of() {
     let world = World::new();
     std::fs::create_dir_all(world.path("home")).expect("a directory");
     std::fs::write(world.path("home/spending"), "in the way").expect("a file");
-    let ended = world.practice(&["say hello"]).end().exits(0);
+    let ended = world.claude(&answering()).end().exits(0);
     assert_eq!(
         ended.stderr.matches("what this run spent could not be written down").count(),
         1,

@@ -5,7 +5,7 @@ use bowline_protocol::kinds::Outcome;
 use super::*;
 
 fn guard(amounts: Amounts, before: Amounts) -> Guard {
-    let limits = vec![Limit { scope: "this request".into(), amounts, before }];
+    let limits = vec![Limit { extent: Extent::Request, amounts, before }];
     Guard::new(Budget { limits, ..Budget::default() })
 }
 
@@ -27,7 +27,7 @@ fn the_agents_own_word_comes_first() {
     assert_eq!(guard.check(spent(10, UsageSource::Reported, Some(0.49)), Some("practice-1")), None);
     assert_eq!(
         guard.check(spent(10, UsageSource::Reported, Some(0.61)), None),
-        over("the budget of $0.50 for this request is used up: $0.61 so far, as the agent reports")
+        over("the budget of $0.5000 for this request is used up: $0.6100 so far, as the agent reports")
     );
     assert_eq!(guard.check(spent(10, UsageSource::Reported, Some(0.7)), None), None, "it is said once");
 }
@@ -35,16 +35,16 @@ fn the_agents_own_word_comes_first() {
 #[test]
 fn else_the_price_list_is_asked_and_named() {
     assert_eq!(
-        guard(COST, NONE).check(spent(6_000, UsageSource::Reported, None), Some("practice-1")),
+        guard(COST, NONE).check(spent(24_000, UsageSource::Reported, None), Some("practice-1")),
         over(
-            "the budget of $0.50 for this request is used up: $0.60 so far, by the price list (2026-11-15), \
+            "the budget of $0.5000 for this request is used up: $0.6000 so far, by the price list (2026-11-15), \
              tokens as the agent reports"
         )
     );
     assert_eq!(
-        guard(COST, NONE).check(spent(6_000, UsageSource::Estimated, None), Some("practice-1")),
+        guard(COST, NONE).check(spent(24_000, UsageSource::Estimated, None), Some("practice-1")),
         over(
-            "the budget of $0.50 for this request is used up: $0.60 so far, by the price list (2026-11-15), \
+            "the budget of $0.5000 for this request is used up: $0.6000 so far, by the price list (2026-11-15), \
              tokens counted by its text"
         )
     );
@@ -68,16 +68,7 @@ fn a_model_without_a_price_is_told_once() {
 #[test]
 fn tokens_count_over_turns_and_before_the_run() {
     let mut one = guard(TOKENS, Amounts { tokens: Some(300), ..NONE });
-    let ended = TurnEnded {
-        outcome: Outcome::Completed,
-        stop: None,
-        failure: None,
-        usage: Some(Usage { output: 400, ..Usage::default() }),
-        cost_usd: None,
-        running_tools: Vec::new(),
-        running_tasks: Vec::new(),
-    };
-    one.turn_ended(&ended);
+    one.turn_ended(&ended(Usage { output: 400, ..Usage::default() }));
     assert_eq!(one.check(spent(299, UsageSource::Reported, None), None), None);
     assert_eq!(
         one.check(spent(300, UsageSource::Estimated, None), None),
@@ -88,7 +79,64 @@ fn tokens_count_over_turns_and_before_the_run() {
 #[test]
 fn nothing_is_found_before_anything_is_used() {
     let full = Amounts { cost: Some(0.5), tokens: Some(1_000), ..NONE };
-    assert_eq!(guard(full, full).check(None, None), None, "whoever starts it asks whether anything is left");
+    assert_eq!(guard(full, NONE).check(None, None), None);
+}
+
+#[test]
+fn what_others_use_of_a_day_counts_as_it_becomes_known() {
+    let limits = vec![Limit { extent: Extent::Day, amounts: COST, before: NONE }];
+    let mut guard = Guard::new(Budget { limits, ..Budget::default() });
+    // Those who share the request are among all the others of the day, and not counted twice.
+    guard.others(Amounts { cost: Some(0.5), ..NONE });
+    assert_eq!(guard.check(spent(10, UsageSource::Reported, Some(0.2)), None), None);
+    guard.before(Extent::Project, Amounts { cost: Some(0.5), ..NONE });
+    assert_eq!(guard.check(spent(10, UsageSource::Reported, Some(0.2)), None), None);
+    guard.before(Extent::Day, Amounts { cost: Some(0.31), ..NONE });
+    assert_eq!(
+        guard.check(spent(10, UsageSource::Reported, Some(0.2)), None),
+        over(
+            "the budget of $0.5000 for today is used up: $0.5100 so far with other runs, as the agent reports"
+        )
+    );
+    let limits = vec![Limit { extent: Extent::Project, amounts: TOKENS, before: NONE }];
+    let mut guard = Guard::new(Budget { limits, ..Budget::default() });
+    guard.before(Extent::Project, Amounts { tokens: Some(2_000), ..NONE });
+    assert_eq!(
+        guard.check(None, None),
+        over("the budget of 1000 tokens for this project is used up: 2000 so far, all of it by other runs")
+    );
+}
+
+#[test]
+fn what_was_counted_by_its_text_stays_so_when_the_turn_has_ended() {
+    let mut guard = guard(TOKENS, NONE);
+    let usage = Usage { output: 1_000, ..Usage::default() };
+    let report = UsageReported {
+        usage,
+        basis: bowline_protocol::Basis::PerTurn,
+        source: UsageSource::Estimated,
+        cost_usd: None,
+        model: None,
+        message: None,
+    };
+    guard.reported(&report);
+    guard.turn_ended(&ended(usage));
+    assert_eq!(
+        guard.check(None, None),
+        over("the budget of 1000 tokens for this request is used up: 1000 so far, counted by its text")
+    );
+}
+
+fn ended(usage: Usage) -> TurnEnded {
+    TurnEnded {
+        outcome: Outcome::Completed,
+        stop: None,
+        failure: None,
+        usage: Some(usage),
+        cost_usd: None,
+        running_tools: Vec::new(),
+        running_tasks: Vec::new(),
+    }
 }
 
 #[test]
@@ -103,8 +151,20 @@ fn time_counts_from_the_beginning_of_the_work() {
 }
 
 #[test]
-fn money_has_as_many_digits_as_it_needs() {
-    assert_eq!(dollars(0.0012), "$0.0012");
-    assert_eq!(dollars(1.5), "$1.50");
-    assert_eq!(dollars(0.0), "$0.00");
+fn money_is_written_in_one_way() {
+    let written = [0.0, 0.00004, 0.00005, 0.0012, 0.05, 0.4, 0.9999, 0.99999, 1.0, 1.5, 20.0].map(dollars);
+    let expected = [
+        "$0.00",
+        "less than $0.0001",
+        "$0.0001",
+        "$0.0012",
+        "$0.0500",
+        "$0.4000",
+        "$0.9999",
+        "$1.00",
+        "$1.00",
+        "$1.50",
+        "$20.00",
+    ];
+    assert_eq!(written, expected);
 }

@@ -8,7 +8,7 @@ use bowline_providers::conversation::Conversation;
 use bowline_providers::dialect::Shape;
 use bowline_providers::dialects;
 
-use crate::budget::{Amounts, Budget};
+use crate::budget::{Amounts, Budget, Extent};
 use crate::fallback::{Rule, StreamFallback};
 
 /// When something happens: the wall clock for people, and a clock that never jumps for deadlines.
@@ -53,6 +53,8 @@ pub struct Plan {
     pub delay: Millis,
     /// What it may use.
     pub budget: Budget,
+    /// The model that answers unless another is named, where we ourselves say which.
+    pub model: Option<String>,
     /// Whether to look at the files before and after: the working directory lies in a working tree.
     pub files: bool,
     /// The zone of times that the agent writes without one.
@@ -221,8 +223,10 @@ pub enum Input<'a> {
     Trouble(Failure),
     /// By the clock on the wall it took longer than this limit on all of it: the machine slept, and our clock with it.
     Overdue(Millis),
-    /// What those have used who share its budget.
+    /// What those have used who share the budget of its request.
     Others(Amounts),
+    /// What was used of a day or a project before it, and by others meanwhile.
+    Before(Vec<(Extent, Amounts)>),
     /// Something worth a remark happened to our own machinery.
     Remark(Notice),
     /// A deadline may have passed.

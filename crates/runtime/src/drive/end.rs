@@ -20,7 +20,7 @@ impl Driving {
         let mut trouble = self.pending.trouble.take();
         // Before the session is over for others: who is killed in between has not forgotten it.
         let account = self.drive.account.take();
-        let sum = account.and_then(|account| account.close(&self.drive.session, &self.digest));
+        let sum = account.and_then(|account| account.close(&self.digest));
         if let Some(mut journal) = self.drive.journal.take() {
             dir = Some(journal.dir().to_owned());
             let completed = ended.outcome == Outcome::Completed;
@@ -96,7 +96,7 @@ impl Drop for Driving {
             }
         }
         if let Some(account) = self.drive.account.take() {
-            account.close(&self.drive.session, &self.digest);
+            account.close(&self.digest);
         }
     }
 }

@@ -51,10 +51,10 @@ impl Home {
     }
 
     /// Returns the directories that Bowline makes in it.
-    pub(crate) fn own_dirs(&self) -> [PathBuf; 5] {
+    pub(crate) fn own_dirs(&self) -> [PathBuf; 6] {
         let (open, marks) = (self.root.join(super::unfinished::OPEN_DIR), crate::registry::board(self));
-        let spent = self.root.join(crate::budget::DIR);
-        [self.sessions_dir(), open, marks, spent, self.root.join("cache")]
+        let (spent, now) = (self.root.join(crate::budget::DIR), self.root.join(crate::budget::RUNNING));
+        [self.sessions_dir(), open, marks, spent, now, self.root.join("cache")]
     }
 
     /// Returns the directory of a session, whether it exists or not.

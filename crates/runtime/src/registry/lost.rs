@@ -44,6 +44,13 @@ impl Registry {
                 }
             }
         }
+        // What is still not in order is put so later, and its own journal says more.
+        let open = unfinished::dirs(&self.home)?.into_iter();
+        let open = open.filter_map(|dir| Some(dir.file_name()?.to_str()?.to_owned())).collect();
+        if let Err(error) = budget::sweep(&self.home, &open) {
+            let error = &error as &dyn std::error::Error;
+            tracing::warn!(error, "what killed runs without a journal spent is not written down");
+        }
         Ok(settled)
     }
 }

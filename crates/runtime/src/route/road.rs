@@ -47,6 +47,8 @@ pub(super) struct Road {
     asked: Millis,
     /// What went wrong with our own memory. It ends no request.
     trouble: Option<Error>,
+    /// Why what an attempt spent could not be written down.
+    unwritten: Option<String>,
 }
 
 /// An attempt that is ready to go.
@@ -138,6 +140,7 @@ impl Road {
             strange_hint,
             asked,
             trouble,
+            unwritten: None,
         })
     }
 
@@ -180,6 +183,8 @@ impl Road {
                 None => "stopped".to_owned(),
             };
             self.note(turn, &record, waited, then);
+            self.unwritten = self.unwritten.take().or(record.ledger_failure.take());
+            record.ledger_failure.clone_from(&self.unwritten);
             let Some(verdict) = verdict.filter(|verdict| verdict.next != Next::Stop) else {
                 record.attempts = self.attempts;
                 return Ok(record);
@@ -210,6 +215,8 @@ impl Road {
             };
             leaving = match self.leave(turn, counts, delay, Some(&record), Some(opening)).await {
                 Ok(leaving) => leaving,
+                // Somebody else has used it up meanwhile.
+                Err(error @ Error::OverBudget { .. }) => return Err(error),
                 Err(error) => {
                     // What there is stays: how the last attempt ended, and why there is no other.
                     if let Some(last) = self.attempts.last_mut() {

@@ -48,6 +48,9 @@ pub(crate) fn task(
         task = task.repeat_tools();
     }
     if let Some(tokens) = args.max_tokens {
+        if tokens == 0 {
+            return Err(nothing("--max-tokens"));
+        }
         task = task.max_tokens(tokens);
     }
     if let Some(limit) = args.max_time {
@@ -103,7 +106,10 @@ pub(crate) fn task(
         task = task.max_turns(turns);
     }
     if let Some(usd) = args.max_cost {
-        if !usd.is_finite() || usd <= 0.0 {
+        if usd == 0.0 {
+            return Err(nothing("--max-cost"));
+        }
+        if !usd.is_finite() || usd < 0.0 {
             let message = format!("`--max-cost {usd}` is no amount of money");
             return Err(CommandError::new(Fault::Usage, message).hint("write it as 0.50"));
         }
@@ -140,6 +146,15 @@ pub(crate) fn task(
         task = task.no_stream();
     }
     Ok(task)
+}
+
+/// Refuses a limit that leaves nothing to be done.
+fn nothing(option: &str) -> CommandError {
+    CommandError::new(
+        Fault::Usage,
+        format!("`{option} 0` means that nothing may be spent, and so nobody is asked"),
+    )
+    .hint("leave it out for no limit, or allow a little")
 }
 
 /// Returns our word for a permission mode.

@@ -5,10 +5,10 @@ use bowline_protocol::{Category, Code, Exit};
 
 use super::super::*;
 use super::world::{INIT, RESULT, TOOL, World, text};
-use crate::budget::{Amounts, Budget, Limit};
+use crate::budget::{Amounts, Budget, Extent, Limit};
 
 fn limited(amounts: Amounts) -> World {
-    let limit = Limit { scope: "this request".to_owned(), amounts, before: Amounts::default() };
+    let limit = Limit { extent: Extent::Request, amounts, before: Amounts::default() };
     let mut world = World::with(|plan| plan.budget = Budget { limits: vec![limit], ..Budget::default() });
     world.start();
     world
@@ -51,7 +51,7 @@ fn a_run_that_has_used_its_tokens_is_stopped_politely_and_keeps_what_it_said() {
 
 #[test]
 fn money_is_watched_by_the_price_list() {
-    let mut world = limited(Amounts { cost: Some(0.05), ..Amounts::default() });
+    let mut world = limited(Amounts { cost: Some(0.0125), ..Amounts::default() });
     let init = INIT.replace(r#""model":"m""#, r#""model":"practice-1""#);
     world.says(&init).says(&call(400));
     assert!(!world.log().contains("!signal"), "{}", world.log());
@@ -76,6 +76,37 @@ fn an_answer_that_is_complete_stays_one() {
     let ended = world.ended();
     assert_eq!((ended.outcome, ended.failure), (Outcome::Completed, None));
     assert!(world.log().contains("turn_ended:completed notice:budget_exceeded"), "{}", world.log());
+}
+
+#[test]
+fn a_failure_that_used_it_up_is_one_of_the_budget() {
+    let mut world = limited(Amounts { tokens: Some(20), ..Amounts::default() });
+    let result = RESULT
+        .replace(r#""output_tokens":1"#, r#""output_tokens":30"#)
+        .replace(r#""is_error":false"#, r#""is_error":true,"api_error_status":500"#);
+    world.says(INIT).says(&result).exits(1).swept();
+    let (ended, log) = (world.ended(), world.log());
+    let failure = ended.failure.expect("a failure");
+    assert_eq!((ended.outcome, failure.code), (Outcome::Failed, Code::Budget), "{log}");
+    assert!(failure.message.starts_with("the budget of 20 tokens for this request is used up"));
+    assert!(log.contains("notice:budget turn_ended:failed") && !log.contains("budget_exceeded"), "{log}");
+}
+
+#[test]
+fn what_others_use_meanwhile_ends_it() {
+    let limit = Limit {
+        extent: Extent::Day,
+        amounts: Amounts { tokens: Some(1_000), ..Amounts::default() },
+        before: Amounts::default(),
+    };
+    let mut world = World::with(|plan| plan.budget = Budget { limits: vec![limit], ..Budget::default() });
+    world.start();
+    world.says(INIT).says(&call(400));
+    let used = |tokens| vec![(Extent::Day, Amounts { tokens: Some(tokens), ..Amounts::default() })];
+    world.give(Input::Before(used(500)));
+    assert!(!world.log().contains("!signal"), "{}", world.log());
+    world.give(Input::Before(used(600)));
+    assert!(world.log().ends_with("!signal(Interrupt, Leader)"), "{}", world.log());
 }
 
 #[test]

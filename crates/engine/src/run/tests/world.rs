@@ -51,6 +51,7 @@ impl World {
             opening: Vec::new(),
             delay: Millis(0),
             budget: Budget::default(),
+            model: None,
             files: false,
             zone: jiff::tz::TimeZone::UTC,
         };

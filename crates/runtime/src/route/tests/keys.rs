@@ -102,7 +102,9 @@ const ROWS: &[Row] = &[
     ("budgets.request.tokens", &[], ("tokens: 500000", "tokens: 100"), Limits),
     ("budgets.request.time", &[], ("time: 30m", "time: 1m"), Limits),
     ("budgets.day.cost", &[], ("cost: 20 ", "cost: 0.001 "), Limits),
+    ("budgets.day.tokens", &[], ("tokens: 10000000 ", "tokens: 100 "), Limits),
     ("budgets.project.cost", &[], ("cost: 200", "cost: 0.001"), Limits),
+    ("budgets.project.tokens", &[], ("tokens: 100000000", "tokens: 100"), Limits),
 ];
 
 #[rustfmt::skip]
