@@ -94,7 +94,6 @@ fn who_has_said_nothing_stops_when_others_have_used_it_all() {
 #[test]
 fn what_a_killed_run_without_a_trace_had_told_is_counted() {
     let world = World::new();
-    set(&world, "budget.day.cost", "0.03");
     let script = format!("trap '' INT TERM\n{}", calling(1, "600"));
     let mut running = world.claude(&script).with(&["--ephemeral"]).start();
     wait_until("what it used", || {
@@ -104,6 +103,7 @@ fn what_a_killed_run_without_a_trace_had_told_is_counted() {
     });
     running.kill();
     let _ = running.end_among_others();
+    set(&world, "budget.day.cost", "0.03");
     world
         .claude(&answering())
         .start()

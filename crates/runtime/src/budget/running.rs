@@ -77,8 +77,10 @@ impl Running {
             let path = self.ledger.running_lock(id);
             path.parent().map_or(Ok(()), host::private_dir)?;
             let lock = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(path)?;
-            // Where nothing can be locked, nobody takes it for a killed one.
-            lock.try_lock().or_else(|_| Ok::<(), io::Error>(()))?;
+            if let Err(error) = lock.try_lock() {
+                // Where nothing can be locked, nobody can look either, and nobody takes it for a killed one.
+                tracing::debug!(error = &error as &dyn std::error::Error, "a run could not be locked");
+            }
             self.lock = Some(lock);
         }
         let at = clock::wall();
