@@ -297,8 +297,8 @@ caused by: No such file or directory (os error 2)
 exit 2
 --- stdout
 --- stderr
-error: `--max-cost 0` is no amount of money
-hint: write it as 0.50
+error: `--max-cost 0` means that nothing may be spent, and so nobody is asked
+hint: leave it out for no limit, or allow a little
 "#);
     assert!(world.journals().is_empty(), "nothing was begun");
 }
