@@ -237,8 +237,11 @@ impl Run {
             Phase::Spawning | Phase::Running => {
                 self.watch.deadline().into_iter().chain(self.guard.deadline()).min()
             }
-            Phase::Waiting { until }
-            | Phase::Draining { until, .. }
+            // To wait is part of the time that somebody gave.
+            Phase::Waiting { until } => {
+                return Some(self.guard.deadline().map_or(until, |at| at.min(until)));
+            }
+            Phase::Draining { until, .. }
             | Phase::Sweeping { until }
             | Phase::Closing { until }
             | Phase::Looking { until } => return Some(until),
@@ -271,6 +274,7 @@ impl Run {
         if self.plan.delay == Millis(0) {
             self.prepare(now, step);
         } else {
+            self.guard.begins(now.up);
             self.phase = Phase::Waiting { until: now.up.plus(self.plan.delay) };
         }
     }
@@ -410,6 +414,10 @@ impl Run {
     fn timer(&mut self, now: Now, step: &mut Step) {
         match self.phase {
             Phase::New | Phase::Over => {}
+            Phase::Waiting { .. } if self.guard.deadline().is_some_and(|at| now.up >= at) => {
+                let why = self.guard.time_is_over();
+                self.use_up(why, now, step);
+            }
             Phase::Waiting { until } if now.up >= until => self.prepare(now, step),
             Phase::Waiting { .. } => {}
             Phase::Preparing { until } => match self.watch.total_at() {

@@ -119,7 +119,7 @@ pub(crate) struct RequestArgs {
     #[arg(long, value_name = "N", value_parser = count::<u64>, allow_negative_numbers = true, help_heading = LIMITS)]
     pub(crate) max_tokens: Option<u64>,
 
-    /// The longest that it may work, such as 90s or 10m, over all attempts; the answer so far is kept, and the exit code is 5
+    /// The longest that it may work, such as 90s or 10m, over all attempts and the waits between them; the answer so far is kept, and the exit code is 5
     #[arg(long, value_name = "TIME", value_parser = span, help_heading = LIMITS)]
     pub(crate) max_time: Option<std::time::Duration>,
 

@@ -10,6 +10,9 @@ use jiff::tz::TimeZone;
 use super::canvas::{Line, Paint};
 use super::words;
 
+/// A wait before a retry that looks as if nothing happened.
+const LONG_WAIT: bowline_protocol::Millis = bowline_protocol::Millis(5_000);
+
 /// How much the reader must want to know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Weight {
@@ -221,7 +224,8 @@ pub(super) fn sent_again(retrying: &Retrying, now: Timestamp, zone: &TimeZone) -
         return Remark::new(Weight::Always, "", format!("waiting for the limit, which starts anew {when}"));
     }
     let category = retrying.category.as_str().replace('_', " ");
-    Remark::usual(format!("retrying in {wait} ({category})"))
+    let weight = if wait >= LONG_WAIT { Weight::Always } else { Weight::Usual };
+    Remark::new(weight, "", format!("retrying in {wait} ({category})"))
 }
 
 /// Says that a limit was waited for and is over.

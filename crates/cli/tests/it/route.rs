@@ -182,6 +182,21 @@ fn a_time_that_is_over_is_a_failure_like_any_other() {
 }
 
 #[test]
+fn what_is_waited_is_part_of_the_time_for_all_of_it() {
+    let limited = failing(429, "rate limited: retry after 20 seconds");
+    let world = routed(&[("first", limited)], "");
+    let began = now();
+    let ended = run(&world, &["--provider", "auto", "--max-time", "4s"]).end().exits(5);
+    assert!(began.elapsed() < std::time::Duration::from_secs(18), "{:?}", began.elapsed());
+    ended.tells(&["retrying in 20 s (rate limit)", "error: the budget is used up", "the budget of 4 s for"]);
+
+    let later = failing(429, "rate limited: retry after 3600 seconds");
+    let world = routed(&[("first", later)], "");
+    let ended = run(&world, &["--provider", "auto", "--wait-for-limit", "--max-time", "4s"]).end().exits(5);
+    ended.tells(&["waiting for the limit", "the budget of 4 s for"]);
+}
+
+#[test]
 fn nothing_of_a_failed_attempt_is_in_the_answer() {
     let half = r#"{"type":"assistant","message":{"id":"h","content":[{"type":"text","text":"half an answ"}]},"session_id":"s"}"#;
     let broken = format!("echo '{INIT}'; echo '{half}'; {}", failing(503, "service unavailable"));

@@ -59,8 +59,6 @@ pub(super) struct Leaving {
     turn: usize,
     retries: u32,
     waits: u32,
-    /// How long it waits before it begins.
-    delay: Millis,
     first_word: Arc<Mutex<FirstWord>>,
 }
 
@@ -159,8 +157,7 @@ impl Road {
     pub(super) async fn go(mut self, first: Leaving) -> Result<Record, Error> {
         let mut leaving = first;
         loop {
-            let (turn, retries, waits, waited) =
-                (leaving.turn, leaving.retries, leaving.waits, leaving.delay);
+            let (turn, retries, waits) = (leaving.turn, leaving.retries, leaving.waits);
             let first_word = leaving.first_word.clone();
             let (mut record, stopped) = self.drive(leaving).await?;
             let now = clock::wall();
@@ -182,7 +179,7 @@ impl Road {
                 None if record.is_completed() => "answered".to_owned(),
                 None => "stopped".to_owned(),
             };
-            self.note(turn, &record, waited, then);
+            self.note(turn, &record, then);
             self.unwritten = self.unwritten.take().or(record.ledger_failure.take());
             record.ledger_failure.clone_from(&self.unwritten);
             let Some(verdict) = verdict.filter(|verdict| verdict.next != Next::Stop) else {
@@ -278,7 +275,7 @@ impl Road {
         let key = &self.turns[turn].key;
         let sent = self.store.change(|memory| memory.sent(key, &memory::me(), now));
         self.keep(sent);
-        Ok(Leaving { prepared, control, turn, retries, waits, delay, first_word })
+        Ok(Leaving { prepared, control, turn, retries, waits, first_word })
     }
 
     /// Drives one attempt and passes on what it is told. Also returns whether somebody stopped it.
@@ -362,7 +359,7 @@ impl Road {
         }
     }
 
-    fn note(&mut self, turn: usize, record: &Record, waited: Millis, mut then: String) {
+    fn note(&mut self, turn: usize, record: &Record, mut then: String) {
         if let Some(error) = self.trouble.take() {
             then = format!("{then}; {error}");
         }
@@ -377,9 +374,7 @@ impl Road {
             took: record.took,
             then,
         });
-        // The wait before it was no work.
-        let took = u64::try_from(record.took.as_millis()).unwrap_or(u64::MAX).saturating_sub(waited.0);
-        let took = Millis(took);
+        let took = Millis(u64::try_from(record.took.as_millis()).unwrap_or(u64::MAX));
         let tokens = record.usage.map_or(0, |usage| usage.total());
         self.used = Amounts {
             cost: Some(self.used.cost.unwrap_or(0.0) + record.cost.unwrap_or(0.0)),

@@ -322,9 +322,13 @@ fn a_limit_that_is_waited_for_is_counted_down() {
     let (first, last) = (first.to_owned(), "the wait for the limit is over: going on");
     assert_eq!(said(&events), format!("{first}\n{last}\n"));
     if let Kind::Retrying(retrying) = &mut events[3].kind {
-        retrying.max_attempts = Some(2);
+        (retrying.max_attempts, retrying.delay_ms) = (Some(2), Some(bowline_protocol::Millis(900)));
     }
     assert_eq!(said(&events), "");
+    if let Kind::Retrying(retrying) = &mut events[3].kind {
+        retrying.delay_ms = Some(bowline_protocol::Millis(20_000));
+    }
+    assert_eq!(said(&events), "retrying in 20 s (rate limit)\n", "a long one looks as if nothing happened");
 }
 
 #[test]
