@@ -227,6 +227,7 @@ fn once_the_agent_is_gone_one_signal_ends_a_command_whose_reader_does_not_read()
 }
 
 #[test]
+#[expect(clippy::disallowed_methods, reason = "a reader of the test's own")]
 fn once_the_agent_is_gone_one_signal_ends_what_takes_long_to_print() {
     let world = World::new();
     // Each chunk repeats the text so far, so that these are gigabytes.
