@@ -1,6 +1,9 @@
 //! What the terminal is like, if there is one. The only place that looks.
 
+use std::fs::File;
 use std::io::IsTerminal;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
 use bowline::PermissionMode;
@@ -20,10 +23,15 @@ fn screen() -> Screen {
     let surface = |tty: bool| {
         if tty { Surface::terminal(width(), term.as_deref(), colour) } else { Surface::PIPE }
     };
-    Screen {
-        stdout: surface(std::io::stdout().is_terminal()),
-        stderr: surface(std::io::stderr().is_terminal()),
-    }
+    let (stdout, stderr) = (std::io::stdout(), std::io::stderr());
+    let (stdout_tty, stderr_tty) = (stdout.is_terminal(), stderr.is_terminal());
+    let file = |stream: BorrowedFd<'_>| {
+        let file = File::from(stream.try_clone_to_owned().ok()?).metadata().ok()?;
+        Some((file.dev(), file.ino()))
+    };
+    let files = file(stdout.as_fd()).zip(file(stderr.as_fd()));
+    let one_file = !stdout_tty && !stderr_tty && files.is_some_and(|(stdout, stderr)| stdout == stderr);
+    Screen { stdout: surface(stdout_tty), stderr: surface(stderr_tty), one_file }
 }
 
 /// Returns the width of the terminal.

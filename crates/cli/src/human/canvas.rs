@@ -10,6 +10,8 @@ use super::words::{self, Glyphs};
 pub(crate) struct Screen {
     pub(crate) stdout: Surface,
     pub(crate) stderr: Surface,
+    /// Whether both are one file or pipe, as in a log.
+    pub(crate) one_file: bool,
 }
 
 /// One stream.
@@ -276,8 +278,13 @@ impl Canvas {
         }
     }
 
-    /// Ends a line of the answer on a shared terminal, and leaves an empty one.
+    /// Ends a line of the answer on a shared terminal, and leaves an empty one; in a shared file, ends it.
     fn leave_text(&mut self) {
+        if self.screen.one_file && self.stdout_column > 0 {
+            self.push_raw(To::Stderr, "\n");
+            self.stdout_column = 0;
+            return;
+        }
         if !self.shared() || self.last != Last::Text {
             return;
         }

@@ -79,7 +79,7 @@ impl Sink {
         let viewer = match format {
             Format::Human => None,
             Format::View(entry) => {
-                options.screen = Screen { stdout: Surface::PIPE, stderr: Surface::PIPE };
+                options.screen = Screen { stdout: Surface::PIPE, stderr: Surface::PIPE, one_file: false };
                 Some(Viewer::new(entry, &views::Setup { provider, ours: true }))
             }
         };
@@ -217,7 +217,7 @@ mod tests {
 
     fn options(stderr: Surface) -> Options {
         Options {
-            screen: Screen { stdout: Surface::PIPE, stderr },
+            screen: Screen { stdout: Surface::PIPE, stderr, one_file: false },
             glyphs: Glyphs::Unicode,
             detail: Detail::Usual,
             zone: TimeZone::UTC,

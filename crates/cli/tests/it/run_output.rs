@@ -215,3 +215,14 @@ fn what_each_format_has_is_written_down() {
         assert!(page.contains(&format!("\n| `{key}` |")), "the key {key}");
     }
 }
+
+#[test]
+fn a_log_of_both_streams_has_remarks_on_their_own_lines() {
+    let world = World::new();
+    let log = std::fs::File::create(world.path("log")).expect("a file");
+    let mut command = world.practice(&["say partial", "exit 0"]).command();
+    command.stdout(log.try_clone().expect("the same file")).stderr(log);
+    assert_eq!(command.status().expect("it runs").code(), Some(1));
+    let log = std::fs::read_to_string(world.path("log")).expect("a log");
+    assert!(log.starts_with("partial\nwarning: the stream ended"), "{log}");
+}

@@ -164,7 +164,7 @@ impl One {
         let detail = if verbose == 0 { Detail::Usual } else { Detail::Verbose };
         let mut options = super::shown(&meant.args, detail, Some(asked));
         // Several cannot draw on one terminal.
-        options.screen = Screen { stdout: Surface::PIPE, stderr: Surface::PIPE };
+        options.screen = Screen { stdout: Surface::PIPE, stderr: Surface::PIPE, one_file: false };
         let name = asked.name().to_owned();
         let view = view.map(|entry| (entry.make)(&Setup { provider: Some(name.clone()), ours: true }));
         Self { name, renderer: Renderer::new(options), view }

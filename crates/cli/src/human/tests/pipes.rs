@@ -1,8 +1,9 @@
 //! Recordings into pipes and files: the answer alone, and hardly a word beside it.
 
 use bowline_protocol::Kind;
+use serde_json::json;
 
-use super::support::{Show, Streams, all, answer, check};
+use super::support::{Show, Streams, all, answer, check, made};
 use crate::human::{Detail, To};
 
 fn both(name: &str, recording: &str) {
@@ -58,4 +59,24 @@ fn a_pipe_never_gets_a_control_sequence_of_ours() {
         let control = err.chars().find(|c| c.is_control() && *c != '\n' && *c != '\t');
         assert_eq!(control, None, "{name}: {err}");
     }
+}
+
+#[test]
+fn in_a_log_a_remark_begins_on_its_own_line() {
+    let kinds = [
+        json!({"type": "text_delta", "message": "m", "block": 0, "text": "Hello"}),
+        json!({"type": "message_finished", "message": "m", "phase": "final"}),
+        json!({"type": "notice", "level": "warn", "text": "careful"}),
+        json!({"type": "text_delta", "message": "n", "block": 0, "text": "Bye\n"}),
+        json!({"type": "message_finished", "message": "n", "phase": "final"}),
+        json!({"type": "notice", "level": "warn", "text": "again"}),
+    ];
+    let log = |streams| {
+        let pieces = Show::of(made(&kinds), streams).pieces();
+        pieces.iter().map(|piece| String::from_utf8_lossy(&piece.bytes).into_owned()).collect::<String>()
+    };
+    let together = log(Streams::Log);
+    assert!(together.starts_with("Hello\nwarning: careful\nBye\nwarning: again\n"), "{together:?}");
+    let apart = log(Streams::Pipes);
+    assert!(apart.starts_with("Hellowarning: careful\n\nBye\n"), "two files stay as they are: {apart:?}");
 }

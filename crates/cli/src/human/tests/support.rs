@@ -160,6 +160,8 @@ pub(super) enum Streams {
     Logged(u16),
     /// Neither is.
     Pipes,
+    /// Both are one file.
+    Log,
 }
 
 /// A run to be shown.
@@ -198,10 +200,10 @@ impl Show {
             Streams::Coloured(width) => (terminal(width, true), terminal(width, true)),
             Streams::Redirected(width) => (Surface::PIPE, terminal(width, false)),
             Streams::Logged(width) => (terminal(width, false), Surface::PIPE),
-            Streams::Pipes => (Surface::PIPE, Surface::PIPE),
+            Streams::Pipes | Streams::Log => (Surface::PIPE, Surface::PIPE),
         };
         Renderer::new(Options {
-            screen: Screen { stdout, stderr },
+            screen: Screen { stdout, stderr, one_file: matches!(self.streams, Streams::Log) },
             glyphs: self.glyphs,
             detail: self.detail,
             zone: TimeZone::UTC,
@@ -270,14 +272,14 @@ impl Show {
             | Streams::Coloured(width)
             | Streams::Redirected(width)
             | Streams::Logged(width) => width,
-            Streams::Pipes => panic!("a pipe is no terminal"),
+            Streams::Pipes | Streams::Log => panic!("a pipe is no terminal"),
         };
         let mut terminal = terminal(width);
         for piece in pieces {
             let elsewhere = match self.streams {
                 Streams::Redirected(_) => Some(To::Stdout),
                 Streams::Logged(_) => Some(To::Stderr),
-                Streams::Terminal(_) | Streams::Coloured(_) | Streams::Pipes => None,
+                Streams::Terminal(_) | Streams::Coloured(_) | Streams::Pipes | Streams::Log => None,
             };
             if Some(piece.to) == elsewhere {
                 continue;
