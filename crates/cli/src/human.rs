@@ -6,9 +6,9 @@
 //! both are a terminal they share a cursor, and lines never begin in the middle of text.
 //!
 //! **Standard output.** On a terminal, text is shown as it comes, and is made harmless. In a pipe or file, a message is
-//! written when it is known to be part of the answer, not commentary, and as the agent wrote it. Thus
-//! `bowline run … > answer.txt` holds the answer alone, also where text was withdrawn. A cancelled run writes what there
-//! is. Sub-agents are never the answer.
+//! written when it is known to be part of the answer, not commentary, and as the agent wrote it; beyond 2 MiB, as it
+//! comes. Thus `bowline run … > answer.txt` holds the answer alone, also where text was withdrawn. A cancelled run writes
+//! what there is. Sub-agents are never the answer.
 //!
 //! **Standard error, on a terminal.** One line for each tool call when it ends; what runs, a retry, a compaction or a
 //! spinner as a status that is erased before anything else is printed; remarks; then the footer.

@@ -7,8 +7,12 @@ use std::fmt;
 use std::io::{self, IsTerminal, Write};
 
 use bowline_providers::ansi;
+use bowline_providers::views::View;
 
 use crate::error::{CommandError, Fault};
+
+/// How much of what came together is put together before it is written.
+const FULL: usize = 64 * 1024;
 
 /// Standard output. Text is made harmless when a terminal shows it, and left as it is in a pipe.
 pub(crate) struct Stdout {
@@ -30,13 +34,25 @@ impl Stdout {
     }
 
     fn over(out: Box<dyn Write>, terminal: bool) -> Self {
-        Self { out: io::BufWriter::with_capacity(64 * 1024, out), terminal }
+        Self { out: io::BufWriter::with_capacity(FULL, out), terminal }
     }
 
     /// Prints text.
     pub(crate) fn print(&mut self, text: &str) -> Result<(), CommandError> {
         let text = if self.terminal { ansi::harmless(text) } else { text.into() };
         self.out.write_all(text.as_bytes()).map_err(failed)
+    }
+
+    /// Prints what is due at the end of a view.
+    fn print_end(&mut self, view: &mut dyn View) -> Result<(), CommandError> {
+        if self.terminal {
+            let mut text = String::new();
+            view.finish(&mut text);
+            self.print(&text)?;
+        } else {
+            view.write_end(&mut self.out).map_err(failed)?;
+        }
+        self.flush()
     }
 
     /// Prints what was made fit for a terminal elsewhere.

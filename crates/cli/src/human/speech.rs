@@ -1,7 +1,8 @@
 //! What the agent says: the answer on standard output, and with `-v` what it thinks and what its sub-agents say.
 //!
 //! Which messages are commentary is known only when they end. A terminal shows text as it comes, because a person can
-//! tell. Into a pipe goes the answer alone, so a message is held until it is known to be part of it.
+//! tell. Into a pipe goes the answer alone, so a message is held until it is known to be part of it, or until it is so
+//! long that memory would grow with it: then it is printed as it comes.
 
 use bowline_protocol::MessageId;
 use bowline_protocol::kinds::{MessageFinished, Phase, TextDelta, TextRetracted, ThinkingDelta};
@@ -33,6 +34,10 @@ pub(super) struct Speech {
 /// The most of an answer that waits for the end of its turn. One that is longer is shown, whatever becomes of it.
 const LONGEST_WAITING: usize = 1024 * 1024;
 
+/// The most text that is held of messages that have not ended. What goes beyond it is printed as it comes: nothing of that
+/// length was ever seen to accompany the work.
+const LONGEST_HELD: usize = 2 * 1024 * 1024;
+
 /// What is remembered of the turn that runs.
 #[derive(Debug, Default)]
 struct Turn {
@@ -57,6 +62,14 @@ struct Message {
     printed: Option<u32>,
     /// Text that waits, by block.
     held: Vec<(u32, String)>,
+    /// Whether it was too long to be held.
+    flows: bool,
+}
+
+impl Message {
+    fn length(&self) -> usize {
+        self.held.iter().map(|(_, text)| text.len()).sum()
+    }
 }
 
 /// A text beside the answer, of which the last line is not complete.
@@ -115,6 +128,7 @@ impl Speech {
     /// The request is sent again: what was said for it and not shown is not a part of the answer.
     pub(super) fn begin_again(&mut self) {
         self.waiting.clear();
+        self.current = None;
         if self.flow == Flow::WhenTheTurnIsOver {
             self.messages.clear();
         }
@@ -155,15 +169,28 @@ impl Speech {
     pub(super) fn text(&mut self, delta: &TextDelta, canvas: &mut Canvas) {
         let place = self.place(&delta.message);
         let message = &mut self.messages[place];
-        match self.flow {
-            Flow::AsItComes => {
-                message.printed = message.printed.max(Some(delta.block));
-                self.print(&delta.message, &delta.text, canvas);
-            }
-            Flow::WhenItIsTheAnswer | Flow::WhenTheTurnIsOver => match message.held.last_mut() {
-                Some((block, text)) if *block == delta.block => text.push_str(&delta.text),
-                _ => message.held.push((delta.block, delta.text.clone())),
-            },
+        if message.flows || self.flow == Flow::AsItComes {
+            message.printed = message.printed.max(Some(delta.block));
+            return self.print(&delta.message, &delta.text, canvas);
+        }
+        match message.held.last_mut() {
+            Some((block, text)) if *block == delta.block => text.push_str(&delta.text),
+            _ => message.held.push((delta.block, delta.text.clone())),
+        }
+        if self.messages.iter().map(Message::length).sum::<usize>() > LONGEST_HELD {
+            self.let_flow(place, canvas);
+        }
+    }
+
+    /// Prints what is held of a message, and the rest of it as it comes.
+    fn let_flow(&mut self, place: usize, canvas: &mut Canvas) {
+        self.turn_completed(canvas);
+        let message = &mut self.messages[place];
+        message.flows = true;
+        message.printed = message.held.iter().map(|(block, _)| *block).max();
+        let (id, held) = (message.id.clone(), std::mem::take(&mut message.held));
+        for (_, text) in held {
+            self.print(&id, &text, canvas);
         }
     }
 
@@ -284,7 +311,7 @@ impl Speech {
         {
             self.messages.remove(old);
         }
-        self.messages.push(Message { id: id.clone(), printed: None, held: Vec::new() });
+        self.messages.push(Message { id: id.clone(), printed: None, held: Vec::new(), flows: false });
         self.messages.len() - 1
     }
 }

@@ -9,8 +9,8 @@ use std::io::{self, Write};
 use bowline_protocol::{Event, Timestamp};
 use bowline_providers::views;
 
-use super::Stdout;
 use super::view::Viewer;
+use super::{FULL, Stdout};
 use crate::error::CommandError;
 use crate::human::{Interrupt, Options, Piece, Renderer, Screen, Summary, Surface, To};
 
@@ -88,11 +88,20 @@ impl Sink {
 
     /// Writes events that came together.
     pub(crate) fn events(&mut self, events: &[Event], now: Timestamp) -> Result<(), CommandError> {
-        let mut pieces = Vec::new();
+        let (mut pieces, mut waiting) = (Vec::new(), 0);
         for event in events {
-            pieces.extend(self.renderer.event(event, now));
+            let shown = self.renderer.event(event, now);
+            waiting += shown.iter().map(|piece| piece.bytes.len()).sum::<usize>();
+            pieces.extend(shown);
             if let Some(viewer) = &mut self.viewer {
                 viewer.event(event);
+                if viewer.is_full() {
+                    viewer.flush(&mut self.stdout)?;
+                }
+            }
+            if waiting >= FULL {
+                self.write(&std::mem::take(&mut pieces))?;
+                waiting = 0;
             }
         }
         if let Some(viewer) = &mut self.viewer {

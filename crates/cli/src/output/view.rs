@@ -23,6 +23,11 @@ impl Viewer {
         self.view.event(event, &mut self.text);
     }
 
+    /// Says whether so much waits that it is printed before more is added.
+    pub(crate) fn is_full(&self) -> bool {
+        self.text.len() >= super::FULL
+    }
+
     /// Prints what the events so far mean, and makes sure that it is seen.
     pub(crate) fn flush(&mut self, stdout: &mut Stdout) -> Result<(), CommandError> {
         if self.text.is_empty() {
@@ -35,7 +40,7 @@ impl Viewer {
 
     /// Prints what is due at the end.
     pub(crate) fn finish(&mut self, stdout: &mut Stdout) -> Result<(), CommandError> {
-        self.view.finish(&mut self.text);
-        self.flush(stdout)
+        self.flush(stdout)?;
+        stdout.print_end(self.view.as_mut())
     }
 }

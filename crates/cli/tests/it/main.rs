@@ -18,6 +18,7 @@ mod files;
 mod journal;
 mod knowing;
 mod lost;
+mod memory;
 mod provide;
 mod provider_new;
 mod readme;

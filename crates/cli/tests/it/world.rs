@@ -363,6 +363,11 @@ impl Running<'_> {
         stdin.write_all(text.as_bytes()).expect("it is read");
     }
 
+    /// Returns its number.
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     pub(crate) fn signal(&self, signal: Signal) {
         let pid = Pid::from_child(&self.child);
         rustix::process::kill_process(pid, signal).expect("the command is alive");

@@ -3,7 +3,7 @@
 use bowline_protocol::Kind;
 use serde_json::json;
 
-use super::support::{Show, Streams, all, answer, check, made};
+use super::support::{Show, Streams, all, answer, check, made, summary, text_of};
 use crate::human::{Detail, To};
 
 fn both(name: &str, recording: &str) {
@@ -58,6 +58,27 @@ fn a_pipe_never_gets_a_control_sequence_of_ours() {
         let err = Show::of(events.clone(), Streams::Pipes).detail(Detail::Everything).stream(To::Stderr);
         let control = err.chars().find(|c| c.is_control() && *c != '\n' && *c != '\t');
         assert_eq!(control, None, "{name}: {err}");
+    }
+}
+
+#[test]
+fn what_is_held_of_a_message_does_not_grow_with_it() {
+    let piece = "x".repeat(64 * 1024);
+    let events = made(&[json!({"type": "text_delta", "message": "m", "block": 0, "text": piece})]);
+    for holds in [false, true] {
+        let mut renderer = Show::of(Vec::new(), Streams::Pipes).renderer();
+        if holds {
+            renderer.hold_answer();
+        }
+        let (mut said, mut printed, mut most) = (0, 0, 0);
+        for _ in 0..160 {
+            said += piece.len();
+            printed += text_of(&renderer.event(&events[0], events[0].at), To::Stdout).len();
+            most = most.max(said - printed);
+        }
+        assert!(most <= 3 * 1024 * 1024, "{most} bytes of {said} were held");
+        printed += text_of(&renderer.finish(&summary(events[0].at)), To::Stdout).len();
+        assert_eq!(printed, said + 1, "all of it, once, and the end of its line");
     }
 }
 
