@@ -7,6 +7,7 @@ pub(crate) mod provider;
 pub(crate) mod request;
 pub(crate) mod route;
 pub(crate) mod run;
+pub(crate) mod sessions;
 pub(crate) mod simulate;
 
 use std::path::PathBuf;
@@ -30,6 +31,12 @@ pub(crate) enum Command {
     /// Say which agent would be asked, why, and what would follow a failure
     #[command(after_help = route::EXAMPLES)]
     Route(Box<route::RouteArgs>),
+    /// List the sessions that run, whoever started them
+    #[command(after_help = sessions::SESSIONS_EXAMPLES)]
+    Sessions(sessions::SessionsArgs),
+    /// End sessions that run: by name, by key, or all
+    #[command(after_help = sessions::STOP_EXAMPLES)]
+    Stop(sessions::StopArgs),
     /// See a run from beginning to end, without any agent or network
     Demo(DemoArgs),
     /// Show and change settings

@@ -17,6 +17,7 @@ pub(crate) mod provide;
 pub(crate) mod provider;
 pub(crate) mod route;
 pub(crate) mod run;
+pub(crate) mod sessions;
 pub(crate) mod shell;
 pub(crate) mod simulate;
 pub(crate) mod tables;

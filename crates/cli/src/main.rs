@@ -47,6 +47,8 @@ fn run(args: Args) -> Result<(), CommandError> {
     let result = match args.command {
         Command::Run(args) => commands::run::run(&args, &mut stdout),
         Command::Route(args) => commands::route::run(&args, &mut stdout),
+        Command::Sessions(args) => commands::sessions::run(&args, &mut stdout),
+        Command::Stop(args) => commands::sessions::stop(&args, &mut stdout),
         Command::Config(args) => commands::config::run(&args, &mut stdout),
         Command::Init(args) => commands::init::run(&args, &mut stdout),
         Command::Prices(args) => commands::prices::run(&args, &mut stdout),

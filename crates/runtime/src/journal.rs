@@ -9,6 +9,7 @@
 //! reads the clock: the time of bytes and events comes with them.
 
 mod append;
+pub(crate) mod ending;
 mod error;
 mod home;
 mod index;

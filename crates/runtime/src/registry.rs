@@ -37,11 +37,14 @@ mod tests;
 
 use std::time::Duration;
 
+use bowline_protocol::kinds::EndReason;
 use bowline_protocol::{Millis, SessionId, Timestamp};
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::time::Instant;
 
-use crate::journal::{Abort, Home, JournalError, Runner, SessionEntry, SessionMeta, update_meta};
+use crate::journal::{
+    Abort, Home, JournalError, Runner, SessionEntry, SessionMeta, ending, is_live, update_meta,
+};
 use crate::{Control, Error, clock, warden};
 
 pub(crate) use marks::board;
@@ -87,6 +90,27 @@ pub struct Active {
     pub runner: Option<Runner>,
     /// When it was registered, by the clock on the wall.
     pub registered_at: Timestamp,
+}
+
+/// Which sessions are listed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Which {
+    /// Those whose runners live.
+    Running,
+    /// Also those that are over.
+    All,
+}
+
+/// A session of the data home.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Listed {
+    /// What it is.
+    pub meta: SessionMeta,
+    /// Whether its runner lives.
+    pub running: bool,
+    /// Why it is over. Nothing for one that runs, and for one whose runner was killed as long as nobody put it in order.
+    pub end: Option<EndReason>,
 }
 
 /// A session that was to be ended.
@@ -137,6 +161,26 @@ impl Registry {
         Ok(entries.into_iter().map(active).collect())
     }
 
+    /// Lists sessions with all that is known of them, the newest first.
+    pub fn list(&self, which: Which) -> Result<Vec<Listed>, Error> {
+        let entries: Vec<SessionEntry> = match which {
+            Which::Running => self.live(|_| true)?,
+            Which::All => self.entries(|_| true)?.collect(),
+        };
+        let mut list = Vec::new();
+        for SessionEntry { dir, mut meta } in entries {
+            // First: what ends meanwhile is over, with its end.
+            let (running, last) = (is_live(&dir)?, ending::of(&dir)?);
+            if which == Which::All || running {
+                meta.state = last.state.filter(|_| running).unwrap_or(meta.state);
+                list.push(Listed { meta, running, end: last.reason.filter(|_| !running) });
+            }
+        }
+        // Their names begin with their time.
+        list.sort_by(|one, other| other.meta.id.as_str().cmp(one.meta.id.as_str()));
+        Ok(list)
+    }
+
     /// Says whether a session with this key runs.
     pub fn has_active(&self, key: &str) -> Result<bool, Error> {
         Ok(!self.live(has_key(key))?.is_empty())
@@ -152,6 +196,12 @@ impl Registry {
         marks::set(&self.home, key, &abort(reason))?;
         targets.extend(warden::hidden(key).into_iter().map(Target::Hidden));
         end(targets).await
+    }
+
+    /// Ends the running sessions that are meant, whatever their keys, and waits until they are gone. Returns which, and what
+    /// it took.
+    pub async fn kill(&self, meant: impl Fn(&SessionId) -> bool, reason: &str) -> Result<Vec<Killed>, Error> {
+        self.end_marked(self.live(|meta| meant(&meta.id))?, reason).await
     }
 
     /// Says whether somebody ended the sessions of this key, until [`Self::clear_abort`].

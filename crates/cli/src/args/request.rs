@@ -145,8 +145,8 @@ pub(crate) struct RequestArgs {
     #[arg(long, help_heading = SESSION)]
     pub(crate) ephemeral: bool,
 
-    /// A key of your own, by which sessions are found and ended together
-    #[arg(long, value_name = "KEY", help_heading = SESSION)]
+    /// A key of your own, by which sessions are found (`bowline sessions --key`) and ended together (`bowline stop --key`)
+    #[arg(long, value_name = "KEY", value_parser = key, help_heading = SESSION)]
     pub(crate) key: Option<String>,
 
     /// A word of your own for this session, shown wherever it is listed
@@ -206,6 +206,13 @@ pub(crate) fn limit(text: &str) -> Result<Limit, String> {
         .filter(|span| span.0 > 0)
         .map(|span| Limit::Of(std::time::Duration::from_millis(span.0)))
         .ok_or_else(|| "a time such as 90s, 10m or 1h30m, or `none`, is wanted".to_owned())
+}
+
+pub(crate) fn key(text: &str) -> Result<String, String> {
+    match text.trim().is_empty() {
+        true => Err("a key has at least one character".to_owned()),
+        false => Ok(text.to_owned()),
+    }
 }
 
 fn count<N: std::str::FromStr>(text: &str) -> Result<N, String> {

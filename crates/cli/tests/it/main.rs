@@ -31,6 +31,7 @@ mod route_order;
 mod run;
 mod run_output;
 mod run_signals;
+mod sessions;
 mod several;
 mod simulate;
 mod spending;

@@ -97,6 +97,8 @@ Usage: bowline <COMMAND>
 Commands:
   run          Let an agent do something, and watch it
   route        Say which agent would be asked, why, and what would follow a failure
+  sessions     List the sessions that run, whoever started them
+  stop         End sessions that run: by name, by key, or all
   demo         See a run from beginning to end, without any agent or network
   config       Show and change settings
   init         Write a file of settings to begin with

@@ -105,6 +105,10 @@ pub(crate) fn task(
     if let Some(turns) = args.max_turns {
         task = task.max_turns(turns);
     }
+    if args.ephemeral && args.key.is_some() {
+        let message = "`--key` is for finding a session, and one that is `--ephemeral` is found by nobody";
+        return Err(CommandError::new(Fault::Usage, message).hint("leave out one of the two"));
+    }
     if let Some(usd) = args.max_cost {
         if usd == 0.0 {
             return Err(nothing("--max-cost"));

@@ -1,0 +1,48 @@
+//! The arguments of `bowline sessions` and `bowline stop`.
+
+pub(crate) const SESSIONS_EXAMPLES: &str = "Examples:
+  bowline sessions
+  bowline sessions --key chat-42
+  bowline sessions --all --json";
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct SessionsArgs {
+    /// Those with this key only, which `run --key` gave them
+    #[arg(long, value_name = "KEY", value_parser = super::request::key)]
+    pub(crate) key: Option<String>,
+
+    /// Also those that are over, and how they ended
+    #[arg(long)]
+    pub(crate) all: bool,
+
+    /// Print JSON, for programs
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+pub(crate) const STOP_EXAMPLES: &str =
+    "The command that runs a session is asked first, and cancels the agent politely: the answer so far is kept. After five
+seconds it is ended, with all that the agent started.
+
+Examples:
+  bowline stop s-20261115-083000123-000g40zz
+  bowline stop --key chat-42
+  bowline stop --all
+
+Exit code 1 if a session could not be ended, 2 if there is no such session or it is over.";
+
+#[derive(Debug, clap::Args)]
+#[command(group = clap::ArgGroup::new("which").required(true))]
+pub(crate) struct StopArgs {
+    /// The sessions, as `bowline sessions` and the end of a run name them
+    #[arg(value_name = "ID", group = "which")]
+    pub(crate) sessions: Vec<String>,
+
+    /// All with this key, which `run --key` gave them
+    #[arg(long, value_name = "KEY", value_parser = super::request::key, group = "which")]
+    pub(crate) key: Option<String>,
+
+    /// All that run
+    #[arg(long, group = "which")]
+    pub(crate) all: bool,
+}

@@ -1,0 +1,167 @@
+//! `bowline sessions` and `bowline stop`: which sessions run, from whatever process, and how they are ended.
+
+use std::io::Write as _;
+
+use bowline::kinds::{EndReason, SessionState};
+use bowline::registry::{How, Killed, Listed, Registry, Which};
+use bowline_protocol::{SessionId, Timestamp};
+use bowline_providers::ansi::harmless;
+use serde::Serialize;
+
+use crate::args::sessions::{SessionsArgs, StopArgs};
+use crate::commands::run::runtime;
+use crate::commands::tables::table;
+use crate::error::{CommandError, Fault};
+use crate::output::Stdout;
+use crate::{human, time};
+
+/// A session in the list.
+#[derive(Debug, Serialize)]
+struct Row {
+    session: SessionId,
+    provider: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    key: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    label: Option<String>,
+    since: Timestamp,
+    running: bool,
+    /// What it does, or how it ended.
+    state: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cwd: Option<String>,
+}
+
+impl From<Listed> for Row {
+    fn from(Listed { meta, running, end, .. }: Listed) -> Self {
+        Self {
+            state: if running { doing(meta.state) } else { ended(meta.state, end) },
+            session: meta.id,
+            provider: meta.entry.unwrap_or(meta.provider),
+            key: meta.key,
+            label: meta.label,
+            since: meta.registered_at,
+            running,
+            cwd: meta.cwd,
+        }
+    }
+}
+
+/// Lists sessions.
+pub(crate) fn run(args: &SessionsArgs, stdout: &mut Stdout) -> Result<(), CommandError> {
+    let which = if args.all { Which::All } else { Which::Running };
+    let listed = Registry::from_env()?.list(which)?;
+    let asked = |listed: &Listed| args.key.is_none() || listed.meta.key == args.key;
+    let rows: Vec<Row> = listed.into_iter().filter(asked).map(Row::from).collect();
+    if args.json {
+        let text = serde_json::to_string_pretty(&rows).map_err(|error| {
+            CommandError::new(Fault::Internal, "could not write the list").caused_by(error)
+        })?;
+        return stdout.print(&format!("{text}\n"));
+    }
+    if !rows.is_empty() {
+        return stdout.print(&shown(&rows, time::now(), &jiff::tz::TimeZone::system()));
+    }
+    note(match which {
+        Which::All => "there is no such session",
+        Which::Running => "no such session is running; `--all` also lists those that are over",
+    });
+    Ok(())
+}
+
+fn shown(rows: &[Row], now: Timestamp, zone: &jiff::tz::TimeZone) -> String {
+    let text = |text: &Option<String>| harmless(text.as_deref().unwrap_or("")).replace('\n', " ");
+    let rows = rows.iter().map(|row| {
+        let (state, began) = (row.state.replace('_', " "), human::when(row.since, now, zone));
+        let (key, label, cwd) = (text(&row.key), text(&row.label), text(&row.cwd));
+        [row.session.to_string(), row.provider.clone(), state, began, key, label, cwd]
+    });
+    table(["SESSION", "PROVIDER", "STATE", "BEGAN", "KEY", "LABEL", "DIRECTORY"], rows)
+}
+
+/// Returns the word for what a running session does.
+fn doing(state: SessionState) -> &'static str {
+    match state {
+        SessionState::Created => "created",
+        SessionState::Preparing => "preparing",
+        SessionState::Starting => "starting",
+        SessionState::Running => "running",
+        SessionState::Idle => "idle",
+        SessionState::WaitingForApproval => "waiting_for_approval",
+        SessionState::PausedByHuman => "paused_by_human",
+        // The last words are being written.
+        SessionState::Stopping | SessionState::Completed | SessionState::Failed => "stopping",
+    }
+}
+
+/// Returns the word for how a session ended.
+fn ended(last: SessionState, reason: Option<EndReason>) -> &'static str {
+    match (reason, last) {
+        (Some(EndReason::Stopped), _) => "stopped",
+        (Some(EndReason::TimedOut), _) => "timed_out",
+        (Some(EndReason::PolicyViolation), _) => "policy_violation",
+        (Some(EndReason::Exited) | None, SessionState::Completed) => "completed",
+        (Some(EndReason::Exited), _) | (None, SessionState::Failed) => "failed",
+        // Its runner was killed; without a reason, nobody has put it in order yet.
+        (Some(EndReason::Lost) | None, _) => "lost",
+    }
+}
+
+/// Ends sessions.
+pub(crate) fn stop(args: &StopArgs, stdout: &mut Stdout) -> Result<(), CommandError> {
+    const REASON: &str = "bowline stop";
+    let registry = Registry::from_env()?;
+    let killed = runtime()?.block_on(async {
+        match &args.key {
+            // A key of which nothing runs is not marked: nobody would take the mark away.
+            Some(key) if !registry.has_active(key)? => Ok(Vec::new()),
+            Some(key) => registry.kill_all(key, REASON).await,
+            None => {
+                registry.kill(|id| args.all || args.sessions.iter().any(|it| it == id.as_str()), REASON).await
+            }
+        }
+    })?;
+    for Killed { session, label, how, .. } in &killed {
+        let label = label.as_ref().map(|label| format!(" ({label})")).unwrap_or_default();
+        let how = match how {
+            How::Politely => "ended",
+            How::Killed => "killed: it did not end when it was asked to",
+            How::Survived => continue,
+        };
+        stdout.print(&harmless(&format!("{session}{label}: {how}\n")))?;
+    }
+    let survived = killed.iter().filter(|it| it.how == How::Survived).map(|it| it.session.as_str());
+    let survived: Vec<&str> = survived.collect();
+    if !survived.is_empty() {
+        let message = format!("could not be ended: {}", survived.join(", "));
+        return Err(CommandError::new(Fault::Unfit, message)
+            .hint("whoever runs it hangs and has other sessions too, or belongs to another user"));
+    }
+    if args.all && killed.is_empty() {
+        note("no session is running");
+    }
+    match missing(args, &registry, &killed)? {
+        Some(message) => Err(CommandError::new(Fault::Usage, message)
+            .hint("`bowline sessions` lists those that run, `bowline sessions --all` the others too")),
+        None => Ok(()),
+    }
+}
+
+/// Says what was asked for and is not there.
+fn missing(args: &StopArgs, registry: &Registry, killed: &[Killed]) -> Result<Option<String>, CommandError> {
+    if let Some(key) = args.key.as_ref().filter(|_| killed.is_empty()) {
+        return Ok(Some(format!("no session with the key `{key}` is running")));
+    }
+    let left = args.sessions.iter().find(|id| !killed.iter().any(|it| it.session.as_str() == *id));
+    let Some(id) = left else { return Ok(None) };
+    let known = registry.list(Which::All)?.iter().any(|it| it.meta.id.as_str() == id);
+    Ok(Some(match known {
+        true => format!("the session `{id}` is not running: it is over"),
+        false => format!("there is no session `{id}`"),
+    }))
+}
+
+/// Says what is not on standard output, because it is not what was asked for. Whether anybody reads it does not matter.
+fn note(text: &str) {
+    let _ = writeln!(std::io::stderr(), "{text}");
+}

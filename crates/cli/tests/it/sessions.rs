@@ -1,0 +1,117 @@
+//! `bowline sessions` and `bowline stop`: what runs is found from another process, and ended.
+
+use rustix::process::Signal;
+use serde_json::Value;
+
+use crate::world::{Ended, Running, World, wait_until};
+
+/// Starts an agent that says a word, which no other one says, and then nothing more.
+fn hanging<'a>(world: &'a World, word: &str, options: &[&str]) -> Running<'a> {
+    let running = world.practice(&[&format!("say {word}"), "hang"]).with(options).start();
+    running.says(word);
+    running
+}
+
+/// Runs the command while others run.
+fn told(world: &World, args: &[&str]) -> Ended {
+    world.bowline(args).start().end_among_others()
+}
+
+fn listed(world: &World, options: &[&str]) -> Vec<Value> {
+    let list = told(world, &[&["sessions", "--json"], options].concat()).exits(0).json();
+    list.as_array().expect("a list").clone()
+}
+
+fn of<'a>(list: &'a [Value], field: &str) -> Vec<&'a str> {
+    list.iter().map(|row| row[field].as_str().unwrap_or("")).collect()
+}
+
+#[test]
+fn sessions_are_found_and_ended_by_their_key() {
+    let world = World::new();
+    assert!(listed(&world, &[]).is_empty());
+    let one = hanging(&world, "here-1", &["--key", "k", "--label", "the first"]);
+    let two = hanging(&world, "here-2", &["--key", "k"]);
+    let other = hanging(&world, "here-3", &["--key", "other"]);
+    let rows = listed(&world, &["--key", "k"]);
+    assert_eq!(of(&rows, "label"), ["", "the first"], "the newest first: {rows:#?}");
+    assert_eq!((of(&rows, "key"), of(&rows, "state")), (vec!["k"; 2], vec!["running"; 2]));
+    assert_eq!(of(&rows, "provider"), ["practice"; 2]);
+    let work = world.path("work").canonicalize().unwrap();
+    assert_eq!(of(&rows, "cwd"), [work.to_str().unwrap(); 2]);
+    assert!(rows.iter().all(|row| row["since"].is_string() && row["running"] == true), "{rows:#?}");
+    let table = told(&world, &["sessions"]).exits(0).stdout;
+    assert!(table.starts_with("SESSION ") && table.lines().count() == 4, "{table}");
+    assert!(table.contains("the first") && table.contains(" other "), "{table}");
+
+    let stopped = told(&world, &["stop", "--key", "k"]).exits(0);
+    assert_eq!(stopped.stdout.matches(": ended\n").count(), 2, "{}", stopped.stdout);
+    assert!(stopped.stdout.contains(" (the first): ended\n"), "{}", stopped.stdout);
+    for running in [one, two] {
+        let ended = running.end_among_others();
+        assert!(ended.stdout.contains("here"), "what was said is kept: {}", ended.stdout);
+    }
+    assert_eq!(of(&listed(&world, &[]), "key"), ["other"]);
+    let all = listed(&world, &["--all"]);
+    assert_eq!(of(&all, "state"), ["running", "stopped", "stopped"], "{all:#?}");
+
+    let none = told(&world, &["stop", "--key", "k"]).exits(2);
+    none.tells(&["error: no session with the key `k` is running", "hint: `bowline sessions`"]);
+    let stopped = told(&world, &["stop", "--all"]).exits(0);
+    assert_eq!(stopped.stdout.lines().count(), 1, "{}", stopped.stdout);
+    let _ = other.end_among_others();
+    let stopped = told(&world, &["stop", "--all"]).exits(0);
+    assert_eq!((stopped.stdout.as_str(), stopped.stderr.as_str()), ("", "no session is running\n"));
+    world.nobody_is_left();
+}
+
+#[test]
+fn a_session_is_ended_by_its_name_and_one_that_is_over_is_told_apart_from_none() {
+    let world = World::new();
+    world.practice(&["say done"]).end().exits(0);
+    world.practice(&["exit 1"]).end();
+    let over = listed(&world, &["--all"]);
+    assert_eq!(of(&over, "state"), ["failed", "completed"], "{over:#?}");
+    let over = over[1]["session"].as_str().unwrap();
+    let running = hanging(&world, "here", &[]);
+    let id = listed(&world, &[])[0]["session"].as_str().unwrap().to_owned();
+    // The one that runs is ended whatever else was asked for.
+    let ended = told(&world, &["stop", over, &id]).exits(2);
+    assert_eq!(ended.stdout, format!("{id}: ended\n"));
+    ended.tells(&[&format!("error: the session `{over}` is not running: it is over")]);
+    let _ = running.end_among_others();
+    told(&world, &["stop", "s-nobody"]).exits(2).tells(&["error: there is no session `s-nobody`"]);
+    world.nobody_is_left();
+}
+
+#[test]
+fn a_runner_that_hangs_is_killed_and_what_it_had_started_goes_with_it() {
+    let world = World::new();
+    let running = hanging(&world, "here", &["--key", "k"]);
+    running.signal(Signal::STOP);
+    let stopped = told(&world, &["stop", "--key", "k"]).exits(0);
+    assert!(stopped.stdout.contains(": killed: "), "{}", stopped.stdout);
+    let _ = running.end_among_others();
+    wait_until("the end of the agent", || world.agents().is_empty());
+    // Nobody has written its end.
+    assert_eq!(of(&listed(&world, &["--all"]), "state"), ["lost"]);
+}
+
+#[test]
+fn what_cannot_be_meant_is_refused() {
+    let world = World::new();
+    told(&world, &["stop"]).exits(2).tells(&["<ID|--key <KEY>|--all>"]);
+    told(&world, &["stop", "--all", "s-1"]).exits(2).tells(&["cannot be used with"]);
+    for command in ["run", "sessions", "stop"] {
+        for key in ["", " "] {
+            let ended = told(&world, &[command, "--key", key]).exits(2);
+            ended.tells(&["for `--key <KEY>`: a key has at least one character"]);
+        }
+    }
+    // Another process could never find it.
+    let ended = world.practice(&["say hi"]).with(&["--key", "k", "--ephemeral"]).end().exits(2);
+    ended.tells(&[
+        "error: `--key` is for finding a session, and one that is `--ephemeral` is found by nobody",
+    ]);
+    assert!(world.journals_begun().is_empty());
+}

@@ -1,0 +1,53 @@
+//! What the end of a session's events says about it. The rest of the file is not read: it may be long, and there may be many.
+
+use std::fs::File;
+use std::io::{ErrorKind, Read as _, Seek as _, SeekFrom};
+use std::path::Path;
+
+use bowline_protocol::kinds::{EndReason, SessionState};
+use bowline_protocol::{Event, Kind};
+
+use super::{EVENTS_FILE, JournalError};
+
+/// How much of the file is looked at. The end of a session is the last that is said of it, and a short line.
+const TAIL: u64 = 16 * 1024;
+
+/// What the last events say.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Ending {
+    /// The state; `session.json` has the first and the last only.
+    pub(crate) state: Option<SessionState>,
+    /// Why the session is over.
+    pub(crate) reason: Option<EndReason>,
+}
+
+/// Reads the end of a session's events.
+pub(crate) fn of(dir: &Path) -> Result<Ending, JournalError> {
+    let path = dir.join(EVENTS_FILE);
+    let failed = |error| JournalError::io("read", &path, error);
+    let mut file = match File::open(&path) {
+        // It never came to an event.
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Ending::default()),
+        other => other.map_err(failed)?,
+    };
+    let length = file.metadata().map_err(failed)?.len();
+    file.seek(SeekFrom::Start(length.saturating_sub(TAIL))).map_err(failed)?;
+    let mut tail = Vec::new();
+    // Whoever writes it may go on.
+    file.take(TAIL).read_to_end(&mut tail).map_err(failed)?;
+    let mut ending = Ending::default();
+    // The first line may be half a line, and a torn last one is none.
+    for line in tail.split(|byte| *byte == b'\n') {
+        let Ok(event) = serde_json::from_slice::<Event>(line) else { continue };
+        if let Kind::SessionStateChanged(changed) = event.kind {
+            ending.state = Some(changed.state);
+        } else if let Kind::SessionEnded(ended) = event.kind {
+            ending.reason = Some(ended.reason);
+        }
+    }
+    if ending.state.is_none() && length > TAIL {
+        // Whoever says so much works: in every other state an agent is quiet.
+        ending.state = Some(SessionState::Running);
+    }
+    Ok(ending)
+}
