@@ -131,12 +131,14 @@ pub(super) fn remark(kind: &Kind, now: Timestamp, zone: &TimeZone) -> Option<Rem
         Kind::ProcessReaped(process) => {
             Remark::verbose(format!("pid {} ended: {}", process.pid, process.exit))
         }
-        Kind::ProcessLeaked(process) => Remark::warning(format!(
-            "still running: {} (pid {}) could not be ended: {}",
-            one_line(&process.command),
-            process.pid,
-            one_line(&process.reason)
-        )),
+        Kind::ProcessLeaked(process) => {
+            let (command, reason) = (one_line(&process.command), one_line(&process.reason));
+            Remark::warning(match process.pid {
+                // Nobody could be asked, and what it is says why.
+                0 => format!("perhaps still running: {command}"),
+                pid => format!("still running: {command} (pid {pid}) could not be ended: {reason}"),
+            })
+        }
         Kind::Gap(gap) => Remark::warning(missing(gap)),
         Kind::Unrecognized(what) => Remark::verbose(not_understood(what)),
         Kind::QuestionAsked(question) => Remark::usual(asked(&question.text, &question.choices)),

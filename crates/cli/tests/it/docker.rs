@@ -185,6 +185,11 @@ fn a_container_that_does_not_answer_leaves_a_leak_that_is_told() {
     let events = String::from_utf8_lossy(&output.stdout);
     let leaked = events.lines().find(|line| line.contains("\"process_leaked\"")).expect("a leak");
     assert!(leaked.contains("container box") && leaked.contains("no such container"), "{leaked}");
+    assert!(!leaked.contains("\"pid\""), "nobody knows a pid: {leaked}");
+    let output = World::new("leaks-in-words").run(&["practice: say hello"], "yes");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("perhaps still running: the agent in container box ("), "{said}");
+    assert!(said.contains("no such container") && !said.contains("pid 0"), "{said}");
 }
 
 /// Checks that nothing was started, and that the hint is about docker.

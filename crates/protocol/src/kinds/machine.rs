@@ -37,7 +37,8 @@ part! {
 
     /// A process of the session outlived it.
     pub struct ProcessLeaked {
-        /// Its process id.
+        /// Its process id; 0, and absent in JSON, where nobody could be asked: it is in a container that does not answer.
+        #[serde(default, skip_serializing_if = "is_unknown")]
         pub pid: u32,
         /// What it is, as far as we can tell.
         pub command: String,
@@ -97,4 +98,9 @@ words! {
         /// It is longer than a line may be.
         TooLong,
     }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde wants it so")]
+fn is_unknown(pid: &u32) -> bool {
+    *pid == 0
 }
