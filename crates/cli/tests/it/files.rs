@@ -215,7 +215,7 @@ fn a_path_that_is_no_text_is_refused_by_its_name() {
 fn in_a_subdirectory() -> (World, String) {
     let world = World::new();
     let sub = world.path("work/sub");
-    std::fs::create_dir(&sub).unwrap();
+    std::fs::create_dir(&sub).expect("a directory");
     let before = format!(
         "cat >/dev/null; {GIT} init -q .; echo 1 >a; echo 1 >sub/a; {GIT} add -A; {GIT} commit -qm one; echo '{RESULT}'"
     );
