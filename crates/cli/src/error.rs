@@ -224,7 +224,11 @@ fn no_route(route: &bowline::route::NoRoute) -> CommandError {
             .hint("mend its entry in the router's file: a mistake there does not fall back to somebody else"),
         Problem::Empty => error.hint("add one to the router's file"),
         Problem::Nobody | Problem::Limited { .. } => {
-            route.verdicts.iter().fold(error, |error, it| error.hint(format!("{}: {}", it.name, it.reason)))
+            // Those who do not have the model are of interest only if nobody has it.
+            let has = |it: &&bowline::route::Verdict| !it.reason.ends_with(bowline::route::NOT_ITS_MODEL);
+            let some = route.verdicts.iter().any(|it| has(&it));
+            let those = route.verdicts.iter().filter(|it| !some || has(it));
+            those.fold(error, |error, it| error.hint(format!("{}: {}", it.name, it.reason)))
         }
     };
     let resets = matches!(route.problem, Problem::Limited { resets_at: Some(_), .. });

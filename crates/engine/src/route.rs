@@ -311,6 +311,9 @@ pub fn decide(ask: &Ask, candidates: &[(Candidate, Facts)]) -> Decision {
     Decision { order, verdicts, problem: None }
 }
 
+/// What is said of whoever does not have the model that was asked for, after its name.
+pub const NOT_ITS_MODEL: &str = " is not known as a model of it";
+
 /// Returns why a candidate is not asked.
 fn ruled_out(
     ask: &Ask,
@@ -323,7 +326,7 @@ fn ruled_out(
         return Some("it is switched off in the configuration".to_owned());
     }
     if let Some(model) = ask.model.as_ref().filter(|_| !meant.fits) {
-        return Some(format!("`{model}` is not known as a model of it"));
+        return Some(format!("`{model}`{NOT_ITS_MODEL}"));
     }
     if let (Some(model), Some(strongest)) = (&ask.model, strongest)
         && candidate.claim(model).is_some_and(|claim| claim > strongest)

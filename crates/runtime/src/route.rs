@@ -42,7 +42,7 @@ use road::Road;
 
 pub use beside::Beside;
 pub use bowline_engine::retry::{Next, Outlook, Rules, Step, Turn as Asked, between};
-pub use bowline_engine::route::{HINTS, Problem, Strategy, Verdict, canonical};
+pub use bowline_engine::route::{HINTS, NOT_ITS_MODEL, Problem, Strategy, Verdict, canonical};
 pub use listed::{Listed, listed};
 
 /// How long programs have to tell of their limits, unless `routing.selection_timeout` says otherwise.

@@ -158,8 +158,14 @@ impl Router {
         let Some(name) = fields.take("name") else {
             return Err(reader.of(node, "this provider has no name").expected("`name: …`"));
         };
+        let word = reader.word(name, "a name")?;
+        if word.eq_ignore_ascii_case(crate::route::AUTO) || word.contains(',') || word.starts_with("acp:") {
+            return Err(reader
+                .of(name, format!("`{word}` means something else where a provider is named"))
+                .expected("a name without commas that is not `auto` and does not begin with `acp:`"));
+        }
         let mut entry = Entry {
-            name: reader.word(name, "a name")?,
+            name: word,
             line: node.line(),
             kind: EntryKind::Foreign(String::new()),
             enabled: true,
@@ -289,10 +295,10 @@ impl Router {
             entry.sampling.max_tokens = Some(reader.number(node, "a number of tokens")?);
         }
         if let Some(node) = config.take("temperature") {
-            entry.sampling.temperature = Some(reader.number(node, "a number from 0 to 1")?);
+            entry.sampling.temperature = Some(reader.sampling(node)?);
         }
         if let Some(node) = config.take("top_p") {
-            entry.sampling.top_p = Some(reader.number(node, "a number from 0 to 1")?);
+            entry.sampling.top_p = Some(reader.sampling(node)?);
         }
         if let Some(node) = config.take("cost_per_1k_tokens") {
             entry.cost_per_1k = Some(reader.money(node)?);

@@ -73,11 +73,13 @@ impl Reader<'_> {
             Some(Ok(next)) => Ok(next),
             Some(Err(error)) => {
                 let marker = error.marker();
-                Err(self.source.wrong(
+                let wrong = self.source.wrong(
                     marker.line(),
                     marker.col() + 1,
                     format!("this is not YAML: {}", error.info()),
-                ))
+                );
+                let variable = wrong.line.as_ref().is_some_and(|line| line.contains("${"));
+                Err(if variable { wrong.expected(r#"quotes around a variable: `"${NAME}"`"#) } else { wrong })
             }
             None => Ok((Event::StreamEnd, Span::default())),
         }
@@ -234,6 +236,13 @@ impl Reader<'_> {
             Value::Text { text, plain: true, .. } => text.parse().map_err(|_| self.unlike(node, expected)),
             Value::Text { .. } | Value::List(_) | Value::Map(_) => Err(self.unlike(node, expected)),
         }
+    }
+
+    /// Reads a number that a model's service takes, such as a temperature.
+    pub(super) fn sampling(&self, node: &Node) -> Result<f64, ConfigError> {
+        let expected = "a number from 0 to 1";
+        let number: f64 = self.number(node, expected)?;
+        if number.is_finite() && number >= 0.0 { Ok(number) } else { Err(self.unlike(node, expected)) }
     }
 
     /// Reads an amount of money.

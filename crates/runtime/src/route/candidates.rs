@@ -301,7 +301,14 @@ impl Field {
             let wish = launch::wish(task, task.streaming);
             let built = launch::completed(task, &driver, model, self.profiles[place].as_ref())
                 .and_then(|request| driver.build(&request, &wish).map_err(Error::from));
-            facts.cannot = built.err().map(|refusal| refusal.to_string());
+            facts.cannot = built.err().map(|error| match (&error, &self.hows[place]) {
+                // Its file is the caller's own, and so is what has to be added to it.
+                (Error::Refused(refusal), How::External(_)) => match &refusal.hint {
+                    Some(hint) => format!("{error}; {hint}"),
+                    None => error.to_string(),
+                },
+                _ => error.to_string(),
+            });
         }
         facts
     }

@@ -81,10 +81,7 @@ impl Router {
                         .take("max_tokens")
                         .map(|it| reader.number(it, "a number of tokens"))
                         .transpose()?,
-                    temperature: fields
-                        .take("temperature")
-                        .map(|it| reader.number(it, "a number from 0 to 1"))
-                        .transpose()?,
+                    temperature: fields.take("temperature").map(|it| reader.sampling(it)).transpose()?,
                     prefer_local: fields
                         .take("prefer_local")
                         .map(|it| reader.truth(it))
