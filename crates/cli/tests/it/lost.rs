@@ -69,11 +69,12 @@ fn the_next_run_ends_what_outlived_command_and_keeper() {
     let mut running = world.practice(&["child setsid 600", "say there", "hang"]).start();
     running.has_agents(2);
     let keeper = running.keeper();
-    rustix::process::kill_process(keeper, Signal::STOP).expect("it is there");
-    running.kill();
+    // Stopped, the command cannot do the keeper's work when that is gone.
+    running.signal(Signal::STOP);
     rustix::process::kill_process(keeper, Signal::KILL).expect("it is there");
+    running.kill();
     let _ = running.end_among_others();
-    wait_until("the agent's end", || world.agents().len() == 1);
+    wait_until("the agent's end", || world.agents().len() < 2);
     world.practice(&["say done"]).start().end().exits(0);
     world.nobody_is_left();
 }

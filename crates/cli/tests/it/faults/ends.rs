@@ -12,7 +12,7 @@ const AFTER_THE_WISH: i128 = 2_000;
 
 #[test]
 fn silent_at_start() {
-    for (option, watchdog) in [("--idle-timeout", "watchdog_idle"), ("--timeout", "watchdog_total")] {
+    for (option, watchdog) in [("--idle-timeout", "watchdog_first_event"), ("--timeout", "watchdog_total")] {
         let world = World::new();
         let ended = world.practice(&["silent"]).with(&[option, "1s", "--output", "json"]).end().exits(124);
         assert_eq!(ended.json()["failure"]["category"], "timeout");
