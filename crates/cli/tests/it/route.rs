@@ -233,7 +233,7 @@ fn who_keeps_failing_is_left_alone_and_the_explanation_says_so() {
     authentication, validation, configuration  no                                  ends               no fallback under `next`
     network, server, timeout                   each 2 times, after up to 1 s, 2 s  asks second; ends  nobody left to fall back to
 
-    what runs into `--timeout` or a budget, or is stopped, ends; so does everything once a tool ran
+    what runs into a budget, or is stopped, ends; so does everything once a tool ran
     ");
     assert_eq!(explain(&[]).exits(0).stdout, "first\n");
     for _ in 0..5 {

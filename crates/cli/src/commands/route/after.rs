@@ -72,9 +72,10 @@ pub(super) fn in_words(explained: &Explanation, suppose: &Suppose) -> String {
     match (&played[..], suppose.category) {
         ([(category, outlook)], Some(_)) => text.push_str(&steps(*category, outlook, explained.turns())),
         _ if suppose.tool_ran || explained.rules.repeat_tools => {
-            text.push_str("what runs into `--timeout` or a budget, or is stopped, ends\n");
+            text.push_str("what runs into a budget, or is stopped, ends\n");
         }
-        _ => text.push_str("what runs into `--timeout` or a budget, or is stopped, ends; so does everything once a tool ran\n"),
+        _ => text
+            .push_str("what runs into a budget, or is stopped, ends; so does everything once a tool ran\n"),
     }
     text
 }
