@@ -170,6 +170,20 @@ fn a_session_of_ours_goes_on_where_it_was_held() {
     assert_eq!(ran_in(&["--cwd", "other"]), real(&other));
     let ended = world.practice(&["say two"]).with(&["--resume", &ours, "-v"]).end().exits(0);
     ended.tells(&[&format!("the session goes on in {}", real(&there))]);
+    // By the settings of that directory, wherever it is typed.
+    std::fs::create_dir(there.join(".bowline")).unwrap();
+    std::fs::write(there.join(".bowline/bowline.toml"), "[run]\npermission = \"read\"\n").unwrap();
+    let shown = || {
+        let call = world.practice(&["say two"]).with(&["--resume", &ours, "--dry-run", "--output", "json"]);
+        call.end().exits(0).stdout
+    };
+    assert!(shown().contains("\"read\""), "{}", shown());
+    // And in its container.
+    let meta = world.path("home/sessions").join(&ours).join("session.json");
+    let text = std::fs::read_to_string(&meta).unwrap();
+    std::fs::write(&meta, text.replacen('{', "{ \"container\": \"box\",", 1)).unwrap();
+    assert!(shown().contains("\"docker\"") && shown().contains("\"box\""), "{}", shown());
+    std::fs::write(&meta, text).unwrap();
     std::fs::remove_dir_all(&there).unwrap();
     let gone = world.practice(&["say two"]).with(&["--resume", &ours]).end().exits(2);
     gone.tells(&[

@@ -271,6 +271,15 @@ echo '{{"type":"agent_end","messages":[]}}'"#,
     let ours = session(&asked(&["--provider", "mine"]).exits(0));
     let other = asked(&["--resume", &ours, "--provider", "claude"]).exits(2);
     other.tells(&["is one of `mine`, not of `claude`"]);
+    // Another project's file may have the same name; it is not what held the session.
+    let project = world.path("work/other/.bowline");
+    std::fs::create_dir_all(&project).expect("a directory");
+    let evil = world.script("evil", &said("evil"));
+    let entry =
+        format!("providers:\n  - name: mine\n    config: {{provider: claude, binary: {}}}\n", evil.display());
+    std::fs::write(project.join("router.yaml"), entry).expect("a file");
+    asked(&["--resume", &ours, "--cwd", "other"]).exits(2).tells(&["which no file has any more"]);
+    assert!(!std::fs::read_to_string(&log).expect("a log").contains("evil"));
     std::fs::remove_file(files.join("router.yaml")).expect("the file");
     asked(&["--resume", &ours]).exits(2).tells(&["is one of `mine`, which no file has any more"]);
 }

@@ -28,9 +28,13 @@ pub(crate) struct Meant {
 impl Meant {
     /// Reads the files that concern a request, and finds who is asked.
     pub(crate) fn of(args: &RequestArgs) -> Result<Self, CommandError> {
+        let mut args = args.clone();
+        if let (Some(id), None, None) = (&args.resume, &args.cwd, &args.docker) {
+            args.cwd = resume::place(id)?;
+        }
         // In a container there is another file system, and its directories say nothing here.
         let config = settings::load(args.cwd.as_deref().filter(|_| args.docker.is_none()))?;
-        Self::by(args, config)
+        Self::by(&args, config)
     }
 
     /// Finds who is asked, by these settings.
@@ -40,14 +44,20 @@ impl Meant {
         let ours = args.resume.as_deref().map(|id| resume::find(id, &config)).transpose()?.flatten();
         // A session goes on with the account that it began with.
         args.profile = args.profile.or_else(|| ours.as_ref()?.profile.clone());
-        if args.cwd.is_none() && args.docker.is_none() {
-            args.cwd = ours.as_ref().map(Ours::elsewhere).transpose()?.flatten();
+        // And in its container: outside, it would be another machine's files that it works on.
+        if let (None, Some((container, cwd))) =
+            (&args.docker, ours.as_ref().and_then(|it| it.container.clone()))
+        {
+            args.docker = Some(container);
+            args.cwd = args.cwd.or(cwd);
         }
         let profile = settings::profile(&args, &config)?;
         let whom = match (args.resume.clone(), &ours) {
             (Some(id), Some(ours)) => resume::whom(&id, ours, &mut args)?,
             _ => {
-                let model = args.model.clone().or_else(|| usual.model.clone());
+                // A usual model is no wish to be served by what a project's file names.
+                let foreign = config.router.as_ref().is_some_and(|it| !config.places.are_own(&it.path));
+                let model = args.model.clone().or_else(|| usual.model.clone().filter(|_| !foreign));
                 choose::whom(&RequestArgs { model, ..args.clone() }, &config, profile.as_ref())?
             }
         };

@@ -19,25 +19,10 @@ pub(crate) struct Ours {
     whose: Whose,
     /// The account that it was held with, where that is to be said.
     pub(crate) profile: Option<String>,
-    /// Where it was held: agents look for their sessions by directory. Nothing for one in a container.
-    pub(crate) cwd: Option<PathBuf>,
+    /// The container that it was held in, and where in it.
+    pub(crate) container: Option<(String, Option<PathBuf>)>,
     /// The agent's own name for it.
     pub(crate) native: NativeSessionId,
-}
-
-impl Ours {
-    /// Returns the directory of the session, if it is not the one in which we are.
-    pub(crate) fn elsewhere(&self) -> Result<Option<PathBuf>, CommandError> {
-        let Some(cwd) = &self.cwd else { return Ok(None) };
-        let there = std::fs::canonicalize(cwd).map_err(|error| {
-            let message = format!("the directory of the session, {}, is not there", cwd.display());
-            CommandError::new(Fault::Usage, message)
-                .caused_by(error)
-                .hint("say where to go on with `--cwd DIR`")
-        })?;
-        let here = std::env::current_dir().and_then(std::fs::canonicalize).ok();
-        Ok((here.as_ref() != Some(&there)).then_some(there))
-    }
 }
 
 /// Who held a session.
@@ -59,8 +44,8 @@ impl Whose {
     }
 }
 
-/// Finds a session by our name for it; nothing when it is not ours, and so the agent's.
-pub(crate) fn find(id: &str, config: &Config) -> Result<Option<Ours>, CommandError> {
+/// Reads what a session of ours says of itself; nothing when it is not ours, and so the agent's.
+fn held(id: &str) -> Result<Option<(PathBuf, SessionMeta)>, CommandError> {
     let dir = Home::from_env().and_then(|home| home.session_dir(&SessionId::from(id)));
     let Some(dir) = dir.ok().filter(|dir| dir.join(META_FILE).exists()) else {
         if looks_like_ours(id) {
@@ -69,8 +54,28 @@ pub(crate) fn find(id: &str, config: &Config) -> Result<Option<Ours>, CommandErr
         }
         return Ok(None);
     };
+    let meta = SessionMeta::read(&dir).map_err(|error| CommandError::from(bowline::Error::from(error)))?;
+    Ok(Some((dir, meta)))
+}
+
+/// Returns the directory of a session of ours, if it is not the one in which we are: agents look for their sessions by
+/// directory, and settings go by it. Nothing for one in a container.
+pub(crate) fn place(id: &str) -> Result<Option<PathBuf>, CommandError> {
+    let meta = held(id)?.map(|(_, meta)| meta).filter(|meta| meta.container.is_none());
+    let Some(cwd) = meta.and_then(|meta| meta.cwd) else { return Ok(None) };
+    let there = std::fs::canonicalize(&cwd).map_err(|error| {
+        CommandError::new(Fault::Usage, format!("the directory of the session, {cwd}, is not there"))
+            .caused_by(error)
+            .hint("say where to go on with `--cwd DIR`")
+    })?;
+    let here = std::env::current_dir().and_then(std::fs::canonicalize).ok();
+    Ok((here.as_ref() != Some(&there)).then_some(there))
+}
+
+/// Finds a session by our name for it; nothing when it is not ours, and so the agent's.
+pub(crate) fn find(id: &str, config: &Config) -> Result<Option<Ours>, CommandError> {
+    let Some((dir, meta)) = held(id)? else { return Ok(None) };
     let failed = |error| CommandError::from(bowline::Error::from(error));
-    let meta = SessionMeta::read(&dir).map_err(failed)?;
     if Reader::open(&dir).and_then(|reader| reader.is_live()).map_err(failed)? {
         let error = CommandError::new(Fault::Usage, format!("the session {id} is still running"));
         return Err(error
@@ -85,11 +90,19 @@ pub(crate) fn find(id: &str, config: &Config) -> Result<Option<Ours>, CommandErr
         return Err(CommandError::new(Fault::Usage, format!("the session {id} cannot be resumed"))
             .hint("its agent never told the name under which it keeps the session"));
     };
-    let listed = |name: &str| config.router.as_ref().is_some_and(|router| router.entry(name).is_some());
+    // A project's file names programs. That of another project than the session's is not meant, whatever names it has.
+    let cwd = meta.cwd.as_deref().and_then(|cwd| std::fs::canonicalize(cwd).ok());
+    let meant = |file: &Path| {
+        let project = file.parent().and_then(Path::parent).and_then(|dir| std::fs::canonicalize(dir).ok());
+        let inside = |project: PathBuf| cwd.as_ref().is_some_and(|cwd| cwd.starts_with(project));
+        config.places.are_own(file) || project.is_some_and(inside)
+    };
+    let router = config.router.as_ref().filter(|router| meant(&router.path));
+    let external = config.external.path().is_some_and(meant);
     let whose = match meta.entry {
         None => Whose::Provider(suggest::provider(&meta.provider)?),
-        Some(entry) if listed(&entry) => Whose::Entry(entry),
-        Some(entry) if config.external.get(&entry).map_err(|error| error.clone())?.is_some() => {
+        Some(entry) if router.is_some_and(|router| router.entry(&entry).is_some()) => Whose::Entry(entry),
+        Some(entry) if external && config.external.get(&entry).map_err(|error| error.clone())?.is_some() => {
             Whose::Model(entry)
         }
         Some(entry) => {
@@ -102,8 +115,8 @@ pub(crate) fn find(id: &str, config: &Config) -> Result<Option<Ours>, CommandErr
     };
     // An entry says itself which account it is.
     let profile = meta.profile.filter(|_| matches!(whose, Whose::Provider(_)));
-    let cwd = meta.cwd.filter(|_| meta.container.is_none()).map(PathBuf::from);
-    Ok(Some(Ours { whose, profile, cwd, native }))
+    let container = meta.container.map(|container| (container, meta.cwd.map(PathBuf::from)));
+    Ok(Some(Ours { whose, profile, container, native }))
 }
 
 /// Says whether a name is made as ours are: `s-20261116-030130268-n7v1y63y`.
