@@ -76,6 +76,20 @@ fn whoever_has_a_file_for_the_router_need_not_name_a_provider() {
         "hint: `--provider auto` chooses by ",
         "/.bowline/router.yaml, which came with the project",
     ]);
+    // Nor do the project's own settings ask for it, or a model that is the usual one.
+    for provider in ["auto", "second", "second, first"] {
+        std::fs::write(project.join("bowline.toml"), format!("[run]\nprovider = \"{provider}\"\n"))
+            .expect("a file");
+        ask().exits(2).tells(&["warning: `run.provider` of ", "came with the project and names programs"]);
+    }
+    std::fs::remove_file(project.join("bowline.toml")).expect("the file");
+    let settings = world.path("work/.config/bowline/bowline.toml");
+    std::fs::write(&settings, "[run]\nmodel = \"claude-sonnet-4-5\"\n").expect("a file");
+    ask().exits(2).tells(&["error: no provider is chosen"]);
+    std::fs::remove_file(&settings).expect("the file");
+    let chosen =
+        world.bowline(&["run", "--cwd", "project", "--retries", "0", "-p", "auto", "hi"]).end().exits(0);
+    assert!(chosen.stdout.contains("hello"));
     std::fs::write(&own, "providers:\n  - {name: first, enabled: false}\n").expect("a file");
     std::fs::remove_file(project.join("router.yaml")).expect("the file");
     ask().exits(2).tells(&["error: no provider is chosen"]);

@@ -1,10 +1,11 @@
 //! What the files of settings say about a run, where the command line is silent.
 
+use std::io::Write as _;
 use std::path::Path;
 use std::sync::Arc;
 
 use bowline::Profile;
-use bowline::config::{Config, Origin};
+use bowline::config::{Config, Origin, Router};
 use bowline::roster::Roster;
 use bowline_protocol::Millis;
 use clap::ValueEnum as _;
@@ -22,7 +23,6 @@ pub(crate) fn load(cwd: Option<&Path>) -> Result<Arc<Config>, CommandError> {
 
 /// Tells of files that cannot be used and that a run may do without, a line each.
 pub(crate) fn warn(config: &Config) {
-    use std::io::Write as _;
     let mut lines = config.warnings();
     // Whoever needs one that cannot even be listed is told so when it is looked up.
     let bad = Roster::from_env().bad().unwrap_or_default();
@@ -69,7 +69,12 @@ pub(super) fn applied(args: &RequestArgs, config: &Config) -> Result<RequestArgs
         || terminal::variable("BOWLINE_PROVIDER").or_else(|| text("run.provider").filter(|_| !chooses));
     // A session that goes on says itself whose it is.
     let named = args.resume.is_some() || args.executable.is_some() || args.profile.is_some();
-    args.provider = args.provider.or_else(|| usual().filter(|_| !named));
+    let usual = if args.provider.is_none() && !named { usual() } else { None };
+    if usual.as_ref().is_some_and(|name| unasked(name, config)) {
+        warn_of_unasked(config);
+    } else {
+        args.provider = args.provider.or(usual);
+    }
     let by_variable =
         |key: &str| settings.get(key).is_some_and(|setting| matches!(setting.origin, Origin::Variable(_)));
     if args.hint.is_none() && by_variable("run.model") {
@@ -84,6 +89,30 @@ pub(super) fn applied(args: &RequestArgs, config: &Config) -> Result<RequestArgs
     }
     args.idle_timeout = args.idle_timeout.or_else(|| limit("run.idle-timeout"));
     Ok(args)
+}
+
+/// Says whether a provider is one that a project chose for itself, from its own file for the router. Such a file names programs, and
+/// whoever only wanted to ask something has not looked at it.
+fn unasked(name: &str, config: &Config) -> bool {
+    let by_project = config.settings.get("run.provider");
+    let by_project = by_project.is_some_and(|setting| matches!(setting.origin, Origin::Project(..)));
+    let router = config.router.as_ref().filter(|router| !config.places.are_own(&router.path));
+    let from_it = |name: &str, router: &Router| {
+        name.eq_ignore_ascii_case(bowline::route::AUTO) || router.entry(name).is_some()
+    };
+    by_project && router.is_some_and(|router| name.split(',').any(|name| from_it(name.trim(), router)))
+}
+
+fn warn_of_unasked(config: &Config) {
+    let (Some(setting), Some(router)) = (config.settings.get("run.provider"), &config.router) else { return };
+    let text = format!(
+        "warning: `run.provider` of {} is not used: {} came with the project and names programs; `--provider {}` uses it\n",
+        setting.origin,
+        router.path.display(),
+        setting.value
+    );
+    // Nothing can be done about a standard error that does not take it.
+    let _ = std::io::stderr().write_all(bowline_providers::ansi::harmless(&text).as_bytes());
 }
 
 /// Finds the account that the command line names.
