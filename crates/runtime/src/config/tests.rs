@@ -251,6 +251,15 @@ fn what_stands_there_as_a_comment_is_set_in_its_place() {
     # [prices.NAME]
     # input = 3.0
     "#);
+    // What is set below a comment stays where it is.
+    let text = "[budget.request]\ntokens = 1000\n# [budget.day]\n# tokens = 5\ncost = 3.0\n";
+    let other = dir.path("home/project/.bowline/bowline.toml");
+    dir.write("home/project/.bowline/bowline.toml", text);
+    edit::set(&other, "budget.day.tokens", "9").unwrap();
+    let written = std::fs::read_to_string(&other).unwrap();
+    assert!(written.starts_with("[budget.request]\ntokens = 1000\n"), "{written}");
+    assert!(written.ends_with("cost = 3.0\n\n[budget.day]\ntokens = 9\n"), "{written}");
+    std::fs::remove_file(&other).unwrap();
     // Whoever takes away another `#` has a file that can be read.
     let text = std::fs::read_to_string(&path).unwrap().replace("# provider", "provider");
     std::fs::write(&path, text).unwrap();

@@ -96,6 +96,12 @@ fn awake(text: &str, above: &[&str], last: &str) -> String {
     let bare = |line: &str| line.trim_start().trim_start_matches('#').trim().to_owned();
     let has = |line: &str| line.trim() == header;
     let set = text.lines().any(has);
+    // What stands between it and the next section would become its own.
+    let after = text.lines().skip_while(|line| !(line.trim_start().starts_with('#') && bare(line) == header));
+    let mut after = after.skip(1).take_while(|line| !line.trim_start().starts_with('['));
+    if !set && after.any(|line| !line.trim().is_empty() && !line.trim_start().starts_with('#')) {
+        return text.to_owned();
+    }
     let (mut inside, mut done) = (false, false);
     let mut lines = Vec::new();
     for line in text.lines() {
