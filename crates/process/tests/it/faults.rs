@@ -203,8 +203,10 @@ async fn a_keeper_that_is_stopped_while_it_is_asked() {
         let mut child = start.await.expect("a start does not hang").expect("starts");
         stops.join().expect("ends");
         let mut record = Record::default();
-        // It may have been stopped again since.
-        child.control().sweep(Duration::from_secs(5));
+        // It may have been stopped again since, and nobody asks it anything that would wake it.
+        rustix::process::kill_process(keeper, rustix::process::Signal::CONT).expect("is ours");
+        record.until(&mut child, |record| record.exit.is_some()).await;
+        child.control().sweep(Duration::ZERO);
         record.until_over(&mut child).await;
         assert_eq!(record.text(), "started\n");
     }
