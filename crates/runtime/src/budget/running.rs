@@ -21,6 +21,9 @@ use crate::{clock, host};
 /// How long after one look the next one is.
 const PAUSE: Millis = Millis(250);
 
+/// The same where nobody limits a sum: who looks at it then has other settings, and hundreds may run in one process.
+const LONG_PAUSE: Millis = Millis(5_000);
+
 /// One run among others.
 #[derive(Debug)]
 pub(super) struct Running {
@@ -54,7 +57,7 @@ impl Running {
         if self.due {
             return None;
         }
-        self.next = up.plus(PAUSE);
+        self.next = up.plus(if self.tallies.is_empty() { LONG_PAUSE } else { PAUSE });
         let looked = self.tell(run).and_then(|()| self.others());
         looked.unwrap_or_else(|error| {
             if self.trouble.is_none() {
