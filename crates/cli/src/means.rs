@@ -7,6 +7,8 @@ use std::fs::File;
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use rustix::process::{Resource, getrlimit};
+
 use crate::error::{CommandError, Fault};
 
 /// How many files are open at once while one agent runs, beside the standard streams, with some to spare.
@@ -18,8 +20,19 @@ const THREADS: usize = 4;
 /// What each of them may need of the address space: not only its stack, but what it keeps.
 const STACK: usize = 8 << 20;
 
+/// Limits above these leave enough, and need not be tried: that would cost every short run.
+const PLENTY: u64 = 256;
+const PLENTY_OF_THREADS: u64 = 4096;
+
 /// Finds out whether there is enough.
 pub(crate) fn check() -> Result<(), CommandError> {
+    let at_least = |resource, plenty| getrlimit(resource).current.is_none_or(|limit| limit >= plenty);
+    if at_least(Resource::Nofile, PLENTY)
+        && at_least(Resource::Nproc, PLENTY_OF_THREADS)
+        && at_least(Resource::As, u64::MAX)
+    {
+        return Ok(());
+    }
     files().map_err(|error| {
         CommandError::new(Fault::Configuration, format!("{FILES} more files cannot be opened at once"))
             .caused_by(error)
