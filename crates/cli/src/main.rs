@@ -20,8 +20,8 @@ use crate::error::CommandError;
 use crate::output::Stdout;
 
 fn main() -> ExitCode {
-    // First of all: this program may have been started to be the keeper of another one.
-    bowline::init();
+    // Commands that run an agent start the keeper by themselves; the others need none.
+    bowline::init_lazily();
     let result = match Args::try_parse() {
         Ok(Args { command: Command::PracticeAgent(args) }) => {
             return bowline_practice::main(args.args.into_iter());

@@ -4,6 +4,8 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::async_runtime::RuntimeGap;
+
 /// A program could not be started.
 #[derive(Debug, thiserror::Error)]
 #[error("could not start `{}`", program.display())]
@@ -57,6 +59,9 @@ pub enum SpawnErrorKind {
         /// Which of them.
         what: &'static str,
     },
+    /// The tokio runtime of the caller lacks something.
+    #[error(transparent)]
+    Runtime(RuntimeGap),
     /// This system has no way to start children yet.
     #[error("children cannot be started on this system yet")]
     Unsupported,
@@ -94,7 +99,7 @@ pub enum KeeperError {
     },
     /// It was started, but did not say hello.
     #[error(
-        "the keeper did not answer: `{}` has to call `bowline_process::keeper::run_if_asked()` first in its `main`",
+        "the keeper did not answer: `{}` is no program that calls `bowline::init`, or something stops it",
         program.display()
     )]
     Mute {

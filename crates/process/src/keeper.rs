@@ -1,12 +1,16 @@
 //! The keeper: a tiny process that starts a host's agents, owns their trees, and ends them when the host is gone.
 //!
-//! It is this same program, executed again. So the `main` of a program that hosts sessions begins with
+//! It is this same program, executed again, or a copy of it. A program that hosts sessions calls
 //!
 //! ```
 //! bowline_process::keeper::run_if_asked();
 //! ```
 //!
-//! and everybody else keeps working with a weaker guarantee, see [`crate::Guarantee`].
+//! in its `main`. A program that does not keeps working with a weaker guarantee, see [`crate::Guarantee`].
+//!
+//! A program that is executed again to be a keeper never reaches its `main`: a constructor takes over before it. So
+//! it does not matter what the host's `main` does before the call. A host under `#[tokio::main]` has worker threads by then, and
+//! an event loop whose descriptors a keeper would close under them.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -17,27 +21,33 @@ static CAN_BE_ASKED: AtomicBool = AtomicBool::new(false);
 
 /// Becomes the keeper and never returns, if this process was started as one; else returns at once.
 ///
-/// Call it first in `main`, before there is a second thread.
+/// Marks this program as one that can be executed again as a keeper. On Linux a keeper has been one since before `main`, and this
+/// call does nothing else; it is a second chance for a program whose linker dropped the constructor.
 pub fn run_if_asked() {
     CAN_BE_ASKED.store(true, Ordering::Release);
     #[cfg(target_os = "linux")]
-    if let Some(cgroups) = asked() {
-        let code = crate::linux::keeper::run(cgroups);
-        #[expect(
-            clippy::exit,
-            reason = "the keeper is a program of its own: it must not go on into the host's `main`"
-        )]
-        std::process::exit(i32::from(code == std::process::ExitCode::FAILURE));
-    }
+    become_keeper_if_asked();
 }
 
-/// Starts the keeper of this process now, as a copy of it, if there is only one thread yet: that spares a command that is
-/// going to start an agent the cost of executing its program a second time. Elsewhere it does nothing.
+/// Starts the keeper of this process now, so that the first child does not have to wait for it. Elsewhere it does nothing.
+///
+/// With one thread it is a copy of this process, which spares the cost of executing the program a second time. With more it is
+/// the program executed again, beside what this process does meanwhile.
 pub fn start_early() {
     #[cfg(target_os = "linux")]
     if can_be_asked() {
         crate::linux::early::start();
     }
+}
+
+/// Says whether this program, executed again, becomes a keeper before its `main` begins.
+///
+/// It does not where this crate is in a library that a foreign program loads: that program knows nothing of keepers.
+pub fn begins_before_main() -> bool {
+    #[cfg(target_os = "linux")]
+    return crate::linux::before_main::is_in_main_program();
+    #[cfg(not(target_os = "linux"))]
+    false
 }
 
 /// Says whether this program, executed again, would become a keeper.
@@ -54,7 +64,14 @@ pub(crate) fn ask(cgroups: crate::linux::keeper::Cgroups) -> &'static str {
     }
 }
 
-/// Reads what we were asked. A variable that somebody passed on by mistake comes without our parent's socket.
+#[cfg(target_os = "linux")]
+pub(crate) fn become_keeper_if_asked() {
+    if let Some(cgroups) = asked() {
+        crate::linux::early::apart(|| crate::linux::keeper::run(cgroups));
+    }
+}
+
+/// Reads what we were asked. A variable that was passed on by mistake comes without our parent's socket.
 #[cfg(target_os = "linux")]
 fn asked() -> Option<crate::linux::keeper::Cgroups> {
     use crate::linux::keeper::Cgroups;

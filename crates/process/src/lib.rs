@@ -27,6 +27,7 @@
 
 #![cfg_attr(windows, expect(dead_code, reason = "nothing can be started there yet, so much is not used"))]
 
+mod async_runtime;
 mod child;
 mod command;
 mod error;
@@ -53,6 +54,7 @@ use unix::system;
 #[cfg(windows)]
 use windows::{streams, system};
 
+pub use async_runtime::{RuntimeGap, check_runtime};
 pub use child::{Child, Control};
 pub use command::{Command, SESSION_VARIABLE, SPAWN_VARIABLE, Stdin, Stdio};
 pub use error::{KeeperError, SpawnError, SpawnErrorKind};

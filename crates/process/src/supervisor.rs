@@ -2,9 +2,10 @@
 
 use std::path::PathBuf;
 
+use crate::async_runtime::check_runtime;
 use crate::child::Child;
 use crate::command::Command;
-use crate::error::{KeeperError, SpawnError};
+use crate::error::{KeeperError, SpawnError, SpawnErrorKind};
 use crate::happening::Guarantee;
 use crate::system::System;
 
@@ -64,11 +65,23 @@ impl Supervisor {
         self.0.keeper()
     }
 
+    /// Returns why there is no keeper, if there should have been one: then the guarantee is the weakest.
+    ///
+    /// Only a keeper that is this program itself ([`Keeper::Own`]) is done without; one that was named is an error.
+    pub fn keeper_error(&self) -> Option<&KeeperError> {
+        self.0.keeper_error()
+    }
+
     /// Starts a program. When this returns, the program is being executed.
     ///
-    /// Has to be called in a tokio runtime with IO and time. Dropping the future ends what it may have started.
+    /// Needs a tokio runtime with IO and time; without it the error says what is missing. Dropping the future ends what it may
+    /// have started.
     pub async fn spawn(&self, command: Command) -> Result<Child, SpawnError> {
         let program = command.program.clone();
-        self.0.spawn(command).await.map_err(|kind| SpawnError { program, kind })
+        let spawned = match check_runtime() {
+            Ok(()) => self.0.spawn(command).await,
+            Err(gap) => Err(SpawnErrorKind::Runtime(gap)),
+        };
+        spawned.map_err(|kind| SpawnError { program, kind })
     }
 }

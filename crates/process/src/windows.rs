@@ -61,6 +61,10 @@ pub(crate) mod system {
         }
 
         #[expect(clippy::unused_async, reason = "the same on every system")]
+        pub(crate) fn keeper_error(&self) -> Option<&KeeperError> {
+            None
+        }
+
         pub(crate) async fn spawn(&self, _command: Command) -> Result<Child, SpawnErrorKind> {
             Err(SpawnErrorKind::Unsupported)
         }

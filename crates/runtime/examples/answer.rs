@@ -14,7 +14,7 @@ struct Branch {
     reason: String,
 }
 
-#[tokio::main(flavor = "current_thread")]
+#[tokio::main]
 async fn main() -> Result<(), bowline::Error> {
     bowline::init();
     let mut args = std::env::args().skip(1);

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use bowline::registry::Registry;
 
-#[tokio::main(flavor = "current_thread")]
+#[tokio::main]
 async fn main() -> Result<(), bowline::Error> {
     bowline::init();
     let provider = std::env::args().nth(1).unwrap_or_else(|| "claude".to_owned());

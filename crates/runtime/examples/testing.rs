@@ -21,7 +21,7 @@ fn task(world: &World, script: Script) -> Task {
     world.task("Summarise the changes").provider("claude").script(script)
 }
 
-#[tokio::main(flavor = "current_thread")]
+#[tokio::main]
 async fn main() {
     let world = bowline::testing::world();
     let good = bowline::testing::script(

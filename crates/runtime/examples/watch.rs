@@ -5,7 +5,7 @@
 
 use bowline::Kind;
 
-#[tokio::main(flavor = "current_thread")]
+#[tokio::main]
 async fn main() -> Result<(), bowline::Error> {
     bowline::init();
     let mut args = std::env::args().skip(1);

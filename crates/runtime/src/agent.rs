@@ -71,11 +71,11 @@ impl Launch {
                 let (supervisor, command) = (supervisor.clone(), commands[attempt].clone());
                 let (install, inside) = (install.clone(), inside.clone());
                 Box::pin(async move {
-                    let containment = supervisor.guarantee();
                     match supervisor.spawn(command).await {
                         Ok(child) => {
                             let control = child.control();
-                            let containment = containment.as_str();
+                            // Its own: a tree may have less than the supervisor hopes for.
+                            let containment = child.guarantee().as_str();
                             Ok(Agent::Process {
                                 child: Box::new(child),
                                 control,

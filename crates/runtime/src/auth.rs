@@ -125,6 +125,8 @@ pub(crate) fn known(
 }
 
 /// Looks for a login, and asks the program itself where it has a word about that.
+///
+/// Needs a tokio runtime.
 pub async fn check(
     manifest: &'static Manifest,
     profile: Option<&Profile>,

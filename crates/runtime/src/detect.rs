@@ -135,6 +135,8 @@ pub fn find(manifest: &'static Manifest, binary: Option<&Path>, search: &Search)
 
 /// Finds a provider's program, and where it is nowhere, looks where the login shell would find it. The shell is asked once,
 /// for two seconds at most, and its answer is kept for an hour.
+///
+/// Needs a tokio runtime.
 pub async fn find_anywhere(
     manifest: &'static Manifest,
     binary: Option<&Path>,
@@ -262,11 +264,15 @@ impl Ask {
     }
 
     /// Asks a program for its version.
+    ///
+    /// Needs a tokio runtime.
     pub async fn version(&self, found: &Found) -> Result<Version, ProbeError> {
         self.session(found).version().await
     }
 
     /// Asks a program for its version and for the pages of help that its manifest names.
+    ///
+    /// Needs a tokio runtime.
     pub async fn probe(&self, found: &Found) -> Result<Probe, ProbeError> {
         let mut session = self.session(found);
         let version = session.version().await?;
@@ -316,11 +322,15 @@ pub(crate) async fn question(
 }
 
 /// Asks a program for its version, in the usual way.
+///
+/// Needs a tokio runtime.
 pub async fn version(found: &Found) -> Result<Version, ProbeError> {
     Ask::from_env().version(found).await
 }
 
 /// Asks a program for its version and its options, in the usual way.
+///
+/// Needs a tokio runtime.
 pub async fn probe(found: &Found) -> Result<Probe, ProbeError> {
     Ask::from_env().probe(found).await
 }

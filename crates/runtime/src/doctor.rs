@@ -21,7 +21,7 @@ use crate::auth::{self, Auth, Binary, Status};
 use crate::detect::{self, Ask, Found, MissingKind, ProbeError, ProbeErrorKind, Surroundings};
 use crate::health::{self, Health, Live};
 use crate::profile::Profile;
-use crate::{clock, roster};
+use crate::{Error, clock, roster};
 
 pub use machine::{Condition, Item, Place};
 
@@ -166,7 +166,10 @@ impl Row {
 }
 
 /// Begins to look at everything, and returns where it is told as it becomes known.
-pub fn begin(checkup: Checkup) -> mpsc::UnboundedReceiver<News> {
+///
+/// Needs a tokio runtime: it is [`Error::NoRuntime`] outside of one.
+pub fn begin(checkup: Checkup) -> Result<mpsc::UnboundedReceiver<News>, Error> {
+    bowline_process::check_runtime()?;
     let (told, news) = mpsc::unbounded_channel();
     for manifest in checkup.providers.clone() {
         let (checkup, told) = (checkup.clone(), told.clone());
@@ -181,7 +184,7 @@ pub fn begin(checkup: Checkup) -> mpsc::UnboundedReceiver<News> {
             let _ = told.send(News::Machine(item));
         }
     });
-    news
+    Ok(news)
 }
 
 /// Returns the names of a provider: an entry of a router's file has its provider's as another.

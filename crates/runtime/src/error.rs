@@ -1,6 +1,6 @@
 //! What makes a call return an error: *we* could not do our job, or the result door was used and the turn failed.
 
-use bowline_process::KeeperError;
+use bowline_process::{KeeperError, RuntimeGap};
 use bowline_protocol::Failure;
 use bowline_providers::invocation::Refusal;
 
@@ -76,6 +76,9 @@ pub enum Error {
     /// The process that owns the agents' processes could not be started.
     #[error(transparent)]
     Keeper(#[from] KeeperError),
+    /// The call was not made in a tokio runtime with timers and IO. Nothing was started.
+    #[error(transparent)]
+    NoRuntime(#[from] RuntimeGap),
     /// The turn did not end well. Only the result door says so by an error.
     #[error("{}", in_words(.0))]
     Turn(Box<Record>),

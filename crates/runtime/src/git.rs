@@ -196,12 +196,16 @@ fn trim(mut bytes: Vec<u8>) -> Vec<u8> {
 /// Runs git in a directory and returns what it prints; the error is what it says on standard error.
 ///
 /// Repository variables of our own environment (`GIT_DIR` and its like) do not reach it.
+///
+/// Needs a tokio runtime.
 pub async fn git_in(dir: &Path, args: &[&str]) -> Result<Vec<u8>, String> {
     let supervisor = crate::host::supervisor().map_err(|error| error.to_string())?;
     git(&supervisor, dir, args).await
 }
 
 /// Makes a repository of a directory, with all that is in it in one commit of the author's.
+///
+/// Needs a tokio runtime.
 pub async fn repository_in(dir: &Path, author: &str) -> Result<(), String> {
     let (name, email) = (format!("user.name={author}"), format!("user.email={author}@localhost"));
     let commit = [

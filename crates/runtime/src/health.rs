@@ -54,6 +54,8 @@ const PROMPT: &str = "Answer with the one word: ready";
 /// Makes one small request, with the user's own login: it costs what such a request costs.
 ///
 /// The agent may change nothing; it works in an empty directory, and no journal is kept.
+///
+/// Needs a tokio runtime.
 pub async fn live(manifest: &'static Manifest, profile: Option<&Profile>) -> Live {
     let began = crate::clock::instant();
     let result = request(manifest, profile).await;

@@ -4,48 +4,95 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, Once, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 
 use bowline_process::{KeeperError, Supervisor, keeper};
 
 use crate::journal::{new_session_id, temporary};
+use crate::trouble;
 
 /// Makes this process able to promise that no agent outlives it.
 ///
-/// Call it first in `main`, before any thread is started. Bowline then has a second, tiny process that starts the
-/// agents, inherits what they leave behind, and ends all of it when this process is gone, however it went. That process
-/// is this very program, started again: in it, the call never returns. Without it, runs work too, with the weaker
-/// guarantee that [`guarantee`] names.
+/// Call it first in `main`. `#[tokio::main]`, of either flavour, is as good as a `main` of your own:
+///
+/// ```
+/// #[tokio::main]
+/// async fn main() {
+///     bowline::init();
+/// }
+/// ```
+///
+/// Bowline then has a second, tiny process, the keeper, which starts the agents, inherits what they leave behind, and ends all of
+/// it when this process is gone, however it went. The keeper is a copy of this process as long as that has one thread, and this
+/// program executed again otherwise. An executed keeper never reaches your `main`. It starts here, so that the first run does not
+/// wait for it; [`init_lazily`] starts it with the first run. Without either call runs work too, with the weaker guarantee that
+/// [`guarantee`] names. A call that comes after the first run changes nothing, and logs a warning.
+///
+/// Agents inherit from the keeper what any child inherits: user, limits, namespaces. If you change these between this call and the
+/// first run, the keeper is started anew. Rules that `/proc` does not show, such as those of Landlock, are not noticed: set them
+/// before this call.
 ///
 /// It also makes this process survive a file that reaches the user's limit (SIGXFSZ, unless you handle it): a journal that
 /// cannot grow ends its run, and nothing else.
 pub fn init() {
+    init_lazily();
+    start_keeper();
+}
+
+/// Does what [`init`] does, but starts the keeper with the first run: for a program that seldom runs an agent.
+pub fn init_lazily() {
     keeper::run_if_asked();
     #[cfg(unix)]
     bowline_process::file_limit::ignore_signal();
+    if let Some(supervisor) = &*the_supervisor()
+        && supervisor.keeper().is_none()
+    {
+        INIT_IS_LATE.store(true, Ordering::Release);
+        tracing::warn!("`bowline::init` was called after the first run: it changes nothing in this process");
+    }
 }
 
-/// Starts the second process of [`init`] now, which is cheaper as long as this one has a single thread: for a command that
-/// is going to run an agent. Call it before the runtime is made; later it does nothing, and the process is started when an
-/// agent is.
+/// Starts the keeper of [`init_lazily`] now, unless it runs already. It is cheapest as long as this process has a single thread.
 pub fn start_keeper() {
-    keeper::start_early();
+    if the_supervisor().is_none() {
+        keeper::start_early();
+    }
 }
 
 /// Returns which promise about processes that agents leave behind is in force, as a word and as a sentence.
-pub fn guarantee() -> Result<(&'static str, &'static str), crate::Error> {
-    let guarantee = supervisor()?.guarantee();
-    Ok((guarantee.as_str(), guarantee.about()))
+///
+/// The sentence also says why the promise is weaker than it could be, where that is known.
+pub fn guarantee() -> Result<(&'static str, String), crate::Error> {
+    let supervisor = supervisor()?;
+    let guarantee = supervisor.guarantee();
+    let mut about = guarantee.about().to_owned();
+    if let Some(error) = supervisor.keeper_error() {
+        about.push_str(&format!("; there is no keeper: {}", trouble::in_full(error)));
+    } else if INIT_IS_LATE.load(Ordering::Acquire) {
+        about.push_str("; there is no keeper: `bowline::init` was called after the first run");
+    }
+    Ok((guarantee.as_str(), about))
+}
+
+static INIT_IS_LATE: AtomicBool = AtomicBool::new(false);
+
+fn the_supervisor() -> MutexGuard<'static, Option<Supervisor>> {
+    static ONE: Mutex<Option<Supervisor>> = Mutex::new(None);
+    ONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Returns the one supervisor of this process.
 pub(crate) fn supervisor() -> Result<Supervisor, KeeperError> {
-    static ONE: Mutex<Option<Supervisor>> = Mutex::new(None);
-    let mut one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut one = the_supervisor();
     if let Some(supervisor) = &*one {
         return Ok(supervisor.clone());
     }
     let supervisor = Supervisor::start()?;
+    if let Some(error) = supervisor.keeper_error() {
+        let error = error as &dyn std::error::Error;
+        tracing::warn!(error, "there is no keeper: the guarantee about processes of agents is weaker");
+    }
     *one = Some(supervisor.clone());
     Ok(supervisor)
 }

@@ -35,8 +35,9 @@
 //! # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(example()).unwrap();
 //! ```
 //!
-//! Call [`init`] first in `main`: then no agent, and nothing that an agent started, outlives your process, however it
-//! ends. Dropping a [`Turn`] stops its agent; [`Turn::detach`] opts out. A slow reader is our problem: events wait in the
+//! Call [`init`] first in `main`, also under `#[tokio::main]`: then no agent, and nothing that an agent started, outlives your
+//! process, however it ends. All async calls need a tokio runtime with timers and IO, of either flavour; without one they return
+//! [`Error::NoRuntime`]. Dropping a [`Turn`] stops its agent; [`Turn::detach`] opts out. A slow reader is our problem: events wait in the
 //! journal, in memory they do not pile up.
 //!
 //! Further rooms: [`blocking`] has the same calls without tokio, [`registry`] ends sessions by your own key from any
@@ -86,6 +87,7 @@ mod warden;
 pub use bowline_engine::fallback::{Rule, StreamFallback};
 pub use bowline_engine::retry::Fallback;
 pub use bowline_engine::{Survivor, Watchdog};
+pub use bowline_process::RuntimeGap;
 pub use bowline_protocol::{
     Category, Code, Event, Exit, Failure, Json, Kind, McpServer, Message, NativeSessionId, PermissionMode,
     Request, Role, Sampling, SessionId, Usage, kinds,
@@ -94,7 +96,7 @@ pub use bowline_providers::invocation::{Preview, Refusal};
 pub use bowline_providers::views::Refused;
 pub use error::Error;
 pub use git::{git_in, repository_in};
-pub use host::{guarantee, init, start_keeper};
+pub use host::{guarantee, init, init_lazily, start_keeper};
 pub use limits::limits;
 pub use models::models;
 pub use near::near;

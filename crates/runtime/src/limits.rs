@@ -62,12 +62,16 @@ enum Kept {
 /// }
 /// # Ok(()) }
 /// ```
+///
+/// Needs a tokio runtime.
 pub async fn limits(provider: &str) -> Result<Limits, Error> {
     let manifest = roster::find(provider)?;
     Ok(of(manifest, None, &Surroundings::from_env(), &Ask::at_length()).await)
 }
 
 /// Returns the limits of an account, with a profile and in surroundings of the caller's choice.
+///
+/// Needs a tokio runtime.
 pub async fn of(
     manifest: &'static Manifest,
     profile: Option<&Profile>,

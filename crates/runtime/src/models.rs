@@ -74,12 +74,16 @@ struct Kept {
 /// }
 /// # Ok(()) }
 /// ```
+///
+/// Needs a tokio runtime.
 pub async fn models(provider: &str) -> Result<Models, Error> {
     let manifest = roster::find(provider)?;
     Ok(of(manifest, None, &Surroundings::from_env(), &Ask::at_length()).await)
 }
 
 /// Returns the models that a provider offers, with a profile and in surroundings of the caller's choice.
+///
+/// Needs a tokio runtime.
 pub async fn of(
     manifest: &'static Manifest,
     profile: Option<&Profile>,

@@ -37,6 +37,7 @@ mod tests;
 
 use std::time::Duration;
 
+use bowline_process::check_runtime;
 use bowline_protocol::kinds::EndReason;
 use bowline_protocol::{Millis, SessionId, Timestamp};
 use rustix::process::{Pid, Signal, kill_process};
@@ -189,7 +190,7 @@ impl Registry {
     /// Ends all sessions with this key and waits until they are gone. Returns which, and what it took.
     ///
     /// The key is marked as aborted also if nothing runs: whoever is about to start something for it can ask
-    /// [`Self::was_aborted`].
+    /// [`Self::was_aborted`]. Needs a tokio runtime; without one it is [`Error::NoRuntime`], and the marks are set.
     pub async fn kill_all(&self, key: &str, reason: &str) -> Result<Vec<Killed>, Error> {
         let mut targets = mark(self.live(has_key(key))?, reason)?;
         // Last, because it is what makes runners look at their marks.
@@ -199,7 +200,7 @@ impl Registry {
     }
 
     /// Ends the running sessions that are meant, whatever their keys, and waits until they are gone. Returns which, and what
-    /// it took.
+    /// it took. Needs a tokio runtime.
     pub async fn kill(&self, meant: impl Fn(&SessionId) -> bool, reason: &str) -> Result<Vec<Killed>, Error> {
         self.end_marked(self.live(|meta| meant(&meta.id))?, reason).await
     }
@@ -231,7 +232,7 @@ impl Registry {
     /// the machine slept. Returns which, and what it took.
     ///
     /// Runners end sessions by the limits that these were started with. This is for those who look after the runners,
-    /// and it also ends sessions that have no limit.
+    /// and it also ends sessions that have no limit. Needs a tokio runtime.
     pub async fn kill_stale(&self, max_age: Duration) -> Result<Vec<Killed>, Error> {
         let age = Millis(u64::try_from(max_age.as_millis()).unwrap_or(u64::MAX));
         let now = clock::wall();
@@ -241,6 +242,7 @@ impl Registry {
 
     /// Ends the sessions of other processes whose own limit is long over by the clock on the wall: their runners hang, or
     /// were stopped. Returns which, and what it took. Every process that runs sessions does this once a minute.
+    /// Needs a tokio runtime.
     pub async fn kill_overdue(&self) -> Result<Vec<Killed>, Error> {
         let now = clock::wall();
         let over = |meta: &SessionMeta| {
@@ -318,6 +320,7 @@ fn mark(entries: Vec<SessionEntry>, reason: &str) -> Result<Vec<Target>, Error> 
 
 /// Wakes the runners, waits, and uses force where that does not help.
 async fn end(targets: Vec<Target>) -> Result<Vec<Killed>, Error> {
+    check_runtime()?;
     targets.iter().for_each(Target::ask);
     let mut forced = vec![false; targets.len()];
     if !gone_within(&targets, GRACE).await? {

@@ -131,6 +131,8 @@ impl CliService {
     /// Serves a request without streaming, where the provider can do that.
     ///
     /// A turn that failed is a response that says so; an error means that the request could not even be tried.
+    ///
+    /// Needs a tokio runtime.
     pub async fn execute(&self, request: AgentRequest) -> Result<AgentResponse, Error> {
         let task = self.task(request).no_stream();
         let task = match task.preview() {
@@ -142,6 +144,8 @@ impl CliService {
     }
 
     /// Serves a request and tells what happens meanwhile.
+    ///
+    /// Needs a tokio runtime.
     pub async fn execute_streaming(
         &self,
         request: AgentRequest,

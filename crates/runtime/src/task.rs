@@ -18,6 +18,8 @@ use bowline_providers::invocation::{Preview, Streaming};
 use bowline_providers::manifest::Manifest;
 use serde::de::DeserializeOwned;
 
+use bowline_process::check_runtime;
+
 use crate::config::Config;
 use crate::drive::Callback;
 use crate::journal::Home;
@@ -460,17 +462,37 @@ impl Task {
     }
 
     /// Starts the turn and returns it, to be watched and stopped. What happens to it from here on is data.
+    ///
+    /// Needs a tokio runtime, which drives the turn: it is lost ([`Error::Lost`]) when that runtime is shut down.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NoRuntime`] outside of a tokio runtime, or in one without timers or IO; the others where nothing could be started.
     pub async fn start(self) -> Result<Turn, Error> {
+        check_runtime()?;
         if self.is_routed() { route::start(self).await } else { launch::start(self).await }
     }
 
     /// Runs the turn and returns its record, whatever the outcome: the record door.
+    ///
+    /// Needs a tokio runtime. Dropping the future ends the agent.
+    ///
+    /// # Errors
+    ///
+    /// As those of [`Self::start`].
     pub async fn run(self) -> Result<Record, Error> {
+        check_runtime()?;
         if self.is_routed() { route::run(self).await } else { launch::run(self).await }
     }
 
     /// Runs the turn and returns the answer: the result door. A turn that does not end well is an error, so that `?`
     /// never takes an error message for the answer.
+    ///
+    /// Needs a tokio runtime. Dropping the future ends the agent.
+    ///
+    /// # Errors
+    ///
+    /// As those of [`Self::start`], and [`Error::Turn`].
     pub async fn answer(self) -> Result<String, Error> {
         let record = self.run().await?;
         if !record.is_completed() {
@@ -480,6 +502,12 @@ impl Task {
     }
 
     /// Runs the turn, holds the answer to the JSON Schema of a type, and reads it.
+    ///
+    /// Needs a tokio runtime. Dropping the future ends the agent.
+    ///
+    /// # Errors
+    ///
+    /// As those of [`Self::answer`], and [`Error::BadAnswer`].
     pub async fn answer_as<T: DeserializeOwned + schemars::JsonSchema>(mut self) -> Result<T, Error> {
         let schema = schemars::schema_for!(T);
         let schema = serde_json::to_string(&schema).and_then(|text| serde_json::from_str::<Json>(&text));

@@ -104,7 +104,7 @@ pub(crate) fn keeper_lost() -> Failure {
 }
 
 /// Writes an error with its causes in one line.
-fn in_full(error: &dyn std::error::Error) -> String {
+pub(crate) fn in_full(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {

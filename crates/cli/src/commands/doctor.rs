@@ -71,7 +71,7 @@ pub(crate) fn run(args: &DoctorArgs, stdout: &mut Stdout) -> Result<(), CommandE
 
 /// Shows each agent as soon as it is known.
 async fn watch(checkup: Checkup, args: &DoctorArgs, stdout: &mut Stdout) -> Result<Report, CommandError> {
-    let mut news = doctor::begin(checkup);
+    let mut news = doctor::begin(checkup)?;
     let mut report = Report { v: 1, agents: Vec::new(), machine: Vec::new(), usable: Vec::new() };
     while let Some(news) = news.recv().await {
         match news {

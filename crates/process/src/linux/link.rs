@@ -16,7 +16,7 @@ use rustix::net::{Shutdown, sockopt};
 use rustix::process::Pid;
 use tokio::sync::{mpsc, oneshot};
 
-use super::early;
+use super::early::{self, Early};
 use super::fork::reap;
 use super::strays::{self, Lost};
 use super::wire::{self, Body, Reply, Request, Stage};
@@ -25,6 +25,9 @@ use crate::happening::{Exit, Guarantee, Happening, Scope, Signal};
 use crate::keeper;
 use crate::owner::{Answer, Owner};
 use crate::unix::number;
+
+/// The program of this process, wherever it lies, also after an update has replaced it.
+pub(crate) const OWN_PROGRAM: &str = "/proc/self/exe";
 
 /// How long a keeper may owe an answer, on a machine that is very busy: its hello, or the start of a program.
 const ANSWER: Duration = Duration::from_secs(20);
@@ -76,20 +79,9 @@ pub(crate) enum Refused {
 
 impl Link {
     /// Starts a keeper and waits for its hello.
-    pub(crate) fn start(program: &PathBuf, cgroups: super::keeper::Cgroups) -> Result<Self, KeeperError> {
-        let (ours, theirs) = early::sockets().map_err(KeeperError::Prepare)?;
-        #[expect(clippy::disallowed_methods, reason = "here the one spawner starts its keeper")]
-        let mut command = std::process::Command::new(program);
-        command.arg0("bowline-keeper").env(keeper::VARIABLE, keeper::ask(cgroups));
-        // The socket travels as standard input, which needs nothing unsafe between fork and exec.
-        command.stdin(theirs).stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null());
-        let process =
-            command.spawn().map_err(|source| KeeperError::Start { program: program.clone(), source })?;
-        // `command` still holds the other end; without this, the end of the keeper would go unnoticed.
-        drop(command);
-        // A number of our own child, so it is not 0.
-        let keeper = process.id().try_into().ok().and_then(Pid::from_raw).ok_or(KeeperError::Lost)?;
-        Self::with(ours, keeper, program)
+    pub(crate) fn start(program: &Path, cgroups: super::keeper::Cgroups) -> Result<Self, KeeperError> {
+        let Early { socket, keeper, .. } = execute(program, cgroups)?;
+        Self::with(socket, keeper, program)
     }
 
     /// Waits for the hello of a keeper that was started.
@@ -194,6 +186,23 @@ impl Link {
             wake(self.keeper);
         }
     }
+}
+
+/// Executes a program as keeper, and does not wait for its hello.
+pub(crate) fn execute(program: &Path, cgroups: super::keeper::Cgroups) -> Result<Early, KeeperError> {
+    let (ours, theirs) = early::sockets().map_err(KeeperError::Prepare)?;
+    #[expect(clippy::disallowed_methods, reason = "here the one spawner starts its keeper")]
+    let mut command = std::process::Command::new(program);
+    command.arg0("bowline-keeper").env(keeper::VARIABLE, keeper::ask(cgroups));
+    // The socket travels as standard input, which needs nothing unsafe between fork and exec.
+    command.stdin(theirs).stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null());
+    let process =
+        command.spawn().map_err(|source| KeeperError::Start { program: program.to_owned(), source })?;
+    // `command` still holds the other end; without this, the end of the keeper would go unnoticed.
+    drop(command);
+    // A number of our own child, so it is not 0.
+    let keeper = process.id().try_into().ok().and_then(Pid::from_raw).ok_or(KeeperError::Lost)?;
+    Ok(Early::new(ours, keeper))
 }
 
 /// Lets a keeper run: an agent is its child and knows its number, and may have stopped it.

@@ -2,8 +2,10 @@
 //!
 //! `link` is the host's end and `keeper` the keeper's end of a socket on which `wire` messages travel. The keeper
 //! starts children with `fork`, keeps the account of every `tree`, and ends trees by `cgroup` and by what `scan` reads
-//! in `/proc`. `early` starts a keeper without executing the program again. `strays` is for what is left when a keeper itself is gone.
+//! in `/proc`. `early` starts a keeper before it is needed, `before_main` lets an
+//! executed one begin before the host's `main`. `strays` is for what is left when a keeper itself is gone.
 
+pub(crate) mod before_main;
 pub(crate) mod cgroup;
 pub(crate) mod early;
 pub(crate) mod fork;

@@ -11,7 +11,7 @@ use tokio::sync::Semaphore;
 
 use super::early;
 use super::keeper::Cgroups;
-use super::link::{Link, Refused, Starting};
+use super::link::{Link, OWN_PROGRAM, Refused, Starting};
 use super::wire::{Body, Stage};
 use crate::child::Child;
 use crate::command::{Command, Stdio};
@@ -34,7 +34,8 @@ const BURIAL_PAUSE: Duration = Duration::from_millis(2);
 #[derive(Debug, Clone)]
 pub(crate) enum System {
     Keeper(Arc<Kept>),
-    Own(Starter),
+    /// Without a keeper; with the reason if there should have been one.
+    Own(Starter, Option<Arc<KeeperError>>),
 }
 
 /// A keeper, and what is needed to start another one.
@@ -52,9 +53,9 @@ impl System {
         let own = matches!(options.keeper, Keeper::Own);
         let program = match options.keeper {
             // A program that does not know of keepers would, executed again, do whatever it does.
-            Keeper::Own if !keeper::can_be_asked() => return Starter::start().map(Self::Own),
-            Keeper::None => return Starter::start().map(Self::Own),
-            Keeper::Own => PathBuf::from("/proc/self/exe"),
+            Keeper::Own if !keeper::can_be_asked() => return Self::without_keeper(None),
+            Keeper::None => return Self::without_keeper(None),
+            Keeper::Own => PathBuf::from(OWN_PROGRAM),
             Keeper::Program(program) => program,
         };
         let cgroups = match options.cgroup {
@@ -65,35 +66,51 @@ impl System {
         let early = if own && cgroups == Cgroups::Auto { early::take() } else { None };
         let early = early.and_then(|early| Link::with(early.socket, early.keeper, &program).ok());
         let link = match early {
-            Some(link) => link,
+            Some(link) => Ok(link),
             None => match Link::start(&program, cgroups) {
                 // A signal for the host's terminal may end it before it has a session of its own.
-                Err(KeeperError::Mute { .. }) if own => Link::start(&program, cgroups)?,
-                started => started?,
+                Err(KeeperError::Mute { .. }) if own => Link::start(&program, cgroups),
+                started => started,
             },
         };
-        let link = Mutex::new(Arc::new(link));
+        let link = match link {
+            Ok(link) => Mutex::new(Arc::new(link)),
+            // Agents run without a keeper too; the guarantee says that it is weaker, and why.
+            Err(error) if own => return Self::without_keeper(Some(error)),
+            Err(error) => return Err(error),
+        };
         Ok(Self::Keeper(Arc::new(Kept { program, cgroups, link, starts: Semaphore::new(STARTS) })))
+    }
+
+    fn without_keeper(reason: Option<KeeperError>) -> Result<Self, KeeperError> {
+        Starter::start().map(|starter| Self::Own(starter, reason.map(Arc::new)))
+    }
+
+    pub(crate) fn keeper_error(&self) -> Option<&KeeperError> {
+        match self {
+            Self::Keeper(_) => None,
+            Self::Own(_, reason) => reason.as_deref(),
+        }
     }
 
     pub(crate) fn guarantee(&self) -> Guarantee {
         match self {
             Self::Keeper(kept) => kept.current().guarantee(),
-            Self::Own(_) => Guarantee::Group,
+            Self::Own(..) => Guarantee::Group,
         }
     }
 
     pub(crate) fn keeper(&self) -> Option<u32> {
         match self {
             Self::Keeper(kept) => Some(kept.current().keeper()),
-            Self::Own(_) => None,
+            Self::Own(..) => None,
         }
     }
 
     pub(crate) async fn spawn(&self, command: Command) -> Result<Child, SpawnErrorKind> {
         match self {
             Self::Keeper(kept) => kept.spawn(command).await,
-            Self::Own(starter) => group::spawn(starter, command).await,
+            Self::Own(starter, _) => group::spawn(starter, command).await,
         }
     }
 }

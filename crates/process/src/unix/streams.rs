@@ -193,7 +193,7 @@ impl Streams {
     unsafe_code,
     reason = "the runtime relies on the descriptor staying open, which the type does not promise"
 )]
-fn register(descriptor: OwnedFd, interest: Interest) -> io::Result<Arc<AsyncFd<OwnedFd>>> {
+pub(crate) fn register(descriptor: OwnedFd, interest: Interest) -> io::Result<Arc<AsyncFd<OwnedFd>>> {
     // SAFETY: an `OwnedFd` keeps its number and stays open until it is dropped, with the registration.
     let registered = unsafe { AsyncFd::register_with_interest(descriptor, interest) };
     Ok(Arc::new(registered?))

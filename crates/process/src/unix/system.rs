@@ -25,6 +25,10 @@ impl System {
         None
     }
 
+    pub(crate) fn keeper_error(&self) -> Option<&KeeperError> {
+        None
+    }
+
     pub(crate) async fn spawn(&self, command: Command) -> Result<Child, SpawnErrorKind> {
         group::spawn(&self.0, command).await
     }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use bowline_process::{Cgroup, Exit, Happening, KeeperError, Options, Scope, Signal, SpawnErrorKind, Stdin};
+use bowline_testkit::skip;
 use libtest_mimic::Trial;
 
 use crate::support::*;
@@ -19,6 +20,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("faults::a_broken_pipe_does_not_kill_the_host", a_broken_pipe_does_not_kill_the_host),
         trial("faults::strays_are_found_by_their_marker", strays_are_found_by_their_marker),
         trial("faults::a_session_inside_a_session", a_session_inside_a_session),
+        trial("faults::a_host_that_drops_its_rights", a_host_that_drops_its_rights),
     ];
     let both = [
         trials_with_and_without_keeper("faults::stdin_never_read", stdin_never_read),
@@ -318,6 +320,22 @@ async fn strays_are_found_by_their_marker() {
     assert!(!is_alive(stray) && found.survivors.is_empty());
     assert!(found.ended.iter().any(|one| one.pid == stray), "{found:?}");
     assert_eq!(bowline_process::end_strays(&marker), bowline_process::Strays::default());
+}
+
+/// Agents of a service that is not root any more must not be root either.
+async fn a_host_that_drops_its_rights() {
+    if !rustix::process::getuid().is_root() {
+        skip("faults::a_host_that_drops_its_rights", "only root has rights to drop");
+        return;
+    }
+    for threads in [None, Some("yes")] {
+        let mut command = agent("host");
+        command.cwd = Some("/".into());
+        command.env.push(("HOST".into(), "dropped".into()));
+        command.env.extend(threads.map(|yes| ("THREADS".into(), yes.into())));
+        let record = run(command).await;
+        assert_eq!(record.text(), "65534 65534 65534 \n", "{threads:?} {record:?}");
+    }
 }
 
 async fn a_start_right_after_the_keeper_died() {

@@ -20,6 +20,7 @@ pub(crate) fn host() -> ExitCode {
             }
             runtime().block_on(tree());
         }
+        Some("dropped") => dropped(),
         Some("fragile") => runtime().block_on(fragile()),
         Some("refused") => {
             let folder = variable("FOLDER").expect("is given");
@@ -29,6 +30,23 @@ pub(crate) fn host() -> ExitCode {
         other => panic!("no such host: {other:?}"),
     }
     ExitCode::SUCCESS
+}
+
+/// A service that root starts, and that becomes another user when it has begun: with a keeper of before.
+fn dropped() {
+    // With threads the keeper is executed, without it is a copy.
+    let runtime_first = variable("THREADS").is_some().then(runtime);
+    bowline_process::keeper::start_early();
+    #[expect(unsafe_code, reason = "no safe call changes the user of all threads")]
+    // SAFETY: plain calls of the C library.
+    unsafe {
+        assert_eq!(libc::setgroups(0, std::ptr::null()), 0);
+        assert_eq!(libc::setgid(65534), 0);
+        assert_eq!(libc::setuid(65534), 0);
+    }
+    let runtime = runtime_first.unwrap_or_else(runtime);
+    let text = runtime.block_on(run(shell("id -u; id -g; id -G"))).text();
+    say(&text.replace('\n', " "));
 }
 
 /// Runs a host as the user nobody, to its end.

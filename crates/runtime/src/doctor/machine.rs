@@ -159,11 +159,12 @@ fn keeper() -> Item {
     match host::supervisor() {
         Ok(supervisor) => {
             let guarantee = supervisor.guarantee();
+            let about = host::guarantee().map_or_else(|_| guarantee.about().to_owned(), |(_, about)| about);
             let condition = match guarantee {
                 process::Guarantee::Cgroup | process::Guarantee::Subreaper => Condition::Good,
                 process::Guarantee::Group => Condition::Fair,
             };
-            let what = format!("{}: {}", guarantee.as_str(), guarantee.about());
+            let what = format!("{}: {about}", guarantee.as_str());
             item("processes", condition, what, None)
         }
         Err(error) => item("processes", Condition::Bad, error.to_string(), None),

@@ -22,9 +22,9 @@ impl Registry {
     /// process that runs sessions does this
     /// when it begins, and once a minute.
     ///
-    /// Only sessions that are not over are looked at, by their marks; see `docs/journal.md`. Has to be called in a tokio
-    /// runtime with IO and time.
+    /// Only sessions that are not over are looked at, by their marks; see `docs/journal.md`. Needs a tokio runtime.
     pub async fn settle_lost(&self) -> Result<Vec<SessionId>, Error> {
+        bowline_process::check_runtime()?;
         let mut settled = Vec::new();
         let mut dirs = unfinished::dirs(&self.home)?;
         // Docker may take its time, or never answer: those who need it come last.

@@ -27,6 +27,8 @@ pub struct Health {
 }
 
 /// Asks a provider whether it is well; it has five seconds. Nothing for a provider that cannot be asked.
+///
+/// Needs a tokio runtime.
 pub async fn health(manifest: &'static Manifest) -> Result<Option<Health>, ProbeError> {
     let Some(command) = launch::health(manifest).await else { return Ok(None) };
     let program = command.program.clone();

@@ -4,6 +4,7 @@
 mod accounts;
 mod detect;
 mod doors;
+mod embedding;
 mod executables;
 mod keys;
 mod many;
@@ -13,13 +14,24 @@ mod support;
 
 use std::process::ExitCode;
 
-fn main() -> ExitCode {
-    bowline::init();
+/// Not a `main` of its own making, but what embedders write: the runtime has its worker threads before anything else begins.
+#[tokio::main]
+async fn main() -> ExitCode {
+    embedding::begin();
+    if let Some(code) = embedding::run_if_asked().await {
+        return code;
+    }
+    // Tests make runtimes of their own, which a thread of a runtime may not.
+    std::thread::spawn(tests).join().unwrap_or(ExitCode::FAILURE)
+}
+
+fn tests() -> ExitCode {
     if let Some(code) = keys::run_if_asked() {
         return code;
     }
     let arguments = libtest_mimic::Arguments::from_args();
     let mut trials = doors::trials();
+    trials.extend(embedding::trials());
     trials.extend(detect::trials());
     trials.extend(accounts::trials());
     trials.extend(executables::trials());
