@@ -70,6 +70,14 @@ pub enum Error {
         /// The path.
         path: std::path::PathBuf,
     },
+    /// A key or a label is longer than [`NAME_LIMIT`](crate::NAME_LIMIT). Nothing was started.
+    #[error("the {what} has {bytes} bytes, and at most {} are allowed", crate::NAME_LIMIT)]
+    LongName {
+        /// `key` or `label`.
+        what: &'static str,
+        /// Its length.
+        bytes: usize,
+    },
     /// The journal could not be written or read.
     #[error(transparent)]
     Journal(#[from] JournalError),

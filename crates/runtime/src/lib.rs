@@ -102,5 +102,5 @@ pub use models::models;
 pub use near::near;
 pub use profile::Profile;
 pub use record::{Attempt, Record};
-pub use task::{Task, task};
+pub use task::{NAME_LIMIT, Task, task};
 pub use turn::{Control, Turn};

@@ -46,7 +46,7 @@ use tokio::time::Instant;
 use crate::journal::{
     Abort, Home, JournalError, Runner, SessionEntry, SessionMeta, ending, is_live, update_meta,
 };
-use crate::{Control, Error, clock, warden};
+use crate::{Control, Error, clock, task, warden};
 
 pub(crate) use marks::board;
 
@@ -192,7 +192,12 @@ impl Registry {
     /// The key is marked as aborted also if nothing runs: whoever is about to start something for it can ask
     /// [`Self::was_aborted`]. Needs a tokio runtime; without one it is [`Error::NoRuntime`], and the marks are set.
     pub async fn kill_all(&self, key: &str, reason: &str) -> Result<Vec<Killed>, Error> {
-        let mut targets = mark(self.live(has_key(key))?, reason)?;
+        let live = self.live(has_key(key))?;
+        // Sessions of versions before the limit can still be ended; no new mark is written for such a key.
+        if live.is_empty() {
+            task::check_name("key", Some(key))?;
+        }
+        let mut targets = mark(live, reason)?;
         // Last, because it is what makes runners look at their marks.
         marks::set(&self.home, key, &abort(reason))?;
         targets.extend(warden::hidden(key).into_iter().map(Target::Hidden));

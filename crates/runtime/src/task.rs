@@ -1,5 +1,6 @@
 //! What is to be done: the builder that every call starts with.
 
+mod names;
 mod routed;
 
 use std::collections::BTreeMap;
@@ -28,6 +29,8 @@ use crate::record::Record;
 use crate::route::Beside;
 use crate::turn::Turn;
 use crate::{Error, launch, route};
+pub use names::NAME_LIMIT;
+pub(crate) use names::check_name;
 pub(crate) use routed::{Leg, Usual, Wishes};
 
 /// Says what an agent is to do.
@@ -458,6 +461,7 @@ impl Task {
 
     /// Returns what would be started, without starting anything.
     pub fn preview(&self) -> Result<Preview, Error> {
+        self.check_names()?;
         if self.is_routed() { route::preview(self) } else { launch::preview(self) }
     }
 
@@ -470,6 +474,7 @@ impl Task {
     /// [`Error::NoRuntime`] outside of a tokio runtime, or in one without timers or IO; the others where nothing could be started.
     pub async fn start(self) -> Result<Turn, Error> {
         check_runtime()?;
+        self.check_names()?;
         if self.is_routed() { route::start(self).await } else { launch::start(self).await }
     }
 
@@ -482,6 +487,7 @@ impl Task {
     /// As those of [`Self::start`].
     pub async fn run(self) -> Result<Record, Error> {
         check_runtime()?;
+        self.check_names()?;
         if self.is_routed() { route::run(self).await } else { launch::run(self).await }
     }
 

@@ -202,6 +202,7 @@ impl Task {
 
     /// Returns who would be asked and why, without asking anybody.
     pub fn explain(&self) -> Result<route::Explanation, Error> {
+        self.check_names()?;
         route::explain(self)
     }
 }
