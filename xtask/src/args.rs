@@ -16,6 +16,8 @@ pub struct Args {
 /// What can be done.
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    /// Check one change: format, lints, tidy rules, and the tests of what changed and of what depends on it
+    Check(Check),
     /// Run everything that must pass: format, lints, tests, documentation, wasm, licences, fuzzing
     Test(Test),
     /// Run the tidy rules alone
@@ -41,6 +43,14 @@ pub enum Command {
         #[arg(long)]
         latest: bool,
     },
+}
+
+/// The flags of `check`.
+#[derive(Debug, Default, clap::Args)]
+pub struct Check {
+    /// Compare with this commit [default: HEAD, or HEAD~1 where nothing has changed since HEAD]
+    #[arg(long, value_name = "COMMIT")]
+    pub since: Option<String>,
 }
 
 /// The flags of `test`.

@@ -4,6 +4,7 @@ pub mod args;
 pub mod bench;
 pub mod captures;
 pub mod certify;
+pub mod check;
 pub mod fuzz;
 pub mod real_clis;
 pub mod report;

@@ -4,10 +4,11 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use xtask::args::{Args, Command};
-use xtask::{bench, captures, certify, fuzz, real_clis, report, schema, test, tidy};
+use xtask::{bench, captures, certify, check, fuzz, real_clis, report, schema, test, tidy};
 
 fn main() -> ExitCode {
     let done = match Args::parse().command {
+        Command::Check(args) => check::run(&args),
         Command::Test(args) => test::run(&args),
         Command::Tidy => tidy::run(),
         Command::Fuzz(args) => fuzz::run(&args),

@@ -1,0 +1,193 @@
+//! `cargo xtask check`: the loop after one change, at most three minutes on two processors with a warm `target/`.
+//!
+//! Format, lints, tests and the tidy rules, of the packages that the change touches and of those that depend on them. The
+//! packages that were touched run all their tests; the others run their unit tests, because the slow ones are integration
+//! tests that start processes. `cargo xtask test` runs everything.
+
+use std::collections::BTreeSet;
+
+use anyhow::{Context, Result};
+use serde::Deserialize;
+
+use crate::args::Check;
+use crate::report;
+use crate::sh::{self, Call, Stopwatch};
+
+/// What `cargo metadata` says, as far as it is needed.
+#[derive(Debug, Deserialize)]
+struct Metadata {
+    packages: Vec<Package>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Package {
+    name: String,
+    manifest_path: String,
+    dependencies: Vec<Dependency>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Dependency {
+    name: String,
+    /// Where it is, if it is one of ours.
+    path: Option<String>,
+}
+
+/// What is to be checked.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Plan {
+    touched: BTreeSet<String>,
+    dependents: BTreeSet<String>,
+}
+
+/// Runs the loop.
+pub fn run(args: &Check) -> Result<()> {
+    let whole = Stopwatch::start();
+    let metadata = Call::cargo("metadata --no-deps --format-version 1").output()?;
+    let metadata: Metadata = serde_json::from_str(&metadata).context("cargo metadata is not as expected")?;
+    let changed = changed(args.since.as_deref())?;
+    let plan = plan(&changed, &metadata.packages, &sh::root().to_string_lossy());
+    report::line(format_args!("{} files changed; packages: {}", changed.len(), listed(&plan.touched)));
+    report::line(format_args!("packages that depend on them: {}", listed(&plan.dependents)));
+    for (name, call) in calls(&plan) {
+        report::line(format_args!("==> {name}"));
+        let time = Stopwatch::start();
+        call.run().map_err(|error| error.context(format!("the step `{name}` failed")))?;
+        report::line(format_args!("    {name}: {:.1} s", time.elapsed().as_secs_f64()));
+    }
+    report::line(format_args!("==> passed in {:.1} s", whole.elapsed().as_secs_f64()));
+    Ok(())
+}
+
+fn listed(names: &BTreeSet<String>) -> String {
+    if names.is_empty() { "none".to_owned() } else { names.iter().cloned().collect::<Vec<_>>().join(", ") }
+}
+
+/// Returns the files that differ from a commit, new ones among them. Without one named, that is the last commit, or the one
+/// before it where nothing has changed since.
+fn changed(since: Option<&str>) -> Result<Vec<String>> {
+    let files = |since: &str| -> Result<Vec<String>> {
+        let tracked = Call::new("git").words("diff --name-only --no-renames -z").arg(since).output()?;
+        let new = Call::new("git").words("ls-files --others --exclude-standard -z").output()?;
+        let names = tracked.split('\0').chain(new.split('\0'));
+        Ok(names.filter(|name| !name.is_empty()).map(str::to_owned).collect())
+    };
+    match since {
+        Some(since) => files(since),
+        None => match files("HEAD")? {
+            none if none.is_empty() => files("HEAD~1"),
+            some => Ok(some),
+        },
+    }
+}
+
+/// Decides which packages a change concerns.
+fn plan(changed: &[String], packages: &[Package], root: &str) -> Plan {
+    let mut plan = Plan::default();
+    for file in changed {
+        // What all packages are built with.
+        if matches!(file.as_str(), "Cargo.toml" | "Cargo.lock" | "rust-toolchain.toml" | "clippy.toml") {
+            plan.dependents.extend(packages.iter().map(|package| package.name.clone()));
+        }
+        // The recordings are the input of the dialects' tests.
+        let file = if file.starts_with("fixtures/") { "crates/providers/fixtures" } else { file };
+        plan.touched.extend(owner(file, packages, root).map(|package| package.name.clone()));
+    }
+    let mut known: BTreeSet<String> = plan.touched.clone();
+    loop {
+        let is_ours = |it: &Dependency| it.path.is_some() && known.contains(&it.name);
+        let more = packages.iter().filter(|package| package.dependencies.iter().any(is_ours));
+        let more: Vec<String> =
+            more.filter(|package| !known.contains(&package.name)).map(|it| it.name.clone()).collect();
+        if more.is_empty() {
+            break;
+        }
+        known.extend(more);
+    }
+    plan.dependents.extend(known);
+    plan.dependents.retain(|name| !plan.touched.contains(name));
+    plan
+}
+
+/// Finds the package in whose folder a file is.
+fn owner<'a>(file: &str, packages: &'a [Package], root: &str) -> Option<&'a Package> {
+    let folder = |package: &&Package| {
+        let folder = package.manifest_path.strip_suffix("Cargo.toml")?;
+        folder.strip_prefix(root).map(|folder| folder.trim_start_matches('/').to_owned())
+    };
+    packages.iter().find(|it| folder(it).is_some_and(|dir| !dir.is_empty() && file.starts_with(&dir)))
+}
+
+/// Returns the commands, the cheapest first.
+fn calls(plan: &Plan) -> Vec<(&'static str, Call)> {
+    let named = |call: Call, names: &BTreeSet<String>| {
+        names.iter().fold(call, |call, name| call.arg("--package").arg(name.as_str()))
+    };
+    let mut calls = vec![("format", Call::cargo("fmt --all --check"))];
+    let all: BTreeSet<String> = plan.touched.union(&plan.dependents).cloned().collect();
+    if !all.is_empty() {
+        let lints = named(Call::cargo("clippy --quiet --all-targets --all-features"), &all);
+        calls.push(("lints", lints.words("-- -D warnings")));
+    }
+    calls.push(("tidy", Call::cargo("test --quiet --package xtask --test tidy")));
+    let nextest = "nextest run --all-features --no-tests pass --no-fail-fast --cargo-quiet";
+    if !plan.touched.is_empty() {
+        calls.push(("tests of what changed", named(Call::cargo(nextest), &plan.touched)));
+    }
+    if !plan.dependents.is_empty() {
+        let tests = named(Call::cargo(nextest).words("--lib --bins"), &plan.dependents);
+        calls.push(("unit tests of what depends on it", tests));
+    }
+    calls
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn package(name: &str, folder: &str, dependencies: &[&str]) -> Package {
+        let dependency = |name: &&str| Dependency { name: (*name).to_owned(), path: Some("x".to_owned()) };
+        Package {
+            name: name.to_owned(),
+            manifest_path: format!("/w/{folder}/Cargo.toml"),
+            dependencies: dependencies.iter().map(dependency).collect(),
+        }
+    }
+
+    fn check(changed: &[&str], touched: &[&str], dependents: &[&str]) {
+        let packages = [
+            package("protocol", "crates/protocol", &[]),
+            package("providers", "crates/providers", &["protocol"]),
+            package("provider", "crates/provider", &[]),
+            package("runtime", "crates/runtime", &["providers"]),
+            package("cli", "crates/cli", &["runtime", "provider"]),
+        ];
+        let changed: Vec<String> = changed.iter().map(|file| (*file).to_owned()).collect();
+        let set = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+        let expected = Plan { touched: set(touched), dependents: set(dependents) };
+        assert_eq!(plan(&changed, &packages, "/w"), expected, "{changed:?}");
+    }
+
+    #[test]
+    fn a_change_concerns_its_package_and_all_that_depend_on_it() {
+        check(&["crates/cli/src/main.rs"], &["cli"], &[]);
+        check(&["crates/providers/src/a.rs"], &["providers"], &["runtime", "cli"]);
+        check(&["crates/provider/src/a.rs"], &["provider"], &["cli"]);
+        check(
+            &["crates/protocol/a", "crates/cli/tests/b.rs"],
+            &["protocol", "cli"],
+            &["providers", "runtime"],
+        );
+        check(&["fixtures/claude/x"], &["providers"], &["runtime", "cli"]);
+        check(&["docs/run.md", "README.md"], &[], &[]);
+        check(&["Cargo.lock"], &[], &["protocol", "providers", "provider", "runtime", "cli"]);
+    }
+
+    #[test]
+    fn a_change_of_documents_runs_the_tidy_rules_alone() {
+        let names = |plan: &Plan| calls(plan).iter().map(|(name, _)| *name).collect::<Vec<_>>();
+        assert_eq!(names(&Plan::default()), ["format", "tidy"]);
+        let plan = Plan { touched: ["cli".to_owned()].into(), dependents: BTreeSet::new() };
+        assert_eq!(names(&plan), ["format", "lints", "tidy", "tests of what changed"]);
+    }
+}
