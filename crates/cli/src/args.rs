@@ -16,11 +16,12 @@ use clap::{Parser, Subcommand};
 
 /// One contract for every coding-agent command line.
 #[derive(Debug, Parser)]
-#[command(name = "bowline", version, max_term_width = 100, disable_help_subcommand = true)]
+#[command(name = "bowline", version, max_term_width = 100)]
 #[command(after_help = EXIT_CODES)]
 pub(crate) struct Args {
+    /// Without a command, the help is shown.
     #[command(subcommand)]
-    pub(crate) command: Command,
+    pub(crate) command: Option<Command>,
 }
 
 #[derive(Debug, Subcommand)]
@@ -80,33 +81,34 @@ pub(crate) enum Command {
     Completions(config::CompletionsArgs),
     /// Print the manual page
     Man,
+    /// Print the version
+    Version,
     /// Play the scripted agent that `--provider practice` runs
     #[command(name = "practice-agent", hide = true, disable_help_flag = true)]
     PracticeAgent(PracticeArgs),
 }
 
-const EXIT_CODES: &str =
-    "Exit codes: 0 done, 1 the agent failed, 2 usage, 3 configuration, 4 provider missing or not
-logged in, 5 budget or policy, 70 our own fault, 124 timed out, 130 cancelled, 143 terminated.";
+const EXIT_CODES: &str = "Exit codes: 0 done, 1 the agent failed, 2 usage, 3 configuration, 4 provider missing or not \
+    logged in, 5 budget or policy, 70 our own fault, 124 timed out, 130 cancelled, 143 terminated.";
 
 const DECODE_EXAMPLES: &str = "Examples:
   bowline decode --dialect stream-json --view text answer.jsonl
   my-agent --json | bowline decode --dialect simple --view summary
-  bowline decode --provider NAME --format json --exit-code 1 --stderr err.txt out.json";
+  bowline decode --provider NAME --format json --exit-code 1 out.json";
 
 const CLASSIFY_EXAMPLES: &str = "Examples:
-  echo 'Too many requests. Please retry after 30 seconds.' | bowline classify
+  echo 'Too many requests. Retry after 30 seconds.' | bowline classify
   bowline classify --exit-code 1 stderr.txt";
 
-const CERTIFY_EXAMPLES: &str =
-    "The program runs in a home of its own, with made-up keys, in a network namespace that has loopback and
-nothing else, and talks to fake model APIs. No account is needed and nothing is paid. An executable provider runs as it
-is, with the network that it has, and answers about ten requests.
+// Each paragraph of a text below the options is one line: the parser wraps it for the terminal, once.
+const CERTIFY_EXAMPLES: &str = "The program runs in a home of its own, with made-up keys, in a network namespace that has \
+    loopback and nothing else, and talks to fake model APIs. No account is needed and nothing is paid. An executable provider \
+    runs as it is, with the network that it has, and answers about ten requests.
 
 Examples:
-  bowline certify --executable ./my-provider --set model=NAME --env API_KEY
   bowline certify NAME
-  bowline certify NAME --binary ./node_modules/.bin/agent --only text --only usage
+  bowline certify NAME --binary ./node_modules/.bin/agent --only text
+  bowline certify --executable ./my-provider --set model=NAME --env API_KEY
   bowline certify NAME --save today.json --against last-week.json";
 
 #[derive(Debug, clap::Args)]
@@ -247,4 +249,53 @@ pub(crate) struct PracticeArgs {
 fn view_help() -> String {
     let names: Vec<&str> = bowline_providers::views::ALL.iter().map(|entry| entry.name).collect();
     format!("What to print: {}", names.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+
+    /// Calls a check with every command, and its names.
+    fn each(command: &clap::Command, name: &str, check: &mut impl FnMut(&clap::Command, &str)) {
+        check(command, name);
+        for sub in command.get_subcommands() {
+            each(sub, &format!("{name} {}", sub.get_name()), check);
+        }
+    }
+
+    #[test]
+    fn the_parser_finds_nothing_wrong_with_the_arguments() {
+        Args::command().debug_assert();
+    }
+
+    #[test]
+    fn text_below_the_options_is_wrapped_once() {
+        each(&Args::command(), "bowline", &mut |command, name| {
+            let text = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+            let lines: Vec<&str> = text.lines().collect();
+            for pair in lines.windows(2) {
+                let is_prose =
+                    |line: &str| !line.is_empty() && !line.starts_with(' ') && !line.ends_with(':');
+                let broken = is_prose(pair[0]) && is_prose(pair[1]);
+                assert!(!broken, "{name}: a paragraph is one line, and not two:\n{}\n{}", pair[0], pair[1]);
+            }
+            for line in lines.iter().filter(|line| line.starts_with(' ')) {
+                assert!(line.chars().count() <= 80, "{name}: an example fits 80 columns: {line}");
+            }
+        });
+    }
+
+    #[test]
+    fn every_page_of_help_fits_the_terminal() {
+        for width in [80, 100] {
+            each(&Args::command(), "bowline", &mut |command, name| {
+                let page = command.clone().term_width(width).render_long_help().to_string();
+                for line in page.lines() {
+                    assert!(line.chars().count() <= width, "{name} at {width}: {line}");
+                }
+            });
+        }
+    }
 }

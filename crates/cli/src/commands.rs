@@ -15,6 +15,7 @@ pub(crate) mod models;
 pub(crate) mod prices;
 pub(crate) mod provide;
 pub(crate) mod provider;
+pub(crate) mod providers;
 pub(crate) mod route;
 pub(crate) mod run;
 pub(crate) mod sessions;

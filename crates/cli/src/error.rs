@@ -8,6 +8,8 @@ use std::process::ExitCode;
 use bowline::roster::RosterError;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
+use crate::suggest;
+
 /// Why a command could not do its work.
 #[derive(Debug)]
 pub(crate) struct CommandError {
@@ -78,8 +80,12 @@ impl CommandError {
         self
     }
 
+    /// Adds what to try. The same hint is shown once.
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
-        self.hints.push(hint.into());
+        let hint = hint.into();
+        if !self.hints.contains(&hint) {
+            self.hints.push(hint);
+        }
         self
     }
 
@@ -110,11 +116,16 @@ impl CommandError {
     }
 }
 
-/// Writes an error as all our errors are written: what, why, and what to try. Safe for a terminal.
+/// Writes an error as all our errors are written: what, why, and what to try. Safe for a terminal. A cause that only repeats
+/// what stands above it is left out.
 pub(crate) fn form(message: &str, causes: &[String], hints: &[String]) -> String {
     let mut text = format!("error: {message}\n");
+    let mut above = message;
     for cause in causes {
-        let _ = writeln!(text, "caused by: {cause}");
+        if !above.contains(cause.as_str()) {
+            let _ = writeln!(text, "caused by: {cause}");
+        }
+        above = cause;
     }
     for hint in hints {
         let _ = writeln!(text, "hint: {hint}");
@@ -149,6 +160,7 @@ impl From<bowline::Error> for CommandError {
             bowline::Error::UnknownProvider { .. } => {
                 Self::new(Fault::Usage, message).hint("`bowline providers` lists what there is")
             }
+            bowline::Error::LongName { .. } => Self::new(Fault::Usage, message).hint("use a shorter one"),
             bowline::Error::NotText { .. } => {
                 Self::new(Fault::Usage, message).hint("rename it, or use another one")
             }
@@ -257,7 +269,15 @@ pub(crate) fn usage(error: &clap::Error) -> Result<(), CommandError> {
     {
         ours.message = format!("missing: {}", missing.join(", "));
     }
-    for kind in [ContextKind::SuggestedArg, ContextKind::SuggestedSubcommand, ContextKind::SuggestedValue] {
+    let wrong = |kind| match error.get(kind) {
+        Some(ContextValue::String(one)) => Some(one.as_str()),
+        _ => None,
+    };
+    if let Some(word) = wrong(ContextKind::InvalidSubcommand) {
+        ours.message = format!("there is no command `{word}`");
+        return Err(suggest::command(ours, word).hint("`bowline help` lists the commands"));
+    }
+    for kind in [ContextKind::SuggestedArg, ContextKind::SuggestedValue] {
         let suggestion = match error.get(kind) {
             Some(ContextValue::String(one)) => Some(one.as_str()),
             // The parser lists them with the nearest last.
@@ -273,9 +293,18 @@ pub(crate) fn usage(error: &clap::Error) -> Result<(), CommandError> {
     {
         ours = ours.hint(format!("there is {}", values.join(", ")));
     }
-    if let Some(ContextValue::StyledStr(usage)) = error.get(ContextKind::Usage) {
-        let usage = usage.to_string();
-        ours = ours.hint(usage.trim().replacen("Usage:", "usage:", 1));
+    let usage = match error.get(ContextKind::Usage) {
+        Some(ContextValue::StyledStr(usage)) => usage.to_string().trim().to_owned(),
+        _ => String::new(),
+    };
+    let takes_prompt = ["bowline run", "bowline route"].iter().any(|command| usage.contains(command));
+    let loose = error.kind() == ErrorKind::UnknownArgument
+        && wrong(ContextKind::InvalidArg).is_some_and(|word| !word.starts_with('-'));
+    if takes_prompt && loose {
+        ours = ours.hint("put a prompt of several words in quotes: `bowline run \"fix the failing test\"`");
+    }
+    if !usage.is_empty() {
+        ours = ours.hint(usage.replacen("Usage:", "usage:", 1));
     }
     Err(ours.hint("`bowline --help` lists the commands, `bowline COMMAND --help` their options"))
 }

@@ -23,7 +23,7 @@ fn main() -> ExitCode {
     // Commands that run an agent start the keeper by themselves; the others need none.
     bowline::init_lazily();
     let result = match Args::try_parse() {
-        Ok(Args { command: Command::PracticeAgent(args) }) => {
+        Ok(Args { command: Some(Command::PracticeAgent(args)) }) => {
             return bowline_practice::main(args.args.into_iter());
         }
         Ok(args) => guarded(args),
@@ -44,7 +44,10 @@ fn guarded(args: Args) -> Result<(), CommandError> {
 fn run(args: Args) -> Result<(), CommandError> {
     log::begin()?;
     let mut stdout = Stdout::new();
-    let result = match args.command {
+    let Some(command) = args.command else {
+        return commands::shell::help(&mut stdout).and_then(|()| stdout.flush());
+    };
+    let result = match command {
         Command::Run(args) => commands::run::run(&args, &mut stdout),
         Command::Route(args) => commands::route::run(&args, &mut stdout),
         Command::Sessions(args) => commands::sessions::run(&args, &mut stdout),
@@ -54,6 +57,7 @@ fn run(args: Args) -> Result<(), CommandError> {
         Command::Prices(args) => commands::prices::run(&args, &mut stdout),
         Command::Completions(args) => commands::shell::completions(&args, &mut stdout),
         Command::Man => commands::shell::man(&mut stdout),
+        Command::Version => commands::shell::version(&mut stdout),
         Command::Demo(args) => commands::demo::run(&args, &mut stdout),
         Command::Decode(args) => commands::decode::run(&args, &mut stdout),
         Command::Classify(args) => commands::classify::run(&args, &mut stdout),
@@ -62,12 +66,12 @@ fn run(args: Args) -> Result<(), CommandError> {
         Command::Doctor(args) => commands::doctor::run(&args, &mut stdout),
         Command::Models(args) => commands::models::run(&args, &mut stdout),
         Command::Limits(args) => commands::limits::run(&args, &mut stdout),
-        Command::Providers(args) => commands::tables::providers(&args, &mut stdout),
+        Command::Providers(args) => commands::providers::providers(&args, &mut stdout),
         Command::Provide(args) => commands::provide::run(&args, &mut stdout),
         Command::Provider(args) => commands::provider::run(&args, &mut stdout),
         // It is another program, with exit codes of its own.
         Command::PracticeAgent(_) => Ok(()),
-        Command::Dialects(args) => commands::tables::dialects(&args, &mut stdout),
+        Command::Dialects(args) => commands::providers::dialects(&args, &mut stdout),
     };
     result.and_then(|()| stdout.flush())
 }

@@ -9,7 +9,9 @@ use std::io::{self, IsTerminal, Write};
 use bowline_providers::ansi;
 use bowline_providers::views::View;
 
+use crate::commands::tables::Layout;
 use crate::error::{CommandError, Fault};
+use crate::terminal;
 
 /// How much of what came together is put together before it is written.
 const FULL: usize = 64 * 1024;
@@ -53,6 +55,20 @@ impl Stdout {
             view.write_end(&mut self.out).map_err(failed)?;
         }
         self.flush()
+    }
+
+    /// Returns how tables are laid out on it.
+    pub(crate) fn layout(&self) -> Layout {
+        if self.terminal {
+            Layout::Terminal { width: terminal::stdout_width(), colour: terminal::has_colour() }
+        } else {
+            Layout::Pipe
+        }
+    }
+
+    /// Prints what a [`Layout`] made: it is harmless, and may have colour.
+    pub(crate) fn print_laid_out(&mut self, text: &str) -> Result<(), CommandError> {
+        self.out.write_all(text.as_bytes()).map_err(failed)
     }
 
     /// Prints what was made fit for a terminal elsewhere.

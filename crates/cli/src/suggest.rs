@@ -1,5 +1,7 @@
 //! Names that were not found, and what was probably meant.
 
+mod meaning;
+
 use bowline::Profile;
 use bowline::config::Config;
 use bowline::roster::{Roster, RosterError};
@@ -9,6 +11,7 @@ use bowline_providers::{catalogue, dialects, views};
 
 use crate::error::{CommandError, Fault};
 use crate::output::sink::Format;
+pub(crate) use meaning::command;
 
 /// Finds a dialect, or says what was probably meant.
 pub(crate) fn dialect(name: &str) -> Result<&'static dialects::Entry, CommandError> {

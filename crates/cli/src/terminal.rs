@@ -18,8 +18,7 @@ pub(crate) fn options(detail: Detail, permission: PermissionMode, cwd: Option<St
 
 /// Describes our own streams.
 fn screen() -> Screen {
-    let term = variable("TERM");
-    let colour = variable("NO_COLOR").is_none() && term.as_deref() != Some("dumb");
+    let (term, colour) = (variable("TERM"), has_colour());
     let surface = |tty: bool| {
         if tty { Surface::terminal(width(), term.as_deref(), colour) } else { Surface::PIPE }
     };
@@ -32,6 +31,17 @@ fn screen() -> Screen {
     let files = file(stdout.as_fd()).zip(file(stderr.as_fd()));
     let one_file = !stdout_tty && !stderr_tty && files.is_some_and(|(stdout, stderr)| stdout == stderr);
     Screen { stdout: surface(stdout_tty), stderr: surface(stderr_tty), one_file }
+}
+
+/// Says whether a terminal may be given colour.
+pub(crate) fn has_colour() -> bool {
+    variable("NO_COLOR").is_none() && variable("TERM").as_deref() != Some("dumb")
+}
+
+/// Returns the width of the terminal that shows standard output.
+pub(crate) fn stdout_width() -> usize {
+    let size = rustix::termios::tcgetwinsize(std::io::stdout());
+    size.ok().map(|size| usize::from(size.ws_col)).filter(|width| *width > 0).unwrap_or(80)
 }
 
 /// Returns the width of the terminal.

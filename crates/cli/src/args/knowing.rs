@@ -1,9 +1,8 @@
 //! The arguments of `bowline doctor`, `bowline models` and `bowline limits`.
 
-pub(crate) const DOCTOR_EXAMPLES: &str =
-    "Each line: + it can be used, ! it is there and something is in the way, - it is not installed.
-Logins are seen by files and variables, which are not read, and by the program's own word. Programs
-are asked once; their answers are kept as long as the file is the same.
+pub(crate) const DOCTOR_EXAMPLES: &str = "Each line: + it can be used, ! it is there and something is in the way, - it is \
+    not installed. Logins are seen by files and variables, which are not read, and by the program's own word. Programs are \
+    asked once; their answers are kept as long as the file is the same.
 
 Examples:
   bowline doctor
@@ -11,8 +10,8 @@ Examples:
   bowline doctor --profile work
   bowline doctor --json
 
-Exit code 4 if no agent can be used, 3 if something of our own keeps runs from working:
-the data home, or a file of settings that is wrong.";
+Exit code 4 if no agent can be used, 3 if something of our own keeps runs from working: the data home, or a file of settings \
+    that is wrong.";
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct DoctorArgs {
@@ -38,8 +37,8 @@ pub(crate) struct DoctorArgs {
 }
 
 pub(crate) const MODELS_EXAMPLES: &str =
-    "An alias stands for whatever model is meant by it at the time; a pinned name always means the same.
-What a program told is kept for a day.
+    "An alias stands for whatever model is meant by it at the time; a pinned name \
+    always means the same. What a program told is kept for a day.
 
 Examples:
   bowline models

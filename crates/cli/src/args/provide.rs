@@ -8,10 +8,10 @@ use super::request::{Limit, Permission, limit};
 
 pub(crate) const EXAMPLES: &str = "Examples:
   echo '{\"prompt\":\"What is 2+2?\"}' | bowline provide NAME generate
-  printf '#!/bin/sh\\nexec bowline provide NAME \"$@\"\\n' >my-provider; chmod +x my-provider
+  printf '#!/bin/sh\\nexec bowline provide NAME \"$@\"\\n' >my-provider
 
-What was said before and the system prompt are put before the prompt, as text. Temperature and the like are the agent's
-own business: the answer's metadata says so.";
+What was said before and the system prompt are put before the prompt, as text. Temperature and the like are the agent's own \
+    business: the answer's metadata says so.";
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct ProvideArgs {

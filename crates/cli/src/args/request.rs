@@ -150,7 +150,7 @@ pub(crate) struct RequestArgs {
     pub(crate) key: Option<String>,
 
     /// A word of your own for this session, shown wherever it is listed
-    #[arg(long, value_name = "TEXT", help_heading = SESSION)]
+    #[arg(long, value_name = "TEXT", value_parser = label, help_heading = SESSION)]
     pub(crate) label: Option<String>,
 
     /// Set a variable of the agent's environment; NAME alone passes ours on
@@ -211,7 +211,21 @@ pub(crate) fn limit(text: &str) -> Result<Limit, String> {
 pub(crate) fn key(text: &str) -> Result<String, String> {
     match text.trim().is_empty() {
         true => Err("a key has at least one character".to_owned()),
-        false => Ok(text.to_owned()),
+        false => short(text),
+    }
+}
+
+fn label(text: &str) -> Result<String, String> {
+    short(text)
+}
+
+/// Takes a name of at most as many bytes as the library takes.
+fn short(text: &str) -> Result<String, String> {
+    match text.len() {
+        bytes if bytes > bowline::NAME_LIMIT => {
+            Err(format!("at most {} bytes are allowed, and it has {bytes}", bowline::NAME_LIMIT))
+        }
+        _ => Ok(text.to_owned()),
     }
 }
 

@@ -7,8 +7,8 @@ use bowline_protocol::Category;
 use super::request::{RequestArgs, span};
 
 pub(crate) const EXAMPLES: &str =
-    "Nobody is asked. It takes the options of `bowline run` and goes by the same decisions; without an agent it is the router
-that chooses, as with `--provider auto`.
+    "No agent is started. The command takes the options of `bowline run` and makes the same \
+    decisions; without a provider the router chooses, as with `--provider auto`.
 
 Examples:
   bowline route --hint fast --explain

@@ -5,13 +5,13 @@ use super::request::RequestArgs;
 pub(crate) const EXAMPLES: &str = "Examples:
   bowline run --provider NAME \"Explain this repository\"
   git diff | bowline run --provider NAME \"Review this change\"
-  bowline run --provider NAME --permission edit --timeout 10m \"Fix the failing test\"
-  bowline run --provider auto --hint fast --max-cost 0.50 \"Summarise this page\"
-  bowline run --provider NAME --output json --no-tools \"Name this branch\" | jq -r .text
+  bowline run --provider NAME --permission edit \"Fix the failing test\"
+  bowline run --provider auto --hint fast --max-cost 0.50 \"Summarise this\"
+  bowline run -p NAME -o json --no-tools \"Name this branch\" | jq -r .text
 
-The answer goes to standard output, everything else to standard error. Ctrl-C stops politely and keeps what there
-is; a second Ctrl-C kills. An answer that is complete stays one, whatever comes later; only one more Ctrl-C after a second
-leaves with 130 whatever is unfinished, for readers that do not read. BOWLINE_LOG=info|debug tells what goes on inside.";
+The answer goes to standard output, everything else to standard error. Ctrl-C stops politely and keeps the answer so far; a \
+    second Ctrl-C kills the agent. A complete answer stays complete, whatever comes later. One more Ctrl-C after a second exits \
+    at once with code 130. BOWLINE_LOG=info|debug logs what goes on inside.";
 
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct RunArgs {

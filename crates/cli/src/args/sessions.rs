@@ -20,9 +20,9 @@ pub(crate) struct SessionsArgs {
     pub(crate) json: bool,
 }
 
-pub(crate) const STOP_EXAMPLES: &str =
-    "The command that runs a session is asked first, and cancels the agent politely: the answer so far is kept. After five
-seconds it is ended, with all that the agent started.
+pub(crate) const STOP_EXAMPLES: &str = "The command that runs a session is asked first, and cancels the agent politely: the \
+    answer so far is kept. After five seconds it is ended, with all that the agent started. The beginning or the end of an id \
+    is enough where only one session has it.
 
 Examples:
   bowline stop s-20261115-083000123-000g40zz

@@ -9,9 +9,8 @@ pub(crate) const EXAMPLES: &str = "Examples:
   bowline simulate --scenario mine.toml --ledger requests.jsonl
   bowline simulate --check mine.toml
 
-The first line on standard output is the address; standard error has a line for each request. A
-prompt picks a scenario with `[[name]]`, an address with `/r/name` in front of the path. Ctrl-C ends
-it. docs/simulator.md has the rest.";
+The first line on standard output is the address; standard error has a line for each request. A prompt picks a scenario with \
+    `[[name]]`, an address with `/r/name` in front of the path. Ctrl-C ends it. docs/simulator.md has the rest.";
 
 /// Where it listens unless told otherwise.
 pub(crate) const PORT: u16 = 8484;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use bowline::config::{Config, KEYS, Key, edit};
 use serde_json::json;
 
-use super::tables::table;
+use super::tables::Table;
 use crate::args::config::{ConfigAction, ConfigArgs};
 use crate::error::{CommandError, Fault};
 use crate::output::Stdout;
@@ -55,24 +55,21 @@ fn show(all: bool, as_json: bool, stdout: &mut Stdout) -> Result<(), CommandErro
         let files: Vec<String> = config.files().iter().map(|path| path.display().to_string()).collect();
         return stdout.print(&format!("{:#}\n", json!({"files": files, "settings": rows})));
     }
-    let mut text = String::new();
-    if rows.is_empty() {
-        text.push_str("nothing is set; `bowline config show --all` lists what can be\n");
+    let layout = stdout.layout();
+    let mut text = if rows.is_empty() {
+        layout.paragraph(0, "nothing is set; `bowline config show --all` lists what can be")
     } else if all {
-        text.push_str(&table(
-            ["SETTING", "VALUE", "FROM", "WHAT IT IS"],
-            rows.into_iter().map(|row| [row.key, row.value, row.origin, row.about.to_owned()]),
-        ));
+        let head = ["SETTING", "VALUE", "FROM", "WHAT IT IS"];
+        let rows = rows.into_iter().map(|row| [row.key, row.value, row.origin, row.about.to_owned()]);
+        Table::new(head, rows).whole(&[0]).render(layout)
     } else {
-        text.push_str(&table(
-            ["SETTING", "VALUE", "FROM"],
-            rows.into_iter().map(|row| [row.key, row.value, row.origin]),
-        ));
-    }
+        let rows = rows.into_iter().map(|row| [row.key, row.value, row.origin]);
+        Table::new(["SETTING", "VALUE", "FROM"], rows).whole(&[0]).render(layout)
+    };
     for file in config.files() {
-        text.push_str(&format!("read: {}\n", file.display()));
+        text.push_str(&layout.paragraph(0, &format!("read: {}", file.display())));
     }
-    stdout.print(&bowline_providers::ansi::harmless(&text))
+    stdout.print_laid_out(&text)
 }
 
 fn get(name: &str, stdout: &mut Stdout) -> Result<(), CommandError> {

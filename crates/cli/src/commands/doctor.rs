@@ -58,8 +58,9 @@ pub(crate) fn run(args: &DoctorArgs, stdout: &mut Stdout) -> Result<(), CommandE
         })?;
         stdout.print(&format!("{text}\n"))?;
     } else {
-        stdout.print(&lines::machine(&report.machine))?;
-        stdout.print(&lines::end(&report.usable, report.agents.len(), &bad))?;
+        let layout = stdout.layout();
+        stdout.print_laid_out(&lines::machine(&report.machine, layout))?;
+        stdout.print_laid_out(&lines::end(&report.usable, report.agents.len(), &bad, layout))?;
     }
     stdout.flush()?;
     match (bad.is_empty(), report.usable.is_empty()) {
@@ -72,12 +73,16 @@ pub(crate) fn run(args: &DoctorArgs, stdout: &mut Stdout) -> Result<(), CommandE
 /// Shows each agent as soon as it is known.
 async fn watch(checkup: Checkup, args: &DoctorArgs, stdout: &mut Stdout) -> Result<Report, CommandError> {
     let mut news = doctor::begin(checkup)?;
+    let layout = stdout.layout();
+    if !args.json {
+        stdout.print_laid_out(&lines::head(layout))?;
+    }
     let mut report = Report { v: 1, agents: Vec::new(), machine: Vec::new(), usable: Vec::new() };
     while let Some(news) = news.recv().await {
         match news {
             News::Agent(row) => {
                 if !args.json {
-                    stdout.print(&lines::agent(&row))?;
+                    stdout.print_laid_out(&lines::agent(&row, layout))?;
                     stdout.flush()?;
                 }
                 report.agents.push(*row);

@@ -9,7 +9,7 @@ use bowline_providers::manifest::Manifest;
 use crate::args::knowing::LimitsArgs;
 use crate::commands::account;
 use crate::commands::run::runtime;
-use crate::commands::tables::table;
+use crate::commands::tables::{Layout, Table};
 use crate::error::{CommandError, Fault};
 use crate::output::Stdout;
 use crate::{human, time};
@@ -68,24 +68,27 @@ pub(crate) fn run(args: &LimitsArgs, stdout: &mut Stdout) -> Result<(), CommandE
             .hint("`bowline doctor` says which agents are here"));
     }
     let (now, zone) = (time::now(), jiff::tz::TimeZone::system());
-    accounts.iter().try_for_each(|account| stdout.print(&shown(account, now, &zone)))
+    let layout = stdout.layout();
+    accounts.iter().try_for_each(|account| stdout.print_laid_out(&shown(account, now, &zone, layout)))
 }
 
 /// Returns the lines about one account.
-fn shown(account: &Limits, now: Timestamp, zone: &jiff::tz::TimeZone) -> String {
+fn shown(account: &Limits, now: Timestamp, zone: &jiff::tz::TimeZone, layout: Layout) -> String {
     let plan = account.plan.as_ref().map(|plan| format!(" ({plan})")).unwrap_or_default();
     let whose = account::whose(&account.provider, account.profile.as_deref()) + &plan;
     if let Some(why) = &account.trouble {
-        return format!("{whose}: not known\n  {why}\n\n");
+        let title = layout.paragraph(0, &format!("{whose}: not known"));
+        return format!("{title}{}\n", layout.paragraph(2, why));
     }
     if account.windows.is_empty() {
-        return format!("{whose}: no limits\n\n");
+        return format!("{}\n", layout.paragraph(0, &format!("{whose}: no limits")));
     }
     let rows = account.windows.iter().map(|window| {
         let resets = window.resets_at.map(|at| human::when(at, now, zone)).unwrap_or_default();
-        [format!("  {}", window.name), used(window), length(window), resets]
+        [window.name.clone(), used(window), length(window), resets]
     });
-    format!("{whose}\n{}\n", table(["  WINDOW", "USED", "OF", "STARTS ANEW"], rows))
+    let table = Table::new(["WINDOW", "USED", "OF", "STARTS ANEW"], rows).indent(2);
+    format!("{}{}\n", layout.paragraph(0, &whose), table.render(layout))
 }
 
 fn used(window: &Window) -> String {
@@ -121,7 +124,7 @@ mod tests {
             trouble: None,
         };
         let now = "2026-11-15T08:00:00Z".parse().unwrap();
-        insta::assert_snapshot!(shown(&account, now, &jiff::tz::TimeZone::UTC), @r"
+        insta::assert_snapshot!(shown(&account, now, &jiff::tz::TimeZone::UTC, Layout::Pipe), @r"
         agent (plus)
           WINDOW     USED   OF          STARTS ANEW
           five hour  6 %    5 h         at 09:45 (in 1 h 45 min)
@@ -130,6 +133,9 @@ mod tests {
         ");
         let unknown =
             Limits { trouble: Some("log in first".into()), windows: Vec::new(), plan: None, ..account };
-        assert_eq!(shown(&unknown, now, &jiff::tz::TimeZone::UTC), "agent: not known\n  log in first\n\n");
+        assert_eq!(
+            shown(&unknown, now, &jiff::tz::TimeZone::UTC, Layout::Pipe),
+            "agent: not known\n  log in first\n\n"
+        );
     }
 }

@@ -8,7 +8,7 @@ use bowline_providers::manifest::Manifest;
 use crate::args::knowing::ModelsArgs;
 use crate::commands::account;
 use crate::commands::run::runtime;
-use crate::commands::tables::table;
+use crate::commands::tables::{Layout, Table};
 use crate::error::{CommandError, Fault};
 use crate::output::Stdout;
 use crate::time;
@@ -74,11 +74,12 @@ pub(crate) fn run(args: &ModelsArgs, stdout: &mut Stdout) -> Result<(), CommandE
             .hint("`bowline doctor` says how to come by one"));
     }
     let now = time::now();
-    lists.iter().try_for_each(|list| stdout.print(&shown(list, now)))
+    let layout = stdout.layout();
+    lists.iter().try_for_each(|list| stdout.print_laid_out(&shown(list, now, layout)))
 }
 
 /// Returns the lines about one agent.
-fn shown(list: &Models, now: Timestamp) -> String {
+fn shown(list: &Models, now: Timestamp, layout: Layout) -> String {
     let whose = match (list.source, list.at) {
         (Source::Program, _) => String::new(),
         (Source::Kept, Some(at)) => format!(" (as it told them at {at})"),
@@ -93,14 +94,17 @@ fn shown(list: &Models, now: Timestamp) -> String {
     };
     let name = account::whose(&list.provider, list.profile.as_deref());
     if list.models.is_empty() {
-        return format!("{name}: not known\n  {}\n\n", list.trouble.as_deref().unwrap_or(UNTOLD));
+        let why = layout.paragraph(2, list.trouble.as_deref().unwrap_or(UNTOLD));
+        return format!("{}{why}\n", layout.paragraph(0, &format!("{name}: not known")));
     }
-    let trouble = list.trouble.as_ref().map(|why| format!("  {why}\n")).unwrap_or_default();
+    let trouble = list.trouble.as_ref().map(|why| layout.paragraph(2, why)).unwrap_or_default();
     let rows = list
         .models
         .iter()
-        .map(|model| [format!("  {}", model.id), kind(model), model.efforts.join(" "), remarks(model, now)]);
-    format!("{name}{whose}\n{trouble}{}\n", table(["  MODEL", "IS", "EFFORTS", ""], rows))
+        .map(|model| [model.id.clone(), kind(model), model.efforts.join(" "), remarks(model, now)]);
+    let table = Table::new(["MODEL", "IS", "EFFORTS", ""], rows).whole(&[0]).indent(2);
+    let title = layout.paragraph(0, &format!("{name}{whose}"));
+    format!("{title}{trouble}{}\n", table.render(layout))
 }
 
 fn kind(model: &Model) -> String {
@@ -152,7 +156,7 @@ mod tests {
             at: None,
             trouble: None,
         };
-        insta::assert_snapshot!(shown(&list, Timestamp::EPOCH), @r"
+        insta::assert_snapshot!(shown(&list, Timestamp::EPOCH, Layout::Pipe), @r"
         agent
           MODEL  IS              EFFORTS
           big    alias of big-2            default

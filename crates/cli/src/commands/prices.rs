@@ -3,7 +3,7 @@
 use bowline::config::Config;
 use bowline_providers::prices;
 
-use super::tables::table;
+use super::tables::Table;
 use crate::args::TableArgs;
 use crate::error::{CommandError, Fault};
 use crate::output::Stdout;
@@ -31,15 +31,25 @@ pub(crate) fn run(args: &TableArgs, stdout: &mut Stdout) -> Result<(), CommandEr
             row.as_of.clone(),
         ]
     });
-    let mut text = table(["MODELS", "INPUT", "OUTPUT", "CACHE READ", "CACHE WRITE", "AS OF"], cells);
-    text.push_str(
-        "\nUS dollars per million tokens, list prices. The first row that fits a model counts; a model in no row has no price.\n\
-         What an agent itself reports comes before this list. `bowline config set prices.MODEL.input 3` and `prices.MODEL.output 15` change it.\n",
-    );
-    for model in settings.half_prices() {
-        text.push_str(&format!(
-            "{model} has no price yet: `prices.{model}.input` and `prices.{model}.output` are both needed.\n"
-        ));
+    let head = ["MODELS", "INPUT", "OUTPUT", "CACHE READ", "CACHE WRITE", "AS OF"];
+    let layout = stdout.layout();
+    let mut text = Table::new(head, cells).whole(&[5]).render(layout);
+    text.push('\n');
+    for note in NOTES {
+        text.push_str(&layout.paragraph(0, note));
     }
-    stdout.print(&text)
+    for model in settings.half_prices() {
+        let what = "has no price yet";
+        let note =
+            format!("{model} {what}: `prices.{model}.input` and `prices.{model}.output` are both needed.");
+        text.push_str(&layout.paragraph(0, &note));
+    }
+    stdout.print_laid_out(&text)
 }
+
+/// What a reader of the table has to know.
+const NOTES: [&str; 3] = [
+    "US dollars per million tokens, list prices. The first row that fits a model counts; a model in no row has no price.",
+    "Where two prices of a model are known, the list has the higher one: a budget must not be exceeded unnoticed.",
+    "What an agent itself reports comes before this list. `bowline config set prices.MODEL.input 3` and `prices.MODEL.output 15` change it.",
+];

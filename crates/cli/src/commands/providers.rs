@@ -3,6 +3,7 @@
 use bowline::roster::{Entry, Roster};
 use bowline_providers::dialects;
 
+use super::tables::{Layout, Table};
 use crate::args::TableArgs;
 use crate::error::{CommandError, Fault};
 use crate::output::Stdout;
@@ -10,8 +11,11 @@ use crate::output::Stdout;
 /// Lists the providers.
 pub(crate) fn providers(args: &TableArgs, stdout: &mut Stdout) -> Result<(), CommandError> {
     let (providers, bad) = Roster::from_env().all()?;
-    let text = if args.json { json(&providers)? } else { rows(&providers) };
-    stdout.print(&text)?;
+    if args.json {
+        stdout.print(&json(&providers)?)?;
+    } else {
+        stdout.print_laid_out(&rows(&providers, stdout.layout()))?;
+    }
     // Those that can be used were told; whoever wrote the others wants to know why they are not among them.
     match bad.into_iter().next() {
         Some(error) => Err(error.into()),
@@ -31,7 +35,7 @@ fn json(providers: &[Entry]) -> Result<String, CommandError> {
     Ok(format!("{:#}\n", serde_json::Value::from(list)))
 }
 
-fn rows(providers: &[Entry]) -> String {
+fn rows(providers: &[Entry], layout: Layout) -> String {
     let rows = providers.iter().map(|Entry { manifest: provider, origin }| {
         // The default stands first.
         let others = provider.formats.keys().filter(|name| **name != provider.default_format);
@@ -46,7 +50,8 @@ fn rows(providers: &[Entry]) -> String {
             provider.aliases.join(", "),
         ]
     });
-    table(["NAME", "PROGRAM", "FORMATS", "PROMPT", "FROM", "ALSO CALLED"], rows)
+    let head = ["NAME", "PROGRAM", "FORMATS", "PROMPT", "FROM", "ALSO CALLED"];
+    Table::new(head, rows).whole(&[0, 1]).render(layout)
 }
 
 /// Lists the dialects.
@@ -67,27 +72,6 @@ pub(crate) fn dialects(args: &TableArgs, stdout: &mut Stdout) -> Result<(), Comm
     let rows = dialects::ALL
         .iter()
         .map(|entry| [entry.name.to_owned(), entry.terminal.as_str().to_owned(), entry.about.to_owned()]);
-    stdout.print(&table(["NAME", "A TURN ENDS BY", "WHAT IT IS"], rows))
-}
-
-/// Lays out a table with columns as wide as they need to be.
-pub(crate) fn table<const N: usize>(head: [&str; N], rows: impl Iterator<Item = [String; N]>) -> String {
-    let mut all: Vec<[String; N]> = vec![head.map(str::to_owned)];
-    all.extend(rows);
-    let mut widths = [0; N];
-    for row in &all {
-        for (width, cell) in widths.iter_mut().zip(row) {
-            *width = (*width).max(cell.chars().count());
-        }
-    }
-    let mut text = String::new();
-    for row in &all {
-        let mut line = String::new();
-        for (width, cell) in widths.iter().zip(row) {
-            line.push_str(&format!("{cell:width$}  "));
-        }
-        text.push_str(line.trim_end());
-        text.push('\n');
-    }
-    text
+    let table = Table::new(["NAME", "A TURN ENDS BY", "WHAT IT IS"], rows).whole(&[0]);
+    stdout.print_laid_out(&table.render(stdout.layout()))
 }

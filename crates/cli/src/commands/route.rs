@@ -8,10 +8,11 @@ use std::io::Write as _;
 
 use bowline::Task;
 use bowline::route::Explanation;
+use bowline_providers::ansi::harmless;
 use serde_json::json;
 
 use super::run::{self, Meant, Whom};
-use super::tables::table;
+use super::tables::{Layout, Table, Tone};
 use crate::args::request::RequestArgs;
 use crate::args::route::RouteArgs;
 use crate::error::{CommandError, Fault};
@@ -24,13 +25,13 @@ const PROMPT: &str = "Say hello.";
 /// Runs the command.
 pub(crate) fn run(args: &RouteArgs, stdout: &mut Stdout) -> Result<(), CommandError> {
     let explained = task(&Meant::of(&asked(&args.request))?)?.explain().map_err(CommandError::from)?;
-    let text = answer(args, &explained);
+    let text = answer(args, &explained, stdout.layout());
     if let Some(strange) = &explained.strange_hint {
-        let line = format!("warning: {}\n", bowline_providers::ansi::harmless(strange));
+        let line = format!("warning: {}\n", harmless(strange));
         // Nothing can be done about a standard error that does not take it.
         let _ = std::io::stderr().write_all(line.as_bytes());
     }
-    stdout.print(&text)?;
+    stdout.print_laid_out(&text)?;
     match explained.problem {
         None => Ok(()),
         Some(problem) => {
@@ -66,24 +67,27 @@ fn asked(args: &RequestArgs) -> RequestArgs {
 }
 
 /// Writes what was asked for.
-fn answer(args: &RouteArgs, explained: &Explanation) -> String {
+fn answer(args: &RouteArgs, explained: &Explanation, layout: Layout) -> String {
     let suppose = Suppose::of(args);
     if args.json {
-        return format!("{:#}\n", in_json(explained, &suppose));
+        let json = format!("{:#}\n", in_json(explained, &suppose));
+        return if layout == Layout::Pipe { json } else { harmless(&json).into_owned() };
     }
     let mut text = match (args.explain, suppose.is_asked()) {
-        (true, _) => in_words(explained),
+        (true, _) => in_words(explained, layout),
         (false, true) => String::new(),
-        (false, false) => return first(explained),
+        (false, false) => {
+            return first(explained).map_or_else(String::new, |first| layout.paragraph(0, &first));
+        }
     };
     // Where nobody is asked, nobody fails.
     if !explained.turns().is_empty() {
         if !text.is_empty() {
             text.push('\n');
         }
-        text.push_str(&after::in_words(explained, &suppose));
+        text.push_str(&after::in_words(explained, &suppose, layout));
     }
-    bowline_providers::ansi::harmless(&text).into_owned()
+    text
 }
 
 /// Returns those who would be asked, in their order.
@@ -93,17 +97,15 @@ fn in_order(explained: &Explanation) -> Vec<&bowline::route::Verdict> {
     asked
 }
 
-fn first(explained: &Explanation) -> String {
-    match in_order(explained).first() {
-        Some(verdict) => match &verdict.model {
-            Some(model) => format!("{} {model}\n", verdict.name),
-            None => format!("{}\n", verdict.name),
-        },
-        None => String::new(),
-    }
+fn first(explained: &Explanation) -> Option<String> {
+    let first = *in_order(explained).first()?;
+    Some(match &first.model {
+        Some(model) => format!("{} {model}", first.name),
+        None => first.name.clone(),
+    })
 }
 
-fn in_words(explained: &Explanation) -> String {
+fn in_words(explained: &Explanation, layout: Layout) -> String {
     let others = explained.verdicts.iter().filter(|verdict| verdict.turn.is_none());
     let rows = in_order(explained).into_iter().chain(others).map(|verdict| {
         [
@@ -113,31 +115,50 @@ fn in_words(explained: &Explanation) -> String {
             verdict.reason.clone(),
         ]
     });
-    let mut text = table(["TURN", "NAME", "MODEL", "WHY"], rows);
+    let table = Table::new(["TURN", "NAME", "MODEL", "WHY"], rows).whole(&[0, 1]).tone(0, tone);
+    let mut text = table.render(layout);
+    text.push('\n');
+    for line in rules(explained) {
+        text.push_str(&layout.paragraph(0, &line));
+    }
+    text
+}
+
+/// Returns the colour of a turn: those that would not be asked are faint.
+fn tone(turn: &str) -> Tone {
+    match turn {
+        "1" => Tone::Good,
+        "-" => Tone::Faint,
+        _ => Tone::Plain,
+    }
+}
+
+/// Says by which rules was chosen, a line for each thing that is worth one.
+fn rules(explained: &Explanation) -> Vec<String> {
     let rules = &explained.rules;
     let retries = match rules.retries {
         1 => "1 retry".to_owned(),
         retries => format!("{retries} retries"),
     };
     let (strategy, fallback) = (explained.strategy.as_str(), rules.fallback.as_str());
-    text.push_str(&format!("\nstrategy {strategy}, {retries} each, fallback {fallback}"));
-    match &explained.router {
-        Some(path) => text.push_str(&format!(", by {}\n", path.display())),
-        None => text.push_str(", no router.yaml\n"),
-    }
+    let by = match &explained.router {
+        Some(path) => format!("by {}", path.display()),
+        None => "no router.yaml".to_owned(),
+    };
+    let mut lines = vec![format!("strategy {strategy}, {retries} each, fallback {fallback}, {by}")];
     if let Some(until) = explained.waits_until {
-        text.push_str(&format!("it would wait for the limit first, until {until}\n"));
+        lines.push(format!("it would wait for the limit first, until {until}"));
     }
     if let Some((name, model)) = &explained.fallback_model {
-        text.push_str(&format!("the first falls back to {name} with {model}\n"));
+        lines.push(format!("the first falls back to {name} with {model}"));
     }
     if !explained.without_effect.is_empty() {
-        text.push_str(&format!(
-            "read there and without effect, because it only describes: {}\n",
+        lines.push(format!(
+            "read there and without effect, because it only describes: {}",
             explained.without_effect.join(", ")
         ));
     }
-    text
+    lines
 }
 
 fn in_json(explained: &Explanation, suppose: &Suppose) -> serde_json::Value {

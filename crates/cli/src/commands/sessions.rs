@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use crate::args::sessions::{SessionsArgs, StopArgs};
 use crate::commands::run::runtime;
-use crate::commands::tables::table;
+use crate::commands::tables::{Layout, Table, Tone};
 use crate::error::{CommandError, Fault};
 use crate::output::Stdout;
 use crate::{human, time};
@@ -60,7 +60,8 @@ pub(crate) fn run(args: &SessionsArgs, stdout: &mut Stdout) -> Result<(), Comman
         return stdout.print(&format!("{text}\n"));
     }
     if !rows.is_empty() {
-        return stdout.print(&shown(&rows, time::now(), &jiff::tz::TimeZone::system()));
+        let (now, zone) = (time::now(), jiff::tz::TimeZone::system());
+        return stdout.print_laid_out(&shown(&rows, now, &zone, stdout.layout()));
     }
     note(match which {
         Which::All => "there is no such session",
@@ -69,14 +70,25 @@ pub(crate) fn run(args: &SessionsArgs, stdout: &mut Stdout) -> Result<(), Comman
     Ok(())
 }
 
-fn shown(rows: &[Row], now: Timestamp, zone: &jiff::tz::TimeZone) -> String {
-    let text = |text: &Option<String>| harmless(text.as_deref().unwrap_or("")).replace('\n', " ");
+fn shown(rows: &[Row], now: Timestamp, zone: &jiff::tz::TimeZone, layout: Layout) -> String {
+    let text = |text: &Option<String>| text.clone().unwrap_or_default();
     let rows = rows.iter().map(|row| {
         let (state, began) = (row.state.replace('_', " "), human::when(row.since, now, zone));
         let (key, label, cwd) = (text(&row.key), text(&row.label), text(&row.cwd));
         [row.session.to_string(), row.provider.clone(), state, began, key, label, cwd]
     });
-    table(["SESSION", "PROVIDER", "STATE", "BEGAN", "KEY", "LABEL", "DIRECTORY"], rows)
+    let head = ["SESSION", "PROVIDER", "STATE", "BEGAN", "KEY", "LABEL", "DIRECTORY"];
+    Table::new(head, rows).whole(&[0]).tone(2, tone).render(layout)
+}
+
+/// Returns the colour of a state.
+fn tone(state: &str) -> Tone {
+    match state {
+        "running" | "starting" | "preparing" | "waiting for approval" => Tone::Good,
+        "failed" | "policy violation" => Tone::Bad,
+        "lost" | "timed out" | "stopped" => Tone::Warning,
+        _ => Tone::Plain,
+    }
 }
 
 /// Returns the word for what a running session does.

@@ -1,11 +1,28 @@
-//! `bowline completions` and `bowline man`: what shells and readers of manuals want, made of the same list as the help.
+//! `bowline` alone, `bowline version`, `completions` and `man`: what shells and readers of manuals want, made of the same list as the help.
 
 use clap::CommandFactory as _;
 
+use super::tables::Layout;
 use crate::args::Args;
 use crate::args::config::CompletionsArgs;
 use crate::error::{CommandError, Fault};
 use crate::output::Stdout;
+
+/// Prints the help, as `cargo` and `gh` do where no command is given.
+pub(crate) fn help(stdout: &mut Stdout) -> Result<(), CommandError> {
+    let help = Args::command().render_help();
+    // What the parser drew has its own colours, and nothing foreign in it.
+    let text = match stdout.layout() {
+        Layout::Terminal { colour: true, .. } => help.ansi().to_string(),
+        Layout::Terminal { .. } | Layout::Pipe => help.to_string(),
+    };
+    stdout.print_laid_out(&text)
+}
+
+/// Prints the version, as `--version` does.
+pub(crate) fn version(stdout: &mut Stdout) -> Result<(), CommandError> {
+    stdout.print(&Args::command().render_version())
+}
 
 /// Prints a script that completes commands.
 pub(crate) fn completions(args: &CompletionsArgs, stdout: &mut Stdout) -> Result<(), CommandError> {

@@ -89,21 +89,13 @@ hint: write it as 0.50
 
 #[test]
 fn arguments_that_are_missing_or_wrong() {
-    insta::assert_snapshot!(show(&[], ""), @r#"
-exit 2
---- stdout
---- stderr
-error: no command is given
-hint: `bowline --help` lists the commands, `bowline COMMAND --help` their options
-"#);
     insta::assert_snapshot!(show(&["decod"], ""), @r#"
 exit 2
 --- stdout
 --- stderr
-error: unrecognized subcommand `decod`
-hint: did you mean `decode`?
-hint: usage: bowline <COMMAND>
-hint: `bowline --help` lists the commands, `bowline COMMAND --help` their options
+error: there is no command `decod`
+hint: did you mean `bowline decode`?
+hint: `bowline help` lists the commands
 "#);
     insta::assert_snapshot!(show(&["decode"], ""), @r#"
 exit 2
@@ -130,6 +122,51 @@ error: the argument `--dialect <NAME>` cannot be used with `--format <NAME>`
 hint: usage: bowline decode --dialect <NAME> [FILE]
 hint: `bowline --help` lists the commands, `bowline COMMAND --help` their options
 "#);
+}
+
+#[test]
+fn a_command_that_there_is_not_is_understood_by_its_meaning() {
+    let check = |word: &str, instead: &str| {
+        let text = show(&[word], "");
+        let expected = format!(
+            "exit 2\n--- stdout\n--- stderr\nerror: there is no command `{word}`\nhint: did you mean `bowline {instead}`?\n"
+        );
+        assert!(text.starts_with(&expected), "{text}");
+        assert_eq!(text.matches("hint: did you mean").count(), 1, "{text}");
+    };
+    check("ls", "sessions");
+    check("list", "sessions");
+    check("resume", "run --resume ID \"PROMPT\"");
+    check("kill", "stop");
+    check("chat", "run \"PROMPT\"");
+    check("exec", "run \"PROMPT\"");
+    check("ask", "run \"PROMPT\"");
+    check("status", "doctor");
+    check("login", "doctor");
+    check("Sesions", "sessions");
+    check("fix the failing test", "run \"PROMPT\"");
+    check("claude", "run --provider claude \"PROMPT\"");
+    let nonsense = show(&["qqqqqq"], "");
+    assert!(!nonsense.contains("did you mean"), "{nonsense}");
+    assert!(show(&["help", "ls"], "").contains("did you mean `bowline sessions`?"));
+    assert!(show(&["login"], "").contains("`bowline doctor` names it"));
+}
+
+#[test]
+fn a_prompt_without_quotes_gets_a_hint() {
+    insta::assert_snapshot!(show(&["run", "-p", "practice", "hi", "there"], ""), @r#"
+exit 2
+--- stdout
+--- stderr
+error: unexpected argument `there` found
+hint: put a prompt of several words in quotes: `bowline run "fix the failing test"`
+hint: usage: bowline run [OPTIONS] [PROMPT]
+hint: `bowline --help` lists the commands, `bowline COMMAND --help` their options
+"#);
+    let text = show(&["decode", "--dialect", "text", "one", "two"], "");
+    assert!(text.starts_with("exit 2") && !text.contains("in quotes"), "{text}");
+    let text = show(&["run", "--promt", "x"], "");
+    assert!(text.starts_with("exit 2") && !text.contains("in quotes"), "{text}");
 }
 
 #[test]

@@ -115,3 +115,25 @@ fn what_cannot_be_meant_is_refused() {
     ]);
     assert!(world.journals_begun().is_empty());
 }
+
+#[test]
+fn no_name_is_too_long_for_the_list() {
+    let world = World::new();
+    let (fits, tall) = ("n".repeat(256), "n".repeat(65_536));
+    world.practice(&["say hi"]).with(&["--key", &fits, "--label", &fits]).end().exits(0);
+    for option in ["--key", "--label"] {
+        let ended = world.practice(&["say hi"]).with(&[option, &tall]).end().exits(2);
+        ended.tells(&["at most 256 bytes are allowed, and it has 65536"]);
+    }
+    assert_eq!(listed(&world, &["--all"]).len(), 1, "what is refused starts nothing");
+    // A session of a version that had no limit is listed all the same.
+    let dir = world.journals_begun().pop().expect("a session");
+    let meta = std::fs::read_to_string(dir.join("session.json")).expect("it is there");
+    let mut meta: Value = serde_json::from_str(&meta).expect("it is JSON");
+    meta["label"] = format!("{tall}\u{1b}[2J\u{85}").into();
+    std::fs::write(dir.join("session.json"), meta.to_string()).expect("written");
+    let table = told(&world, &["sessions", "--all"]).exits(0).stdout;
+    assert_eq!(table.lines().count(), 2);
+    assert!(table.contains(&tall) && !table.contains('\u{1b}'), "the label is shown, and harmless");
+    assert_eq!(of(&listed(&world, &["--all"]), "label"), [meta["label"].as_str().unwrap()]);
+}

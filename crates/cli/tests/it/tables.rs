@@ -92,7 +92,7 @@ exit 0
 --- stdout
 One contract for every coding-agent command line
 
-Usage: bowline <COMMAND>
+Usage: bowline [COMMAND]
 
 Commands:
   run          Let an agent do something, and watch it
@@ -116,13 +116,15 @@ Commands:
   dialects     List the dialects
   completions  Print a script that completes commands in a shell
   man          Print the manual page
+  version      Print the version
+  help         Print this message or the help of the given subcommand(s)
 
 Options:
   -h, --help     Print help
   -V, --version  Print version
 
-Exit codes: 0 done, 1 the agent failed, 2 usage, 3 configuration, 4 provider missing or not
-logged in, 5 budget or policy, 70 our own fault, 124 timed out, 130 cancelled, 143 terminated.
+Exit codes: 0 done, 1 the agent failed, 2 usage, 3 configuration, 4 provider missing or not logged
+in, 5 budget or policy, 70 our own fault, 124 timed out, 130 cancelled, 143 terminated.
 --- stderr
 "#);
     insta::assert_snapshot!(show(&["decode", "--help"], ""), @r#"
@@ -150,7 +152,7 @@ Options:
 Examples:
   bowline decode --dialect stream-json --view text answer.jsonl
   my-agent --json | bowline decode --dialect simple --view summary
-  bowline decode --provider NAME --format json --exit-code 1 --stderr err.txt out.json
+  bowline decode --provider NAME --format json --exit-code 1 out.json
 --- stderr
 "#);
     insta::assert_snapshot!(show(&["classify", "--help"], ""), @r#"
@@ -172,7 +174,7 @@ Options:
   -h, --help             Print help
 
 Examples:
-  echo 'Too many requests. Please retry after 30 seconds.' | bowline classify
+  echo 'Too many requests. Retry after 30 seconds.' | bowline classify
   bowline classify --exit-code 1 stderr.txt
 --- stderr
 "#);
@@ -180,4 +182,14 @@ Examples:
         show(&["--version"], ""),
         format!("exit 0\n--- stdout\nbowline {}\n--- stderr\n", env!("CARGO_PKG_VERSION"))
     );
+}
+
+#[test]
+fn help_is_there_however_it_is_asked_for() {
+    let page = show(&["--help"], "");
+    // As `cargo` and `gh` do: no command is no mistake.
+    assert_eq!(show(&[], ""), page);
+    assert_eq!(show(&["help"], ""), page);
+    assert_eq!(show(&["help", "run"], ""), show(&["run", "--help"], ""));
+    assert_eq!(show(&["version"], ""), show(&["--version"], ""));
 }

@@ -9,20 +9,82 @@ use bowline_providers::ansi::harmless;
 use bowline_providers::manifest::run::Mode;
 
 use crate::commands::account;
+use crate::commands::tables::{self, Layout, Tone};
 
 /// The longest words about a login that fit into their column.
 const LOGIN: usize = 34;
 
+/// The columns of an agent's line on a terminal, and how wide each is at least: together with the gaps, 80.
+const HEAD: [&str; 7] = ["", "AGENT", "VERSION", "CERTIFIED", "LOGIN", "ANSWERS", "PERMISSIONS"];
+const WIDTHS: [usize; 7] = [1, 10, 9, 9, 17, 8, 14];
+
+/// Where the lines below an agent begin.
+const BELOW: usize = 12;
+
+/// Returns the headings, for a terminal.
+pub(super) fn head(layout: Layout) -> String {
+    match layout {
+        Layout::Pipe => String::new(),
+        Layout::Terminal { .. } => {
+            tables::lines(&HEAD.map(str::to_owned), &widths(layout), 0, layout, |_| Tone::Head)
+        }
+    }
+}
+
+/// Returns how wide each column is. Rows are shown one by one, so that no row can widen them.
+fn widths(layout: Layout) -> [usize; 7] {
+    let Layout::Terminal { width, .. } = layout else { return WIDTHS };
+    let mut widths = WIDTHS;
+    let used: usize = widths.iter().sum::<usize>() + 2 * (widths.len() - 1);
+    // What there is above 80 columns goes to the columns that wrap: modes first, then the login.
+    let more = width.saturating_sub(used);
+    widths[6] += more.min(30);
+    widths[4] += more.saturating_sub(30).min(LOGIN - widths[4]);
+    widths
+}
+
 /// Returns the lines about an agent.
-pub(super) fn agent(row: &Row) -> String {
-    let mut text = String::new();
+pub(super) fn agent(row: &Row, layout: Layout) -> String {
     let whose = account::whose(&row.provider, row.profile.as_deref());
     if row.health == Health::Missing {
         let why: Vec<String> =
             row.problems.iter().map(|problem| format!("{}{}", problem.what, fixed(problem))).collect();
-        let _ = writeln!(text, "- {whose:9} {}", why.join("; "));
-        return text;
+        return missing(&whose, &why.join("; "), layout);
     }
+    let mut text = match layout {
+        Layout::Pipe => piped(row, &whose),
+        Layout::Terminal { .. } => laid_out(row, whose, layout),
+    };
+    if let Some(live) = row.live.as_ref().filter(|live| live.answered) {
+        let seconds = live.took_ms / 1000;
+        let tenths = live.took_ms % 1000 / 100;
+        let line = format!("a request was answered in {seconds}.{tenths} s");
+        text.push_str(&layout.paragraph(BELOW, &line));
+    }
+    for problem in &row.problems {
+        text.push_str(&layout.paragraph(BELOW, &format!("{}{}", problem.what, fixed(problem))));
+    }
+    for remark in &row.remarks {
+        text.push_str(&layout.paragraph(BELOW, remark));
+    }
+    text
+}
+
+/// Returns the line about an agent that is not installed.
+fn missing(whose: &str, why: &str, layout: Layout) -> String {
+    match layout {
+        Layout::Pipe => format!("- {whose:9} {}\n", tables::in_one_line(why)),
+        Layout::Terminal { width, .. } => {
+            let [mark, name, ..] = WIDTHS;
+            let cells = ["-".to_owned(), tables::in_one_line(whose), tables::in_one_line(why)];
+            let widths = [mark, name, width.saturating_sub(mark + name + 4).max(20)];
+            tables::lines(&cells, &widths, 0, layout, |_| Tone::Faint)
+        }
+    }
+}
+
+/// Returns an agent's line for a pipe: as it always was, so that scripts can rely on it.
+fn piped(row: &Row, whose: &str) -> String {
     let mark = if row.is_usable() { '+' } else { '!' };
     let certified = match row.is_certified() {
         Some(true) => "certified",
@@ -39,19 +101,33 @@ pub(super) fn agent(row: &Row) -> String {
     if let Some(how) = &row.how {
         line.push_str(&format!(" {how}"));
     }
-    let _ = writeln!(text, "{}", line.trim_end());
-    if let Some(live) = row.live.as_ref().filter(|live| live.answered) {
-        let seconds = live.took_ms / 1000;
-        let tenths = live.took_ms % 1000 / 100;
-        let _ = writeln!(text, "            a request was answered in {seconds}.{tenths} s");
-    }
-    for problem in &row.problems {
-        let _ = writeln!(text, "            {}{}", problem.what, fixed(problem));
-    }
-    for remark in &row.remarks {
-        let _ = writeln!(text, "            {remark}");
-    }
-    text
+    format!("{}\n", harmless(line.trim_end()))
+}
+
+/// Returns an agent's line for a terminal. How it was found is for those who look closer: `--json` has it.
+fn laid_out(row: &Row, whose: String, layout: Layout) -> String {
+    let usable = row.is_usable();
+    let certified = match row.is_certified() {
+        Some(true) => "yes",
+        Some(false) => "no",
+        None => "",
+    };
+    let cells = [
+        if usable { "+" } else { "!" }.to_owned(),
+        whose,
+        row.version.clone().unwrap_or_else(|| "?".to_owned()),
+        certified.to_owned(),
+        login(row),
+        row.modes.streams.to_string(),
+        permissions(row),
+    ];
+    let cells = cells.map(|cell| tables::in_one_line(&cell));
+    let tone = |column: usize| match column {
+        0 | 1 if usable => Tone::Good,
+        0 | 1 => Tone::Warning,
+        _ => Tone::Plain,
+    };
+    tables::lines(&cells, &widths(layout), 0, layout, tone)
 }
 
 fn fixed(problem: &Problem) -> String {
@@ -90,40 +166,61 @@ fn permissions(row: &Row) -> String {
 }
 
 /// Returns the lines about our own surroundings.
-pub(super) fn machine(items: &[Item]) -> String {
+pub(super) fn machine(items: &[Item], layout: Layout) -> String {
     let mut text = String::from("\n");
     for item in items {
-        let mark = match item.condition {
-            Condition::Good => '+',
-            Condition::Fair | Condition::Bad => '!',
+        let (mark, tone) = match item.condition {
+            Condition::Good => ("+", Tone::Good),
+            Condition::Fair => ("!", Tone::Warning),
+            Condition::Bad => ("!", Tone::Bad),
         };
         // Why a promise is as it is does not fit on a line; `--json` has all of it.
         let what = item.what.split_once(": ").filter(|_| item.condition == Condition::Good);
         // A line of somebody's file may hold anything.
         let what = harmless(what.map_or(item.what.as_str(), |(word, _)| word));
-        let _ = match &item.fix {
+        let mark = layout.paint(tone, mark);
+        let body = match &item.fix {
             // The line of a file stands below what is wrong with it, and what was expected below that.
             _ if what.contains('\n') => {
                 let lines = what.lines().chain(item.fix.as_deref()).collect::<Vec<_>>();
-                writeln!(text, "{mark} {:9} {}", item.name, lines.join("\n            "))
+                format!("{:BELOW$}{}\n", "", lines.join("\n            "))
             }
-            Some(fix) => writeln!(text, "{mark} {:9} {what}; fix: {fix}", item.name),
-            None => writeln!(text, "{mark} {:9} {what}", item.name),
+            Some(fix) => layout.paragraph(BELOW, &format!("{what}; fix: {fix}")),
+            None => layout.paragraph(BELOW, &what),
         };
+        let _ = write!(text, "{mark} {:9} {}", item.name, body.trim_start());
     }
     text
 }
 
 /// Returns the last lines.
-pub(super) fn end(usable: &[String], all: usize, bad: &[&str]) -> String {
-    if !bad.is_empty() {
+pub(super) fn end(usable: &[String], all: usize, bad: &[&str], layout: Layout) -> String {
+    let line = if bad.is_empty() {
+        match usable {
+            [] => "No agent can be used. `bowline demo` shows a run without one.".to_owned(),
+            [one] => format!("1 of {all} can be used: {one}"),
+            several => format!("{} of {all} can be used: {}", several.len(), several.join(", ")),
+        }
+    } else {
         let mut names = bad.to_vec();
         names.dedup();
-        return format!("\nNo run will work before this does: {}\n", names.join(", "));
-    }
-    match usable {
-        [] => "\nNo agent can be used. `bowline demo` shows a run without one.\n".to_owned(),
-        [one] => format!("\n1 of {all} can be used: {one}\n"),
-        several => format!("\n{} of {all} can be used: {}\n", several.len(), several.join(", ")),
+        format!("No run will work before this does: {}", names.join(", "))
+    };
+    format!("\n{}", layout.paragraph(0, &line))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_columns_of_a_terminal_fit_80_and_grow_with_it() {
+        let total = |width: usize| {
+            let layout = Layout::Terminal { width, colour: false };
+            widths(layout).iter().sum::<usize>() + 2 * (WIDTHS.len() - 1)
+        };
+        assert_eq!((total(40), total(80), total(100)), (80, 80, 100));
+        assert!(head(Layout::Terminal { width: 80, colour: false }).trim_end().len() <= 80);
+        assert_eq!(head(Layout::Pipe), "");
     }
 }

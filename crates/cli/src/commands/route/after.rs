@@ -8,7 +8,7 @@ use bowline_protocol::Millis;
 use serde_json::{Value, json};
 
 use crate::args::route::RouteArgs;
-use crate::commands::tables::table;
+use crate::commands::tables::{Layout, Table};
 
 /// Waits that are listed one by one. Of more, the first two and the last are.
 const LISTED: usize = 4;
@@ -53,7 +53,7 @@ impl Suppose {
 }
 
 /// Writes what would follow: a row for each category, equal ones together; all steps where one category is asked for.
-pub(super) fn in_words(explained: &Explanation, suppose: &Suppose) -> String {
+pub(super) fn in_words(explained: &Explanation, suppose: &Suppose, layout: Layout) -> String {
     let played = suppose.played(explained);
     let mut rows: Vec<(String, [String; 3])> = Vec::new();
     for (category, outlook) in &played {
@@ -67,15 +67,19 @@ pub(super) fn in_words(explained: &Explanation, suppose: &Suppose) -> String {
     let rows = rows.into_iter().map(|(names, [retried, then, why])| {
         [if names == all { "every failure".to_owned() } else { names }, retried, then, why]
     });
-    let mut text = table(["AFTER", "RETRY", "THEN", "WHY"], rows);
+    let mut text = Table::new(["AFTER", "RETRY", "THEN", "WHY"], rows).render(layout);
     text.push('\n');
     match (&played[..], suppose.category) {
-        ([(category, outlook)], Some(_)) => text.push_str(&steps(*category, outlook, explained.turns())),
-        _ if suppose.tool_ran || explained.rules.repeat_tools => {
-            text.push_str("what runs into a budget, or is stopped, ends\n");
+        ([(category, outlook)], Some(_)) => {
+            text.push_str(&steps(*category, outlook, explained.turns(), layout));
         }
-        _ => text
-            .push_str("what runs into a budget, or is stopped, ends; so does everything once a tool ran\n"),
+        _ if suppose.tool_ran || explained.rules.repeat_tools => {
+            text.push_str(&layout.paragraph(0, "what runs into a budget, or is stopped, ends"));
+        }
+        _ => text.push_str(&layout.paragraph(
+            0,
+            "what runs into a budget, or is stopped, ends; so does everything once a tool ran",
+        )),
     }
     text
 }
@@ -176,11 +180,11 @@ fn at_last(why: &str) -> &str {
 }
 
 /// Writes each attempt, and what is done when it fails.
-fn steps(category: Category, outlook: &Outlook, turns: &[Asked]) -> String {
+fn steps(category: Category, outlook: &Outlook, turns: &[Asked], layout: Layout) -> String {
     let rows = outlook.steps.iter().take(SHOWN).zip(1..).map(|(step, number): (_, usize)| {
         [number.to_string(), called(&turns[step.turn], turns), why(category, step).to_owned()]
     });
-    let mut text = table(["ATTEMPT", "NAME", "IF IT FAILS"], rows);
+    let mut text = Table::new(["ATTEMPT", "NAME", "IF IT FAILS"], rows).render(layout);
     if outlook.goes_on || outlook.steps.len() > SHOWN {
         text.push_str("and so on\n");
     }

@@ -60,7 +60,7 @@ impl Place {
 
     /// Answers a command line, and says how many attempts there would be after the category that it asks about.
     fn answers(&self, line: &str) -> (String, usize) {
-        let Args { command: Command::Route(args) } =
+        let Args { command: Some(Command::Route(args)) } =
             Args::try_parse_from(line.split(' ')).expect("a command line")
         else {
             panic!("{line} is another command");
@@ -70,7 +70,7 @@ impl Place {
         let explained = task.explain().expect("an explanation");
         let attempts =
             in_json(&explained, &Suppose::of(&args))["after"][0]["attempts"].as_array().map(Vec::len);
-        let text = answer(&args, &explained);
+        let text = answer(&args, &explained, Layout::Pipe);
         (text.replace(&self.dir.path().display().to_string(), "DIR"), attempts.unwrap_or_default())
     }
 }
