@@ -2,77 +2,208 @@
 //!
 //! The directory is made below our own cgroup, which works for root and where the directory was delegated to us; it
 //! is refused otherwise, quietly, and the keeper does without.
+//!
+//! The name of a cgroup names its keeper, and the keeper holds a lock on the directory. What has neither a living keeper nor a
+//! lock was abandoned: its keeper and its host were killed together. The next keeper in the same place ends what lives in it.
 
 use std::fs;
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
 
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::{Access, FlockOperation, Mode, OFlags};
 
 use super::fork;
+use super::scan::Process;
 
-/// Where cgroups can be made.
+/// How often, and with what pause, it is looked whether an abandoned cgroup is empty. The next keeper tries again.
+const EMPTY_LOOKS: u32 = 50;
+const EMPTY_PAUSE: Duration = Duration::from_millis(1);
+
+/// Where a keeper makes cgroups.
 #[derive(Debug)]
-pub(crate) struct Parent(PathBuf);
+pub(crate) struct Parent {
+    path: PathBuf,
+    name: CgroupName,
+    /// The next one, made already: that it could be made and is as it should be is the proof that cgroups work here.
+    spare: Option<Cgroup>,
+}
 
 impl Parent {
-    /// Finds our own cgroup and tries whether in a child of it one can be born, and ended with all of its own.
+    /// Finds our own cgroup, and makes the first child of it.
     pub(crate) fn find() -> Option<Self> {
-        let mounts = fs::read("/proc/self/mounts").ok()?;
-        let mount = mount_point(&mounts)?;
-        let own = fs::read_to_string("/proc/self/cgroup").ok()?;
-        let own = own.lines().find_map(|line| line.strip_prefix("0::"))?;
-        let parent = Self(mount.join(own.trim_start_matches('/')));
-        parent.remove_abandoned();
-        let trial = parent.create("trial").ok()?;
-        // `cgroup.kill` came with Linux 5.14.
-        let works = trial.path.join("cgroup.kill").exists()
-            && trial.open().is_ok_and(|directory| fork::can_be_born_in(directory.as_fd()));
-        trial.remove();
-        works.then_some(parent)
+        let own = Process::read(std::process::id().cast_signed())?;
+        let name = CgroupName { pid: own.pid, start: own.start, number: 0 };
+        let mut parent = Self { path: own_path()?, name, spare: None };
+        // Sandboxes refuse `clone3`. All else that a birth in a cgroup needs is older than `cgroup.kill` (Linux 5.14).
+        if !fork::can_clone3() {
+            return None;
+        }
+        let first = parent.make().ok()?;
+        // In a threaded cgroup the new one is `domain invalid`. Moving into it also needs the right to write in our own.
+        let kind = fs::read(first.path.join("cgroup.type")).unwrap_or_default();
+        let works = first.path.join("cgroup.kill").exists()
+            && kind == b"domain\n"
+            && rustix::fs::access(parent.path.join("cgroup.procs"), Access::WRITE_OK).is_ok();
+        if !works {
+            first.remove();
+            return None;
+        }
+        parent.spare = Some(first);
+        Some(parent)
     }
 
-    /// Removes empty cgroups of keepers that were killed together with their hosts: nobody else would.
-    fn remove_abandoned(&self) {
-        for entry in fs::read_dir(&self.0).into_iter().flatten().flatten() {
+    /// Returns a new cgroup.
+    pub(crate) fn create(&mut self) -> io::Result<Cgroup> {
+        self.spare.take().map_or_else(|| self.make(), Ok)
+    }
+
+    fn make(&mut self) -> io::Result<Cgroup> {
+        self.name.number += 1;
+        let path = self.path.join(self.name.to_string());
+        fs::create_dir(&path)?;
+        let directory = open(&path)?;
+        // Another keeper that looks for abandoned ones may hold it for an instant; it sees that we live.
+        let _: Result<(), _> = rustix::fs::flock(&directory, FlockOperation::NonBlockingLockExclusive);
+        Ok(Cgroup { path, directory: Some(Arc::new(directory)) })
+    }
+
+    /// Ends what lives in abandoned cgroups beside ours, and removes them.
+    pub(crate) fn end_abandoned(&self) {
+        for cgroup in abandoned_in(&self.path) {
+            cgroup.end();
+        }
+        self.remove_unlocked();
+    }
+
+    /// Removes empty cgroups of version 2.0, whose names have no start time and whose keepers held no lock.
+    fn remove_unlocked(&self) {
+        for entry in fs::read_dir(&self.path).into_iter().flatten().flatten() {
             let name = entry.file_name();
-            let keeper = name.to_str().and_then(|name| name.strip_prefix("bowline-")?.split('-').next());
-            // One in which somebody lives cannot be removed, so a keeper that we cannot see loses nothing but time.
-            if keeper.is_some_and(|keeper| !Path::new("/proc").join(keeper).exists()) {
-                Cgroup { path: entry.path() }.remove();
+            let Some(rest) = name.to_str().and_then(|name| name.strip_prefix("bowline-")) else { continue };
+            let Some((pid, _)) = rest.split_once('-').filter(|(_, rest)| !rest.contains('-')) else {
+                continue;
+            };
+            // One in which a process lives cannot be removed, so a keeper that we cannot see loses nothing but time.
+            if pid.parse::<u32>().is_ok() && !Path::new("/proc").join(pid).exists() {
+                Cgroup::at(entry.path()).remove();
             }
         }
     }
+}
 
-    /// Makes a cgroup. The name is unique through our process id.
-    pub(crate) fn create(&self, name: &str) -> io::Result<Cgroup> {
-        let path = self.0.join(format!("bowline-{}-{name}", std::process::id()));
-        fs::create_dir(&path)?;
-        Ok(Cgroup { path })
+impl Drop for Parent {
+    fn drop(&mut self) {
+        if let Some(spare) = self.spare.take() {
+            spare.remove();
+        }
     }
+}
+
+/// The name of a cgroup: its keeper, as a process id and a start time, and a number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct CgroupName {
+    pid: i32,
+    start: u64,
+    number: u64,
+}
+
+impl std::fmt::Display for CgroupName {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "bowline-{}-{}-{}", self.pid, self.start, self.number)
+    }
+}
+
+impl CgroupName {
+    fn parse(name: &str) -> Option<Self> {
+        let mut parts = name.strip_prefix("bowline-")?.split('-');
+        let name = Self {
+            pid: parts.next()?.parse().ok().filter(|pid| *pid > 0)?,
+            start: parts.next()?.parse().ok()?,
+            number: parts.next()?.parse().ok()?,
+        };
+        parts.next().is_none().then_some(name)
+    }
+
+    fn keeper_lives(self) -> bool {
+        Process::read(self.pid).is_some_and(|keeper| keeper.start == self.start && !keeper.dead)
+    }
+}
+
+/// Returns the abandoned cgroups in a directory. One in which this process lives is not among them.
+fn abandoned_in(parent: &Path) -> Vec<Cgroup> {
+    let own = own_path();
+    let entries = fs::read_dir(parent).into_iter().flatten().flatten();
+    let abandoned = entries.filter_map(|entry| {
+        let name = CgroupName::parse(entry.file_name().to_str()?)?;
+        let path = entry.path();
+        if name.keeper_lives() || own.as_ref().is_none_or(|own| own.starts_with(&path)) {
+            return None;
+        }
+        // A keeper in another pid namespace is not to be seen, or has another number; its lock shows that it lives. The lock
+        // that we get by this also keeps others from doing the same.
+        let directory = open(&path).ok()?;
+        rustix::fs::flock(&directory, FlockOperation::NonBlockingLockExclusive).ok()?;
+        Some(Cgroup { path, directory: Some(Arc::new(directory)) })
+    });
+    abandoned.collect()
+}
+
+/// Returns all abandoned cgroups of this machine: a session may have run in another login than ours.
+pub(crate) fn all_abandoned() -> Vec<Cgroup> {
+    let Some(mount) = fs::read("/proc/self/mounts").ok().and_then(|mounts| mount_point(&mounts)) else {
+        return Vec::new();
+    };
+    directories(&mount).iter().flat_map(|path| abandoned_in(path)).collect()
+}
+
+fn own_path() -> Option<PathBuf> {
+    let mount = mount_point(&fs::read("/proc/self/mounts").ok()?)?;
+    let own = fs::read_to_string("/proc/self/cgroup").ok()?;
+    let own = own.lines().find_map(|line| line.strip_prefix("0::"))?;
+    Some(mount.join(own.trim_start_matches('/')))
+}
+
+fn open(path: &Path) -> io::Result<OwnedFd> {
+    Ok(rustix::fs::open(path, OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::RDONLY, Mode::empty())?)
 }
 
 /// One cgroup.
 #[derive(Debug, Clone)]
 pub(crate) struct Cgroup {
     path: PathBuf,
+    /// Held by its keeper, with the lock that says that it is not abandoned.
+    directory: Option<Arc<OwnedFd>>,
 }
 
 impl Cgroup {
-    /// Takes over a cgroup that somebody else made.
+    /// Takes over a cgroup that a keeper made.
     pub(crate) fn at(path: PathBuf) -> Self {
-        Self { path }
+        Self { path, directory: None }
+    }
+
+    /// Returns the directory, for a child to be born in.
+    pub(crate) fn directory(&self) -> Option<BorrowedFd<'_>> {
+        self.directory.as_ref().map(AsFd::as_fd)
+    }
+
+    /// Ends all that is in it, and removes it.
+    pub(crate) fn end(&self) {
+        for _ in 0..EMPTY_LOOKS {
+            if self.processes().is_empty() {
+                break;
+            }
+            self.kill();
+            std::thread::sleep(EMPTY_PAUSE);
+        }
+        self.remove();
     }
 
     pub(crate) fn path_bytes(&self) -> &[u8] {
         self.path.as_os_str().as_bytes()
-    }
-
-    /// Opens the directory, for a child to be born in.
-    pub(crate) fn open(&self) -> io::Result<OwnedFd> {
-        Ok(rustix::fs::open(&self.path, OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::RDONLY, Mode::empty())?)
     }
 
     /// Ends all that is in it. That it is gone meanwhile is no error: then nothing is in it.
@@ -128,6 +259,27 @@ fn mount_point(mounts: &[u8]) -> Option<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_are_read_exactly() {
+        let name = CgroupName { pid: 42, start: 7, number: 3 };
+        assert_eq!(name.to_string(), "bowline-42-7-3");
+        assert_eq!(CgroupName::parse("bowline-42-7-3"), Some(name));
+        // Those of version 2.0 had no start time: their keepers hold no lock, so nothing in them is ended.
+        for other in
+            ["bowline-42-1", "bowline-42-trial", "bowline-42-7-3-1", "bowline-0-7-3", "bowline--7-3", "x"]
+        {
+            assert_eq!(CgroupName::parse(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn a_process_with_another_start_is_not_the_keeper() {
+        let own = Process::read(std::process::id().cast_signed()).unwrap();
+        let name = CgroupName { pid: own.pid, start: own.start, number: 1 };
+        assert!(name.keeper_lives());
+        assert!(!CgroupName { start: own.start + 1, ..name }.keeper_lives());
+    }
 
     #[test]
     fn the_mount_is_found_wherever_it_is() {

@@ -86,18 +86,13 @@ impl Forker {
     }
 }
 
-/// Tries whether a child can be born in a cgroup: Linux 5.7, and no sandbox that forbids `clone3`.
-pub(crate) fn can_be_born_in(cgroup: BorrowedFd<'_>) -> bool {
-    match clone(Some(cgroup)) {
-        #[expect(unsafe_code, reason = "the child of a fork has nothing to clean up")]
-        // SAFETY: ends the child at once.
-        Ok(0) => unsafe { libc::_exit(0) },
-        Ok(pid) => {
-            reap(pid);
-            true
-        }
-        Err(_) => false,
-    }
+/// Says whether `clone3` can be called. The kernel refuses a structure of no size as invalid before it does anything; a sandbox that
+/// forbids the call, and a kernel without it, refuse with another error.
+pub(crate) fn can_clone3() -> bool {
+    #[expect(unsafe_code, reason = "there is no safe call")]
+    // SAFETY: nothing is read, and no child is made.
+    let result = unsafe { libc::syscall(libc::SYS_clone3, ptr::null::<u8>(), 0usize) };
+    result < 0 && last_errno() == libc::EINVAL
 }
 
 /// Waits for the end of a child of ours.

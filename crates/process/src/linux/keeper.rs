@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions};
 
-use super::cgroup;
+use super::cgroup::{self, Cgroup};
 use super::fork::{Failed, Forker, Image};
 use super::scan::{self, Process, View};
 use super::tree::{Forest, Tree};
@@ -43,6 +43,7 @@ struct Keeper {
     signals: OwnedFd,
     forker: Forker,
     cgroups: Option<cgroup::Parent>,
+    looked_for_abandoned: bool,
     trees: BTreeMap<u64, Tree>,
     /// Not before this are trees looked at again. A look costs as much as there are processes; resting as long as it
     /// took leaves half of the time for requests, and lets one look serve many trees.
@@ -68,7 +69,16 @@ impl Keeper {
             Cgroups::Auto => cgroup::Parent::find(),
             Cgroups::Never => None,
         };
-        Ok(Self { socket, host, signals, forker, cgroups, trees: BTreeMap::new(), rest_until: now() })
+        Ok(Self {
+            socket,
+            host,
+            signals,
+            forker,
+            cgroups,
+            looked_for_abandoned: false,
+            trees: BTreeMap::new(),
+            rest_until: now(),
+        })
     }
 
     fn serve(mut self) -> io::Result<()> {
@@ -119,7 +129,7 @@ impl Keeper {
     fn obey(&mut self, request: Request, descriptors: &[OwnedFd]) {
         match request {
             Request::Spawn { id, terminal, token, body } => {
-                let reply = match self.spawn(id, terminal, token, &body, descriptors) {
+                let reply = match self.spawn(terminal, token, &body, descriptors) {
                     Ok(tree) => {
                         let cgroup = tree.cgroup.as_ref().map(|cgroup| cgroup.path_bytes().to_vec());
                         let started =
@@ -130,6 +140,8 @@ impl Keeper {
                     Err(Failed { stage, errno }) => Reply::Refused { id, stage, errno },
                 };
                 self.tell(&reply);
+                // While the first agent begins, so that it has not waited for this.
+                self.end_abandoned();
             }
             Request::Signal { id, signal, scope } => {
                 let forest = self.forest();
@@ -161,7 +173,6 @@ impl Keeper {
 
     fn spawn(
         &mut self,
-        id: u64,
         terminal: bool,
         token: Vec<u8>,
         body: &Body,
@@ -171,8 +182,7 @@ impl Keeper {
         let (program, cwd, args, env) = body.strings().ok_or_else(broken)?;
         let [stdin, stdout, stderr] = descriptors else { return Err(broken()) };
         let streams = [stdin.as_fd(), stdout.as_fd(), stderr.as_fd()];
-        let mut cgroup = self.cgroups.as_ref().and_then(|parent| parent.create(&id.to_string()).ok());
-        let directory = cgroup.as_ref().and_then(|cgroup| cgroup.open().ok());
+        let mut cgroup = self.cgroups.as_mut().and_then(|parent| parent.create().ok());
         let mut image = Image {
             program,
             cwd,
@@ -180,20 +190,28 @@ impl Keeper {
             env: &env,
             streams,
             terminal,
-            cgroup: directory.as_ref().map(AsFd::as_fd),
+            cgroup: cgroup.as_ref().and_then(Cgroup::directory),
         };
         let mut started = self.forker.start(&image);
         if image.cgroup.is_some() && matches!(started, Err(Failed { stage: Stage::Fork, .. })) {
-            // It worked a moment ago; a limit of the cgroup, or somebody removed it. The subreaper still holds.
+            // A limit of the cgroup, or another process removed it. The subreaper still holds, and the child's guarantee says so.
             image.cgroup = None;
             started = self.forker.start(&image);
         }
-        if (image.cgroup.is_none() || started.is_err())
-            && let Some(cgroup) = cgroup.take()
-        {
+        let is_used = image.cgroup.is_some() && started.is_ok();
+        if !is_used && let Some(cgroup) = cgroup.take() {
             cgroup.remove();
         }
         started.map(|leader| Tree { leader, exited: false, token, cgroup, ending: None })
+    }
+
+    /// Ends what keepers left that were killed together with their hosts, once.
+    fn end_abandoned(&mut self) {
+        if !std::mem::replace(&mut self.looked_for_abandoned, true)
+            && let Some(parent) = &self.cgroups
+        {
+            parent.end_abandoned();
+        }
     }
 
     /// Reaps all that have ended: leaders, whose end is told, and orphans.
@@ -280,6 +298,7 @@ impl Keeper {
         for cgroup in self.trees.values().filter_map(|tree| tree.cgroup.as_ref()) {
             cgroup.remove();
         }
+        self.end_abandoned();
     }
 }
 

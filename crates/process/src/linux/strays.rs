@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 
-use super::cgroup::Cgroup;
+use super::cgroup::{self, Cgroup};
 use super::scan::{self, Process, View};
 use crate::happening::Survivor;
 
@@ -40,18 +40,36 @@ pub(crate) fn end(lost: &[Lost]) -> Vec<Ended> {
     ended
 }
 
-/// Ends every process of a session, found by the marker alone. If we are one of them it is nobody's stray: then nothing is
+/// Ends every process of a session, found by the marker. If we are one of them it is nobody's stray: then nothing is
 /// done.
+///
+/// What cleared its environment is found in the cgroup that its keeper abandoned. A cgroup belongs to the session if a process in
+/// it has the marker; one in which no process has a marker cannot be told whose it is, and is ended without a report.
 pub(crate) fn end_session(marker: &str) -> Ended {
+    let abandoned = cgroup::all_abandoned();
+    let is_marked =
+        |view: &View, process: &Process| view.environment(process).is_of_session(marker.as_bytes());
+    let view = View::default();
+    let marked: Vec<i32> = view.all().iter().filter(|one| is_marked(&view, one)).map(|one| one.pid).collect();
+    let belongs = |cgroup: &&Cgroup| cgroup.processes().iter().any(|pid| marked.contains(pid));
+    let ours: Vec<&Cgroup> = abandoned.iter().filter(belongs).collect();
     let find = |view: &View| {
-        let is_marked = |process: &Process| view.environment(process).is_of_session(marker.as_bytes());
-        scan::with_descendants(view.all(), is_marked)
+        let inside: Vec<i32> = ours.iter().flat_map(|cgroup| cgroup.processes()).collect();
+        scan::with_descendants(view.all(), |process| {
+            inside.contains(&process.pid) || is_marked(view, process)
+        })
     };
     let own = std::process::id().cast_signed();
     if find(&View::default()).iter().any(|process| process.pid == own) {
         return Ended::default();
     }
-    until_none(1, |_, view| find(view)).pop().unwrap_or_default()
+    let ended = until_none(1, |_, view| {
+        let found = find(view);
+        ours.iter().for_each(|cgroup| cgroup.kill());
+        found
+    });
+    abandoned.iter().for_each(Cgroup::end);
+    ended.into_iter().next().unwrap_or_default()
 }
 
 /// Kills what is found of each tree until two looks in a row find nothing of any, or the patience is over.

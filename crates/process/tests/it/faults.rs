@@ -186,31 +186,40 @@ async fn the_keeper_is_killed() {
     assert_ne!(supervisor.keeper(), Some(keeper));
 }
 
-/// An agent knows the number of its keeper, and may stop it; here in each moment in which it could answer, for a while.
+/// An agent knows the number of its keeper, and may stop it; here in each moment in which it could answer, for a while. The host
+/// gets out of it by itself: nothing here continues the keeper.
 async fn a_keeper_that_is_stopped_while_it_is_asked() {
     let supervisor = supervisor();
     let keeper = supervisor.keeper().and_then(|pid| rustix::process::Pid::from_raw(pid.cast_signed()));
     let keeper = keeper.expect("there is one");
+    let stop = move || rustix::process::kill_process(keeper, rustix::process::Signal::STOP).expect("is ours");
     for _ in 0..3 {
         let (begun, began) = std::sync::mpsc::channel();
         let stops = std::thread::spawn(move || {
             let since = now();
             while since.elapsed() < Duration::from_millis(300) {
-                rustix::process::kill_process(keeper, rustix::process::Signal::STOP).expect("is ours");
+                stop();
                 let _ = begun.send(());
             }
         });
         began.recv().expect("it was stopped");
-        let start = tokio::time::timeout(Duration::from_secs(15), supervisor.spawn(shell("echo started")));
+        let start = tokio::time::timeout(
+            Duration::from_secs(15),
+            supervisor.spawn(shell("echo started; sleep 1000")),
+        );
         let mut child = start.await.expect("a start does not hang").expect("starts");
         stops.join().expect("ends");
         let mut record = Record::default();
-        // It may have been stopped again since, and nobody asks it anything that would wake it.
-        rustix::process::kill_process(keeper, rustix::process::Signal::CONT).expect("is ours");
-        record.until(&mut child, |record| record.exit.is_some()).await;
+        record.until(&mut child, |record| record.text() == "started\n").await;
+        // Once more, while nothing is asked. The sweep wakes it, and the end that it could not tell is told.
+        stop();
         child.control().sweep(Duration::ZERO);
-        record.until_over(&mut child).await;
-        assert_eq!(record.text(), "started\n");
+        record.until(&mut child, |record| record.swept.is_some()).await;
+        let (_, survivors) = record.swept.take().expect("was swept");
+        assert_eq!(
+            (survivors, record.exit, is_alive(child.pid())),
+            (Vec::new(), Some(Exit::Signal(9)), false)
+        );
     }
 }
 
@@ -305,7 +314,7 @@ async fn a_broken_pipe_does_not_kill_the_host() {
     assert_eq!((record.text().as_str(), record.exit), ("alive\n", Some(Exit::Code(0))));
 }
 
-/// Host and keeper are gone at the same moment; whoever cares for the session next finds what they left.
+/// What carries the marker of a session is found by it alone. That host and keeper are really gone is in `tree::*::both-killed`.
 async fn strays_are_found_by_their_marker() {
     let marker = format!("lost-{}", std::process::id());
     let mut command = shell("setsid sh -c 'echo $$; sleep 1000'");

@@ -20,6 +20,7 @@ pub(crate) fn host() -> ExitCode {
             }
             runtime().block_on(tree());
         }
+        Some("next") => runtime().block_on(next()),
         Some("dropped") => dropped(),
         Some("fragile") => runtime().block_on(fragile()),
         Some("refused") => {
@@ -103,6 +104,7 @@ async fn tree() {
     command.cwd = Some("/".into());
     command.env.push(("SHAPE".into(), given("SHAPE").into()));
     command.env.push(("PROOF".into(), given("HOST_PROOF").into()));
+    command.marker = given("HOST_PROOF");
     if given("END") != "done" {
         command.env.push(("STAYS".into(), "yes".into()));
     }
@@ -116,6 +118,19 @@ async fn tree() {
     let (ended, survivors) = record.swept.expect("was swept");
     say(&format!("swept, survivors: {}, ended: {ended:?}", survivors.len()));
     hear();
+}
+
+/// The run after one of which host and keeper were killed. It has no journal, and knows nothing of that one.
+async fn next() {
+    let never = variable("NET").as_deref() == Some("never");
+    let cgroup = if never { Cgroup::Never } else { Cgroup::Auto };
+    let supervisor = supervisor_with(Options { cgroup, ..Options::default() });
+    let mut child = supervisor.spawn(shell("exit 0")).await.expect("starts");
+    Record::default().until_over(&mut child).await;
+    if let Some(marker) = variable("SETTLE") {
+        // One that has a journal also finds what carries the marker of the lost session.
+        bowline_process::end_strays(&marker);
+    }
 }
 
 async fn end(how: &str, supervisor: &Supervisor, child: &mut Child, record: &mut Record) {
@@ -138,7 +153,7 @@ async fn end(how: &str, supervisor: &Supervisor, child: &mut Child, record: &mut
             tokio::time::sleep(Duration::from_millis(50)).await;
             control.sweep(Duration::from_millis(100));
         }
-        "runner-killed" => std::future::pending().await,
+        "runner-killed" | "both-killed" => std::future::pending().await,
         "keeper-killed" => {
             let keeper = supervisor.keeper().expect("there is one").cast_signed();
             let keeper = rustix::process::Pid::from_raw(keeper).expect("a number");

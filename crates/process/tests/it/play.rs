@@ -6,7 +6,9 @@ use std::time::Duration;
 
 /// Plays the part that `PLAY` names, if it names one.
 pub(crate) fn run_if_asked() -> Option<ExitCode> {
-    let role = variable("PLAY")?;
+    // What has no environment is told by its arguments.
+    let told = || std::env::args().nth(1).and_then(|arg| arg.strip_prefix("PLAY=").map(str::to_owned));
+    let role = variable("PLAY").or_else(told)?;
     match role.as_str() {
         "environment" => environment(),
         "state" => state(),
@@ -16,10 +18,29 @@ pub(crate) fn run_if_asked() -> Option<ExitCode> {
             start("sleep");
             sleep();
         }
+        "setsid-alone" => {
+            let _ = rustix::process::setsid();
+            sleep();
+        }
         "daemon-middle" => {
             // The second half of a double fork: a session of its own, then a child, then gone.
             let _ = rustix::process::setsid();
             start("setsid");
+        }
+        "stopped" => stop_oneself(),
+        "hopper" => hop(),
+        "subreaper" => {
+            rustix::process::set_child_subreaper(Some(rustix::process::getpid())).expect("may");
+            begin("daemon-middle").wait().expect("ends");
+            sleep();
+        }
+        "other-user" => {
+            become_nobody();
+            sleep();
+        }
+        "leaves-cgroup" => {
+            leave_cgroup();
+            sleep();
         }
         "tree" => tree(),
         "host" => return Some(crate::host::host()),
@@ -54,6 +75,24 @@ fn start(role: &str) {
     drop(begin(role));
 }
 
+/// Starts one that has no environment and a session of its own: neither marker nor session tells where it comes from.
+#[expect(clippy::disallowed_methods, reason = "an agent starts what it likes")]
+fn start_cleared() {
+    let proof = format!("PROOF={}", variable("PROOF").expect("has a proof"));
+    let mut command = Program::new("/proc/self/exe");
+    command.env_clear().args(["PLAY=setsid-alone", &proof]).stdin(Stdio::null());
+    drop(command.spawn().expect("starts"));
+}
+
+/// Starts five hundred at once.
+#[expect(clippy::disallowed_methods, reason = "an agent starts what it likes")]
+fn start_many() {
+    for _ in 0..500 {
+        let mut command = Program::new("/bin/sleep");
+        drop(command.arg("600").stdin(Stdio::null()).spawn().expect("starts"));
+    }
+}
+
 fn environment() {
     for (name, value) in std::env::vars() {
         say(&format!("{name}={value}"));
@@ -86,6 +125,45 @@ fn state() {
     ));
 }
 
+/// Stops itself, with SIGTERM ignored: only SIGKILL ends it.
+fn stop_oneself() {
+    ignore_terminate();
+    let own = rustix::process::getpid();
+    loop {
+        rustix::process::kill_process(own, rustix::process::Signal::STOP).expect("is ourselves");
+    }
+}
+
+/// Forks and leaves, again and again, so that each look sees another process. It ends by itself after at most about
+/// twenty seconds: a chain that escaped a failing test would otherwise use up all process ids of the machine.
+#[expect(unsafe_code, reason = "no safe call forks")]
+fn hop() {
+    ignore_terminate();
+    // Not for ever: one that escaped would use up all process ids of the machine.
+    for _ in 0..3000 {
+        // SAFETY: this process has one thread, and the copy does what this process does.
+        if unsafe { libc::fork() } > 0 {
+            // SAFETY: ends this process at once.
+            unsafe { libc::_exit(0) };
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+#[expect(unsafe_code, reason = "no safe call changes the user")]
+fn become_nobody() {
+    // SAFETY: a plain call of the C library.
+    assert_eq!(unsafe { libc::setuid(65534) }, 0, "only root plays this");
+}
+
+/// Moves to the root of all cgroups, as root may.
+fn leave_cgroup() {
+    let mounts = std::fs::read_to_string("/proc/self/mounts").expect("reads");
+    let mount = mounts.lines().find(|line| line.split(' ').nth(2) == Some("cgroup2"));
+    let mount = mount.and_then(|line| line.split(' ').nth(1)).expect("there are cgroups");
+    std::fs::write(format!("{mount}/cgroup.procs"), std::process::id().to_string()).expect("may leave");
+}
+
 /// Stays, and does not care for SIGTERM.
 fn sleep() {
     ignore_terminate();
@@ -94,8 +172,11 @@ fn sleep() {
 
 #[expect(unsafe_code, reason = "no safe call ignores a signal")]
 fn ignore_terminate() {
-    // SAFETY: ignoring runs no code of ours.
-    unsafe { libc::signal(libc::SIGTERM, libc::SIG_IGN) };
+    // SAFETY: ignoring runs no code of ours. A group that loses its leader while it is stopped gets SIGHUP from the kernel.
+    unsafe {
+        libc::signal(libc::SIGTERM, libc::SIG_IGN);
+        libc::signal(libc::SIGHUP, libc::SIG_IGN);
+    }
 }
 
 /// An agent that starts others in the shape of `SHAPE`, then stays or goes, as `STAYS` says.
@@ -109,6 +190,16 @@ fn tree() {
         }
         "setsid" => start("setsid"),
         "daemon" => drop(begin("daemon-middle").wait().expect("ends")),
+        "stopped" => {
+            start("stopped");
+            start("stopped");
+        }
+        "hopper" => start("hopper"),
+        "subreaper" => start("subreaper"),
+        "other-user" => start("other-user"),
+        "leaves-cgroup" => start("leaves-cgroup"),
+        "cleared" => start_cleared(),
+        "many" => start_many(),
         "launcher" => {
             // `npx` and its like: what was started is only the way to the program.
             start("setsid");

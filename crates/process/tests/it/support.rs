@@ -162,20 +162,21 @@ pub(crate) fn now() -> Instant {
     Instant::now()
 }
 
-/// Returns the living processes that have this in their environment. This is not the crate's own search.
+/// Returns the living processes that have this in their environment or arguments. This is not the crate's own search.
 pub(crate) fn marked(variable: &str) -> Vec<String> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir("/proc").expect("there is a /proc").flatten() {
         let path = entry.path();
         let environment = std::fs::read(path.join("environ")).unwrap_or_default();
-        if !environment.split(|byte| *byte == 0).any(|one| one == variable.as_bytes()) {
+        let line = std::fs::read(path.join("cmdline")).unwrap_or_default();
+        let mut told = environment.split(|byte| *byte == 0).chain(line.split(|byte| *byte == 0));
+        if !told.any(|one| one == variable.as_bytes()) {
             continue;
         }
         let status = std::fs::read_to_string(path.join("status")).unwrap_or_default();
         let is_dead =
             status.lines().any(|line| line.starts_with("State:\tZ") || line.starts_with("State:\tX"));
         if !is_dead && !status.is_empty() {
-            let line = std::fs::read(path.join("cmdline")).unwrap_or_default();
             found.push(format!("{} {}", entry.file_name().display(), String::from_utf8_lossy(&line)));
         }
     }

@@ -13,7 +13,11 @@ use libtest_mimic::Trial;
 use crate::support::*;
 
 const SHAPES: [&str; 4] = ["plain", "setsid", "daemon", "launcher"];
-const ENDS: [&str; 5] = ["done", "cancel", "timeout", "runner-killed", "keeper-killed"];
+/// Harder ones: stopped, one that adopts orphans itself, five hundred at once.
+const HARD_SHAPES: [&str; 3] = ["stopped", "subreaper", "many"];
+/// Those that only root can play.
+const ROOT_SHAPES: [&str; 2] = ["other-user", "leaves-cgroup"];
+const ENDS: [&str; 6] = ["done", "cancel", "timeout", "runner-killed", "keeper-killed", "both-killed"];
 const NOBODY: u32 = 65534;
 
 #[derive(Debug, Clone, Copy)]
@@ -44,6 +48,19 @@ pub(crate) fn trials() -> Vec<Trial> {
             cells.push(Cell { shape, end, net: "no-keeper", user: User::Own });
         }
     }
+    for end in ENDS {
+        for net in ["auto", "never"] {
+            for shape in HARD_SHAPES {
+                let users: &[User] = if shape == "many" { &[User::Own] } else { &[User::Own, User::Nobody] };
+                cells.extend(users.iter().map(|user| Cell { shape, end, net, user: *user }));
+            }
+            cells.extend(ROOT_SHAPES.map(|shape| Cell { shape, end, net, user: User::Own }));
+        }
+        // Without a cgroup, and with the keeper gone, nothing tells where such a process comes from.
+        let nets: &[&str] =
+            if end.starts_with("keeper") || end.starts_with("both") { &["auto"] } else { &["auto", "never"] };
+        cells.extend(nets.iter().map(|net| Cell { shape: "cleared", end, net, user: User::Own }));
+    }
     cells.into_iter().map(Cell::trial).collect()
 }
 
@@ -68,6 +85,10 @@ impl Cell {
                 skip(&self.name(), "only root can become another user");
                 return Ok(());
             }
+            if ROOT_SHAPES.contains(&self.shape) && !rustix::process::getuid().is_root() {
+                skip(&self.name(), "only root can change the user, or leave a cgroup");
+                return Ok(());
+            }
             self.prove();
             Ok(())
         })
@@ -75,11 +96,20 @@ impl Cell {
 
     /// Returns how many processes the tree has before its end.
     fn size(self) -> usize {
-        match (self.shape, self.end) {
-            ("launcher", _) => 3,
-            (_, "done") => 2,
-            (_, _) => 3,
-        }
+        let leader = usize::from(self.end != "done" && self.shape != "launcher");
+        leader
+            + match self.shape {
+                "launcher" => 3,
+                "subreaper" => 3,
+                "many" => 500,
+                "other-user" | "leaves-cgroup" | "cleared" => 1,
+                _ => 2,
+            }
+    }
+
+    /// Says whether what is left after both were killed can be told by the cgroup alone.
+    fn is_in_cgroup(self, guarantee: &str) -> bool {
+        guarantee == "cgroup" && self.shape != "leaves-cgroup"
     }
 
     fn prove(self) {
@@ -94,10 +124,22 @@ impl Cell {
         if self.end == "runner-killed" {
             host.process.kill().expect("is ours");
             wait_until("nothing survives", || marked(&proof).is_empty());
+        } else if self.end == "both-killed" {
+            self.kill_both(&mut host, keeper);
+            // With cgroups, the keeper of another test may have ended it already.
+            let by_cgroup = self.is_in_cgroup(guarantee);
+            assert!(
+                by_cgroup || !marked(&proof).is_empty(),
+                "something survives both, or this proves nothing"
+            );
+            self.run_next(&proof, by_cgroup);
+            assert_eq!(marked(&proof), [""; 0], "after the next run");
         } else {
             let report = host.hear();
-            wait_until("nothing survives", || marked(&proof).is_empty());
+            // At once: the report is a promise about now.
+            let left = marked(&proof);
             assert!(report.starts_with("swept, survivors: 0"), "{report}");
+            assert_eq!(left, [""; 0], "at the moment of the report");
             assert!(host.process.try_wait().expect("waits").is_none(), "the host lives, it was not its end");
             host.say("go");
         }
@@ -108,6 +150,38 @@ impl Cell {
             wait_until("its cgroups are gone", || cgroups_of(keeper).is_empty());
         }
         assert_eq!(marked(&proof), [""; 0], "and nobody came back");
+    }
+
+    /// Kills host and keeper so that neither can do anything about the end of the other.
+    fn kill_both(self, host: &mut Host, keeper: &str) {
+        let keeper = rustix::process::Pid::from_raw(keeper.parse().expect("a number")).expect("is one");
+        let pids = [rustix::process::Pid::from_child(&host.process), keeper];
+        for signal in [rustix::process::Signal::STOP, rustix::process::Signal::KILL] {
+            for pid in pids {
+                rustix::process::kill_process(pid, signal).expect("is ours");
+            }
+        }
+        host.process.wait().expect("ends");
+        wait_until("both are gone", || {
+            pids.iter().all(|pid| !is_alive(pid.as_raw_nonzero().get().cast_unsigned()))
+        });
+        // The kernel ends the agent itself with its keeper; what it started is left.
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+
+    /// Lets another host run to its end, one that keeps no journal where the cgroup has to be enough.
+    fn run_next(self, proof: &str, by_cgroup: bool) {
+        let (_, marker) = proof.split_once('=').expect("is a variable");
+        let mut command = Host::command("next", self);
+        if !by_cgroup {
+            command.env("SETTLE", marker);
+        }
+        let output = command.stdin(Stdio::null()).output().expect("starts");
+        assert!(output.status.success(), "{output:?}");
+        if by_cgroup {
+            // Its keeper looks while the first agent begins, and is not waited for.
+            wait_until("its keeper has ended what was abandoned", || marked(proof).is_empty());
+        }
     }
 
     /// However it was started, it has a name of its own; and only one that was executed was asked by a variable.
@@ -147,21 +221,21 @@ impl Host {
         clippy::disallowed_methods,
         reason = "the host is started as a shell would, not by the crate under test"
     )]
-    fn start(cell: Cell, proof: &str) -> Self {
-        let (_, proof) = proof.split_once('=').expect("is a variable");
+    fn command(host: &str, cell: Cell) -> Command {
         // By this link another user can execute the binary, wherever it lies.
         let mut command = Command::new("/proc/self/exe");
-        command
-            .arg0("short")
-            .env("PLAY", "host")
-            .env("HOST", "tree")
-            .env("SHAPE", cell.shape)
-            .env("END", cell.end);
-        command.env("NET", cell.net).env("HOST_PROOF", proof).current_dir("/");
-        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        command.arg0("short").env("PLAY", "host").env("HOST", host).env("NET", cell.net).current_dir("/");
         if cell.user == User::Nobody {
             command.uid(NOBODY).gid(NOBODY);
         }
+        command
+    }
+
+    fn start(cell: Cell, proof: &str) -> Self {
+        let (_, proof) = proof.split_once('=').expect("is a variable");
+        let mut command = Self::command("tree", cell);
+        command.env("SHAPE", cell.shape).env("END", cell.end).env("HOST_PROOF", proof);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut process = command.spawn().expect("starts");
         let lines = BufReader::new(process.stdout.take().expect("is piped"));
         Self { process, lines }
