@@ -83,6 +83,9 @@ pub(crate) enum Command {
     Man,
     /// Print the version
     Version,
+    /// List what can stand in the place of the last word; the completion scripts call it
+    #[command(name = "__complete", hide = true, disable_help_flag = true)]
+    Complete(CompleteArgs),
     /// Play the scripted agent that `--provider practice` runs
     #[command(name = "practice-agent", hide = true, disable_help_flag = true)]
     PracticeAgent(PracticeArgs),
@@ -237,6 +240,13 @@ pub(crate) struct DemoArgs {
     /// Do not wait between words
     #[arg(long)]
     pub(crate) fast: bool,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct CompleteArgs {
+    /// The words after `bowline`, the one that is typed last
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    pub(crate) words: Vec<String>,
 }
 
 #[derive(Debug, clap::Args)]

@@ -3,6 +3,7 @@
 pub(crate) mod account;
 pub(crate) mod certify;
 pub(crate) mod classify;
+pub(crate) mod complete;
 pub(crate) mod config;
 pub(crate) mod decode;
 pub(crate) mod demo;
@@ -18,6 +19,7 @@ pub(crate) mod provider;
 pub(crate) mod providers;
 pub(crate) mod route;
 pub(crate) mod run;
+pub(crate) mod session_ids;
 pub(crate) mod sessions;
 pub(crate) mod shell;
 pub(crate) mod simulate;

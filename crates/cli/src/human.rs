@@ -51,6 +51,7 @@ mod words;
 use bowline_protocol::kinds::{Level, LimitState, Outcome, ToolFinished, ToolStatus, TurnEnded};
 use bowline_protocol::{Event, Kind, Millis, PermissionMode, SessionId, Source, Timestamp};
 use bowline_providers::ansi;
+use bowline_providers::manifest::run::AllowNames;
 use bowline_providers::views::Tally;
 use jiff::tz::TimeZone;
 
@@ -88,12 +89,13 @@ pub(crate) struct Options {
     /// What the agent may do, so that a refusal names a flag that changes something.
     pub(crate) permission: PermissionMode,
     pub(crate) remedies: Remedies,
+    pub(crate) agent: AgentHints,
     /// Where the agent works; paths below it are told from there.
     pub(crate) cwd: Option<String>,
 }
 
 /// What a refusal may say that would allow it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Remedies {
     /// Whether the agent can be allowed a tool by its name.
     pub(crate) by_name: bool,
@@ -101,11 +103,30 @@ pub(crate) struct Remedies {
     pub(crate) in_sandbox: bool,
     /// Whether the agent can be let into a further directory.
     pub(crate) by_dir: bool,
+    /// How the agent's own option names the tools, where that is known.
+    pub(crate) names: AllowNames,
+    /// The tools that the request allows already.
+    pub(crate) allowed: Vec<String>,
+}
+
+/// What a hint about a failure has to know of the agent.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct AgentHints {
+    /// The provider.
+    pub(crate) name: Option<String>,
+    /// The command that logs in.
+    pub(crate) login: Option<String>,
 }
 
 impl Remedies {
     /// For an agent that is not known yet.
-    pub(crate) const USUAL: Self = Self { by_name: true, in_sandbox: false, by_dir: true };
+    pub(crate) const USUAL: Self = Self {
+        by_name: true,
+        in_sandbox: false,
+        by_dir: true,
+        names: AllowNames { execute: None, fetch: None },
+        allowed: Vec::new(),
+    };
 }
 
 /// How much is shown.
@@ -166,7 +187,7 @@ impl Renderer {
             speech: Speech::new(&canvas),
             canvas,
             calls: Calls::default(),
-            refusals: Refusals::new(options.permission, options.remedies),
+            refusals: Refusals::new(options.permission, options.remedies.clone()),
             files: Files::default(),
             tally: Tally::default(),
             busy: Busy::default(),
@@ -239,7 +260,7 @@ impl Renderer {
         self.resume();
         self.canvas.blank();
         if let Some(failure) = failure {
-            let text = footer::failure(&failure, summary.now, &self.options.zone, self.options.glyphs);
+            let text = footer::failure(&failure, summary.now, &self.options);
             for line in text.lines() {
                 self.labelled(line);
             }

@@ -56,6 +56,7 @@ fn run(args: Args) -> Result<(), CommandError> {
         Command::Init(args) => commands::init::run(&args, &mut stdout),
         Command::Prices(args) => commands::prices::run(&args, &mut stdout),
         Command::Completions(args) => commands::shell::completions(&args, &mut stdout),
+        Command::Complete(args) => commands::complete::run(&args, &mut stdout),
         Command::Man => commands::shell::man(&mut stdout),
         Command::Version => commands::shell::version(&mut stdout),
         Command::Demo(args) => commands::demo::run(&args, &mut stdout),

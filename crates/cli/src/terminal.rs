@@ -8,12 +8,21 @@ use std::path::Path;
 
 use bowline::PermissionMode;
 
-use crate::human::{Detail, Glyphs, Options, Remedies, Screen, Surface};
+use crate::human::{AgentHints, Detail, Glyphs, Options, Remedies, Screen, Surface};
 
 /// Returns what the renderer has to know about our own streams and the run.
 pub(crate) fn options(detail: Detail, permission: PermissionMode, cwd: Option<String>) -> Options {
     let zone = jiff::tz::TimeZone::system();
-    Options { screen: screen(), glyphs: glyphs(), detail, zone, permission, remedies: Remedies::USUAL, cwd }
+    Options {
+        screen: screen(),
+        glyphs: glyphs(),
+        detail,
+        zone,
+        permission,
+        remedies: Remedies::USUAL,
+        agent: AgentHints::default(),
+        cwd,
+    }
 }
 
 /// Describes our own streams.

@@ -16,9 +16,27 @@ pub(crate) fn run(args: &ConfigArgs, stdout: &mut Stdout) -> Result<(), CommandE
     match &args.action {
         ConfigAction::Show { all, json } => show(*all, *json, stdout),
         ConfigAction::Get { key } => get(key, stdout),
-        ConfigAction::Set { key, value, project } => Ok(edit::set(&file(*project)?, key, value)?),
+        ConfigAction::Set { key, value, project } => {
+            check(key, value)?;
+            Ok(edit::set(&file(*project)?, key, value)?)
+        }
         ConfigAction::Unset { key, project } => Ok(edit::unset(&file(*project)?, key)?),
     }
+}
+
+/// Refuses a value that names a provider which there is not. The file itself may name one that comes later, with a project.
+fn check(key: &str, value: &str) -> Result<(), CommandError> {
+    let names_providers = match Key::spelled(key).ok().and_then(|name| Key::named(&name)).map(|key| key.name)
+    {
+        Some("run.provider") => !value.eq_ignore_ascii_case(bowline::route::AUTO),
+        Some("profiles.*.provider") => true,
+        Some(_) | None => false,
+    };
+    // An empty value is refused with what the setting is.
+    if !names_providers || value.trim().is_empty() || value.starts_with("acp:") {
+        return Ok(());
+    }
+    value.split(',').try_for_each(|name| suggest::listed(name.trim()).map(drop))
 }
 
 /// A line of the table.

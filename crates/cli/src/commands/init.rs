@@ -70,12 +70,10 @@ fn question(usable: &[&str], proposed: Option<&str>) -> String {
     match proposed {
         Some(proposed) => {
             let names = usable.join(", ");
-            format!(
-                "Which agent is to be asked when none is named: {names}, or auto for whichever suits? [{proposed}] "
-            )
+            format!("Default agent ({names}; auto = let Bowline choose) [{proposed}]: ")
         }
-        None => "No agent is installed and logged in yet. Which one is to be asked when none is named? \
-                 A name, auto for whichever suits, or nothing to leave it open: "
+        None => "No agent is installed and logged in yet. Default agent (a name; auto = let Bowline choose; \
+                 empty = none): "
             .to_owned(),
     }
 }

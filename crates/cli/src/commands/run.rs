@@ -20,7 +20,7 @@ use std::io::Write as _;
 use std::time::Duration;
 
 use bowline::kinds::Outcome;
-use bowline::{Category, Code, Control, Record, Task, Turn, registry};
+use bowline::{Category, Code, Control, PermissionMode, Record, Task, Turn, registry};
 use bowline_protocol::Millis;
 use bowline_providers::manifest::Manifest;
 use bowline_providers::manifest::run::{Flag, Mode, RunFlag};
@@ -30,7 +30,7 @@ use tokio::sync::mpsc;
 use crate::args::request::RequestArgs;
 use crate::args::run::RunArgs;
 use crate::error::{CommandError, Fault};
-use crate::human::{Detail, Interrupt, Options, Remedies, Summary, TICK};
+use crate::human::{AgentHints, Detail, Interrupt, Options, Remedies, Summary, TICK};
 use crate::output::Stdout;
 use crate::output::sink::{Format, Sink};
 use crate::{means, suggest, terminal, time};
@@ -83,6 +83,11 @@ pub(crate) fn run(args: &RunArgs, stdout: &mut Stdout) -> Result<(), CommandErro
     if let (None, Some(cwd)) = (&args.request.cwd, &request.cwd) {
         sink.mention(&format!("the session goes on in {}", cwd.display()))?;
     }
+    if matches!(format, Format::Human)
+        && let Some(line) = asked.and_then(Asked::provider).and_then(|manifest| reads_only(manifest, request))
+    {
+        sink.mention(&line)?;
+    }
     let retries = request.retries.is_some_and(|retries| retries > 0);
     if asked.is_none() || retries || request.wait_for_limit || request.fallback.is_some() {
         sink.hold_answer();
@@ -112,9 +117,21 @@ fn shown(args: &RequestArgs, detail: Detail, asked: Option<&Asked>) -> Options {
         let has = |flag| manifest.run.flags.get(&flag).is_some_and(Flag::is_done);
         let in_sandbox = manifest.permission.get(&Mode::Edit).is_some_and(|edit| edit.sandboxes_commands);
         let (by_name, by_dir) = (has(RunFlag::AllowTool), has(RunFlag::AddDir));
-        options.remedies = Remedies { by_name, in_sandbox, by_dir };
+        let (names, allowed) = (manifest.run.allow_names.clone(), args.allow_tool.clone());
+        options.remedies = Remedies { by_name, in_sandbox, by_dir, names, allowed };
+        options.agent = AgentHints { name: Some(manifest.name.clone()), login: manifest.auth.login.clone() };
     }
     options
+}
+
+/// Says that an agent which cannot ask gets no more than it may read, and which flag lets it do more.
+fn reads_only(manifest: &Manifest, args: &RequestArgs) -> Option<String> {
+    let asks = request::permission(args.permission) == PermissionMode::Ask;
+    let plain = args.allow_tool.is_empty() && !args.no_tools;
+    (asks && plain && manifest.only_reads_under_ask()).then(|| {
+        let name = &manifest.name;
+        format!("{name} cannot ask for permission, so it only reads; --permission edit lets it change files")
+    })
 }
 
 /// Lets the library finish with what killed runs left, for which a short run may be too short: docker has to be asked. Whoever
@@ -302,7 +319,9 @@ async fn drive(
     if let Some(why) = &record.ledger_failure {
         sink.warn(&unwritten(why))?;
     }
-    if !record.is_completed() && stopped == Stopped::No {
+    // A budget says itself that it counts for every attempt.
+    let over_budget = record.failure.as_ref().is_some_and(|failure| failure.code == Code::Budget);
+    if !record.is_completed() && stopped == Stopped::No && !(over_budget && record.attempts.len() == 1) {
         // Whose failure it is, and why nobody else was asked.
         for attempt in &record.attempts {
             sink.tell(&format!("{}: {}", attempt.name, attempt.then))?;

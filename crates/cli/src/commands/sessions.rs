@@ -10,6 +10,7 @@ use serde::Serialize;
 
 use crate::args::sessions::{SessionsArgs, StopArgs};
 use crate::commands::run::runtime;
+use crate::commands::session_ids;
 use crate::commands::tables::{Layout, Table, Tone};
 use crate::error::{CommandError, Fault};
 use crate::output::Stdout;
@@ -123,6 +124,9 @@ fn ended(last: SessionState, reason: Option<EndReason>) -> &'static str {
 pub(crate) fn stop(args: &StopArgs, stdout: &mut Stdout) -> Result<(), CommandError> {
     const REASON: &str = "bowline stop";
     let registry = Registry::from_env()?;
+    let whole: Result<Vec<String>, CommandError> =
+        args.sessions.iter().map(|id| session_ids::whole(id)).collect();
+    let args = &StopArgs { sessions: whole?, key: args.key.clone(), all: args.all };
     let killed = runtime()?.block_on(async {
         match &args.key {
             // A key of which nothing runs is not marked: nobody would take the mark away.

@@ -1,6 +1,7 @@
 //! `bowline` alone, `bowline version`, `completions` and `man`: what shells and readers of manuals want, made of the same list as the help.
 
 use clap::CommandFactory as _;
+use clap_complete::Shell;
 
 use super::tables::Layout;
 use crate::args::Args;
@@ -26,9 +27,19 @@ pub(crate) fn version(stdout: &mut Stdout) -> Result<(), CommandError> {
 
 /// Prints a script that completes commands.
 pub(crate) fn completions(args: &CompletionsArgs, stdout: &mut Stdout) -> Result<(), CommandError> {
-    let mut text = Vec::new();
-    clap_complete::generate(args.shell, &mut Args::command(), "bowline", &mut text);
-    stdout.print(&String::from_utf8_lossy(&text))
+    // These call `bowline __complete`, which knows names of providers, models and sessions.
+    let script = match args.shell {
+        Shell::Bash => include_str!("shell/bowline.bash"),
+        Shell::Zsh => include_str!("shell/bowline.zsh"),
+        Shell::Fish => include_str!("shell/bowline.fish"),
+        // The others get what can be known beforehand: commands and options.
+        other => {
+            let mut text = Vec::new();
+            clap_complete::generate(other, &mut Args::command(), "bowline", &mut text);
+            return stdout.print(&String::from_utf8_lossy(&text));
+        }
+    };
+    stdout.print(script)
 }
 
 /// Prints the manual page: the command, then each of its commands.

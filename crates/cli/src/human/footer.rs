@@ -1,12 +1,11 @@
 //! The end of a run in words: why there is no complete answer, and what it took.
 
 use bowline_protocol::kinds::{Outcome, StopReason};
-use bowline_protocol::{Category, Code, Failure, Timestamp, UsageSource};
+use bowline_protocol::{Category, Code, Failure, Millis, Timestamp, UsageSource};
 use bowline_providers::views::Tally;
-use jiff::tz::TimeZone;
 
-use super::Summary;
 use super::words::{self, Glyphs};
+use super::{AgentHints, Options, Summary};
 use crate::error;
 
 /// How many of the last lines of the agent's standard error are shown.
@@ -16,7 +15,7 @@ const TAIL: usize = 5;
 const TAIL_WIDTH: usize = 200;
 
 /// Says why a turn failed, in the form of every error.
-pub(super) fn failure(failure: &Failure, now: Timestamp, zone: &TimeZone, glyphs: Glyphs) -> String {
+pub(super) fn failure(failure: &Failure, now: Timestamp, options: &Options) -> String {
     // The code is what people search for; a code of one word that is said already is not said twice.
     let (mut what, code) = (what(failure).to_owned(), words::one_line(failure.code.as_str()));
     if !what.split(' ').any(|word| word == code) {
@@ -29,16 +28,18 @@ pub(super) fn failure(failure: &Failure, now: Timestamp, zone: &TimeZone, glyphs
     }
     let mut hints = Vec::new();
     if let Some(at) = failure.resets_at {
-        hints.push(format!("the limit resets {}", words::when(at, now, zone)));
-    } else if let Some(wait) = failure.retry_after_ms {
-        hints.push(format!("try again in {}", wait));
+        hints.push(format!("the limit resets {}", words::when(at, now, &options.zone)));
+    } else if let Some(wait) = failure.retry_after_ms.filter(|wait| helps(failure, *wait)) {
+        hints.push(format!("try again in {wait}"));
     }
     hints.extend(failure.hint.as_deref().map(words::one_line));
     if hints.is_empty() {
-        hints.extend(advice(failure).map(str::to_owned));
+        hints.extend(advice(failure, &options.agent));
     }
+    // What is said above is not said again.
+    hints.retain(|hint| !causes.contains(hint));
     let mut text = error::form(&what, &causes, &hints);
-    for line in tail(failure, glyphs) {
+    for line in tail(failure, options.glyphs) {
         text.push_str(&format!("stderr: {line}\n"));
     }
     text
@@ -85,19 +86,40 @@ fn what(failure: &Failure) -> &'static str {
     }
 }
 
+/// Says whether waiting as long as the agent said helps. A used-up quota is not there again after the second that lies
+/// between two of the agent's own retries, and an agent that gave up waiting has waited for that already.
+fn helps(failure: &Failure, wait: Millis) -> bool {
+    const A_MINUTE: Millis = Millis(60_000);
+    wait >= A_MINUTE || (failure.category != Category::Quota && failure.code != Code::GaveUpWaiting)
+}
+
 /// Says what to try, where nobody else does.
-fn advice(failure: &Failure) -> Option<&'static str> {
+fn advice(failure: &Failure, agent: &AgentHints) -> Option<String> {
     if failure.code == Code::Killed {
         return None;
     }
-    match failure.category {
-        Category::Authentication => Some("log in with the agent's own command, or give it a key"),
+    let name = agent.name.as_deref().map(|name| format!(" {name}")).unwrap_or_default();
+    if failure.code == Code::ModelNotFound {
+        return Some(format!("`bowline models{name}` lists the models; `--model NAME` chooses one"));
+    }
+    if failure.category == Category::Authentication {
+        return Some(match &agent.login {
+            Some(login) => format!("log in with `{login}`, or give it a key"),
+            None => format!("`bowline doctor{name}` says how to log in"),
+        });
+    }
+    let advice = match failure.category {
         Category::RateLimit | Category::Network | Category::Server | Category::Timeout => {
             Some("nothing is wrong with the request; try again, or choose another provider with --provider")
         }
         Category::Quota => Some("wait for the limit to reset, or choose another provider with --provider"),
-        Category::Validation | Category::NotFound | Category::Configuration | Category::Unknown => None,
-    }
+        Category::Authentication
+        | Category::Validation
+        | Category::NotFound
+        | Category::Configuration
+        | Category::Unknown => None,
+    };
+    advice.map(str::to_owned)
 }
 
 /// Returns the end of the agent's standard error, where nothing better explains the failure.
@@ -165,4 +187,33 @@ pub(super) fn place(summary: &Summary, glyphs: Glyphs) -> Option<String> {
     let journal = summary.journal.as_deref().map(|path| format!("journal {}", words::one_line(path)));
     let parts: Vec<String> = session.into_iter().chain(journal).collect();
     (!parts.is_empty()).then(|| parts.join(glyphs.dot()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hint(failure: &Failure, agent: &AgentHints) -> String {
+        advice(failure, agent).unwrap_or_default()
+    }
+
+    #[test]
+    fn a_hint_names_the_command_that_helps() {
+        let agent = AgentHints { name: Some("claude".into()), login: Some("claude auth login".into()) };
+        let refused = Failure::new(Category::Authentication, Code::NotLoggedIn, "401".to_owned());
+        assert_eq!(hint(&refused, &agent), "log in with `claude auth login`, or give it a key");
+        assert_eq!(hint(&refused, &AgentHints::default()), "`bowline doctor` says how to log in");
+        let unknown = Failure::new(Category::NotFound, Code::ModelNotFound, "no such model".to_owned());
+        let models = "`bowline models claude` lists the models; `--model NAME` chooses one";
+        assert_eq!(hint(&unknown, &agent), models);
+    }
+
+    #[test]
+    fn a_second_does_not_help_against_a_quota() {
+        let failure = |category, code| Failure::new(category, code, String::new());
+        assert!(!helps(&failure(Category::Quota, Code::GaveUpWaiting), Millis(1000)));
+        assert!(!helps(&failure(Category::RateLimit, Code::GaveUpWaiting), Millis(1000)));
+        assert!(helps(&failure(Category::Quota, Code::GaveUpWaiting), Millis(3_600_000)));
+        assert!(helps(&failure(Category::RateLimit, Code::Unknown), Millis(1000)));
+    }
 }

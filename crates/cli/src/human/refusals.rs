@@ -172,8 +172,20 @@ impl Refusals {
     }
 
     fn remedy(&self, kind: ToolKind, tool: &str) -> Remedy {
-        let by_name =
-            if self.has.by_name && is_plain(tool) { Remedy::Tool(tool.to_owned()) } else { Remedy::Yolo };
+        // The option may have a name of its own for what the agent calls otherwise.
+        #[expect(clippy::wildcard_enum_match_arm, reason = "the other sorts have no name but the agent's")]
+        let named = match kind {
+            ToolKind::Execute => self.has.names.execute.as_deref(),
+            ToolKind::Fetch => self.has.names.fetch.as_deref(),
+            _ => None,
+        };
+        let name = named.unwrap_or(tool);
+        // What was given already did not help.
+        let is_new = !self.has.allowed.iter().any(|allowed| allowed == name);
+        let by_name = match self.has.by_name && is_plain(name) && is_new {
+            true => Remedy::Tool(name.to_owned()),
+            false => Remedy::Yolo,
+        };
         match (kind, self.mode) {
             (_, PermissionMode::Yolo) => Remedy::Nothing,
             (
@@ -232,6 +244,8 @@ fn kind_of(category: ApprovalCategory) -> ToolKind {
 
 #[cfg(test)]
 mod tests {
+    use bowline_providers::manifest::run::AllowNames;
+
     use super::*;
 
     #[test]
@@ -254,6 +268,20 @@ mod tests {
                 Refusals::new(mode, Remedies { by_name: false, ..Remedies::USUAL }).remedy(kind, tool);
             assert!(!matches!(unnamed, Remedy::Tool(_)), "{mode:?} {kind:?} {tool}");
         }
+    }
+
+    #[test]
+    fn a_tool_is_named_as_the_agents_own_option_names_it_unless_it_was_given() {
+        let names = AllowNames { execute: Some("run_shell_command".to_owned()), fetch: None };
+        let has = Remedies { names, allowed: vec!["web_search".to_owned()], ..Remedies::USUAL };
+        let remedy = |kind, tool| Refusals::new(PermissionMode::Ask, has.clone()).remedy(kind, tool);
+        let tool = |name: &str| Remedy::Tool(name.to_owned());
+        assert_eq!(remedy(ToolKind::Execute, "Bash"), tool("run_shell_command"));
+        assert_eq!(remedy(ToolKind::Execute, ""), tool("run_shell_command"));
+        assert_eq!(remedy(ToolKind::Fetch, "web_fetch"), tool("web_fetch"));
+        assert_eq!(remedy(ToolKind::Search, "web_search"), Remedy::Yolo);
+        let has = Remedies { allowed: vec!["run_shell_command".to_owned()], ..has };
+        assert_eq!(Refusals::new(PermissionMode::Ask, has).remedy(ToolKind::Execute, "Bash"), Remedy::Yolo);
     }
 
     #[test]

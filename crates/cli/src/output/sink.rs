@@ -187,7 +187,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::human::{Detail, Glyphs, Remedies};
+    use crate::human::{AgentHints, Detail, Glyphs, Remedies};
 
     #[derive(Clone, Default)]
     struct Shared(Arc<Mutex<Vec<u8>>>);
@@ -232,6 +232,7 @@ mod tests {
             zone: TimeZone::UTC,
             permission: PermissionMode::Ask,
             remedies: Remedies::USUAL,
+            agent: AgentHints::default(),
             cwd: None,
         }
     }

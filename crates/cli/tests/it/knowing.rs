@@ -387,8 +387,8 @@ fn init_asks_one_question_on_a_terminal() {
         let provider = written.lines().find(|line| line.starts_with("provider = ")).map(str::to_owned);
         (stderr, provider)
     };
-    let open = "No agent is installed and logged in yet. Which one is to be asked when none is named? \
-                A name, auto for whichever suits, or nothing to leave it open: ";
+    let open = "No agent is installed and logged in yet. Default agent (a name; auto = let Bowline choose; \
+                empty = none): ";
     assert_eq!(init("\n", &[]), (open.to_owned(), None));
     let (asked, provider) = init("nobody\nClaude\n", &[]);
     let again = format!("{open}there is no provider `nobody`; `bowline providers` lists them\n{open}");
@@ -397,7 +397,7 @@ fn init_asks_one_question_on_a_terminal() {
     machine.recorded("claude", "claude/2.1.325");
     let key = [("ANTHROPIC_API_KEY", "made-up")];
     let (asked, provider) = init("\n", &key);
-    let one = "Which agent is to be asked when none is named: claude, or auto for whichever suits? [claude] ";
+    let one = "Default agent (claude; auto = let Bowline choose) [claude]: ";
     assert_eq!((asked.as_str(), provider), (one, Some("provider = \"claude\"".to_owned())));
     assert_eq!(init("auto\n", &key).1, Some("provider = \"auto\"".to_owned()));
     // The end of what is typed is no answer.

@@ -6,6 +6,7 @@ mod budgets;
 mod certify;
 mod classify;
 mod clock;
+mod completions;
 mod config;
 mod decode;
 mod demo;

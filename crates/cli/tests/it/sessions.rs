@@ -137,3 +137,24 @@ fn no_name_is_too_long_for_the_list() {
     assert!(table.contains(&tall) && !table.contains('\u{1b}'), "the label is shown, and harmless");
     assert_eq!(of(&listed(&world, &["--all"]), "label"), [meta["label"].as_str().unwrap()]);
 }
+
+#[test]
+fn a_session_is_found_by_a_part_of_its_id_and_one_that_is_not_there_is_named() {
+    let world = World::new();
+    let running = hanging(&world, "here", &[]);
+    let id = listed(&world, &[])[0]["session"].as_str().unwrap().to_owned();
+    let end = &id[id.len() - 8..];
+    assert_eq!(told(&world, &["stop", end]).exits(0).stdout, format!("{id}: ended\n"));
+    let _ = running.end_among_others();
+    world.practice(&["say again"]).with(&["--resume", end, "--dry-run"]).end();
+    let resume = |options: &[&str]| told(&world, &[&["run"], options, &["hi"]].concat()).exits(2);
+    let unknown = resume(&["--resume", "zzjde463"]);
+    unknown.tells(&["error: there is no session `zzjde463`", "`--provider NAME --resume zzjde463`"]);
+    resume(&["--resume", "last"])
+        .tells(&["error: there is no session `last`", "hint: `--continue --provider NAME`"]);
+    resume(&["--continue"]).tells(&["error: `--continue` needs a provider"]);
+    world.practice(&["say one"]).end().exits(0);
+    let several = resume(&["--resume", &id[..6]]);
+    several.tells(&["error: 2 sessions have an id that begins or ends with", "`bowline sessions --all`"]);
+    world.nobody_is_left();
+}

@@ -123,7 +123,7 @@ impl Used {
 fn limits(heard: &Heard) -> Result<Told, NotTold> {
     let usage = Usage::deserialize(heard.reply(USAGE)?).map_err(|_| NotTold::strange("usage"))?;
     if !usage.rate_limits_available {
-        return Err(NotTold("no limits of a plan apply to this login (an API key, or a cloud)".into()));
+        return Err(NotTold("there is no plan with limits: an API key or a cloud has none, and neither has a program without a login".into()));
     }
     let limits = usage.rate_limits.ok_or_else(|| {
         NotTold("it could not ask its service about them: no network, or a login that has run out".into())

@@ -11,7 +11,7 @@ use bowline_protocol::{Capabilities, PermissionMode};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::run::{Flag, Mode, Permissions, RunFlag, Stop};
+use super::run::{Flag, Mode, Permission, Permissions, RunFlag, Stop};
 use super::{Manifest, ManifestError, PromptStyle};
 
 /// What a format has of its own; everything else is as in all runs of the program.
@@ -52,6 +52,17 @@ impl Manifest {
         let best = |own: &Own| own.best_for.contains(&Mode::from(permission));
         let mut own = self.formats.iter().filter_map(|(name, format)| Some((name, format.own.as_deref()?)));
         own.find(|(_, own)| best(own)).map(|(name, own)| (name.as_str(), own))
+    }
+
+    /// Says whether the mode that asks lets the program do no more than the mode that reads: it has no way to ask.
+    pub fn only_reads_under_ask(&self) -> bool {
+        let [read, ask] = [Mode::Read, Mode::Ask].map(|mode| self.permission.get(&mode));
+        let narrows = |it: &Permission| {
+            let empty =
+                Permission { refused: it.refused.clone(), hint: it.hint.clone(), ..Permission::default() };
+            it.refused.is_none() && *it != empty
+        };
+        ask.is_some_and(narrows) && read == ask && self.better_format(PermissionMode::Ask).is_none()
     }
 
     /// Returns the provider as it is in a format that has something of its own: with that format and no other.

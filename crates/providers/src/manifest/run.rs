@@ -43,6 +43,8 @@ pub struct Run {
     pub env_remove: Vec<String>,
     /// Variables whose values are secrets; `NAME` or `PREFIX_*`.
     pub secrets: Vec<String>,
+    /// How its option for allowing tools names them, where that is not what it prints.
+    pub allow_names: AllowNames,
     /// What becomes of each option of a run.
     pub flags: BTreeMap<RunFlag, Flag>,
     /// What every request has in its `config`, where `prompt = "request"`.
@@ -50,6 +52,18 @@ pub struct Run {
     pub request_config: BTreeMap<String, serde_json::Value>,
     /// Settings that only this program understands, by name.
     pub config: BTreeMap<String, Flag>,
+}
+
+/// How a program's option for allowing tools names them, by what they do. Hints name them so.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct AllowNames {
+    /// The tool that runs commands.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub execute: Option<String>,
+    /// The tool that reads pages of the web.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fetch: Option<String>,
 }
 
 macro_rules! run_flags {

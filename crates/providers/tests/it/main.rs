@@ -16,6 +16,7 @@ mod framing;
 mod gemini;
 mod grok_cli;
 mod help;
+mod hints;
 mod inv_cli_parse_001;
 mod inv_cli_parse_002;
 mod inv_cli_parse_003;

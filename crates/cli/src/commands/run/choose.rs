@@ -112,11 +112,11 @@ fn only(config: &Config) -> Result<&'static Manifest, CommandError> {
         let found = if installed.is_empty() {
             "none of them is installed".to_owned()
         } else {
-            format!("{} installed, but no login was found", installed.join(" and "))
+            format!("installed, but without a login: {}", installed.join(", "))
         };
         error.hint(format!("Bowline knows {}: {found}", names.join(", ")))
     } else {
-        error.hint(format!("{} are installed and logged in", usable.join(" and ")))
+        error.hint(format!("installed and logged in: {}", usable.join(", ")))
     };
     let error = match &config.router {
         Some(router) => {

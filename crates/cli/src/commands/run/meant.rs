@@ -11,6 +11,7 @@ use super::resume::{self, Ours};
 use super::schema::Schema;
 use super::settings::{self, Usual};
 use crate::args::request::RequestArgs;
+use crate::commands::session_ids;
 use crate::error::CommandError;
 
 /// A request as it is meant.
@@ -29,6 +30,9 @@ impl Meant {
     /// Reads the files that concern a request, and finds who is asked.
     pub(crate) fn of(args: &RequestArgs) -> Result<Self, CommandError> {
         let mut args = args.clone();
+        if let Some(id) = &args.resume {
+            args.resume = Some(session_ids::whole(id)?);
+        }
         if let (Some(id), None, None) = (&args.resume, &args.cwd, &args.docker) {
             args.cwd = resume::place(id)?;
         }
@@ -58,7 +62,15 @@ impl Meant {
                 // A usual model is no wish to be served by what a project's file names.
                 let foreign = config.router.as_ref().is_some_and(|it| !config.places.are_own(&it.path));
                 let model = args.model.clone().or_else(|| usual.model.clone().filter(|_| !foreign));
-                choose::whom(&RequestArgs { model, ..args.clone() }, &config, profile.as_ref())?
+                let chosen = choose::whom(&RequestArgs { model, ..args.clone() }, &config, profile.as_ref());
+                // That no agent is chosen is not what is wrong where a session is meant.
+                match (chosen, &args.resume) {
+                    (Ok(whom), _) => whom,
+                    (Err(error), _) if resume::is_anyone_named(&args, &config) => return Err(error),
+                    (Err(_), Some(id)) => return Err(resume::unknown(id)),
+                    (Err(_), None) if args.continue_latest => return Err(resume::nobody_to_continue()),
+                    (Err(error), None) => return Err(error),
+                }
             }
         };
         // Where nobody is named, the model says who is meant.

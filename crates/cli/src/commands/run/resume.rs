@@ -119,6 +119,32 @@ pub(crate) fn find(id: &str, config: &Config) -> Result<Option<Ours>, CommandErr
     Ok(Some(Ours { whose, profile, container, native }))
 }
 
+/// Says that no session of ours has a name, and that it cannot be an agent's either: no agent is named.
+pub(crate) fn unknown(id: &str) -> CommandError {
+    let error = CommandError::new(Fault::Usage, format!("there is no session `{id}`"));
+    let error = match id.to_lowercase().as_str() {
+        "last" | "latest" | "previous" | "-1" => error
+            .hint("`--continue --provider NAME` goes on with that agent's last session in this directory"),
+        _ => error,
+    };
+    error
+        .hint("`bowline sessions --all` lists the sessions; the beginning or the end of an id is enough")
+        .hint(format!("if it is an agent's own id, name the agent: `--provider NAME --resume {id}`"))
+}
+
+/// Says whether the request names an agent, or the settings do.
+pub(crate) fn is_anyone_named(args: &RequestArgs, config: &Config) -> bool {
+    let named = args.provider.is_some() || args.executable.is_some() || args.profile.is_some();
+    named || args.model.is_some() || args.hint.is_some() || config.own_router().is_some()
+}
+
+/// Says that `--continue` needs an agent: each has sessions of its own.
+pub(crate) fn nobody_to_continue() -> CommandError {
+    CommandError::new(Fault::Usage, "`--continue` needs a provider: each has sessions of its own")
+        .hint("name it: `--continue --provider NAME`")
+        .hint("`bowline sessions --all` lists the sessions, `--resume ID` goes on with one of them")
+}
+
 /// Says whether a name is made as ours are: `s-20261116-030130268-n7v1y63y`.
 fn looks_like_ours(id: &str) -> bool {
     let parts: Vec<&str> = id.split('-').collect();

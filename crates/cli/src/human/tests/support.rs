@@ -13,7 +13,9 @@ use bowline_providers::{catalogue, dialects, views};
 use jiff::tz::TimeZone;
 use serde::Deserialize;
 
-use crate::human::{Detail, Glyphs, Options, Piece, Remedies, Renderer, Screen, Summary, Surface, TICK, To};
+use crate::human::{
+    AgentHints, Detail, Glyphs, Options, Piece, Remedies, Renderer, Screen, Summary, Surface, TICK, To,
+};
 
 /// More than any recording fills, so that nothing scrolls away.
 const ROWS: u16 = 1000;
@@ -209,6 +211,7 @@ impl Show {
             zone: TimeZone::UTC,
             permission: self.permission,
             remedies: Remedies::USUAL,
+            agent: AgentHints::default(),
             cwd: None,
         })
     }
