@@ -9,6 +9,7 @@ pub(crate) mod route;
 pub(crate) mod run;
 pub(crate) mod sessions;
 pub(crate) mod simulate;
+pub(crate) mod trust;
 
 use std::path::PathBuf;
 
@@ -45,6 +46,9 @@ pub(crate) enum Command {
     Config(config::ConfigArgs),
     /// Write a file of settings to begin with
     Init(config::InitArgs),
+    /// Show what this project's files would run, and trust them as they are
+    #[command(after_help = trust::EXAMPLES)]
+    Trust(trust::TrustArgs),
     /// Show what models cost, as far as Bowline knows
     Prices(TableArgs),
     /// Turn what an agent printed into events, or into another format

@@ -24,3 +24,4 @@ pub(crate) mod sessions;
 pub(crate) mod shell;
 pub(crate) mod simulate;
 pub(crate) mod tables;
+pub(crate) mod trust;

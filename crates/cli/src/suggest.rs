@@ -3,7 +3,6 @@
 mod meaning;
 
 use bowline::Profile;
-use bowline::config::Config;
 use bowline::roster::{Roster, RosterError};
 use bowline_providers::dialect::Shape;
 use bowline_providers::manifest::Manifest;
@@ -47,7 +46,7 @@ pub(crate) fn provider(name: &str) -> Result<&'static Manifest, CommandError> {
 pub(crate) fn listed(name: &str) -> Result<(&'static Manifest, Option<Profile>), CommandError> {
     // A file that is wrong is in the way of those only who mean something in it.
     let known = Roster::from_env().find(name);
-    let config = match Config::load(None) {
+    let config = match crate::commands::trust::load(None) {
         Ok(config) => config,
         Err(error) => return known.map(|manifest| (manifest, None)).map_err(|_| error.into()),
     };

@@ -12,6 +12,7 @@ mod check;
 pub mod detect;
 pub mod own;
 mod place;
+pub mod repository;
 pub mod run;
 pub mod simulate;
 pub(crate) mod time;
@@ -110,6 +111,9 @@ pub struct Manifest {
     /// What each permission mode means to it.
     #[serde(default)]
     pub permission: Permissions,
+    /// What of a repository's own code it would run, and how a run keeps it from that.
+    #[serde(default)]
+    pub repository: repository::Repository,
     /// How long each phase of a run may take.
     #[serde(default)]
     pub watchdog: Watchdog,

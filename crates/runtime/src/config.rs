@@ -5,11 +5,15 @@
 //! pi ([`External`]). A project's files lie in `.bowline/` (for the router also `.specular/`) in the working directory or above
 //! it, a person's in the XDG configuration directory. The nearer word counts: environment, then project, then person.
 //!
+//! A project's file may have come with a repository that its user has not looked at. Without trust ([`crate::trust`]) it narrows
+//! and orders what the user has, and everything else in it is left out ([`Config::left_out`]).
+//!
 //! Whatever is wrong in a file is told with its place, and nothing of a file that is wrong is used. Settings and the router's
 //! file concern every run, and stop it; a program that is described badly stops those only who ask for it.
 
 mod external;
 mod place;
+mod project;
 mod router;
 mod settings;
 mod source;
@@ -19,11 +23,17 @@ use std::path::{Path, PathBuf};
 
 pub use external::External;
 pub use place::Places;
-pub use router::{Entry, EntryKind, HintTuning, Lacks, Router, Routing};
+pub(crate) use project::{ProjectFile, base_of, pin_path, project_files};
+pub use router::{Entry, EntryKind, FileOwner, HintTuning, Lacks, Router, Routing};
 pub use settings::{KEYS, Key, KeyKind, Origin, Setting, Settings, edit};
 pub use source::ConfigError;
 #[cfg(test)]
 pub(crate) use yaml::paths;
+
+use crate::trust::{LeftOut, ProjectTrust, TrustStore};
+use project::ProjectReader;
+use router::{Reading, claims, narrowed};
+use source::Source;
 
 /// All that the files say.
 #[derive(Clone, Debug, Default)]
@@ -36,38 +46,63 @@ pub struct Config {
     pub router: Option<Router>,
     /// Programs in the form of the specification for pi, by model.
     pub external: External,
+    /// What of a project's files is not used, because the project is not trusted or a file belongs to another user.
+    pub left_out: Vec<LeftOut>,
+    /// Files that were pinned by `bowline trust` and have changed since.
+    pub changed: Vec<PathBuf>,
 }
 
 impl Config {
-    /// Reads what concerns a working directory.
+    /// Reads what concerns a working directory. A project's files count as far as `bowline trust` has pinned them.
+    ///
+    /// ```no_run
+    /// let config = bowline::config::Config::load(Some("/srv/checkout".as_ref()))?;
+    /// for part in &config.left_out {
+    ///     eprintln!("{part}"); // /srv/checkout/.bowline/router.yaml:3: ignored `fast`: it runs ./fast.sh
+    /// }
+    /// # Ok::<(), bowline::config::ConfigError>(())
+    /// ```
     #[expect(clippy::disallowed_methods, reason = "this is an edge at which the environment is read")]
     pub fn load(cwd: Option<&Path>) -> Result<Self, ConfigError> {
         Self::read(Places::from_env(cwd), &|name| std::env::var_os(name)?.into_string().ok())
     }
 
+    /// Reads what concerns a working directory, with this trust in the project.
+    #[expect(clippy::disallowed_methods, reason = "this is an edge at which the environment is read")]
+    pub fn load_with(cwd: Option<&Path>, trust: ProjectTrust) -> Result<Self, ConfigError> {
+        let variable = |name: &str| std::env::var_os(name)?.into_string().ok();
+        Self::each(Places::from_env(cwd), &variable, trust).map_err(|mut wrong| wrong.swap_remove(0))
+    }
+
     /// Returns the user's own file for the router, if it has somebody to choose from. One that came with a project is asked
     /// only by those who say so: it names programs.
     pub fn own_router(&self) -> Option<&Router> {
-        let own = |router: &&Router| self.places.are_own(&router.path);
+        let own = |router: &&Router| router.owner == FileOwner::User;
         self.router.as_ref().filter(own).filter(|router| router.providers.iter().any(|entry| entry.enabled))
     }
 
     /// Reads the files of these places, with variables from `variable`.
     pub fn read(places: Places, variable: &dyn Fn(&str) -> Option<String>) -> Result<Self, ConfigError> {
-        Self::each(places, variable).map_err(|mut wrong| wrong.swap_remove(0))
+        Self::each(places, variable, ProjectTrust::Pinned).map_err(|mut wrong| wrong.swap_remove(0))
     }
 
     /// The same; what is wrong in one file does not keep the next from being looked at.
     pub(crate) fn each(
         places: Places,
         variable: &dyn Fn(&str) -> Option<String>,
+        trust: ProjectTrust,
     ) -> Result<Self, Vec<ConfigError>> {
-        let settings = Settings::read(&places, variable);
-        let router = places.router().map(|path| Router::read(&path, variable)).transpose();
+        let mut project = ProjectReader::new(trust, TrustStore::of(&places));
+        let settings = Settings::read(&places, variable, &mut project);
+        let router = router_of(&places, variable, &mut project);
         match (settings, router) {
             (Ok(settings), Ok(router)) => {
-                let external = External::read(&places);
-                Ok(Self { places, settings, router, external })
+                let external = External::read(&places, &mut project);
+                let (left_out, changed) = (project.left_out, project.changed);
+                for part in &left_out {
+                    tracing::warn!(file = %part.path.display(), line = part.line, "a part of a project's file is not used");
+                }
+                Ok(Self { places, settings, router, external, left_out, changed })
             }
             (settings, router) => Err(settings.err().into_iter().chain(router.err()).collect()),
         }
@@ -100,6 +135,27 @@ impl Config {
         files.extend(self.external.path().map(Path::to_owned));
         files
     }
+}
+
+/// Reads the list of providers to choose from: the project's if it is trusted, else the user's as the project's narrows it.
+fn router_of(
+    places: &Places,
+    variable: &dyn Fn(&str) -> Option<String>,
+    project: &mut ProjectReader,
+) -> Result<Option<Router>, ConfigError> {
+    let own = || {
+        let own =
+            |path: PathBuf| Router::read(&Source::read(&path)?, Reading::Whole(FileOwner::User, variable));
+        places.user_router().map(own).transpose()
+    };
+    let Some(path) = places.project_router() else { return own() };
+    let Some(source) = project.source(&path)? else { return own() };
+    let claimed = claims::of_file(&source)?;
+    if project.is_trusted(&source, &claimed.programs) {
+        return Router::read(&source, Reading::Whole(FileOwner::TrustedProject, variable)).map(Some);
+    }
+    let theirs = Router::read(&source, Reading::Untrusted(&mut project.left_out))?;
+    Ok(narrowed(theirs, own()?, &mut project.left_out))
 }
 
 #[cfg(test)]

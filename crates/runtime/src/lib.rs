@@ -42,6 +42,7 @@
 //!
 //! Further rooms: [`blocking`] has the same calls without tokio, [`registry`] ends sessions by your own key from any
 //! process, [`route`] chooses among providers and sees to retries and fallbacks, [`config`] reads the files that say how,
+//! [`trust`] decides what a project's own files may do,
 //! [`service`] is one boundary for hosts that serve chats, [`journal`] reads what was recorded, [`roster`] knows
 //! who can be named, [`detect`] which agents are installed and what each can do, [`auth`] whether somebody is logged in,
 //! [`mod@models`] and [`mod@limits`] what the account offers, [`doctor`] all of it at once, and `bowline::testing` (feature
@@ -81,6 +82,7 @@ mod task;
 #[cfg(feature = "testing")]
 pub mod testing;
 mod trouble;
+pub mod trust;
 mod turn;
 mod warden;
 

@@ -130,7 +130,7 @@ fn config_of(task: &Task) -> Result<Arc<Config>, Error> {
         Some(config) => Ok(config.clone()),
         None => {
             let cwd = task.request.cwd.as_ref().map(std::path::Path::new);
-            Ok(Arc::new(Config::load(cwd)?))
+            Ok(Arc::new(Config::load_with(cwd, task.trust)?))
         }
     }
 }

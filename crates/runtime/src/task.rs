@@ -27,6 +27,7 @@ use crate::journal::Home;
 use crate::profile::Profile;
 use crate::record::Record;
 use crate::route::Beside;
+use crate::trust::ProjectTrust;
 use crate::turn::Turn;
 use crate::{Error, launch, route};
 pub use names::NAME_LIMIT;
@@ -73,6 +74,7 @@ pub struct Task {
     pub(crate) usual: Usual,
     pub(crate) spend: Amounts,
     pub(crate) config: Option<Arc<Config>>,
+    pub(crate) trust: ProjectTrust,
     pub(crate) leg: Leg,
     pub(crate) beside: Option<Beside>,
     #[cfg(feature = "testing")]
@@ -126,6 +128,7 @@ impl Task {
             usual: Usual::default(),
             spend: Amounts::default(),
             config: None,
+            trust: ProjectTrust::default(),
             leg: Leg::default(),
             beside: None,
             #[cfg(feature = "testing")]

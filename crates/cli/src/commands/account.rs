@@ -6,6 +6,7 @@ use bowline::Profile;
 use bowline::config::Config;
 use bowline_providers::manifest::Manifest;
 
+use crate::commands::trust;
 use crate::error::{CommandError, Fault};
 use crate::suggest;
 
@@ -18,7 +19,7 @@ pub(crate) fn meant(names: &[String], profile: Option<&str>) -> Result<Accounts,
     let named: Vec<_> = names.iter().map(|name| suggest::listed(name)).collect::<Result<_, _>>()?;
     let (mut named, mut accounts) = each_once(named);
     let Some(profile) = profile else { return Ok((named, accounts)) };
-    let profile = find(profile, &Config::load(None)?)?;
+    let profile = find(profile, &trust::load(None)?)?;
     if named.is_empty() {
         named.push(suggest::provider(&profile.provider)?);
     }

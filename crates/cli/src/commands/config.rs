@@ -2,10 +2,11 @@
 
 use std::path::PathBuf;
 
-use bowline::config::{Config, KEYS, Key, edit};
+use bowline::config::{KEYS, Key, edit};
 use serde_json::json;
 
 use super::tables::Table;
+use super::trust;
 use crate::args::config::{ConfigAction, ConfigArgs};
 use crate::error::{CommandError, Fault};
 use crate::output::Stdout;
@@ -48,7 +49,7 @@ struct Row {
 }
 
 fn show(all: bool, as_json: bool, stdout: &mut Stdout) -> Result<(), CommandError> {
-    let config = Config::load(None)?;
+    let config = trust::load(None)?;
     let set = config.settings.all().map(|(key, setting)| Row {
         key: key.to_owned(),
         value: setting.value.clone(),
@@ -97,7 +98,7 @@ fn get(name: &str, stdout: &mut Stdout) -> Result<(), CommandError> {
         let error = suggest::likely(error, name, KEYS.iter().map(|key| key.name));
         return Err(error.hint("`bowline config show --all` lists the settings"));
     };
-    let config = Config::load(None)?;
+    let config = trust::load(None)?;
     let value = config.settings.text(name).unwrap_or(key.default);
     if value.is_empty() {
         // Nothing is printed where nothing is set, and a script can tell.

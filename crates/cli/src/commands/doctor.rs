@@ -13,8 +13,8 @@ use bowline_providers::manifest::{Chosen, Manifest};
 use serde::Serialize;
 
 use crate::args::knowing::DoctorArgs;
-use crate::commands::account;
 use crate::commands::run::runtime;
+use crate::commands::{account, trust};
 use crate::error::{CommandError, Fault};
 use crate::output::Stdout;
 
@@ -101,7 +101,7 @@ fn everybody() -> Result<(Vec<&'static Manifest>, BTreeMap<String, Profile>), Co
     let meant = |entry: &Entry| entry.manifest.chosen != Chosen::ByName || entry.origin != Origin::BuiltIn;
     let mut chosen: Vec<_> = all.into_iter().filter(meant).map(|entry| (entry.manifest, None)).collect();
     // What is wrong with the files is told among our own surroundings.
-    if let Ok(config) = Config::load(None) {
+    if let Ok(config) = trust::load(None) {
         chosen.extend(of_the_file(&config));
     }
     Ok(account::each_once(chosen))

@@ -1,16 +1,16 @@
 //! `bowline prices`: what models cost, as far as Bowline knows.
 
-use bowline::config::Config;
 use bowline_providers::prices;
 
 use super::tables::Table;
+use super::trust;
 use crate::args::TableArgs;
 use crate::error::{CommandError, Fault};
 use crate::output::Stdout;
 
 /// Runs the command.
 pub(crate) fn run(args: &TableArgs, stdout: &mut Stdout) -> Result<(), CommandError> {
-    let settings = Config::load(None)?.settings;
+    let settings = trust::load(None)?.settings;
     let own = settings.prices();
     let rows: Vec<_> = own.iter().chain(prices::shipped()).collect();
     if args.json {

@@ -38,4 +38,5 @@ mod simulate;
 mod spending;
 mod support;
 mod tables;
+mod trust;
 mod world;

@@ -72,15 +72,29 @@ fn whoever_has_a_file_for_the_router_need_not_name_a_provider() {
     std::fs::create_dir_all(&project).expect("a directory");
     std::fs::rename(&own, project.join("router.yaml")).expect("the file");
     ask().exits(2).tells(&[
+        "ignored `first`: it runs ",
+        "ignored `second`: it runs ",
+        "error: no provider is chosen",
+    ]);
+    world.bowline(&["trust"]).after("cd project").end().exits(0);
+    ask().exits(2).tells(&[
         "error: no provider is chosen",
         "hint: `--provider auto` chooses by ",
         "/.bowline/router.yaml, which came with the project",
     ]);
-    // Nor do the project's own settings ask for it, or a model that is the usual one.
-    for provider in ["auto", "second", "second, first"] {
+    // The project's settings may ask for one of its own that are trusted.
+    for (provider, trusted) in [("auto", true), ("second", true), ("auto", false), ("codex, claude", false)] {
         std::fs::write(project.join("bowline.toml"), format!("[run]\nprovider = \"{provider}\"\n"))
             .expect("a file");
-        ask().exits(2).tells(&["warning: `run.provider` of ", "came with the project and names programs"]);
+        if trusted {
+            assert!(ask().exits(0).stdout.contains("hello"), "{provider}");
+            continue;
+        }
+        let theirs = std::fs::read_to_string(project.join("router.yaml")).expect("a file");
+        std::fs::write(project.join("router.yaml"), "providers: [{name: claude}, {name: codex}]\n")
+            .expect("a file");
+        ask().exits(2).tells(&["warning: `run.provider` of ", "came with the project and is not trusted"]);
+        std::fs::write(project.join("router.yaml"), theirs).expect("a file");
     }
     std::fs::remove_file(project.join("bowline.toml")).expect("the file");
     let settings = world.path("work/.config/bowline/bowline.toml");
@@ -436,6 +450,10 @@ fn a_project_cannot_put_something_else_in_the_place_of_a_provider() {
         format!("type: cli\n    config: {{path: {}}}", evil.display()),
     ] {
         std::fs::write(&file, format!("providers:\n  - name: claude\n    {config}\n")).expect("a file");
+        // Without trust the entry is ignored; with it, it still does not take the name.
+        let ended = run(&world, &["--provider", "claude", "-C", &project]).end().exits(4);
+        ended.tells(&["router.yaml:2: ignored `claude`: it ", "the agent is not installed"]);
+        world.bowline(&["trust"]).after("cd project").end().exits(0);
         let ended = run(&world, &["--provider", "claude", "-C", &project]).end().exits(3);
         ended.tells(&[
             "has the name of the provider `claude` and is something else",

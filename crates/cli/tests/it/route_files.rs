@@ -278,7 +278,7 @@ echo '{{"type":"agent_end","messages":[]}}'"#,
     let entry =
         format!("providers:\n  - name: mine\n    config: {{provider: claude, binary: {}}}\n", evil.display());
     std::fs::write(project.join("router.yaml"), entry).expect("a file");
-    asked(&["--resume", &ours, "--cwd", "other"]).exits(2).tells(&["which no file has any more"]);
+    asked(&["--resume", &ours, "--cwd", "other"]).exits(0).tells(&["ignored `mine`: it runs "]);
     assert!(!std::fs::read_to_string(&log).expect("a log").contains("evil"));
     std::fs::remove_file(files.join("router.yaml")).expect("the file");
     asked(&["--resume", &ours]).exits(2).tells(&["is one of `mine`, which no file has any more"]);

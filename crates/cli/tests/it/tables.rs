@@ -102,6 +102,7 @@ Commands:
   demo         See a run from beginning to end, without any agent or network
   config       Show and change settings
   init         Write a file of settings to begin with
+  trust        Show what this project's files would run, and trust them as they are
   prices       Show what models cost, as far as Bowline knows
   decode       Turn what an agent printed into events, or into another format
   classify     Say what kind of failure an error text is, and what may be done about it

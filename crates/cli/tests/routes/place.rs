@@ -128,7 +128,7 @@ impl Place {
         if dir.exists() {
             std::fs::remove_dir_all(&dir).expect("what an earlier run left goes");
         }
-        for name in ["home", "bin", "tmp", "project/.bowline"] {
+        for name in ["home", "bin", "tmp", "project/.git"] {
             std::fs::create_dir_all(dir.join(name)).unwrap();
         }
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
@@ -152,7 +152,9 @@ impl Place {
             env.extend(plan.env);
             router.push_str(&format!("  - name: {provider}\n    priority: {}\n", 90 - number));
         }
-        std::fs::write(dir.join("project/.bowline/router.yaml"), router).unwrap();
+        let settings = dir.join("home/.config/bowline");
+        std::fs::create_dir_all(&settings).unwrap();
+        std::fs::write(settings.join("router.yaml"), router).unwrap();
         for (name, value) in [("HOME", dir.join("home")), ("TMPDIR", dir.join("tmp"))] {
             env.insert(name.to_owned(), value.display().to_string());
         }

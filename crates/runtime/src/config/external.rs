@@ -10,7 +10,9 @@ use bowline_providers::invocation::external::{ByModel, ExternalCli};
 use serde_json::value::RawValue;
 
 use super::place::Places;
+use super::project::{ProjectReader, base_of, program_within};
 use super::source::{ConfigError, Source};
+use crate::trust::{Claim, ClaimKind, LeftOut};
 
 /// Programs by the model that stands for them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -24,16 +26,44 @@ pub struct External {
 }
 
 impl External {
-    pub(super) fn read(places: &Places) -> Self {
-        let Some(path) = places.external() else { return Self::default() };
-        let mut all = Self { path: Some(path.clone()), ..Self::default() };
-        let source = match Source::read(&path) {
-            Ok(source) => source,
-            Err(error) => return Self { broken: Some(error), ..all },
+    /// Reads the project's file if it is trusted, else the user's.
+    pub(super) fn read(places: &Places, project: &mut ProjectReader) -> Self {
+        let own = || match places.user_external() {
+            Some(path) => match Source::read(&path) {
+                Ok(source) => Self::of(&source),
+                Err(error) => Self { path: Some(path), broken: Some(error), ..Self::default() },
+            },
+            None => Self::default(),
         };
+        let Some(path) = places.project_external() else { return own() };
+        let source = match project.source(&path) {
+            Ok(Some(source)) => source,
+            Ok(None) => return own(),
+            Err(error) => return Self { path: Some(path), broken: Some(error), ..Self::default() },
+        };
+        let all = Self::of(&source);
+        if project.is_trusted(&source, &all.programs_within(&source.path)) {
+            return all;
+        }
+        project.left_out.extend(claims(&source, &all).into_iter().map(|(model, claims)| {
+            let line = claims.first().map_or(1, |claim| claim.line);
+            LeftOut::part(&source.path, line, &model, &claims)
+        }));
+        own()
+    }
+
+    /// Lists the programs of the project among those that its file describes.
+    pub(super) fn programs_within(&self, path: &Path) -> Vec<PathBuf> {
+        let Some(base) = base_of(path) else { return Vec::new() };
+        let programs = self.programs.iter().map(|(model, it)| it.executable.as_deref().unwrap_or(model));
+        programs.filter_map(|program| program_within(base, base, program)).collect()
+    }
+
+    pub(super) fn of(source: &Source) -> Self {
+        let mut all = Self { path: Some(source.path.clone()), ..Self::default() };
         let entries: BTreeMap<String, &RawValue> = match serde_json::from_str(&source.text) {
             Ok(entries) => entries,
-            Err(error) => return Self { broken: Some(wrong(&source, (1, 1), &error)), ..all },
+            Err(error) => return Self { broken: Some(wrong(source, (1, 1), &error)), ..all },
         };
         for (model, entry) in entries {
             match serde_json::from_str::<ExternalCli>(entry.get()) {
@@ -41,7 +71,7 @@ impl External {
                 Err(error) => {
                     // The entry is a part of the text.
                     let at = entry.get().as_ptr() as usize - source.text.as_ptr() as usize;
-                    all.bad.insert(model, wrong(&source, source.place(at), &error));
+                    all.bad.insert(model, wrong(source, source.place(at), &error));
                 }
             }
         }
@@ -75,6 +105,21 @@ impl External {
     pub fn programs(&self) -> &ByModel {
         &self.programs
     }
+}
+
+/// Lists what each entry of a file would do. Every one of them runs a program.
+pub(super) fn claims(source: &Source, all: &External) -> Vec<(String, Vec<Claim>)> {
+    let line = |model: &str| {
+        let quoted = serde_json::Value::from(model).to_string();
+        source.text.find(&quoted).map_or(1, |at| source.place(at).0)
+    };
+    let of = |(model, program): (&String, &ExternalCli)| {
+        let line = line(model);
+        let runs = ClaimKind::Runs { program: program.executable.clone().unwrap_or_else(|| model.clone()) };
+        let sets = program.env.keys().map(|name| ClaimKind::Sets { variable: name.clone() });
+        (model.clone(), std::iter::once(runs).chain(sets).map(|kind| Claim { line, kind }).collect())
+    };
+    all.programs.iter().map(of).collect()
 }
 
 /// Says what is wrong in a part of the file that begins at a place.

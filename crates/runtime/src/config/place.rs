@@ -40,6 +40,8 @@ impl Places {
     }
 
     pub(crate) fn from_variables(cwd: Option<PathBuf>, get: impl Fn(&str) -> Option<OsString>) -> Self {
+        // Without `..` and symbolic links, so that the directories above it are those that the kernel has.
+        let cwd = cwd.map(|cwd| std::fs::canonicalize(&cwd).unwrap_or(cwd));
         let absolute = |name: &str| get(name).map(PathBuf::from).filter(|path| path.is_absolute());
         let home = absolute("HOME");
         let config = absolute("XDG_CONFIG_HOME").or_else(|| home.as_ref().map(|home| home.join(".config")));
@@ -61,18 +63,26 @@ impl Places {
         self.cwd.as_ref().map(|cwd| cwd.join(".bowline").join(SETTINGS))
     }
 
-    /// Returns the list of providers to choose from, the nearest one.
-    pub fn router(&self) -> Option<PathBuf> {
-        let user = || self.user.as_ref().map(|dir| dir.join(ROUTER)).filter(|path| path.exists());
-        self.upwards(&[".bowline", ".specular"], ROUTER).or_else(user)
+    /// Returns the project's list of providers to choose from, the nearest one.
+    pub fn project_router(&self) -> Option<PathBuf> {
+        self.upwards(&[".bowline", ".specular"], ROUTER)
     }
 
-    /// Returns the programs in the form of the specification for pi, the nearest file.
-    pub fn external(&self) -> Option<PathBuf> {
-        let user = || self.user.as_ref().map(|dir| dir.join(EXTERNAL)).filter(|path| path.exists());
-        let theirs =
-            || self.home.as_ref().map(|home| home.join(EXTERNAL_AT_HOME)).filter(|path| path.exists());
-        self.upwards(&[".bowline"], EXTERNAL).or_else(user).or_else(theirs)
+    /// Returns the user's own list of providers to choose from, if there is one.
+    pub fn user_router(&self) -> Option<PathBuf> {
+        self.user.as_ref().map(|dir| dir.join(ROUTER)).filter(|path| path.exists())
+    }
+
+    /// Returns the project's programs in the form of the specification for pi, the nearest file.
+    pub fn project_external(&self) -> Option<PathBuf> {
+        self.upwards(&[".bowline"], EXTERNAL)
+    }
+
+    /// Returns the user's programs in the form of the specification for pi: in our place, else in that of the specification.
+    pub fn user_external(&self) -> Option<PathBuf> {
+        let user = self.user.as_ref().map(|dir| dir.join(EXTERNAL)).filter(|path| path.exists());
+        let theirs = || self.home.as_ref().map(|home| home.join(EXTERNAL_AT_HOME));
+        user.or_else(|| theirs().filter(|path| path.exists()))
     }
 
     /// Returns the directory of the project: the nearest one with a `.bowline` or a `.git`, else the working directory.
@@ -80,6 +90,12 @@ impl Places {
         let cwd = self.cwd.as_ref()?;
         let marked = |dir: &&Path| [".bowline", ".git"].iter().any(|mark| dir.join(mark).exists());
         Some(self.above(cwd).find(marked).unwrap_or(cwd).to_owned())
+    }
+
+    /// Returns the directories in which a project's files are looked for: from the working directory up to the project's.
+    pub(crate) fn within_project(&self) -> Vec<PathBuf> {
+        let (Some(cwd), Some(project)) = (&self.cwd, self.project()) else { return Vec::new() };
+        cwd.ancestors().take_while(|dir| dir.starts_with(&project)).map(Path::to_owned).collect()
     }
 
     fn upwards(&self, dirs: &[&str], file: &str) -> Option<PathBuf> {
@@ -92,7 +108,8 @@ impl Places {
     fn above<'a>(&'a self, cwd: &'a Path) -> impl Iterator<Item = &'a Path> {
         // What lies in the home directory itself is for all projects, and has another place.
         let home = self.home.as_deref();
-        cwd.ancestors().take_while(move |dir| Some(*dir) != home)
+        let real = home.and_then(|home| std::fs::canonicalize(home).ok());
+        cwd.ancestors().take_while(move |dir| Some(*dir) != home && Some(*dir) != real.as_deref())
     }
 }
 
@@ -123,7 +140,7 @@ mod tests {
         );
         assert_eq!(places("home/project/deep/er").project(), Some(at("home/project")));
         assert_eq!(places("home/other").project_settings(), None);
-        assert_eq!(places("home/other").router(), Some(at("home/other/.specular/router.yaml")));
+        assert_eq!(places("home/other").project_router(), Some(at("home/other/.specular/router.yaml")));
         assert_eq!(places("home").project_settings(), None);
     }
 

@@ -3,6 +3,8 @@
 //! Every key that is read is obeyed. The programs from which the form comes have three variants of it; what of them only
 //! describes and decides nothing is kept in [`Router::without_effect`], so that whoever wrote it can be told.
 
+pub(super) mod claims;
+mod narrow;
 mod routing;
 
 use std::collections::BTreeMap;
@@ -14,16 +16,40 @@ use bowline_protocol::{Json, Millis, Sampling};
 
 use super::source::{ConfigError, Source};
 use super::yaml::{Fields, Node, Reader};
+use crate::trust::LeftOut;
+pub(super) use narrow::narrowed;
 pub use routing::{HintTuning, Routing};
 
 /// The priority of an entry that has none.
 const USUAL_PRIORITY: i64 = 50;
+
+/// Whose file something comes from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum FileOwner {
+    /// The user's own.
+    User,
+    /// A project's, which came with its repository.
+    #[default]
+    Project,
+    /// A project's, with the content that the user has trusted.
+    TrustedProject,
+}
+
+/// How a file is read.
+pub(super) enum Reading<'a> {
+    /// All of it, with variables of the environment.
+    Whole(FileOwner, &'a dyn Fn(&str) -> Option<String>),
+    /// A project's, without what needs trust. That is listed here.
+    Untrusted(&'a mut Vec<LeftOut>),
+}
 
 /// What the file says.
 #[derive(Clone, Debug, Default)]
 pub struct Router {
     /// The file.
     pub path: PathBuf,
+    /// Whose it is.
+    pub owner: FileOwner,
     /// The providers, in their order.
     pub providers: Vec<Entry>,
     /// How one is chosen, and what follows a failure.
@@ -41,6 +67,8 @@ pub struct Entry {
     pub name: String,
     /// The line in which it begins.
     pub line: usize,
+    /// Whose file says how it is run.
+    pub owner: FileOwner,
     /// What it is.
     pub kind: EntryKind,
     /// Whether it may be chosen.
@@ -105,14 +133,26 @@ pub enum EntryKind {
 
 impl Router {
     /// Reads a file.
-    pub fn read(path: &Path, variable: &dyn Fn(&str) -> Option<String>) -> Result<Self, ConfigError> {
-        let source = Source::read(path)?;
-        let reader = Reader { source: &source, variable };
-        let mut router = Self { path: path.to_owned(), ..Self::default() };
+    pub(super) fn read(source: &Source, reading: Reading<'_>) -> Result<Self, ConfigError> {
+        let (owner, variable, mut left_out): (_, &dyn Fn(&str) -> Option<String>, _) = match reading {
+            Reading::Whole(owner, variable) => (owner, variable, None),
+            Reading::Untrusted(left_out) => (FileOwner::Project, &claims::unfilled, Some(left_out)),
+        };
+        let reader = Reader { source, variable };
+        let mut router = Self { path: source.path.clone(), owner, ..Self::default() };
         let Some(root) = reader.tree()? else { return Ok(router) };
         let mut fields = reader.fields(&root, "a map with `providers`")?;
+        // Parts that need trust are not looked at any further: not even mistakes in them are told.
+        let claimed =
+            left_out.is_some().then(|| claims::of_file(source)).transpose()?.unwrap_or_default().parts;
+        if let Some(left_out) = &mut left_out {
+            left_out
+                .extend(claimed.iter().map(|it| LeftOut::part(&source.path, it.line, &it.name, &it.claims)));
+            fields.drop_named(|key| key != "providers" && claimed.iter().any(|part| part.name == key));
+        }
         if let Some(list) = fields.take("providers") {
-            for node in reader.list(list, "a list of providers")? {
+            let is_claimed = |node: &Node| left_out.is_some() && !claims::of_entry(&reader, node).is_empty();
+            for node in reader.list(list, "a list of providers")?.iter().filter(|node| !is_claimed(node)) {
                 let entry = router.one(&reader, node)?;
                 if let Some(first) = router.providers.iter().find(|known| known.name == entry.name) {
                     let what = format!(
@@ -167,6 +207,7 @@ impl Router {
         let mut entry = Entry {
             name: word,
             line: node.line(),
+            owner: self.owner,
             kind: EntryKind::Foreign(String::new()),
             enabled: true,
             priority: USUAL_PRIORITY,

@@ -7,7 +7,7 @@ mod keys;
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use bowline_engine::budget::Amounts;
 use bowline_protocol::Millis;
@@ -15,9 +15,11 @@ use bowline_providers::prices;
 use toml_edit::{Document, Item, Value};
 
 use super::place::Places;
+use super::project::ProjectReader;
 use super::source::{ConfigError, Source, list};
 use crate::near;
 use crate::profile::Profile;
+use crate::trust::LeftOut;
 pub use keys::{KEYS, Key, KeyKind};
 
 /// Where a value comes from.
@@ -57,6 +59,8 @@ pub struct Setting {
 pub struct Settings {
     values: BTreeMap<String, Setting>,
     files: Vec<PathBuf>,
+    /// What of a project's file is not used.
+    ignored: Vec<LeftOut>,
 }
 
 /// Checks what a file would say: one in a directory `.bowline` is a project's.
@@ -70,19 +74,36 @@ fn check(source: &Source) -> Result<(), ConfigError> {
 enum Whose {
     User,
     Project,
+    /// A project's, with the content that `bowline trust` has pinned.
+    TrustedProject,
+}
+
+/// What becomes of a project's value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Allowance {
+    /// It counts.
+    Used,
+    /// What the user has is the same or lower.
+    Lower,
+    /// It allows more than the user does.
+    Wider,
 }
 
 impl Settings {
     pub(super) fn read(
         places: &Places,
         variable: &dyn Fn(&str) -> Option<String>,
+        project: &mut ProjectReader,
     ) -> Result<Self, ConfigError> {
         let mut settings = Self::default();
         if let Some(path) = places.user_settings().filter(|path| path.exists()) {
-            settings.file(&path, Whose::User)?;
+            settings.source(&Source::read(&path)?, Whose::User)?;
         }
-        if let Some(path) = places.project_settings() {
-            settings.file(&path, Whose::Project)?;
+        let theirs = places.project_settings().map(|path| project.source(&path)).transpose()?;
+        if let Some(source) = theirs.flatten() {
+            let trusted = project.is_trusted(&source, &[]);
+            settings.source(&source, if trusted { Whose::TrustedProject } else { Whose::Project })?;
+            project.left_out.append(&mut settings.ignored);
         }
         for key in KEYS {
             let Some((name, value)) = key.env.and_then(|name| Some((name, variable(name)?))) else {
@@ -108,10 +129,6 @@ impl Settings {
     /// Returns the files that were read.
     pub fn files(&self) -> &[PathBuf] {
         &self.files
-    }
-
-    fn file(&mut self, path: &Path, whose: Whose) -> Result<(), ConfigError> {
-        self.source(&Source::read(path)?, whose)
     }
 
     fn source(&mut self, source: &Source, whose: Whose) -> Result<(), ConfigError> {
@@ -148,36 +165,61 @@ impl Settings {
                     .expected(format!("`{full}` is {}", key.about)));
             }
             let value = text.unwrap_or_default();
-            if whose == Whose::Project && !key.project_may(&value) {
+            let line = source.place(place).0;
+            if whose != Whose::User && !key.project_may(&value) {
                 let what = format!("a project cannot set `{full}` to `{value}`");
                 return Err(source.wrong_at(place, what).expected(
                     "a file that comes with a project must not widen what an agent may do, or say whose account it uses; use your own file",
                 ));
             }
-            if whose == Whose::Project && full.starts_with("budget.") && self.is_tighter(&full, &value) {
-                // A project may only lower what its user allows.
-                continue;
+            match self.allowed(key, &full, &value, whose) {
+                Allowance::Used => {}
+                Allowance::Lower => continue,
+                Allowance::Wider => {
+                    let (path, reason) = (source.path.clone(), "a project may only lower it".to_owned());
+                    self.ignored.push(LeftOut { path, line: Some(line), name: Some(full), reason });
+                    continue;
+                }
             }
-            let line = source.place(place).0;
             let origin = match whose {
                 Whose::User => Origin::User(source.path.clone(), line),
-                Whose::Project => Origin::Project(source.path.clone(), line),
+                Whose::Project | Whose::TrustedProject => Origin::Project(source.path.clone(), line),
             };
             self.values.insert(full, Setting { value, origin });
         }
         Ok(())
     }
 
-    /// Says whether what is set already allows less than a value, for budgets.
-    fn is_tighter(&self, key: &str, value: &str) -> bool {
-        let amount = |text: &str| {
-            span(text)
-                .map(|span| span.0 as f64)
-                .filter(|_| key.ends_with(".time"))
-                .or_else(|| text.parse().ok())
+    /// Says whether a value is used: a project may only lower what its user allows. Only some settings allow anything.
+    fn allowed(&self, key: &Key, full: &str, value: &str, whose: Whose) -> Allowance {
+        let amount = |text: &str| -> Option<f64> {
+            match key.kind {
+                KeyKind::Choice(words) => words.iter().position(|word| *word == text).map(|at| at as f64),
+                KeyKind::Time => span(text).map(|span| span.0 as f64),
+                KeyKind::Text | KeyKind::Count | KeyKind::Money | KeyKind::Truth => text.parse().ok(),
+            }
         };
-        let (Some(set), Some(new)) = (self.text(key).and_then(amount), amount(value)) else { return false };
-        set <= new
+        let budget = full.starts_with("budget.");
+        // The words of these choices stand in the order of what they allow.
+        let bounded = match whose {
+            Whose::User => false,
+            Whose::Project => budget || matches!(full, "run.permission" | "route.fallback" | "route.retries"),
+            Whose::TrustedProject => budget || full == "run.permission",
+        };
+        let usual = Some(key.default).filter(|usual| !usual.is_empty());
+        let set = self.text(full).or(usual).and_then(amount);
+        match set.zip(amount(value)) {
+            Some((set, new)) if bounded && set == new => Allowance::Lower,
+            // A budget is a number to be compared; that the user's is lower surprises no project.
+            Some((set, new)) if bounded && set < new => {
+                if budget {
+                    Allowance::Lower
+                } else {
+                    Allowance::Wider
+                }
+            }
+            _ => Allowance::Used,
+        }
     }
 
     /// Returns what somebody set.

@@ -2,7 +2,10 @@
 
 use std::fmt;
 use std::io::Read as _;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
+
+use crate::trust;
 
 /// The most that a file of settings may hold.
 const LONGEST: u64 = 1024 * 1024;
@@ -49,20 +52,38 @@ pub(super) struct Source {
 impl Source {
     /// Reads a file as a whole. What never ends is refused.
     pub(super) fn read(path: &Path) -> Result<Self, ConfigError> {
+        Self::open(path, |_| None).map(|source| source.expect("no owner is refused"))
+    }
+
+    /// Reads a project's file as a whole; nothing, but the owner, if it belongs to another user.
+    pub(super) fn read_of_project(path: &Path) -> Result<Result<Self, u32>, ConfigError> {
+        Self::open(path, trust::foreign_owner)
+    }
+
+    /// Opens once, looks at what was opened, and reads that: another file cannot be put in between.
+    fn open(
+        path: &Path,
+        refused: impl Fn(&std::fs::Metadata) -> Option<u32>,
+    ) -> Result<Result<Self, u32>, ConfigError> {
         let wrong =
             |what: String| ConfigError { path: path.to_owned(), at: None, line: None, what, hint: None };
         let failed = |error: std::io::Error| wrong(format!("could not be read: {error}"));
-        let meta = std::fs::metadata(path).map_err(failed)?;
+        // A FIFO is opened without waiting for a writer, and is no regular file.
+        let flags = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
+        let file = std::fs::OpenOptions::new().read(true).custom_flags(flags).open(path).map_err(failed)?;
+        let meta = file.metadata().map_err(failed)?;
         if !meta.is_file() {
             return Err(wrong("is not a regular file".to_owned()));
         }
+        if let Some(owner) = refused(&meta) {
+            return Ok(Err(owner));
+        }
         let mut text = String::new();
-        let file = std::fs::File::open(path).map_err(failed)?;
         file.take(LONGEST + 1).read_to_string(&mut text).map_err(failed)?;
         if text.len() as u64 > LONGEST {
             return Err(wrong("is larger than 1 MiB".to_owned()));
         }
-        Ok(Self { path: path.to_owned(), text })
+        Ok(Ok(Self { path: path.to_owned(), text }))
     }
 
     /// Says that something is wrong at a place.

@@ -38,7 +38,12 @@ impl Dir {
 
     fn read(&self, set: &[(&str, &str)]) -> Result<Config, ConfigError> {
         let get = |name: &str| set.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned());
-        Config::read(self.places(), &get)
+        Self::trusting(self.places(), &get)
+    }
+
+    /// Reads with trust in the project: what a file means is another question than whether it may.
+    fn trusting(places: Places, get: &dyn Fn(&str) -> Option<String>) -> Result<Config, ConfigError> {
+        Config::each(places, get, ProjectTrust::Always).map_err(|mut wrong| wrong.swap_remove(0))
     }
 
     /// Returns what is wrong, with the directory taken out.

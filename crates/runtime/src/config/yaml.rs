@@ -350,6 +350,12 @@ impl<'n> Fields<'n> {
         Some(self.entries.remove(at).1)
     }
 
+    /// Drops keys, as if they were not there.
+    pub(super) fn drop_named(&mut self, dropped: impl Fn(&str) -> bool) {
+        let is = |key: &Node| matches!(&key.value, Value::Text { text, .. } if dropped(text));
+        self.entries.retain(|(key, _)| !is(key));
+    }
+
     /// Takes all that is left.
     pub(super) fn rest(&mut self) -> Vec<(&'n Node, &'n Node)> {
         std::mem::take(&mut self.entries)
@@ -360,6 +366,26 @@ impl Node {
     /// Returns the line, counted from 1.
     pub(super) fn line(&self) -> usize {
         self.line
+    }
+
+    /// Calls for every `${NAME}` in it, keys among them, with the line.
+    pub(super) fn variables(&self, each: &mut dyn FnMut(usize, &str)) {
+        match &self.value {
+            Value::Text { written, .. } => {
+                for (at, _) in written.match_indices("${") {
+                    // `$${` is a plain `${`.
+                    if !written[..at].ends_with('$') {
+                        let name = written[at + 2..].split('}').next().unwrap_or_default();
+                        each(self.line, name);
+                    }
+                }
+            }
+            Value::List(items) => items.iter().for_each(|item| item.variables(each)),
+            Value::Map(entries) => entries.iter().for_each(|(key, value)| {
+                key.variables(each);
+                value.variables(each);
+            }),
+        }
     }
 }
 

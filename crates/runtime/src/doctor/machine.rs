@@ -12,6 +12,7 @@ use crate::detect::{Surroundings, question};
 use crate::host;
 use crate::journal::Home;
 use crate::roster::Roster;
+use crate::trust::ProjectTrust;
 
 /// Something about the machine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -88,7 +89,8 @@ fn settings(surroundings: &Surroundings) -> Vec<Item> {
         surroundings.get(name).map(std::ffi::OsStr::to_owned)
     });
     let manifests = places.user.as_ref().map(|dir| Roster::at(dir.join("providers")));
-    let mut items = match Config::each(places, &|name| surroundings.get(name)?.to_str().map(str::to_owned)) {
+    let variable = |name: &str| surroundings.get(name)?.to_str().map(str::to_owned);
+    let mut items = match Config::each(places, &variable, ProjectTrust::Pinned) {
         Ok(config) => {
             let files: Vec<String> = config.files().iter().map(|file| file.display().to_string()).collect();
             let what = if files.is_empty() {
@@ -98,8 +100,12 @@ fn settings(surroundings: &Surroundings) -> Vec<Item> {
             };
             let fair = |warning| item(NAME, Condition::Fair, warning, None);
             let warnings = config.warnings();
-            let good = warnings.is_empty().then(|| item(NAME, Condition::Good, what, None));
-            good.into_iter().chain(warnings.into_iter().map(fair)).collect()
+            let unused = config.left_out.iter();
+            let unused =
+                unused.map(|part| item(NAME, Condition::Fair, part.to_string(), Some("bowline trust")));
+            let good = warnings.is_empty() && config.left_out.is_empty();
+            let good = good.then(|| item(NAME, Condition::Good, what, None));
+            good.into_iter().chain(warnings.into_iter().map(fair)).chain(unused).collect()
         }
         Err(errors) => errors.into_iter().map(|error| bad_file(NAME, error)).collect::<Vec<_>>(),
     };

@@ -14,7 +14,7 @@ use bowline_providers::{catalogue, prices};
 use super::AUTO;
 use super::entry::{Room, row};
 use super::listed::{is_own, manifest_of, own};
-use crate::config::{Config, ConfigError, Entry, EntryKind, Places, Router};
+use crate::config::{Config, ConfigError, Entry, EntryKind, FileOwner, Router};
 use crate::detect::{self, Search, Surroundings};
 use crate::launch::{self, Driver};
 use crate::profile::Profile;
@@ -45,7 +45,6 @@ pub(super) struct Field {
     pub(super) entries: Vec<Option<Entry>>,
     /// The account of each, where it has one of its own.
     pub(super) profiles: Vec<Option<Profile>>,
-    places: Places,
     room: Room,
 }
 
@@ -78,7 +77,6 @@ impl Field {
             hows: Vec::new(),
             entries: Vec::new(),
             profiles: Vec::new(),
-            places: config.places.clone(),
             room: Room::of(config),
         };
         let named = task.request.provider.as_deref().filter(|_| is_named(task));
@@ -144,7 +142,7 @@ impl Field {
     /// The one that the caller named: in the router's file, else by the name of a provider.
     fn named(&mut self, name: &str, router: Option<&Router>) -> Result<(), Error> {
         if let Some((router, entry)) = router.and_then(|router| Some((router, router.entry(name)?))) {
-            stands_in(entry, router, &self.places)?;
+            stands_in(entry, router)?;
             // Who names it wants it, also where it is not chosen by itself.
             self.entry(&Entry { enabled: true, ..entry.clone() }, router);
             return Ok(());
@@ -403,8 +401,8 @@ impl Field {
 
 /// Refuses an entry of a project's file that has the name of a provider and would run something else under it: whoever names
 /// that provider means the one that they know.
-pub(super) fn stands_in(entry: &Entry, router: &Router, places: &Places) -> Result<(), Error> {
-    let own = places.are_own(&router.path);
+pub(super) fn stands_in(entry: &Entry, router: &Router) -> Result<(), Error> {
+    let own = entry.owner == FileOwner::User;
     let Some(known) = roster::find(&entry.name).ok().filter(|_| !own) else { return Ok(()) };
     let same = match &entry.kind {
         EntryKind::Agent { provider, .. } => !is_own(entry) && catalogue::same_name(known, provider),

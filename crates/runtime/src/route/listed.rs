@@ -23,7 +23,7 @@ pub fn listed(config: &Config, name: &str) -> Result<Option<Listed>, Error> {
     let Some((router, entry)) = config.router.as_ref().and_then(|it| Some((it, it.entry(name)?))) else {
         return Ok(None);
     };
-    stands_in(entry, router, &config.places)?;
+    stands_in(entry, router)?;
     let wrong = |what: String| {
         let (path, at) = (router.path.clone(), Some((entry.line, 1)));
         Error::Config(Box::new(ConfigError { path, at, line: None, what, hint: None }))

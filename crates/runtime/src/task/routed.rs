@@ -13,6 +13,7 @@ use super::{Task, millis};
 use crate::budget::{Pot, Share};
 use crate::config::Config;
 use crate::route::Beside;
+use crate::trust::ProjectTrust;
 use crate::{Error, route};
 
 /// What the caller wants of the router.
@@ -119,6 +120,13 @@ impl Task {
     /// this task also if its provider is named.
     pub fn config(mut self, config: Arc<Config>) -> Self {
         self.config = Some(config);
+        self
+    }
+
+    /// Says whether the project's own files may run programs, pass variables and name addresses. Without this call, they may
+    /// as far as the user has pinned them with `bowline trust`. It is for tasks without [`Task::config`], which has its own.
+    pub fn trust_project(mut self, trust: ProjectTrust) -> Self {
+        self.trust = trust;
         self
     }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use bowline::config::Config;
+use bowline::config::{Config, FileOwner};
 use bowline::{Profile, Task};
 
 use super::choose::{self, Asked, Whom};
@@ -60,7 +60,7 @@ impl Meant {
             (Some(id), Some(ours)) => resume::whom(&id, ours, &mut args)?,
             _ => {
                 // A usual model is no wish to be served by what a project's file names.
-                let foreign = config.router.as_ref().is_some_and(|it| !config.places.are_own(&it.path));
+                let foreign = config.router.as_ref().is_some_and(|it| it.owner != FileOwner::User);
                 let model = args.model.clone().or_else(|| usual.model.clone().filter(|_| !foreign));
                 let chosen = choose::whom(&RequestArgs { model, ..args.clone() }, &config, profile.as_ref());
                 // That no agent is chosen is not what is wrong where a session is meant.

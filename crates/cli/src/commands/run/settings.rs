@@ -5,20 +5,20 @@ use std::path::Path;
 use std::sync::Arc;
 
 use bowline::Profile;
-use bowline::config::{Config, Origin, Router};
+use bowline::config::{Config, FileOwner, Origin, Router};
 use bowline::roster::Roster;
 use bowline_protocol::Millis;
 use clap::ValueEnum as _;
 
 use crate::args::request::{Limit, Permission, RequestArgs};
-use crate::commands::account;
+use crate::commands::{account, trust};
 use crate::error::{CommandError, Fault};
 use crate::terminal;
 
 /// Reads the files that concern the directory of a run.
 pub(crate) fn load(cwd: Option<&Path>) -> Result<Arc<Config>, CommandError> {
     let cwd = cwd.map(|dir| std::path::absolute(dir).unwrap_or_else(|_| dir.to_owned()));
-    Ok(Arc::new(Config::load(cwd.as_deref())?))
+    Ok(Arc::new(trust::load(cwd.as_deref())?))
 }
 
 /// Tells of files that cannot be used and that a run may do without, a line each.
@@ -91,12 +91,11 @@ pub(super) fn applied(args: &RequestArgs, config: &Config) -> Result<RequestArgs
     Ok(args)
 }
 
-/// Says whether a provider is one that a project chose for itself, from its own file for the router. Such a file names programs, and
-/// whoever only wanted to ask something has not looked at it.
+/// Says whether a provider is one that a project chose for itself, from its own file for the router that is not trusted.
 fn unasked(name: &str, config: &Config) -> bool {
     let by_project = config.settings.get("run.provider");
     let by_project = by_project.is_some_and(|setting| matches!(setting.origin, Origin::Project(..)));
-    let router = config.router.as_ref().filter(|router| !config.places.are_own(&router.path));
+    let router = config.router.as_ref().filter(|router| router.owner == FileOwner::Project);
     let from_it = |name: &str, router: &Router| {
         name.eq_ignore_ascii_case(bowline::route::AUTO) || router.entry(name).is_some()
     };
@@ -106,7 +105,7 @@ fn unasked(name: &str, config: &Config) -> bool {
 fn warn_of_unasked(config: &Config) {
     let (Some(setting), Some(router)) = (config.settings.get("run.provider"), &config.router) else { return };
     let text = format!(
-        "warning: `run.provider` of {} is not used: {} came with the project and names programs; `--provider {}` uses it\n",
+        "warning: `run.provider` of {} is not used: {} came with the project and is not trusted; `--provider {}` uses it\n",
         setting.origin,
         router.path.display(),
         setting.value

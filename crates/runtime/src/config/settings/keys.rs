@@ -121,7 +121,12 @@ impl Key {
     /// Says whether a file that comes with a project may set this.
     pub(super) fn project_may(&self, value: &str) -> bool {
         let own = ["profiles.", "prices."].iter().any(|start| self.name.starts_with(start));
-        !own && (self.name != "run.permission" || matches!(value, "read" | "ask"))
+        match self.name {
+            "run.permission" => matches!(value, "read" | "ask"),
+            // `acp:` is followed by a command.
+            "run.provider" => !value.contains("acp:"),
+            _ => !own,
+        }
     }
 }
 

@@ -1,0 +1,175 @@
+//! `bowline trust`: what a project's files would do, and whether they may. Also: telling what was left out of them.
+
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::path::Path;
+use std::sync::Once;
+
+use bowline::config::{Config, ConfigError, Places};
+use bowline::trust::{Claim, ClaimKind, ReviewedFile, TrustError, TrustReview, TrustState};
+use bowline_providers::ansi;
+use serde_json::{Value, json};
+
+use crate::args::trust::TrustArgs;
+use crate::error::{CommandError, Fault};
+use crate::output::Stdout;
+use crate::terminal;
+
+/// The variables by which an agent's processes are known.
+const SESSION_MARKS: [&str; 2] = ["BOWLINE_SESSION_ID", "BOWLINE_SPAWN"];
+
+/// What the command did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum TrustAction {
+    Shown,
+    Pinned,
+    Removed,
+    NothingToRemove,
+}
+
+/// Runs the command.
+pub(crate) fn run(args: &TrustArgs, stdout: &mut Stdout) -> Result<(), CommandError> {
+    if let Some(mark) = SESSION_MARKS.iter().find(|mark| terminal::variable(mark).is_some() && !args.show) {
+        return Err(CommandError::new(Fault::Budget, "an agent cannot decide about trust")
+            .caused_by(format!("{mark} is set: this is a process of a session"))
+            .hint("run `bowline trust` yourself, in a terminal of your own"));
+    }
+    let review = TrustReview::of(&Places::from_env(None)).map_err(failed)?;
+    let done = if args.remove {
+        if review.remove().map_err(failed)? { TrustAction::Removed } else { TrustAction::NothingToRemove }
+    } else if args.show {
+        TrustAction::Shown
+    } else {
+        review.pin().map_err(failed)?;
+        TrustAction::Pinned
+    };
+    if args.json {
+        return stdout.print(&format!("{:#}\n", report(&review, done)));
+    }
+    stdout.print(&ansi::harmless(&text(&review, done)))
+}
+
+fn failed(error: TrustError) -> CommandError {
+    match error {
+        TrustError::Config(error) => error.into(),
+        TrustError::Foreign { .. } => {
+            let text = error.to_string();
+            CommandError::new(Fault::Configuration, text).hint(
+                "its owner could change it after you have looked at it; copy it, or `chown` it to yourself",
+            )
+        }
+        other => CommandError::new(Fault::Configuration, "could not decide about trust").caused_by(other),
+    }
+}
+
+/// Reads the files that concern a directory, and tells once what of the project's is not used.
+pub(crate) fn load(cwd: Option<&Path>) -> Result<Config, ConfigError> {
+    let config = Config::load(cwd)?;
+    tell(&config);
+    Ok(config)
+}
+
+/// Tells on standard error what is not used of the project's files, once for a command.
+fn tell(config: &Config) {
+    static TOLD: Once = Once::new();
+    if config.left_out.is_empty() {
+        return;
+    }
+    TOLD.call_once(|| {
+        let mut text = String::new();
+        for part in &config.left_out {
+            let _ = writeln!(text, "warning: {}", one_line(&part.to_string()));
+        }
+        for file in &config.changed {
+            let _ = writeln!(
+                text,
+                "warning: {} has changed since it was trusted",
+                one_line(&file.display().to_string())
+            );
+        }
+        text.push_str("hint: `bowline trust` shows what this project's files would do, and trusts them\n");
+        // Nothing can be done about a standard error that does not take it.
+        let _ = std::io::stderr().write_all(text.as_bytes());
+    });
+}
+
+/// A project chooses its own names: a line of its own cannot be made of them.
+fn one_line(text: &str) -> String {
+    ansi::harmless(text).replace('\n', " ")
+}
+
+fn text(review: &TrustReview, done: TrustAction) -> String {
+    let mut text = format!("project: {}\n", review.directory.display());
+    for file in &review.files {
+        let path = file.path.strip_prefix(&review.directory).unwrap_or(&file.path).display().to_string();
+        let _ = writeln!(text, "  {}{}", one_line(&path), remark(file));
+        for (name, Claim { line, kind }) in &file.claims {
+            let _ = writeln!(text, "    line {line}: `{}` {}", one_line(name), one_line(&kind.to_string()));
+        }
+    }
+    if review.files.is_empty() {
+        text.push_str("  it has no files that need trust\n");
+    }
+    let state = match (done, &review.state) {
+        (TrustAction::Shown, TrustState::Unpinned) => {
+            "not trusted; `bowline trust` trusts these files as they are"
+        }
+        (TrustAction::Shown, TrustState::Trusted) => "trusted; `bowline trust --remove` withdraws it",
+        (TrustAction::Shown, TrustState::Changed(_)) => {
+            "not trusted any more: files have changed; `bowline trust` trusts them as they are now"
+        }
+        (TrustAction::Pinned, _) => "trusted as they are now; a file that changes is untrusted again",
+        (TrustAction::Removed, _) => "no longer trusted",
+        (TrustAction::NothingToRemove, _) => "was not trusted",
+    };
+    let _ = writeln!(text, "{state}");
+    text
+}
+
+fn remark(file: &ReviewedFile) -> String {
+    let mut words = Vec::new();
+    if file.is_program {
+        words.push("a program that a file above runs".to_owned());
+    }
+    if !file.agents.is_empty() {
+        words.push(format!("{} may run code by it", file.agents.join(", ")));
+    }
+    if matches!(file.state, TrustState::Changed(_)) {
+        words.push("new or changed since it was trusted".to_owned());
+    }
+    if words.is_empty() { String::new() } else { format!(": {}", words.join("; ")) }
+}
+
+fn report(review: &TrustReview, done: TrustAction) -> Value {
+    let claim = |(name, claim): &(String, Claim)| {
+        let (word, object) = match &claim.kind {
+            ClaimKind::Runs { program } => ("runs", program),
+            ClaimKind::Reads { variable } => ("reads", variable),
+            ClaimKind::Sets { variable } => ("sets", variable),
+            ClaimKind::Contacts { address, .. } => ("contacts", address),
+            ClaimKind::Uses { profile } => ("uses", profile),
+            ClaimKind::Configures { option } => ("configures", option),
+        };
+        json!({"line": claim.line, "name": name, "claim": word, "value": object})
+    };
+    let files: Vec<Value> = review
+        .files
+        .iter()
+        .map(|file| {
+            json!({
+                "path": file.path,
+                "program": file.is_program,
+                "agents": file.agents,
+                "changed": matches!(file.state, TrustState::Changed(_)),
+                "claims": file.claims.iter().map(claim).collect::<Vec<_>>(),
+            })
+        })
+        .collect();
+    let state = match (done, &review.state) {
+        (TrustAction::Pinned, _) | (TrustAction::Shown, TrustState::Trusted) => "trusted",
+        (TrustAction::Shown, TrustState::Changed(_)) => "changed",
+        (TrustAction::Removed | TrustAction::NothingToRemove, _)
+        | (TrustAction::Shown, TrustState::Unpinned) => "unpinned",
+    };
+    json!({"v": 1, "directory": review.directory, "state": state, "files": files})
+}

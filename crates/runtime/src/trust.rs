@@ -1,0 +1,240 @@
+//! Trust per project: which files of a project may run programs, pass variables or name addresses.
+//!
+//! A project's files come from its repository, so that an attacker may have written them. Without trust they may only narrow
+//! and order what the user already has. `bowline trust` pins the content of every such file; this module decides, and every
+//! reader of a project's files asks it. The states of a file:
+//!
+//! ```text
+//!              `bowline trust`                    the content changes
+//!   Unpinned ──────────────────> Trusted ──────────────────────────────> Changed
+//!      ^                           │ ^        `bowline trust`               │
+//!      │   `bowline trust --remove`│ └──────────────────────────────────────┘
+//!      └───────────────────────────┴──── `bowline trust --remove` ──────────┘
+//! ```
+//!
+//! [`judge`] is the whole decision: the pins of a directory and what was found there go in, a [`TrustState`] comes out. Only
+//! `Trusted` lifts a restriction. The bytes that are hashed are the bytes that are parsed: a file is read once, so that
+//! nothing can change between the two. A program inside the project that a file names is pinned with it. Between that check
+//! and the start of the program its owner can still replace it; a file of another owner is therefore never read.
+//!
+//! Absent on purpose: trust in a whole directory tree ("everything below ~/src"), and trust that a project's file can give
+//! itself. Git worktrees and copies are directories of their own and need a `bowline trust` each.
+
+mod agents;
+mod review;
+mod store;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::io::Read as _;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+
+pub use review::{ReviewedFile, TrustReview};
+pub use store::{TrustError, TrustStore};
+
+/// The most that a pinned file may hold.
+const LARGEST_PINNED: u64 = 64 * 1024 * 1024;
+
+/// Whether a project's own files may run programs, pass variables and name addresses.
+///
+/// ```
+/// use bowline::trust::ProjectTrust;
+///
+/// // A service that works on checkouts of strangers ignores what its operator has pinned.
+/// let task = bowline::task("Review this change").provider("claude").cwd("/srv/checkout").trust_project(ProjectTrust::Never);
+/// # drop(task);
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ProjectTrust {
+    /// Only what `bowline trust` has pinned, as long as its content is the same.
+    #[default]
+    Pinned,
+    /// Never, whatever is pinned.
+    Never,
+    /// Always: the caller vouches for the project.
+    Always,
+}
+
+/// What the pins say about files of a project.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case", tag = "state", content = "files")]
+pub enum TrustState {
+    /// The directory was never trusted.
+    #[default]
+    Unpinned,
+    /// Every file has the content that was pinned.
+    Trusted,
+    /// The directory was trusted, and these files are new or have changed since.
+    Changed(Vec<PathBuf>),
+}
+
+impl TrustState {
+    /// Says whether every file has the content that was pinned.
+    pub fn is_trusted(&self) -> bool {
+        *self == Self::Trusted
+    }
+}
+
+/// The pins of one directory: the SHA-256 of each file, by its path from the directory.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TrustRecord {
+    /// The version of this form.
+    pub v: u32,
+    /// The directory, without symbolic links.
+    pub directory: PathBuf,
+    /// The SHA-256 of each file, in hexadecimal digits.
+    pub files: BTreeMap<PathBuf, String>,
+}
+
+/// A file as it was found now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ObservedFile {
+    /// The path from the directory that is trusted.
+    pub path: PathBuf,
+    /// The SHA-256 of its content; absent for one that cannot be read, which no pin fits.
+    pub hash: Option<String>,
+}
+
+/// Decides whether files are trusted, by the pins of their directory.
+pub fn judge(record: Option<&TrustRecord>, observed: &[ObservedFile]) -> TrustState {
+    let Some(record) = record else { return TrustState::Unpinned };
+    let differs =
+        |file: &&ObservedFile| file.hash.is_none() || record.files.get(&file.path) != file.hash.as_ref();
+    let changed: Vec<PathBuf> = observed.iter().filter(differs).map(|file| file.path.clone()).collect();
+    if changed.is_empty() { TrustState::Trusted } else { TrustState::Changed(changed) }
+}
+
+/// Something that a project's file would do and may not do without trust.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Claim {
+    /// The line, counted from 1.
+    pub line: usize,
+    /// What it would do.
+    pub kind: ClaimKind,
+}
+
+/// What a project's file would do.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case", tag = "claim")]
+pub enum ClaimKind {
+    /// Run a program.
+    Runs {
+        /// The program, as the file has it.
+        program: String,
+    },
+    /// Read a variable of the user's environment.
+    Reads {
+        /// Its name.
+        variable: String,
+    },
+    /// Set a variable of an agent's environment.
+    Sets {
+        /// Its name.
+        variable: String,
+    },
+    /// Send requests, with the user's key, to an address.
+    Contacts {
+        /// The variable that holds it.
+        variable: String,
+        /// The address.
+        address: String,
+    },
+    /// Choose the account.
+    Uses {
+        /// The profile.
+        profile: String,
+    },
+    /// Pass settings that only the program understands.
+    Configures {
+        /// The name of the setting.
+        option: String,
+    },
+}
+
+impl fmt::Display for ClaimKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Runs { program } => write!(f, "runs {program}"),
+            Self::Reads { variable } => write!(f, "reads ${variable} of your environment"),
+            Self::Sets { variable } => write!(f, "sets ${variable}"),
+            Self::Contacts { variable, address } => {
+                write!(f, "sets ${variable}, so that requests go to {address}")
+            }
+            Self::Uses { profile } => write!(f, "uses your account `{profile}`"),
+            Self::Configures { option } => write!(f, "sets the option `{option}` of the program"),
+        }
+    }
+}
+
+/// A part of a project's file that is not used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct LeftOut {
+    /// The file.
+    pub path: PathBuf,
+    /// The line, counted from 1; absent for a whole file.
+    pub line: Option<usize>,
+    /// The entry or the key; absent for a whole file.
+    pub name: Option<String>,
+    /// Why.
+    pub reason: String,
+}
+
+impl LeftOut {
+    /// A whole file is not used.
+    pub(crate) fn file(path: &Path, reason: impl Into<String>) -> Self {
+        Self { path: path.to_owned(), line: None, name: None, reason: reason.into() }
+    }
+
+    /// A part of a file is not used, because of what it would do.
+    pub(crate) fn part(path: &Path, line: usize, name: &str, claims: &[Claim]) -> Self {
+        let claims: Vec<String> = claims.iter().map(|claim| claim.kind.to_string()).collect();
+        let reason = format!("it {}", claims.join(", "));
+        Self { path: path.to_owned(), line: Some(line), name: Some(name.to_owned()), reason }
+    }
+}
+
+impl fmt::Display for LeftOut {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.path.display())?;
+        if let Some(line) = self.line {
+            write!(f, ":{line}")?;
+        }
+        match &self.name {
+            Some(name) => write!(f, ": ignored `{name}`: {}", self.reason),
+            None => write!(f, ": ignored: {}", self.reason),
+        }
+    }
+}
+
+/// Returns the SHA-256 of some bytes, in hexadecimal digits.
+pub(crate) fn hash_of(bytes: &[u8]) -> String {
+    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Returns the SHA-256 of a regular file's content; nothing for one that cannot be read or is too large to pin.
+pub(crate) fn hash_of_file(path: &Path) -> Option<String> {
+    // A FIFO in the place of a file must not block: it is opened without waiting, and is no regular file.
+    let flags = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
+    let file = std::fs::OpenOptions::new().read(true).custom_flags(flags).open(path).ok()?;
+    let meta = file.metadata().ok()?;
+    if !meta.is_file() || meta.len() > LARGEST_PINNED {
+        return None;
+    }
+    let mut bytes = Vec::new();
+    file.take(LARGEST_PINNED + 1).read_to_end(&mut bytes).ok()?;
+    (bytes.len() as u64 <= LARGEST_PINNED).then(|| hash_of(&bytes))
+}
+
+/// Returns the owner of a project's file if it is neither the user nor root: such a file is not read at all.
+pub(crate) fn foreign_owner(meta: &std::fs::Metadata) -> Option<u32> {
+    let uid = meta.uid();
+    (uid != 0 && uid != rustix::process::geteuid().as_raw()).then_some(uid)
+}
