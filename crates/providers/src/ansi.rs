@@ -71,26 +71,71 @@ pub(crate) fn decode(bytes: &[u8]) -> Cow<'_, str> {
     Cow::Owned(text)
 }
 
-/// Makes text harmless on a terminal: control characters other than line ends and tabs become visible.
+/// Makes text harmless on a terminal: what would move the cursor, reorder the text or be invisible is spelled out.
+///
+/// Line ends and tabs stay. A joiner between two pictures stays, because it makes one picture of them.
 pub fn harmless(text: &str) -> Cow<'_, str> {
-    let dangerous = |c: char| {
-        (c.is_control() && c != '\n' && c != '\t')
-            // Characters that reorder what is shown, so that a command reads as another one.
-            || matches!(c, '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}')
-    };
-    if !text.contains(dangerous) {
+    if !text.contains(is_deceptive) {
         return Cow::Borrowed(text);
     }
     let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
+    let mut before = None;
+    let mut chars = text.chars().peekable();
+    while let Some(c) = chars.next() {
         match c {
-            '\0'..='\u{1F}' if dangerous(c) => out.extend(char::from_u32(0x2400 + c as u32)),
+            c if !is_deceptive(c) => out.push(c),
+            '\u{200D}' if is_picture(before) && is_picture(chars.peek().copied()) => out.push(c),
+            '\0'..='\u{1F}' => out.extend(char::from_u32(0x2400 + c as u32)),
             '\u{7F}' => out.push('\u{2421}'),
-            c if dangerous(c) => out.push_str(&c.escape_unicode().to_string()),
+            c => out.push_str(&c.escape_unicode().to_string()),
+        }
+        before = Some(c);
+    }
+    Cow::Owned(out)
+}
+
+/// Makes JSON harmless on a terminal. It stays JSON, and equal: the same characters are written as `\uXXXX`.
+pub fn harmless_json(json: &str) -> Cow<'_, str> {
+    if !json.contains(is_deceptive) {
+        return Cow::Borrowed(json);
+    }
+    let mut out = String::with_capacity(json.len() + 16);
+    for c in json.chars() {
+        // Outside of strings JSON has no such character but `\r`, which is white space there.
+        match c {
+            '\r' => out.push(' '),
+            c if is_deceptive(c) => {
+                c.encode_utf16(&mut [0; 2]).iter().for_each(|unit| out.push_str(&format!("\\u{unit:04x}")));
+            }
             c => out.push(c),
         }
     }
     Cow::Owned(out)
+}
+
+/// Says whether a character moves the cursor, reorders what is shown, or cannot be seen.
+fn is_deceptive(c: char) -> bool {
+    if c.is_ascii() {
+        return c.is_ascii_control() && c != '\n' && c != '\t';
+    }
+    matches!(c,
+        '\u{80}'..='\u{9F}'
+        // The soft hyphen, the Arabic letter mark, the Mongolian vowel separator.
+        | '\u{AD}' | '\u{61C}' | '\u{180E}'
+        // Zero-width spaces, joiners and marks of direction.
+        | '\u{200B}'..='\u{200F}'
+        // Separators of lines and paragraphs; characters that reorder what is shown, so that a command reads as another one.
+        | '\u{2028}'..='\u{202E}'
+        // Invisible operators; isolates.
+        | '\u{2060}'..='\u{206F}'
+        // The byte order mark; notes between lines; letters that no font shows.
+        | '\u{FEFF}' | '\u{FFF9}'..='\u{FFFB}' | '\u{E0000}'..='\u{E007F}'
+    )
+}
+
+/// Says whether a character is one of those that a joiner puts together.
+fn is_picture(c: Option<char>) -> bool {
+    c.is_some_and(|c| matches!(c, '\u{2190}'..='\u{2BFF}' | '\u{FE0F}' | '\u{1F000}'..='\u{1FAFF}'))
 }
 
 #[cfg(test)]
@@ -139,5 +184,33 @@ mod tests {
         assert_eq!(harmless("ok\n\tok"), "ok\n\tok");
         assert_eq!(harmless("\x1b[2J\x07\r\x7f"), "␛[2J␇␍␡");
         assert_eq!(harmless("\u{9b}2J \u{202e}txt"), "\\u{9b}2J \\u{202e}txt");
+        for hidden in
+            ["\u{200b}", "\u{200d}", "\u{2028}", "\u{2060}", "\u{feff}", "\u{ad}", "\u{e0041}", "\u{61c}"]
+        {
+            let text = format!("a{hidden}b");
+            assert_eq!(harmless(&text), format!("a{}b", hidden.escape_unicode()));
+        }
+        assert_eq!(
+            harmless("👩\u{200d}💻 ❤\u{fe0f}\u{200d}🔥"),
+            "👩\u{200d}💻 ❤\u{fe0f}\u{200d}🔥",
+            "one picture"
+        );
+        assert_eq!(harmless("👩\u{200d}"), "👩\\u{200d}");
+    }
+
+    #[test]
+    fn json_stays_json_and_equal() {
+        let text = "\u{9b}2J\u{202e}a\u{200b}\u{2028}\u{feff}\u{7f}\u{e0041}é日\n\u{1b}\"";
+        let value = serde_json::json!({ text: [text] });
+        for json in [value.to_string(), serde_json::to_string_pretty(&value).expect("JSON")] {
+            let shown = harmless_json(&json);
+            assert_eq!(serde_json::from_str::<serde_json::Value>(&shown).expect("JSON"), value);
+            assert!(!shown.contains(is_deceptive), "{shown}");
+            assert!(
+                shown.contains("\\u009b2J\\u202ea\\u200b\\u2028\\ufeff\\u007f\\udb40\\udc41é日"),
+                "{shown}"
+            );
+        }
+        assert!(matches!(harmless_json("{}"), Cow::Borrowed(_)));
     }
 }

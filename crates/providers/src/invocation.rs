@@ -18,6 +18,7 @@ mod preview;
 mod prompt;
 mod refusal;
 mod request;
+pub mod secrets;
 pub(crate) mod template;
 
 use std::collections::BTreeMap;

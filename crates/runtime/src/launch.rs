@@ -73,6 +73,7 @@ pub(crate) fn preview(task: &Task) -> Result<Preview, Error> {
     let request = completed(task, &driver, task.chosen_model(), task.profile.as_ref())?;
     let known = Known::of(task, driver.manifest());
     let mut invocation = driver.invoke(task, &request, &known, task.streaming)?;
+    invocation.find_secrets(&host::environment(), task.env_of_request());
     if let Some(container) = &request.docker {
         let session = new_session_id(clock::wall(), host::random());
         invocation = into_container(invocation, container, &session, &task.request)?;
@@ -132,6 +133,9 @@ pub(crate) async fn prepare(
         invocations.extend(second.filter(|second| known.format().as_ref() != Some(&second.format)));
     }
     invocations.iter_mut().try_for_each(with_images)?;
+    let environment = host::environment();
+    // Before a container makes arguments of variables: arguments are visible to every user of the machine.
+    invocations.iter_mut().for_each(|it| it.find_secrets(&environment, task.env_of_request()));
     let session = new_session_id(clock::wall(), host::random());
     let (account, budget, unread) = budget::Account::open(&task, driver.name(), driver.manifest(), &session)?;
     if let Some(container) = &request.docker {

@@ -151,15 +151,18 @@ fn in_arguments(args: &[String]) -> Vec<&str> {
 
 /// `https://user:VALUE@host/?key=VALUE`.
 fn in_address(url: &str) -> Vec<&str> {
-    let (address, query) = url.split_once('?').unwrap_or((url, ""));
+    let address = url.split_once('?').map_or(url, |(address, _)| address);
     let host = address.split_once("://").map_or("", |(_, rest)| rest).split('/').next().unwrap_or_default();
     let password = host.rsplit_once('@').and_then(|(user, _)| user.split_once(':')).map(|(_, word)| word);
+    password.into_iter().chain(in_query(url)).collect()
+}
+
+/// Returns the parameters of an address that are called a key, a token or a password: `?key=VALUE`.
+pub(super) fn in_query(url: &str) -> Vec<&str> {
+    let query = url.split_once('?').map_or("", |(_, query)| query);
     let query = query.split('#').next().unwrap_or_default();
     let pairs = query.split('&').filter_map(|pair| pair.split_once('='));
-    password
-        .into_iter()
-        .chain(pairs.filter(|(name, _)| is_named_secret(name)).map(|(_, value)| value))
-        .collect()
+    pairs.filter(|(name, _)| is_named_secret(name)).map(|(_, value)| value).collect()
 }
 
 /// Says whether a flag or a parameter has the name of a secret, as variables have.

@@ -63,7 +63,7 @@ impl Invocation {
             env_removed: self.env_removed.clone(),
             stdin: match &self.stdin {
                 StdinPlan::Null => None,
-                StdinPlan::Prompt(text) | StdinPlan::Protocol(text) => Some(text.clone()),
+                StdinPlan::Prompt(text) | StdinPlan::Protocol(text) => Some(masked(text)),
             },
             cwd: self.cwd.clone(),
             transport: self.transport,
