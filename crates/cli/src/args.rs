@@ -96,7 +96,8 @@ pub(crate) enum Command {
 }
 
 const EXIT_CODES: &str = "Exit codes: 0 done, 1 the agent failed, 2 usage, 3 configuration, 4 provider missing or not \
-    logged in, 5 budget or policy, 70 our own fault, 124 timed out, 130 cancelled, 143 terminated.";
+    logged in, 5 budget or policy, 70 our own fault, 124 timed out, 130 cancelled, 141 the reader of a run \
+    closed stdout, 143 terminated.";
 
 const DECODE_EXAMPLES: &str = "Examples:
   bowline decode --dialect stream-json --view text answer.jsonl

@@ -38,8 +38,12 @@ pub(crate) enum Fault {
     Budget,
     /// Ours.
     Internal,
-    /// Nobody's: the reader of our output has enough.
+    /// The reader of a table has enough.
     ClosedPipe,
+    /// The reader of a run went away, and the agent was stopped for it.
+    ReaderGone,
+    /// The agent failed with this exit code, and its output could not be written either.
+    AgentFailed(u8),
     /// Nobody's: help or the version was asked for and printed.
     Asked,
     /// The agent's, and it was said already.
@@ -48,6 +52,9 @@ pub(crate) enum Fault {
 
 /// The exit code of a fault in our own code.
 pub(crate) const OUR_FAULT: u8 = 70;
+
+/// The exit code of a run whose reader went away: that of a program that SIGPIPE ended.
+pub(crate) const READER_GONE: u8 = 141;
 
 impl Fault {
     fn exit_code(self) -> u8 {
@@ -60,7 +67,8 @@ impl Fault {
             Self::Budget => 5,
             Self::Internal => OUR_FAULT,
             Self::TooSlow => 124,
-            Self::Told(code) => code,
+            Self::ReaderGone => READER_GONE,
+            Self::Told(code) | Self::AgentFailed(code) => code,
         }
     }
 }
@@ -89,8 +97,7 @@ impl CommandError {
         self
     }
 
-    /// Says whether it is only that the reader of our output has enough.
-    #[cfg(test)]
+    /// Returns whether the reader of standard output closed it.
     pub(crate) fn is_closed_pipe(&self) -> bool {
         self.kind == Fault::ClosedPipe
     }

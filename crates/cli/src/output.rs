@@ -39,9 +39,13 @@ impl Stdout {
         Self { out: io::BufWriter::with_capacity(FULL, out), terminal }
     }
 
-    /// Prints text.
+    /// Prints text. On a terminal, JSON stays JSON: what would deceive a reader is escaped as JSON has it.
     pub(crate) fn print(&mut self, text: &str) -> Result<(), CommandError> {
-        let text = if self.terminal { ansi::harmless(text) } else { text.into() };
+        let text = match self.terminal {
+            false => text.into(),
+            true if is_json(text) => ansi::harmless_json(text),
+            true => ansi::harmless(text),
+        };
         self.out.write_all(text.as_bytes()).map_err(failed)
     }
 
@@ -82,9 +86,34 @@ impl Stdout {
     }
 }
 
+/// Says whether a text is one or several JSON values.
+fn is_json(text: &str) -> bool {
+    // Most text is told by its first character.
+    text.trim_start().starts_with(['{', '[', '"'])
+        && serde_json::Deserializer::from_str(text)
+            .into_iter::<serde::de::IgnoredAny>()
+            .all(|value| value.is_ok())
+}
+
 fn failed(error: io::Error) -> CommandError {
     if error.kind() == io::ErrorKind::BrokenPipe {
         return CommandError::new(Fault::ClosedPipe, "");
     }
-    CommandError::new(Fault::Internal, "could not write to standard output").caused_by(error)
+    // A full disk, a quota, a device that takes nothing: where the output goes is the caller's choice.
+    CommandError::new(Fault::Configuration, "could not write to standard output").caused_by(error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn json_is_told_from_text() {
+        for json in ["{}", "[1,\n2]\n", "{\"a\":1}\n{\"b\":2}\n", "\"text\"\n"] {
+            assert!(is_json(json), "{json}");
+        }
+        for text in ["", "a text", "{not json}", "{} and more", "[x] done", "\"quoted\" text"] {
+            assert!(!is_json(text) || text.is_empty(), "{text}");
+        }
+    }
 }

@@ -3,8 +3,9 @@
 use std::fs::File;
 use std::io::IsTerminal;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::fs::MetadataExt as _;
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::Path;
+use std::time::Duration;
 
 use bowline::PermissionMode;
 
@@ -39,7 +40,8 @@ fn screen() -> Screen {
     };
     let files = file(stdout.as_fd()).zip(file(stderr.as_fd()));
     let one_file = !stdout_tty && !stderr_tty && files.is_some_and(|(stdout, stderr)| stdout == stderr);
-    Screen { stdout: surface(stdout_tty), stderr: surface(stderr_tty), one_file }
+    let piped = stderr_tty && is_pipe(&stdout);
+    Screen { stdout: surface(stdout_tty), stderr: surface(stderr_tty), one_file, piped }
 }
 
 /// Says whether a terminal may be given colour.
@@ -52,6 +54,32 @@ pub(crate) fn stdout_width() -> usize {
     let size = rustix::termios::tcgetwinsize(std::io::stdout());
     size.ok().map(|size| usize::from(size.ws_col)).filter(|width| *width > 0).unwrap_or(80)
 }
+
+/// Says whether another program reads a stream, which may show it on the terminal that we draw on.
+fn is_pipe(stream: &impl AsFd) -> bool {
+    let file = stream.as_fd().try_clone_to_owned().ok().and_then(|file| File::from(file).metadata().ok());
+    file.is_some_and(|file| file.file_type().is_fifo() || file.file_type().is_socket())
+}
+
+/// Waits until the reader of a pipe has taken everything out of it, and then a moment for it to print that; at most
+/// [`READ_BY`]. When the reader has printed, only the reader knows.
+pub(crate) fn wait_for_reader(pipe: impl AsFd) {
+    const STEP: Duration = Duration::from_millis(2);
+    let waits = READ_BY.as_millis() / STEP.as_millis();
+    for _ in 0..waits {
+        match rustix::io::ioctl_fionread(&pipe) {
+            Ok(0) | Err(_) => break,
+            Ok(_) => std::thread::sleep(STEP),
+        }
+    }
+    std::thread::sleep(PRINTED_BY);
+}
+
+/// How long a reader is waited for that does not read.
+const READ_BY: Duration = Duration::from_millis(250);
+
+/// How long a reader has for printing what it has read.
+const PRINTED_BY: Duration = Duration::from_millis(15);
 
 /// Returns the width of the terminal.
 pub(crate) fn width() -> u16 {

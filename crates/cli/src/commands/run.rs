@@ -9,6 +9,7 @@ mod resume;
 mod schema;
 mod settings;
 mod several;
+mod unread;
 pub(crate) use choose::Whom;
 pub(crate) use meant::Meant;
 pub(crate) use prompt::prompt;
@@ -300,9 +301,15 @@ async fn drive(
     let stopped = match shown {
         Ok(stopped) => stopped,
         Err(error) => {
-            // Nobody reads what is said any more: there is no point in going on.
-            let _ = turn.stop().await;
-            return Err(error);
+            let session = turn.session().clone();
+            let sessions = if ephemeral { Vec::new() } else { vec![session] };
+            return Err(match turn.stop().await {
+                // It may have ended by itself before it could be stopped.
+                Ok(record) if record.outcome != Outcome::Cancelled => {
+                    unread::unfinished(error, &record, !ephemeral)
+                }
+                _ => unread::stopped(error, &sessions),
+            });
         }
     };
     let record = turn.outcome().await.map_err(CommandError::from)?;
@@ -312,7 +319,7 @@ async fn drive(
         session: Some(record.session.clone()),
         journal: record.journal.as_ref().filter(|_| !ephemeral).map(|dir| dir.display().to_string()),
     };
-    sink.finish(&summary)?;
+    sink.finish(&summary).map_err(|error| unread::unfinished(error, &record, !ephemeral))?;
     if let Some(failure) = &record.journal_failure {
         sink.warn(&format!("the journal of this run is not complete: {}", failure.message))?;
     }

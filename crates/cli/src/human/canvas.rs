@@ -12,6 +12,15 @@ pub(crate) struct Screen {
     pub(crate) stderr: Surface,
     /// Whether both are one file or pipe, as in a log.
     pub(crate) one_file: bool,
+    /// Whether standard error is a terminal and standard output a pipe, whose reader may print to the same terminal
+    /// (`| cat`, `| tee`), at a moment that we do not know.
+    pub(crate) piped: bool,
+}
+
+impl Screen {
+    /// Neither is a terminal.
+    pub(crate) const PIPES: Self =
+        Self { stdout: Surface::PIPE, stderr: Surface::PIPE, one_file: false, piped: false };
 }
 
 /// One stream.
@@ -157,7 +166,14 @@ pub(super) struct Canvas {
     stderr_column: usize,
     shown: Option<Shown>,
     last: Last,
+    /// The end of the answer that has no line end yet and waits for it, where a reader may print to our terminal.
+    part: String,
+    /// Whether any of the answer went out.
+    answered: bool,
 }
+
+/// The longest part of a line that waits for its end.
+const LONGEST_PART: usize = 64 * 1024;
 
 impl Canvas {
     pub(super) fn new(screen: Screen, glyphs: Glyphs) -> Self {
@@ -169,6 +185,8 @@ impl Canvas {
             stderr_column: 0,
             shown: None,
             last: Last::Nothing,
+            part: String::new(),
+            answered: false,
         }
     }
 
@@ -192,6 +210,9 @@ impl Canvas {
         if text.is_empty() {
             return;
         }
+        if self.screen.piped {
+            return self.text_for_a_reader(text);
+        }
         self.erase();
         if self.shared() && self.last == Last::Line {
             self.push(To::Stderr, "\n");
@@ -206,11 +227,36 @@ impl Canvas {
         }
     }
 
+    /// Prints text of the answer in whole lines: the reader prints them whenever it likes, and nothing of ours may stand in
+    /// the line that it prints to.
+    fn text_for_a_reader(&mut self, text: &str) {
+        self.part.push_str(text);
+        let end = match self.part.rfind('\n') {
+            Some(end) => end + 1,
+            None if self.part.len() > LONGEST_PART => self.part.len(),
+            None => return,
+        };
+        let rest = self.part.split_off(end);
+        let lines = std::mem::replace(&mut self.part, rest);
+        self.erase();
+        self.answered = true;
+        self.push(To::Stdout, &lines);
+    }
+
     /// Ends the line of the answer, if there is one to end.
     pub(super) fn end_text_line(&mut self) {
-        if self.stdout_column > 0 {
+        if self.stdout_column > 0 || !self.part.is_empty() {
             self.erase();
-            self.push(To::Stdout, "\n");
+            self.answered = true;
+            let line = std::mem::take(&mut self.part) + "\n";
+            self.push(To::Stdout, &line);
+        }
+    }
+
+    /// A message is complete. Where a reader may print it to our terminal, it gets the end of its last line now.
+    pub(super) fn end_message(&mut self) {
+        if self.screen.piped {
+            self.end_text_line();
         }
     }
 
@@ -225,7 +271,8 @@ impl Canvas {
 
     /// Prints an empty line to standard error, unless nothing was printed yet or one is due anyway.
     pub(super) fn blank(&mut self) {
-        if self.last == Last::Line && self.screen.stderr.tty {
+        let apart = self.last == Last::Line || (self.screen.piped && self.answered);
+        if apart && self.screen.stderr.tty {
             self.erase();
             self.push(To::Stderr, "\n");
         }
@@ -234,6 +281,10 @@ impl Canvas {
     /// Shows what is going on, until something is printed. Where lines cannot be erased, nothing is shown.
     pub(super) fn status(&mut self, status: Option<Status>) {
         if !self.screen.stderr.tty || !self.screen.stderr.erases {
+            return;
+        }
+        // From the first line of the answer on, its reader may be printing.
+        if self.screen.piped && self.answered {
             return;
         }
         let wanted = match status {
@@ -280,6 +331,10 @@ impl Canvas {
 
     /// Ends a line of the answer on a shared terminal, and leaves an empty one; in a shared file, ends it.
     fn leave_text(&mut self) {
+        if self.screen.piped && self.stdout_column > 0 {
+            // Of a line that was too long to wait for its end, the beginning may be on the screen.
+            return self.push_raw(To::Stderr, "\n");
+        }
         if self.screen.one_file && self.stdout_column > 0 {
             self.push_raw(To::Stderr, "\n");
             self.stdout_column = 0;

@@ -138,6 +138,7 @@ impl Speech {
     pub(super) fn turn_completed(&mut self, canvas: &mut Canvas) {
         for (message, text) in std::mem::take(&mut self.waiting) {
             self.print(&message, &text, canvas);
+            canvas.end_message();
         }
     }
 
@@ -239,6 +240,7 @@ impl Speech {
                 for (_, text) in held {
                     self.print(&finished.message, &text, canvas);
                 }
+                canvas.end_message();
                 None
             }
         }

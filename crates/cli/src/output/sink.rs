@@ -12,7 +12,8 @@ use bowline_providers::views;
 use super::view::Viewer;
 use super::{FULL, Stdout};
 use crate::error::CommandError;
-use crate::human::{Interrupt, Options, Piece, Renderer, Screen, Summary, Surface, To};
+use crate::human::{Interrupt, Options, Piece, Renderer, Screen, Summary, To};
+use crate::terminal;
 
 /// The format for people.
 const HUMAN: &str = "human";
@@ -55,6 +56,10 @@ pub(crate) struct Sink {
     viewer: Option<Viewer>,
     stdout: Stdout,
     stderr: Box<dyn Write>,
+    /// Whether the reader of standard output may print to the terminal that standard error is.
+    piped: bool,
+    /// Whether something was written to standard output since that reader was waited for.
+    unread: bool,
 }
 
 impl fmt::Debug for Sink {
@@ -79,11 +84,12 @@ impl Sink {
         let viewer = match format {
             Format::Human => None,
             Format::View(entry) => {
-                options.screen = Screen { stdout: Surface::PIPE, stderr: Surface::PIPE, one_file: false };
+                options.screen = Screen::PIPES;
                 Some(Viewer::new(entry, &views::Setup { provider, ours: true }))
             }
         };
-        Self { renderer: Renderer::new(options), viewer, stdout, stderr }
+        let piped = options.screen.piped;
+        Self { renderer: Renderer::new(options), viewer, stdout, stderr, piped, unread: false }
     }
 
     /// Writes events that came together.
@@ -167,8 +173,12 @@ impl Sink {
                 To::Stdout => {
                     self.stdout.print_ready(&piece.bytes)?;
                     self.stdout.flush()?;
+                    self.unread = self.piped;
                 }
                 To::Stderr => {
+                    if std::mem::take(&mut self.unread) {
+                        terminal::wait_for_reader(io::stdout());
+                    }
                     // Nothing can be done about a standard error that does not take what we say.
                     let _ = self.stderr.write_all(&piece.bytes).and_then(|()| self.stderr.flush());
                 }
@@ -187,7 +197,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::human::{AgentHints, Detail, Glyphs, Remedies};
+    use crate::human::{AgentHints, Detail, Glyphs, Remedies, Surface};
 
     #[derive(Clone, Default)]
     struct Shared(Arc<Mutex<Vec<u8>>>);
@@ -226,7 +236,7 @@ mod tests {
 
     fn options(stderr: Surface) -> Options {
         Options {
-            screen: Screen { stdout: Surface::PIPE, stderr, one_file: false },
+            screen: Screen { stderr, ..Screen::PIPES },
             glyphs: Glyphs::Unicode,
             detail: Detail::Usual,
             zone: TimeZone::UTC,

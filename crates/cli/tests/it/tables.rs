@@ -125,7 +125,8 @@ Options:
   -V, --version  Print version
 
 Exit codes: 0 done, 1 the agent failed, 2 usage, 3 configuration, 4 provider missing or not logged
-in, 5 budget or policy, 70 our own fault, 124 timed out, 130 cancelled, 143 terminated.
+in, 5 budget or policy, 70 our own fault, 124 timed out, 130 cancelled, 141 the reader of a run
+closed stdout, 143 terminated.
 --- stderr
 "#);
     insta::assert_snapshot!(show(&["decode", "--help"], ""), @r#"

@@ -18,11 +18,11 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
 use super::choose::Asked;
-use super::{AT_ONCE, Meant, Sent, Signals, Stopped, exit_code, runtime};
+use super::{AT_ONCE, Meant, Sent, Signals, Stopped, exit_code, runtime, unread};
 use crate::args::request::RequestArgs;
 use crate::args::run::RunArgs;
 use crate::error::{CommandError, Fault};
-use crate::human::{Detail, Piece, Renderer, Screen, Summary, Surface, To};
+use crate::human::{Detail, Piece, Renderer, Screen, Summary, To};
 use crate::output::Stdout;
 use crate::output::sink::Format;
 use crate::time;
@@ -84,15 +84,16 @@ pub(super) fn run(
             is_there(asked, request, &meant.config).await?;
         }
         let (say, mut said) = mpsc::channel(WAITING);
-        let (mut runs, mut controls) = (JoinSet::new(), Vec::new());
+        let (mut runs, mut controls, mut sessions) = (JoinSet::new(), Vec::new(), Vec::new());
         for (asked, task) in tasks {
             let turn = task.start().await.map_err(CommandError::from)?;
             controls.push(turn.control());
+            sessions.push(turn.session().clone());
             let one = One::new(meant, args.verbose, asked, view.filter(|view| view.name != TEXT));
             runs.spawn(one.follow(turn, say.clone()));
         }
         drop(say);
-        let (mut worst, mut stopped) = (0, Stopped::No);
+        let (mut worst, mut stopped, mut unwritable) = (0, Stopped::No, None);
         loop {
             tokio::select! {
                 biased;
@@ -103,15 +104,22 @@ pub(super) fn run(
                 },
                 piece = said.recv() => match piece {
                     None => break,
+                    // What the agents print while they are stopped cannot be written either.
+                    Some(Said::Out(_) | Said::Done(..)) if unwritable.is_some() => {}
                     Some(Said::Out(text)) => {
-                        stdout.print(&text)?;
-                        stdout.flush()?;
+                        if let Err(error) = stdout.print(&text).and_then(|()| stdout.flush()) {
+                            unwritable = Some(error);
+                            controls.iter().for_each(Control::cancel);
+                        }
                     }
                     // Nothing can be done about a standard error that does not take it.
                     Some(Said::Err(text)) => drop(std::io::stderr().write_all(text.as_bytes())),
                     Some(Said::Done(record, name)) => {
                         if view.is_none_or(|view| view.name == TEXT) {
-                            answer(&name, &record, stdout)?;
+                            if let Err(error) = answer(&name, &record, stdout) {
+                                unwritable = Some(error);
+                                controls.iter().for_each(Control::cancel);
+                            }
                         }
                         worst = worst.max(exit_code(&record, stopped));
                         if let Some(Err(unfit)) = meant.schema.as_ref().map(|schema| schema.holds(&name, &record)) {
@@ -125,6 +133,10 @@ pub(super) fn run(
         while let Some(followed) = runs.join_next().await {
             followed
                 .map_err(|error| CommandError::new(Fault::Internal, "a run was lost").caused_by(error))??;
+        }
+        if let Some(error) = unwritable {
+            let kept = if request.ephemeral { &[][..] } else { &sessions[..] };
+            return Err(unread::stopped(error, kept));
         }
         if worst == 0 { Ok(()) } else { Err(CommandError::told(worst)) }
     })
@@ -164,7 +176,7 @@ impl One {
         let detail = if verbose == 0 { Detail::Usual } else { Detail::Verbose };
         let mut options = super::shown(&meant.args, detail, Some(asked));
         // Several cannot draw on one terminal.
-        options.screen = Screen { stdout: Surface::PIPE, stderr: Surface::PIPE, one_file: false };
+        options.screen = Screen::PIPES;
         let name = asked.name().to_owned();
         let view = view.map(|entry| (entry.make)(&Setup { provider: Some(name.clone()), ours: true }));
         Self { name, renderer: Renderer::new(options), view }

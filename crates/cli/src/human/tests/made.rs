@@ -256,7 +256,7 @@ fn a_dumb_terminal_is_not_drawn_upon() {
         Show::of(made(&[began(), tool("a", "Bash", "execute", &json!({})), done()]), Streams::Terminal(80));
     let mut renderer = show.renderer();
     let dumb = crate::human::Surface::terminal(80, Some("dumb"), true);
-    let screen = crate::human::Screen { stdout: dumb, stderr: dumb, one_file: false };
+    let screen = crate::human::Screen { stdout: dumb, stderr: dumb, ..crate::human::Screen::PIPES };
     renderer.canvas = crate::human::canvas::Canvas::new(screen, show.glyphs);
     let mut pieces = Vec::new();
     for event in &show.events {

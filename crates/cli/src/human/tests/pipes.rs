@@ -4,7 +4,7 @@ use bowline_protocol::Kind;
 use serde_json::json;
 
 use super::support::{Show, Streams, all, answer, check, made, summary, text_of};
-use crate::human::{Detail, To};
+use crate::human::{Detail, Piece, To};
 
 fn both(name: &str, recording: &str) {
     check(name, &Show::recorded(recording, Streams::Pipes).both());
@@ -100,4 +100,31 @@ fn in_a_log_a_remark_begins_on_its_own_line() {
     assert!(together.starts_with("Hello\nwarning: careful\nBye\nwarning: again\n"), "{together:?}");
     let apart = log(Streams::Pipes);
     assert!(apart.starts_with("Hellowarning: careful\n\nBye\n"), "two files stay as they are: {apart:?}");
+}
+
+/// A reader prints when it likes: after the erased status, and before or after any line of ours.
+#[test]
+fn nothing_is_drawn_where_a_reader_may_print() {
+    for (name, events) in all() {
+        let pieces = Show::of(events.clone(), Streams::Piped(80)).pieces();
+        let text = |piece: &Piece| String::from_utf8(piece.bytes.clone()).expect("text");
+        let Some(first) = pieces.iter().position(|piece| piece.to == To::Stdout) else { continue };
+        let before: String = pieces[..first].iter().map(text).collect();
+        let clean = before.is_empty() || before.ends_with('\n') || before.ends_with("\r\u{1b}[K");
+        assert!(clean, "{name}: something stands where the answer begins: {before:?}");
+        for piece in &pieces[first..] {
+            let text = text(piece);
+            assert!(text.ends_with('\n'), "{name}: {text:?} is no whole line");
+            assert!(piece.to == To::Stdout || !text.contains('\r'), "{name}: {text:?} erases");
+        }
+    }
+}
+
+#[test]
+fn a_reader_gets_the_same_text_as_a_file() {
+    for (name, events) in all() {
+        let piped = Show::of(events.clone(), Streams::Piped(80)).stream(To::Stdout);
+        let file = Show::of(events.clone(), Streams::Redirected(80)).stream(To::Stdout);
+        assert_eq!(piped, file, "{name}");
+    }
 }

@@ -158,6 +158,8 @@ pub(super) enum Streams {
     Coloured(u16),
     /// Only standard error is a terminal: the answer goes to a file.
     Redirected(u16),
+    /// The same, to a pipe whose reader prints to the terminal.
+    Piped(u16),
     /// Only standard output is: the rest goes to a file.
     Logged(u16),
     /// Neither is.
@@ -200,12 +202,17 @@ impl Show {
         let (stdout, stderr) = match self.streams {
             Streams::Terminal(width) => (terminal(width, false), terminal(width, false)),
             Streams::Coloured(width) => (terminal(width, true), terminal(width, true)),
-            Streams::Redirected(width) => (Surface::PIPE, terminal(width, false)),
+            Streams::Redirected(width) | Streams::Piped(width) => (Surface::PIPE, terminal(width, false)),
             Streams::Logged(width) => (terminal(width, false), Surface::PIPE),
             Streams::Pipes | Streams::Log => (Surface::PIPE, Surface::PIPE),
         };
         Renderer::new(Options {
-            screen: Screen { stdout, stderr, one_file: matches!(self.streams, Streams::Log) },
+            screen: Screen {
+                stdout,
+                stderr,
+                one_file: matches!(self.streams, Streams::Log),
+                piped: matches!(self.streams, Streams::Piped(_)),
+            },
             glyphs: self.glyphs,
             detail: self.detail,
             zone: TimeZone::UTC,
@@ -274,6 +281,7 @@ impl Show {
             Streams::Terminal(width)
             | Streams::Coloured(width)
             | Streams::Redirected(width)
+            | Streams::Piped(width)
             | Streams::Logged(width) => width,
             Streams::Pipes | Streams::Log => panic!("a pipe is no terminal"),
         };
@@ -282,7 +290,11 @@ impl Show {
             let elsewhere = match self.streams {
                 Streams::Redirected(_) => Some(To::Stdout),
                 Streams::Logged(_) => Some(To::Stderr),
-                Streams::Terminal(_) | Streams::Coloured(_) | Streams::Pipes | Streams::Log => None,
+                Streams::Terminal(_)
+                | Streams::Coloured(_)
+                | Streams::Piped(_)
+                | Streams::Pipes
+                | Streams::Log => None,
             };
             if Some(piece.to) == elsewhere {
                 continue;
