@@ -28,18 +28,18 @@ pub(crate) fn version(stdout: &mut Stdout) -> Result<(), CommandError> {
 /// Prints a script that completes commands.
 pub(crate) fn completions(args: &CompletionsArgs, stdout: &mut Stdout) -> Result<(), CommandError> {
     // These call `bowline __complete`, which knows names of providers, models and sessions.
-    let script = match args.shell {
-        Shell::Bash => include_str!("shell/bowline.bash"),
-        Shell::Zsh => include_str!("shell/bowline.zsh"),
-        Shell::Fish => include_str!("shell/bowline.fish"),
-        // The others get what can be known beforehand: commands and options.
-        other => {
-            let mut text = Vec::new();
-            clap_complete::generate(other, &mut Args::command(), "bowline", &mut text);
-            return stdout.print(&String::from_utf8_lossy(&text));
-        }
-    };
-    stdout.print(script)
+    let scripts = [
+        (Shell::Bash, include_str!("shell/bowline.bash")),
+        (Shell::Zsh, include_str!("shell/bowline.zsh")),
+        (Shell::Fish, include_str!("shell/bowline.fish")),
+    ];
+    if let Some((_, script)) = scripts.iter().find(|(shell, _)| *shell == args.shell) {
+        return stdout.print(script);
+    }
+    // The other shells get what is known beforehand: commands and options.
+    let mut text = Vec::new();
+    clap_complete::generate(args.shell, &mut Args::command(), "bowline", &mut text);
+    stdout.print(&String::from_utf8_lossy(&text))
 }
 
 /// Prints the manual page: the command, then each of its commands.

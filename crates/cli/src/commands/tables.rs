@@ -81,8 +81,11 @@ pub(crate) struct Table<const N: usize> {
     rows: Vec<[String; N]>,
     whole: &'static [usize],
     indent: usize,
-    tone: Option<(usize, fn(&str) -> Tone)>,
+    tone: Option<(usize, CellTone)>,
 }
+
+/// Chooses the colour of a cell by its text.
+type CellTone = fn(&str) -> Tone;
 
 impl<const N: usize> Table<N> {
     /// Makes a table of harmless cells, each one line.

@@ -50,16 +50,15 @@ pub(crate) fn run(args: &TrustArgs, stdout: &mut Stdout) -> Result<(), CommandEr
 }
 
 fn failed(error: TrustError) -> CommandError {
-    match error {
-        TrustError::Config(error) => error.into(),
-        TrustError::Foreign { .. } => {
-            let text = error.to_string();
-            CommandError::new(Fault::Configuration, text).hint(
-                "its owner could change it after you have looked at it; copy it, or `chown` it to yourself",
-            )
-        }
-        other => CommandError::new(Fault::Configuration, "could not decide about trust").caused_by(other),
+    if let TrustError::Config(error) = error {
+        return error.into();
     }
+    if matches!(error, TrustError::Foreign { .. }) {
+        return CommandError::new(Fault::Configuration, error.to_string()).hint(
+            "its owner could change it after you have looked at it; copy it, or `chown` it to yourself",
+        );
+    }
+    CommandError::new(Fault::Configuration, "could not decide about trust").caused_by(error)
 }
 
 /// Reads the files that concern a directory, and tells once what of the project's is not used.

@@ -86,6 +86,6 @@ mod tests {
                 seen.push(word);
             }
         }
-        assert!(BY_THE_AGENT.iter().all(|word| seen.contains(&word)));
+        assert!(BY_THE_AGENT.iter().all(|word| seen.contains(word)));
     }
 }

@@ -134,9 +134,9 @@ pub enum EntryKind {
 impl Router {
     /// Reads a file.
     pub(super) fn read(source: &Source, reading: Reading<'_>) -> Result<Self, ConfigError> {
-        let (owner, variable, mut left_out): (_, &dyn Fn(&str) -> Option<String>, _) = match reading {
+        let (owner, variable, mut left_out) = match reading {
             Reading::Whole(owner, variable) => (owner, variable, None),
-            Reading::Untrusted(left_out) => (FileOwner::Project, &claims::unfilled, Some(left_out)),
+            Reading::Untrusted(left_out) => (FileOwner::Project, &claims::unfilled as _, Some(left_out)),
         };
         let reader = Reader { source, variable };
         let mut router = Self { path: source.path.clone(), owner, ..Self::default() };

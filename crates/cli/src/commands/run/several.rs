@@ -115,11 +115,11 @@ pub(super) fn run(
                     // Nothing can be done about a standard error that does not take it.
                     Some(Said::Err(text)) => drop(std::io::stderr().write_all(text.as_bytes())),
                     Some(Said::Done(record, name)) => {
-                        if view.is_none_or(|view| view.name == TEXT) {
-                            if let Err(error) = answer(&name, &record, stdout) {
-                                unwritable = Some(error);
-                                controls.iter().for_each(Control::cancel);
-                            }
+                        if view.is_none_or(|view| view.name == TEXT)
+                            && let Err(error) = answer(&name, &record, stdout)
+                        {
+                            unwritable = Some(error);
+                            controls.iter().for_each(Control::cancel);
                         }
                         worst = worst.max(exit_code(&record, stopped));
                         if let Some(Err(unfit)) = meant.schema.as_ref().map(|schema| schema.holds(&name, &record)) {

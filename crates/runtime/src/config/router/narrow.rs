@@ -14,14 +14,10 @@ use crate::trust::LeftOut;
 pub(crate) fn narrowed(project: Router, own: Option<Router>, left_out: &mut Vec<LeftOut>) -> Option<Router> {
     let mut entries = Vec::new();
     for entry in project.providers {
+        let (line, name) = (Some(entry.line), Some(entry.name.clone()));
         match narrowed_entry(entry, own.as_ref()) {
             Ok(entry) => entries.push(entry),
-            Err((entry, reason)) => left_out.push(LeftOut {
-                path: project.path.clone(),
-                line: Some(entry.line),
-                name: Some(entry.name),
-                reason,
-            }),
+            Err(reason) => left_out.push(LeftOut { path: project.path.clone(), line, name, reason }),
         }
     }
     let base = own.unwrap_or_default();
@@ -32,7 +28,7 @@ pub(crate) fn narrowed(project: Router, own: Option<Router>, left_out: &mut Vec<
     }
     if entries.is_empty() {
         // Nothing is left of the list, and so it is as if there were none.
-        return (!base.providers.is_empty()).then(|| Router { budgets, ..base });
+        return (!base.providers.is_empty()).then_some(Router { budgets, ..base });
     }
     Some(Router {
         path: project.path,
@@ -44,7 +40,7 @@ pub(crate) fn narrowed(project: Router, own: Option<Router>, left_out: &mut Vec<
     })
 }
 
-fn narrowed_entry(entry: Entry, own: Option<&Router>) -> Result<Entry, (Entry, String)> {
+fn narrowed_entry(entry: Entry, own: Option<&Router>) -> Result<Entry, String> {
     // What the tree shows was looked at before; this holds whatever a later key may bring.
     let plain = match &entry.kind {
         EntryKind::Agent { provider, binary } => binary.is_none() && !provider.starts_with("acp:"),
@@ -52,19 +48,17 @@ fn narrowed_entry(entry: Entry, own: Option<&Router>) -> Result<Entry, (Entry, S
         EntryKind::Foreign(_) => true,
     };
     if !plain || !entry.env.is_empty() || !entry.options.is_empty() || entry.profile.is_some() {
-        return Err((entry, "it needs trust".to_owned()));
+        return Err("it needs trust".to_owned());
     }
     let Some(own) = own else { return Ok(Entry { cost_per_1k: None, ..entry }) };
     let Some(base) = own.entry(&entry.name) else {
-        let reason = format!("your own {} has no provider of this name", own.path.display());
-        return Err((entry, reason));
+        return Err(format!("your own {} has no provider of this name", own.path.display()));
     };
     match (&entry.kind, &base.kind) {
         (EntryKind::Agent { provider: theirs, .. }, EntryKind::Agent { provider: yours, .. })
             if *theirs != entry.name && theirs != yours =>
         {
-            let reason = format!("your own {} has another provider of this name", own.path.display());
-            Err((entry, reason))
+            Err(format!("your own {} has another provider of this name", own.path.display()))
         }
         _ => Ok(chosen(base.clone(), entry)),
     }
