@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use std::io::Write as _;
 use std::process::ExitCode;
 
+use bowline::exit;
 use bowline::roster::RosterError;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
@@ -30,12 +31,10 @@ pub(crate) enum Fault {
     Missing,
     /// Somebody's who did not answer in time.
     TooSlow,
-    /// A limit of the agents' services that is used up: as if one had been asked, and had failed.
-    Limit,
     /// The agent's, whose answer is not what was asked for.
     Unfit,
-    /// A budget that is used up.
-    Budget,
+    /// A rule's that forbids it.
+    NotAllowed,
     /// Ours.
     Internal,
     /// The reader of a table has enough.
@@ -46,29 +45,25 @@ pub(crate) enum Fault {
     AgentFailed(u8),
     /// Nobody's: help or the version was asked for and printed.
     Asked,
+    /// The library's, with the exit code that the library gives it.
+    Library(u8),
     /// The agent's, and it was said already.
     Told(u8),
 }
 
-/// The exit code of a fault in our own code.
-pub(crate) const OUR_FAULT: u8 = 70;
-
-/// The exit code of a run whose reader went away: that of a program that SIGPIPE ended.
-pub(crate) const READER_GONE: u8 = 141;
-
 impl Fault {
     fn exit_code(self) -> u8 {
         match self {
-            Self::Asked | Self::ClosedPipe => 0,
-            Self::Limit | Self::Unfit => 1,
-            Self::Usage => 2,
-            Self::Configuration => 3,
-            Self::Missing => 4,
-            Self::Budget => 5,
-            Self::Internal => OUR_FAULT,
-            Self::TooSlow => 124,
-            Self::ReaderGone => READER_GONE,
-            Self::Told(code) | Self::AgentFailed(code) => code,
+            Self::Asked | Self::ClosedPipe => exit::COMPLETED,
+            Self::Unfit => exit::FAILED,
+            Self::Usage => exit::USAGE,
+            Self::Configuration => exit::CONFIGURATION,
+            Self::Missing => exit::NOT_USABLE,
+            Self::Internal => exit::INTERNAL,
+            Self::TooSlow => exit::TIMED_OUT,
+            Self::NotAllowed => exit::NOT_ALLOWED,
+            Self::ReaderGone => exit::READER_GONE,
+            Self::Library(code) | Self::Told(code) | Self::AgentFailed(code) => code,
         }
     }
 }
@@ -161,22 +156,20 @@ impl From<bowline::Error> for CommandError {
         reason = "whatever is new there is our own fault until it has a word here"
     )]
     fn from(error: bowline::Error) -> Self {
-        let message = error.to_string();
+        let (message, fault) = (error.to_string(), Fault::Library(error.exit_code()));
         match error {
-            bowline::Error::NoProvider => Self::new(Fault::Usage, message),
-            bowline::Error::UnknownProvider { .. } => {
-                Self::new(Fault::Usage, message).hint("`bowline providers` lists what there is")
+            bowline::Error::NoProvider => Self::new(fault, message),
+            bowline::Error::UnknownProvider { name, nearest } => {
+                RosterError::Unknown { name, nearest }.into()
             }
-            bowline::Error::LongName { .. } => Self::new(Fault::Usage, message).hint("use a shorter one"),
-            bowline::Error::NotText { .. } => {
-                Self::new(Fault::Usage, message).hint("rename it, or use another one")
-            }
+            bowline::Error::LongName { .. } => Self::new(fault, message).hint("use a shorter one"),
+            bowline::Error::NotText { .. } => Self::new(fault, message).hint("rename it, or use another one"),
             bowline::Error::Config(error) => (*error).into(),
             bowline::Error::NoRoute(route) => no_route(&route),
-            bowline::Error::OverBudget { .. } => Self::new(Fault::Budget, message)
+            bowline::Error::OverBudget { .. } => Self::new(fault, message)
                 .hint("`bowline config show` and `budgets` of router.yaml say where the budget is set"),
             bowline::Error::Refused(refusal) => {
-                let ours = Self::new(Fault::Usage, message);
+                let ours = Self::new(fault, message);
                 match refusal.hint {
                     Some(hint) => ours.hint(hint.to_string()),
                     None => ours,
@@ -187,7 +180,7 @@ impl From<bowline::Error> for CommandError {
                 let hint = error.hint();
                 let ours = Self {
                     source: error.source().map(|cause| cause.to_string().into()),
-                    ..Self::new(Fault::Configuration, message)
+                    ..Self::new(fault, message)
                 };
                 match hint {
                     Some(hint) => ours.hint(hint.to_string()),
@@ -196,7 +189,7 @@ impl From<bowline::Error> for CommandError {
             }
             other => {
                 let cause = std::error::Error::source(&other).map(|cause| cause.to_string().into());
-                Self { source: cause, ..Self::new(Fault::Internal, message) }
+                Self { source: cause, ..Self::new(fault, message) }
             }
         }
     }
@@ -204,14 +197,17 @@ impl From<bowline::Error> for CommandError {
 
 impl From<RosterError> for CommandError {
     fn from(error: RosterError) -> Self {
-        let kind = match error {
-            RosterError::Unknown { .. } => Fault::Usage,
-            RosterError::Bad { .. } | RosterError::Taken { .. } | RosterError::Read { .. } => {
-                Fault::Configuration
-            }
-        };
+        let fault = Fault::Library(error.exit_code());
+        if let RosterError::Unknown { name, nearest } = &error {
+            let ours = Self::new(fault, format!("there is no provider `{name}`"));
+            let ours = match nearest {
+                Some(nearest) => ours.hint(format!("did you mean `{nearest}`?")),
+                None => ours,
+            };
+            return ours.hint(error.hint());
+        }
         let source = error.source().map(|cause| cause.to_string().into());
-        Self { source, ..Self::new(kind, error.to_string()).hint(error.hint()) }
+        Self { source, ..Self::new(fault, error.to_string()).hint(error.hint()) }
     }
 }
 
@@ -228,13 +224,7 @@ impl From<bowline::config::ConfigError> for CommandError {
 /// Says why nobody was chosen, and what is the matter with each.
 fn no_route(route: &bowline::route::NoRoute) -> CommandError {
     use bowline::route::Problem;
-    let fault = match &route.problem {
-        Problem::UnknownModel { .. } | Problem::Ambiguous { .. } => Fault::Usage,
-        Problem::Unusable { .. } => Fault::Configuration,
-        Problem::Nobody | Problem::Empty => Fault::Missing,
-        Problem::Limited { .. } => Fault::Limit,
-    };
-    let error = CommandError::new(fault, route.problem.to_string());
+    let error = CommandError::new(Fault::Library(route.exit_code()), route.problem.to_string());
     let error = match &route.problem {
         Problem::UnknownModel { .. } | Problem::Ambiguous { .. } => {
             error.hint("say whom you mean with `--provider NAME`")

@@ -38,7 +38,8 @@ fn main() -> ExitCode {
 /// Runs a command. If there is a fault in our own code, it says so in the form of every other error, with its own exit code.
 fn guarded(args: Args) -> Result<(), CommandError> {
     std::panic::set_hook(Box::new(error::panicked));
-    std::panic::catch_unwind(|| run(args)).unwrap_or_else(|_| Err(CommandError::told(error::OUR_FAULT)))
+    std::panic::catch_unwind(|| run(args))
+        .unwrap_or_else(|_| Err(CommandError::told(bowline::exit::INTERNAL)))
 }
 
 fn run(args: Args) -> Result<(), CommandError> {

@@ -3,7 +3,7 @@
 mod meaning;
 
 use bowline::Profile;
-use bowline::roster::{Roster, RosterError};
+use bowline::roster::Roster;
 use bowline_providers::dialect::Shape;
 use bowline_providers::manifest::Manifest;
 use bowline_providers::{catalogue, dialects, views};
@@ -28,18 +28,7 @@ pub(crate) fn dialect(name: &str) -> Result<&'static dialects::Entry, CommandErr
 
 /// Finds a provider, or says what was probably meant.
 pub(crate) fn provider(name: &str) -> Result<&'static Manifest, CommandError> {
-    let roster = Roster::from_env();
-    roster.find(name).map_err(|error| match error {
-        RosterError::Unknown { .. } => {
-            let all = roster.all().map(|(all, _)| all).unwrap_or_default();
-            let known = all.iter().flat_map(|entry| {
-                let aliases = entry.manifest.aliases.iter().map(String::as_str);
-                std::iter::once(entry.manifest.name.as_str()).chain(aliases)
-            });
-            missing("provider", name, known).hint(error.hint())
-        }
-        RosterError::Bad { .. } | RosterError::Taken { .. } | RosterError::Read { .. } => error.into(),
-    })
+    Ok(Roster::from_env().find(name)?)
 }
 
 /// Finds a provider by its name in the router's file, else among all of them.

@@ -51,6 +51,8 @@ pub struct Candidate {
     pub listed: Vec<String>,
     /// Whether its models run on this machine, as far as that is known.
     pub local: bool,
+    /// Whether it gets the model of the request although it is not known to have it.
+    pub any_model: bool,
 }
 
 /// What is known about a candidate and the model that it would be asked with.
@@ -128,6 +130,8 @@ pub struct Ask {
     pub model: Option<String>,
     /// Whether somebody was named, so that the model need not tell who is meant.
     pub named: bool,
+    /// Whether the caller listed the candidates: they are asked in the order of the list, and several may have the model.
+    pub listed: bool,
     /// Who comes first.
     pub strategy: Strategy,
     /// How long the first word may take. Who takes longer comes last.
@@ -220,7 +224,10 @@ impl Candidate {
     /// Returns which model it would be asked with.
     pub fn meant(&self, ask: &Ask) -> Meant {
         if let Some(model) = &ask.model {
-            return Meant { model: Some(model.clone()), fits: self.named || self.has(model) };
+            return Meant {
+                model: Some(model.clone()),
+                fits: self.named || self.any_model || self.has(model),
+            };
         }
         let hinted = ask.hint.as_ref().and_then(|hint| self.hints.get(hint));
         Meant { model: hinted.or(self.model.as_ref()).cloned(), fits: ask.hint.is_none() || hinted.is_some() }
@@ -270,7 +277,7 @@ enum Claim {
 /// Returns the strongest claim to the model that was asked for, among those who are there. Who may not be logged in counts only
 /// where nobody else has the model.
 fn strongest(ask: &Ask, candidates: &[(Candidate, Facts)]) -> Option<Claim> {
-    let model = ask.model.as_ref().filter(|_| !ask.named)?;
+    let model = ask.model.as_ref().filter(|_| !ask.named && !ask.listed)?;
     let there = |(candidate, facts): &&(Candidate, Facts)| {
         candidate.enabled && facts.absent.is_none() && facts.login.missing().is_none()
     };
@@ -359,7 +366,7 @@ fn problem(
     if candidates.is_empty() {
         return Some(Problem::Empty);
     }
-    if let Some(model) = ask.model.as_ref().filter(|_| !ask.named) {
+    if let Some(model) = ask.model.as_ref().filter(|_| !ask.named && !ask.listed) {
         let model = model.clone();
         if !candidates.iter().any(|(candidate, _)| candidate.enabled && candidate.has(&model)) {
             return Some(Problem::UnknownModel { model });

@@ -51,6 +51,14 @@ pub fn answer(task: Task) -> Result<String, Error> {
     wait(task.answer())
 }
 
+/// Runs a task and returns the answer as a type, with the record; see [`Task::run_as`].
+pub fn run_as<T>(task: Task) -> Result<(T, Record), Error>
+where
+    T: DeserializeOwned + schemars::JsonSchema + Send + 'static,
+{
+    wait(task.run_as())
+}
+
 /// Runs a task and reads the answer as a type, see [`Task::answer_as`].
 pub fn answer_as<T>(task: Task) -> Result<T, Error>
 where

@@ -11,7 +11,7 @@ mod running;
 use std::path::Path;
 
 use bowline_engine::Run;
-use bowline_engine::budget::{self, Amounts, Budget, Extent, Limit};
+use bowline_engine::budget::{self, Budget, Extent, Limit};
 use bowline_protocol::kinds::{Level, Notice};
 use bowline_protocol::{Millis, SessionId, Source, Timestamp, UsageSource};
 use bowline_providers::manifest::Manifest;
@@ -22,7 +22,7 @@ use crate::config::{Config, Places};
 use crate::journal::{Home, Reader, SessionMeta};
 use crate::task::{JournalChoice, Task};
 use crate::{Error, clock, host, roster};
-pub use bowline_engine::budget::dollars;
+pub use bowline_engine::budget::{Amounts, dollars};
 pub(crate) use ledger::{DIR, RUNNING};
 pub use ledger::{Ledger, Line, Past};
 use ledger::{Of, Tally};
@@ -77,7 +77,15 @@ impl Account {
         };
         let own = Amounts { cost: task.request.max_cost_usd, ..task.spend };
         let amounts = merged(own, config, "request");
-        limit(&mut budget, Extent::Request, amounts, task.leg.used)?;
+        match &task.leg.share {
+            Some(share) => {
+                let amounts = stricter(amounts, share.limits());
+                let used = task.leg.used.plus(&share.spent_by_others());
+                within("these tasks", amounts, used)?;
+                limit(&mut budget, Extent::Request, amounts, task.leg.used)?;
+            }
+            None => limit(&mut budget, Extent::Request, amounts, task.leg.used)?,
+        }
         let (mut bad, mut tallies) = (Vec::<String>::new(), Vec::new());
         let line = Line {
             day: today(clock::wall()),
@@ -221,7 +229,14 @@ fn limit(budget: &mut Budget, extent: Extent, amounts: Amounts, before: Amounts)
     if amounts.is_empty() {
         return Ok(());
     }
-    let over = |what: String| Err(Error::OverBudget { scope: extent.to_string(), what });
+    within(&extent.to_string(), amounts, before)?;
+    budget.limits.push(Limit { extent, amounts, before });
+    Ok(())
+}
+
+/// Refuses to begin where a limit is reached already.
+fn within(scope: &str, amounts: Amounts, before: Amounts) -> Result<(), Error> {
+    let over = |what: String| Err(Error::OverBudget { scope: scope.to_owned(), what });
     if amounts.cost == Some(0.0) || amounts.tokens == Some(0) || amounts.time == Some(Millis(0)) {
         return over("it is 0, so that nothing may be spent".to_owned());
     }
@@ -235,8 +250,18 @@ fn limit(budget: &mut Budget, extent: Extent, amounts: Amounts, before: Amounts)
     {
         return over(format!("{spent} of {most} tokens"));
     }
-    budget.limits.push(Limit { extent, amounts, before });
     Ok(())
+}
+
+/// Returns the stricter of two limits.
+fn stricter(one: Amounts, other: Amounts) -> Amounts {
+    let cost = match (one.cost, other.cost) {
+        (Some(one), Some(other)) => Some(one.min(other)),
+        (one, other) => one.or(other),
+    };
+    let least = |one: Option<u64>, other: Option<u64>| one.into_iter().chain(other).min();
+    let time = least(one.time.map(|it| it.0), other.time.map(|it| it.0)).map(Millis);
+    Amounts { cost, tokens: least(one.tokens, other.tokens), time }
 }
 
 /// The nearest word counts: what the caller says, the settings, the router's file.

@@ -23,6 +23,7 @@ use tracing::Instrument;
 
 use crate::agent::{Agent, Happening, Launch, Starting};
 use crate::budget::{Account, Share};
+use crate::callback::Callback;
 use crate::git::{Snapshot, Tree};
 use crate::host::Cleanup;
 use crate::hub::Outlet;
@@ -41,9 +42,6 @@ const AT_A_STRETCH: Duration = Duration::from_millis(5);
 
 /// How much may wait for a program that does not read what it has asked for. A prompt alone may have many megabytes.
 const UNREAD: usize = 64 << 20;
-
-/// Somebody who is told of each event as it becomes public.
-pub(crate) type Callback = Box<dyn FnMut(&Event) + Send>;
 
 /// All that a run is driven with.
 pub(crate) struct Drive {

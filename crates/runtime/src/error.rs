@@ -21,10 +21,12 @@ pub enum Error {
     #[error("no provider was chosen")]
     NoProvider,
     /// There is no provider of that name.
-    #[error("there is no provider `{name}`")]
+    #[error("there is no provider `{name}`{}", crate::near::in_words(nearest.as_deref()))]
     UnknownProvider {
         /// The name.
         name: String,
+        /// The known name or alias that is most like it.
+        nearest: Option<String>,
     },
     /// A manifest that the name may be that of cannot be used.
     #[error(transparent)]
@@ -95,6 +97,8 @@ pub enum Error {
     BadAnswer {
         /// The answer.
         text: String,
+        /// The record of the turn; none if the schema of the type could not be written, so that nothing was started.
+        record: Option<Box<Record>>,
         /// What is wrong with it.
         #[source]
         source: serde_json::Error,
@@ -143,7 +147,7 @@ impl From<Refusal> for Error {
 impl From<RosterError> for Error {
     fn from(error: RosterError) -> Self {
         match error {
-            RosterError::Unknown { name } => Self::UnknownProvider { name },
+            RosterError::Unknown { name, nearest } => Self::UnknownProvider { name, nearest },
             RosterError::Bad { .. } | RosterError::Taken { .. } | RosterError::Read { .. } => {
                 Self::Roster(Box::new(error))
             }

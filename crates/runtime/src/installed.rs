@@ -40,7 +40,7 @@ impl Known {
     pub(crate) fn of(task: &Task, manifest: Option<&'static Manifest>) -> Self {
         let Some(manifest) = manifest else { return Self::default() };
         #[cfg(feature = "testing")]
-        if task.script.is_some() {
+        if task.is_scripted() {
             return Self::default();
         }
         if task.request.docker.is_some() {

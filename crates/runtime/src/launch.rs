@@ -24,6 +24,7 @@ pub(crate) use command::health;
 use command::{command, located};
 
 use crate::agent::Launch;
+use crate::callback::SharedCallback;
 use crate::container::Inside;
 use crate::detect;
 use crate::drive::Drive;
@@ -118,6 +119,10 @@ pub(crate) async fn prepare(
     watcher: Watcher,
 ) -> Result<Prepared, Error> {
     let driver = Driver::of(&task)?;
+    #[cfg(feature = "testing")]
+    if task.script.is_none() && !task.cast.is_empty() {
+        task.script = Some(task.cast.take(driver.name(), driver.name()));
+    }
     let request = completed(&task, &driver, task.chosen_model(), task.profile.as_ref())?;
     let mut known = Known::of(&task, driver.manifest());
     let before = driver.manifest().and_then(|manifest| Some((manifest, installed::before(&task, manifest)?)));
@@ -198,7 +203,7 @@ pub(crate) async fn prepare(
         launch,
         journal,
         outlet,
-        callback: task.callback.take(),
+        callback: task.callback.take().map(SharedCallback::into_callback),
         orders,
         tree,
         cleanup,

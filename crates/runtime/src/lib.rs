@@ -53,6 +53,8 @@ mod agent;
 pub mod auth;
 pub mod blocking;
 pub mod budget;
+mod callback;
+pub mod chat;
 mod clock;
 pub mod config;
 mod container;
@@ -60,6 +62,7 @@ pub mod detect;
 pub mod doctor;
 mod drive;
 mod error;
+pub mod exit;
 mod git;
 pub mod health;
 mod host;
@@ -90,11 +93,14 @@ pub use bowline_engine::fallback::{Rule, StreamFallback};
 pub use bowline_engine::retry::Fallback;
 pub use bowline_engine::{Survivor, Watchdog};
 pub use bowline_process::RuntimeGap;
+pub use bowline_protocol::kinds::Outcome;
 pub use bowline_protocol::{
-    Category, Code, Event, Exit, Failure, Json, Kind, McpServer, Message, NativeSessionId, PermissionMode,
-    Request, Role, Sampling, SessionId, Usage, kinds,
+    Attachment, Capabilities, Category, Code, Event, Excerpt, Exit, Failure, Json, Kind, McpServer, Message,
+    Millis, NativeSessionId, PermissionMode, RawFile, RawSpan, Request, Resume, Role, Sampling, SessionId,
+    Timestamp, ToolId, Usage, UsageSource, kinds,
 };
 pub use bowline_providers::invocation::{Preview, Refusal};
+pub use bowline_providers::manifest::{Manifest, ManifestError};
 pub use bowline_providers::views::Refused;
 pub use error::Error;
 pub use git::{git_in, repository_in};

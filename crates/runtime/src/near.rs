@@ -17,6 +17,11 @@ pub fn near<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<
         .map(|(_, known)| known)
 }
 
+/// Returns the end of a message about an unknown name.
+pub(crate) fn in_words(nearest: Option<&str>) -> String {
+    nearest.map(|nearest| format!("; did you mean `{nearest}`?")).unwrap_or_default()
+}
+
 #[cfg(test)]
 mod tests {
     use super::near;

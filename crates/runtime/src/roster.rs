@@ -20,6 +20,7 @@ use bowline_providers::manifest::{Manifest, ManifestError};
 use bowline_providers::{acp, catalogue};
 
 use crate::config::Places;
+use crate::near;
 
 pub use bowline_providers::executable::Executable;
 pub use error::RosterError;
@@ -90,7 +91,7 @@ impl Roster {
         if let Some(command) = name.strip_prefix("acp:") {
             let here = std::env::current_dir().unwrap_or_default();
             let manifest = acp::agent(command).map(|manifest| intern(located(manifest, &here)));
-            return manifest.ok_or_else(|| RosterError::Unknown { name: name.to_owned() });
+            return manifest.ok_or_else(|| RosterError::Unknown { name: name.to_owned(), nearest: None });
         }
         let built_in = catalogue::by_name(name);
         // Whoever takes the place of a built-in provider is meant by all of its names.
@@ -112,8 +113,18 @@ impl Roster {
             (Some(manifest), _) => Ok(manifest),
             // The name may be that of the file which cannot be read.
             (None, Some(error)) => Err(error),
-            (None, None) => Err(RosterError::Unknown { name: name.to_owned() }),
+            (None, None) => Err(self.unknown(name)),
         }
+    }
+
+    /// Makes the error about a name that no provider has.
+    fn unknown(&self, name: &str) -> RosterError {
+        let all = self.all().map(|(all, _)| all).unwrap_or_default();
+        let known = all.iter().flat_map(|entry| {
+            let aliases = entry.manifest.aliases.iter().map(String::as_str);
+            std::iter::once(entry.manifest.name.as_str()).chain(aliases)
+        });
+        RosterError::Unknown { name: name.to_owned(), nearest: near(name, known).map(str::to_owned) }
     }
 
     /// Returns all providers, the built-in ones first, and what is wrong with the files that cannot be used.

@@ -158,6 +158,8 @@ fn rules(task: &Task, config: &Config) -> Rules {
         fallback: match wishes.fallback {
             // Who names one provider and says nothing about others means that one.
             None if candidates::is_named(task) => Fallback::None,
+            // Who lists several means that the next one is asked.
+            None if candidates::is_listed(task) => Fallback::Next,
             said => said
                 .or_else(|| fallback(settings("route.fallback")?))
                 .or(routing.and_then(|routing| routing.fallback))

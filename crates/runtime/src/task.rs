@@ -21,8 +21,8 @@ use serde::de::DeserializeOwned;
 
 use bowline_process::check_runtime;
 
+use crate::callback::SharedCallback;
 use crate::config::Config;
-use crate::drive::Callback;
 use crate::journal::Home;
 use crate::profile::Profile;
 use crate::record::Record;
@@ -50,6 +50,10 @@ pub fn task(prompt: impl Into<String>) -> Task {
 
 /// A task for an agent: the request, and how it is to be run. Nothing happens until [`Task::start`],
 /// [`Task::answer`] or [`Task::run`].
+///
+/// A clone is another task with the same request: it runs on its own, and shares what [`Task::on_event`], [`Task::pot`] and
+/// [`Task::beside`] were given.
+#[derive(Clone)]
 #[must_use = "a task does nothing until it is started"]
 pub struct Task {
     pub(crate) request: Request,
@@ -62,7 +66,7 @@ pub struct Task {
     pub(crate) stream_fallback: StreamFallback,
     pub(crate) journal: JournalChoice,
     pub(crate) quota: Option<u64>,
-    pub(crate) callback: Option<Callback>,
+    pub(crate) callback: Option<SharedCallback>,
     pub(crate) notices: Vec<Notice>,
     pub(crate) files: bool,
     pub(crate) sole: bool,
@@ -77,10 +81,11 @@ pub struct Task {
     pub(crate) trust: ProjectTrust,
     pub(crate) leg: Leg,
     pub(crate) beside: Option<Beside>,
+    /// The script of this attempt, once it is known which provider is asked.
     #[cfg(feature = "testing")]
     pub(crate) script: Option<crate::testing::Script>,
     #[cfg(feature = "testing")]
-    pub(crate) scripts: std::collections::VecDeque<crate::testing::Script>,
+    pub(crate) cast: crate::testing::Cast,
 }
 
 /// Where the record of a session goes.
@@ -134,7 +139,7 @@ impl Task {
             #[cfg(feature = "testing")]
             script: None,
             #[cfg(feature = "testing")]
-            scripts: std::collections::VecDeque::new(),
+            cast: crate::testing::Cast::default(),
         }
     }
 
@@ -142,6 +147,7 @@ impl Task {
     pub fn provider(mut self, name: impl Into<String>) -> Self {
         self.request.provider = Some(name.into());
         self.manifest = None;
+        self.route.providers.clear();
         self
     }
 
@@ -149,6 +155,7 @@ impl Task {
     pub fn of_provider(mut self, manifest: &'static Manifest) -> Self {
         self.request.provider = Some(manifest.name.clone());
         self.manifest = Some(manifest);
+        self.route.providers.clear();
         self
     }
 
@@ -437,29 +444,48 @@ impl Task {
 
     /// Calls this with every event as it becomes public, on the task that drives the run. It should be quick.
     pub fn on_event(mut self, callback: impl FnMut(&Event) + Send + 'static) -> Self {
-        self.callback = Some(Box::new(callback));
+        self.callback = Some(SharedCallback::new(callback));
         self
     }
 
     /// Plays this script instead of starting a process. Everything else is real; only the journal goes with the run,
     /// unless a home was chosen for it.
     #[cfg(feature = "testing")]
-    pub fn script(mut self, script: crate::testing::Script) -> Self {
-        self.script = Some(script);
+    pub fn script(self, script: crate::testing::Script) -> Self {
+        self.scripts([script])
+    }
+
+    /// Plays these scripts, one for each attempt that the router makes; the last one for all further attempts.
+    #[cfg(feature = "testing")]
+    pub fn scripts(mut self, scripts: impl IntoIterator<Item = crate::testing::Script>) -> Self {
+        self.cast.set(scripts);
+        self.without_own_journal()
+    }
+
+    /// Plays this script where that provider is asked. Providers without a script count as not installed; see
+    /// [`crate::testing`].
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
+    /// use bowline::testing::says;
+    ///
+    /// let task = bowline::task("Say hello").provider("auto").script_for("codex", says("hello"));
+    /// assert_eq!(task.run().await?.attempts[0].name, "codex");
+    /// # Ok::<(), bowline::Error>(()) }).unwrap();
+    /// ```
+    #[cfg(feature = "testing")]
+    pub fn script_for(mut self, provider: &str, script: crate::testing::Script) -> Self {
+        self.cast.set_for(provider, script);
+        self.without_own_journal()
+    }
+
+    /// Keeps what a test does out of the developer's own sessions.
+    #[cfg(feature = "testing")]
+    fn without_own_journal(mut self) -> Self {
         if matches!(self.journal, JournalChoice::Default) {
             self.journal = JournalChoice::Temporary;
         }
         self
-    }
-
-    /// Plays these scripts, one for each attempt that the router makes.
-    #[cfg(feature = "testing")]
-    pub fn scripts(mut self, scripts: impl IntoIterator<Item = crate::testing::Script>) -> Self {
-        self.scripts = scripts.into_iter().collect();
-        match self.scripts.pop_front() {
-            Some(first) => self.script(first),
-            None => self,
-        }
     }
 
     /// Returns what would be started, without starting anything.
@@ -510,22 +536,53 @@ impl Task {
         record.answer()
     }
 
-    /// Runs the turn, holds the answer to the JSON Schema of a type, and reads it.
+    /// Runs the turn with the JSON Schema of a type, and parses the answer as that type. [`Task::run_as`] also returns the
+    /// record.
     ///
     /// Needs a tokio runtime. Dropping the future ends the agent.
     ///
     /// # Errors
     ///
-    /// As those of [`Self::answer`], and [`Error::BadAnswer`].
-    pub async fn answer_as<T: DeserializeOwned + schemars::JsonSchema>(mut self) -> Result<T, Error> {
+    /// As those of [`Self::run_as`].
+    pub async fn answer_as<T: DeserializeOwned + schemars::JsonSchema>(self) -> Result<T, Error> {
+        Ok(self.run_as().await?.0)
+    }
+
+    /// Runs the turn with the JSON Schema of a type, parses the answer as that type, and returns it with the record: its
+    /// cost, usage and journal.
+    ///
+    /// Like [`Task::answer`], this is a result call: a turn that failed is [`Error::Turn`], and an answer of another form is
+    /// [`Error::BadAnswer`]. Both contain the record.
+    ///
+    /// Needs a tokio runtime. Dropping the future ends the agent.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
+    /// #[derive(serde::Deserialize, schemars::JsonSchema)]
+    /// struct Bug {
+    ///     file: String,
+    ///     line: u32,
+    /// }
+    ///
+    /// let task = bowline::task("Find the bug").provider("codex");
+    /// # let task = task.script(bowline::testing::says(r#"{"file": "lib.rs", "line": 7}"#));
+    /// let (bug, record) = task.run_as::<Bug>().await?;
+    /// println!("{}:{}, cost {:?}", bug.file, bug.line, record.cost);
+    /// # Ok::<(), bowline::Error>(()) }).unwrap();
+    /// ```
+    pub async fn run_as<T: DeserializeOwned + schemars::JsonSchema>(mut self) -> Result<(T, Record), Error> {
         let schema = schemars::schema_for!(T);
         let schema = serde_json::to_string(&schema).and_then(|text| serde_json::from_str::<Json>(&text));
-        self.request.output_schema =
-            Some(schema.map_err(|source| Error::BadAnswer { text: String::new(), source })?);
-        let text = self.answer().await?;
+        let bad = |text, record, source| Error::BadAnswer { text, record, source };
+        self.request.output_schema = Some(schema.map_err(|source| bad(String::new(), None, source))?);
+        let record = self.run().await?;
+        if !record.is_completed() {
+            return Err(Error::Turn(Box::new(record)));
+        }
+        let text = record.answer()?;
         match serde_json::from_str(bare_json(&text)) {
-            Ok(value) => Ok(value),
-            Err(source) => Err(Error::BadAnswer { text, source }),
+            Ok(value) => Ok((value, record)),
+            Err(source) => Err(bad(text, Some(Box::new(record)), source)),
         }
     }
 

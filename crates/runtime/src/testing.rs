@@ -41,12 +41,35 @@
 //! The shorthands speak `pi-events`; with another `dialect`, write its lines as `stdout`. A script that exits without
 //! `result` or `fail` is a stream that broke off. Waits follow tokio's clock: use `#[tokio::test(start_paused = true)]`.
 //!
+//! ## Retries and fallbacks
+//!
+//! A script stands for one attempt. [`Script::then`] says what the next attempt of the same provider does, and
+//! [`World::provider`] (or [`Task::script_for`] for one task) gives each provider its own script. A provider without a script
+//! counts as not installed, so a test of the router sees only the providers that it has scripts for:
+//!
+//! ```
+//! # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
+//! use bowline::testing::{says, script, world};
+//!
+//! let world = world();
+//! world.provider("claude", script(r#"{"steps": [{"fail": "insufficient_quota"}]}"#));
+//! world.provider("codex", says("The parser drops the last line."));
+//! let record = world.task("Find the bug").providers(["claude", "codex"]).run().await?;
+//! let asked: Vec<&str> = record.attempts.iter().map(|attempt| attempt.name.as_str()).collect();
+//! assert_eq!(asked, ["claude", "codex"]);
+//! assert_eq!(record.text.as_deref(), Some("The parser drops the last line."));
+//! # Ok::<(), bowline::Error>(()) }).unwrap();
+//! ```
+//!
+//! [`Task::script_for`]: crate::Task::script_for
+//!
 //! With a script, a task keeps its journal in a directory that goes with the run, unless [`Task::home`] or
 //! [`World`] says where it is to lie: a test must not write into the developer's own sessions.
 //!
 //! [`Task::home`]: crate::Task::home
 
 mod actor;
+mod cast;
 mod parse;
 #[cfg(test)]
 mod tests;
@@ -62,6 +85,7 @@ use bowline_providers::dialect::Shape;
 use bowline_providers::dialects;
 
 pub(crate) use actor::Actor;
+pub(crate) use cast::Cast;
 pub use parse::ScriptError;
 pub use world::World;
 
@@ -99,6 +123,8 @@ pub fn world() -> World {
 pub struct Script {
     parts: Arc<Parts>,
     waits: Waits,
+    /// What later attempts play.
+    later: Vec<Script>,
 }
 
 /// What a script says.
@@ -141,13 +167,39 @@ enum Waits {
 impl Script {
     /// Reads a script, or says what is wrong with it.
     pub fn parse(text: &str) -> Result<Self, ScriptError> {
-        Ok(Self { parts: Arc::new(parse::parts(text)?), waits: Waits::Kept })
+        Ok(Self { parts: Arc::new(parse::parts(text)?), waits: Waits::Kept, later: Vec::new() })
+    }
+
+    /// Plays another script when the provider is asked once more: by a retry, or by another task's attempt that follows. The
+    /// last script stands for all further attempts.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap().block_on(async {
+    /// use bowline::testing::{says, script};
+    ///
+    /// let overloaded = script(r#"{"steps": [{"fail": "529 overloaded_error"}]}"#);
+    /// let task = bowline::task("Say hello").provider("claude").retries(1);
+    /// let record = task.script(overloaded.then(says("hello"))).run().await?;
+    /// assert_eq!((record.attempts.len(), record.text.as_deref()), (2, Some("hello")));
+    /// # Ok::<(), bowline::Error>(()) }).unwrap();
+    /// ```
+    #[must_use]
+    pub fn then(mut self, next: Self) -> Self {
+        self.later.extend(next.acts());
+        self
+    }
+
+    /// Returns the scripts of the attempts, one after the other.
+    fn acts(mut self) -> impl Iterator<Item = Self> {
+        let later = std::mem::take(&mut self.later);
+        std::iter::once(self).chain(later)
     }
 
     /// Plays the script without its waits, where no paused clock makes them free.
     #[must_use]
     pub fn without_waits(mut self) -> Self {
         self.waits = Waits::Skipped;
+        self.later.iter_mut().for_each(|script| script.waits = Waits::Skipped);
         self
     }
 

@@ -20,8 +20,7 @@ mod uncertified;
 use std::io::Write as _;
 use std::time::Duration;
 
-use bowline::kinds::Outcome;
-use bowline::{Category, Code, Control, PermissionMode, Record, Task, Turn, registry};
+use bowline::{Code, Control, Outcome, PermissionMode, Record, Task, Turn, exit, registry};
 use bowline_protocol::Millis;
 use bowline_providers::manifest::Manifest;
 use bowline_providers::manifest::run::{Flag, Mode, RunFlag};
@@ -191,8 +190,8 @@ impl Stopped {
     /// Returns the exit code of a command that was stopped.
     fn code(self) -> u8 {
         match self {
-            Self::Terminated => 143,
-            Self::Interrupted | Self::No => 130,
+            Self::Terminated => exit::TERMINATED,
+            Self::Interrupted | Self::No => exit::CANCELLED,
         }
     }
 }
@@ -381,20 +380,11 @@ async fn show(
     }
 }
 
-/// Returns the exit code that says how the run ended.
+/// Returns the exit code that says how the run ended. Only this process knows which signal cancelled it.
 fn exit_code(record: &Record, stopped: Stopped) -> u8 {
-    let failure = record.failure.as_ref();
-    match record.outcome {
-        Outcome::Completed => 0,
-        Outcome::Cancelled => stopped.code(),
-        Outcome::Failed | Outcome::Truncated if record.timed_out.is_some() => 124,
-        Outcome::Failed | Outcome::Truncated => match failure.map(|it| (it.category, &it.code)) {
-            Some((_, Code::NotInstalled | Code::CannotStart | Code::WrongVersion)) => 4,
-            Some((Category::Authentication, _)) => 4,
-            Some((_, Code::Policy | Code::Budget | Code::DiskQuota)) => 5,
-            Some((_, Code::DiskFull) | (Category::Configuration, Code::BadConfig)) => 3,
-            _ => 1,
-        },
+    match record.exit_code() {
+        exit::CANCELLED => stopped.code(),
+        code => code,
     }
 }
 

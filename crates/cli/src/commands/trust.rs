@@ -30,7 +30,7 @@ enum TrustAction {
 /// Runs the command.
 pub(crate) fn run(args: &TrustArgs, stdout: &mut Stdout) -> Result<(), CommandError> {
     if let Some(mark) = SESSION_MARKS.iter().find(|mark| terminal::variable(mark).is_some() && !args.show) {
-        return Err(CommandError::new(Fault::Budget, "an agent cannot decide about trust")
+        return Err(CommandError::new(Fault::NotAllowed, "an agent cannot decide about trust")
             .caused_by(format!("{mark} is set: this is a process of a session"))
             .hint("run `bowline trust` yourself, in a terminal of your own"));
     }

@@ -37,6 +37,9 @@ impl Strategy {
 
 /// Puts those who can be asked in order. Who has a model for the hint comes before who has none.
 pub(super) fn sort(ask: &Ask, candidates: &[(Candidate, Facts)], meant: &[Meant], order: &mut [usize]) {
+    if ask.listed {
+        return order.sort_unstable();
+    }
     // Each sort keeps the order of equals, so that the earlier ones decide among them.
     order.sort_by_key(|place| std::cmp::Reverse(candidates[*place].0.priority));
     match ask.strategy {
@@ -81,6 +84,7 @@ fn too_slow(ask: &Ask, facts: &Facts) -> Option<Millis> {
 /// Says why somebody is where they are.
 pub(super) fn reason(ask: &Ask, (candidate, facts): &(Candidate, Facts), meant: &Meant) -> String {
     let place = match ask.strategy {
+        _ if ask.listed => "in the order of the request".to_owned(),
         Strategy::Priority => format!("priority {}", candidate.priority),
         Strategy::RoundRobin => match &ask.last {
             Some(last) => format!("in turn, after {last}"),
@@ -95,14 +99,18 @@ pub(super) fn reason(ask: &Ask, (candidate, facts): &(Candidate, Facts), meant: 
             None => "what it costs is not known".to_owned(),
         },
     };
-    let place = if ask.prefer_local && candidate.local { format!("runs here; {place}") } else { place };
+    let place = if ask.prefer_local && candidate.local && !ask.listed {
+        format!("runs here; {place}")
+    } else {
+        place
+    };
     let place = match (too_slow(ask, facts), ask.max_latency) {
-        (Some(takes), Some(most)) => {
+        (Some(takes), Some(most)) if !ask.listed => {
             format!("last, because its first word takes {takes}, and {most} is allowed; {place}")
         }
         _ => place,
     };
-    let place = if facts.login == Login::Seen {
+    let place = if facts.login == Login::Seen || ask.listed {
         place
     } else {
         format!("after the others, because no login is seen and only the program itself can tell; {place}")

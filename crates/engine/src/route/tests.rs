@@ -14,6 +14,7 @@ fn ask() -> Ask {
         hint: None,
         model: None,
         named: false,
+        listed: false,
         strategy: Strategy::Priority,
         max_latency: None,
         prefer_local: false,

@@ -10,10 +10,12 @@ use super::Origin;
 #[derive(Debug, thiserror::Error)]
 pub enum RosterError {
     /// There is no provider of that name.
-    #[error("there is no provider `{name}`")]
+    #[error("there is no provider `{name}`{}", crate::near::in_words(nearest.as_deref()))]
     Unknown {
         /// The name.
         name: String,
+        /// The known name or alias that is most like it.
+        nearest: Option<String>,
     },
     /// A user's manifest cannot be used.
     #[error("the manifest `{}` cannot be used: {place}, `{}`: {reason}", file.display(), place.text.trim())]

@@ -53,6 +53,11 @@ pub(super) fn is_named(task: &Task) -> bool {
     task.request.provider.as_deref().is_some_and(|name| !name.eq_ignore_ascii_case(AUTO))
 }
 
+/// Says whether the caller listed the providers.
+pub(super) fn is_listed(task: &Task) -> bool {
+    !task.route.providers.is_empty()
+}
+
 impl Field {
     /// Gathers who may be asked, and what is known about each.
     pub(super) fn gather(
@@ -65,6 +70,7 @@ impl Field {
             hint: task.route.hint.clone(),
             model: task.request.model.clone(),
             named: is_named(task),
+            listed: is_listed(task),
             strategy: super::strategy(config),
             max_latency: config.router.as_ref().and_then(|router| router.routing.max_latency),
             prefer_local: super::tuning(task, config).is_some_and(|tuning| tuning.prefer_local),
@@ -89,16 +95,21 @@ impl Field {
             candidate.named = true;
             candidate.model = candidate.model.take().or_else(|| task.usual.model.clone());
         }
-        if named.is_none() || matches!(task.route.fallback, Some(Fallback::Next | Fallback::Any)) {
+        if is_listed(task) {
+            field.listed(&task.route.providers, config.router.as_ref())?;
+        } else if named.is_none() || matches!(task.route.fallback, Some(Fallback::Next | Fallback::Any)) {
             field.choice(config.router.as_ref())?;
         }
-        if !is_named(task) {
+        if !is_named(task) && !is_listed(task) {
             field.described(config)?;
         }
         let own = config.settings.prices();
         for place in 0..field.candidates.len() {
             field.account(place, task, config);
             field.list(place);
+        }
+        field.pass_model_on();
+        for place in 0..field.candidates.len() {
             let facts = field.facts(place, task, memory, &own);
             field.candidates[place].1 = facts;
         }
@@ -151,6 +162,31 @@ impl Field {
         Ok(())
     }
 
+    /// The providers that the caller listed, each once.
+    fn listed(&mut self, names: &[String], router: Option<&Router>) -> Result<(), Error> {
+        for name in names {
+            self.named(name, router)?;
+            let known = self.candidates.len() - 1;
+            let twice =
+                self.candidates[..known].iter().any(|(it, _)| it.name == self.candidates[known].0.name);
+            if twice {
+                self.candidates.pop();
+                self.hows.pop();
+                self.entries.pop();
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives a model that none of the listed providers is known to have to all of them, as it would be given to one that is
+    /// named: our lists of models are never complete.
+    fn pass_model_on(&mut self) {
+        let Some(model) = self.ask.model.as_ref().filter(|_| self.ask.listed) else { return };
+        if !self.candidates.iter().any(|(candidate, _)| candidate.has(model)) {
+            self.candidates.iter_mut().for_each(|(candidate, _)| candidate.any_model = true);
+        }
+    }
+
     /// Those among whom there is a choice, without the one that the caller named.
     fn choice(&mut self, router: Option<&Router>) -> Result<(), Error> {
         let named = self.candidates.first().map(|(candidate, _)| candidate.name.clone());
@@ -171,7 +207,7 @@ impl Field {
 
     /// Says whether what the caller said about an account and a program is meant for a candidate.
     fn is_meant(&self, place: usize) -> bool {
-        !self.ask.named || self.candidates[place].0.named
+        if self.ask.listed { place == 0 } else { !self.ask.named || self.candidates[place].0.named }
     }
 
     fn candidates_of(&mut self, manifests: impl IntoIterator<Item = &'static Manifest>) {
@@ -283,6 +319,10 @@ impl Field {
                     if asks && !candidate.named {
                         facts.login = self.login(place, task, about, surroundings);
                     }
+                }
+                #[cfg(feature = "testing")]
+                if task.is_scripted() && !task.cast.has(&candidate.name, &candidate.provider) {
+                    facts.absent = Some("the test has no script for it".to_owned());
                 }
                 Driver::Manifest(manifest)
             }

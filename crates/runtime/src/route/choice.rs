@@ -72,7 +72,7 @@ impl Field {
         config: &Config,
     ) -> Vec<(usize, Option<String>)> {
         let wanted = config.router.as_ref().and_then(|router| router.routing.fallback_model.clone());
-        let wanted = wanted.filter(|_| self.ask.model.is_none() && !self.ask.named);
+        let wanted = wanted.filter(|_| self.ask.model.is_none() && !self.ask.named && !self.ask.listed);
         let has = |place: &&usize| {
             let candidate = &self.candidates[**place].0;
             wanted.as_ref().is_some_and(|model| {

@@ -12,7 +12,7 @@ use tokio::sync::mpsc;
 use super::candidates::Field;
 use super::memory::{self, Store};
 use super::{NoRoute, Problem, config_of, rules, strange_hint, tuned};
-use crate::drive::Callback;
+use crate::callback::SharedCallback;
 use crate::hub::Inlet;
 use crate::launch::{self, ORDERS, Prepared, Watcher};
 use crate::record::{Attempt, Record};
@@ -35,7 +35,7 @@ pub(super) struct Road {
     orders: mpsc::Receiver<Order>,
     /// Where the events of each attempt are told.
     inlets: Option<mpsc::UnboundedSender<Inlet>>,
-    callback: Option<Arc<Mutex<Callback>>>,
+    callback: Option<SharedCallback>,
     watcher: Watcher,
     attempts: Vec<Attempt>,
     used: Amounts,
@@ -118,7 +118,7 @@ impl Road {
         let turns = field.turns(&order);
         let strange_hint = strange_hint(&field, &config);
         task.config = Some(config);
-        let callback = task.callback.take().map(|callback| Arc::new(Mutex::new(callback)));
+        let callback = task.callback.take();
         Ok(Self {
             rules,
             store,
@@ -239,6 +239,10 @@ impl Road {
         let candidate = self.field.candidates[place].0.clone();
         let mut task = self.task.attempt();
         self.field.dress(place, model, &mut task, self.task.binary.as_ref());
+        #[cfg(feature = "testing")]
+        if !self.task.cast.is_empty() {
+            task.script = Some(self.task.cast.take(&candidate.name, &candidate.provider));
+        }
         if let Some(text) = self.strange_hint.take() {
             let code = Some("unknown_hint".to_owned());
             task.notices.push(Notice { level: Level::Warn, text, code });
@@ -263,7 +267,7 @@ impl Road {
         leg.opening.extend(opening);
         task.leg = leg;
         let first_word = Arc::new(Mutex::new(FirstWord::default()));
-        task.callback = Some(listener(first_word.clone(), self.callback.clone()));
+        task.callback = Some(SharedCallback::new(listener(first_word.clone(), self.callback.clone())));
         let (orders, inbox) = mpsc::channel(ORDERS);
         let control = Control::new(orders);
         let mut prepared = launch::prepare(task, control.clone(), inbox, self.watcher).await?;
@@ -401,14 +405,16 @@ pub(super) fn waited_for(decision: &mut Decision, rules: &Rules) -> Option<(Time
 }
 
 /// Tells of events: when the first word came, and to whom it concerns.
-fn listener(first_word: Arc<Mutex<FirstWord>>, callback: Option<Arc<Mutex<Callback>>>) -> Callback {
-    Box::new(move |event: &Event| {
+fn listener(
+    first_word: Arc<Mutex<FirstWord>>,
+    callback: Option<SharedCallback>,
+) -> impl FnMut(&Event) + Send + 'static {
+    move |event: &Event| {
         first_word.lock().unwrap_or_else(PoisonError::into_inner).event(event);
         if let Some(callback) = &callback {
-            let mut callback = callback.lock().unwrap_or_else(PoisonError::into_inner);
-            callback(event);
+            callback.call(event);
         }
-    })
+    }
 }
 
 fn retrying(failure: &Failure, attempt: u32, max_attempts: Option<u32>, delay: Millis) -> Kind {

@@ -368,3 +368,46 @@ fn a_request_that_tries_counts_while_its_process_is_there() {
     assert_eq!(tried(&super::memory::me()), State::Probing);
     assert_eq!(tried("1 18446744073709551615"), State::HalfOpen, "another process has that number now");
 }
+
+#[tokio::test(start_paused = true)]
+async fn listed_providers_are_asked_in_their_order_and_no_others() {
+    let world = world();
+    // The file would begin with claude, and has a strategy of its own.
+    let router = "
+providers:
+  - {name: claude, priority: 90}
+  - {name: codex, priority: 50}
+  - {name: gemini, priority: 10, enabled: false}
+routing: {strategy: round-robin, fallback: none}
+";
+    let listed = |names: &[&str]| {
+        let steps = |steps: &str| script(&format!(r#"{{"steps": [{steps}]}}"#));
+        world
+            .task("Say hello")
+            .config(config(router))
+            .providers(names.iter().copied())
+            .scripts([steps(QUOTA)])
+    };
+    let names = |record: &Record| record.attempts.iter().map(|it| it.name.clone()).collect::<Vec<_>>();
+    for order in [["gemini", "codex"], ["codex", "gemini"], ["qwen", "claude"]] {
+        let record = listed(&order).run().await.unwrap();
+        assert_eq!(names(&record), order, "all are tried, in this order, and then it ends");
+        assert_eq!(record.failure.unwrap().category, Category::Quota);
+        std::fs::remove_file(world.path().join("router.json")).unwrap();
+    }
+    // The same one twice, by its alias, is asked once.
+    let record = listed(&["claude", "claude-code", "CLAUDE"]).run().await.unwrap();
+    assert_eq!(names(&record), ["claude"]);
+    std::fs::remove_file(world.path().join("router.json")).unwrap();
+    // A model that one of them is known to have is for that one; a model that none is known to have is for all.
+    let verdicts = |model: &str| -> Vec<(String, Option<usize>)> {
+        let explained = listed(&["claude", "codex"]).model(model).explain().unwrap();
+        explained.verdicts.into_iter().map(|it| (it.name, it.turn)).collect()
+    };
+    assert_eq!(verdicts("gpt-5.5"), [("claude".to_owned(), None), ("codex".to_owned(), Some(1))]);
+    assert_eq!(verdicts("in-house-1"), [("claude".to_owned(), Some(1)), ("codex".to_owned(), Some(2))]);
+    assert!(matches!(listed(&["claude", "nobody"]).run().await, Err(Error::UnknownProvider { .. })));
+    assert!(
+        matches!(listed(&["claude"]).provider("codex").explain().unwrap().verdicts[..], [ref it] if it.name == "codex")
+    );
+}

@@ -19,6 +19,8 @@ use crate::{Error, route};
 /// What the caller wants of the router.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Wishes {
+    /// Which providers are asked, in this order.
+    pub(crate) providers: Vec<String>,
     /// What sort of model.
     pub(crate) hint: Option<String>,
     /// How often each is asked again.
@@ -41,7 +43,7 @@ pub(crate) struct Usual {
 }
 
 /// What one attempt of several knows about the others.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Leg {
     /// The attempt before it.
     pub(crate) parent: Option<SessionId>,
@@ -71,6 +73,30 @@ impl Task {
     /// ```
     pub fn hint(mut self, hint: impl AsRef<str>) -> Self {
         self.route.hint = Some(bowline_engine::route::canonical(hint.as_ref()));
+        self
+    }
+
+    /// Chooses these providers, in this order, and no others: the first that can be used is asked, and after a failure that
+    /// allows it the next one. Replaces [`Task::provider`].
+    ///
+    /// A provider that is not installed, not logged in, out of quota or unable to honour the request is skipped, and the event
+    /// `route_chosen` says why. Retries and budgets are those of the router. [`Task::binary`] and [`Task::profile`] are for
+    /// the first of the list. A model goes to the providers that are known to have it; if none is, to all of them.
+    ///
+    /// ```
+    /// # use bowline::testing::{script, says};
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
+    /// let task = bowline::task("Fix the failing test").providers(["claude", "codex"]);
+    /// # let out = script(r#"{"steps": [{"fail": "You've hit your usage limit. Try again at 3pm."}]}"#);
+    /// # let task = task.scripts([out, says("It passes.")]);
+    /// let record = task.run().await?;
+    /// let asked: Vec<&str> = record.attempts.iter().map(|attempt| attempt.name.as_str()).collect();
+    /// # assert_eq!(asked, ["claude", "codex"]);
+    /// # Ok::<(), bowline::Error>(()) }).unwrap();
+    /// ```
+    pub fn providers<T: Into<String>>(mut self, names: impl IntoIterator<Item = T>) -> Self {
+        self.route.providers = names.into_iter().map(Into::into).collect();
+        (self.request.provider, self.manifest) = (None, None);
         self
     }
 
@@ -161,7 +187,7 @@ impl Task {
     #[cfg_attr(not(feature = "testing"), expect(clippy::unused_self, reason = "there are no scripts then"))]
     pub(crate) fn is_scripted(&self) -> bool {
         #[cfg(feature = "testing")]
-        return self.script.is_some();
+        return self.script.is_some() || !self.cast.is_empty();
         #[cfg(not(feature = "testing"))]
         return false;
     }
@@ -178,7 +204,7 @@ impl Task {
     }
 
     /// Makes the task of one attempt.
-    pub(crate) fn attempt(&mut self) -> Self {
+    pub(crate) fn attempt(&self) -> Self {
         Self {
             request: self.request.clone(),
             label: self.label.clone(),
@@ -195,15 +221,9 @@ impl Task {
             leg: Leg::default(),
             beside: None,
             #[cfg(feature = "testing")]
-            script: {
-                let script = self.script.clone();
-                if let Some(next) = self.scripts.pop_front() {
-                    self.script = Some(next);
-                }
-                script
-            },
+            script: None,
             #[cfg(feature = "testing")]
-            scripts: std::collections::VecDeque::new(),
+            cast: crate::testing::Cast::default(),
             ..*self
         }
     }

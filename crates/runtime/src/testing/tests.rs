@@ -209,3 +209,104 @@ async fn a_session_that_fills_its_disk_ends_and_its_watcher_sees_all_of_it() {
     }
     assert!(gaps > 0, "no limit was met by events");
 }
+
+#[tokio::test]
+async fn a_typed_answer_comes_with_its_record_also_when_it_is_wrong() {
+    let good = script(
+        r#"{"steps": [{"say": "{\"file\": \"a.rs\", \"line\": 7}"}, {"result": {"usage": {"input": 1, "output": 1}, "cost_usd": 0.25}}]}"#,
+    );
+    let (report, record) = task(good).run_as::<Report>().await.unwrap();
+    assert_eq!((report.line, record.cost_usd), (7, Some(0.25)));
+    let wrong = script(
+        r#"{"steps": [{"say": "line 7"}, {"result": {"usage": {"input": 1, "output": 1}, "cost_usd": 0.5}}]}"#,
+    );
+    let Err(Error::BadAnswer { record: Some(record), .. }) = task(wrong).run_as::<Report>().await else {
+        panic!("it is no JSON")
+    };
+    assert_eq!(record.cost_usd, Some(0.5));
+    let failed = script(r#"{"steps": [{"fail": "500"}]}"#);
+    assert!(matches!(task(failed).run_as::<Report>().await, Err(Error::Turn(_))));
+}
+
+/// Returns the exit code of a turn, or of the error.
+fn exit_code(task: Task) -> u8 {
+    match crate::blocking::run(task) {
+        Ok(record) => record.exit_code(),
+        Err(error) => error.exit_code(),
+    }
+}
+
+#[test]
+fn exit_codes_are_those_of_the_command() {
+    let plays = |steps: &str| task(script(&format!(r#"{{"steps": [{steps}]}}"#)));
+    assert_eq!(exit_code(plays(r#"{"say": "a"}, {"result": {}}"#)), 0);
+    assert_eq!(exit_code(plays(r#"{"say": "a"}, {"fail": "500 internal server error"}"#)), 1);
+    assert_eq!(exit_code(plays(r#"{"fail": "401 unauthorized: invalid_api_key"}"#)), 4);
+    let spends = r#"{"say": "a"}, {"result": {"usage": {"input": 9, "output": 9}}}, {"hang": true}"#;
+    assert_eq!(exit_code(plays(spends).max_tokens(5)), 5);
+    assert_eq!(exit_code(plays(r#"{"say": "a"}"#).max_tokens(0)), 5);
+    assert_eq!(exit_code(plays(r#"{"hang": true}"#).timeout(Duration::from_millis(20))), 124);
+    let turn = crate::blocking::start(plays(r#"{"hang": true}"#)).unwrap();
+    assert_eq!(turn.stop().unwrap().exit_code(), 130);
+    let error = crate::blocking::run(plays("").provider("cladue")).unwrap_err();
+    assert_eq!(error.to_string(), "there is no provider `cladue`; did you mean `claude`?");
+    assert_eq!(error.exit_code(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_attempt_and_each_provider_has_its_own_script() {
+    let overloaded = || script(r#"{"steps": [{"fail": "529 overloaded_error"}]}"#);
+    let world = world();
+    world.provider("claude", overloaded().then(overloaded()).then(says("at last")));
+    let record = world.task("Do it").provider("claude").retries(2).run().await.unwrap();
+    assert_eq!((record.attempts.len(), record.text.as_deref()), (3, Some("at last")));
+
+    // The router sees those that have a script, and nobody else; an alias is the same provider.
+    let world = super::world();
+    world.provider("claude-code", script(r#"{"steps": [{"fail": "insufficient_quota"}]}"#));
+    world.provider("codex", says("mine"));
+    let record = world.task("Do it").provider("auto").run().await.unwrap();
+    let asked: Vec<&str> = record.attempts.iter().map(|attempt| attempt.name.as_str()).collect();
+    assert_eq!((asked, record.text.as_deref()), (vec!["claude", "codex"], Some("mine")));
+
+    // A provider without a script is not started for real.
+    let record = world.task("Do it").provider("gemini").run().await.unwrap();
+    assert_eq!(record.failure.unwrap().code, Code::NotInstalled);
+}
+
+#[tokio::test]
+async fn a_clone_of_a_task_runs_on_its_own() {
+    let seen = std::sync::Arc::new(std::sync::Mutex::new(std::collections::BTreeSet::new()));
+    let told = seen.clone();
+    let pot = crate::budget::Pot::default();
+    let spends = script(r#"{"steps": [{"say": "a"}, {"result": {"usage": {"input": 3, "output": 4}}}]}"#);
+    let one = task(spends).pot(&pot).on_event(move |event| {
+        told.lock().unwrap().insert(event.session.to_string());
+    });
+    let other = one.clone();
+    one.run().await.unwrap();
+    other.run().await.unwrap();
+    assert_eq!(seen.lock().unwrap().len(), 2);
+    assert_eq!(pot.spent().tokens, Some(14));
+}
+
+#[tokio::test]
+async fn a_pot_that_is_used_up_starts_nothing() {
+    let pot = crate::budget::Pot::default().max_tokens(10);
+    let spends = || script(r#"{"steps": [{"say": "a"}, {"result": {"usage": {"input": 3, "output": 4}}}]}"#);
+    let world = world();
+    let ask = || world.task("Do it").provider("claude").script(spends()).pot(&pot);
+    assert!(ask().run().await.unwrap().is_completed());
+    // Seven and seven are more than ten: the second is told so, although the first was over before it began.
+    assert_eq!(ask().run().await.unwrap().failure.unwrap().code, Code::Budget);
+    let error = ask().run().await.unwrap_err();
+    let said = error.to_string();
+    assert!(
+        said.starts_with("the budget for these tasks is used up: ") && said.ends_with(" of 10 tokens"),
+        "{said}"
+    );
+    let sessions = std::fs::read_dir(world.path().join("sessions")).unwrap().count();
+    assert_eq!(sessions, 2, "the third one left nothing behind");
+    // The limit of a task counts in the same way.
+    assert!(matches!(ask().max_tokens(5).run().await, Err(Error::OverBudget { .. })));
+}

@@ -1,7 +1,9 @@
 //! A place for a test.
 
 use std::path::Path;
+use std::sync::{Mutex, PoisonError};
 
+use super::Script;
 use crate::journal::{Home, new_session_id};
 use crate::task::{Task, task};
 use crate::{clock, host};
@@ -21,6 +23,7 @@ use crate::{clock, host};
 #[derive(Debug)]
 pub struct World {
     home: Home,
+    scripts: Mutex<Vec<(String, Script)>>,
 }
 
 impl World {
@@ -30,7 +33,7 @@ impl World {
         if let Err(error) = host::private_dir(&root) {
             panic!("could not make `{}` for a test: {error}", root.display());
         }
-        Self { home: Home::at(root) }
+        Self { home: Home::at(root), scripts: Mutex::default() }
     }
 
     /// Returns the data home.
@@ -43,9 +46,26 @@ impl World {
         self.home.path()
     }
 
-    /// Begins a task whose journal lies here.
+    /// Sets the script of a provider, for the tasks that begin here from now on. Providers without a script count as not
+    /// installed in those tasks.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
+    /// let world = bowline::testing::world();
+    /// world.provider("codex", bowline::testing::says("hello"));
+    /// assert_eq!(world.task("Say hello").provider("codex").answer().await?, "hello");
+    /// assert_eq!(world.task("Say hello").provider("claude").run().await?.exit_code(), bowline::exit::NOT_USABLE);
+    /// # Ok::<(), bowline::Error>(()) }).unwrap();
+    /// ```
+    pub fn provider(&self, name: impl Into<String>, script: Script) {
+        self.scripts.lock().unwrap_or_else(PoisonError::into_inner).push((name.into(), script));
+    }
+
+    /// Begins a task whose journal lies here, with the scripts of [`World::provider`].
     pub fn task(&self, prompt: impl Into<String>) -> Task {
-        task(prompt).home(self.home())
+        let scripts = self.scripts.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let with = |task: Task, (name, script): (String, Script)| task.script_for(&name, script);
+        scripts.into_iter().fold(task(prompt).home(self.home()), with)
     }
 }
 

@@ -76,7 +76,9 @@ async fn an_answer_of_a_type() {
     let args = std::fs::read_to_string(stage.path("args")).unwrap();
     assert!(args.contains("\"line\""), "the schema went along: {args}");
     let stage = Stage::new("init; result 'somewhere in a.rs'");
-    let Err(Error::BadAnswer { text, source }) = stage.task("Find it").answer_as::<Bug>().await else {
+    let Err(Error::BadAnswer { text, source, record: Some(_) }) =
+        stage.task("Find it").answer_as::<Bug>().await
+    else {
         panic!("it is no JSON")
     };
     assert_eq!(text, "somewhere in a.rs");
