@@ -113,6 +113,11 @@ pub const ALL: &[Entry] = &[
     Entry { name: "text", about: "the answer of the last turn as plain text", make: text::make },
     Entry { name: "summary", about: "one JSON object about the whole stream", make: summary::make },
     Entry { name: "pi", about: "pi's assistant message events, as JSON lines", make: pi::make },
+    Entry {
+        name: "pi-partials",
+        about: "the same, each with the whole message so far",
+        make: pi::make_partials,
+    },
     Entry { name: "simple", about: "pi's simple protocol: text, thinking, tool calls", make: simple::make },
     Entry {
         name: "chunks",

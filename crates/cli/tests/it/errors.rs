@@ -34,7 +34,7 @@ exit 2
 --- stderr
 error: there is no view `sumary`
 hint: did you mean `summary`?
-hint: there is events, text, summary, pi, simple, chunks, generate, stream-events, provider-events
+hint: there is events, text, summary, pi, pi-partials, simple, chunks, generate, stream-events, provider-events
 "#);
     insta::assert_snapshot!(show(&["classify", "--provider", "zzz"], ""), @r#"
 exit 2

@@ -247,7 +247,7 @@ exit 2
 --- stderr
 error: there is no output format `jsn`
 hint: did you mean `json`?
-hint: there is human, jsonl, text, json, pi, simple, chunks, generate, stream-events, provider-events
+hint: there is human, jsonl, text, json, pi, pi-partials, simple, chunks, generate, stream-events, provider-events
 "#);
     insta::assert_snapshot!(run(&["--provider", "practice", "--permission", "maybe", "hi"]).show(), @r#"
 exit 2

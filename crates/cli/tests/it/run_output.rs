@@ -70,6 +70,7 @@ fn every_format() {
         "json",
         "jsonl",
         "pi",
+        "pi-partials",
         "simple",
         "chunks",
         "generate",

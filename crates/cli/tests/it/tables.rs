@@ -143,8 +143,8 @@ Options:
       --dialect <NAME>   How the output is to be read (`bowline dialects` lists them)
       --provider <NAME>  Whose output it is (`bowline providers` lists them)
       --format <NAME>    Which of the provider's formats it is in; without it, the output shows it
-      --view <NAME>      What to print: events, text, summary, pi, simple, chunks, generate,
-                         stream-events, provider-events [default: events]
+      --view <NAME>      What to print: events, text, summary, pi, pi-partials, simple, chunks,
+                         generate, stream-events, provider-events [default: events]
       --exit-code <N>    The agent's exit code; a negative one is a signal
       --signal <SIGNAL>  The signal that ended the agent, such as TERM or 15
       --stderr <FILE>    A file with what the agent wrote to standard error

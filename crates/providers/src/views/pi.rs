@@ -1,8 +1,10 @@
 //! pi's assistant message events: a `start`, then blocks that start, grow and end, then one `done` or `error`.
 //!
 //! The whole stream becomes one assistant message. Tools that the agent runs itself are not in it, because pi would run
-//! every tool call that it finds; calls that the host has to run are. Sub-agents are not in it. Every record carries
-//! the message so far, as pi's types want it. What an attempt said that was given up is emptied and keeps its place, as
+//! every tool call that it finds; calls that the host has to run are. Sub-agents are not in it. The first and the last
+//! record carry the message. The records between them carry only what is new, as `pi --mode json` prints them since
+//! 0.87; with `pi-partials` each of them also carries the message so far, as pi's types and the adapter protocol have it,
+//! which grows with the square of the answer. What an attempt said that was given up is emptied and keeps its place, as
 //! retracted text does. The message itself is in `message`.
 
 mod message;
@@ -15,10 +17,20 @@ use super::calls::{Call, no_arguments};
 use super::tally::{Finish, Tally};
 use super::{Setup, View, line};
 
-/// Makes the view.
+/// Makes the view whose records carry only what is new.
 pub(crate) fn make(setup: &Setup) -> Box<dyn View> {
+    of(setup, Partials::Omitted)
+}
+
+/// Makes the view whose records all carry the message so far.
+pub(crate) fn make_partials(setup: &Setup) -> Box<dyn View> {
+    of(setup, Partials::Whole)
+}
+
+fn of(setup: &Setup, partials: Partials) -> Box<dyn View> {
     Box::new(Pi {
         setup: setup.clone(),
+        partials,
         tally: Tally::default(),
         message: Message::default(),
         blocks: Vec::new(),
@@ -28,9 +40,17 @@ pub(crate) fn make(setup: &Setup) -> Box<dyn View> {
     })
 }
 
+/// Whether records carry the message so far.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Partials {
+    Omitted,
+    Whole,
+}
+
 #[derive(Debug)]
 struct Pi {
     setup: Setup,
+    partials: Partials,
     tally: Tally,
     message: Message,
     /// What each block of the message's content was made from.
@@ -118,16 +138,21 @@ impl Pi {
         }
     }
 
+    /// Returns the message so far, where records carry it.
+    fn partial(&self) -> Option<&Message> {
+        (self.partials == Partials::Whole).then_some(&self.message)
+    }
+
     fn text(&mut self, message: &MessageId, block: u32, delta: &str, out: &mut String) {
         let known =
             self.find_open(|origin| matches!(origin, Origin::Text(m, b) if m == message && *b == block));
         let content_index = known.unwrap_or_else(|| {
             let content_index = self.begin(Origin::Text(message.clone(), block), Content::empty_text());
-            line(out, &Record::TextStart { content_index, partial: &self.message });
+            line(out, &Record::TextStart { content_index, partial: self.partial() });
             content_index
         });
         self.message.content[content_index].push(delta);
-        line(out, &Record::TextDelta { content_index, delta, partial: &self.message });
+        line(out, &Record::TextDelta { content_index, delta, partial: self.partial() });
     }
 
     fn thinking(&mut self, message: &MessageId, block: u32, delta: &str, out: &mut String) {
@@ -136,11 +161,11 @@ impl Pi {
         let content_index = known.unwrap_or_else(|| {
             let content_index =
                 self.begin(Origin::Thinking(message.clone(), block), Content::empty_thinking());
-            line(out, &Record::ThinkingStart { content_index, partial: &self.message });
+            line(out, &Record::ThinkingStart { content_index, partial: self.partial() });
             content_index
         });
         self.message.content[content_index].push(delta);
-        line(out, &Record::ThinkingDelta { content_index, delta, partial: &self.message });
+        line(out, &Record::ThinkingDelta { content_index, delta, partial: self.partial() });
     }
 
     /// Empties text that no longer counts. A block keeps its place, because later ones are known by theirs.
@@ -177,10 +202,10 @@ impl Pi {
         let call =
             Content::ToolCall { id: tool.id.clone(), name: tool.name.clone(), arguments: no_arguments() };
         let content_index = self.begin(Origin::Tool(Call::of(tool)), call);
-        line(out, &Record::ToolcallStart { content_index, partial: &self.message });
+        line(out, &Record::ToolcallStart { content_index, partial: self.partial() });
         if let Some(input) = &tool.input {
             let delta = input.as_str();
-            line(out, &Record::ToolcallDelta { content_index, delta, partial: &self.message });
+            line(out, &Record::ToolcallDelta { content_index, delta, partial: self.partial() });
             self.end(|origin| origin.is_call(&tool.id), out);
         }
     }
@@ -192,7 +217,7 @@ impl Pi {
         // The arguments as a whole are news only if they did not come in pieces.
         let whole = if call.has_pieces() { None } else { update.input.as_ref().map(|input| input.as_str()) };
         if let Some(delta) = update.input_delta.as_deref().filter(|piece| !piece.is_empty()).or(whole) {
-            line(out, &Record::ToolcallDelta { content_index, delta, partial: &self.message });
+            line(out, &Record::ToolcallDelta { content_index, delta, partial: self.partial() });
         }
         if complete {
             self.end(|origin| origin.is_call(&update.id), out);
@@ -220,8 +245,8 @@ impl Pi {
             {
                 *arguments = call.arguments();
             }
-            let partial = &self.message;
-            let record = match &partial.content[content_index] {
+            let partial = self.partial();
+            let record = match &self.message.content[content_index] {
                 Content::Text { text } => Record::TextEnd { content_index, content: text, partial },
                 Content::Thinking { thinking } => {
                     Record::ThinkingEnd { content_index, content: thinking, partial }

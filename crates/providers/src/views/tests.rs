@@ -23,7 +23,7 @@ fn check<const N: usize>(
 #[test]
 fn the_list_is_the_one_that_users_know() {
     let names: Vec<&str> = ALL.iter().map(|entry| entry.name).collect();
-    let known = "events text summary pi simple chunks generate stream-events provider-events";
+    let known = "events text summary pi pi-partials simple chunks generate stream-events provider-events";
     assert_eq!(names.join(" "), known);
     assert_eq!(by_name("pi").map(|entry| entry.name), Some("pi"));
     assert!(by_name("Pi").is_none());

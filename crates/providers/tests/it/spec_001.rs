@@ -152,6 +152,11 @@ fn the_pi_view_is_the_whole_sequence() {
     assert_eq!(done["message"]["api"], "external-cli");
     assert_eq!(done["message"]["content"][0], json!({"type": "text", "text": "Hello"}));
     assert_eq!(done["message"]["content"][1]["thinking"], "Let me think...");
+    // The protocol's own shape has the message so far in every record.
+    let partials = Run::of("simple", PROTOCOL_B).lines("pi-partials");
+    assert_eq!(partials.len(), lines.len());
+    assert!(partials[..partials.len() - 1].iter().all(|line| line["partial"]["role"] == "assistant"));
+    assert_eq!(partials[2]["partial"]["content"][0], json!({"type": "text", "text": "Hello"}));
 }
 
 #[test]

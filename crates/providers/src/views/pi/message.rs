@@ -8,22 +8,72 @@ use serde::Serialize;
 use crate::views::Setup;
 use crate::views::tally::Tally;
 
-/// pi's `AssistantMessageEvent`.
+/// pi's `AssistantMessageEvent`. pi's JSON mode leaves `partial` out of what it prints, so it may be missing.
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case", rename_all_fields = "camelCase")]
 pub(super) enum Record<'a> {
-    Start { partial: &'a Message },
-    TextStart { content_index: usize, partial: &'a Message },
-    TextDelta { content_index: usize, delta: &'a str, partial: &'a Message },
-    TextEnd { content_index: usize, content: &'a str, partial: &'a Message },
-    ThinkingStart { content_index: usize, partial: &'a Message },
-    ThinkingDelta { content_index: usize, delta: &'a str, partial: &'a Message },
-    ThinkingEnd { content_index: usize, content: &'a str, partial: &'a Message },
-    ToolcallStart { content_index: usize, partial: &'a Message },
-    ToolcallDelta { content_index: usize, delta: &'a str, partial: &'a Message },
-    ToolcallEnd { content_index: usize, tool_call: &'a Content, partial: &'a Message },
-    Done { reason: &'a str, message: &'a Message },
-    Error { reason: &'a str, error: &'a Message },
+    Start {
+        partial: &'a Message,
+    },
+    TextStart {
+        content_index: usize,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        partial: Option<&'a Message>,
+    },
+    TextDelta {
+        content_index: usize,
+        delta: &'a str,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        partial: Option<&'a Message>,
+    },
+    TextEnd {
+        content_index: usize,
+        content: &'a str,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        partial: Option<&'a Message>,
+    },
+    ThinkingStart {
+        content_index: usize,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        partial: Option<&'a Message>,
+    },
+    ThinkingDelta {
+        content_index: usize,
+        delta: &'a str,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        partial: Option<&'a Message>,
+    },
+    ThinkingEnd {
+        content_index: usize,
+        content: &'a str,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        partial: Option<&'a Message>,
+    },
+    ToolcallStart {
+        content_index: usize,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        partial: Option<&'a Message>,
+    },
+    ToolcallDelta {
+        content_index: usize,
+        delta: &'a str,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        partial: Option<&'a Message>,
+    },
+    ToolcallEnd {
+        content_index: usize,
+        tool_call: &'a Content,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        partial: Option<&'a Message>,
+    },
+    Done {
+        reason: &'a str,
+        message: &'a Message,
+    },
+    Error {
+        reason: &'a str,
+        error: &'a Message,
+    },
 }
 
 /// pi's `AssistantMessage`.

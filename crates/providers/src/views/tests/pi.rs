@@ -1,4 +1,4 @@
-//! `pi`: the order of records, and what the message holds.
+//! `pi` and `pi-partials`: the order of records, and what the message holds.
 
 use bowline_protocol::Kind;
 use bowline_protocol::kinds::{StopReason, ToolStatus};
@@ -59,6 +59,7 @@ fn the_message_is_pis_own_type() {
         finished("m1"),
         completed_with_usage(),
     ];
+    let partials = records("pi-partials", kinds.clone());
     let records = records("pi", kinds);
     let last = json!({
         "type": "done",
@@ -78,11 +79,19 @@ fn the_message_is_pis_own_type() {
         },
     });
     assert_eq!(records.last(), Some(&last));
-    // Each record carries the message so far.
+    // Between the first and the last record stands only what is new.
     assert_eq!(records[0]["partial"]["content"], json!([]));
-    assert_eq!(records[1]["partial"]["content"], json!([{"type": "thinking", "thinking": ""}]));
-    assert_eq!(records[2]["partial"]["content"], json!([{"type": "thinking", "thinking": "hm"}]));
-    assert_eq!(records[4]["partial"]["content"][1], json!({"type": "text", "text": "Hi"}));
+    assert_eq!(records[2], json!({"type": "thinking_delta", "contentIndex": 0, "delta": "hm"}));
+    // With partials, each record carries the message so far.
+    assert_eq!(partials.first(), records.first());
+    assert_eq!(partials.last(), records.last());
+    assert_eq!(partials[1]["partial"]["content"], json!([{"type": "thinking", "thinking": ""}]));
+    assert_eq!(partials[2]["partial"]["content"], json!([{"type": "thinking", "thinking": "hm"}]));
+    assert_eq!(partials[4]["partial"]["content"][1], json!({"type": "text", "text": "Hi"}));
+    for (plain, mut partial) in records.into_iter().zip(partials).skip(1) {
+        partial.as_object_mut().unwrap().remove("partial");
+        assert_eq!(plain, partial, "they differ in nothing else");
+    }
 }
 
 #[test]
@@ -218,7 +227,7 @@ fn what_an_attempt_said_that_was_given_up_is_emptied() {
         finished("m1"),
         completed(),
     ];
-    let all = records("pi", kinds.clone());
+    let all = records("pi-partials", kinds.clone());
     let content = &all.last().unwrap()["message"]["content"];
     let texts: Vec<&str> = content.as_array().unwrap().iter().filter_map(|it| it["text"].as_str()).collect();
     assert_eq!(texts, ["", "An answer."]);
