@@ -8,6 +8,7 @@
 //! open one when none is; a verdict closes it; the end of the output closes whatever is left.
 
 mod ending;
+mod names;
 mod noise;
 mod waiting;
 
@@ -24,6 +25,7 @@ use crate::failure::{self, Evidence, Report};
 use crate::moment::Moment;
 use crate::usage::{self, Spent};
 
+use self::names::FinishedNames;
 use self::waiting::Waiting;
 
 /// The code of notices about fields and types that a program never used before.
@@ -59,9 +61,6 @@ pub(crate) struct Turns {
     prompt: Option<String>,
 }
 
-/// How many names of finished messages are remembered in a turn.
-const FINISHED_NAMES: usize = 64;
-
 /// How many messages may be undecided at once. What is older is taken for part of the answer.
 const UNDECIDED: usize = 64;
 
@@ -87,7 +86,7 @@ struct Open {
     /// Messages of which text was said and that are not finished.
     messages: Vec<Unfinished>,
     /// Names of messages that are finished, and the names under which text goes on that comes for them all the same.
-    names: Vec<MessageId>,
+    names: FinishedNames,
     renamed: Vec<(MessageId, MessageId)>,
     /// Messages that are finished, but may yet turn out to be commentary.
     undecided: Vec<MessageFinished>,
@@ -131,9 +130,6 @@ impl Open {
     fn finished(&mut self, message: &MessageId) {
         self.renamed.retain(|(_, other)| other != message);
         self.names.push(message.clone());
-        if self.names.len() > FINISHED_NAMES {
-            self.names.remove(0);
-        }
     }
 
     /// Takes note of a piece of a message, and says whether it begins one of the agent itself.
@@ -226,6 +222,8 @@ impl Turns {
                     self.waiting = None;
                 }
                 let plain = self.plain;
+                let by_what_follows =
+                    matches!(self.commentary, Commentary::AllButLast | Commentary::AskedForTools);
                 let open = self.ensure_open(raw, out);
                 open.lively = true;
                 open.said_chars += chars;
@@ -234,11 +232,11 @@ impl Turns {
                     open.last_words.add(&delta.text);
                 }
                 let another = open.heard(delta, chars);
-                let by_what_follows =
-                    matches!(self.commentary, Commentary::AllButLast | Commentary::AskedForTools);
-                if another && by_what_follows {
-                    let undecided = self.open.as_mut().map(|open| std::mem::take(&mut open.undecided));
-                    self.decide(undecided.unwrap_or_default(), Phase::Commentary, raw, out);
+                if another && by_what_follows && !open.undecided.is_empty() {
+                    let mut undecided = std::mem::take(&mut open.undecided);
+                    self.decide(undecided.drain(..), Phase::Commentary, raw, out);
+                    // Keep the room for the next message.
+                    self.open.get_or_insert_default().undecided = undecided;
                 }
             }
             Kind::TextRetracted(retracted) if retracted.from_block == 0 => {
@@ -261,7 +259,8 @@ impl Turns {
             Kind::MessageFinished(finished) => {
                 // Only messages with text are finished, and only once.
                 let Some(open) = &mut self.open else { return };
-                let Some(place) = open.messages.iter().position(|open| open.id == finished.message) else {
+                // The message that ends is nearly always the last one that began.
+                let Some(place) = open.messages.iter().rposition(|open| open.id == finished.message) else {
                     return;
                 };
                 let message = open.messages.remove(place);
@@ -280,8 +279,10 @@ impl Turns {
                 } else {
                     open.undecided.push(finished);
                     let first = open.undecided.len().saturating_sub(UNDECIDED);
-                    let decided: Vec<_> = open.undecided.drain(..first).collect();
-                    self.decide(decided, Phase::Final, raw, out);
+                    if first > 0 {
+                        let decided: Vec<_> = open.undecided.drain(..first).collect();
+                        self.decide(decided, Phase::Final, raw, out);
+                    }
                 }
                 return;
             }
@@ -359,7 +360,7 @@ impl Turns {
     /// Tells that messages are finished, now that it is known what they were.
     fn decide(
         &mut self,
-        messages: Vec<MessageFinished>,
+        messages: impl IntoIterator<Item = MessageFinished>,
         phase: Phase,
         raw: Option<RawSpan>,
         out: &mut Vec<Draft>,

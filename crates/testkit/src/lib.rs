@@ -7,11 +7,13 @@
 mod chunking;
 mod classify;
 mod decode;
+mod fixtures;
 mod framing;
 mod skip;
 
 pub use chunking::Chunking;
 pub use classify::{check_classify, check_terminal_text, check_usage};
 pub use decode::{Case, SEPARATOR, check_decode, check_wire};
+pub use fixtures::long_turns::{LONG_TURNS, LongTurn};
 pub use framing::check_framing;
 pub use skip::skip;

@@ -16,6 +16,7 @@ use super::parts::{compacted, files, input, output, plan, status, tool, touched,
 use super::wire::{Item, Said, part};
 use crate::dialect::Output;
 use crate::dialects::loose::{List, Maybe, Text};
+use crate::dialects::said::fingerprint;
 
 /// How many ids are remembered.
 const REMEMBERED: usize = 4096;
@@ -214,7 +215,7 @@ impl Calls {
             // Commands that run in the background are never told to end.
             self.open.clear();
         }
-        let uses = self.uses.entry(super::speech::hash(id)).or_default();
+        let uses = self.uses.entry(fingerprint(id)).or_default();
         *uses += 1;
         if *uses == 1 {
             return ToolId::from(id);

@@ -10,6 +10,7 @@ use bowline_protocol::kinds::{MessageFinished, Phase};
 use bowline_protocol::{Kind, MessageId, ToolId};
 
 use crate::dialect::Output;
+use crate::dialects::said::fingerprint;
 
 /// How many messages a retry may repeat.
 const REMEMBERED: usize = 32;
@@ -52,7 +53,7 @@ impl Speech {
         out: &mut Output<'_>,
     ) {
         out.quiet();
-        let told = Told { sort, length: text.len(), hash: hash(text) };
+        let told = Told { sort, length: text.len(), hash: fingerprint(text) };
         if text.is_empty() || self.repeats(told) {
             return;
         }
@@ -125,20 +126,4 @@ impl Speech {
         self.tool_ended();
         self.current = None;
     }
-}
-
-/// Hashes a text at about the speed at which it can be read; the standard hash costs more than reading the line did.
-pub(super) fn hash(text: &str) -> u64 {
-    const K: u64 = 0x9E37_79B9_7F4A_7C15;
-    let mix = |hash: u64, word: u64| (hash.rotate_left(23) ^ word).wrapping_mul(K);
-    let mut lanes = [K, K.rotate_left(16), K.rotate_left(32), K.rotate_left(48)];
-    let (blocks, rest) = text.as_bytes().as_chunks::<32>();
-    for block in blocks {
-        let (words, _) = block.as_chunks::<8>();
-        for (lane, word) in lanes.iter_mut().zip(words) {
-            *lane = mix(*lane, u64::from_le_bytes(*word));
-        }
-    }
-    let rest = rest.iter().fold(0, |hash, byte| mix(hash, u64::from(*byte)));
-    lanes.into_iter().fold(rest, mix)
 }

@@ -3,7 +3,7 @@
 //! The answer is the text of the last turn's messages, without commentary and without sub-agents. Pieces of one message
 //! join with nothing between them, separate messages with a newline. How the stream went is in [`Tally`].
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 
 use bowline_protocol::kinds::{Outcome, Phase, TextDelta};
@@ -24,6 +24,11 @@ pub(crate) struct Answer {
     turn_from: usize,
     /// The last turn's messages. Another turn may use the same id again for another message.
     places: HashMap<MessageId, usize>,
+    /// The message that the last event was about. Most events are about the same one as the event before.
+    latest: Option<(MessageId, usize)>,
+    /// The places of commentary whose text is still held. Each message enters and leaves the set once, so that a turn
+    /// of many messages costs the same for each of them.
+    held: BTreeSet<usize>,
 }
 
 /// How much text to keep.
@@ -52,7 +57,15 @@ enum Part {
 impl Answer {
     /// Makes an empty one.
     pub(crate) fn new(keep: Keep) -> Self {
-        Self { tally: Tally::default(), keep, said: Vec::new(), turn_from: 0, places: HashMap::new() }
+        Self {
+            tally: Tally::default(),
+            keep,
+            said: Vec::new(),
+            turn_from: 0,
+            places: HashMap::new(),
+            latest: None,
+            held: BTreeSet::new(),
+        }
     }
 
     /// Takes in one event.
@@ -108,12 +121,18 @@ impl Answer {
     /// Forgets what was said.
     pub(crate) fn forget_text(&mut self) {
         self.said.clear();
-        self.places.clear();
+        self.forget_places();
         self.turn_from = 0;
     }
 
-    fn turn_started(&mut self) {
+    fn forget_places(&mut self) {
         self.places.clear();
+        self.latest = None;
+        self.held.clear();
+    }
+
+    fn turn_started(&mut self) {
+        self.forget_places();
         match self.keep {
             Keep::Answer => self.said.clear(),
             Keep::Everything => self.turn_from = self.said.len(),
@@ -125,33 +144,45 @@ impl Answer {
         if self.keep == Keep::Answer && part != Part::Answer {
             return;
         }
-        let said = match self.places.get(&delta.message) {
-            Some(&place) => &mut self.said[place],
-            None => {
-                self.places.insert(delta.message.clone(), self.said.len());
-                self.said.push(Said { blocks: Blocks::default(), part });
-                self.said.last_mut().expect("one was pushed")
+        let place = match &self.latest {
+            Some((latest, place)) if *latest == delta.message => *place,
+            _ => {
+                let place = *self.places.entry(delta.message.clone()).or_insert(self.said.len());
+                if place == self.said.len() {
+                    self.said.push(Said { blocks: Blocks::default(), part });
+                }
+                self.latest = Some((delta.message.clone(), place));
+                place
             }
         };
-        said.blocks.push(delta.block, &delta.text);
+        self.said[place].blocks.push(delta.block, &delta.text);
     }
 
     fn commentary(&mut self, message: &MessageId) {
-        let Some(place) = self.places.get(message).copied() else { return };
+        let Some(place) = self.place(message) else { return };
         if self.said[place].part != Part::Answer {
             return;
         }
         if self.keep == Keep::Answer {
             // Only the last of them can still matter.
-            for said in self.said[..place].iter_mut().filter(|said| said.part == Part::Commentary) {
-                said.blocks = Blocks::default();
+            while let Some(earlier) = self.held.first().copied().filter(|earlier| *earlier < place) {
+                self.held.pop_first();
+                self.said[earlier].blocks = Blocks::default();
             }
+            self.held.insert(place);
         }
         self.said[place].part = Part::Commentary;
     }
 
+    fn place(&self, message: &MessageId) -> Option<usize> {
+        match &self.latest {
+            Some((latest, place)) if latest == message => Some(*place),
+            _ => self.places.get(message).copied(),
+        }
+    }
+
     fn find(&mut self, message: &MessageId) -> Option<&mut Said> {
-        let place = *self.places.get(message)?;
+        let place = self.place(message)?;
         self.said.get_mut(place)
     }
 }

@@ -171,7 +171,7 @@ impl Digest {
 
     /// Returns how many events of a kind there were.
     pub fn count(&self, kind: &str) -> u64 {
-        self.answer.tally.events.get(kind).copied().unwrap_or(0)
+        self.answer.tally.count(kind)
     }
 
     /// Returns the files that were changed: what git says, or, where git says nothing, what the agent says.

@@ -56,7 +56,7 @@ struct Object<'a> {
     usage: Option<UsageObject>,
     cost_usd: Option<f64>,
     failure: Option<FailureObject<'a>>,
-    events: &'a BTreeMap<Box<str>, u64>,
+    events: BTreeMap<&'a str, u64>,
     tools: u64,
     unrecognized: u64,
     novel: u64,
@@ -148,7 +148,7 @@ impl Summary {
                 .filter(|_| !tally.cost_is_partial)
                 .map(|cost| (cost * 1e9).round() / 1e9),
             failure: tally.failure.as_ref().map(FailureObject::of),
-            events: &tally.events,
+            events: tally.events(),
             tools: tally.tools,
             unrecognized: tally.unrecognized,
             novel: tally.novel,

@@ -3,6 +3,7 @@
 //! A fold without any text, so that views which print text as it comes need not keep it. The text is in `answer`.
 
 use std::collections::{BTreeMap, HashSet};
+use std::mem::{Discriminant, discriminant};
 
 use bowline_protocol::kinds::{Outcome, SessionStarted, StopReason, ToolOwner, TurnEnded, UsageReported};
 use bowline_protocol::{
@@ -47,12 +48,51 @@ pub struct Tally {
     /// How many pieces of its output nobody understood.
     pub unrecognized: u64,
     /// How many events of each kind there were.
-    pub(crate) events: BTreeMap<Box<str>, u64>,
+    counts: Counts,
     /// When the first event was read.
     pub(crate) first_at: Option<Timestamp>,
     /// When the last event was read.
     pub(crate) last_at: Option<Timestamp>,
     turn: Turn,
+}
+
+/// Events by kind. Every event is counted, so the kinds that we know are found by comparing numbers, not names.
+#[derive(Debug, Default)]
+struct Counts {
+    known: Vec<KnownKind>,
+    /// Kinds of newer versions, by name.
+    unknown: BTreeMap<Box<str>, u64>,
+}
+
+/// One of the kinds that this version knows, of which there are a few dozen.
+#[derive(Debug)]
+struct KnownKind {
+    kind: Discriminant<Kind>,
+    name: Box<str>,
+    count: u64,
+}
+
+impl Counts {
+    fn add(&mut self, kind: &Kind) {
+        let name = kind.type_name();
+        if matches!(kind, Kind::Unknown(_)) {
+            match self.unknown.get_mut(name) {
+                Some(count) => *count += 1,
+                None => drop(self.unknown.insert(name.into(), 1)),
+            }
+            return;
+        }
+        let kind = discriminant(kind);
+        match self.known.iter_mut().find(|known| known.kind == kind) {
+            Some(known) => known.count += 1,
+            None => self.known.push(KnownKind { kind, name: name.into(), count: 1 }),
+        }
+    }
+
+    fn by_name(&self) -> BTreeMap<&str, u64> {
+        let known = self.known.iter().map(|known| (&*known.name, known.count));
+        known.chain(self.unknown.iter().map(|(name, count)| (&**name, *count))).collect()
+    }
 }
 
 /// What is remembered only until the next turn begins, so that memory does not grow with the stream.
@@ -85,7 +125,7 @@ impl Tally {
     pub fn event(&mut self, event: &Event) {
         self.first_at.get_or_insert(event.at);
         self.last_at = Some(event.at);
-        self.count(event.kind.type_name());
+        self.counts.add(&event.kind);
         if let Kind::Unrecognized(what) = &event.kind {
             self.unrecognized += what.count.unwrap_or(1);
         }
@@ -168,13 +208,14 @@ impl Tally {
         setup.provider.clone().or_else(|| self.provider.clone()).unwrap_or_default()
     }
 
-    fn count(&mut self, kind: &str) {
-        match self.events.get_mut(kind) {
-            Some(count) => *count += 1,
-            None => {
-                self.events.insert(kind.into(), 1);
-            }
-        }
+    /// Returns how many events of a kind there were.
+    pub(crate) fn count(&self, kind: &str) -> u64 {
+        self.events().get(kind).copied().unwrap_or(0)
+    }
+
+    /// Returns how many events of each kind there were, by name.
+    pub(crate) fn events(&self) -> BTreeMap<&str, u64> {
+        self.counts.by_name()
     }
 
     fn session_started(&mut self, started: &SessionStarted) {
@@ -223,7 +264,9 @@ impl Tally {
     }
 
     fn answered_by(&mut self, model: Option<&String>, message: Option<&MessageId>) {
-        if !message.is_some_and(|message| self.turn.foreign.contains(message)) {
+        let foreign = !self.turn.foreign.is_empty()
+            && message.is_some_and(|message| self.turn.foreign.contains(message));
+        if !foreign {
             replace_if_known(&mut self.model, model);
         }
     }

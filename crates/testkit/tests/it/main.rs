@@ -3,6 +3,8 @@
 //! A fuzz run finds; this suite keeps: an input that once broke something goes into `fuzz/seeds` and is checked here
 //! on every run, without the fuzzer.
 
+mod growth;
+
 use std::path::{Path, PathBuf};
 
 use bowline_protocol::Exit;
