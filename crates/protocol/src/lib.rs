@@ -16,6 +16,7 @@ mod ids;
 mod json;
 mod kind;
 pub mod kinds;
+mod line;
 mod request;
 mod time;
 mod usage;
@@ -27,6 +28,7 @@ pub use failure::{Category, Code, Exit, Failure};
 pub use ids::{ApprovalId, MessageId, NativeSessionId, QuestionId, SessionId, TaskId, ToolId};
 pub use json::{Excerpt, Json};
 pub use kind::{Kind, UnknownKind};
+pub use line::{EventWriter, plain_json_prefix};
 pub use request::{
     Attachment, GatedAction, McpServer, Message, NetworkMode, PermissionMode, PolicySpec, Request, Resume,
     Role, Sampling, TaskSpec,

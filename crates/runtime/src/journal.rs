@@ -13,7 +13,6 @@ pub(crate) mod ending;
 mod error;
 mod home;
 mod index;
-mod line;
 mod lock;
 mod mask;
 mod meta;

@@ -66,6 +66,11 @@ impl Mask {
         self.secrets.iter().flat_map(|secret| &secret.forms)
     }
 
+    /// Says whether any of the secrets stands in these bytes.
+    pub(super) fn finds_any(&self, bytes: &[u8]) -> bool {
+        self.forms().any(|form| form.find(bytes).is_some())
+    }
+
     /// Masks one line of `events.jsonl`, without its end.
     pub(super) fn line(&self, line: &mut [u8]) {
         for secret in &self.secrets {
@@ -199,11 +204,11 @@ pub(super) struct MaskedStream {
 
 /// What is to be done with the file for one chunk.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Piece {
+pub(super) struct Piece<'a> {
     /// Write this over the last bytes of the file: a secret that a flush had cut in two became whole.
     pub(super) rewrite: Option<Vec<u8>>,
     /// Append this.
-    pub(super) append: Vec<u8>,
+    pub(super) append: Cow<'a, [u8]>,
 }
 
 impl MaskedStream {
@@ -213,7 +218,13 @@ impl MaskedStream {
     }
 
     /// Takes a chunk and says what goes to the file now, and what the stream is once that is done.
-    pub(super) fn feed(&self, mask: &Mask, chunk: &[u8]) -> (Piece, Self) {
+    pub(super) fn feed<'a>(&self, mask: &Mask, chunk: &'a [u8]) -> (Piece<'a>, Self) {
+        if self.tail.is_empty() && !mask.finds_any(chunk) {
+            // Nearly every chunk: it goes to the file as it is, but for an end that may be the beginning of a secret.
+            let (append, tail) = chunk.split_at(mask.undecided(chunk));
+            let next = Self { tail: tail.to_vec(), tail_masked: tail.to_vec(), flushed: 0 };
+            return (Piece { rewrite: None, append: append.into() }, next);
+        }
         let bytes = [&self.tail, chunk].concat();
         let mut masked = [&self.tail_masked, chunk].concat();
         for form in mask.forms() {
@@ -225,7 +236,7 @@ impl MaskedStream {
         let rewrite = (masked[..self.flushed] != self.tail_masked[..self.flushed])
             .then(|| masked[..self.flushed].to_vec());
         // Bytes that a flush put on file stay part of the tail as long as they may belong to a secret.
-        let append = masked[self.flushed..end.max(self.flushed)].to_vec();
+        let append = masked[self.flushed..end.max(self.flushed)].to_vec().into();
         let next = Self {
             tail: bytes[end..].to_vec(),
             tail_masked: masked[end..].to_vec(),

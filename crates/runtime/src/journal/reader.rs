@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use bowline_protocol::{Event, RawSpan};
 
 use super::lock::Lock;
-use super::{EVENTS_FILE, Index, JournalError, SessionMeta, line, raw_path};
+use super::{EVENTS_FILE, Index, JournalError, SessionMeta, raw_path};
 
 /// How much is read at once.
 const STEP: usize = 64 * 1024;
@@ -163,7 +163,7 @@ impl Reader {
         }
         // A line of another form than ours is read in full; one that is no event has no number and is left to the caller.
         let read = || serde_json::from_slice::<Event>(&self.line).ok().map(|event| event.seq);
-        Ok(line::seq(&self.line).or_else(read))
+        Ok(seq_of(&self.line).or_else(read))
     }
 
     /// Sees to it that `line` is the next line; says whether it is complete.
@@ -185,4 +185,11 @@ impl Reader {
         self.jump(self.position)?;
         Ok(false)
     }
+}
+
+/// Reads the number of an event without reading the rest, where the line has our own form.
+fn seq_of(line: &[u8]) -> Option<u64> {
+    let at = memchr::memmem::find(&line[..line.len().min(64)], b"\"seq\":")? + 6;
+    let digits = line[at..].iter().take_while(|byte| byte.is_ascii_digit()).count();
+    std::str::from_utf8(&line[at..at + digits]).ok()?.parse().ok()
 }

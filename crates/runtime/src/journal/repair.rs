@@ -13,14 +13,13 @@ use bowline_protocol::kinds::{
     ApprovalDecided, EndReason, Gap, Outcome, ProcessLeaked, SessionEnded, SessionState, TurnEnded,
 };
 use bowline_protocol::{
-    ApprovalId, Category, Code, Decider, Decision, EnforcedBy, Event, FORMAT_VERSION, Failure, Kind,
-    NativeSessionId, RawFile, RawSpan, SessionId, Source, TaskId, Timestamp, ToolId, UsageSource,
+    ApprovalId, Category, Code, Decider, Decision, EnforcedBy, Event, EventWriter, FORMAT_VERSION, Failure,
+    Kind, NativeSessionId, RawFile, RawSpan, SessionId, Source, TaskId, Timestamp, ToolId, UsageSource,
 };
 use bowline_providers::usage;
 
 use super::append::{Append, create_private};
 use super::index::{self, LONGEST, Record};
-use super::line::LineWriter;
 use super::lock::Lock;
 use super::{
     EVENTS_FILE, INDEX_FILE, Index, JournalError, RAW_FILES, Reader, SessionMeta, meta, raw_name, raw_path,
@@ -334,7 +333,7 @@ fn raw_len(dir: &Path, file: RawFile) -> Result<u64, JournalError> {
 }
 
 fn lines(events: &[Event]) -> Result<Vec<u8>, JournalError> {
-    let (mut writer, mut out) = (LineWriter::default(), Vec::new());
+    let (mut writer, mut out) = (EventWriter::default(), Vec::new());
     for event in events {
         let written = writer.write(event, &mut out);
         written.map_err(|source| JournalError::Unwritable { seq: event.seq, source })?;

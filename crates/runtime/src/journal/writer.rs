@@ -6,11 +6,10 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use bowline_protocol::kinds::Gap;
-use bowline_protocol::{Event, FORMAT_VERSION, Kind, RawFile, RawSpan, Source};
+use bowline_protocol::{Event, EventWriter, FORMAT_VERSION, Kind, RawFile, RawSpan, Source};
 
 use super::append::Append;
 use super::index::{LONGEST, RECORD};
-use super::line::LineWriter;
 use super::lock::Lock;
 use super::mask::MaskedStream;
 use super::meta::{self, Durability};
@@ -52,7 +51,7 @@ pub struct Writer {
     index: Records,
     events: Append,
     last_seq: u64,
-    lines: LineWriter,
+    lines: EventWriter,
     buffer: Vec<u8>,
     /// Names were made in the directory that `fsync` of the files does not cover.
     dir_dirty: bool,
@@ -90,7 +89,7 @@ impl Writer {
             index,
             events,
             last_seq: 0,
-            lines: LineWriter::default(),
+            lines: EventWriter::default(),
             buffer: Vec::new(),
             dir_dirty: true,
             is_new: true,
@@ -263,6 +262,23 @@ impl Writer {
         self.sync()
     }
 
+    /// Ends the writing like [`Self::close`], and changes what the session is, in one round of waiting for the disk: the raw
+    /// files, their index and the events first, then the description that says how the session ended, then the names.
+    ///
+    /// Each step is tried, whatever became of those before it. The first failure is returned.
+    pub fn close_with(mut self, change: impl FnOnce(&mut SessionMeta)) -> Result<(), JournalError> {
+        let finished = self.finish();
+        let (is_new, synced) = match self.pending_sync() {
+            // The new description and the directory are made durable with the change.
+            Ok(pending) => (pending.is_new, PendingSync { dir: None, ..pending }.run()),
+            Err(error) => (self.is_new, Err(error)),
+        };
+        let set = self.set_meta(change);
+        // The session's own name stands in the directory above.
+        let named = self.dir.parent().filter(|_| is_new).map_or(Ok(()), meta::sync_dir);
+        finished.and(synced).and(set).and(named)
+    }
+
     fn finish(&mut self) -> Result<(), JournalError> {
         self.flush_all_raw()?;
         let index = self.index.finish();
@@ -275,12 +291,13 @@ impl Writer {
             if event.seq != expected {
                 return Err(JournalError::OutOfOrder { expected, got: event.seq });
             }
-            let start = self.buffer.len();
             let written = self.lines.write(event, &mut self.buffer);
             written.map_err(|source| JournalError::Unwritable { seq: event.seq, source })?;
-            if !self.options.mask.is_empty() {
-                let end = self.buffer.len() - 1;
-                self.options.mask.line(&mut self.buffer[start..end]);
+        }
+        // One search over all lines: nearly always there is nothing to mask.
+        if self.options.mask.finds_any(&self.buffer) {
+            for line in self.buffer.split_mut(|byte| *byte == b'\n') {
+                self.options.mask.line(line);
             }
         }
         Ok(())
