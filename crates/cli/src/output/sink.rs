@@ -6,13 +6,14 @@
 use std::fmt;
 use std::io::{self, Write};
 
-use bowline_protocol::{Event, Timestamp};
+use bowline_protocol::kinds::TextDelta;
+use bowline_protocol::{Event, Kind, MessageId, Timestamp};
 use bowline_providers::views;
 
 use super::view::Viewer;
 use super::{FULL, Stdout};
 use crate::error::CommandError;
-use crate::human::{Interrupt, Options, Piece, Renderer, Screen, Summary, To};
+use crate::human::{Detail, Interrupt, Options, Piece, Renderer, Screen, Summary, To};
 use crate::terminal;
 
 /// The format for people.
@@ -54,6 +55,10 @@ pub(crate) struct Sink {
     renderer: Renderer,
     /// For programs: what goes to standard output instead of the renderer's text.
     viewer: Option<Viewer>,
+    /// For programs: whether standard error tells of nothing but trouble, so that text need not be drawn.
+    terse: bool,
+    /// The message of which the last event was a piece.
+    speaking: Option<MessageId>,
     stdout: Stdout,
     stderr: Box<dyn Write>,
     /// Whether the reader of standard output may print to the terminal that standard error is.
@@ -88,17 +93,20 @@ impl Sink {
                 Some(Viewer::new(entry, &views::Setup { provider, ours: true }))
             }
         };
-        let piped = options.screen.piped;
-        Self { renderer: Renderer::new(options), viewer, stdout, stderr, piped, unread: false }
+        let (piped, terse) = (options.screen.piped, viewer.is_some() && options.detail == Detail::Usual);
+        let renderer = Renderer::new(options);
+        Self { renderer, viewer, terse, speaking: None, stdout, stderr, piped, unread: false }
     }
 
     /// Writes events that came together.
     pub(crate) fn events(&mut self, events: &[Event], now: Timestamp) -> Result<(), CommandError> {
         let (mut pieces, mut waiting) = (Vec::new(), 0);
         for event in events {
-            let shown = self.renderer.event(event, now);
-            waiting += shown.iter().map(|piece| piece.bytes.len()).sum::<usize>();
-            pieces.extend(shown);
+            if !self.goes_on_speaking(event) {
+                let shown = self.renderer.event(event, now);
+                waiting += shown.iter().map(|piece| piece.bytes.len()).sum::<usize>();
+                pieces.extend(shown);
+            }
             if let Some(viewer) = &mut self.viewer {
                 viewer.event(event);
                 if viewer.is_full() {
@@ -114,6 +122,24 @@ impl Sink {
             viewer.flush(&mut self.stdout)?;
         }
         self.write(&pieces)
+    }
+
+    /// Says whether an event only adds words to a message that the renderer knows of, while a program reads standard
+    /// output: what the renderer would draw of them is thrown away. The first words of a message go to it all the same.
+    fn goes_on_speaking(&mut self, event: &Event) -> bool {
+        if !self.terse {
+            return false;
+        }
+        let Kind::TextDelta(TextDelta { message, text, parent: None, .. }) = &event.kind else {
+            self.speaking = None;
+            return false;
+        };
+        if self.speaking.as_ref() == Some(message) {
+            return true;
+        }
+        // Blank words do not count as an answer, so the next ones go to the renderer too.
+        self.speaking = (!text.trim().is_empty()).then(|| message.clone());
+        false
     }
 
     /// Shows that time passes.
@@ -192,12 +218,12 @@ impl Sink {
 mod tests {
     use std::sync::{Arc, Mutex};
 
-    use bowline_protocol::{Kind, Millis, PermissionMode, SessionId, Source};
+    use bowline_protocol::{Millis, PermissionMode, SessionId, Source};
     use jiff::tz::TimeZone;
     use serde_json::json;
 
     use super::*;
-    use crate::human::{AgentHints, Detail, Glyphs, Remedies, Surface};
+    use crate::human::{AgentHints, Glyphs, Remedies, Surface};
 
     #[derive(Clone, Default)]
     struct Shared(Arc<Mutex<Vec<u8>>>);

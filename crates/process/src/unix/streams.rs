@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::SystemTime;
 
+use rustix::buffer::spare_capacity;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
@@ -17,6 +18,8 @@ use crate::happening::Happening;
 
 /// The most that one read or one write moves.
 const CHUNK: usize = 64 * 1024;
+/// What a read has room for until one fills it: most agents say little at a time, and there may be hundreds of them.
+const FIRST_CHUNK: usize = 4 * 1024;
 /// Ctrl-D: how input ends on a terminal.
 const END_OF_INPUT: u8 = 4;
 
@@ -29,8 +32,37 @@ pub(crate) struct Streams {
     terminal: Option<Arc<AsyncFd<OwnedFd>>>,
     /// What is to be told without anything to wait for.
     pending: VecDeque<Happening>,
-    /// Reused for every read; what a happening carries is as long as what was read.
-    buffer: Box<[u8]>,
+    buffer: ReadBuffer,
+}
+
+/// Room for what is read.
+#[derive(Debug)]
+struct ReadBuffer {
+    /// Empty between reads. Never zeroed: the kernel writes what is read.
+    bytes: Vec<u8>,
+    /// How much room the next read gets.
+    room: usize,
+}
+
+impl ReadBuffer {
+    fn new() -> Self {
+        Self { bytes: Vec::new(), room: FIRST_CHUNK }
+    }
+
+    /// Returns what was read, as long as it is; empty at the end of the stream.
+    fn take(&mut self) -> Vec<u8> {
+        let read = self.bytes.len();
+        if read >= self.room {
+            self.room = CHUNK;
+        }
+        if read > self.room / 2 {
+            // Hand the room on instead of copying what is in it.
+            return std::mem::take(&mut self.bytes);
+        }
+        let copy = self.bytes.as_slice().to_vec();
+        self.bytes.clear();
+        copy
+    }
 }
 
 #[derive(Debug)]
@@ -70,7 +102,7 @@ impl Streams {
             stdin: Input { to, queue, written: 0, close: false, last: None },
             terminal,
             pending: VecDeque::new(),
-            buffer: vec![0; CHUNK].into_boxed_slice(),
+            buffer: ReadBuffer::new(),
         };
         if close {
             streams.obey(Wish::CloseStdin);
@@ -108,8 +140,9 @@ impl Streams {
     pub(crate) fn poll_stdout(&mut self, context: &mut Context<'_>) -> Poll<Happening> {
         let Some(from) = &self.stdout else { return Poll::Pending };
         let kind = if self.terminal.is_some() { Kind::Terminal } else { Kind::Pipe };
-        let read = ready!(poll_read(from, kind, &mut self.buffer, context));
-        Poll::Ready(match &self.buffer[..read] {
+        ready!(poll_read(from, kind, &mut self.buffer, context));
+        let bytes = self.buffer.take();
+        Poll::Ready(match &bytes[..] {
             [] => {
                 self.stdout = None;
                 if self.terminal.take().is_some() {
@@ -120,7 +153,7 @@ impl Streams {
                 }
                 Happening::StdoutClosed
             }
-            bytes => Happening::Stdout { bytes: bytes.to_vec(), at: now() },
+            [..] => Happening::Stdout { bytes, at: now() },
         })
     }
 
@@ -129,13 +162,14 @@ impl Streams {
             return Poll::Ready(happening);
         }
         let Some(from) = &self.stderr else { return Poll::Pending };
-        let read = ready!(poll_read(from, Kind::Pipe, &mut self.buffer, context));
-        Poll::Ready(match &self.buffer[..read] {
+        ready!(poll_read(from, Kind::Pipe, &mut self.buffer, context));
+        let bytes = self.buffer.take();
+        Poll::Ready(match &bytes[..] {
             [] => {
                 self.stderr = None;
                 Happening::StderrClosed
             }
-            bytes => Happening::Stderr { bytes: bytes.to_vec(), at: now() },
+            [..] => Happening::Stderr { bytes, at: now() },
         })
     }
 
@@ -206,27 +240,31 @@ enum Kind {
     Terminal,
 }
 
-/// Reads what there is; nothing is the end. A terminal says EIO when its last user is gone.
+/// Reads what there is into an empty buffer; nothing is the end. A terminal says EIO when its last user is gone.
 fn poll_read(
     from: &AsyncFd<OwnedFd>,
     kind: Kind,
-    buffer: &mut [u8],
+    buffer: &mut ReadBuffer,
     context: &mut Context<'_>,
-) -> Poll<usize> {
+) -> Poll<()> {
+    let ReadBuffer { bytes, room } = buffer;
+    if bytes.capacity() < *room {
+        *bytes = Vec::with_capacity(*room);
+    }
     loop {
-        let Ok(mut guard) = ready!(from.poll_read_ready(context)) else { return Poll::Ready(0) };
-        match guard.try_io(|from| Ok(rustix::io::read(from.get_ref(), &mut *buffer)?)) {
+        let Ok(mut guard) = ready!(from.poll_read_ready(context)) else { return Poll::Ready(()) };
+        match guard.try_io(|from| Ok(rustix::io::read(from.get_ref(), spare_capacity(bytes))?)) {
             Ok(Ok(read)) => {
                 // A pipe that gives less than it was asked for is empty, and whatever comes next is announced anew: the
                 // read that would only say so is spared. A terminal gives what one of its buffers holds.
-                if kind == Kind::Pipe && (1..buffer.len()).contains(&read) {
+                if kind == Kind::Pipe && (1..bytes.capacity()).contains(&read) {
                     guard.clear_ready();
                 }
-                return Poll::Ready(read);
+                return Poll::Ready(());
             }
             Ok(Err(error)) if error.kind() == io::ErrorKind::Interrupted => {}
             // There is no other error on a pipe or a terminal that a later read would not repeat.
-            Ok(Err(_)) => return Poll::Ready(0),
+            Ok(Err(_)) => return Poll::Ready(()),
             Err(_would_block) => {}
         }
     }

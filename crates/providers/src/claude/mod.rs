@@ -7,6 +7,7 @@ mod answers;
 mod asked;
 mod control;
 mod dialect;
+mod direct;
 mod errors;
 mod messages;
 mod outcome;

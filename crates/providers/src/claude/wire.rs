@@ -1,6 +1,6 @@
 //! Their JSON, taken apart.
 //!
-//! Two readers here, and a third in `user`. [`Delta`] is for the one line that comes by the thousand, a piece of streamed
+//! Two readers here, a third in `user`, and a shortcut for the first in `direct`. [`Delta`] is for the one line that comes by the thousand, a piece of streamed
 //! text: typed, in one pass, borrowing from the line. [`Object`] is for everything else: the fields of an object as they stand, each read
 //! when an arm asks for it. A field of another type is as good as absent, of two equal keys the last one counts, and no
 //! order of keys is relied on (since 2.1.325 `type` is not the first key of a `result`).
@@ -14,6 +14,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use super::direct;
 use crate::dialect::Output;
 use crate::dialects::loose::Text;
 use crate::lenient;
@@ -189,6 +190,11 @@ impl<'a> Delta<'a> {
         if !line.starts_with(r#"{"type":"stream_event""#) {
             return None;
         }
+        direct::read(line).or_else(|| Self::typed(line))
+    }
+
+    /// Reads the line, whatever the order and form of its fields.
+    pub(super) fn typed(line: &'a str) -> Option<Self> {
         let line: DeltaLine<'a> = serde_json::from_str(line).ok()?;
         let event = line.event;
         if event.kind != "content_block_delta" {
