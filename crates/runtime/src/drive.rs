@@ -32,7 +32,11 @@ use crate::journal::{JournalError, Writer};
 use crate::record::Record;
 use crate::turn::Order;
 use crate::warden::Watched;
-use crate::{Error, clock, trouble};
+use crate::{Error, aside, clock, trouble};
+
+/// How old a run is before anything is made safe from a loss of power. Most runs that are shorter than that are made safe
+/// once, at their end: each time costs several waits for the disk, and a thread.
+const SYNC_PATIENCE: Millis = Millis(1000);
 
 /// How long the records of `io.index` may wait for others.
 const INDEX_PATIENCE: Millis = Millis(1000);
@@ -70,7 +74,7 @@ pub(crate) struct Drive {
 
 /// A run that is being driven.
 struct Driving {
-    drive: Drive,
+    drive: Box<Drive>,
     /// By tokio's clock, so that a test which has paused it waits for nothing.
     began: Instant,
     /// What the engine answers in; empty between two inputs, and kept for its room.
@@ -146,10 +150,10 @@ enum Woken {
 
 impl Drive {
     /// Drives the run to its end.
-    pub(crate) async fn drive_to_the_end(self) -> Result<Record, Error> {
+    pub(crate) async fn drive_to_the_end(self: Box<Self>) -> Result<Record, Error> {
         let span = tracing::info_span!("run", session = %self.session);
         let drive = async {
-            let record = Driving::of(self).drive().await?;
+            let record = Box::new(Driving::of(self)).drive().await?;
             // Ids and counts: what was said is nobody's business here.
             tracing::debug!(
                 outcome = record.outcome_word(),
@@ -166,7 +170,7 @@ impl Drive {
 }
 
 impl Driving {
-    fn of(drive: Drive) -> Self {
+    fn of(drive: Box<Drive>) -> Self {
         Self {
             drive,
             began: Instant::now(),
@@ -176,7 +180,7 @@ impl Driving {
         }
     }
 
-    async fn drive(mut self) -> Result<Record, Error> {
+    async fn drive(mut self: Box<Self>) -> Result<Record, Error> {
         let mut orders_open = true;
         self.handle(Input::Begin);
         let timer = tokio::time::sleep(Duration::from_secs(86_400));
@@ -186,6 +190,7 @@ impl Driving {
         while self.pending.ended.is_none() {
             let deadlines = self.drive.run.deadline().into_iter().chain(self.pending.index_due);
             let deadlines = deadlines.chain(self.drive.account.as_ref().and_then(Account::deadline));
+            let deadlines = deadlines.chain(self.sync_deadline());
             let at = deadlines.min().unwrap_or(Millis(u64::from(u32::MAX)));
             // Output moves the deadline all the time; a timer that is too early costs one look at the clock.
             if armed.is_none_or(|armed| at < armed) {
@@ -285,7 +290,14 @@ impl Driving {
             self.pending.trouble.get_or_insert(error);
         }
         let ended = self.pending.ended.take().ok_or(Error::Lost)?;
-        Ok(self.finish(ended))
+        // The journal is closed, and waits for the disk.
+        Ok(aside::run(move || self.finish(ended)).await)
+    }
+
+    /// Returns when a sync is due that waits until the run is old enough.
+    fn sync_deadline(&self) -> Option<Millis> {
+        let waits = self.pending.sync_due && self.drive.journal.is_some();
+        (waits && up(self.began) < SYNC_PATIENCE).then_some(SYNC_PATIENCE)
     }
 
     /// Takes what happened to the child: bytes go to the journal first.
@@ -461,7 +473,7 @@ impl Driving {
     /// started: that thread would take the processor from it, and what is due is done when it has started.
     fn sync(&mut self) -> Result<(), JournalError> {
         let Some(journal) = &mut self.drive.journal else { return Ok(()) };
-        if !self.pending.sync_due || self.pending.spawn.is_some() {
+        if !self.pending.sync_due || self.pending.spawn.is_some() || up(self.began) < SYNC_PATIENCE {
             return Ok(());
         }
         if self.pending.sync.as_ref().is_some_and(|sync| !sync.is_finished()) {

@@ -37,7 +37,7 @@ use crate::record::Record;
 use crate::task::{JournalChoice, Task};
 use crate::turn::{Control, Order, Turn};
 use crate::warden::{self, Ward};
-use crate::{Error, budget, clock, host};
+use crate::{Error, aside, budget, clock, host};
 pub(crate) use driver::{Driver, completed, wish};
 
 /// How many orders may wait for a run.
@@ -50,7 +50,7 @@ pub(crate) const SIDE_FILES: &str = "files";
 pub(crate) async fn start(task: Task) -> Result<Turn, Error> {
     let (orders, inbox) = mpsc::channel(ORDERS);
     let control = Control::new(orders);
-    let mut prepared = prepare(task, control.clone(), inbox, Watcher::Yes).await?;
+    let mut prepared = Box::pin(prepare(task, control.clone(), inbox, Watcher::Yes)).await?;
     let inlet = prepared.inlet.take().ok_or(Error::Lost)?;
     let session = prepared.drive.session.clone();
     let (told, done) = oneshot::channel();
@@ -65,7 +65,8 @@ pub(crate) async fn start(task: Task) -> Result<Turn, Error> {
 pub(crate) async fn run(task: Task) -> Result<Record, Error> {
     let (orders, inbox) = mpsc::channel(ORDERS);
     // Dropping the future drops the run; the child is ended then.
-    prepare(task, Control::new(orders), inbox, Watcher::No).await?.drive_to_the_end().await
+    let prepared = Box::pin(prepare(task, Control::new(orders), inbox, Watcher::No)).await?;
+    prepared.drive_to_the_end().await
 }
 
 /// Returns what would be started.
@@ -101,7 +102,8 @@ pub(crate) enum Watcher {
 
 /// A run that is ready to go.
 pub(crate) struct Prepared {
-    pub(crate) drive: Drive,
+    /// Boxed: it is moved from hand to hand, and every future on its way would have room for it.
+    pub(crate) drive: Box<Drive>,
     pub(crate) inlet: Option<crate::hub::Inlet>,
 }
 
@@ -150,7 +152,10 @@ pub(crate) async fn prepare(
             .collect::<Result<_, _>>()?;
     }
     let mut cleanup = Cleanup::default();
-    let journal = open_journal(&task, &driver, &request, &session, &invocations, &known, &mut cleanup)?;
+    let journal = match new_journal(&task, &driver, &request, &session, &invocations, &known, &mut cleanup)? {
+        Some(new) => Some(new.open().await?),
+        None => None,
+    };
     let mut side_files = Cleanup::default();
     let scratch = scratch(&session, journal.as_ref(), &invocations, &mut side_files)?;
     let mut notices = std::mem::take(&mut task.notices);
@@ -197,7 +202,7 @@ pub(crate) async fn prepare(
         }
         Watcher::No => (None, None),
     };
-    let drive = Drive {
+    let drive = Box::new(Drive {
         session,
         run: Run::new(plan),
         launch,
@@ -212,7 +217,7 @@ pub(crate) async fn prepare(
         share: task.leg.share.take(),
         succession,
         _watched: watched,
-    };
+    });
     Ok(Prepared { drive, inlet })
 }
 
@@ -252,8 +257,23 @@ fn into_container(
     docker::wrap(invocation, &container, host::environment().into_iter().map(|(name, _)| name))
 }
 
-/// Opens the journal where the task wants it.
-fn open_journal(
+/// A journal that is about to be opened.
+struct NewJournal {
+    home: Home,
+    meta: SessionMeta,
+    options: Options,
+}
+
+impl NewJournal {
+    /// Opens it. While other runs of this process go on, that is done by another thread: they would wait for the disk.
+    async fn open(self) -> Result<Writer, Error> {
+        let Self { home, meta, options } = self;
+        Ok(aside::run(move || Writer::create(&home, meta, options)).await?)
+    }
+}
+
+/// Describes the journal where the task wants it.
+fn new_journal(
     task: &Task,
     driver: &Driver,
     request: &Request,
@@ -261,7 +281,7 @@ fn open_journal(
     invocations: &[Invocation],
     known: &Known,
     cleanup: &mut Cleanup,
-) -> Result<Option<Writer>, Error> {
+) -> Result<Option<NewJournal>, Error> {
     let home = match &task.journal {
         JournalChoice::None => return Ok(None),
         JournalChoice::At(home) => home.clone(),
@@ -292,7 +312,7 @@ fn open_journal(
     meta.runner = meta.runner.map(|runner| Runner { sole: task.sole, ..runner });
     let quota = task.quota.unwrap_or(Options::DEFAULT_QUOTA);
     let options = Options { quota, mask: mask(task, invocations) };
-    Ok(Some(Writer::create(&home, meta, options)?))
+    Ok(Some(NewJournal { home, meta, options }))
 }
 
 /// Collects what must not reach the disk.

@@ -50,6 +50,7 @@
 //! `tracing` is told ids and counts, never what was said.
 
 mod agent;
+mod aside;
 pub mod auth;
 pub mod blocking;
 pub mod budget;

@@ -169,17 +169,44 @@ impl Registry {
             Which::All => self.entries(|_| true)?.collect(),
         };
         let mut list = Vec::new();
-        for SessionEntry { dir, mut meta } in entries {
-            // First: what ends meanwhile is over, with its end.
-            let (running, last) = (is_live(&dir)?, ending::of(&dir)?);
-            if which == Which::All || running {
-                meta.state = last.state.filter(|_| running).unwrap_or(meta.state);
-                list.push(Listed { meta, running, end: last.reason.filter(|_| !running) });
+        for entry in entries {
+            let listed = listed(entry)?;
+            if which == Which::All || listed.running {
+                list.push(listed);
             }
         }
         // Their names begin with their time.
         list.sort_by(|one, other| other.meta.id.as_str().cmp(one.meta.id.as_str()));
         Ok(list)
+    }
+
+    /// Lists at most so many of the sessions with this key, or of all, the newest first.
+    ///
+    /// Their names begin with their time, so that older ones are not even looked at.
+    pub fn newest(&self, which: Which, key: Option<&str>, most: usize) -> Result<Vec<Listed>, Error> {
+        if which == Which::Running {
+            let mut running = self.list(which)?;
+            running.retain(|listed| key.is_none() || listed.meta.key.as_deref() == key);
+            running.truncate(most);
+            return Ok(running);
+        }
+        let mut list = Vec::new();
+        for entry in self.home.sessions()?.rev() {
+            if list.len() == most {
+                break;
+            }
+            match entry {
+                Ok(entry) if key.is_some() && entry.meta.key.as_deref() != key => {}
+                Ok(entry) => list.push(listed(entry)?),
+                Err(error) => left_out(&error),
+            }
+        }
+        Ok(list)
+    }
+
+    /// Says whether there is a session of this name, whether it runs or not.
+    pub fn contains(&self, session: &SessionId) -> bool {
+        self.home.session_dir(session).is_ok_and(|dir| SessionMeta::read(&dir).is_ok())
     }
 
     /// Says whether a session with this key runs.
@@ -295,6 +322,14 @@ impl Registry {
             }
         }))
     }
+}
+
+/// Looks at how far a session is.
+fn listed(SessionEntry { dir, mut meta }: SessionEntry) -> Result<Listed, JournalError> {
+    // First: what ends meanwhile is over, with its end.
+    let (running, last) = (is_live(&dir)?, ending::of(&dir)?);
+    meta.state = last.state.filter(|_| running).unwrap_or(meta.state);
+    Ok(Listed { meta, running, end: last.reason.filter(|_| !running) })
 }
 
 fn left_out(error: &JournalError) {

@@ -504,7 +504,12 @@ impl Task {
     pub async fn start(self) -> Result<Turn, Error> {
         check_runtime()?;
         self.check_names()?;
-        if self.is_routed() { route::start(self).await } else { launch::start(self).await }
+        // Boxed: what it takes to prepare a run is some 80 kB, which would be part of the caller's future for good.
+        if self.is_routed() {
+            Box::pin(route::start(self)).await
+        } else {
+            Box::pin(launch::start(self)).await
+        }
     }
 
     /// Runs the turn and returns its record, whatever the outcome: the record door.
@@ -517,7 +522,7 @@ impl Task {
     pub async fn run(self) -> Result<Record, Error> {
         check_runtime()?;
         self.check_names()?;
-        if self.is_routed() { route::run(self).await } else { launch::run(self).await }
+        if self.is_routed() { Box::pin(route::run(self)).await } else { Box::pin(launch::run(self)).await }
     }
 
     /// Runs the turn and returns the answer: the result door. A turn that does not end well is an error, so that `?`

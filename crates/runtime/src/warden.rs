@@ -130,6 +130,11 @@ pub(crate) fn hidden(key: &str) -> Vec<Hidden> {
     hidden.map(of).collect()
 }
 
+/// Returns how many runs of this process are looked after.
+pub(crate) fn count() -> usize {
+    wards().list.len()
+}
+
 /// Says whether a run is looked after.
 pub(crate) fn has(session: &SessionId) -> bool {
     wards().list.iter().any(|(_, ward)| ward.session == *session)

@@ -15,6 +15,10 @@ pub(crate) struct SessionsArgs {
     #[arg(long)]
     pub(crate) all: bool,
 
+    /// List at most so many, the newest first; 0 lists all
+    #[arg(long, value_name = "N", default_value_t = 100)]
+    pub(crate) limit: usize,
+
     /// Print JSON, for programs
     #[arg(long)]
     pub(crate) json: bool,

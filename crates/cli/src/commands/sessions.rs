@@ -51,9 +51,13 @@ impl From<Listed> for Row {
 /// Lists sessions.
 pub(crate) fn run(args: &SessionsArgs, stdout: &mut Stdout) -> Result<(), CommandError> {
     let which = if args.all { Which::All } else { Which::Running };
-    let listed = Registry::from_env()?.list(which)?;
-    let asked = |listed: &Listed| args.key.is_none() || listed.meta.key == args.key;
-    let rows: Vec<Row> = listed.into_iter().filter(asked).map(Row::from).collect();
+    let most = if args.limit == 0 { usize::MAX } else { args.limit };
+    let mut listed = Registry::from_env()?.newest(which, args.key.as_deref(), most.saturating_add(1))?;
+    if listed.len() > most {
+        listed.truncate(most);
+        note(&format!("only the newest {most} are listed; `--limit 0` lists all"));
+    }
+    let rows: Vec<Row> = listed.into_iter().map(Row::from).collect();
     if args.json {
         let text = serde_json::to_string_pretty(&rows).map_err(|error| {
             CommandError::new(Fault::Internal, "could not write the list").caused_by(error)
@@ -170,8 +174,7 @@ fn missing(args: &StopArgs, registry: &Registry, killed: &[Killed]) -> Result<Op
     }
     let left = args.sessions.iter().find(|id| !killed.iter().any(|it| it.session.as_str() == *id));
     let Some(id) = left else { return Ok(None) };
-    let known = registry.list(Which::All)?.iter().any(|it| it.meta.id.as_str() == id);
-    Ok(Some(match known {
+    Ok(Some(match registry.contains(&SessionId::from(id.as_str())) {
         true => format!("the session `{id}` is not running: it is over"),
         false => format!("there is no session `{id}`"),
     }))

@@ -21,23 +21,20 @@ impl Driving {
         // Before the session is over for others: who is killed in between has not forgotten it.
         let account = self.drive.account.take();
         let sum = account.and_then(|account| account.close(&self.digest));
-        if let Some(mut journal) = self.drive.journal.take() {
+        if let Some(journal) = self.drive.journal.take() {
             dir = Some(journal.dir().to_owned());
             let completed = ended.outcome == Outcome::Completed;
             let native = self.digest.native_session().cloned();
             // Once the session is over for others, nobody looks for what it leaves.
             drop(std::mem::take(&mut self.drive.side_files));
-            let released = journal.release();
             let version = self.digest.version().map(str::to_owned);
-            let set = journal.set_meta(|meta| {
+            let closed = journal.close_with(|meta| {
                 meta.state = if completed { SessionState::Completed } else { SessionState::Failed };
                 meta.native_session = native.or(meta.native_session.take());
                 // What it says while it runs is newer than what it said when it was asked.
                 meta.provider_version = version.or(meta.provider_version.take());
             });
-            // What is written is made safe also if the session's state could not be.
-            let closed = journal.close();
-            for error in [released.err(), set.err(), closed.err()].into_iter().flatten() {
+            if let Err(error) = closed {
                 tracing::warn!(error = &error as &dyn std::error::Error, "the journal was not closed well");
                 trouble.get_or_insert(error);
             }

@@ -9,7 +9,7 @@ use bowline_protocol::{SessionId, Timestamp};
 
 use super::append::create_private_dir;
 use super::lock::Lock;
-use super::{JournalError, SessionMeta};
+use super::{JournalError, SessionMeta, unfinished};
 
 /// The directory under which Bowline keeps what it must not lose.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -100,10 +100,17 @@ impl Home {
         Ok(Sessions { dirs: dirs.into_iter() })
     }
 
-    /// Lists the directories of the sessions whose runners live. Of most sessions only the lock is looked at: they are over.
+    /// Lists the directories of the sessions whose runners live.
+    ///
+    /// Only those are looked at that are marked as not over, a handful of thousands; the lock decides. A home without marks
+    /// was made by an older version or by hand, and all of its sessions are looked at.
     pub(crate) fn live_dirs(&self) -> Result<Vec<PathBuf>, JournalError> {
+        let marked = match unfinished::has_marks(self) {
+            true => unfinished::dirs(self)?,
+            false => self.sessions()?.dirs.collect(),
+        };
         let mut live = Vec::new();
-        for dir in self.sessions()?.dirs {
+        for dir in marked {
             if Lock::is_taken(&dir)? {
                 live.push(dir);
             }
@@ -201,6 +208,13 @@ impl Iterator for Sessions {
 
     fn size_hint(&self) -> (usize, Option<usize>) {
         self.dirs.size_hint()
+    }
+}
+
+impl DoubleEndedIterator for Sessions {
+    fn next_back(&mut self) -> Option<Self::Item> {
+        let dir = self.dirs.next_back()?;
+        Some(SessionMeta::read(&dir).map(|meta| SessionEntry { dir, meta }))
     }
 }
 

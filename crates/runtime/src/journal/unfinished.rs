@@ -43,6 +43,11 @@ pub(crate) fn unmark(dir: &Path) -> Result<(), JournalError> {
     }
 }
 
+/// Says whether sessions of this home are marked at all.
+pub(super) fn has_marks(home: &Home) -> bool {
+    home.path().join(OPEN_DIR).is_dir()
+}
+
 /// Lists the directories of the sessions that are not over, in the order of their names. One may be gone.
 pub(crate) fn dirs(home: &Home) -> Result<Vec<PathBuf>, JournalError> {
     let (marks, sessions) = (home.path().join(OPEN_DIR), home.sessions_dir());

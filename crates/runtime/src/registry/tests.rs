@@ -249,3 +249,58 @@ fn two_that_look_at_once_do_no_harm() {
         assert_eq!(kinds(&dir).len(), 4, "one of them wrote the end");
     }
 }
+
+#[test]
+fn the_newest_sessions_are_listed_without_a_look_at_the_others() {
+    let dir = tempfile::tempdir().unwrap();
+    let home = Home::at(dir.path());
+    let registry = Registry::at(home.clone());
+    assert_eq!(registry.newest(Which::All, None, 3).unwrap(), []);
+    let mut ids = Vec::new();
+    for number in 0..5_u8 {
+        let id =
+            crate::journal::new_session_id(Timestamp::from_seconds(1_000 + i64::from(number)), [number; 5]);
+        let mut meta = SessionMeta::new(id.clone(), "practice", Timestamp::EPOCH);
+        meta.key = (number % 2 == 0).then(|| "even".to_owned());
+        let writer = crate::journal::Writer::create(&home, meta, crate::journal::Options::default()).unwrap();
+        writer.close_with(|meta| meta.state = bowline_protocol::kinds::SessionState::Completed).unwrap();
+        ids.push(id);
+    }
+    // The oldest is damaged: whoever asks for the newest does not even see it.
+    let oldest = home.session_dir(&ids[0]).unwrap().join("session.json");
+    std::fs::write(&oldest, "{").unwrap();
+    let names = |key: Option<&str>, most| {
+        let listed = registry.newest(Which::All, key, most).unwrap();
+        listed.into_iter().map(|listed| listed.meta.id).collect::<Vec<_>>()
+    };
+    assert_eq!(names(None, 2), [ids[4].clone(), ids[3].clone()]);
+    assert_eq!(names(None, 100), [ids[4].clone(), ids[3].clone(), ids[2].clone(), ids[1].clone()]);
+    assert_eq!(names(Some("even"), 1), [ids[4].clone()]);
+    assert_eq!(names(Some("even"), 100), [ids[4].clone(), ids[2].clone()]);
+    assert!(registry.newest(Which::Running, None, 100).unwrap().is_empty());
+    assert!(registry.contains(&ids[1]));
+    for unknown in ["s-none", "../sessions", "", ".", "a/b"] {
+        assert!(!registry.contains(&SessionId::from(unknown)), "{unknown:?}");
+    }
+}
+
+#[test]
+fn a_running_session_is_found_by_its_mark_and_told_by_its_lock() {
+    let dir = tempfile::tempdir().unwrap();
+    let home = Home::at(dir.path());
+    let registry = Registry::at(home.clone());
+    let id = crate::journal::new_session_id(Timestamp::from_seconds(1_000), [1; 5]);
+    let meta = SessionMeta::new(id.clone(), "practice", Timestamp::EPOCH);
+    let writer = crate::journal::Writer::create(&home, meta, crate::journal::Options::default()).unwrap();
+    let running = || registry.active().unwrap().into_iter().map(|it| it.session).collect::<Vec<_>>();
+    assert_eq!(running(), [id.clone()]);
+    // Marks that anybody may have left name nothing, or something that does not run.
+    std::fs::write(dir.path().join("open/s-nothing"), "").unwrap();
+    std::fs::write(dir.path().join("open/..x"), "").unwrap();
+    assert_eq!(running(), [id.clone()]);
+    // A home of an older version has no marks.
+    std::fs::remove_dir_all(dir.path().join("open")).unwrap();
+    assert_eq!(running(), [id]);
+    drop(writer);
+    assert_eq!(running(), []);
+}
