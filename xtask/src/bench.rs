@@ -28,11 +28,11 @@ pub fn run(args: &Bench) -> Result<()> {
     }
 }
 
-/// Builds the command as users do, and returns it.
+/// Builds the command as it is shipped, and returns it.
 fn command(benchmark: &Path) -> Result<PathBuf> {
-    Call::cargo("build --quiet --release --package bowline-cli").run()?;
-    let dir = benchmark.ancestors().find(|dir| dir.ends_with("release"));
-    Ok(dir.context("the benchmark is not where cargo puts what is optimised")?.join("bowline"))
+    Call::cargo("build --quiet --profile dist --package bowline-cli").run()?;
+    let dir = benchmark.ancestors().find(|dir| dir.ends_with("release")).and_then(Path::parent);
+    Ok(dir.context("the benchmark is not where cargo puts what is optimised")?.join("dist/bowline"))
 }
 
 /// Measures the doctor on the pinned programs, one of each provider that is looked for unasked.
@@ -55,17 +55,108 @@ fn run_bench(deltas: usize) -> Result<()> {
     let agent = build("agent")?;
     let command = command(&program)?;
     Call::new(&*program)
-        .env("BENCH_AGENT_PROGRAM", agent)
+        .env("BENCH_AGENT_PROGRAM", &agent)
         .arg("all")
-        .arg(command)
+        .arg(&command)
         .arg(deltas.to_string())
-        .run()
+        .run()?;
+    if has_counter() {
+        count_deltas(&program, &command, &agent)?;
+    }
+    Ok(())
+}
+
+/// How many deltas are counted; what a run costs besides them is taken off by a run with twice as many.
+const COUNTED_DELTAS: u64 = 10_000;
+
+/// Counts the instructions of a delta on its way through the library and through the command.
+fn count_deltas(program: &Path, command: &Path, agent: &Path) -> Result<()> {
+    let home = std::env::temp_dir().join(format!("bowline-bench-count-{}", std::process::id()));
+    let counted = |call: &dyn Fn(u64) -> Call| -> Result<u64> {
+        let [once, twice] = [COUNTED_DELTAS, 2 * COUNTED_DELTAS].map(|deltas| collected(call(deltas)));
+        Ok(twice?.saturating_sub(once?) / COUNTED_DELTAS)
+    };
+    let under = |program: &Path| {
+        let call = Call::new("valgrind")
+            .words("--tool=callgrind --callgrind-out-file=/dev/null --child-silent-after-fork=yes");
+        call.arg(program).env("BENCH_AGENT_PROGRAM", agent).env("BOWLINE_HOME", &home)
+    };
+    let host = |part: &'static str| {
+        counted(&move |deltas| under(program).arg("host").arg(part).arg(deltas.to_string()))
+    };
+    let through = counted(&|deltas| {
+        let call =
+            under(command).words("run --output jsonl --provider claude --timeout 10m --binary").arg(agent);
+        call.arg("--env").arg(format!("BENCH_AGENT=deltas {deltas}")).arg("Go")
+    })?;
+    let mut table = String::from("\n");
+    for (what, figure, limit) in [
+        ("a delta to a callback, instructions", host("callback")?, 7500),
+        ("a delta to a journal, instructions", host("journal")?, 12_000),
+        ("a delta through the command with a journal, instructions", through, 12_000),
+    ] {
+        let verdict = if figure <= limit { "holds" } else { "DOES NOT HOLD" };
+        table.push_str(&format!("{what:<62} {figure:>7} {limit:>8}    {verdict}\n"));
+    }
+    std::fs::remove_dir_all(&home).context("the journals of the count")?;
+    std::io::stdout().lock().write_all(table.as_bytes())?;
+    Ok(())
 }
 
 fn decode(mb: usize) -> Result<()> {
     let program = build("decode")?;
     Call::new(&*program).arg("time").arg(mb.to_string()).run()?;
-    count_instructions(&program)
+    if !has_counter() {
+        return Ok(());
+    }
+    count_instructions(&program)?;
+    count_growth(&program)
+}
+
+/// Says whether instructions can be counted.
+fn has_counter() -> bool {
+    let there = Call::new("valgrind").arg("--version").works();
+    if !there {
+        report::line("skipped: instructions: valgrind is not installed");
+    }
+    there
+}
+
+/// How many messages a long turn has, and ten times as many.
+const MESSAGES: [u64; 2] = [300, 3000];
+
+/// How much more a line may cost when the turn has ten times the messages.
+const GROWTH: f64 = 1.2;
+
+/// Compares what a line costs in a long turn with what it costs in one that is ten times as long.
+fn count_growth(program: &Path) -> Result<()> {
+    let mut table = format!(
+        "\na turn of {} messages, and of {}; instructions for each line, x is the growth (bar {GROWTH})\n\n",
+        MESSAGES[0], MESSAGES[1]
+    );
+    let mut made: BTreeMap<(String, u64), u64> = BTreeMap::new();
+    for pair in Call::new(program).arg("growth").output()?.lines() {
+        let [dialect, view, lines] = words(pair)?;
+        let lines: u64 = lines.parse()?;
+        let mut each = [0.0; 2];
+        for (each, messages) in each.iter_mut().zip(MESSAGES) {
+            let count = messages.to_string();
+            let key = (dialect.to_owned(), messages);
+            if !made.contains_key(&key) {
+                made.insert(key.clone(), instructions(program, &["make-long", dialect, &count])?);
+            }
+            let all = instructions(program, &["long", dialect, view, &count])?;
+            *each = all.saturating_sub(made[&key]) as f64 / (messages * lines) as f64;
+        }
+        let growth = each[1] / each[0];
+        let verdict = if growth <= GROWTH { "holds" } else { "does not hold" };
+        table.push_str(&format!(
+            "{dialect:<18} {view:<16} {:>8.0} {:>8.0} {growth:>6.2} {verdict}\n",
+            each[0], each[1]
+        ));
+    }
+    std::io::stdout().lock().write_all(table.as_bytes())?;
+    Ok(())
 }
 
 fn build(bench: &str) -> Result<PathBuf> {
@@ -84,10 +175,6 @@ fn build(bench: &str) -> Result<PathBuf> {
 }
 
 fn count_instructions(program: &Path) -> Result<()> {
-    if !Call::new("valgrind").arg("--version").works() {
-        report::line("skipped: instructions for each line: valgrind is not installed");
-        return Ok(());
-    }
     let pairs = Call::new(program).arg("list").output()?;
     let mut counted = Vec::new();
     let mut made: BTreeMap<&str, u64> = BTreeMap::new();
@@ -156,7 +243,12 @@ fn words<const COUNT: usize>(line: &str) -> Result<[&str; COUNT]> {
 /// Counts the instructions of one run of the benchmark.
 fn instructions(program: &Path, args: &[&str]) -> Result<u64> {
     let call = Call::new("valgrind").words("--tool=callgrind --callgrind-out-file=/dev/null").arg(program);
-    let said = args.iter().fold(call, |call, arg| call.arg(arg)).quiet_output()?;
+    collected(args.iter().fold(call, |call, arg| call.arg(arg)))
+}
+
+/// Runs a program under the counter and returns the count.
+fn collected(call: Call) -> Result<u64> {
+    let said = call.quiet_output()?;
     let count = said.lines().find_map(|line| line.split_once("Collected :")?.1.trim().parse().ok());
     count.context("valgrind tells no count")
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// The variable that says what to play: `deltas N`, `bytes N`, `paced N MICROS`, or `hello`.
+/// The variable that says what to play: `deltas N`, `bytes N`, `paced N MICROS`, `items N` (as Codex does), or `hello`.
 const PART: &str = "BENCH_AGENT";
 
 fn main() -> ExitCode {
@@ -18,6 +18,9 @@ fn main() -> ExitCode {
     let number = |place: usize| words.get(place).and_then(|word| word.parse().ok()).unwrap_or(0_u64);
     let mut out = BufWriter::with_capacity(64 * 1024, std::io::stdout().lock());
     let played = (|| -> std::io::Result<()> {
+        if words[0] == "items" {
+            return items(&mut out, number(1));
+        }
         writeln!(
             out,
             r#"{{"type":"system","subtype":"init","session_id":"b","model":"m","cwd":"{started}"}}"#
@@ -51,6 +54,23 @@ fn main() -> ExitCode {
         out.flush()
     })();
     if played.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// Whole messages, each an item of its own.
+fn items(out: &mut impl Write, count: u64) -> std::io::Result<()> {
+    writeln!(out, r#"{{"type":"thread.started","thread_id":"t"}}"#)?;
+    writeln!(out, r#"{{"type":"turn.started"}}"#)?;
+    for item in 0..count {
+        writeln!(
+            out,
+            r#"{{"type":"item.completed","item":{{"id":"item_{item}","type":"agent_message","text":"twelve words of text, more or less, as one message of an answer"}}}}"#
+        )?;
+    }
+    writeln!(
+        out,
+        r#"{{"type":"turn.completed","usage":{{"input_tokens":1,"cached_input_tokens":0,"output_tokens":1}}}}"#
+    )?;
+    out.flush()
 }
 
 fn delta(out: &mut impl Write, text: &str) -> std::io::Result<()> {

@@ -6,8 +6,11 @@
 //! - `kinds STREAM`: how many events of each kind come of it, to see that what is measured is what one thinks.
 //! - `make STREAM LINES`: makes so many lines and reads none, for the counter to know what is not reading.
 //! - `count STREAM WAY LINES`: reads so many lines once, for an instruction counter to watch.
+//! - `growth`: the pairs of dialect and view whose cost must not grow with the messages of a turn.
+//! - `make-long DIALECT MESSAGES`, `long DIALECT VIEW MESSAGES`: the same for a long turn of a dialect.
 
 mod bare;
+mod growth;
 mod streams;
 mod ways;
 
@@ -43,6 +46,9 @@ fn main() -> Result<()> {
             way.read(stream, &stream.lines(lines.parse()?));
             Ok(())
         }
+        ["growth"] => growth::list(),
+        ["make-long", dialect, messages] => growth::make(dialect, messages.parse()?),
+        ["long", dialect, view, messages] => growth::read(dialect, view, messages.parse()?),
         _ => bail!("run this by `cargo xtask bench decode`"),
     }
 }

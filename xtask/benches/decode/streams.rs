@@ -94,17 +94,23 @@ struct Mixes {
 impl Stream {
     /// Returns the synthetic streams, then the recorded ones.
     pub(crate) fn all() -> Result<Vec<Self>> {
-        let made: [(&str, &str, Bare, Make); 6] = [
+        let made: [(&str, &str, Bare, Make); 7] = [
             ("content", "stream-json", Bare::Content, content),
             ("items", "stream-json", Bare::Items, item),
             ("pi-events", "pi-events", Bare::Updates, pi_event),
             ("executable-stream", "executable-stream", Bare::Chunks, chunk),
             ("role-lines", "role-lines", Bare::Roles, role),
             ("text", "text", Bare::Text, text),
+            ("codex-messages", "codex-exec", Bare::Items, message),
         ];
         let made = made.into_iter().map(|(name, dialect, bare, line)| {
             let (name, dialect, shape) = (name.to_owned(), dialect.to_owned(), Shape::Unknown);
-            Ok(Self { name, dialect, shape, bare, bar: None, source: Source::Made(line) })
+            let bar = (name == "codex-messages").then(|| Bar {
+                about: "a turn of many messages".to_owned(),
+                instructions: None,
+                ratio: Some(1.5),
+            });
+            Ok(Self { name, dialect, shape, bare, bar, source: Source::Made(line) })
         });
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../fixtures");
         let mixes = std::fs::read_to_string(root.join("bench.toml")).context("the list of recorded mixes")?;
@@ -246,6 +252,13 @@ fn item(at: usize, out: &mut String) {
         let head = r#"{"type":"item.completed","item":{"id":"item_6","type":"agent_message","text":""#;
         add(out, &[head, words(at), r#""}}"#]);
     }
+}
+
+/// Whole messages, each with an id of its own.
+fn message(at: usize, out: &mut String) {
+    let id = at.to_string();
+    let head = r#"{"type":"item.completed","item":{"id":"item_"#;
+    add(out, &[head, &id, r#"","type":"agent_message","text":""#, words(at), r#""}}"#]);
 }
 
 fn pi_event(at: usize, out: &mut String) {

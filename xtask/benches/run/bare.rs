@@ -21,6 +21,25 @@ struct Line<'a> {
     session_id: Option<std::borrow::Cow<'a, str>>,
 }
 
+/// A line with an item, as far as it matters.
+#[derive(Deserialize)]
+struct ItemLine<'a> {
+    #[serde(rename = "type", borrow)]
+    kind: std::borrow::Cow<'a, str>,
+    #[serde(borrow)]
+    item: Option<Item<'a>>,
+}
+
+#[derive(Deserialize)]
+struct Item<'a> {
+    #[serde(borrow)]
+    id: std::borrow::Cow<'a, str>,
+    #[serde(rename = "type", borrow)]
+    kind: std::borrow::Cow<'a, str>,
+    #[serde(borrow)]
+    text: Option<std::borrow::Cow<'a, str>>,
+}
+
 #[derive(Deserialize)]
 struct Inner<'a> {
     #[serde(borrow)]
@@ -62,6 +81,28 @@ pub(crate) fn read(from: impl Read, mut each: impl FnMut(String)) -> Result<usiz
             each(text.into_owned());
         }
     }
+}
+
+/// Reads so many items and returns what it cost.
+pub(crate) fn cost_of_items(items: usize) -> Result<f64> {
+    let mut child = spawn(&format!("items {items}"))?;
+    let mut reader = BufReader::with_capacity(64 * 1024, child.stdout.take().context("no pipe")?);
+    let before = clock::cpu();
+    let (mut line, mut count) = (Vec::new(), 0);
+    loop {
+        line.clear();
+        if reader.read_until(b'\n', &mut line)? == 0 {
+            break;
+        }
+        let parsed: ItemLine<'_> = serde_json::from_slice(&line)?;
+        let said = parsed.item.filter(|item| !item.id.is_empty() && item.kind == "agent_message");
+        let text = said.and_then(|item| item.text).map(std::borrow::Cow::into_owned);
+        count += usize::from(parsed.kind == "item.completed" && std::hint::black_box(text).is_some());
+    }
+    let spent = clock::cpu() - before;
+    child.wait()?;
+    anyhow::ensure!(count == items, "items are missing: {count}");
+    Ok(spent.as_secs_f64())
 }
 
 /// Reads so many deltas and returns what it cost.

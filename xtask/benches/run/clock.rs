@@ -28,6 +28,13 @@ pub(crate) fn peak_megabytes() -> f64 {
     kilobytes / 1024.0
 }
 
+/// Returns how much memory this process has that is no file's, in kilobytes.
+pub(crate) fn anonymous_kilobytes() -> f64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:"));
+    line.and_then(|line| line.trim().trim_end_matches(" kB").parse().ok()).unwrap_or(f64::NAN)
+}
+
 /// Returns the value below which so many percent of the others lie.
 pub(crate) fn percentile(values: &mut [f64], percent: usize) -> f64 {
     values.sort_by(f64::total_cmp);

@@ -6,6 +6,7 @@
 mod bare;
 mod clock;
 mod host;
+mod many;
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -58,12 +59,15 @@ fn run() -> Result<()> {
 }
 
 fn all(bowline: &str, deltas: usize) -> Result<()> {
-    let mut bars = vec![host::hello(bowline).context("hello world")?];
+    let mut bars = host::hello(bowline).context("hello world")?;
     bars.extend(host::latency_of_a_start().context("the start")?);
     bars.extend(host::throughput(deltas).context("throughput")?);
+    bars.extend(many::through_the_command(bowline, deltas).context("the command")?);
+    bars.extend(many::items(deltas).context("messages")?);
+    bars.extend(many::commands(bowline).context("short commands")?);
     bars.extend(host::memory().context("memory")?);
     bars.extend(host::added_latency().context("latency")?);
-    bars.extend(host::many_sessions().context("200 sessions")?);
+    bars.extend(many::many_sessions().context("200 sessions")?);
     let mut out = std::io::stdout().lock();
     writeln!(out, "\n{:<62} {:>9} {:>8}", "what", "figure", "at most")?;
     for Bar { what, value, unit, limit, beside } in bars {
