@@ -285,9 +285,11 @@ impl Keeper {
             if inside.is_empty() && scan::own_children().is_some_and(|children| children.is_empty()) {
                 break;
             }
-            let mut living = scan::with_descendants(&scan::all(), |process: &Process| {
+            let all = scan::all();
+            let mut living = scan::with_descendants(&all, |process: &Process| {
                 process.parent == own || inside.contains(&process.pid)
             });
+            scan::kill_groups(&all, &living);
             living.retain(|process| !process.dead);
             empty_looks = if living.is_empty() { empty_looks + 1 } else { 0 };
             for process in &living {

@@ -1,7 +1,7 @@
 //! What `/proc` says about processes. A process id is only a name that gets reused: with the start time it is a process.
 
 use std::cell::{OnceCell, RefCell};
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fs;
 use std::rc::Rc;
 
@@ -16,6 +16,7 @@ use crate::happening::Survivor;
 pub(crate) struct Process {
     pub(crate) pid: i32,
     pub(crate) parent: i32,
+    pub(crate) group: i32,
     pub(crate) session: i32,
     /// In clock ticks since the machine started.
     pub(crate) start: u64,
@@ -103,8 +104,38 @@ impl Environment {
 
 /// Returns all processes.
 pub(crate) fn all() -> Vec<Process> {
+    let mut processes: Vec<Process> = numbers().into_iter().filter_map(Process::read).collect();
+    // Parents first: a shell whose child is killed before it would still exit by itself.
+    processes.reverse();
+    processes
+}
+
+/// Returns the numbers of all processes, the highest first. One that forks and leaves all the time has one of the highest, and would be
+/// gone before its turn came.
+fn numbers() -> Vec<i32> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
-    entries.filter_map(|entry| Process::read(entry.file_name().to_str()?.parse().ok()?)).collect()
+    let mut numbers: Vec<i32> =
+        entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
+    numbers.sort_unstable_by(|one, other| other.cmp(one));
+    numbers
+}
+
+/// Kills the process groups of these processes, dead ones included, if no living process in them is a stranger.
+///
+/// A signal to a group reaches all of it at one moment, and nothing forks in between. A process that forks and leaves all the time
+/// cannot be hit by its number: it is another one by then.
+pub(crate) fn kill_groups(all: &[Process], chosen: &[Process]) {
+    let groups: BTreeSet<i32> = chosen.iter().map(|process| process.group).collect();
+    let own = rustix::process::getpgrp().as_raw_nonzero().get();
+    for group in groups.into_iter().filter(|group| *group > 1 && *group != own) {
+        let mut members = all.iter().filter(|process| process.group == group && !process.dead);
+        if members.all(|member| chosen.contains(member))
+            && let Some(group) = Pid::from_raw(group)
+        {
+            // It fails when the group is empty.
+            let _: Result<(), _> = rustix::process::kill_process_group(group, Signal::KILL);
+        }
+    }
 }
 
 /// Returns the children of this process, if it has one thread and the kernel lists them.
@@ -124,6 +155,26 @@ pub(crate) struct View {
 }
 
 impl View {
+    /// Reads all processes, each together with its environment: one that soon leaves is still there then.
+    pub(crate) fn with_environments() -> Self {
+        let view = Self::default();
+        let mut processes = Vec::new();
+        for process in numbers().into_iter().filter_map(Process::read) {
+            view.environments.borrow_mut().insert(process.pid, Rc::new(process.environment()));
+            processes.push(process);
+        }
+        processes.reverse();
+        // It is fresh, so that nothing is in there.
+        let _ = view.all.set(processes);
+        view
+    }
+
+    /// Says whether this process has children now that were not there when all were read, but for these.
+    pub(crate) fn misses_children(&self, known: &HashSet<i32>) -> bool {
+        let seen = |pid: i32| known.contains(&pid) || self.all().iter().any(|process| process.pid == pid);
+        own_children().is_some_and(|children| !children.into_iter().all(seen))
+    }
+
     pub(crate) fn own_children(&self) -> Option<&[i32]> {
         self.own_children.get_or_init(own_children).as_deref()
     }
@@ -162,9 +213,10 @@ fn parse(pid: i32, stat: &[u8]) -> Option<Process> {
     let mut fields = std::str::from_utf8(&stat[behind_name..]).ok()?.split_ascii_whitespace();
     let state = fields.next()?;
     let parent = fields.next()?.parse().ok()?;
-    let session = fields.nth(1)?.parse().ok()?;
+    let group = fields.next()?.parse().ok()?;
+    let session = fields.next()?.parse().ok()?;
     let start = fields.nth(15)?.parse().ok()?;
-    Some(Process { pid, parent, session, start, dead: matches!(state, "Z" | "X" | "x") })
+    Some(Process { pid, parent, group, session, start, dead: matches!(state, "Z" | "X" | "x") })
 }
 
 #[cfg(test)]
@@ -176,7 +228,7 @@ mod tests {
         let stat = b"42 (a) Z (b) S 7 40 41 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 98765 1 2";
         assert_eq!(
             parse(42, stat),
-            Some(Process { pid: 42, parent: 7, session: 41, start: 98765, dead: false })
+            Some(Process { pid: 42, parent: 7, group: 40, session: 41, start: 98765, dead: false })
         );
         assert!(parse(42, b"42 (a) Z 7 40 41 0 -1 0 1 2 3 4 5 6 7 8 20 0 1 0 98765").unwrap().dead);
         for cut in 0..20 {
@@ -215,7 +267,7 @@ mod tests {
 
     #[test]
     fn descendants_are_found_in_any_order() {
-        let process = |pid, parent| Process { pid, parent, session: 0, start: 0, dead: false };
+        let process = |pid, parent| Process { pid, parent, group: 0, session: 0, start: 0, dead: false };
         let all = [process(5, 4), process(4, 3), process(3, 2), process(9, 1), process(2, 1)];
         let found = with_descendants(&all, |process| process.pid == 2);
         assert_eq!(found.iter().map(|process| process.pid).collect::<Vec<_>>(), [2, 3, 4, 5]);

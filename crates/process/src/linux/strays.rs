@@ -14,6 +14,9 @@ use crate::happening::Survivor;
 
 const PATIENCE: Duration = Duration::from_secs(5);
 
+/// How many looks in a row have to find nothing: one that forks and leaves all the time may be missed by a look.
+const EMPTY_LOOKS: u32 = 4;
+
 /// A tree whose keeper is gone.
 #[derive(Debug)]
 pub(crate) struct Lost {
@@ -72,16 +75,17 @@ pub(crate) fn end_session(marker: &str) -> Ended {
     ended.into_iter().next().unwrap_or_default()
 }
 
-/// Kills what is found of each tree until two looks in a row find nothing of any, or the patience is over.
+/// Kills what is found of each tree until several looks in a row find nothing of any, or the patience is over.
 fn until_none(trees: usize, find: impl Fn(usize, &View) -> Vec<Process>) -> Vec<Ended> {
     let until = now() + PATIENCE;
     let own = std::process::id().cast_signed();
     let mut ended: Vec<BTreeMap<(i32, u64), Survivor>> = vec![BTreeMap::new(); trees];
     let mut empty_looks = 0;
     loop {
-        let view = View::default();
+        let view = View::with_environments();
         let mut living: Vec<Vec<Process>> = (0..trees).map(|number| find(number, &view)).collect();
         for (living, ended) in living.iter_mut().zip(&mut ended) {
+            scan::kill_groups(view.all(), living);
             living.retain(|process| !process.dead && process.pid != own);
             for process in living {
                 let killed = || Survivor { killed: true, ..process.describe() };
@@ -90,7 +94,7 @@ fn until_none(trees: usize, find: impl Fn(usize, &View) -> Vec<Process>) -> Vec<
             }
         }
         empty_looks = if living.iter().all(Vec::is_empty) { empty_looks + 1 } else { 0 };
-        if empty_looks == 2 || now() >= until {
+        if empty_looks == EMPTY_LOOKS || now() >= until {
             let report = |(mut ended, living): (BTreeMap<(i32, u64), Survivor>, Vec<Process>)| {
                 let survivors = living.iter().map(Process::describe).collect();
                 ended.retain(|key, _| !living.iter().any(|process| (process.pid, process.start) == *key));

@@ -97,16 +97,20 @@ impl Tree {
             return None;
         }
         let members = self.members(view, forest);
+        // What forks and leaves all the time may be missing in a view, and its next one is our child already. In a cgroup it is not.
+        let is_stale = self.cgroup.is_none() && view.misses_children(&forest.leaders);
         let ending = self.ending.as_mut()?;
-        let (living, sure) = match members {
+        let (seen, sure) = match members {
             Members::None => (Vec::new(), true),
-            Members::Seen(living) => (living, false),
+            Members::Seen(seen) => (seen, false),
         };
-        if living.is_empty() && self.exited && (sure || ending.looked_empty) {
+        let living: Vec<Process> = seen.iter().filter(|process| !process.dead).copied().collect();
+        let is_empty = living.is_empty() && (sure || !is_stale);
+        if is_empty && self.exited && (sure || ending.looked_empty) {
             let ended = std::mem::take(&mut ending.ended).into_values().collect();
             return Some(Ended { ended, survivors: Vec::new() });
         }
-        ending.looked_empty = living.is_empty();
+        ending.looked_empty = is_empty;
         for process in living.iter().filter(|process| process.pid != self.leader || self.exited) {
             ending.ended.entry((process.pid, process.start)).or_insert_with(|| process.describe());
         }
@@ -121,6 +125,7 @@ impl Tree {
                 cgroup.kill();
             }
             send(&living, Signal::KILL);
+            scan::kill_groups(view.all(), &seen);
             for process in &living {
                 if let Some(ended) = ending.ended.get_mut(&(process.pid, process.start)) {
                     ended.killed = true;
@@ -144,7 +149,8 @@ impl Tree {
 
     /// Sends a signal to all that belong to the tree now.
     pub(crate) fn signal(&self, signal: Signal, forest: &Forest) {
-        if let Members::Seen(living) = self.members(&View::default(), forest) {
+        if let Members::Seen(seen) = self.members(&View::default(), forest) {
+            let living: Vec<Process> = seen.into_iter().filter(|process| !process.dead).collect();
             send(&living, signal);
         }
     }
@@ -160,17 +166,12 @@ impl Tree {
             return Members::None;
         }
         let own = std::process::id().cast_signed();
-        let mut living = scan::with_descendants(view.all(), |process| {
+        Members::Seen(scan::with_descendants(view.all(), |process| {
             if inside.contains(&process.pid) || (process.pid == self.leader && !self.exited) {
                 return true;
             }
-            process.parent == own
-                && !process.dead
-                && is_orphan(process.pid)
-                && self.adopts(process, view, forest)
-        });
-        living.retain(|process| !process.dead);
-        Members::Seen(living)
+            process.parent == own && is_orphan(process.pid) && self.adopts(process, view, forest)
+        }))
     }
 
     /// Decides whether an orphan comes from this tree.
@@ -192,7 +193,7 @@ impl Tree {
 enum Members {
     /// There are none, and this is sure.
     None,
-    /// Those that were seen. None seen is not proof: while we read, a parent may have ended.
+    /// Those that were seen, dead ones too. None seen is not proof: while we read, a parent may have ended.
     Seen(Vec<Process>),
 }
 

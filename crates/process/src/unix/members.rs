@@ -6,20 +6,20 @@ mod found {
 
     use super::Tree;
     use crate::happening::{Scope, Survivor};
-    use crate::linux::scan::{self, Process};
+    use crate::linux::scan::{self, Process, View};
 
-    fn members(tree: &Tree) -> Vec<Process> {
-        let mut members = scan::with_descendants(&scan::all(), |process| {
+    /// Returns the members of a tree, dead ones too.
+    fn members(tree: &Tree, view: &View) -> Vec<Process> {
+        scan::with_descendants(view.all(), |process| {
             // The leader is not reaped yet, so nobody else can have its number as a session.
-            process.session == tree.leader || process.environment().is_of_spawn(&tree.token)
-        });
-        members.retain(|process| !process.dead);
-        members
+            process.session == tree.leader || view.environment(process).is_of_spawn(&tree.token)
+        })
     }
 
     /// Returns those that live.
     pub(crate) fn living(tree: &Tree) -> Vec<Survivor> {
-        members(tree).iter().map(Process::describe).collect()
+        let members = members(tree, &View::with_environments());
+        members.iter().filter(|process| !process.dead).map(Process::describe).collect()
     }
 
     /// Sends a signal to the leader or to all.
@@ -34,8 +34,13 @@ mod found {
                 let _: Result<(), _> = rustix::process::kill_process(leader, signal);
             }
             Scope::Tree => {
-                for process in members(tree) {
+                let view = View::with_environments();
+                let members = members(tree, &view);
+                for process in members.iter().filter(|process| !process.dead) {
                     let _sent: bool = process.signal(signal);
+                }
+                if signal == Signal::KILL {
+                    scan::kill_groups(view.all(), &members);
                 }
             }
         }

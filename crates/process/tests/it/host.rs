@@ -105,6 +105,7 @@ async fn tree() {
     command.env.push(("SHAPE".into(), given("SHAPE").into()));
     command.env.push(("PROOF".into(), given("HOST_PROOF").into()));
     command.marker = given("HOST_PROOF");
+    command.env.extend(variable("PIPE").map(|pipe| ("PIPE".into(), pipe.into())));
     if given("END") != "done" {
         command.env.push(("STAYS".into(), "yes".into()));
     }

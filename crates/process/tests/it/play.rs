@@ -139,6 +139,9 @@ fn stop_oneself() {
 #[expect(unsafe_code, reason = "no safe call forks")]
 fn hop() {
     ignore_terminate();
+    // All its copies hold it open.
+    let pipe = std::fs::OpenOptions::new().write(true).open(variable("PIPE").expect("is given"));
+    let _pipe = pipe.expect("opens");
     // Not for ever: one that escaped would use up all process ids of the machine.
     for _ in 0..3000 {
         // SAFETY: this process has one thread, and the copy does what this process does.

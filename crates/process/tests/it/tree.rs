@@ -13,8 +13,8 @@ use libtest_mimic::Trial;
 use crate::support::*;
 
 const SHAPES: [&str; 4] = ["plain", "setsid", "daemon", "launcher"];
-/// Harder ones: stopped, one that adopts orphans itself, five hundred at once.
-const HARD_SHAPES: [&str; 3] = ["stopped", "subreaper", "many"];
+/// Harder ones: stopped, forking while it is swept, one that adopts orphans itself, five hundred at once.
+const HARD_SHAPES: [&str; 4] = ["stopped", "hopper", "subreaper", "many"];
 /// Those that only root can play.
 const ROOT_SHAPES: [&str; 2] = ["other-user", "leaves-cgroup"];
 const ENDS: [&str; 6] = ["done", "cancel", "timeout", "runner-killed", "keeper-killed", "both-killed"];
@@ -102,9 +102,18 @@ impl Cell {
                 "launcher" => 3,
                 "subreaper" => 3,
                 "many" => 500,
+                // It is counted by its pipe: who looks for it by its number finds it gone.
+                "hopper" => 0,
                 "other-user" | "leaves-cgroup" | "cleared" => 1,
                 _ => 2,
             }
+    }
+
+    fn stands(self, proof: &str, pipe: &HopperPipe) -> bool {
+        match self.shape {
+            "hopper" => pipe.is_held(),
+            _ => marked(proof).len() == self.size(),
+        }
     }
 
     /// Says whether what is left after both were killed can be told by the cgroup alone.
@@ -114,30 +123,30 @@ impl Cell {
 
     fn prove(self) {
         let proof = format!("PROOF={}-{}", std::process::id(), self.name());
-        let mut host = Host::start(self, &proof);
+        let pipe = HopperPipe::new();
+        let mut host = Host::start(self, &proof, &pipe);
+        let left = || marked(&proof).into_iter().chain(pipe.is_held().then(|| "the hopper".to_owned()));
+        let left = || left().collect::<Vec<String>>();
         let hello = host.hear();
         let (guarantee, keeper) = hello.split_once(' ').expect("says its guarantee and its keeper");
         self.check_guarantee(guarantee);
         self.check_keeper(keeper);
-        wait_until("the tree stands", || marked(&proof).len() == self.size());
+        wait_until("the tree stands", || self.stands(&proof, &pipe));
         host.say("end it");
         if self.end == "runner-killed" {
             host.process.kill().expect("is ours");
-            wait_until("nothing survives", || marked(&proof).is_empty());
+            wait_until("nothing survives", || left().is_empty());
         } else if self.end == "both-killed" {
             self.kill_both(&mut host, keeper);
             // With cgroups, the keeper of another test may have ended it already.
             let by_cgroup = self.is_in_cgroup(guarantee);
-            assert!(
-                by_cgroup || !marked(&proof).is_empty(),
-                "something survives both, or this proves nothing"
-            );
-            self.run_next(&proof, by_cgroup);
-            assert_eq!(marked(&proof), [""; 0], "after the next run");
+            assert!(by_cgroup || !left().is_empty(), "something survives both, or this proves nothing");
+            self.run_next(&proof, by_cgroup, &|| left().is_empty());
+            assert_eq!(left(), [""; 0], "after the next run");
         } else {
             let report = host.hear();
             // At once: the report is a promise about now.
-            let left = marked(&proof);
+            let left = left();
             assert!(report.starts_with("swept, survivors: 0"), "{report}");
             assert_eq!(left, [""; 0], "at the moment of the report");
             assert!(host.process.try_wait().expect("waits").is_none(), "the host lives, it was not its end");
@@ -149,13 +158,14 @@ impl Cell {
             wait_until("the keeper is gone", || !is_alive(keeper));
             wait_until("its cgroups are gone", || cgroups_of(keeper).is_empty());
         }
-        assert_eq!(marked(&proof), [""; 0], "and nobody came back");
+        assert_eq!(left(), [""; 0], "and nobody came back");
     }
 
     /// Kills host and keeper so that neither can do anything about the end of the other.
     fn kill_both(self, host: &mut Host, keeper: &str) {
         let keeper = rustix::process::Pid::from_raw(keeper.parse().expect("a number")).expect("is one");
-        let pids = [rustix::process::Pid::from_child(&host.process), keeper];
+        // The keeper first: the end of its host would wake it.
+        let pids = [keeper, rustix::process::Pid::from_child(&host.process)];
         for signal in [rustix::process::Signal::STOP, rustix::process::Signal::KILL] {
             for pid in pids {
                 rustix::process::kill_process(pid, signal).expect("is ours");
@@ -170,7 +180,7 @@ impl Cell {
     }
 
     /// Lets another host run to its end, one that keeps no journal where the cgroup has to be enough.
-    fn run_next(self, proof: &str, by_cgroup: bool) {
+    fn run_next(self, proof: &str, by_cgroup: bool, is_gone: &dyn Fn() -> bool) {
         let (_, marker) = proof.split_once('=').expect("is a variable");
         let mut command = Host::command("next", self);
         if !by_cgroup {
@@ -180,7 +190,7 @@ impl Cell {
         assert!(output.status.success(), "{output:?}");
         if by_cgroup {
             // Its keeper looks while the first agent begins, and is not waited for.
-            wait_until("its keeper has ended what was abandoned", || marked(proof).is_empty());
+            wait_until("its keeper has ended what was abandoned", is_gone);
         }
     }
 
@@ -231,10 +241,11 @@ impl Host {
         command
     }
 
-    fn start(cell: Cell, proof: &str) -> Self {
+    fn start(cell: Cell, proof: &str, pipe: &HopperPipe) -> Self {
         let (_, proof) = proof.split_once('=').expect("is a variable");
         let mut command = Self::command("tree", cell);
         command.env("SHAPE", cell.shape).env("END", cell.end).env("HOST_PROOF", proof);
+        command.env("PIPE", pipe.path());
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut process = command.spawn().expect("starts");
         let lines = BufReader::new(process.stdout.take().expect("is piped"));
@@ -257,6 +268,41 @@ impl Drop for Host {
         // A test that failed leaves nothing either.
         let _ = self.process.kill();
         let _ = self.process.wait();
+    }
+}
+
+/// A named pipe that a hopper and all its copies hold open: its end is their end, exactly.
+struct HopperPipe {
+    folder: tempfile::TempDir,
+    reader: std::fs::File,
+}
+
+impl HopperPipe {
+    fn new() -> Self {
+        use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+        let folder = tempfile::tempdir().expect("makes a folder");
+        let path = folder.path().join("pipe");
+        let (kind, mode) = (rustix::fs::FileType::Fifo, rustix::fs::Mode::from_raw_mode(0o666));
+        rustix::fs::mknodat(rustix::fs::CWD, &path, kind, mode, 0).expect("makes a pipe");
+        // Another user writes to it, too.
+        for (path, mode) in [(folder.path(), 0o755), (path.as_path(), 0o666)] {
+            std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).expect("sets the mode");
+        }
+        let nonblocking = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
+        let reader =
+            std::fs::OpenOptions::new().read(true).custom_flags(nonblocking).open(&path).expect("opens");
+        Self { folder, reader }
+    }
+
+    fn path(&self) -> std::path::PathBuf {
+        self.folder.path().join("pipe")
+    }
+
+    /// Says whether a process holds it.
+    fn is_held(&self) -> bool {
+        // Nothing is ever written: it would block as long as there is a writer, and is at its end when there is none.
+        let read = std::io::Read::read(&mut &self.reader, &mut [0]);
+        read.is_err_and(|error| error.kind() == std::io::ErrorKind::WouldBlock)
     }
 }
 
