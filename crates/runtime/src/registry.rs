@@ -30,6 +30,7 @@
 //! # Ok::<(), bowline::Error>(()) }).unwrap();
 //! ```
 
+mod damaged;
 mod lost;
 mod marks;
 #[cfg(test)]
@@ -48,6 +49,7 @@ use crate::journal::{
 };
 use crate::{Control, Error, clock, task, warden};
 
+pub use damaged::DamagedSession;
 pub(crate) use marks::board;
 
 /// Waits until what killed runners left in the data homes of this process's runs is in order, as far as somebody sees to it

@@ -3,10 +3,15 @@
 pub(crate) const SESSIONS_EXAMPLES: &str = "Examples:
   bowline sessions
   bowline sessions --key chat-42
-  bowline sessions --all --json";
+  bowline sessions --all --json
+  bowline sessions remove s-20261115-083000123-000g40zz";
 
 #[derive(Debug, clap::Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct SessionsArgs {
+    #[command(subcommand)]
+    pub(crate) action: Option<SessionsAction>,
+
     /// Those with this key only, which `run --key` gave them
     #[arg(long, value_name = "KEY", value_parser = super::request::key)]
     pub(crate) key: Option<String>,
@@ -22,6 +27,20 @@ pub(crate) struct SessionsArgs {
     /// Print JSON, for programs
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// What is done with sessions, other than to list them.
+#[derive(Debug, clap::Subcommand)]
+pub(crate) enum SessionsAction {
+    /// Remove sessions that are over or damaged, with their journals
+    Remove(RemoveArgs),
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct RemoveArgs {
+    /// Sessions to remove, as `bowline sessions --all` names them
+    #[arg(value_name = "ID", required = true)]
+    pub(crate) sessions: Vec<String>,
 }
 
 pub(crate) const STOP_EXAMPLES: &str = "The command that runs a session is asked first, and cancels the agent politely: the \

@@ -2,13 +2,14 @@
 
 use std::io::Write as _;
 
+use bowline::journal::JournalError;
 use bowline::kinds::{EndReason, SessionState};
-use bowline::registry::{How, Killed, Listed, Registry, Which};
+use bowline::registry::{DamagedSession, How, Killed, Listed, Registry, Which};
 use bowline_protocol::{SessionId, Timestamp};
 use bowline_providers::ansi::harmless;
 use serde::Serialize;
 
-use crate::args::sessions::{SessionsArgs, StopArgs};
+use crate::args::sessions::{RemoveArgs, SessionsAction, SessionsArgs, StopArgs};
 use crate::commands::run::runtime;
 use crate::commands::session_ids;
 use crate::commands::tables::{Layout, Table, Tone};
@@ -31,6 +32,25 @@ struct Row {
     state: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     cwd: Option<String>,
+    /// Why it cannot be read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    problem: Option<String>,
+}
+
+impl From<DamagedSession> for Row {
+    fn from(DamagedSession { session, changed_at, problem, .. }: DamagedSession) -> Self {
+        Self {
+            state: "damaged",
+            session,
+            provider: String::new(),
+            key: None,
+            label: None,
+            since: changed_at,
+            running: false,
+            cwd: None,
+            problem: Some(problem.to_string()),
+        }
+    }
 }
 
 impl From<Listed> for Row {
@@ -44,20 +64,32 @@ impl From<Listed> for Row {
             since: meta.registered_at,
             running,
             cwd: meta.cwd,
+            problem: None,
         }
     }
 }
 
 /// Lists sessions.
 pub(crate) fn run(args: &SessionsArgs, stdout: &mut Stdout) -> Result<(), CommandError> {
+    if let Some(SessionsAction::Remove(args)) = &args.action {
+        return remove(args, stdout);
+    }
     let which = if args.all { Which::All } else { Which::Running };
     let most = if args.limit == 0 { usize::MAX } else { args.limit };
-    let mut listed = Registry::from_env()?.newest(which, args.key.as_deref(), most.saturating_add(1))?;
-    if listed.len() > most {
+    let registry = Registry::from_env()?;
+    let mut listed = registry.newest(which, args.key.as_deref(), most.saturating_add(1))?;
+    let is_cut = listed.len() > most;
+    if is_cut {
         listed.truncate(most);
         note(&format!("only the newest {most} are listed; `--limit 0` lists all"));
     }
-    let rows: Vec<Row> = listed.into_iter().map(Row::from).collect();
+    let mut rows: Vec<Row> = listed.into_iter().map(Row::from).collect();
+    if args.all && args.key.is_none() {
+        // Not those that are older than what is listed.
+        let oldest = rows.last().filter(|_| is_cut).map(|row| row.session.clone());
+        rows.extend(registry.damaged(oldest.as_ref())?.into_iter().map(Row::from));
+        rows.sort_by(|one, other| other.session.as_str().cmp(one.session.as_str()));
+    }
     if args.json {
         let text = serde_json::to_string_pretty(&rows).map_err(|error| {
             CommandError::new(Fault::Internal, "could not write the list").caused_by(error)
@@ -66,7 +98,16 @@ pub(crate) fn run(args: &SessionsArgs, stdout: &mut Stdout) -> Result<(), Comman
     }
     if !rows.is_empty() {
         let (now, zone) = (time::now(), jiff::tz::TimeZone::system());
-        return stdout.print_laid_out(&shown(&rows, now, &zone, stdout.layout()));
+        stdout.print_laid_out(&shown(&rows, now, &zone, stdout.layout()))?;
+        for row in &rows {
+            if let Some(problem) = &row.problem {
+                note(&harmless(&format!(
+                    "{}: {problem}; remove it: `bowline sessions remove {0}`",
+                    row.session
+                )));
+            }
+        }
+        return Ok(());
     }
     note(match which {
         Which::All => "there is no such session",
@@ -90,7 +131,7 @@ fn shown(rows: &[Row], now: Timestamp, zone: &jiff::tz::TimeZone, layout: Layout
 fn tone(state: &str) -> Tone {
     match state {
         "running" | "starting" | "preparing" | "waiting for approval" => Tone::Good,
-        "failed" | "policy violation" => Tone::Bad,
+        "failed" | "policy violation" | "damaged" => Tone::Bad,
         "lost" | "timed out" | "stopped" => Tone::Warning,
         _ => Tone::Plain,
     }
@@ -122,6 +163,27 @@ fn ended(last: SessionState, reason: Option<EndReason>) -> &'static str {
         // Its runner was killed; without a reason, nobody has put it in order yet.
         (Some(EndReason::Lost) | None, _) => "lost",
     }
+}
+
+/// Removes sessions that are over or damaged.
+fn remove(args: &RemoveArgs, stdout: &mut Stdout) -> Result<(), CommandError> {
+    let registry = Registry::from_env()?;
+    let runtime = runtime()?;
+    for id in &args.sessions {
+        runtime.block_on(registry.remove(&SessionId::from(id.as_str()))).map_err(|error| match &error {
+            bowline::Error::Journal(JournalError::NoSession { .. } | JournalError::BadId { .. }) => {
+                CommandError::new(Fault::Usage, format!("there is no session `{}`", harmless(id)))
+                    .hint("`bowline sessions --all` lists all of them")
+            }
+            bowline::Error::Journal(JournalError::Locked { .. }) => {
+                CommandError::new(Fault::Usage, format!("the session `{id}` is running"))
+                    .hint(format!("end it first: `bowline stop {id}`"))
+            }
+            _ => error.into(),
+        })?;
+        stdout.print(&format!("{id}: removed\n"))?;
+    }
+    Ok(())
 }
 
 /// Ends sessions.

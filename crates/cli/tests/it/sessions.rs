@@ -158,3 +158,76 @@ fn a_session_is_found_by_a_part_of_its_id_and_one_that_is_not_there_is_named() {
     several.tells(&["error: 2 sessions have an id that begins or ends with", "`bowline sessions --all`"]);
     world.nobody_is_left();
 }
+
+#[test]
+fn a_damaged_session_is_shown_and_can_be_removed() {
+    let world = World::new();
+    world.practice(&["say one"]).end().exits(0);
+    let sessions = world.path("home").join("sessions");
+    let spoiled = [
+        ("s-20200101-000000000-empty", ""),
+        ("s-20200102-000000000-text", "no JSON"),
+        ("s-20200103-000000000-later", r#"{"format": 99}"#),
+    ];
+    let open = world.path("home").join("open");
+    for (name, content) in spoiled {
+        std::fs::create_dir(sessions.join(name)).unwrap();
+        std::fs::write(sessions.join(name).join("session.json"), content).unwrap();
+        std::fs::write(sessions.join(name).join("events.jsonl"), "{}\n").unwrap();
+        std::fs::write(open.join(name), "").unwrap();
+    }
+    // Something else than a session: it is never followed, never removed.
+    std::fs::create_dir(world.path("precious")).unwrap();
+    std::os::unix::fs::symlink(world.path("precious"), sessions.join("s-link")).unwrap();
+
+    assert!(listed(&world, &[]).is_empty());
+    let all = listed(&world, &["--all"]);
+    assert_eq!(of(&all, "state"), ["completed", "damaged", "damaged", "damaged"], "{all:#?}");
+    assert_eq!(of(&all, "session")[1..], [spoiled[2].0, spoiled[1].0, spoiled[0].0]);
+    assert!(all[1]["problem"].as_str().unwrap().contains("has format 99"), "{all:#?}");
+    let shown = told(&world, &["sessions", "--all"]).exits(0);
+    assert!(shown.stdout.contains("damaged"), "{}", shown.stdout);
+    shown.tells(&[&format!("`bowline sessions remove {}`", spoiled[0].0)]);
+
+    // The next run does not look at them for ever. One of a newer version stays marked for a day.
+    world.practice(&["say two"]).end().exits(0);
+    wait_until("their marks to go", || {
+        !open.join(spoiled[0].0).exists() && !open.join(spoiled[1].0).exists()
+    });
+    assert!(open.join(spoiled[2].0).exists());
+
+    for bad in ["../precious", "..", "", "s-link", "s-nobody", "/etc"] {
+        told(&world, &["sessions", "remove", "--", bad]).exits(2).tells(&["error: there is no session"]);
+    }
+    let running = hanging(&world, "here", &[]);
+    let id = listed(&world, &[])[0]["session"].as_str().unwrap().to_owned();
+    let refused = told(&world, &["sessions", "remove", &id]).exits(2);
+    refused.tells(&[&format!("the session `{id}` is running"), &format!("`bowline stop {id}`")]);
+    told(&world, &["stop", &id]).exits(0);
+    let _ = running.end_among_others();
+    let removed =
+        told(&world, &["sessions", "remove", spoiled[0].0, spoiled[1].0, spoiled[2].0, &id]).exits(0);
+    assert_eq!(removed.stdout.lines().count(), 4);
+    assert_eq!(of(&listed(&world, &["--all"]), "state"), ["completed"; 2]);
+    assert!(world.path("precious").exists() && !open.join(spoiled[2].0).exists());
+    let left = std::fs::read_dir(&sessions).unwrap().count();
+    assert_eq!(left, 3, "two sessions and the link");
+    world.nobody_is_left();
+}
+
+#[test]
+fn a_data_home_that_others_can_write_is_refused() {
+    use std::os::unix::fs::PermissionsExt;
+    let world = World::new();
+    world.practice(&["say one"]).end().exits(0);
+    let home = world.path("home");
+    std::fs::set_permissions(&home, std::fs::Permissions::from_mode(0o777)).unwrap();
+    let refused = world.practice(&["say two"]).end().exits(3);
+    refused
+        .tells(&["other users may write in it (mode 777)", &format!("hint: chmod 700 {}", home.display())]);
+    for command in [&["sessions"][..], &["stop", "--all"]] {
+        told(&world, command).exits(3).tells(&["other users may write in it"]);
+    }
+    std::fs::set_permissions(&home, std::fs::Permissions::from_mode(0o700)).unwrap();
+    world.practice(&["say three"]).end().exits(0);
+}

@@ -141,6 +141,9 @@ fn home(surroundings: &Surroundings) -> Item {
         },
     };
     let shown = path.display();
+    if let Err(error) = Home::at(&path).check() {
+        return item("data home", Condition::Bad, error.to_string(), error.hint().as_deref());
+    }
     if let Err(error) = host::try_out(&path) {
         let what = format!("{shown} cannot be written to: {error}");
         return item("data home", Condition::Bad, what, Some(FIX));

@@ -110,6 +110,14 @@ pub enum JournalError {
     /// Neither `BOWLINE_HOME` nor a home directory is known.
     #[error("no place for sessions is known: BOWLINE_HOME, XDG_DATA_HOME and HOME are all unset")]
     NoHome,
+    /// Other users could change what is in the data home.
+    #[error("the data home {} is not used: {problem}", path.display())]
+    UnsafeHome {
+        /// The directory.
+        path: PathBuf,
+        /// What is wrong with it.
+        problem: HomeProblem,
+    },
     /// Anything else that the system refused.
     #[error("could not {doing} {}", path.display())]
     Io {
@@ -119,6 +127,25 @@ pub enum JournalError {
         path: PathBuf,
         /// What the system says.
         source: io::Error,
+    },
+}
+
+/// Why a data home is not used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum HomeProblem {
+    /// It belongs to another user.
+    #[error("it belongs to user {owner}, and this process is user {own}")]
+    Owner {
+        /// Whose it is.
+        owner: u32,
+        /// Who we are.
+        own: u32,
+    },
+    /// Its group or all users may write in it.
+    #[error("other users may write in it (mode {mode:o})")]
+    Writable {
+        /// The permissions that it has.
+        mode: u32,
     },
 }
 
@@ -173,6 +200,12 @@ impl JournalError {
                 Some(format!("set {} to a directory that you may write", temporary::variable(path)))
             }
             Self::NoHome => Some("set BOWLINE_HOME to a directory that you may write".to_owned()),
+            Self::UnsafeHome { path, problem: HomeProblem::Writable { .. } } => {
+                Some(format!("chmod 700 {}", path.display()))
+            }
+            Self::UnsafeHome { problem: HomeProblem::Owner { .. }, .. } => {
+                Some("set BOWLINE_HOME to a directory of your own, or run this as its owner".to_owned())
+            }
             Self::Locked { .. } => Some("wait for its end, or stop it first".to_owned()),
             Self::NewerFormat { .. } => Some("update bowline".to_owned()),
             Self::Damaged { .. } => Some(

@@ -9,7 +9,7 @@ use bowline_protocol::{SessionId, Timestamp};
 
 use super::append::create_private_dir;
 use super::lock::Lock;
-use super::{JournalError, SessionMeta, unfinished};
+use super::{HomeProblem, JournalError, SessionMeta, unfinished};
 
 /// The directory under which Bowline keeps what it must not lose.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,6 +43,33 @@ impl Home {
     /// Returns the directory.
     pub fn path(&self) -> &Path {
         &self.root
+    }
+
+    /// Finds out whether other users could change what is in it.
+    ///
+    /// Sessions name processes that are signalled, and the router remembers there which programs to run. So an existing home must
+    /// belong to this user, also where that is root, and no other user may write in it. One that is missing is made so. The
+    /// directory above it does not matter: other users can replace the home where they may write there, but not by one that
+    /// belongs to this user.
+    pub fn check(&self) -> Result<(), JournalError> {
+        use std::os::unix::fs::MetadataExt;
+        let own = rustix::process::geteuid().as_raw();
+        let refused =
+            |problem: HomeProblem| Err(JournalError::UnsafeHome { path: self.root.clone(), problem });
+        // One that cannot be looked at cannot be used either: whoever tries says why.
+        // Another user's link decides where the home is; one of root's is the administrator's.
+        let Ok(itself) = std::fs::symlink_metadata(&self.root) else { return Ok(()) };
+        if itself.is_symlink() && itself.uid() != own && itself.uid() != 0 {
+            return refused(HomeProblem::Owner { owner: itself.uid(), own });
+        }
+        let Ok(home) = std::fs::metadata(&self.root) else { return Ok(()) };
+        if home.uid() != own {
+            return refused(HomeProblem::Owner { owner: home.uid(), own });
+        }
+        match home.mode() & 0o022 {
+            0 => Ok(()),
+            _ => refused(HomeProblem::Writable { mode: home.mode() & 0o7777 }),
+        }
     }
 
     /// Returns the directory that holds the sessions.
@@ -80,6 +107,7 @@ impl Home {
     ///
     /// A directory that cannot be read as a session is an `Err` in the list, and does not end it.
     pub fn sessions(&self) -> Result<Sessions, JournalError> {
+        self.check()?;
         let dir = self.sessions_dir();
         let entries = match std::fs::read_dir(&dir) {
             Ok(entries) => entries,
@@ -118,9 +146,15 @@ impl Home {
         Ok(live)
     }
 
+    /// Lists the directories of all sessions, whether they can be read or not, in the order of their names.
+    pub(crate) fn session_dirs(&self) -> Result<Vec<PathBuf>, JournalError> {
+        Ok(self.sessions()?.dirs.collect())
+    }
+
     /// Makes the directory of a new session, and those above it where they are missing.
     pub(super) fn create_session_dir(&self, id: &SessionId) -> Result<PathBuf, JournalError> {
         let dir = self.session_dir(id)?;
+        self.check()?;
         let sessions = self.sessions_dir();
         for attempt in [Attempt::First, Attempt::Second] {
             match create_private_dir(&dir) {
@@ -221,6 +255,48 @@ impl DoubleEndedIterator for Sessions {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_home_that_others_can_change_is_refused() {
+        use std::os::unix::fs::{PermissionsExt, chown, symlink};
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("home");
+        let home = Home::at(&path);
+        let id = SessionId::from("s-1");
+        assert!(home.check().is_ok(), "one that is missing is made");
+        std::fs::create_dir(&path).unwrap();
+        for (mode, expected) in
+            [(0o700, true), (0o755, true), (0o775, false), (0o777, false), (0o1777, false)]
+        {
+            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
+            assert_eq!(home.check().is_ok(), expected, "{mode:o}");
+            assert_eq!(home.sessions().is_ok(), expected, "{mode:o}");
+        }
+        let error = home.create_session_dir(&id).unwrap_err();
+        assert!(error.to_string().ends_with("other users may write in it (mode 1777)"), "{error}");
+        assert_eq!(error.hint().unwrap(), format!("chmod 700 {}", path.display()));
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o700)).unwrap();
+        let link = place.path().join("link");
+        symlink(&path, &link).unwrap();
+        assert!(Home::at(&link).check().is_ok());
+        if !rustix::process::geteuid().is_root() {
+            bowline_testkit::skip(
+                "a_home_that_others_can_change_is_refused",
+                "only root can give a directory away",
+            );
+            return;
+        }
+        // Also root does not use what a user could change.
+        std::os::unix::fs::lchown(&link, Some(65534), None).unwrap();
+        assert!(Home::at(&link).check().is_err());
+        chown(&path, Some(65534), None).unwrap();
+        let error = home.check().unwrap_err();
+        assert!(
+            error.to_string().ends_with("it belongs to user 65534, and this process is user 0"),
+            "{error}"
+        );
+        assert!(error.hint().unwrap().contains("BOWLINE_HOME"));
+    }
 
     #[test]
     fn the_environment_says_where_the_home_is() {

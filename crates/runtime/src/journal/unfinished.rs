@@ -6,6 +6,7 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
 
 use super::append::{create_private, create_private_dir};
 use super::{Home, JournalError};
@@ -50,6 +51,7 @@ pub(super) fn has_marks(home: &Home) -> bool {
 
 /// Lists the directories of the sessions that are not over, in the order of their names. One may be gone.
 pub(crate) fn dirs(home: &Home) -> Result<Vec<PathBuf>, JournalError> {
+    home.check()?;
     let (marks, sessions) = (home.path().join(OPEN_DIR), home.sessions_dir());
     let entries = match std::fs::read_dir(&marks) {
         Ok(entries) => entries,
@@ -63,6 +65,12 @@ pub(crate) fn dirs(home: &Home) -> Result<Vec<PathBuf>, JournalError> {
     }
     dirs.sort_unstable();
     Ok(dirs)
+}
+
+/// Returns how long ago a session was marked.
+pub(crate) fn marked_for(dir: &Path, now: SystemTime) -> Option<Duration> {
+    let marked = std::fs::metadata(path(dir)?).and_then(|mark| mark.modified()).ok()?;
+    now.duration_since(marked).ok()
 }
 
 /// Returns where the mark of a session is: the home is two directories above it.

@@ -5,6 +5,7 @@
 
 use std::io;
 use std::path::Path;
+use std::time::Duration;
 
 use bowline_protocol::SessionId;
 use bowline_protocol::kinds::ProcessLeaked;
@@ -72,9 +73,12 @@ async fn settle(dir: &Path) -> Result<Option<SessionId>, Error> {
             unfinished::unmark(dir)?;
             return Ok(None);
         }
-        Err(error) => return Err(error.into()),
+        Err(error) => {
+            settle_unreadable(dir, error).await?;
+            return Ok(None);
+        }
     };
-    let mut leaked = end_strays(&meta).await?;
+    let mut leaked = end_strays(&meta.id).await?;
     if let Some(container) = &meta.container {
         leaked.extend(end_inside(&meta, container).await?);
     }
@@ -85,6 +89,34 @@ async fn settle(dir: &Path) -> Result<Option<SessionId>, Error> {
         }
     })?;
     Ok(Some(meta.id))
+}
+
+/// How long a session of a newer version keeps its mark: that version may come back and put it in order.
+const NEWER_KEEPS_MARK: Duration = Duration::from_secs(24 * 3600);
+
+/// Ends what a session left whose description cannot be read, by its name, and takes its mark away: looking again would not help.
+/// Its files stay as they are.
+async fn settle_unreadable(dir: &Path, problem: JournalError) -> Result<(), Error> {
+    if !matches!(problem, JournalError::Damaged { .. } | JournalError::NewerFormat { .. }) {
+        // The system may let us read it later.
+        return Err(problem.into());
+    }
+    end_of_session(dir).await?;
+    let age = unfinished::marked_for(dir, clock::system());
+    if matches!(problem, JournalError::NewerFormat { .. }) && age.is_none_or(|age| age < NEWER_KEEPS_MARK) {
+        return Ok(());
+    }
+    tracing::warn!(
+        error = &problem as &dyn std::error::Error,
+        "a session cannot be read, and is left as it is"
+    );
+    Ok(unfinished::unmark(dir)?)
+}
+
+/// Ends what the agent of a session may have left, which is known by the name of the session's directory.
+pub(super) async fn end_of_session(dir: &Path) -> Result<(), Error> {
+    let Some(name) = dir.file_name().and_then(|name| name.to_str()) else { return Ok(()) };
+    end_strays(&SessionId::from(name)).await.map(drop)
 }
 
 /// Removes the directory of what never became a session. One in which something was said stays, whoever spoiled it.
@@ -116,12 +148,12 @@ async fn end_inside(meta: &SessionMeta, container: &str) -> Result<Vec<ProcessLe
 }
 
 /// Ends what the agent had started and what outlived both the runner and its keeper: nobody else knows of it any more.
-async fn end_strays(meta: &SessionMeta) -> Result<Vec<ProcessLeaked>, Error> {
-    let session = meta.id.to_string();
+async fn end_strays(id: &SessionId) -> Result<Vec<ProcessLeaked>, Error> {
+    let session = id.to_string();
     let ended = tokio::task::spawn_blocking(move || bowline_process::end_strays(&session)).await;
     let strays = ended.map_err(|error| Error::Background(io::Error::other(error)))?;
     for stray in &strays.ended {
-        tracing::info!(session = %meta.id, pid = stray.pid, "what a killed session had left was ended");
+        tracing::info!(session = %id, pid = stray.pid, "what a killed session had left was ended");
     }
     Ok(strays.survivors.into_iter().map(|it| leaked(it.pid, it.command)).collect())
 }
