@@ -615,6 +615,16 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_run_takes_little_room_in_the_callers_future() {
+        // What it takes to prepare a run has some 80 kB; hundreds of callers would keep that for as long as they run.
+        let sizes = [
+            size_of_val(&crate::task("hi").provider("practice").start()),
+            size_of_val(&crate::task("hi").provider("practice").run()),
+        ];
+        assert!(sizes.iter().all(|size| *size < 16 * 1024), "{sizes:?}");
+    }
+
+    #[test]
     fn fences_around_json_are_no_part_of_it() {
         for text in ["{}", " {} \n", "```json\n{}\n```", "```\n{}\n```"] {
             assert_eq!(bare_json(text), "{}");
