@@ -17,6 +17,9 @@ use crate::manifest::{Chosen, Format, Manifest, ManifestError, time};
 pub const HEALTH: Millis = Millis(5_000);
 
 /// What all manifests of executable providers have in common, as far as a manifest has to say it.
+/// How long a request may take, unless the file says otherwise: the number of the executable providers' specification.
+const USUAL_TIMEOUT: Millis = Millis(120_000);
+
 const BEGINNING: &str = "name = ''\nprogram = ''\nprompt = 'request'\nformats = {}\n";
 
 /// An executable provider, as a configuration file describes it.
@@ -149,7 +152,7 @@ impl Executable {
         manifest.default_format = stream.to_owned();
         manifest.formats = formats;
         manifest.default_model = self.model.clone().unwrap_or_default();
-        manifest.timeout = self.timeout.unwrap_or(manifest.timeout);
+        manifest.timeout = Some(self.timeout.unwrap_or(USUAL_TIMEOUT));
         manifest.auth.about = "the provider's own business".to_owned();
         manifest.auth.none = true;
         manifest.capabilities = capabilities(self.streams);

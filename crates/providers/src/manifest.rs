@@ -32,7 +32,7 @@ use own::Own;
 pub use place::Place;
 use run::{Permissions, Run, Stop, Watchdog};
 use simulate::Simulate;
-use time::span_of_time;
+use time::optional_limit;
 
 pub use crate::models::Model;
 
@@ -93,9 +93,9 @@ pub struct Manifest {
     /// How many tokens an answer may have, for callers that want to know.
     #[serde(default = "usual_max_tokens")]
     pub max_tokens: u64,
-    /// How long a turn may take.
-    #[serde(default = "usual_timeout", deserialize_with = "span_of_time")]
-    pub timeout: Millis,
+    /// How long a turn may take; absent is no limit, because the watchdogs on silence guard it.
+    #[serde(default, deserialize_with = "optional_limit", skip_serializing_if = "Option::is_none")]
+    pub timeout: Option<Millis>,
     /// Where its login comes from.
     #[serde(default)]
     pub auth: Auth,
@@ -193,10 +193,6 @@ pub struct Format {
 
 fn usual_max_tokens() -> u64 {
     4096
-}
-
-fn usual_timeout() -> Millis {
-    Millis(120_000)
 }
 
 /// Why a manifest cannot be used.

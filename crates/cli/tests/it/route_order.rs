@@ -35,7 +35,7 @@ const ROWS: &[Row] = &[
     ]},
     Row { what: "timeout", auto: true, seen: timeout, words: &[
         (Flag(["--timeout", "81s"]), "81"), (Variable("BOWLINE_TIMEOUT", "82s"), "82"),
-        (Entry("timeout: 83s"), "83"), (Settings("timeout = \"84s\""), "84"), (Nobody, "120"),
+        (Entry("timeout: 83s"), "83"), (Settings("timeout = \"84s\""), "84"), (Nobody, "none"),
     ]},
     Row { what: "no timeout", auto: true, seen: timeout, words: &[
         (Flag(["--timeout", "none"]), "none"), (Entry("timeout: 83s"), "83"), (Settings("timeout = \"84s\""), "84"),

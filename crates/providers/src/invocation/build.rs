@@ -133,7 +133,7 @@ fn limits(manifest: &Manifest, request: &Request, shape: Shape) -> Limits {
         Shape::Lines | Shape::Unknown => (watchdog.first_event, watchdog.idle),
     };
     let total = match watchdog.total {
-        Total::Timeout => Some(manifest.timeout),
+        Total::Timeout => manifest.timeout,
         Total::None => None,
         Total::Of(span) => Some(span),
     };

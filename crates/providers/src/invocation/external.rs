@@ -104,6 +104,7 @@ impl ExternalCli {
         }
         let base = BASE.iter().map(|name| (*name).to_owned());
         let span = |millis: u64| Some(Millis(millis));
+        let at_once = matches!(shape, Shape::Text | Shape::Document);
         Ok(Invocation {
             provider: model.to_owned(),
             program: self.executable.clone().unwrap_or_else(|| model.to_owned()),
@@ -124,10 +125,12 @@ impl ExternalCli {
             notices: notices(request),
             degraded: Vec::new(),
             secret_values: Vec::new(),
+            // The specification has no limit of time unless `timeout` sets one. Silence is guarded all the same; a
+            // program that prints only at its end may be silent for as long as one whose tool runs.
             limits: Limits {
                 spawn: span(30_000),
-                first_event: span(120_000),
-                idle: request.idle_timeout_ms.or(span(300_000)),
+                first_event: request.idle_timeout_ms.or(if at_once { None } else { span(120_000) }),
+                idle: request.idle_timeout_ms.or(span(if at_once { 3_600_000 } else { 300_000 })),
                 in_tool: span(3_600_000),
                 shutdown: span(1000),
                 total: request.timeout_ms.or(self.timeout.map(Millis)),

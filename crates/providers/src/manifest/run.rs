@@ -287,7 +287,7 @@ pub struct Watchdog {
     /// From the end of the answer to the end of the process.
     #[serde(deserialize_with = "optional_limit")]
     pub shutdown: Option<Millis>,
-    /// The whole run; absent takes the manifest's `timeout`.
+    /// The whole run; absent takes the manifest's `timeout`, which may be none.
     #[serde(deserialize_with = "total_limit")]
     pub total: Total,
 }

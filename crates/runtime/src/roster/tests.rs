@@ -50,7 +50,7 @@ fn what_may_be_left_out_is_filled_in() {
     let manifest = Dir::with(&[("a.toml", AGENT)]).roster().find("mine").expect("it is there");
     assert_eq!((&*manifest.title, &*manifest.adapter_id), ("my-agent", "user.my-agent"));
     assert_eq!((&*manifest.default_format, &*manifest.default_model), ("text", "default"));
-    assert_eq!(manifest.timeout.0, 120_000);
+    assert_eq!(manifest.timeout, None);
 }
 
 #[test]
