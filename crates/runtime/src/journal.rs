@@ -26,6 +26,7 @@ mod writer;
 #[cfg(test)]
 mod tests;
 
+pub use crate::clock::BootMoment;
 pub use error::{HomeProblem, JournalError};
 pub use home::{Home, SessionEntry, Sessions, new_session_id};
 pub use index::{Index, Record};

@@ -33,6 +33,7 @@
 mod damaged;
 mod lost;
 mod marks;
+mod overdue;
 #[cfg(test)]
 mod tests;
 
@@ -44,6 +45,7 @@ use bowline_protocol::{Millis, SessionId, Timestamp};
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::time::Instant;
 
+use crate::clock::BootMoment;
 use crate::journal::{
     Abort, Home, JournalError, Runner, SessionEntry, SessionMeta, ending, is_live, update_meta,
 };
@@ -64,9 +66,6 @@ const GRACE: Duration = Duration::from_secs(5);
 
 /// How long we wait after the last means.
 const LAST: Duration = Duration::from_secs(5);
-
-/// How long a session may be over its limit before others end it: by then its own runner has looked twice.
-const ABANDONED: Millis = Millis(150_000);
 
 /// How often we look whether they are gone.
 const LOOK: Duration = Duration::from_millis(20);
@@ -274,14 +273,14 @@ impl Registry {
         self.end_marked(stale, "it is older than it may get").await
     }
 
-    /// Ends the sessions of other processes whose own limit is long over by the clock on the wall: their runners hang, or
-    /// were stopped. Returns which, and what it took. Every process that runs sessions does this once a minute.
-    /// Needs a tokio runtime.
+    /// Ends the sessions of other processes whose own limit is long over: their runners hang, or were stopped. Returns which,
+    /// and what it took. Every process that runs sessions does this once a minute.
+    ///
+    /// The time goes by a clock that counts sleep and that nobody can set, so that a step of the time of day ends nothing. Needs a
+    /// tokio runtime.
     pub async fn kill_overdue(&self) -> Result<Vec<Killed>, Error> {
-        let now = clock::wall();
-        let over = |meta: &SessionMeta| {
-            meta.limit_ms.is_some_and(|limit| now > meta.registered_at.after(limit.plus(ABANDONED)))
-        };
+        let (wall, up) = (clock::wall(), BootMoment::now());
+        let over = |meta: &SessionMeta| overdue::is_abandoned(meta, wall, up.as_ref());
         let mut overdue = self.live(over)?;
         // Our own are given up by the warden, as turns that took too long.
         overdue.retain(|entry| warden::by_dir(&entry.dir).is_none());

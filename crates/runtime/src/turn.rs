@@ -57,7 +57,7 @@ impl Control {
         self.orders.is_closed()
     }
 
-    /// Ends the turn as one that took longer than this limit, by the clock on the wall.
+    /// Ends the turn as one that took longer than this limit, with the time in which the machine slept.
     pub(crate) fn overdue(&self, limit: Millis) {
         self.send(Order::Overdue(limit));
     }

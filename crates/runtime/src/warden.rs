@@ -4,7 +4,8 @@
 //!
 //! One thread for the whole process, because it has to work for every runtime, also for one that is paused or busy. It is
 //! there only while runs are. Twice a second it looks at one time stamp of the data home, which whoever sets a mark
-//! changes; only then, once a minute, and when the clock has jumped, it reads the marks of its own sessions.
+//! changes; only then, once a minute, and when a clock has jumped, it reads the marks of its own sessions. How long a run
+//! takes goes by a clock that counts sleep and that nobody can set: a step of the time of day ends nothing.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -12,7 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, Once, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
-use bowline_protocol::{Millis, SessionId, Timestamp};
+use bowline_protocol::{Millis, SessionId};
 
 use crate::journal::{Home, SessionMeta, temporary, unfinished};
 use crate::registry::{self, Registry};
@@ -32,7 +33,7 @@ const JUMP: Duration = Duration::from_secs(5);
 /// changes may have the same time.
 const SLACK: Duration = Duration::from_secs(2);
 
-/// What a run may take longer by the clock on the wall than by its own.
+/// What a run may take longer by the clock that goes on while the machine sleeps than by its own.
 const MARGIN: Millis = Millis(10_000);
 
 /// A run, as far as it is looked after.
@@ -47,7 +48,8 @@ pub(crate) struct Ward {
     /// Its data home, if others can find it there.
     pub(crate) home: Option<Home>,
     pub(crate) control: Control,
-    pub(crate) since: Timestamp,
+    /// When it began, by the clock that goes on while the machine sleeps.
+    pub(crate) since: Millis,
     /// How long it may take in all.
     pub(crate) limit: Option<Millis>,
 }
@@ -147,7 +149,7 @@ fn look_after(first: Looking) {
     drop(first);
     // Here, because nobody has to wait for it.
     SWEPT.call_once(|| temporary::sweep(&std::env::temp_dir(), clock::system()));
-    go_round(clock::instant(), || is_needed_after(TICK).then(|| (clock::instant(), clock::system())));
+    go_round(clock::instant(), || is_needed_after(TICK).then(Clocks::now));
 }
 
 /// Waits. Says whether there are still runs to look after; if not, the thread is given up.
@@ -163,16 +165,49 @@ fn is_needed_after(span: Duration) -> bool {
     wards.thread
 }
 
-/// Looks at what is due, whenever time has passed. It is told by both clocks, and given up when it is not told any more.
-fn go_round(mut last_round: Instant, mut passed: impl FnMut() -> Option<(Instant, SystemTime)>) {
-    let mut seen: Option<(Instant, SystemTime)> = None;
-    while let Some((now, wall)) = passed() {
-        let jumped = seen.is_none_or(|(then, wall_then)| has_jumped(now - then, wall_then, wall));
-        let before = seen.replace((now, wall)).map_or(wall, |(_, before)| before);
-        let round = now - last_round >= ROUND;
+/// The three clocks at one moment.
+#[derive(Clone, Copy, Debug)]
+struct Clocks {
+    /// Never jumps, and stands still while the machine sleeps: deadlines go by it.
+    steady: Instant,
+    /// Never jumps, and goes on while the machine sleeps.
+    boot: Millis,
+    /// The time of day, which anybody may set. Files have it.
+    wall: SystemTime,
+}
+
+impl Clocks {
+    fn now() -> Self {
+        Self { steady: clock::instant(), boot: clock::since_boot(), wall: clock::system() }
+    }
+
+    /// Says whether the machine slept since then: only the one clock went on.
+    fn has_slept_since(&self, then: &Self) -> bool {
+        let boot = Duration::from_millis(self.boot.0.saturating_sub(then.boot.0));
+        boot > self.steady.duration_since(then.steady) + JUMP
+    }
+
+    /// Says whether the time of day went another way than the steady clock: somebody set it, or the machine slept.
+    fn has_jumped_since(&self, then: &Self) -> bool {
+        let steady = self.steady.duration_since(then.steady);
+        match self.wall.duration_since(then.wall) {
+            Ok(went) => went.abs_diff(steady) > JUMP,
+            Err(back) => back.duration() > JUMP,
+        }
+    }
+}
+
+/// Looks at what is due, whenever time has passed. It is given the clocks, and ends when it is not given them any more.
+fn go_round(mut last_round: Instant, mut passed: impl FnMut() -> Option<Clocks>) {
+    let mut seen: Option<Clocks> = None;
+    while let Some(now) = passed() {
+        // A time of day that was set says nothing about how long a run takes; but marks of others may bear any time then.
+        let jumped = seen.is_none_or(|then| now.has_slept_since(&then) || now.has_jumped_since(&then));
+        let before = seen.replace(now).map_or(now.wall, |before| before.wall);
+        let round = now.steady - last_round >= ROUND;
         if jumped || round {
-            last_round = now;
-            give_up_the_overdue(clock::timestamp(wall));
+            last_round = now.steady;
+            give_up_the_overdue(now.boot);
             obey_marks();
             // After a jump everybody else looks at their own too: they get until the next round.
             if round && !jumped {
@@ -181,15 +216,6 @@ fn go_round(mut last_round: Instant, mut passed: impl FnMut() -> Option<(Instant
         } else if is_announced_since(before) {
             obey_marks();
         }
-    }
-}
-
-/// Says whether the clock on the wall went another way than the one that never jumps. The latter stands still while the
-/// machine sleeps.
-fn has_jumped(steady: Duration, from: SystemTime, to: SystemTime) -> bool {
-    match to.duration_since(from) {
-        Ok(went) => went.abs_diff(steady) > JUMP,
-        Err(back) => back.duration() > JUMP,
     }
 }
 
@@ -315,16 +341,16 @@ fn obey_marks() {
     }
 }
 
-/// Ends the runs that took too long by the clock on the wall: their own deadlines slept with the machine.
-fn give_up_the_overdue(now: Timestamp) {
+/// Ends the runs that took too long by the clock that goes on while the machine sleeps: their own deadlines slept with it.
+fn give_up_the_overdue(now: Millis) {
     for (_, ward) in &wards().list {
         let Some(limit) = ward.limit.filter(|limit| is_overdue(ward.since, *limit, now)) else { continue };
         ward.control.overdue(limit);
     }
 }
 
-fn is_overdue(since: Timestamp, limit: Millis, now: Timestamp) -> bool {
-    now > since.after(limit.plus(MARGIN))
+fn is_overdue(since: Millis, limit: Millis, now: Millis) -> bool {
+    now > since.plus(limit).plus(MARGIN)
 }
 
 #[cfg(test)]

@@ -57,7 +57,8 @@ impl Run {
         let which = Watchdog::Total;
         let waits = matches!(self.phase, Phase::Preparing { .. } | Phase::Spawning | Phase::Running);
         if waits && self.ladder.is_none() {
-            let text = format!("{} by the clock on the wall: the machine slept", which.about(limit));
+            let text =
+                format!("{}: the machine slept meanwhile, or this process was stopped", which.about(limit));
             let code = Some(which.code().to_owned());
             self.say(Kind::Notice(Notice { level: Level::Error, text, code }), now, step);
         }

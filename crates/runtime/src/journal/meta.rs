@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::append::create_private;
 use super::{JournalError, META_FILE, lock};
+use crate::clock::BootMoment;
 
 /// The version of the session directory that this crate writes.
 pub const META_FORMAT: u32 = 1;
@@ -64,6 +65,9 @@ pub struct SessionMeta {
     pub runner: Option<Runner>,
     /// When the session was registered, by the clock on the wall.
     pub registered_at: Timestamp,
+    /// When that was by a clock that no step of the time of day moves; absent in older sessions, and where the system has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub registered_up: Option<BootMoment>,
     /// How long all of it may take, in milliseconds; absent where nothing limits it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit_ms: Option<Millis>,
@@ -96,6 +100,7 @@ impl SessionMeta {
             state: SessionState::Created,
             runner: Some(Runner::current()),
             registered_at,
+            registered_up: None,
             limit_ms: None,
             container: None,
             abort: None,

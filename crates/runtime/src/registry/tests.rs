@@ -94,6 +94,8 @@ async fn what_is_too_old_is_ended_by_the_clock_on_the_wall() {
 fn forgotten(world: &World, id: &str, limit: Option<Millis>) -> Writer {
     let mut meta = SessionMeta::new(SessionId::from(id), "claude", Timestamp::EPOCH);
     meta.limit_ms = limit;
+    // As if it had begun when the machine did.
+    meta.registered_up = BootMoment::now().map(|now| BootMoment { up_ms: Millis(0), ..now });
     Writer::create(&world.home(), meta, crate::journal::Options::default()).unwrap()
 }
 
