@@ -24,6 +24,8 @@ pub enum Command {
     Tidy,
     /// Build and run the fuzz targets
     Fuzz(Fuzz),
+    /// Change the decisions of the engine one at a time, and see whether its own tests notice; takes an hour or two
+    Mutants(Mutants),
     /// Measure what decoding, a run or a look at all programs costs
     Bench(Bench),
     /// Write docs/schema/bowline.schema.json
@@ -91,6 +93,13 @@ pub struct Fuzz {
     pub seconds: u64,
     /// The target; all of them unless one is named
     pub target: Option<String>,
+}
+
+/// The flags of `mutants`.
+#[derive(Debug, clap::Args)]
+pub struct Mutants {
+    /// The only files to change, such as crates/engine/src/budget.rs; all of the engine unless some are named
+    pub file: Vec<PathBuf>,
 }
 
 /// The flags of `bench`.

@@ -6,6 +6,7 @@ pub mod captures;
 pub mod certify;
 pub mod check;
 pub mod fuzz;
+pub mod mutants;
 pub mod real_clis;
 pub mod report;
 pub mod schema;

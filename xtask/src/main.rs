@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use xtask::args::{Args, Command};
-use xtask::{bench, captures, certify, check, fuzz, real_clis, report, schema, test, tidy};
+use xtask::{bench, captures, certify, check, fuzz, mutants, real_clis, report, schema, test, tidy};
 
 fn main() -> ExitCode {
     let done = match Args::parse().command {
@@ -12,6 +12,7 @@ fn main() -> ExitCode {
         Command::Test(args) => test::run(&args),
         Command::Tidy => tidy::run(),
         Command::Fuzz(args) => fuzz::run(&args),
+        Command::Mutants(args) => mutants::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::Schema => schema::run(),
         Command::ImportCaptures { from } => captures::import(&from),

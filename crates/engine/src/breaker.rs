@@ -257,6 +257,71 @@ mod tests {
     }
 
     #[test]
+    fn each_span_ends_at_its_last_moment_and_not_after_it() {
+        let millis = |span: u64| at(0).after(Millis(span));
+        // Four failures at once, the fifth within the window or at its end.
+        for (last, expect) in [(WINDOW.0 - 1, true), (WINDOW.0, false)] {
+            let mut breaker = Breaker::default();
+            (0..FAILURES - 1).for_each(|_| breaker.failed(&server(), at(0)));
+            assert!(!breaker.is_quiet(millis(WINDOW.0 - 1)), "they still count");
+            assert!(breaker.is_quiet(millis(WINDOW.0)), "they count no more");
+            breaker.failed(&server(), millis(last));
+            assert_eq!(matches!(breaker.state(millis(last)), State::Open { .. }), expect, "{last}");
+        }
+        // A request that tries has so long.
+        let mut breaker = opened();
+        breaker.sent("one", at(40));
+        assert_eq!(breaker.state(at(40).after(Millis(PROBE_FOR.0 - 1))), State::Probing);
+        assert_eq!(breaker.state(at(40).after(PROBE_FOR)), State::HalfOpen);
+        // A limit that is waited for anyway is no cool-down; one that is longer is.
+        for (named, cools) in [(retry::LONGEST_WAIT.0, false), (retry::LONGEST_WAIT.0 + 1, true)] {
+            let limit = Failure {
+                retry_after_ms: Some(Millis(named)),
+                ..Failure::new(Category::RateLimit, Code::RateLimited, "429")
+            };
+            let mut breaker = Breaker::default();
+            breaker.failed(&limit, at(0));
+            assert_eq!(breaker.state(at(0)) != State::Closed, cools, "{named}");
+            assert_eq!(breaker.is_quiet(at(0)), !cools, "a limit does not count as a failure of the service");
+        }
+        assert!(!opened().is_quiet(at(5)), "it is open");
+        assert!(Breaker::default().is_quiet(at(0)));
+    }
+
+    #[test]
+    fn only_a_limit_cools_and_only_the_first_request_tries() {
+        let named = Failure { retry_after_ms: Some(Millis(3_600_000)), ..server() };
+        let mut breaker = Breaker::default();
+        breaker.failed(&named, at(0));
+        assert_eq!(breaker.state(at(0)), State::Closed, "a server that is down has no limit");
+        let mut breaker = opened();
+        breaker.sent("too early", at(10));
+        assert_eq!(breaker.state(at(34)), State::HalfOpen);
+        breaker.sent("one", at(34));
+        breaker.sent("two", at(35));
+        breaker.forget_gone(|by| by == "one");
+        assert_eq!(breaker.state(at(36)), State::Probing, "the second does not take its place");
+    }
+
+    #[test]
+    fn each_state_says_why_no_request_is_sent() {
+        let until = at(30);
+        let told = [
+            (State::Closed, None),
+            (State::HalfOpen, None),
+            (
+                State::Open { until },
+                Some("it failed 5 times within a minute, and is left alone for another 30 s"),
+            ),
+            (State::Probing, Some("it failed too often, and another request tries it just now")),
+            (State::Cooling { until }, Some("its limit is used up, and resets in 30 s")),
+        ];
+        for (state, why) in told {
+            assert_eq!(state.refuses(at(0)).as_deref(), why);
+        }
+    }
+
+    #[test]
     fn a_clock_that_was_set_back_keeps_nobody_out() {
         assert_eq!(opened().state(at(-3_600)), State::Closed);
     }

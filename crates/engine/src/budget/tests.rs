@@ -168,3 +168,150 @@ fn money_is_written_in_one_way() {
     ];
     assert_eq!(written, expected);
 }
+
+#[test]
+fn a_limit_is_reached_at_its_last_cent_and_token() {
+    for (cost, reached) in [(0.4999, false), (0.5, true), (0.5001, true)] {
+        let found = guard(COST, NONE).check(spent(1, UsageSource::Reported, Some(cost)), None);
+        assert_eq!(found.is_some(), reached, "{cost}");
+    }
+    for (tokens, reached) in [(999, false), (1_000, true), (1_001, true)] {
+        let found = guard(TOKENS, NONE).check(spent(tokens, UsageSource::Reported, None), None);
+        assert_eq!(found.is_some(), reached, "{tokens}");
+    }
+    // A limit of nothing is reached by the first that is used, and not before.
+    let nothing = Amounts { cost: Some(0.0), tokens: Some(0), ..NONE };
+    assert_eq!(guard(nothing, NONE).check(spent(0, UsageSource::Reported, Some(0.0)), None), None);
+    assert!(guard(nothing, NONE).check(spent(0, UsageSource::Reported, Some(0.01)), None).is_some());
+    assert!(guard(nothing, NONE).check(spent(1, UsageSource::Reported, None), None).is_some());
+}
+
+#[test]
+fn amounts_add_up_except_for_time() {
+    let some = Amounts { cost: Some(0.5), tokens: Some(7), time: Some(Millis(10)) };
+    let more = Amounts { cost: Some(0.25), tokens: Some(3), time: Some(Millis(30)) };
+    let both = Amounts { cost: Some(0.75), tokens: Some(10), time: Some(Millis(30)) };
+    assert_eq!((some.plus(&more), more.plus(&some)), (both, both));
+    assert_eq!((some.plus(&NONE), NONE.plus(&some), NONE.plus(&NONE)), (some, some, NONE));
+    assert!(NONE.is_empty() && !some.is_empty());
+    let sum = sum(Usage { input: 1, output: 2, ..Usage::default() }, Some(0.5), false, None, &[]);
+    assert_eq!(sum.amounts(), Amounts { cost: Some(0.5), tokens: Some(3), time: None });
+}
+
+#[test]
+fn what_those_use_who_share_a_request_counts_and_is_told() {
+    let mut guard = guard(COST, NONE);
+    guard.others(Amounts { cost: Some(0.4), ..NONE });
+    assert_eq!(guard.check(spent(1, UsageSource::Reported, Some(0.09)), None), None);
+    assert_eq!(
+        guard.check(spent(1, UsageSource::Reported, Some(0.1)), None),
+        over(
+            "the budget of $0.5000 for this request is used up: $0.5000 so far with those that run beside it, \
+             as the agent reports"
+        )
+    );
+}
+
+#[test]
+fn the_shortest_time_counts_and_is_named() {
+    let limit = |extent, millis, before| Limit {
+        extent,
+        amounts: Amounts { time: Some(Millis(millis)), ..NONE },
+        before: Amounts { time: Some(Millis(before)), ..NONE },
+    };
+    let limits = vec![limit(Extent::Day, 90_000, 0), limit(Extent::Request, 60_000, 70_000)];
+    let mut guard = Guard::new(Budget { limits, ..Budget::default() });
+    guard.begins(Millis(5_000));
+    guard.begins(Millis(9_000));
+    assert_eq!(
+        guard.deadline(),
+        Some(Millis(5_000)),
+        "what is over is over at once, from the first beginning on"
+    );
+    assert_eq!(guard.time_is_over(), "the budget of 1 min for this request is used up");
+    let mut unlimited = Guard::new(Budget::default());
+    unlimited.begins(Millis(1));
+    assert_eq!(unlimited.deadline(), None);
+    assert_eq!(unlimited.time_is_over(), "the budget of 0 s for this request is used up");
+}
+
+fn report(output: u64, source: UsageSource) -> UsageReported {
+    UsageReported {
+        usage: Usage { output, ..Usage::default() },
+        basis: bowline_protocol::Basis::PerTurn,
+        source,
+        cost_usd: None,
+        model: None,
+        message: None,
+    }
+}
+
+#[test]
+fn what_is_reported_comes_before_what_is_counted_and_each_turn_anew() {
+    let usage = Usage { output: 10, ..Usage::default() };
+    let counted = |reports: &[UsageReported], ends: bool| {
+        let mut guard = guard(TOKENS, NONE);
+        reports.iter().for_each(|it| guard.reported(it));
+        if ends {
+            guard.turn_ended(&ended(usage));
+        }
+        guard.sum(None, None).counted
+    };
+    let (told, nothing, text) = (
+        report(10, UsageSource::Reported),
+        report(0, UsageSource::Reported),
+        report(10, UsageSource::Estimated),
+    );
+    for ends in [false, true] {
+        assert_eq!(counted(&[], ends), REPORTED);
+        assert_eq!(counted(&[text.clone()], ends), ESTIMATED);
+        assert_eq!(counted(&[text.clone(), told.clone()], ends), REPORTED);
+        assert_eq!(counted(&[nothing.clone(), text.clone()], ends), ESTIMATED, "nothing is no word");
+    }
+    // What one turn was counted by says nothing about the next; what is counted stays so.
+    let mut guard = guard(TOKENS, NONE);
+    guard.reported(&told);
+    guard.turn_ended(&ended(usage));
+    guard.reported(&text);
+    assert_eq!(guard.sum(None, None).counted, ESTIMATED);
+    guard.turn_ended(&ended(usage));
+    guard.reported(&told);
+    guard.turn_ended(&ended(usage));
+    let sum = guard.sum(spent(5, UsageSource::Reported, Some(0.5)), None);
+    assert_eq!((sum.counted, sum.usage.output, sum.cost), (ESTIMATED, 35, Some(0.5)));
+    guard.turn_ended(&TurnEnded { cost_usd: Some(0.25), ..ended(usage) });
+    guard.turn_ended(&TurnEnded { cost_usd: Some(0.25), ..ended(usage) });
+    assert_eq!(guard.sum(spent(5, UsageSource::Reported, Some(0.5)), None).cost, Some(1.0));
+    assert_eq!(guard.sum(None, None).cost, Some(0.5));
+}
+
+#[test]
+fn blindness_is_told_only_of_money_that_somebody_limits_and_tokens_that_are_reported() {
+    let blind = |amounts: Amounts, spent: Option<Spent>| {
+        matches!(guard(amounts, NONE).check(spent, Some("mystery")), Some(Finding::Blind(_)))
+    };
+    let tokens = Amounts { tokens: Some(1_000_000), ..NONE };
+    assert!(blind(COST, spent(1, UsageSource::Reported, None)));
+    assert!(!blind(COST, spent(0, UsageSource::Reported, None)), "nothing is used yet");
+    assert!(!blind(COST, spent(1, UsageSource::Estimated, None)), "it may yet be reported");
+    assert!(!blind(COST, spent(1, UsageSource::Reported, Some(0.1))), "it is told");
+    assert!(!blind(tokens, spent(1, UsageSource::Reported, None)), "nobody limits money");
+}
+
+#[test]
+fn a_price_of_ones_own_is_taken_and_a_model_that_is_not_told_has_none() {
+    let usage = Usage { output: 1_000_000, ..Usage::default() };
+    let unknown = sum(usage, None, false, None, &[]);
+    assert_eq!(
+        (unknown.cost, unknown.basis.as_str()),
+        (None, "which model answers was not told, so that its price is not known")
+    );
+    let named = Budget { model: Some("practice-1".to_owned()), ..Budget::default() };
+    assert_eq!(Guard::new(named).sum(spent(1_000_000, UsageSource::Reported, None), None).cost, Some(25.0));
+}
+
+#[test]
+fn extents_have_names() {
+    let names = [Extent::Request, Extent::Day, Extent::Project].map(|extent| extent.to_string());
+    assert_eq!(names, ["this request", "today", "this project"]);
+}
