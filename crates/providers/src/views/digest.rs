@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use bowline_protocol::kinds::{
     FilesTouched, Outcome, StopReason, ToolKind, ToolStatus, TouchSource, TouchedFile,
 };
-use bowline_protocol::{Decision, Event, Failure, Kind, NativeSessionId, Source, ToolId, Usage, UsageSource};
+use bowline_protocol::{
+    ApprovalId, Decision, Event, Failure, Kind, NativeSessionId, Source, ToolId, Usage, UsageSource,
+};
 
 use super::answer::{Answer, Keep};
 
@@ -39,7 +41,10 @@ pub struct Digest {
     by_git: BTreeMap<String, TouchedFile>,
     by_agent: BTreeMap<String, TouchedFile>,
     tools: BTreeMap<ToolId, Refused>,
-    refused: Vec<Refused>,
+    /// Approvals that are not decided, each with the tool call that waits for it.
+    asked: BTreeMap<ApprovalId, (Option<ToolId>, String)>,
+    /// Each refusal with its tool call, where that is known: the call itself ends as denied afterwards, or did before.
+    refused: Vec<(Option<ToolId>, Refused)>,
     version: Option<String>,
 }
 
@@ -53,6 +58,7 @@ impl Default for Digest {
             by_git: BTreeMap::new(),
             by_agent: BTreeMap::new(),
             tools: BTreeMap::new(),
+            asked: BTreeMap::new(),
             refused: Vec::new(),
             version: None,
         }
@@ -90,19 +96,20 @@ impl Digest {
             }
             Kind::ToolFinished(tool) => {
                 let known = self.tools.remove(&tool.id);
-                if tool.status == ToolStatus::Denied {
-                    self.refuse(known);
+                if let Some(known) = known.filter(|_| tool.status == ToolStatus::Denied) {
+                    self.refuse(Some(tool.id.clone()), known);
                 }
             }
-            Kind::ApprovalAsked(asked) if self.tools.len() < LIST_LIMIT => {
-                let summary = Some(asked.summary.clone());
-                let id = ToolId::from(format!("approval:{}", asked.id));
-                self.tools.insert(id, Refused { tool: String::new(), kind: ToolKind::Other, summary });
+            Kind::ApprovalAsked(asked) if self.asked.len() < LIST_LIMIT => {
+                self.asked.insert(asked.id.clone(), (asked.tool.clone(), asked.summary.clone()));
             }
             Kind::ApprovalDecided(decided) => {
-                let known = self.tools.remove(&ToolId::from(format!("approval:{}", decided.id)));
-                if matches!(decided.decision, Decision::Deny | Decision::DenyAlways) {
-                    self.refuse(known);
+                let denied = matches!(decided.decision, Decision::Deny | Decision::DenyAlways);
+                if let Some((id, summary)) = self.asked.remove(&decided.id).filter(|_| denied) {
+                    let known = id.as_ref().and_then(|id| self.tools.get(id));
+                    let (tool, kind) =
+                        known.map_or((String::new(), ToolKind::Other), |it| (it.tool.clone(), it.kind));
+                    self.refuse(id, Refused { tool, kind, summary: Some(summary) });
                 }
             }
             _ => {}
@@ -181,13 +188,21 @@ impl Digest {
     }
 
     /// Returns the tool calls that were not allowed.
-    pub fn refused(&self) -> &[Refused] {
-        &self.refused
+    pub fn refused(&self) -> Vec<Refused> {
+        self.refused.iter().map(|(_, refused)| refused.clone()).collect()
     }
 
-    fn refuse(&mut self, known: Option<Refused>) {
-        if self.refused.len() < LIST_LIMIT {
-            self.refused.extend(known);
+    /// Notes a refusal. The approval and the tool call that waited for it tell of the same one: each fills in what the
+    /// other lacks.
+    fn refuse(&mut self, id: Option<ToolId>, refused: Refused) {
+        let same = |(of, _): &&mut (Option<ToolId>, Refused)| id.is_some() && *of == id;
+        if let Some((_, told)) = self.refused.iter_mut().find(same) {
+            if told.tool.is_empty() {
+                (told.tool, told.kind) = (refused.tool, refused.kind);
+            }
+            told.summary = told.summary.take().or(refused.summary);
+        } else if self.refused.len() < LIST_LIMIT {
+            self.refused.push((id, refused));
         }
     }
 
