@@ -1,24 +1,44 @@
 //! What follows when a stream ends without a result: the rule of the command line layer specification.
 //!
 //! Somebody stopped it: the response is empty. There is text and no error: the text is the response. Otherwise the
-//! request may be sent once more in the non-streaming form; but a request that is sent twice does its work twice, so not
-//! after a tool ran, unless the caller asked for that.
+//! request may be sent once more in the non-streaming form. A request that is sent twice does its work twice, so the
+//! default is to send it again only if the first attempt is provably untouched ([`Footprint::is_untouched`]). The
+//! specification's own rule, once more unless a tool ran, is [`StreamFallback::BeforeTools`].
 
 use bowline_protocol::kinds::Outcome;
 use bowline_protocol::{Code, Exit, Failure};
 use serde::{Deserialize, Serialize};
 
+use crate::footprint::Footprint;
+
 /// When a request may be sent again without streaming.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[serde(rename_all = "kebab-case")]
 pub enum StreamFallback {
     /// Never.
     Never,
-    /// As long as no tool ran.
+    /// Only if the program provably did nothing with the prompt: it rejected its arguments, or never got the prompt.
     #[default]
+    Untouched,
+    /// As long as no tool was reported: the rule of the command line layer specification.
     BeforeTools,
     /// Also after a tool ran: side effects may happen twice.
     Always,
+}
+
+impl StreamFallback {
+    /// Every rule.
+    pub const ALL: [Self; 4] = [Self::Never, Self::Untouched, Self::BeforeTools, Self::Always];
+
+    /// Returns the word used in files and options.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Never => "never",
+            Self::Untouched => "untouched",
+            Self::BeforeTools => "before-tools",
+            Self::Always => "always",
+        }
+    }
 }
 
 /// How a stream ended, as far as the rule cares.
@@ -30,8 +50,8 @@ pub struct StreamEnd<'a> {
     pub failure: Option<&'a Failure>,
     /// Whether there is any text.
     pub has_text: bool,
-    /// Whether a tool ran.
-    pub tool_ran: bool,
+    /// What the program may have done with the prompt.
+    pub footprint: Footprint,
     /// Whether what would be tried next is another form of the program, which has less. Then that the program does not know the
     /// better one is no result.
     pub steps_down: bool,
@@ -50,6 +70,8 @@ pub enum Rule {
     Retry,
     /// It would be sent once more, but a tool ran.
     ToolRan,
+    /// It would be sent once more, but a tool may have run.
+    NotSentAgain,
     /// It would be sent once more, but that is not possible or not wanted.
     GiveUp,
 }
@@ -63,6 +85,7 @@ impl Rule {
             Self::KeepText => "accumulated_text",
             Self::Retry => "stream_fallback",
             Self::ToolRan => "tool_ran",
+            Self::NotSentAgain => "not_sent_again",
             Self::GiveUp => "give_up",
         }
     }
@@ -78,6 +101,7 @@ impl Rule {
             Self::ToolRan => Some(
                 "the stream ended without a result; it is not sent again, because a tool ran and would run twice",
             ),
+            Self::NotSentAgain => Some("the stream ended without a result; the request is not sent again"),
         }
     }
 }
@@ -100,74 +124,32 @@ pub fn decide(end: &StreamEnd<'_>, wanted: StreamFallback, again: bool) -> Rule 
     if end.has_text && !broken {
         return Rule::KeepText;
     }
-    // Only what may be the fault of streaming itself. A limit, a login, an overflow, a wrong argument, our own deadline or a
-    // signal does not get better without it, and a request that is sent twice is paid for twice.
-    let hopeless = end.failure.is_some_and(|failure| {
-        let streams_fault =
-            matches!(failure.code, Code::Truncated | Code::Crashed | Code::FormatChanged | Code::Unknown);
-        !(streams_fault || unknown_form) || matches!(failure.exit, Some(Exit::Signal(_)))
-    });
-    if hopeless || !again || wanted == StreamFallback::Never {
-        Rule::GiveUp
-    } else if end.tool_ran && wanted == StreamFallback::BeforeTools {
-        Rule::ToolRan
-    } else {
-        Rule::Retry
+    if !again || wanted == StreamFallback::Never || end.failure.is_some_and(is_hopeless) {
+        return Rule::GiveUp;
     }
+    let tool_ran = end.footprint == Footprint::ToolRan;
+    match wanted {
+        StreamFallback::Always => Rule::Retry,
+        StreamFallback::BeforeTools | StreamFallback::Untouched if tool_ran => Rule::ToolRan,
+        StreamFallback::Untouched if !end.footprint.is_untouched() => Rule::NotSentAgain,
+        StreamFallback::BeforeTools | StreamFallback::Untouched | StreamFallback::Never => Rule::Retry,
+    }
+}
+
+/// Says whether the other form would fail in the same way. Only what may be the fault of streaming itself is tried again: a
+/// limit, a login, an overflow, our own deadline or a signal does not get better without it.
+fn is_hopeless(failure: &Failure) -> bool {
+    let streams_fault = matches!(
+        failure.code,
+        Code::Truncated
+            | Code::Empty
+            | Code::Crashed
+            | Code::FormatChanged
+            | Code::FlagRejected
+            | Code::Unknown
+    );
+    !streams_fault || matches!(failure.exit, Some(Exit::Signal(_)))
 }
 
 #[cfg(test)]
-mod tests {
-    use bowline_protocol::{Category, RawFile, RawSpan};
-
-    use super::*;
-
-    fn check(outcome: Outcome, failure: Option<&Failure>, has_text: bool, tool_ran: bool, expect: Rule) {
-        let end = StreamEnd { outcome, failure, has_text, tool_ran, steps_down: false };
-        assert_eq!(decide(&end, StreamFallback::BeforeTools, true), expect, "{end:?}");
-    }
-
-    #[test]
-    fn the_rule_of_the_specification() {
-        let crash = Failure::new(Category::Unknown, Code::Crashed, "died");
-        let told = Failure {
-            raw: Some(RawSpan { file: RawFile::Stdout, start: 0, end: 1 }),
-            ..Failure::new(Category::Server, Code::ServerError, "500")
-        };
-        let late = Failure::new(Category::Timeout, Code::TimedOut, "late");
-        check(Outcome::Completed, None, false, false, Rule::Result);
-        check(Outcome::Cancelled, None, true, false, Rule::Aborted);
-        check(Outcome::Failed, Some(&told), false, false, Rule::Result);
-        check(Outcome::Truncated, None, true, true, Rule::KeepText);
-        check(Outcome::Truncated, None, false, false, Rule::Retry);
-        check(Outcome::Truncated, None, false, true, Rule::ToolRan);
-        check(Outcome::Failed, Some(&crash), true, false, Rule::Retry);
-        check(Outcome::Failed, Some(&crash), true, true, Rule::ToolRan);
-        check(Outcome::Failed, Some(&late), true, false, Rule::GiveUp);
-        for (category, code) in [
-            (Category::RateLimit, Code::RateLimited),
-            (Category::Quota, Code::Billing),
-            (Category::Validation, Code::ContextOverflow),
-            (Category::Authentication, Code::InvalidCredentials),
-        ] {
-            let hopeless = Failure::new(category, code, "no");
-            check(Outcome::Failed, Some(&hopeless), false, false, Rule::GiveUp);
-        }
-        let killed = Failure { exit: Some(Exit::Signal(9)), ..crash.clone() };
-        check(Outcome::Failed, Some(&killed), false, false, Rule::GiveUp);
-    }
-
-    #[test]
-    fn it_is_done_once_and_only_if_wanted() {
-        let end = StreamEnd {
-            outcome: Outcome::Truncated,
-            failure: None,
-            has_text: false,
-            tool_ran: true,
-            steps_down: false,
-        };
-        assert_eq!(decide(&end, StreamFallback::Always, true), Rule::Retry);
-        assert_eq!(decide(&end, StreamFallback::Always, false), Rule::GiveUp);
-        assert_eq!(decide(&end, StreamFallback::Never, true), Rule::GiveUp);
-    }
-}
+mod tests;

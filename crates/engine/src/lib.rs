@@ -8,6 +8,7 @@
 pub mod breaker;
 pub mod budget;
 pub mod fallback;
+pub mod footprint;
 pub mod retry;
 pub mod route;
 mod run;

@@ -1,15 +1,17 @@
 //! What follows a failed attempt: the same agent once more, another one, or nothing.
 //!
 //! The adapter protocol's table decides: which categories may be retried, and which may fall back. What is added to it is
-//! what makes a second attempt safe: none after a tool ran, because it would run twice; none when a budget is used up;
-//! none for what only the caller can change. Waiting and starting are done by somebody else, and randomness is given.
-//! [`outlook`] plays the same decisions ahead, for whoever wants to know before anything fails.
+//! what makes a second attempt safe: none after a tool ran or may have run ([`crate::footprint`]), because it would run twice;
+//! none when a budget is used up; none for what only the caller can change. The breaker does not count here: it keeps new
+//! requests from an agent that fails, and a request makes as many retries as it was given. The caller waits and starts, and
+//! passes in the randomness. [`outlook`] plays the same decisions ahead, for whoever wants to know before anything fails.
 
 mod outlook;
 
 use bowline_protocol::{Category, Code, Failure, Millis, Timestamp};
 use serde::{Deserialize, Serialize};
 
+use crate::footprint::Footprint;
 pub use outlook::{Outlook, Start, Step, Turn, next_turn, outlook};
 
 /// How often one agent is asked again, if nothing else is said.
@@ -58,7 +60,7 @@ pub struct Rules {
     pub retries: u32,
     /// When another agent may be asked.
     pub fallback: Fallback,
-    /// Whether a request is sent again although a tool ran: side effects may happen twice.
+    /// Whether a request is sent again although a tool ran, or may have run: side effects may happen twice.
     pub repeat_tools: bool,
     /// Whether a limit that resets later is waited for.
     pub wait_for_limit: bool,
@@ -90,10 +92,8 @@ pub struct Attempt<'a> {
     pub retries: u32,
     /// How often a limit of it was waited for already.
     pub waits: u32,
-    /// Whether a tool ran.
-    pub tool_ran: bool,
-    /// Whether it failed so often by now that it is left alone for a while.
-    pub opened: bool,
+    /// What the agent may have done with the prompt.
+    pub footprint: Footprint,
     /// The agent that would be asked next.
     pub next: Option<&'a str>,
 }
@@ -148,8 +148,8 @@ pub fn decide(rules: &Rules, attempt: &Attempt<'_>, now: Timestamp, wait: Wait) 
     let limit =
         if retry.is_none() && fallback.is_none() { limit(rules, attempt, now, &mut parts) } else { None };
     let next = retry.or(fallback).or(limit).unwrap_or(Next::Stop);
-    if next != Next::Stop && attempt.tool_ran && !rules.repeat_tools {
-        return stop(format!("{category}: a tool ran, and would run a second time"));
+    if next != Next::Stop && attempt.footprint.may_have_worked() && !rules.repeat_tools {
+        return stop(format!("{category}: {}", attempt.footprint.reason()));
     }
     Verdict { next, reason: format!("{category}: {}", parts.join("; ")) }
 }
@@ -180,9 +180,6 @@ fn retry(
     };
     if !attempt.failure.category.may_retry() {
         return not("not retried".to_owned());
-    }
-    if attempt.opened {
-        return not("not retried, because it failed too often and is left alone for a while".to_owned());
     }
     if attempt.retries >= rules.retries {
         return not(match attempt.retries {

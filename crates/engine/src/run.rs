@@ -166,6 +166,12 @@ impl Run {
             .talking(attempt.dialect, attempt.conversation.as_deref())
     }
 
+    /// Says whether a protocol carries the prompt of the current attempt.
+    fn talks(&self) -> bool {
+        let attempt = &self.plan.attempts[self.attempt];
+        attempt.dialect.voice.is_some() && attempt.conversation.is_some()
+    }
+
     /// Takes what happened and adds what follows.
     pub fn handle(&mut self, input: Input<'_>, now: Now, step: &mut Step) {
         self.moment.at = now.wall;
@@ -329,6 +335,8 @@ impl Run {
         }
         self.phase = Phase::Running;
         self.process.pid = Some(pid);
+        // Arguments and standard input carry the prompt, unless a protocol gets to it later.
+        self.account.prompted = !self.talks();
         self.watch.running(now.up);
         let attempt = &self.plan.attempts[self.attempt];
         let spawned = ProcessSpawned {
@@ -372,7 +380,8 @@ impl Run {
 
     /// Passes on what the dialect wants to say to the program.
     fn speak(&mut self, step: &mut Step) {
-        let Words { bytes, last } = self.decoder.take_stdin();
+        let Words { bytes, last, prompt } = self.decoder.take_stdin();
+        self.account.prompted |= prompt;
         if !bytes.is_empty() {
             step.actions.push(Action::Write(bytes));
         }

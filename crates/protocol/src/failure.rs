@@ -247,6 +247,8 @@ codes! {
     Crashed = "crashed",
     /// The output ended before the turn did.
     Truncated = "truncated",
+    /// The program exited with 0 and printed nothing.
+    Empty = "empty",
     /// The disk is full: nothing more can be recorded.
     DiskFull = "disk_full",
     /// The session has written as much as it may.

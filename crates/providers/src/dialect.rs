@@ -131,6 +131,8 @@ pub struct Words {
     pub bytes: Vec<u8>,
     /// Whether these are the last ones: then its standard input is closed.
     pub last: bool,
+    /// Whether the prompt is among them.
+    pub prompt: bool,
 }
 
 /// Where a dialect puts what it understood of one piece of output.
@@ -318,6 +320,11 @@ impl Output<'_> {
         let line = String::from_utf8_lossy(line);
         // It comes from us, not from the line in hand.
         self.at(None, |out| reader.handle(Input::Sent(line.trim_end()), out));
+    }
+
+    /// Says that the prompt is among the bytes that are sent now. From here on the program may work at it.
+    pub(crate) fn prompts(&mut self) {
+        self.stdin.prompt = true;
     }
 
     /// Says that nothing more will be written to the program.

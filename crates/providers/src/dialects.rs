@@ -42,6 +42,13 @@ pub struct Entry {
     pub voice: Option<Voice>,
 }
 
+impl Entry {
+    /// Says whether a program that speaks it only generates text: the contract of executable providers has no tools.
+    pub fn generates_only(&self) -> bool {
+        matches!(self.name, "executable-generate" | "executable-stream")
+    }
+}
+
 /// Every dialect, in the order in which they are shown.
 pub const ALL: &[Entry] = &[
     Entry {

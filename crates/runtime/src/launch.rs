@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use bowline_engine::budget::Budget;
+use bowline_engine::fallback::StreamFallback;
 use bowline_engine::{self as engine, Attempt, Plan, Polite, Run, Scope, Signal, Wanted};
 use bowline_process as process;
 use bowline_protocol::kinds::{Notice, SessionState, Transport};
@@ -25,6 +26,7 @@ use command::{command, located};
 
 use crate::agent::Launch;
 use crate::callback::SharedCallback;
+use crate::clock::BootMoment;
 use crate::container::Inside;
 use crate::detect;
 use crate::drive::Drive;
@@ -191,7 +193,7 @@ pub(crate) async fn prepare(
         home: known.as_ref().and_then(|dir| dir.parent()?.parent()).map(Home::at),
         dir: known,
         control,
-        since: clock::wall(),
+        since: clock::since_boot(),
         // The wait before it is none of its own time.
         limit: plan.limits.total.map(|limit| limit.plus(plan.delay)),
     });
@@ -308,6 +310,7 @@ fn new_journal(
     meta.container.clone_from(&request.docker);
     let limit = invocations[0].limits.total.filter(|_| !task.no_timeout);
     meta.limit_ms = limit.map(|limit| limit.plus(task.leg.delay));
+    meta.registered_up = BootMoment::now();
     meta.state = SessionState::Starting;
     meta.runner = meta.runner.map(|runner| Runner { sole: task.sole, ..runner });
     let quota = task.quota.unwrap_or(Options::DEFAULT_QUOTA);
@@ -425,7 +428,7 @@ fn plan(
         limits,
         polite,
         resume,
-        stream_fallback: task.stream_fallback,
+        stream_fallback: stream_fallback(task),
         notices,
         opening: Vec::new(),
         delay: task.leg.delay,
@@ -434,6 +437,13 @@ fn plan(
         files: false,
         zone: jiff::tz::TimeZone::system(),
     }
+}
+
+/// Returns when the prompt may be sent again without streaming: the caller's word, else the settings', else the usual.
+fn stream_fallback(task: &Task) -> StreamFallback {
+    let word = task.config.as_ref().and_then(|config| config.settings.text("run.stream-fallback"));
+    let set = word.and_then(|word| StreamFallback::ALL.into_iter().find(|rule| rule.as_str() == word));
+    task.stream_fallback.or(set).unwrap_or_default()
 }
 
 /// Returns what the protocol is called that carries the prompt, if one does.

@@ -91,6 +91,7 @@ mod turn;
 mod warden;
 
 pub use bowline_engine::fallback::{Rule, StreamFallback};
+pub use bowline_engine::footprint::Footprint;
 pub use bowline_engine::retry::Fallback;
 pub use bowline_engine::{Survivor, Watchdog};
 pub use bowline_process::RuntimeGap;

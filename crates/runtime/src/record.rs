@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use bowline_engine::fallback::Rule;
+use bowline_engine::footprint::Footprint;
 use bowline_engine::{Ended, Survivor, Watchdog};
 use bowline_protocol::kinds::{Outcome, StopReason, TouchedFile};
 use bowline_protocol::{Exit, Failure, NativeSessionId, SessionId, Usage, UsageSource};
@@ -38,15 +39,16 @@ pub struct Record {
     pub native_session: Option<NativeSessionId>,
     /// The model that answered.
     pub model: Option<String>,
-    /// What it used, in normal form.
+    /// What it used, in normal form, over all attempts.
     pub usage: Option<Usage>,
-    /// Where that usage comes from.
+    /// Where that usage comes from: estimated as soon as that of one attempt is.
     pub usage_source: Option<UsageSource>,
-    /// What it cost in US dollars, where the agent tells.
+    /// What it cost in US dollars over all attempts, where the agents tell all of it.
     pub cost_usd: Option<f64>,
-    /// What it cost in US dollars, as the agent tells or else by the price list; nothing if the model is not in it.
+    /// What it cost in US dollars over all attempts, as the agents tell or else by the price list; nothing if no model is
+    /// in it.
     pub cost: Option<f64>,
-    /// What that cost rests on, or why it is not known.
+    /// What that cost rests on, or why it is not known. It names the attempts whose cost is missing in the sum.
     pub cost_basis: Option<String>,
     /// The files that were changed.
     pub files: Vec<TouchedFile>,
@@ -71,10 +73,13 @@ pub struct Record {
     pub stream_fallback: bool,
     /// Which deadline of ours ended it.
     pub timed_out: Option<Watchdog>,
-    /// How long it took.
+    /// How long it took from the first attempt to the end of the last, waits between them included.
     pub took: Duration,
-    /// Whether a tool ran.
+    /// Whether a tool ran in the last attempt.
     pub tool_ran: bool,
+    /// What the last attempt may have done with the prompt, if it did not end well. It decides whether the prompt may be
+    /// sent again.
+    pub footprint: Footprint,
     /// Every attempt of a request that the router saw to, this one included; none if it did not.
     pub attempts: Vec<Attempt>,
 }
@@ -93,9 +98,13 @@ pub struct Attempt {
     pub outcome: Outcome,
     /// Why, if it did not end well.
     pub failure: Option<Failure>,
+    /// What it used.
+    pub usage: Option<Usage>,
     /// What it cost, where that is known.
     pub cost: Option<f64>,
-    /// How long it took.
+    /// How long the router waited before it, for a retry or for a limit.
+    pub waited: Duration,
+    /// How long it took, without that wait.
     pub took: Duration,
     /// What followed, and why.
     pub then: String,
@@ -126,7 +135,7 @@ impl Record {
             cost: digest.cost_usd(),
             cost_basis: None,
             files: digest.files(),
-            refused: digest.refused().to_vec(),
+            refused: digest.refused(),
             tools: digest.tools(),
             unrecognized: digest.unrecognized(),
             exit: ended.exit,
@@ -138,8 +147,34 @@ impl Record {
             timed_out: ended.timed_out,
             took,
             tool_ran: ended.tool_ran,
+            footprint: ended.footprint,
             attempts: Vec::new(),
         }
+    }
+
+    /// Adds what earlier attempts of the same request used, cost and took.
+    pub(crate) fn add_earlier(&mut self, earlier: &Earlier) {
+        let Earlier { usage, estimated, cost_usd, untold, cost, unpriced, took } = earlier;
+        let last = self.usage;
+        let before = self.usage.is_some().then_some(self.usage_source).flatten();
+        self.usage = match (self.usage, *usage) {
+            (Some(last), Some(before)) => Some(last.plus(&before)),
+            (last, before) => last.or(before),
+        };
+        if self.usage.is_some() {
+            let estimated = *estimated || before == Some(UsageSource::Estimated);
+            self.usage_source = Some(if estimated { UsageSource::Estimated } else { UsageSource::Reported });
+        }
+        // The agents' own word on all of it is known only if each has given it.
+        let silent = self.cost_usd.is_none() && last.is_some_and(|usage| usage.total() > 0);
+        self.cost_usd = sum(self.cost_usd, *cost_usd).filter(|_| !untold && !silent);
+        self.cost = sum(self.cost, *cost);
+        if !unpriced.is_empty() {
+            let missing = format!("without the cost of {}, which is not known", unpriced.join(", "));
+            self.cost_basis =
+                Some(self.cost_basis.take().map_or(missing.clone(), |basis| format!("{basis}; {missing}")));
+        }
+        self.took = self.took.saturating_add(*took);
     }
 
     /// Says whether the agent did what it was asked to.
@@ -164,5 +199,45 @@ impl Record {
             Outcome::Cancelled => "cancelled",
             Outcome::Truncated => "truncated",
         }
+    }
+}
+
+/// What the earlier attempts of a request used, cost and took together.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Earlier {
+    usage: Option<Usage>,
+    /// Whether the usage of one of them is an estimate.
+    estimated: bool,
+    cost_usd: Option<f64>,
+    /// Whether one of them used something and did not tell what it cost.
+    untold: bool,
+    cost: Option<f64>,
+    /// Those that used something of which the cost is not known.
+    unpriced: Vec<String>,
+    took: Duration,
+}
+
+impl Earlier {
+    /// Adds an attempt.
+    pub(crate) fn add(&mut self, name: &str, record: &Record) {
+        if let Some(usage) = record.usage {
+            self.usage = Some(self.usage.map_or(usage, |before| before.plus(&usage)));
+            self.estimated |= record.usage_source == Some(UsageSource::Estimated);
+            self.untold |= record.cost_usd.is_none() && usage.total() > 0;
+            if record.cost.is_none() && usage.total() > 0 && !self.unpriced.iter().any(|it| it == name) {
+                self.unpriced.push(name.to_owned());
+            }
+        }
+        self.cost_usd = sum(self.cost_usd, record.cost_usd);
+        self.cost = sum(self.cost, record.cost);
+        self.took = self.took.saturating_add(record.took);
+    }
+}
+
+/// Adds two amounts of which each may be unknown.
+fn sum(one: Option<f64>, other: Option<f64>) -> Option<f64> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(one + other),
+        (one, other) => one.or(other),
     }
 }

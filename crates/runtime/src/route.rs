@@ -19,6 +19,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bowline_engine::footprint::Footprint;
 use bowline_engine::retry::{self, Fallback, Start};
 use bowline_engine::route::{Decision, Memory};
 use bowline_protocol::{Failure, Millis, Sampling, Timestamp};
@@ -95,17 +96,17 @@ impl Explanation {
     /// Returns what would follow if every attempt failed like this, by the same decisions that a run goes by.
     ///
     /// ```
-    /// # use bowline::{Category, Code, Failure, testing};
+    /// # use bowline::{Category, Code, Failure, Footprint, testing};
     /// # fn main() -> Result<(), bowline::Error> {
     /// let task = bowline::task("Say hello").provider("claude").retries(1);
     /// # let task = task.script(testing::says("hello"));
     /// let failure = Failure::new(Category::Server, Code::ServerError, "503");
-    /// let outlook = task.explain()?.after(&failure, false);
+    /// let outlook = task.explain()?.after(&failure, Footprint::NoWork);
     /// assert_eq!(outlook.steps[0].verdict.reason, "server: retry 1 of 1 in up to 1 s");
     /// # Ok(()) }
     /// ```
-    pub fn after(&self, failure: &Failure, tool_ran: bool) -> Outlook {
-        retry::outlook(&self.rules, &self.turns, &self.memory, failure, tool_ran, self.start)
+    pub fn after(&self, failure: &Failure, footprint: Footprint) -> Outlook {
+        retry::outlook(&self.rules, &self.turns, &self.memory, failure, footprint, self.start)
     }
 }
 

@@ -21,8 +21,9 @@
 //!
 //! A stream that ends without a result is no loss by itself. Somebody stopped it: the response is empty. There is text and
 //! no error: the text is the response. Otherwise the request is sent once more without streaming, and the response
-//! says so in `stream_fallback`. [`StreamFallback`] limits that, because what is sent twice is done twice. The engine
-//! decides all this; here it is only put into the words of the specification.
+//! says so in `stream_fallback`; not after a tool was reported, unless [`CliService::stream_fallback`] allows that. This is
+//! the specification's rule. A [`Task`] by itself is stricter: it sends a prompt again only if the program provably did
+//! nothing with it ([`StreamFallback::Untouched`]). The engine decides all this.
 
 mod response;
 mod streaming;
@@ -92,7 +93,8 @@ impl CliService {
         Self {
             defaults,
             home: None,
-            stream_fallback: StreamFallback::default(),
+            // The rule of the specification; a task by itself is stricter.
+            stream_fallback: StreamFallback::BeforeTools,
             portions: None,
             #[cfg(feature = "testing")]
             script: None,
@@ -106,7 +108,7 @@ impl CliService {
         self
     }
 
-    /// Says when a request may be sent once more without streaming.
+    /// Says when a request may be sent once more without streaming: by default as long as no tool was reported.
     #[must_use]
     pub fn stream_fallback(mut self, when: StreamFallback) -> Self {
         self.stream_fallback = when;

@@ -63,7 +63,7 @@ pub struct Task {
     pub(crate) parent: Option<SessionId>,
     pub(crate) binary: Option<PathBuf>,
     pub(crate) streaming: Streaming,
-    pub(crate) stream_fallback: StreamFallback,
+    pub(crate) stream_fallback: Option<StreamFallback>,
     pub(crate) journal: JournalChoice,
     pub(crate) quota: Option<u64>,
     pub(crate) callback: Option<SharedCallback>,
@@ -119,7 +119,7 @@ impl Task {
             parent: None,
             binary: None,
             streaming: Streaming::On,
-            stream_fallback: StreamFallback::default(),
+            stream_fallback: None,
             journal,
             quota: None,
             callback: None,
@@ -406,9 +406,10 @@ impl Task {
         self
     }
 
-    /// Says when a request may be sent once more, without streaming, if the stream ends without a result.
+    /// Says when a prompt may be sent once more, without streaming, if the stream ends without a result. The default is the
+    /// setting `run.stream-fallback`, else [`StreamFallback::Untouched`]: only if the program provably did nothing with it.
     pub fn stream_fallback(mut self, when: StreamFallback) -> Self {
-        self.stream_fallback = when;
+        self.stream_fallback = Some(when);
         self
     }
 

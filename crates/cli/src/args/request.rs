@@ -43,9 +43,14 @@ pub(crate) struct RequestArgs {
     #[arg(long, help_heading = ROUTE)]
     pub(crate) wait_for_limit: bool,
 
-    /// Ask again also after a tool ran: what it did may be done twice
+    /// Retry and fall back also after a tool ran, or may have run: its work may be done twice
     #[arg(long, help_heading = ROUTE)]
     pub(crate) repeat_tools: bool,
+
+    /// When to send the prompt again without streaming, if the stream ends without a result: `untouched` (default) only if
+    /// the program provably did nothing with it, `before-tools` if no tool was reported, `always`, `never`
+    #[arg(long, value_name = "RULE", value_parser = stream_fallback, help_heading = ROUTE)]
+    pub(crate) stream_fallback: Option<bowline::StreamFallback>,
 
     /// The account of the agent: a profile of the settings (`bowline config show`)
     #[arg(long, value_name = "NAME", help_heading = AGENT, conflicts_with = "executable")]
@@ -123,13 +128,13 @@ pub(crate) struct RequestArgs {
     #[arg(long, value_name = "TIME", value_parser = span, help_heading = LIMITS)]
     pub(crate) max_time: Option<std::time::Duration>,
 
-    /// The longest that an attempt may take, such as 90s or 10m; `none` for no limit. The look at the files before the start counts,
-    /// waiting for standard input does not
+    /// Longest time for an attempt, such as 90s or 10m; `none` for no limit, which is the default (executable providers: 120s,
+    /// entries of the router: their own). The look at the files before the start counts, waiting for standard input does not
     #[arg(long, value_name = "TIME", value_parser = limit, help_heading = LIMITS)]
     pub(crate) timeout: Option<Limit>,
 
-    /// The longest that nothing may come, such as 90s or 10m, from the start on; `none` for no limit. While a tool runs, the
-    /// agent's own limit counts if it is longer
+    /// Longest silence of the agent, such as 90s or 10m, from the start on; `none` for no limit. The default is the provider's:
+    /// 5m for most, 1m to 2m before the first output, 1h while a tool runs. A longer one of these counts while a tool runs
     #[arg(long, value_name = "TIME", value_parser = limit, help_heading = LIMITS)]
     pub(crate) idle_timeout: Option<Limit>,
 
@@ -243,6 +248,11 @@ pub(crate) fn span(text: &str) -> Result<std::time::Duration, String> {
 fn fallback(text: &str) -> Result<bowline::Fallback, String> {
     let found = bowline::Fallback::ALL.into_iter().find(|rule| rule.as_str() == text);
     found.ok_or_else(|| "`next`, `any` or `none` is wanted".to_owned())
+}
+
+fn stream_fallback(text: &str) -> Result<bowline::StreamFallback, String> {
+    let found = bowline::StreamFallback::ALL.into_iter().find(|rule| rule.as_str() == text);
+    found.ok_or_else(|| "`untouched`, `before-tools`, `always` or `never` is wanted".to_owned())
 }
 
 pub(crate) fn variable(text: &str) -> Result<(String, String), String> {

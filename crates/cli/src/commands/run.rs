@@ -332,7 +332,7 @@ async fn drive(
         for attempt in &record.attempts {
             sink.tell(&format!("{}: {}", attempt.name, attempt.then))?;
         }
-        if record.tool_ran && !record.attempts.is_empty() {
+        if record.footprint.may_have_worked() && !record.attempts.is_empty() {
             sink.tell(
                 "hint: look at what was done before you send it again; `--repeat-tools` does so by itself",
             )?;

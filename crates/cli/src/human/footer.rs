@@ -50,6 +50,7 @@ fn what(failure: &Failure) -> &'static str {
     #[expect(clippy::wildcard_enum_match_arm, reason = "the other codes say no more than their category")]
     match failure.code {
         Code::Truncated => return "the agent's output ended before its answer did",
+        Code::Empty => return "the agent printed nothing",
         Code::Crashed => return "the agent crashed",
         Code::Killed => return "the agent was killed",
         Code::NotInstalled => return "the agent is not installed",
@@ -126,7 +127,7 @@ fn advice(failure: &Failure, agent: &AgentHints) -> Option<String> {
 fn tail(failure: &Failure, glyphs: Glyphs) -> Vec<String> {
     let unexplained = matches!(
         failure.code,
-        Code::Crashed | Code::Killed | Code::Unknown | Code::Truncated | Code::FlagRejected
+        Code::Crashed | Code::Killed | Code::Unknown | Code::Truncated | Code::Empty | Code::FlagRejected
     ) || failure.message.trim().is_empty();
     let text = failure.stderr_tail.as_deref().filter(|_| unexplained).unwrap_or_default();
     let message = words::one_line(&failure.message);

@@ -229,13 +229,13 @@ fn nothing_of_a_failed_attempt_is_in_the_answer() {
     let half = r#"{"type":"assistant","message":{"id":"h","content":[{"type":"text","text":"half an answ"}]},"session_id":"s"}"#;
     let broken = format!("echo '{INIT}'; echo '{half}'; {}", failing(503, "service unavailable"));
     let world = routed(&[("first", broken), ("second", answering())], "routing: {max_retries: 0}\n");
-    assert_eq!(run(&world, &["--provider", "auto"]).end().exits(0).stdout, "hello\n");
+    assert_eq!(run(&world, &["--repeat-tools", "--provider", "auto"]).end().exits(0).stdout, "hello\n");
     for (format, key) in [("json", "text"), ("generate", "content")] {
-        let ended = run(&world, &["--provider", "auto", "-o", format]).end().exits(0);
+        let ended = run(&world, &["--repeat-tools", "--provider", "auto", "-o", format]).end().exits(0);
         let value: serde_json::Value = serde_json::from_str(&ended.stdout).expect("one object");
         assert_eq!(value[key], "hello", "{format}");
     }
-    let ended = run(&world, &["--provider", "auto", "-o", "chunks"]).end().exits(0);
+    let ended = run(&world, &["--repeat-tools", "--provider", "auto", "-o", "chunks"]).end().exits(0);
     let last: serde_json::Value =
         serde_json::from_str(ended.stdout.lines().last().expect("lines")).expect("JSON");
     assert_eq!(last["content"], "hello");
@@ -261,7 +261,7 @@ fn who_keeps_failing_is_left_alone_and_the_explanation_says_so() {
     authentication, validation, configuration  no                                  ends               no fallback under `next`
     network, server, timeout                   each 2 times, after up to 1 s, 2 s  asks second; ends  nobody left to fall back to
 
-    what runs into a budget, or is stopped, ends; so does everything once a tool ran
+    what runs into a budget, or is stopped, ends; so does everything once a tool ran or may have run
     ");
     assert_eq!(explain(&[]).exits(0).stdout, "first\n");
     for _ in 0..5 {

@@ -133,7 +133,9 @@ fn an_agent_that_asks_is_refused_where_nobody_is_there_and_the_flag_is_named() {
 fn a_second_attempt_has_the_only_result() {
     let world = World::new();
     let result = r#"{"type":"result","subtype":"success","is_error":false,"result":"done"}"#;
-    let script = format!("case \"$*\" in *stream-json*) exit 1;; esac; cat >/dev/null; echo '{result}'");
+    let script = format!(
+        "case \"$*\" in *stream-json*) echo 'error: unknown option' >&2; exit 1;; esac; cat >/dev/null; echo '{result}'"
+    );
     let ended = world.claude(&script).with(&["--output", "stream-events"]).end().exits(0);
     let results: Vec<&str> = ended.stdout.lines().filter(|line| line.contains("ResultEvent")).collect();
     assert_eq!(results.len(), 1, "{}", ended.stdout);

@@ -6,7 +6,7 @@
 use bowline_protocol::{Failure, Millis, Timestamp};
 
 use super::{Attempt, Next, Rules, Verdict, Wait, decide, told};
-use crate::breaker::State;
+use crate::footprint::Footprint;
 use crate::route::Memory;
 
 /// The most attempts that are played. Whoever asks for more retries knows how they go on.
@@ -56,18 +56,17 @@ pub struct Outlook {
     pub goes_on: bool,
 }
 
-/// Returns who comes after a turn and is not left alone, and whether the one of the turn itself is left alone by now.
+/// Returns who comes after a turn and is not left alone by the breaker.
 pub fn next_turn(
     turns: &[Turn],
     memory: &Memory,
     turn: usize,
     now: Timestamp,
     may: impl Fn(&Turn) -> bool,
-) -> (Option<usize>, bool) {
+) -> Option<usize> {
     let free =
         |place: &usize| may(&turns[*place]) && memory.state(&turns[*place].key, now).refuses(now).is_none();
-    let opened = matches!(memory.state(&turns[turn].key, now), State::Open { .. });
-    ((turn + 1..turns.len()).find(free), opened)
+    (turn + 1..turns.len()).find(free)
 }
 
 /// Plays a request in which every attempt fails in the same way.
@@ -76,7 +75,7 @@ pub fn outlook(
     turns: &[Turn],
     memory: &Memory,
     failure: &Failure,
-    tool_ran: bool,
+    footprint: Footprint,
     start: Start,
 ) -> Outlook {
     let (mut memory, mut outlook) = (memory.clone(), Outlook::default());
@@ -88,13 +87,12 @@ pub fn outlook(
         }
         memory.sent(&turns[turn].key, "", now);
         memory.failed(&turns[turn].key, failure, now);
-        let (after, opened) = next_turn(turns, &memory, turn, now, |_| true);
+        let after = next_turn(turns, &memory, turn, now, |_| true);
         let attempt = Attempt {
             failure,
             retries,
             waits,
-            tool_ran,
-            opened,
+            footprint,
             next: after.map(|after| turns[after].name.as_str()),
         };
         let verdict = decide(rules, &attempt, now, Wait::Told);

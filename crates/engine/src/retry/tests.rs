@@ -11,7 +11,7 @@ fn now() -> Timestamp {
 
 fn verdict(rules: Rules, failure: &Failure, change: impl FnOnce(&mut Attempt<'_>)) -> Verdict {
     let mut attempt =
-        Attempt { failure, retries: 0, waits: 0, tool_ran: false, opened: false, next: Some("second") };
+        Attempt { failure, retries: 0, waits: 0, footprint: Footprint::NoWork, next: Some("second") };
     change(&mut attempt);
     decide(&rules, &attempt, now(), Wait::Drawn(700))
 }
@@ -74,7 +74,11 @@ fn any_falls_back_after_everything_but_what_is_ours() {
     let any = Rules { fallback: Fallback::Any, retries: 0, ..Rules::default() };
     for category in Category::ALL {
         assert_eq!(verdict(any, &failure(category), |_| {}).next, Next::FallBack, "{category}");
-        assert_eq!(verdict(any, &failure(category), |it| it.tool_ran = true).next, Next::Stop, "{category}");
+        for footprint in Footprint::ALL {
+            let expect = if footprint.may_have_worked() { Next::Stop } else { Next::FallBack };
+            let verdict = verdict(any, &failure(category), |it| it.footprint = footprint);
+            assert_eq!(verdict.next, expect, "{category} {footprint:?}");
+        }
     }
     for code in [Code::Budget, Code::Policy, Code::DiskFull, Code::Cancelled] {
         let ours = Failure { code, ..failure(Category::Server) };
@@ -85,15 +89,24 @@ fn any_falls_back_after_everything_but_what_is_ours() {
 #[test]
 fn tools_are_repeated_only_on_request() {
     let rules = Rules { repeat_tools: true, ..Rules::default() };
-    let retried = verdict(rules, &failure(Category::Server), |it| it.tool_ran = true);
-    assert_eq!(retried.next, Next::Retry { after: Millis(700) });
+    for footprint in Footprint::ALL {
+        let retried = verdict(rules, &failure(Category::Server), |it| it.footprint = footprint);
+        assert_eq!(retried.next, Next::Retry { after: Millis(700) });
+        let stopped = verdict(Rules::default(), &failure(Category::Server), |it| it.footprint = footprint);
+        if footprint.may_have_worked() {
+            let expect = Verdict { next: Next::Stop, reason: format!("server: {}", footprint.reason()) };
+            assert_eq!(stopped, expect);
+        } else {
+            assert_eq!(stopped.next, Next::Retry { after: Millis(700) }, "{footprint:?}");
+        }
+    }
 }
 
 /// Plays failures ahead and writes each step: who, what is said, how long is waited.
 fn ahead(rules: &Rules, failure: &Failure, memory: &Memory, names: &[&str]) -> Vec<String> {
     let turn = |name: &&str| Turn { name: (*name).to_owned(), model: None, key: (*name).to_owned() };
     let turns: Vec<Turn> = names.iter().map(turn).collect();
-    let seen = outlook(rules, &turns, memory, failure, false, Start { at: now(), waits: 0 });
+    let seen = outlook(rules, &turns, memory, failure, Footprint::NoWork, Start { at: now(), waits: 0 });
     assert!(!seen.goes_on);
     seen.steps.iter().map(|it| format!("{}: {}", turns[it.turn].name, it.verdict.reason)).collect()
 }
@@ -112,28 +125,30 @@ fn what_is_played_ahead_tells_bounds_instead_of_drawing() {
     );
     let turns = [Turn { name: "ann".into(), model: None, key: "ann".into() }];
     let start = Start { at: now(), waits: 0 };
-    let seen = outlook(&Rules::default(), &turns, &Memory::default(), &limited, false, start);
+    let seen = outlook(&Rules::default(), &turns, &Memory::default(), &limited, Footprint::NoWork, start);
     let waits: Vec<_> = seen.steps.iter().map(|it| (it.wait, it.next)).collect();
     let (named, drawn) = ((Millis(1_500), Millis(1_500)), (Millis(1_500), Millis(2_000)));
     assert_eq!(waits, [(named, Some(0)), (drawn, Some(0)), ((Millis(0), Millis(0)), None)]);
     let endless = Rules { retries: u32::MAX, ..Rules::default() };
-    let seen = outlook(&endless, &turns, &Memory::default(), &failure(Category::RateLimit), false, start);
+    let limited = failure(Category::RateLimit);
+    let seen = outlook(&endless, &turns, &Memory::default(), &limited, Footprint::NoWork, start);
     assert!(seen.goes_on, "and nobody waits for the end of it");
 }
 
 #[test]
-fn what_is_played_ahead_goes_by_the_breaker() {
-    let rules = Rules { retries: 9, ..Rules::default() };
+fn the_breaker_keeps_requests_away_and_not_the_retries_of_one_that_is_on_its_way() {
+    let wait = Millis(1_000);
+    let rules = Rules { retries: 6, first_wait: wait, longest_wait: wait, ..Rules::default() };
     let server = failure(Category::Server);
     let mut memory = Memory::default();
-    // One more opens it, so that nobody asks again; the second one is left alone already.
+    // One more opens the first one's breaker; the second one is left alone already.
     (1..breaker::FAILURES).for_each(|_| memory.failed("ann", &server, now()));
     (0..breaker::FAILURES).for_each(|_| memory.failed("bob", &server, now()));
-    let told = "not retried, because it failed too often and is left alone for a while";
     let steps = ahead(&rules, &server, &memory, &["ann", "bob", "cid"]);
-    assert_eq!(steps[0], format!("ann: server: {told}; falls back to cid"));
-    assert_eq!(steps.len(), 1 + breaker::FAILURES, "{steps:?}");
-    assert_eq!(steps[5], format!("cid: server: {told}; nobody left to fall back to"));
+    assert_eq!(steps[5], "ann: server: retry 6 of 6 in up to 1 s");
+    assert_eq!(steps[6], "ann: server: retried 6 times already; falls back to cid");
+    assert_eq!(steps[13], "cid: server: retried 6 times already; nobody left to fall back to");
+    assert_eq!(steps.len(), 14, "{steps:?}");
 }
 
 #[test]

@@ -11,6 +11,7 @@ use bowline_providers::dialect::Draft;
 
 use super::ladder::Why;
 use super::values::{Plan, Wanted};
+use crate::footprint::Footprint;
 
 #[derive(Debug)]
 pub(super) struct Account {
@@ -34,9 +35,14 @@ pub(super) struct Account {
     pub(super) outcome: Option<Outcome>,
     pub(super) failure: Option<Failure>,
     pub(super) has_text: bool,
-    pub(super) tool_ran: bool,
     /// Whether a tool ran in any attempt.
     pub(super) tool_ever_ran: bool,
+    /// The strongest sign of work among the events of this attempt.
+    pub(super) seen: Footprint,
+    /// What the attempts that are over may have done.
+    pub(super) footprint: Footprint,
+    /// Whether the program of this attempt runs and has the prompt.
+    pub(super) prompted: bool,
     /// The model that answers, as it was last named.
     pub(super) model: Option<String>,
     resume: Option<Wanted>,
@@ -62,8 +68,10 @@ impl Account {
             outcome: None,
             failure: None,
             has_text: false,
-            tool_ran: false,
             tool_ever_ran: false,
+            seen: Footprint::default(),
+            footprint: Footprint::default(),
+            prompted: false,
             model: None,
             resume: plan.resume.clone(),
             answered: None,
@@ -80,7 +88,8 @@ impl Account {
         self.stderr_before = self.stderr_bytes;
         self.tools.clear();
         (self.retrying, self.outcome, self.failure) = (None, None, None);
-        (self.has_text, self.tool_ran, self.open, self.background) = (false, false, false, false);
+        (self.has_text, self.open, self.background) = (false, false, false);
+        (self.seen, self.prompted) = (Footprint::default(), false);
     }
 
     /// Says whether events of this kind have to be safe on disk before anything else happens.
@@ -109,6 +118,7 @@ impl Account {
         if let Some(span) = &mut raw {
             self.shift(span);
         }
+        self.seen = self.seen.max(Footprint::of_event(&kind));
         match &mut kind {
             // The run says that, when the processes are gone.
             Kind::SessionEnded(_) => return None,
@@ -140,7 +150,7 @@ impl Account {
             Kind::ThinkingDelta(_) => self.retrying = None,
             Kind::ToolStarted(tool) => {
                 self.retrying = None;
-                (self.tool_ran, self.tool_ever_ran) = (true, true);
+                self.tool_ever_ran = true;
                 self.tools.insert(tool.id.clone());
             }
             Kind::ToolFinished(tool) => {
@@ -150,6 +160,11 @@ impl Account {
             _ => {}
         }
         Some(self.number(turn, source, raw, kind, at))
+    }
+
+    /// Says whether the program of this attempt printed anything on standard output.
+    pub(super) fn has_printed(&self) -> bool {
+        self.stdout_bytes > self.stdout_before
     }
 
     /// Says whether the agent works at something of which it need not speak meanwhile.

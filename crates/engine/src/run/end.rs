@@ -7,10 +7,12 @@ use bowline_protocol::kinds::{
 };
 use bowline_protocol::{Category, Code, Exit, Failure, Kind, Millis};
 use bowline_providers::decode::{Cause, End};
+use bowline_providers::dialect::Shape;
 
 use super::ladder::Why;
 use super::{Action, DRAIN, DRAIN_AT_MOST, Ended, Now, PATIENCE, Phase, Run, Step, Survivor, Swept};
 use crate::fallback::{self, Rule, StreamEnd};
+use crate::footprint::{Footprint, Traces};
 
 /// What descendants of a program that has ended get between SIGTERM and SIGKILL.
 const SWEEP_GRACE: Millis = Millis(250);
@@ -89,6 +91,7 @@ impl Run {
             return;
         }
         if !files.is_empty() {
+            self.account.seen = self.account.seen.max(Footprint::FilesChanged);
             let touched = FilesTouched { seen_by: TouchSource::Git, files, room: None };
             self.say(Kind::FilesTouched(touched), now, step);
         }
@@ -116,7 +119,9 @@ impl Run {
         if let Some(ladder) = self.ladder.take() {
             self.why = Some(ladder.why);
         }
-        self.rule = self.rule_of_the_end();
+        let footprint = self.footprint_of_attempt();
+        self.account.footprint = self.account.footprint.max(footprint);
+        self.rule = self.rule_of_the_end(footprint);
         let again = self.rule == Rule::Retry;
         if let Some(about) = self.rule.about() {
             let failure = self.account.failure.clone().unwrap_or_else(|| {
@@ -125,10 +130,10 @@ impl Run {
             let kind = if again {
                 let (from, to) = ("streaming".to_owned(), "non-streaming".to_owned());
                 let rule = self.rule.as_str().to_owned();
-                Kind::FallbackTaken(FallbackTaken { from, to, rule, failure: Box::new(failure) })
+                let reason = Some(footprint.reason().to_owned());
+                Kind::FallbackTaken(FallbackTaken { from, to, rule, reason, failure: Box::new(failure) })
             } else {
-                let code = Some(self.rule.as_str().to_owned());
-                Kind::Notice(Notice { level: Level::Warn, text: about.to_owned(), code })
+                Kind::Notice(not_again(self.rule, about, footprint))
             };
             self.say(kind, now, step);
             if again {
@@ -157,12 +162,28 @@ impl Run {
         }
     }
 
-    fn rule_of_the_end(&self) -> Rule {
+    /// Returns what the program of this attempt may have done with the prompt.
+    fn footprint_of_attempt(&self) -> Footprint {
+        let attempt = &self.plan.attempts[self.attempt];
+        let traces = Traces {
+            seen: self.account.seen,
+            prompted: self.account.prompted,
+            generates_only: attempt.dialect.generates_only(),
+            shows_steps: attempt.shape == Shape::Lines,
+            printed: self.account.has_printed(),
+            timed_out: matches!(self.why, Some(Why::TimedOut(..))),
+            trouble: matches!(self.why, Some(Why::Trouble(_))),
+            failure: self.account.failure.as_ref(),
+        };
+        traces.footprint()
+    }
+
+    fn rule_of_the_end(&self, footprint: Footprint) -> Rule {
         let end = StreamEnd {
             outcome: self.account.outcome.unwrap_or(Outcome::Truncated),
             failure: self.account.failure.as_ref(),
             has_text: self.account.has_text,
-            tool_ran: self.account.tool_ran,
+            footprint,
             steps_down: self
                 .plan
                 .attempts
@@ -202,7 +223,21 @@ impl Run {
             stream_fallback: self.attempt > 0,
             timed_out,
             tool_ran: self.account.tool_ever_ran,
+            footprint: self.account.footprint,
         };
         step.actions.push(Action::Done(Box::new(ended)));
     }
+}
+
+/// Makes the remark that a request is not sent once more, and why.
+fn not_again(rule: Rule, about: &str, footprint: Footprint) -> Notice {
+    let code = Some(rule.as_str().to_owned());
+    // That the prompt is sent once is the ordinary case: the failure itself is what people have to read.
+    let (level, text) = match rule {
+        Rule::NotSentAgain => (Level::Info, format!("{about}: {}", footprint.reason())),
+        Rule::Result | Rule::Aborted | Rule::KeepText | Rule::Retry | Rule::ToolRan | Rule::GiveUp => {
+            (Level::Warn, about.to_owned())
+        }
+    };
+    Notice { level, text, code }
 }

@@ -2,6 +2,7 @@
 
 mod budget;
 mod ladder;
+mod once;
 mod preparing;
 mod random;
 mod world;

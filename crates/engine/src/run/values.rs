@@ -10,6 +10,7 @@ use bowline_providers::dialects;
 
 use crate::budget::{Amounts, Budget, Extent};
 use crate::fallback::{Rule, StreamFallback};
+use crate::footprint::Footprint;
 
 /// When something happens: the wall clock for people, and a clock that never jumps for deadlines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -221,7 +222,7 @@ pub enum Input<'a> {
     Command(Command),
     /// We cannot go on: the disk is full, say.
     Trouble(Failure),
-    /// By the clock on the wall it took longer than this limit on all of it: the machine slept, and our clock with it.
+    /// With the time in which the machine slept it took longer than this limit on all of it. Our own clock slept too.
     Overdue(Millis),
     /// What those have used who share the budget of its request.
     Others(Amounts),
@@ -300,6 +301,8 @@ pub struct Ended {
     pub timed_out: Option<Watchdog>,
     /// Whether a tool ran.
     pub tool_ran: bool,
+    /// What the program may have done with the prompt. Of a turn that ended well it says nothing.
+    pub footprint: Footprint,
 }
 
 /// The watchdogs, by phase.

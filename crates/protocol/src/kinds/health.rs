@@ -179,6 +179,9 @@ part! {
         pub to: String,
         /// The rule that allows it.
         pub rule: String,
+        /// Why the prompt may be sent again, for people.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub reason: Option<String>,
         /// What went wrong.
         pub failure: Box<Failure>,
     }

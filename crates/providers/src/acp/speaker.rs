@@ -199,6 +199,7 @@ impl Speaker {
         let mut blocks = vec![json!({ "type": "text", "text": self.talk.prompt })];
         blocks.extend(self.talk.attachments.iter().map(|file| self.attached(file)));
         self.stage = Stage::Asking;
+        out.prompts();
         self.ask("session/prompt", &json!({ "sessionId": self.session, "prompt": blocks }), out);
     }
 

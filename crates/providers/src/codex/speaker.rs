@@ -184,6 +184,7 @@ impl Speaker {
             }
         }
         self.stage = Stage::Starting;
+        out.prompts();
         self.ask("turn/start", &params, out);
     }
 

@@ -417,6 +417,7 @@ pub(super) fn home(code: &Code) -> Option<Category> {
         | Code::Crashed
         | Code::FormatChanged
         | Code::Truncated
+        | Code::Empty
         | Code::CleanupUnconfirmed => Some(Category::Unknown),
         Code::Overloaded | Code::GaveUpWaiting | Code::Unknown | Code::Other(_) => None,
     }

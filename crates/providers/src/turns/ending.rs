@@ -87,6 +87,12 @@ impl Turns {
                 Failure { exit: end.exit, ..Failure::new(Category::Unknown, Code::FormatChanged, message) };
             return Verdict { outcome: Outcome::Failed, stop: None, failure: Some(failure) };
         }
+        if terminal == Terminal::Eof && !self.understood && !said_something {
+            // Its turns end with its output; but nothing is no answer.
+            let message = "the program exited without printing anything";
+            let failure = Failure { exit: end.exit, ..Failure::new(Category::Unknown, Code::Empty, message) };
+            return Verdict { outcome: Outcome::Truncated, stop: None, failure: Some(failure) };
+        }
         let complete = self.open.as_ref().and_then(|open| open.complete_at_eof);
         match (terminal, complete) {
             (_, Some(stop)) => Verdict { outcome: Outcome::Completed, stop, failure: None },

@@ -96,7 +96,7 @@ pub(crate) fn failed(message: &str) -> Kind {
 pub(crate) fn fallback() -> Kind {
     let failure = Box::new(Failure::new(Category::Network, Code::ConnectionLost, "gone"));
     let (from, to, rule) = ("streaming".into(), "non-streaming".into(), "stream_fallback".into());
-    Kind::FallbackTaken(FallbackTaken { from, to, rule, failure })
+    Kind::FallbackTaken(FallbackTaken { from, to, rule, reason: None, failure })
 }
 
 pub(crate) fn text(message: &str, block: u32, text: &str) -> Kind {

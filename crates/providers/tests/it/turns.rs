@@ -51,7 +51,11 @@ fn exit_code_zero_without_the_end_of_a_turn_is_no_success() {
         Run::of("stream-json", "{\"type\":\"turn.started\"}\n{\"type\":\"content\",\"content\":\"a\"}\n");
     assert_eq!((run.outcome().as_str(), run.text().as_str()), ("truncated", "a"));
     assert_eq!(Run::of("stream-json", "").outcome(), "truncated");
-    assert_eq!(Run::of("text", "").outcome(), "completed");
+    for dialect in ["text", "json", "role-lines", "opencode", "grok-cli"] {
+        let summary = Run::of(dialect, "").summary();
+        let told = (summary["outcome"].as_str(), summary["failure"]["code"].as_str());
+        assert_eq!(told, (Some("truncated"), Some("empty")), "{dialect}: nothing is no answer");
+    }
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! One request from its first attempt to its last.
 
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use bowline_engine::budget::Amounts;
 use bowline_engine::retry::{self, Next, Rules, Turn, Verdict, Wait};
@@ -15,7 +16,7 @@ use super::{NoRoute, Problem, config_of, rules, strange_hint, tuned};
 use crate::callback::SharedCallback;
 use crate::hub::Inlet;
 use crate::launch::{self, ORDERS, Prepared, Watcher};
-use crate::record::{Attempt, Record};
+use crate::record::{Attempt, Earlier, Record};
 use crate::task::{Leg, Task};
 use crate::turn::{Control, Order};
 use crate::{Error, clock, host};
@@ -39,6 +40,8 @@ pub(super) struct Road {
     watcher: Watcher,
     attempts: Vec<Attempt>,
     used: Amounts,
+    /// What the attempts before the current one used, cost and took.
+    earlier: Earlier,
     /// A limit that is waited for before anybody is asked: until when, and what is said of it.
     limit: Option<(Timestamp, String)>,
     /// What is odd about the hint, to be told once.
@@ -59,6 +62,8 @@ pub(super) struct Leaving {
     turn: usize,
     retries: u32,
     waits: u32,
+    /// How long it waits before it starts.
+    delay: Millis,
     first_word: Arc<Mutex<FirstWord>>,
 }
 
@@ -134,6 +139,7 @@ impl Road {
             watcher: Watcher::No,
             attempts: Vec::new(),
             used: Amounts { time: Some(asked), ..Amounts::default() },
+            earlier: Earlier::default(),
             limit,
             strange_hint,
             asked,
@@ -158,16 +164,17 @@ impl Road {
         let mut leaving = first;
         loop {
             let (turn, retries, waits) = (leaving.turn, leaving.retries, leaving.waits);
+            let delay = Duration::from_millis(leaving.delay.0);
             let first_word = leaving.first_word.clone();
             let (mut record, stopped) = self.drive(leaving).await?;
             let now = clock::wall();
             self.remember(turn, &record, &first_word, now);
             let (next, verdict) = loop {
-                let (next, opened) = self.next_turn(turn, now);
+                let next = self.next_turn(turn, now);
                 if stopped {
                     break (next, None);
                 }
-                let verdict = self.verdict(&record, (retries, waits), (next, opened), now);
+                let verdict = self.verdict(&record, (retries, waits), next, now);
                 let falls_back = verdict.as_ref().is_some_and(|verdict| verdict.next == Next::FallBack);
                 // Whoever runs beside us may have been faster, and then it is somebody else's turn.
                 if next.filter(|_| falls_back).is_none_or(|next| self.takes(next)) {
@@ -179,14 +186,13 @@ impl Road {
                 None if record.is_completed() => "answered".to_owned(),
                 None => "stopped".to_owned(),
             };
-            self.note(turn, &record, then);
+            self.note(turn, &record, delay, then);
             self.unwritten = self.unwritten.take().or(record.ledger_failure.take());
             record.ledger_failure.clone_from(&self.unwritten);
             let Some(verdict) = verdict.filter(|verdict| verdict.next != Next::Stop) else {
-                record.attempts = self.attempts;
-                return Ok(record);
+                return Ok(self.arrive(record));
             };
-            let failure = failure_of(&record);
+            let (failure, turn_before) = (failure_of(&record), turn);
             let (turn, counts, delay, opening) = match (verdict.next, next) {
                 (Next::Retry { after }, _) => {
                     let opening = retrying(&failure, retries + 1, Some(self.rules.retries), after);
@@ -201,14 +207,12 @@ impl Road {
                         from: self.name(turn).to_owned(),
                         to: self.name(next).to_owned(),
                         rule: self.rules.fallback.as_str().to_owned(),
+                        reason: Some(verdict.reason.clone()),
                         failure: Box::new(failure),
                     };
                     (next, (0, 0), Millis(0), Kind::FallbackTaken(taken))
                 }
-                (Next::FallBack | Next::Stop, _) => {
-                    record.attempts = self.attempts;
-                    return Ok(record);
-                }
+                (Next::FallBack | Next::Stop, _) => return Ok(self.arrive(record)),
             };
             leaving = match self.leave(turn, counts, delay, Some(&record), Some(opening)).await {
                 Ok(leaving) => leaving,
@@ -219,11 +223,18 @@ impl Road {
                     if let Some(last) = self.attempts.last_mut() {
                         last.then = format!("{}; it could not be: {error}", last.then);
                     }
-                    record.attempts = self.attempts;
-                    return Ok(record);
+                    return Ok(self.arrive(record));
                 }
             };
+            self.earlier.add(&self.turns[turn_before].name, &record);
         }
+    }
+
+    /// Makes the record of the last attempt that of the whole request.
+    fn arrive(self, mut record: Record) -> Record {
+        record.add_earlier(&self.earlier);
+        record.attempts = self.attempts;
+        record
     }
 
     /// Makes an attempt ready and tells those who watch of it.
@@ -279,7 +290,7 @@ impl Road {
         let key = &self.turns[turn].key;
         let sent = self.store.change(|memory| memory.sent(key, &memory::me(), now));
         self.keep(sent);
-        Ok(Leaving { prepared, control, turn, retries, waits, first_word })
+        Ok(Leaving { prepared, control, turn, retries, waits, delay, first_word })
     }
 
     /// Drives one attempt and passes on what it is told. Also returns whether somebody stopped it.
@@ -306,7 +317,7 @@ impl Road {
         &self,
         record: &Record,
         (retries, waits): (u32, u32),
-        (next, opened): (Option<usize>, bool),
+        next: Option<usize>,
         now: Timestamp,
     ) -> Option<Verdict> {
         if matches!(record.outcome, Outcome::Completed | Outcome::Cancelled) {
@@ -317,15 +328,14 @@ impl Road {
             failure: &failure,
             retries,
             waits,
-            tool_ran: record.tool_ran,
-            opened,
+            footprint: record.footprint,
             next: next.map(|turn| self.name(turn)),
         };
         Some(retry::decide(&self.rules, &attempt, now, Wait::Drawn(dice())))
     }
 
-    /// Returns who comes after a turn and is not left alone by now, and whether the one of the turn itself is.
-    fn next_turn(&mut self, turn: usize, now: Timestamp) -> (Option<usize>, bool) {
+    /// Returns who comes after a turn and is not left alone by now.
+    fn next_turn(&mut self, turn: usize, now: Timestamp) -> Option<usize> {
         let memory = match self.store.read() {
             Ok(memory) => memory,
             Err(error) => {
@@ -363,19 +373,23 @@ impl Road {
         }
     }
 
-    fn note(&mut self, turn: usize, record: &Record, mut then: String) {
+    fn note(&mut self, turn: usize, record: &Record, delay: Duration, mut then: String) {
         if let Some(error) = self.trouble.take() {
             then = format!("{then}; {error}");
         }
         let meant = self.turns[turn].model.clone();
+        // Whoever stops it during the wait has waited for less.
+        let waited = delay.min(record.took);
         self.attempts.push(Attempt {
             session: record.session.clone(),
             name: self.name(turn).to_owned(),
             model: record.model.clone().or(meant),
             outcome: record.outcome,
             failure: record.failure.clone(),
+            usage: record.usage,
             cost: record.cost,
-            took: record.took,
+            waited,
+            took: record.took.saturating_sub(waited),
             then,
         });
         let took = Millis(u64::try_from(record.took.as_millis()).unwrap_or(u64::MAX));

@@ -3,6 +3,7 @@
 mod keys;
 
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use bowline_engine::retry::Fallback;
 use bowline_protocol::{Category, Code, Kind};
@@ -115,6 +116,62 @@ async fn nothing_is_repeated_after_a_tool_ran() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn as_many_retries_are_made_as_are_given() {
+    let world = world();
+    let record = task(&world, &[AWAY; 9]).retries(6).fallback(Fallback::None).run().await.unwrap();
+    let steps = plain(&record);
+    assert_eq!(steps.len(), 7, "{steps:?}");
+    assert_eq!(steps[5], "claude: server: retry 6 of 6");
+    assert_eq!(steps[6], "claude: server: retried 6 times already; no fallback under `none`");
+}
+
+/// What may have done something is not repeated: text, lines that nobody understood, an end without a reason.
+#[tokio::test(start_paused = true)]
+async fn nothing_is_repeated_after_a_sign_of_work() {
+    for (steps_of_script, why) in [
+        (
+            r#"{"say": "I did"}, {"fail": "503 service unavailable"}"#,
+            "server: the model had answered, so a tool may have run",
+        ),
+        (
+            r#"{"stdout": {"type": "tool_invocation_v2"}}, {"fail": "503 service unavailable"}"#,
+            "server: some of its output was not understood, so a tool may have run",
+        ),
+        (
+            r#"{"exit": 3}"#,
+            "unknown: it had the prompt and did not report why it ended, so a tool may have run",
+        ),
+    ] {
+        let world = world();
+        let record = task(&world, &[steps_of_script, HELLO]).run().await.unwrap();
+        assert_eq!(steps(&record), [format!("claude: {why}")]);
+        let record = task(&world, &[steps_of_script, HELLO]).repeat_tools().run().await.unwrap();
+        assert_eq!(record.attempts.len(), 2, "{steps_of_script}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_record_is_about_all_attempts_and_their_waits() {
+    const SPENT: &str = r#"{"dialect": "claude", "steps": [{"stdout": {"type": "result", "subtype": "success", "is_error": true, "result": "API Error: 503 service unavailable", "api_error_status": 503, "total_cost_usd": 0.25, "usage": {"input_tokens": 7, "output_tokens": 0}}}]}"#;
+    const PAID: &str = r#"{"steps": [{"say": "hello"}, {"wait_ms": 3000}, {"result": {"usage": {"input": 10, "output": 20}, "cost_usd": 0.5}}]}"#;
+    let world = world();
+    let task = world.task("Say hello").provider("auto").config(config(ROUTER));
+    let record = task.scripts([SPENT, PAID].map(script).to_vec()).run().await.unwrap();
+    assert!(record.is_completed(), "{:?}", record.failure);
+    let [first, second] = &record.attempts[..] else { panic!("{:?}", steps(&record)) };
+    assert_eq!((first.cost, second.cost, record.cost), (Some(0.25), Some(0.5), Some(0.75)));
+    let input = |usage: Option<bowline_protocol::Usage>| usage.map(|usage| (usage.input, usage.output));
+    assert_eq!(
+        (input(first.usage), input(second.usage), input(record.usage)),
+        (Some((7, 0)), Some((10, 20)), Some((17, 20)))
+    );
+    assert_eq!(first.waited, Duration::ZERO);
+    let parts: Duration = record.attempts.iter().map(|it| it.waited + it.took).sum();
+    assert_eq!(record.took, parts);
+    assert!(second.took >= Duration::from_secs(3) && second.took < Duration::from_secs(4), "{second:?}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn who_keeps_failing_is_left_alone_also_by_the_next_request() {
     let world = world();
     let record = task(&world, &[AWAY, AWAY, AWAY, AWAY, AWAY, AWAY]).run().await.unwrap();
@@ -126,9 +183,10 @@ async fn who_keeps_failing_is_left_alone_also_by_the_next_request() {
     // The first answered at last, so that it is forgiven.
     assert_eq!(explained.verdicts[0].turn, Some(1));
     task(&world, &[AWAY, AWAY, AWAY, HELLO]).run().await.unwrap();
-    let record = task(&world, &[AWAY, AWAY, HELLO]).run().await.unwrap();
-    let told = "claude: server: not retried, because it failed too often and is left alone for a while; falls back to codex";
-    assert_eq!(steps(&record)[1..], [told, "codex: answered"]);
+    // The fifth failure opens the breaker; the request that it happens to makes its own retries all the same.
+    let record = task(&world, &[AWAY, AWAY, AWAY, HELLO]).run().await.unwrap();
+    let told = "claude: server: retried 2 times already; falls back to codex";
+    assert_eq!(steps(&record)[2..], [told, "codex: answered"]);
     let explained = task(&world, &[HELLO]).explain().unwrap();
     assert!(
         explained.verdicts[0].reason.contains("failed 5 times within a minute"),
@@ -284,7 +342,11 @@ async fn a_limit_that_is_known_already_is_waited_for_on_request() {
         retry_after_ms: Some(bowline_protocol::Millis(3_600_000)),
         ..bowline_protocol::Failure::new(Category::RateLimit, Code::RateLimited, "429")
     };
-    assert_eq!(explained.after(&again, false).steps.len(), 5, "the first of five waits is before it");
+    assert_eq!(
+        explained.after(&again, crate::Footprint::NoWork).steps.len(),
+        5,
+        "the first of five waits is before it"
+    );
 
     let waits: Arc<Mutex<Vec<u64>>> = Arc::default();
     let seen = waits.clone();
@@ -337,7 +399,7 @@ async fn what_is_explained_is_what_happens() {
             let explained = wish(task(&world, &[script])).explain().unwrap();
             let record = wish(task(&world, &[script; 30])).run().await.unwrap();
             let failure = record.failure.clone().unwrap();
-            let outlook = explained.after(&failure, record.tool_ran);
+            let outlook = explained.after(&failure, record.footprint);
             let step =
                 |it: &super::Step| format!("{}: {}", explained.turns()[it.turn].name, it.verdict.reason);
             let foreseen: Vec<String> = outlook.steps.iter().map(step).collect();

@@ -109,8 +109,11 @@ async fn the_watchdogs_are_the_real_ones() {
 #[tokio::test]
 async fn a_stream_without_a_result_is_tried_again() {
     let text = r#"{"steps": [{"exit": 1}], "retry": [{"say": "Second"}, {"result": {}}]}"#;
-    let record = task(script(text)).run().await.unwrap();
+    let again = task(script(text)).stream_fallback(crate::StreamFallback::BeforeTools);
+    let record = again.run().await.unwrap();
     assert_eq!((record.text.as_deref(), record.stream_fallback), (Some("Second"), true));
+    let record = task(script(text)).run().await.unwrap();
+    assert_eq!((record.rule, record.stream_fallback), (crate::Rule::NotSentAgain, false), "the default");
 }
 
 #[tokio::test]

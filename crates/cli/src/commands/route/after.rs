@@ -3,7 +3,7 @@
 //! Every verdict and its reason are those that a run would go by ([`Explanation::after`]); here they are only laid out.
 
 use bowline::route::{Asked, Explanation, Next, Outlook, Step, between};
-use bowline::{Category, Code, Failure};
+use bowline::{Category, Code, Failure, Footprint};
 use bowline_protocol::Millis;
 use serde_json::{Value, json};
 
@@ -38,6 +38,11 @@ impl Suppose {
         self.category.is_some() || self.tool_ran || self.retry_after.is_some()
     }
 
+    /// Returns what the agent is supposed to have done with the prompt.
+    fn footprint(&self) -> Footprint {
+        if self.tool_ran { Footprint::ToolRan } else { Footprint::NoWork }
+    }
+
     /// Plays each failure that is supposed.
     fn played(&self, explained: &Explanation) -> Vec<(Category, Outlook)> {
         let all = Category::ALL.into_iter().filter(|it| self.category.is_none_or(|wanted| wanted == *it));
@@ -46,7 +51,7 @@ impl Suppose {
                 retry_after_ms: self.retry_after,
                 ..Failure::new(category, Code::Unknown, "it failed")
             };
-            (category, explained.after(&failure, self.tool_ran))
+            (category, explained.after(&failure, self.footprint()))
         };
         all.map(outlook).collect()
     }
@@ -78,7 +83,7 @@ pub(super) fn in_words(explained: &Explanation, suppose: &Suppose, layout: Layou
         }
         _ => text.push_str(&layout.paragraph(
             0,
-            "what runs into a budget, or is stopped, ends; so does everything once a tool ran",
+            "what runs into a budget, or is stopped, ends; so does everything once a tool ran or may have run",
         )),
     }
     text

@@ -47,6 +47,9 @@ pub(crate) fn task(
     if args.repeat_tools {
         task = task.repeat_tools();
     }
+    if let Some(when) = args.stream_fallback {
+        task = task.stream_fallback(when);
+    }
     if let Some(tokens) = args.max_tokens {
         if tokens == 0 {
             return Err(nothing("--max-tokens"));

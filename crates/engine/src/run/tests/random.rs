@@ -5,6 +5,7 @@ use bowline_protocol::{Category, Code, Failure};
 
 use super::super::*;
 use super::world::{INIT, RESULT, TOOL, World, text};
+use crate::fallback::StreamFallback;
 
 /// A small generator, so that a failing run can be played again by its seed.
 struct Dice(u64);
@@ -28,6 +29,7 @@ fn one_input(world: &mut World, dice: &mut Dice) {
         2..=6 => world.says(lines[dice.roll(lines.len() as u64) as usize]),
         7 => world.says(&text("words")),
         8 => world.give(Input::Stdout(&INIT.as_bytes()[..dice.roll(INIT.len() as u64) as usize])),
+        9 if dice.roll(2) == 0 => world.give(Input::Stderr(b"error: unknown option '--x'\n")),
         9 => world.give(Input::Stderr(b"trouble\n")),
         10 => world.give(Input::StdoutClosed),
         11 => world.give(Input::StderrClosed),
@@ -78,17 +80,47 @@ fn check(world: &World, seed: u64) {
     let (spawned, swept) = (log.matches("process_spawned").count(), log.matches("!sweep").count());
     let leaked = log.matches("process_leaked").count();
     assert!(spawned <= swept + leaked, "seed {seed}: a process was forgotten: {log}");
+    check_once(world, seed);
+}
+
+/// What holds for a prompt: it is sent a second time only where the rule allows it.
+fn check_once(world: &World, seed: u64) {
+    let log = world.log();
+    let Some((first, _)) = log.split_once("fallback_taken") else {
+        assert!(!log.contains("!spawn(1)"), "seed {seed}: sent again without a word: {log}");
+        return;
+    };
+    let shows = |signs: &[&str]| signs.iter().any(|sign| first.contains(sign));
+    match world.run.plan.stream_fallback {
+        StreamFallback::Never => panic!("seed {seed}: sent again: {log}"),
+        StreamFallback::Untouched => {
+            let started = first.matches("session_started").count();
+            let signs = ["text_delta", "tool_started", "unrecognized", "usage_reported"];
+            assert!(started == 1 && !shows(&signs), "seed {seed}: sent again after a sign of work: {log}");
+        }
+        StreamFallback::BeforeTools => assert!(!shows(&["tool_started"]), "seed {seed}: after a tool: {log}"),
+        StreamFallback::Always => {}
+    }
+}
+
+/// How many runs are played.
+const SEEDS: u64 = 60_000;
+
+/// Returns how many runs are played: fewer where the test is repeated for every mutant of the code.
+fn seeds() -> u64 {
+    option_env!("BOWLINE_RANDOM_RUNS").and_then(|runs| runs.parse().ok()).unwrap_or(SEEDS)
 }
 
 #[test]
 fn whatever_happens_it_ends_once_and_says_so() {
     let mut seen = std::collections::BTreeMap::<String, u32>::new();
-    for seed in 1..=60_000_u64 {
+    for seed in 1..=seeds() {
         let mut dice = Dice(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
         let mut world = World::with(|plan| {
             plan.files = dice.roll(2) == 0;
             if dice.roll(2) == 0 {
                 World::two_attempts(plan);
+                plan.stream_fallback = StreamFallback::ALL[dice.roll(4) as usize];
             }
             if dice.roll(3) == 0 {
                 plan.resume = Some(Wanted { id: "s".into(), fork: dice.roll(2) == 0 });
@@ -97,6 +129,13 @@ fn whatever_happens_it_ends_once_and_says_so() {
             plan.limits.total = Some(Millis(600_000));
             plan.limits.first_event = (dice.roll(2) == 0).then_some(Millis(3_000));
         });
+        if dice.roll(16) == 0 {
+            // What the dice alone seldom give: a program that exits over its arguments, with little else said.
+            world.start();
+            world.give(Input::Stderr(b"error: unknown option '--x'\n"));
+            (0..dice.roll(3)).for_each(|_| one_input(&mut world, &mut dice));
+            world.exits(2).swept();
+        }
         for _ in 0..dice.roll(80) {
             one_input(&mut world, &mut dice);
         }
@@ -106,12 +145,20 @@ fn whatever_happens_it_ends_once_and_says_so() {
         check(&world, seed);
         let ended = world.ended();
         *seen.entry(format!("{:?} {:?}", ended.outcome, ended.rule)).or_default() += 1;
-        *seen.entry(format!("fallback {}", ended.stream_fallback)).or_default() += 1;
+        let policy = world.run.plan.stream_fallback.as_str();
+        *seen.entry(format!("fallback {policy} {}", ended.stream_fallback)).or_default() += 1;
     }
     // The dice reach every way in which a run can end.
-    for way in
-        ["Completed Result", "Cancelled Aborted", "Failed GiveUp", "Truncated KeepText", "fallback true"]
-    {
-        assert!(seen.get(way).is_some_and(|count| *count > 50), "{way} in {seen:?}");
+    for way in [
+        "Completed Result",
+        "Cancelled Aborted",
+        "Failed GiveUp",
+        "Failed NotSentAgain",
+        "Truncated KeepText",
+        "fallback untouched true",
+        "fallback before-tools true",
+        "fallback always true",
+    ] {
+        assert!(seeds() < SEEDS || seen.get(way).is_some_and(|count| *count > 10), "{way} in {seen:?}");
     }
 }

@@ -7,6 +7,7 @@ use bowline_providers::dialects;
 
 use super::super::*;
 use crate::budget::Budget;
+use crate::fallback::StreamFallback;
 
 pub(super) const INIT: &str = r#"{"type":"system","subtype":"init","session_id":"s","model":"m"}"#;
 pub(super) const RESULT: &str = r#"{"type":"result","subtype":"success","is_error":false,"result":"","session_id":"s","usage":{"input_tokens":1,"output_tokens":1}}"#;
@@ -46,7 +47,7 @@ impl World {
             limits: Limits::default(),
             polite: Polite::Signal(Signal::Interrupt, Scope::Leader),
             resume: None,
-            stream_fallback: crate::fallback::StreamFallback::default(),
+            stream_fallback: StreamFallback::default(),
             notices: Vec::new(),
             opening: Vec::new(),
             delay: Millis(0),
@@ -66,7 +67,9 @@ impl World {
         }
     }
 
+    /// Adds the form that does not stream, under the rule of the specification.
     pub(super) fn two_attempts(plan: &mut Plan) {
+        plan.stream_fallback = StreamFallback::BeforeTools;
         plan.attempts.push(attempt("claude", Shape::Document));
     }
 

@@ -31,7 +31,7 @@ impl Scene {
 
     /// Takes the messages that the client has sent since the last time, and whether it hung up.
     fn sent(&mut self) -> (Vec<Value>, bool) {
-        let Words { bytes, last } = self.decoder.take_stdin();
+        let Words { bytes, last, .. } = self.decoder.take_stdin();
         let text = String::from_utf8(bytes).unwrap();
         (text.lines().map(|line| serde_json::from_str(line).unwrap()).collect(), last)
     }

@@ -42,7 +42,7 @@ impl Scene {
     }
 
     fn listen(&mut self) {
-        let Words { bytes, last } = self.decoder.take_stdin();
+        let Words { bytes, last, .. } = self.decoder.take_stdin();
         let text = String::from_utf8(bytes).unwrap();
         self.sent.extend(text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()));
         self.hung_up |= last;

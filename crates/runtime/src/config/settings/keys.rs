@@ -47,6 +47,7 @@ const fn said_by(key: Key, env: &'static str, default: &'static str) -> Key {
 const MODES: &[&str] = &["read", "ask", "edit", "yolo"];
 const STRATEGIES: &[&str] = &["priority", "round-robin", "least-latency", "least-cost"];
 const FALLBACKS: &[&str] = &["none", "next", "any"];
+const STREAM_FALLBACKS: &[&str] = &["never", "untouched", "before-tools", "always"];
 
 /// Every setting.
 #[rustfmt::skip]
@@ -56,6 +57,7 @@ pub const KEYS: &[Key] = &[
     said_by(key("run.permission", KeyKind::Choice(MODES), "what an agent may do without being asked", "ask"), "BOWLINE_PERMISSION", "ask"),
     said_by(key("run.timeout", KeyKind::Time, "the longest that a run may take", "10m"), "BOWLINE_TIMEOUT", ""),
     said_by(key("run.idle-timeout", KeyKind::Time, "the longest that nothing may come", "5m"), "BOWLINE_IDLE_TIMEOUT", ""),
+    said_by(key("run.stream-fallback", KeyKind::Choice(STREAM_FALLBACKS), "when a prompt is sent again without streaming, if the stream ends without a result", "untouched"), "BOWLINE_STREAM_FALLBACK", "untouched"),
     said_by(key("route.strategy", KeyKind::Choice(STRATEGIES), "who is asked first", "priority"), "BOWLINE_STRATEGY", "priority"),
     said_by(key("route.fallback", KeyKind::Choice(FALLBACKS), "when another agent is asked after a failure", "next"), "BOWLINE_FALLBACK", "next"),
     said_by(key("route.retries", KeyKind::Count, "how often each agent is asked again", "2"), "BOWLINE_RETRIES", "2"),
@@ -123,6 +125,7 @@ impl Key {
         let own = ["profiles.", "prices."].iter().any(|start| self.name.starts_with(start));
         match self.name {
             "run.permission" => matches!(value, "read" | "ask"),
+            "run.stream-fallback" => matches!(value, "never" | "untouched"),
             // `acp:` is followed by a command.
             "run.provider" => !value.contains("acp:"),
             _ => !own,

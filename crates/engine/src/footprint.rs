@@ -1,0 +1,177 @@
+//! What an attempt may have done with the prompt, judged by what the program showed.
+//!
+//! A prompt that is sent twice does its work twice, and the only witness is output that the program may not have printed.
+//! So the rule is turned around: an attempt is untouched only if something proves it. Everything else, output that was not
+//! understood included, counts as "a tool may have run". Deliberately absent: the decision itself, which is in
+//! [`crate::fallback`] for the second form of a program and in [`crate::retry`] for retries and other agents.
+
+use bowline_protocol::{Code, Exit, Failure, Kind};
+use serde::{Deserialize, Serialize};
+
+/// What an attempt may have done, from provably nothing to certainly something.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Footprint {
+    /// The program was not started, or its protocol never got as far as the prompt.
+    #[default]
+    PromptNotSent,
+    /// The program rejected its arguments, and printed nothing on standard output.
+    UsageError,
+    /// The program reported why its model call failed, or was ended before its first line; there is no sign of work.
+    NoWork,
+    /// The program had the prompt, and did not report why it ended.
+    Unexplained,
+    /// The model answered, in part at least: text, thinking, a plan, a question, or output tokens.
+    ModelAnswered,
+    /// The program printed something that was not understood. It may have been a tool call.
+    NotUnderstood,
+    /// Files of the working tree changed meanwhile.
+    FilesChanged,
+    /// A tool ran.
+    ToolRan,
+}
+
+impl Footprint {
+    /// Every footprint, from provably nothing to certainly something.
+    pub const ALL: [Self; 8] = [
+        Self::PromptNotSent,
+        Self::UsageError,
+        Self::NoWork,
+        Self::Unexplained,
+        Self::ModelAnswered,
+        Self::NotUnderstood,
+        Self::FilesChanged,
+        Self::ToolRan,
+    ];
+
+    /// Says whether it is proven that the program did nothing with the prompt.
+    pub fn is_untouched(self) -> bool {
+        matches!(self, Self::PromptNotSent | Self::UsageError)
+    }
+
+    /// Says whether a tool may have run, so that sending the prompt again may do its work twice.
+    pub fn may_have_worked(self) -> bool {
+        self >= Self::Unexplained
+    }
+
+    /// Returns the word used in JSON.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::PromptNotSent => "prompt_not_sent",
+            Self::UsageError => "usage_error",
+            Self::NoWork => "no_work",
+            Self::Unexplained => "unexplained",
+            Self::ModelAnswered => "model_answered",
+            Self::NotUnderstood => "not_understood",
+            Self::FilesChanged => "files_changed",
+            Self::ToolRan => "tool_ran",
+        }
+    }
+
+    /// Returns the reason why the prompt may or may not be sent again, for people.
+    pub fn reason(self) -> &'static str {
+        match self {
+            Self::PromptNotSent => "the prompt had not been sent",
+            Self::UsageError => "the program rejected its arguments before it did anything",
+            Self::NoWork => "there is no sign that it began to work",
+            Self::Unexplained => "it had the prompt and did not report why it ended, so a tool may have run",
+            Self::ModelAnswered => "the model had answered, so a tool may have run",
+            Self::NotUnderstood => "some of its output was not understood, so a tool may have run",
+            Self::FilesChanged => "files changed meanwhile, so a tool may have run",
+            Self::ToolRan => "a tool ran, and would run a second time",
+        }
+    }
+
+    /// Returns what an event of the agent shows.
+    #[expect(clippy::wildcard_enum_match_arm, reason = "most kinds are no sign of work")]
+    pub(crate) fn of_event(kind: &Kind) -> Self {
+        match kind {
+            Kind::ToolStarted(_)
+            | Kind::ToolUpdated(_)
+            | Kind::ToolFinished(_)
+            | Kind::BackgroundTaskStarted(_)
+            | Kind::DiffAvailable(_) => Self::ToolRan,
+            Kind::FilesTouched(_) => Self::FilesChanged,
+            Kind::Unrecognized(_) | Kind::Unknown(_) => Self::NotUnderstood,
+            Kind::TextDelta(_)
+            | Kind::ThinkingDelta(_)
+            | Kind::PlanUpdated(_)
+            | Kind::ApprovalAsked(_)
+            | Kind::QuestionAsked(_)
+            | Kind::ContextCompacted(_) => Self::ModelAnswered,
+            Kind::UsageReported(report) if report.usage.output > 0 => Self::ModelAnswered,
+            _ => Self::PromptNotSent,
+        }
+    }
+}
+
+/// What is known of an attempt when it is over.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Traces<'a> {
+    /// The strongest sign among the events of the agent.
+    pub(crate) seen: Footprint,
+    /// Whether the program was started and given the prompt.
+    pub(crate) prompted: bool,
+    /// Whether the program only generates text, by its contract: it has no tools.
+    pub(crate) generates_only: bool,
+    /// Whether the format shows each step in a line of its own, so that no line means no step.
+    pub(crate) shows_steps: bool,
+    /// Whether anything came on standard output.
+    pub(crate) printed: bool,
+    /// Whether a watchdog of ours ended the program.
+    pub(crate) timed_out: bool,
+    /// Whether trouble of ours ended it: then its own reasons count for nothing.
+    pub(crate) trouble: bool,
+    /// Why the turn failed.
+    pub(crate) failure: Option<&'a Failure>,
+}
+
+impl Traces<'_> {
+    /// Judges an attempt that ended without success.
+    pub(crate) fn footprint(&self) -> Footprint {
+        let Self { seen, prompted, generates_only, shows_steps, printed, timed_out, trouble, failure } =
+            *self;
+        if generates_only {
+            return if seen == Footprint::ToolRan { seen } else { Footprint::NoWork };
+        }
+        if seen.may_have_worked() {
+            return seen;
+        }
+        if !prompted {
+            return Footprint::PromptNotSent;
+        }
+        if trouble {
+            return Footprint::Unexplained;
+        }
+        let silent = shows_steps && !printed;
+        match failure {
+            Some(failure) if silent && is_usage_error(failure) => Footprint::UsageError,
+            Some(_) if silent && timed_out => Footprint::NoWork,
+            Some(failure) if names_reason(failure) => Footprint::NoWork,
+            Some(_) | None => Footprint::Unexplained,
+        }
+    }
+}
+
+/// Says whether the program refused our arguments and exited.
+fn is_usage_error(failure: &Failure) -> bool {
+    failure.code == Code::FlagRejected && matches!(failure.exit, Some(Exit::Code(code)) if code != 0)
+}
+
+/// Says whether the reason is the program's own word, and not our conclusion from its end.
+fn names_reason(failure: &Failure) -> bool {
+    !matches!(
+        failure.code,
+        Code::Unknown
+            | Code::Crashed
+            | Code::Killed
+            | Code::Truncated
+            | Code::Empty
+            | Code::FormatChanged
+            | Code::FlagRejected
+            | Code::TimedOut
+    )
+}
+
+#[cfg(test)]
+mod tests;

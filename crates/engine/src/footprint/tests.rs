@@ -1,0 +1,113 @@
+//! What each trace of an attempt proves.
+
+use bowline_protocol::Category;
+
+use super::*;
+
+fn silent() -> Traces<'static> {
+    Traces {
+        seen: Footprint::PromptNotSent,
+        prompted: true,
+        generates_only: false,
+        shows_steps: true,
+        printed: false,
+        timed_out: false,
+        trouble: false,
+        failure: None,
+    }
+}
+
+fn failed(code: Code, exit: Option<Exit>) -> Failure {
+    Failure { exit, ..Failure::new(Category::Unknown, code, "it failed") }
+}
+
+#[test]
+fn the_order_is_from_provably_nothing_to_certainly_something() {
+    assert!(Footprint::ALL.is_sorted());
+    let untouched: Vec<_> = Footprint::ALL.into_iter().filter(|it| it.is_untouched()).collect();
+    assert_eq!(untouched, [Footprint::PromptNotSent, Footprint::UsageError]);
+    let worked: Vec<_> = Footprint::ALL.into_iter().filter(|it| it.may_have_worked()).collect();
+    assert_eq!(
+        worked,
+        [
+            Footprint::Unexplained,
+            Footprint::ModelAnswered,
+            Footprint::NotUnderstood,
+            Footprint::FilesChanged,
+            Footprint::ToolRan
+        ]
+    );
+    for footprint in Footprint::ALL {
+        let json = serde_json::to_string(&footprint).unwrap();
+        assert_eq!(json.trim_matches('"'), footprint.as_str());
+        assert_eq!(footprint.may_have_worked(), footprint.reason().contains("tool"), "{footprint:?}");
+    }
+}
+
+#[test]
+fn only_a_usage_error_without_output_proves_that_nothing_was_done() {
+    let usage = failed(Code::FlagRejected, Some(Exit::Code(2)));
+    let judge = |change: fn(&mut Traces<'_>), failure: &Failure| {
+        let mut traces = silent();
+        change(&mut traces);
+        Traces { failure: Some(failure), ..traces }.footprint()
+    };
+    assert_eq!(judge(|_| {}, &usage), Footprint::UsageError);
+    assert_eq!(judge(|it| it.printed = true, &usage), Footprint::Unexplained);
+    assert_eq!(judge(|it| it.shows_steps = false, &usage), Footprint::Unexplained);
+    assert_eq!(judge(|it| it.trouble = true, &usage), Footprint::Unexplained);
+    assert_eq!(judge(|it| it.prompted = false, &usage), Footprint::PromptNotSent);
+    assert_eq!(judge(|_| {}, &failed(Code::FlagRejected, Some(Exit::Code(0)))), Footprint::Unexplained);
+    assert_eq!(judge(|_| {}, &failed(Code::FlagRejected, Some(Exit::Signal(9)))), Footprint::Unexplained);
+    assert_eq!(judge(|_| {}, &failed(Code::FlagRejected, None)), Footprint::Unexplained);
+}
+
+#[test]
+fn a_reason_that_the_program_names_is_no_sign_of_work_and_a_conclusion_of_ours_is() {
+    for code in Code::ALL {
+        let concluded = matches!(
+            code,
+            Code::Unknown
+                | Code::Crashed
+                | Code::Killed
+                | Code::Truncated
+                | Code::Empty
+                | Code::FormatChanged
+                | Code::FlagRejected
+                | Code::TimedOut
+        );
+        let failure = failed(code.clone(), Some(Exit::Code(1)));
+        let traces = Traces { printed: true, failure: Some(&failure), ..silent() };
+        let expect = if concluded { Footprint::Unexplained } else { Footprint::NoWork };
+        assert_eq!(traces.footprint(), expect, "{code}");
+        let trouble = Traces { trouble: true, ..traces };
+        assert_eq!(trouble.footprint(), Footprint::Unexplained, "{code}");
+    }
+    assert_eq!(silent().footprint(), Footprint::Unexplained, "it ended, and nothing is known");
+}
+
+#[test]
+fn a_program_that_a_watchdog_ends_before_its_first_line_has_not_begun() {
+    let late = failed(Code::TimedOut, Some(Exit::Signal(15)));
+    let hangs = Traces { timed_out: true, failure: Some(&late), ..silent() };
+    assert_eq!(hangs.footprint(), Footprint::NoWork);
+    assert_eq!(Traces { printed: true, ..hangs }.footprint(), Footprint::Unexplained);
+    assert_eq!(Traces { shows_steps: false, ..hangs }.footprint(), Footprint::Unexplained);
+    assert_eq!(Traces { timed_out: false, ..hangs }.footprint(), Footprint::Unexplained);
+}
+
+#[test]
+fn what_was_seen_counts_whatever_the_program_says_about_its_end() {
+    let overloaded = failed(Code::Overloaded, Some(Exit::Code(1)));
+    for seen in Footprint::ALL {
+        let traces = Traces { seen, printed: true, failure: Some(&overloaded), ..silent() };
+        let expect = if seen.may_have_worked() { seen } else { Footprint::NoWork };
+        assert_eq!(traces.footprint(), expect, "{seen:?}");
+        let unasked = Traces { prompted: false, ..traces };
+        let expect = if seen.may_have_worked() { seen } else { Footprint::PromptNotSent };
+        assert_eq!(unasked.footprint(), expect, "{seen:?}");
+        let generator = Traces { generates_only: true, ..traces };
+        let expect = if seen == Footprint::ToolRan { seen } else { Footprint::NoWork };
+        assert_eq!(generator.footprint(), expect, "{seen:?}");
+    }
+}

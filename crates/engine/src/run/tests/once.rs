@@ -1,0 +1,96 @@
+//! How often a prompt is sent: once, unless the first process provably did nothing with it.
+
+use bowline_protocol::kinds::TouchedFile;
+
+use super::super::*;
+use super::world::{INIT, RESULT, World, text};
+use crate::fallback::StreamFallback;
+use crate::footprint::Footprint;
+
+/// The default: whatever the first process showed of work, it is the only one.
+#[test]
+fn by_default_a_stream_without_a_result_is_not_sent_again() {
+    let once = |plan: &mut Plan| {
+        World::two_attempts(plan);
+        plan.stream_fallback = StreamFallback::default();
+    };
+    for (lines, exit, footprint) in [
+        (&[][..], 0, Footprint::Unexplained),
+        (&[], 3, Footprint::Unexplained),
+        (&[INIT], 1, Footprint::Unexplained),
+        (&[INIT, r#"{"type":"tool_invocation_v2"}"#], 1, Footprint::NotUnderstood),
+        (&[INIT, "{\"type\":"], 1, Footprint::NotUnderstood),
+    ] {
+        let mut world = World::with(once);
+        world.start();
+        lines.iter().for_each(|line| {
+            world.says(line);
+        });
+        world.exits(exit).swept();
+        assert!(world.log().contains("notice:not_sent_again"), "{lines:?}: {}", world.log());
+        let ended = world.ended();
+        assert_eq!((ended.rule, ended.stream_fallback), (Rule::NotSentAgain, false), "{lines:?}");
+        assert_eq!(ended.footprint, footprint, "{lines:?}");
+    }
+    let mut world = World::with(once);
+    world.start();
+    world.says(INIT).says(&text("I did it")).exits(1).swept();
+    assert_eq!((world.ended().rule, world.ended().footprint), (Rule::NotSentAgain, Footprint::ModelAnswered));
+}
+
+#[test]
+fn a_usage_error_is_sent_again_in_the_other_form_and_says_why() {
+    let mut world = World::with(|plan| {
+        World::two_attempts(plan);
+        plan.stream_fallback = StreamFallback::default();
+    });
+    world.start();
+    world.give(Input::Stderr(b"error: unknown option '--include-partial-messages'\n")).exits(1).swept();
+    assert!(world.log().ends_with("!spawn(1)"), "{}", world.log());
+    let reason = world.events.iter().find_map(|event| match &event.kind {
+        Kind::FallbackTaken(taken) => taken.reason.clone(),
+        _ => None,
+    });
+    assert_eq!(reason.as_deref(), Some(Footprint::UsageError.reason()));
+    world.give(Input::Spawned { pid: 8, containment: "test" });
+    world.says(RESULT).exits(0).swept();
+    assert!(world.ended().stream_fallback);
+}
+
+/// A protocol that never gets to its prompt has asked for nothing; one that has asked may have got all of it.
+#[test]
+fn a_protocol_is_tried_otherwise_until_it_has_sent_the_prompt() {
+    let talks = |plan: &mut Plan| {
+        World::two_attempts(plan);
+        plan.attempts.swap(0, 1);
+        let plain = plan.attempts.clone();
+        World::by_protocol(plan);
+        plan.attempts.extend(plain);
+        plan.stream_fallback = StreamFallback::default();
+    };
+    let mut world = World::with(talks);
+    world.start();
+    world.exits(1).swept();
+    assert!(world.log().ends_with("!spawn(1)"), "{}", world.log());
+    let mut world = World::with(talks);
+    world.start();
+    world.says(r#"{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":1,"agentCapabilities":{}}}"#);
+    world.says(r#"{"jsonrpc":"2.0","id":2,"result":{"sessionId":"s"}}"#);
+    world.exits(1).swept();
+    assert_eq!(world.ended().footprint, Footprint::Unexplained, "{}", world.log());
+}
+
+#[test]
+fn files_that_changed_are_a_sign_of_work() {
+    let mut world = World::with(|plan| plan.files = true);
+    world.start();
+    world.give(Input::Stderr(b"API Error: 529 overloaded\n")).exits(1).swept();
+    let operation = bowline_protocol::kinds::FileOperation::Write;
+    world.give(Input::Files(vec![TouchedFile { path: "a".to_owned(), operation }]));
+    assert_eq!(world.ended().footprint, Footprint::FilesChanged);
+    let mut world = World::with(|plan| plan.files = true);
+    world.start();
+    world.give(Input::Stderr(b"API Error: 529 overloaded\n")).exits(1).swept();
+    world.give(Input::Files(Vec::new()));
+    assert_eq!(world.ended().footprint, Footprint::NoWork);
+}
