@@ -1,7 +1,7 @@
 //! Whether what is asked for arrives at the other end.
 
 use bowline::Task;
-use bowline_protocol::Json;
+use bowline_protocol::{Json, Kind};
 use bowline_providers::manifest::run::RunFlag;
 use bowline_simulator::Entry;
 
@@ -122,15 +122,27 @@ pub(super) async fn schema(room: Room) -> Verdict {
     })
 }
 
+const IMAGE_PROMPT: &str = "[[text]] What is in the image?";
+
 pub(super) async fn image(room: Room) -> Verdict {
     let place = room.place("one").await?;
     let file = place.project.join("dot.png");
     std::fs::write(&file, PNG)?;
-    let seen = place.run(place.task("[[text]] What is in the image?").attach(&file)).await?;
+    let seen = place.run(place.task(IMAGE_PROMPT).attach(&file)).await?;
     seen.completed()?;
     let requests = facts(&place, &seen)?;
     let images = |entry: &Entry| entry.facts.as_ref().map_or(0, |it| it.images.len());
-    seen.hold(requests.iter().any(|entry| images(entry) > 0), || "no request had an image".to_owned())
+    seen.hold(requests.iter().any(|entry| images(entry) > 0), || {
+        // A program that leaves an image out may say why in what it sends instead.
+        let sent = seen.events.iter().filter_map(|event| {
+            if let Kind::UserMessage(message) = &event.kind { Some(message.text.as_str()) } else { None }
+        });
+        let told: Vec<String> = sent.filter(|text| *text != IMAGE_PROMPT).map(short).collect();
+        match told.is_empty() {
+            true => "no request had an image".to_owned(),
+            false => format!("no request had an image; the program sent {}", told.join(", ")),
+        }
+    })
 }
 
 pub(super) async fn large_prompt(room: Room) -> Verdict {

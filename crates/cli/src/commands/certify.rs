@@ -116,7 +116,9 @@ pub(crate) fn run(args: &CertifyArgs, stdout: &mut Stdout) -> Result<(), Command
 fn prepare(args: &CertifyArgs, manifest: &Manifest) -> Result<Option<Report>, CommandError> {
     let before = args.against.as_deref().map(|file| read_report(file, manifest)).transpose()?;
     if let Some(file) = &args.save {
-        std::fs::write(fresh(file), "").map_err(|error| not_saved(file, error))?;
+        // Only tried: a run that is interrupted, or killed, leaves no empty file behind.
+        let tried = std::fs::write(fresh(file), "").and_then(|()| std::fs::remove_file(fresh(file)));
+        tried.map_err(|error| not_saved(file, error))?;
     }
     Ok(before)
 }

@@ -3,6 +3,7 @@
 use bowline_protocol::kinds::{
     CompactTrigger, ContextCompacted, Gap, Level, LimitReported, LimitState, McpServerStatus, McpState,
     PlanUpdated, ResumeAnswer, ResumeAnswered, Retrying, StepStatus, ToolStatus, Transport, Unrecognized,
+    UnrecognizedReason,
 };
 use bowline_protocol::{Kind, Timestamp};
 use jiff::tz::TimeZone;
@@ -140,6 +141,9 @@ pub(super) fn remark(kind: &Kind, now: Timestamp, zone: &TimeZone) -> Option<Rem
             })
         }
         Kind::Gap(gap) => Remark::warning(missing(gap)),
+        Kind::Unrecognized(what) if what.reason == UnrecognizedReason::TooLong => {
+            Remark::warning(too_long(what))
+        }
         Kind::Unrecognized(what) => Remark::verbose(not_understood(what)),
         Kind::QuestionAsked(question) => Remark::usual(asked(&question.text, &question.choices)),
         Kind::QuestionAnswered(answer) => Remark::verbose(match answer.answers.as_slice() {
@@ -314,6 +318,12 @@ fn missing(gap: &Gap) -> String {
     format!("missing: {what}: {}", words::one_line(&gap.reason))
 }
 
+/// A line above the limit may have held a part of the answer: that is told whatever was asked for.
+fn too_long(what: &Unrecognized) -> String {
+    let bytes = words::many(what.head.bytes, "byte");
+    format!("a line of {bytes} is too long and was skipped: a part of the answer may be missing")
+}
+
 fn not_understood(what: &Unrecognized) -> String {
     let name = what.type_name.as_deref().map(|name| format!(" of type {}", words::one_line(name)));
     let rest =
@@ -332,4 +342,24 @@ fn plan_updated(plan: &PlanUpdated) -> Remark {
     let now = plan.steps.iter().find(|step| step.status == StepStatus::InProgress);
     let now = now.map(|step| format!(", now: {}", words::one_line(&step.text))).unwrap_or_default();
     Remark::verbose(format!("plan: {done} of {} steps done{now}", plan.steps.len()))
+}
+
+#[cfg(test)]
+mod tests {
+    use bowline_protocol::Excerpt;
+
+    use super::*;
+
+    #[test]
+    fn a_line_that_was_skipped_for_its_length_is_told_and_noise_is_not() {
+        let remark = |reason| {
+            let head = Excerpt { text: "{".to_owned(), bytes: 70_000_000 };
+            let what = Unrecognized { reason, count: None, head, type_name: None };
+            remark(&Kind::Unrecognized(what), Timestamp::EPOCH, &TimeZone::UTC).expect("a remark")
+        };
+        let skipped = remark(UnrecognizedReason::TooLong);
+        assert!(matches!(skipped.weight, Weight::Always), "{skipped:?}");
+        assert!(skipped.text.contains("70000000 bytes"), "{skipped:?}");
+        assert!(!matches!(remark(UnrecognizedReason::Noise).weight, Weight::Always));
+    }
 }

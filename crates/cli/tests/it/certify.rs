@@ -148,3 +148,14 @@ fn drift_is_in_the_document() {
     let report: Value = serde_json::from_str(&again.stdout).expect("one document");
     assert_eq!(report["drift"], serde_json::json!([]), "{}", again.stderr);
 }
+
+#[test]
+fn a_report_that_is_never_written_leaves_no_file() {
+    let world = World::new();
+    let file = world.path("work").join("report.json");
+    let args =
+        ["certify", "claude", "--binary", "/no/such/program", "--save", file.to_str().expect("a path")];
+    world.bowline(&args).end().exits(4);
+    let left: Vec<_> = std::fs::read_dir(world.path("work")).expect("a directory").flatten().collect();
+    assert!(left.is_empty(), "{left:?}");
+}

@@ -30,12 +30,7 @@ pub(super) fn draw(report: &Report) -> String {
             let _ = writeln!(text, "  {:<11}  {:<width$}    {line}", "", "");
         }
     }
-    if !report.novel.is_empty() {
-        text.push_str("\nFields that stand in no recording of it (everything still decodes):\n");
-        for path in &report.novel {
-            let _ = writeln!(text, "  {path}");
-        }
-    }
+    text.push_str(&novel(report));
     let count = |status| report.count(status);
     let _ = writeln!(
         text,
@@ -55,6 +50,24 @@ pub(super) fn draw(report: &Report) -> String {
         }
     }
     text
+}
+
+/// Lists the fields that no recording has. Of the version that was certified they are no news: the recordings do not hold
+/// everything that it can print, so they are only counted.
+fn novel(report: &Report) -> String {
+    let known = bowline_providers::compat::certified(&report.provider);
+    match report.novel.len() {
+        0 => String::new(),
+        number if known.is_some() && known == report.version.as_deref() => {
+            format!(
+                "\n{number} fields are in none of our recordings of this certified version; --json lists them\n"
+            )
+        }
+        _ => {
+            let head = "\nNew fields, not in our recordings (everything still decodes):\n";
+            report.novel.iter().fold(head.to_owned(), |text, path| text + &format!("  {path}\n"))
+        }
+    }
 }
 
 /// Writes a time behind something; one that is nothing is not written.
