@@ -29,10 +29,9 @@ mod tests {
     use crate::{Request, task, testing};
 
     fn long(result: Result<impl Sized, Error>) -> (&'static str, usize) {
-        match result.err().expect("it is refused") {
-            Error::LongName { what, bytes } => (what, bytes),
-            other => panic!("{other}"),
-        }
+        let error = result.err().expect("it is refused");
+        let Error::LongName { what, bytes } = error else { panic!("{error}") };
+        (what, bytes)
     }
 
     #[tokio::test]
