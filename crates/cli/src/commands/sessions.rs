@@ -170,20 +170,25 @@ fn remove(args: &RemoveArgs, stdout: &mut Stdout) -> Result<(), CommandError> {
     let registry = Registry::from_env()?;
     let runtime = runtime()?;
     for id in &args.sessions {
-        runtime.block_on(registry.remove(&SessionId::from(id.as_str()))).map_err(|error| match &error {
-            bowline::Error::Journal(JournalError::NoSession { .. } | JournalError::BadId { .. }) => {
-                CommandError::new(Fault::Usage, format!("there is no session `{}`", harmless(id)))
-                    .hint("`bowline sessions --all` lists all of them")
-            }
-            bowline::Error::Journal(JournalError::Locked { .. }) => {
-                CommandError::new(Fault::Usage, format!("the session `{id}` is running"))
-                    .hint(format!("end it first: `bowline stop {id}`"))
-            }
-            _ => error.into(),
-        })?;
+        let removed = runtime.block_on(registry.remove(&SessionId::from(id.as_str())));
+        removed.map_err(|error| not_removed(id, error))?;
         stdout.print(&format!("{id}: removed\n"))?;
     }
     Ok(())
+}
+
+/// Says why a session was not removed.
+fn not_removed(id: &str, error: bowline::Error) -> CommandError {
+    let bowline::Error::Journal(problem) = &error else { return error.into() };
+    if matches!(problem, JournalError::NoSession { .. } | JournalError::BadId { .. }) {
+        return CommandError::new(Fault::Usage, format!("there is no session `{}`", harmless(id)))
+            .hint("`bowline sessions --all` lists all of them");
+    }
+    if matches!(problem, JournalError::Locked { .. }) {
+        return CommandError::new(Fault::Usage, format!("the session `{id}` is running"))
+            .hint(format!("end it first: `bowline stop {id}`"));
+    }
+    error.into()
 }
 
 /// Ends sessions.
