@@ -6,6 +6,7 @@ pub(crate) mod api_error;
 pub(crate) mod content;
 pub(crate) mod document;
 pub(crate) mod executable;
+pub(crate) mod external_events;
 pub(crate) mod json;
 pub(crate) mod loose;
 pub(crate) mod pi_events;
@@ -202,6 +203,15 @@ pub const ALL: &[Entry] = &[
         terminal: Terminal::Eof,
         commentary: Commentary::Told,
         make: |_| Box::new(simple::Simple::default()),
+        voice: None,
+    },
+    Entry {
+        name: "external-events",
+        about: "either of the two: the first line tells which; exit code 0 ends the turn",
+        framing: Framing::LinesOrEvents,
+        terminal: Terminal::Eof,
+        commentary: Commentary::Told,
+        make: |_| Box::new(external_events::ExternalEvents::default()),
         voice: None,
     },
     Entry {

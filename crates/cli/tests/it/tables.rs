@@ -44,6 +44,7 @@ grok-cli             eof             grok-cli: JSON lines with role and content
 acp                  event           the Agent Client Protocol, version 1, as JSON lines in both directions
 pi-events            event           pi-style events (protocol A), as JSON lines or server-sent events
 simple               eof             simple events (protocol B), as JSON lines or server-sent events
+external-events      eof             either of the two: the first line tells which; exit code 0 ends the turn
 executable-generate  event           the answer of an executable provider's `generate`
 executable-stream    event           the chunks of an executable provider's `stream`
 --- stderr

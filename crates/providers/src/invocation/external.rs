@@ -42,7 +42,7 @@ pub struct ExternalCli {
     pub prompt_flag: Option<String>,
     /// How it prints: `jsonl`, `sse` or `text`.
     pub output_format: Option<OutputFormat>,
-    /// The dialect, where it is not that of pi's events.
+    /// The dialect, where it is not `external-events` (protocol A or B, whichever the program prints).
     pub dialect: Option<String>,
     /// Its working directory.
     #[serde(alias = "cwd")]
@@ -181,7 +181,7 @@ impl ExternalCli {
     fn dialect(&self, model: &str) -> Result<(String, Shape), Refusal> {
         let (usual, shape) = match self.output_format {
             Some(OutputFormat::Text) => ("text", Shape::Text),
-            Some(OutputFormat::Jsonl | OutputFormat::Sse) | None => ("pi-events", Shape::Lines),
+            Some(OutputFormat::Jsonl | OutputFormat::Sse) | None => ("external-events", Shape::Lines),
         };
         let name = self.dialect.as_deref().unwrap_or(usual);
         if dialects::by_name(name).is_none() {

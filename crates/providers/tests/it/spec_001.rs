@@ -65,6 +65,40 @@ fn protocol_b() {
 }
 
 #[test]
+fn the_first_line_tells_the_protocol() {
+    let session = "{\"type\":\"session\",\"id\":\"abc123\"}\n";
+    let banner = "starting up\n{\"type\":\"hello\"}\n";
+    let wordy = format!("{banner}{session}{PROTOCOL_B}");
+    let both = [PROTOCOL_A, PROTOCOL_B].map(|lines| [lines.to_owned(), as_events(lines)]);
+    for output in both.concat() {
+        let summary = Run::of("external-events", &output).summary();
+        assert_eq!((&summary["text"], &summary["outcome"]), (&json!("Hello"), &json!("completed")), "{output}");
+        assert_eq!((&summary["tools"], &summary["unrecognized"]), (&json!(1), &json!(0)), "{output}");
+    }
+    // What stands in neither protocol, or in both, decides nothing.
+    let summary = Run::of("external-events", &wordy).summary();
+    assert_eq!((&summary["text"], &summary["native_session"]), (&json!("Hello"), &json!("abc123")));
+    assert_eq!(summary["unrecognized"], 2);
+    let failed = "{\"type\":\"error\",\"error\":\"429 too many requests\"}\n";
+    assert_eq!(Run::of("external-events", failed).summary()["failure"]["category"], "rate_limit");
+    // A line of one protocol in the middle of the other is kept as not understood, never as text.
+    let mixed = PROTOCOL_A.replace("{\"type\":\"message_end\"", "{\"type\":\"text\",\"delta\":\"x\"}\n{\"type\":\"message_end\"");
+    let summary = Run::of("external-events", &mixed).summary();
+    assert_eq!((&summary["text"], &summary["unrecognized"]), (&json!("Hello"), &json!(1)));
+}
+
+#[test]
+fn exit_code_zero_ends_protocol_a_without_a_last_message() {
+    let cut: String = PROTOCOL_A.lines().take(3).map(|line| format!("{line}\n")).collect();
+    let run = Run::of("external-events", &cut);
+    assert_eq!((run.outcome().as_str(), run.text().as_str()), ("completed", "Hello"));
+    assert_eq!(run.lines("pi").last().expect("an end")["type"], "done");
+    assert_eq!(Run::of("external-events", &cut).exit(3).outcome(), "failed");
+    // pi itself always says how a turn ended.
+    assert_eq!(Run::of("pi-events", &cut).outcome(), "truncated");
+}
+
+#[test]
 fn protocol_b_comes_back_as_it_went_in() {
     let expect: Vec<serde_json::Value> =
         PROTOCOL_B.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
