@@ -69,7 +69,7 @@ mod text;
 
 pub use digest::{Digest, Refused};
 pub use summary::failure_object;
-pub use tally::Tally;
+pub use tally::{ModelSource, Tally};
 
 /// Writes events in some format, as they come.
 pub trait View: std::fmt::Debug + Send {

@@ -8,7 +8,7 @@ use bowline_engine::footprint::Footprint;
 use bowline_engine::{Ended, Survivor, Watchdog};
 use bowline_protocol::kinds::{Outcome, StopReason, TouchedFile};
 use bowline_protocol::{Exit, Failure, NativeSessionId, SessionId, Usage, UsageSource};
-use bowline_providers::views::{Digest, Refused};
+use bowline_providers::views::{Digest, ModelSource, Refused};
 
 use crate::error::Error;
 use crate::launch;
@@ -37,8 +37,10 @@ pub struct Record {
     pub text: Option<String>,
     /// The agent's own name for the session: what resuming needs.
     pub native_session: Option<NativeSessionId>,
-    /// The model that answered.
+    /// The model that answered, as the agent reported it; else the one that was asked for.
     pub model: Option<String>,
+    /// Where `model` comes from.
+    pub model_source: Option<ModelSource>,
     /// What it used, in normal form, over all attempts.
     pub usage: Option<Usage>,
     /// Where that usage comes from: estimated as soon as that of one attempt is.
@@ -129,6 +131,7 @@ impl Record {
             text: digest.text(),
             native_session: digest.native_session().cloned(),
             model: digest.model().map(str::to_owned),
+            model_source: digest.model_source(),
             usage: digest.usage(),
             usage_source: digest.usage_source(),
             cost_usd: digest.cost_usd(),

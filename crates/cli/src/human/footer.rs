@@ -177,7 +177,7 @@ pub(super) fn figures(summary: &Summary, tally: &Tally, retries: u64, glyphs: Gl
     if retries > 0 {
         parts.push(if retries == 1 { "1 retry".to_owned() } else { format!("{retries} retries") });
     }
-    parts.extend(tally.model.as_deref().map(words::one_line).filter(|model| !model.is_empty()));
+    parts.extend(tally.named_model().map(words::one_line).filter(|model| !model.is_empty()));
     parts.join(glyphs.dot())
 }
 

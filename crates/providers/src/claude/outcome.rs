@@ -37,13 +37,14 @@ impl Claude {
         }
         self.requests.turn_over(out);
 
-        let interrupted = terminal_reason.starts_with("aborted")
-            || subtype == "error_during_execution" && self.was_interrupted();
-        if !failed {
+        // An interrupt may be called a success: only `terminal_reason` says that the turn was not finished.
+        let aborted = terminal_reason.starts_with("aborted");
+        let interrupted = failed && subtype == "error_during_execution" && self.was_interrupted();
+        if aborted || interrupted {
+            out.cancelled();
+        } else if !failed {
             out.forget_errors();
             out.completed(stop(&stop_reason));
-        } else if interrupted {
-            out.cancelled();
         } else {
             let errors: Vec<_> = line.array("errors").into_iter().filter_map(text).collect();
             let words = if said.is_empty() { errors.join("; ") } else { said.into_owned() };

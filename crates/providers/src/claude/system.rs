@@ -177,8 +177,9 @@ fn percent(window: &Object<'_>) -> Option<f64> {
 fn compacted(line: &Object<'_>, out: &mut Output<'_>) {
     let data = ["compact_metadata", "compactMetadata", "microcompactMetadata"];
     let data = data.iter().find_map(|key| line.object(key)).unwrap_or_default();
-    let manual = data.text("trigger").as_deref() == Some("manual");
-    let count = |keys: [&str; 2]| keys.iter().find_map(|key| data.count(key));
+    // Some wrappers put the figures beside the subtype.
+    let manual = data.text("trigger").or_else(|| line.text("trigger")).as_deref() == Some("manual");
+    let count = |keys: [&str; 2]| keys.iter().find_map(|key| data.count(key).or_else(|| line.count(key)));
     out.emit(Kind::ContextCompacted(ContextCompacted {
         trigger: if manual { CompactTrigger::Manual } else { CompactTrigger::Auto },
         tokens_before: count(["pre_tokens", "preTokens"]),

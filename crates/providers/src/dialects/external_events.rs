@@ -71,6 +71,7 @@ fn protocol_of(type_name: &str) -> Option<Protocol> {
 /// Returns the `type` of the first object of a line.
 fn first_type(line: &str) -> Option<String> {
     let repaired = lenient::repair(line);
-    let first = serde_json::Deserializer::from_str(repaired.trim_start()).into_iter::<Value>().next()?.ok()?;
+    let first =
+        serde_json::Deserializer::from_str(repaired.trim_start()).into_iter::<Value>().next()?.ok()?;
     first.get("type")?.as_str().map(str::to_owned)
 }

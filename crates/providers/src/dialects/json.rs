@@ -32,6 +32,8 @@ fn document_of(document: &str, out: &mut Output<'_>) {
     match found.value {
         Some(Value::Object(object)) => answer(&object, out),
         Some(array) => list(&array, out),
+        // `null` is JSON, and says nothing.
+        None if lenient::value(document.trim()) == Some(Value::Null) => out.quiet(),
         None => {
             let text = ansi::strip(document);
             out.quiet();

@@ -85,12 +85,9 @@ pub(super) const TABLE: [(Category, &[&str]); 9] = [
     ),
 ];
 
-/// Patterns that are names of the system, and therefore have one spelling.
+/// Patterns that have one spelling. Names of network errors are not among them: some clients print them in lower case, and
+/// they are no words of anything else.
 const CASE_SENSITIVE: &[&str] = &[
-    "ECONNRESET",
-    "ETIMEDOUT",
-    "ENOTFOUND",
-    "ECONNREFUSED",
     "ENOENT",
     "SIGTERM",
     "SIGKILL",

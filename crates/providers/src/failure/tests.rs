@@ -102,13 +102,24 @@ fn numbers_are_words_and_system_names_have_one_spelling() {
         "took 500ms",
         "id 5f400a401b403c404d429e500f502a503b504c0000000000000000000000000000",
         "listening on 127.0.0.1:5004",
-        "econnreset",
         "enoent",
         "sigterm",
         "rate of the limit",
         "rate__limit",
     ] {
         check(&of_text(text), "unknown/unknown");
+    }
+    check(&of_text("connect econnrefused 127.0.0.1:8080"), "network/connection_failed");
+    check(&of_text("read econnreset"), "network/connection_lost");
+    for text in [
+        "getaddrinfo EAI_AGAIN api.example.com",
+        "curl: (6) Could not resolve host: api.example.com",
+        "ssh: Could not resolve hostname x: Temporary failure in name resolution",
+        "connect EHOSTUNREACH 10.0.0.1:443",
+    ] {
+        let failure = of_text(text);
+        check(&failure, "network/connection_failed");
+        assert!(failure.retry, "{text}");
     }
     check(&of_text("HTTP 429: slow down"), "rate_limit/rate_limited");
     check(&of_text("status=500"), "server/server_error");

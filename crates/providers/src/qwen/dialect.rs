@@ -341,6 +341,7 @@ impl Qwen {
         let results = content.as_array().into_iter().flatten();
         for block in results.filter(|block| block.get("type").and_then(Value::as_str) == Some("tool_result"))
         {
+            self.speech_of(parent).answered();
             let id = self.work.finished(block, out);
             if let Some(mut speech) = self.others.remove(id) {
                 speech.end(out);

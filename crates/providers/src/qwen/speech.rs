@@ -39,6 +39,10 @@ pub(super) struct Speech {
     retries: usize,
     /// Whether the message that is being said in pieces has text that counts.
     has_text: bool,
+    /// Messages that came whole and belong to the request that may still be made again.
+    wholes: Vec<MessageId>,
+    /// The block of the next whole text. It differs after text was taken back, so that nobody takes the new for the old.
+    whole_block: u32,
     /// Whether anything was said in this turn.
     pub(super) said: bool,
 }
@@ -220,6 +224,9 @@ impl Speech {
     /// The request is made again. `keep` says whether the text so far still counts.
     pub(super) fn retry(&mut self, keep: bool, out: &mut Output<'_>) {
         self.retries = self.retries.saturating_add(1);
+        if !keep {
+            self.take_back_wholes(out);
+        }
         if !self.has_text {
             return;
         }
@@ -240,6 +247,25 @@ impl Speech {
         if let Some(message) = self.message.clone() {
             out.emit(Kind::TextRetracted(TextRetracted { message, from_block: 0 }));
         }
+    }
+
+    /// Takes back the messages that came whole since the request was made.
+    fn take_back_wholes(&mut self, out: &mut Output<'_>) {
+        let wholes = std::mem::take(&mut self.wholes);
+        if wholes.is_empty() {
+            return;
+        }
+        // What is held back of them is not said after all.
+        self.held = self.held.take().filter(|held| !wholes.contains(&held.message));
+        self.whole_block += 1;
+        for message in wholes {
+            out.emit(Kind::TextRetracted(TextRetracted { message, from_block: 0 }));
+        }
+    }
+
+    /// The request was answered: what was said so far stays.
+    pub(super) fn answered(&mut self) {
+        self.wholes.clear();
     }
 
     /// Takes a block that is whole, of a message with this id. `spent` says whether the message has used tokens.
@@ -263,8 +289,16 @@ impl Speech {
         let may_be_error = sort == Sort::Text && self.parent.is_none();
         let (text, error) = if may_be_error { split_error(text) } else { (text, None) };
         let text = if sort == Sort::Text { retold::once(text, retries) } else { text };
-        self.say(&message, 0, sort, text, out);
-        self.held = error.map(|error| Held { spent, ..Held::new(message, 0, error) });
+        let block = self.whole_block;
+        self.say(&message, block, sort, text, out);
+        if sort == Sort::Text
+            && !text.is_empty()
+            && self.wholes.len() < MOST_ENDED
+            && !self.wholes.contains(&message)
+        {
+            self.wholes.push(message.clone());
+        }
+        self.held = error.map(|error| Held { spent, ..Held::new(message, block, error) });
     }
 
     fn say(&mut self, message: &MessageId, block: u32, sort: Sort, text: &str, out: &mut Output<'_>) {

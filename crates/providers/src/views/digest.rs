@@ -10,6 +10,7 @@ use bowline_protocol::{
 };
 
 use super::answer::{Answer, Keep};
+use super::tally::ModelSource;
 
 /// How much text is kept. A longer answer is in the journal; memory does not grow with a stream.
 const TEXT_LIMIT: usize = 2 * 1024 * 1024;
@@ -146,9 +147,14 @@ impl Digest {
         self.answer.tally.native_session.as_ref()
     }
 
-    /// Returns the model that answered last.
+    /// Returns the model that answered last, else the one that was asked for.
     pub fn model(&self) -> Option<&str> {
-        self.answer.tally.model.as_deref()
+        self.answer.tally.named_model()
+    }
+
+    /// Says where [`Self::model`] comes from.
+    pub fn model_source(&self) -> Option<ModelSource> {
+        self.answer.tally.model_source()
     }
 
     /// Returns what all ended turns used.

@@ -6,7 +6,7 @@ use serde::Serialize;
 use super::answer::{Answer, Keep};
 use super::calls::Call;
 use super::notices::Notices;
-use super::tally::{Finish, Tally};
+use super::tally::{Finish, ModelSource, Tally};
 use super::{Setup, View, line};
 
 /// Makes the view.
@@ -60,6 +60,8 @@ struct Function<'a> {
 #[derive(Serialize)]
 struct Metadata<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
+    model_source: Option<ModelSource>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     usage_source: Option<UsageSource>,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     notices: &'a [String],
@@ -85,7 +87,7 @@ impl View for Generate {
                 // The protocol knows no caches: whatever was not generated was prompt, so that the two add up.
                 input_tokens: usage.total().saturating_sub(usage.output),
                 output_tokens: usage.output,
-                model: tally.model.as_deref().unwrap_or_default(),
+                model: tally.named_model().unwrap_or_default(),
                 latency: latency(tally),
                 finish_reason: finish_reason(finish),
                 error: tally.trouble().map(|failure| failure.message).unwrap_or_default(),
@@ -100,8 +102,10 @@ impl View for Generate {
 /// Returns what a caller of the protocol should know besides, if there is anything.
 fn metadata<'a>(tally: &Tally, notices: &'a Notices) -> Option<Metadata<'a>> {
     let usage_source = tally.usage_source.filter(|source| *source == UsageSource::Estimated);
+    let model_source = tally.model_source().filter(|source| *source == ModelSource::Asked);
     let notices = notices.told();
-    (usage_source.is_some() || !notices.is_empty()).then_some(Metadata { usage_source, notices })
+    let any = model_source.is_some() || usage_source.is_some() || !notices.is_empty();
+    any.then_some(Metadata { model_source, usage_source, notices })
 }
 
 fn latency(tally: &Tally) -> u64 {

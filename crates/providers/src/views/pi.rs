@@ -5,12 +5,12 @@
 //! record carry the message. The records between them carry only what is new, as `pi --mode json` prints them since
 //! 0.87; with `pi-partials` each of them also carries the message so far, as pi's types and the adapter protocol have it,
 //! which grows with the square of the answer. What an attempt said that was given up is emptied and keeps its place, as
-//! retracted text does. The message itself is in `message`.
+//! retracted text does; the last record leaves such blocks out. The message itself is in `message`.
 
 mod message;
 
 use bowline_protocol::kinds::{TextRetracted, ToolOwner, ToolStarted, ToolUpdated};
-use bowline_protocol::{Event, Kind, MessageId, Source, ToolId};
+use bowline_protocol::{Event, Exit, Failure, Kind, MessageId, Source, ToolId};
 
 use self::message::{Content, Message, Record};
 use super::calls::{Call, no_arguments};
@@ -111,6 +111,7 @@ impl View for Pi {
     fn finish(&mut self, out: &mut String) {
         self.start(out);
         self.end(|_| true, out);
+        self.message.drop_empty_blocks();
         let reason = match self.tally.finish() {
             Finish::Stop => "stop",
             Finish::Length => "length",
@@ -118,13 +119,23 @@ impl View for Pi {
             Finish::Cancelled => "aborted",
             Finish::Failed => "error",
         };
-        self.message.end(reason, self.tally.trouble().map(|failure| failure.message));
+        self.message.end(reason, self.tally.trouble().map(spelled));
         let message = &self.message;
         let last = match message.error_message {
             None => Record::Done { reason, message },
             Some(_) => Record::Error { reason, error: message },
         };
         line(out, &last);
+    }
+}
+
+/// Returns the words for a failure. Of an exit code without any word about it, they are the specification's.
+fn spelled(failure: Failure) -> String {
+    match failure.exit {
+        Some(Exit::Code(code)) if failure.message == format!("exit code {code}") => {
+            format!("CLI exited with code {code}")
+        }
+        Some(_) | None => failure.message,
     }
 }
 
@@ -147,7 +158,7 @@ impl Pi {
         let known =
             self.find_open(|origin| matches!(origin, Origin::Text(m, b) if m == message && *b == block));
         let content_index = known.unwrap_or_else(|| {
-            let content_index = self.begin(Origin::Text(message.clone(), block), Content::empty_text());
+            let content_index = self.begin(Origin::Text(message.clone(), block), Content::empty_text(), out);
             line(out, &Record::TextStart { content_index, partial: self.partial() });
             content_index
         });
@@ -160,7 +171,7 @@ impl Pi {
             self.find_open(|origin| matches!(origin, Origin::Thinking(m, b) if m == message && *b == block));
         let content_index = known.unwrap_or_else(|| {
             let content_index =
-                self.begin(Origin::Thinking(message.clone(), block), Content::empty_thinking());
+                self.begin(Origin::Thinking(message.clone(), block), Content::empty_thinking(), out);
             line(out, &Record::ThinkingStart { content_index, partial: self.partial() });
             content_index
         });
@@ -201,7 +212,7 @@ impl Pi {
         }
         let call =
             Content::ToolCall { id: tool.id.clone(), name: tool.name.clone(), arguments: no_arguments() };
-        let content_index = self.begin(Origin::Tool(Call::of(tool)), call);
+        let content_index = self.begin(Origin::Tool(Call::of(tool)), call, out);
         line(out, &Record::ToolcallStart { content_index, partial: self.partial() });
         if let Some(input) = &tool.input {
             let delta = input.as_str();
@@ -224,7 +235,11 @@ impl Pi {
         }
     }
 
-    fn begin(&mut self, origin: Origin, content: Content) -> usize {
+    /// Begins a block. What its message said before it ends first, as in pi's own streams.
+    fn begin(&mut self, origin: Origin, content: Content, out: &mut String) -> usize {
+        if let Origin::Text(message, _) | Origin::Thinking(message, _) = &origin {
+            self.end(|open| open.is_of(message), out);
+        }
         self.blocks.push(origin);
         self.message.content.push(content);
         self.open.push(self.blocks.len() - 1);

@@ -116,7 +116,11 @@ impl ProviderEvents {
             Kind::Notice(notice) => {
                 line(out, &Record::ProviderMessage { text: &notice.text, severity: notice.level });
             }
-            Kind::ApprovalAsked(asked) => approval(asked, out),
+            Kind::ApprovalAsked(asked) => {
+                // What was said before the question explains it.
+                self.release(out);
+                approval(asked, out);
+            }
             Kind::FilesTouched(touched) => files(touched, out),
             Kind::DiffAvailable(diff) => {
                 line(out, &Record::HintDiffAvailable { summary: diff.summary.as_deref() });

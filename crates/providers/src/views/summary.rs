@@ -12,6 +12,7 @@ use bowline_protocol::{
 use serde::Serialize;
 
 use super::answer::{Answer, Joined, Keep};
+use super::tally::ModelSource;
 use super::{Setup, View, line};
 
 /// Makes the view.
@@ -53,6 +54,9 @@ struct Object<'a> {
     provider: Option<&'a str>,
     native_session: Option<&'a NativeSessionId>,
     model: Option<&'a str>,
+    /// Absent where nobody asked for a model: of what is only decoded, the program's word is all there is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    model_source: Option<Option<ModelSource>>,
     usage: Option<UsageObject>,
     cost_usd: Option<f64>,
     failure: Option<FailureObject<'a>>,
@@ -139,7 +143,8 @@ impl Summary {
             session: self.session.as_ref(),
             provider: self.provider.as_deref(),
             native_session: tally.native_session.as_ref(),
-            model: tally.model.as_deref(),
+            model: tally.named_model(),
+            model_source: self.ours.then(|| tally.model_source()),
             usage,
             // To a billionth of a dollar: below that there is only the dust of floats.
             // What a part cost is not what all of it did, and after a fallback often nothing.

@@ -7,8 +7,10 @@ use std::mem::{Discriminant, discriminant};
 
 use bowline_protocol::kinds::{Outcome, SessionStarted, StopReason, ToolOwner, TurnEnded, UsageReported};
 use bowline_protocol::{
-    Category, Code, Event, Failure, Kind, MessageId, NativeSessionId, Timestamp, ToolId, Usage, UsageSource,
+    Category, Code, Event, Failure, Kind, MessageId, NativeSessionId, Source, Timestamp, ToolId, Usage,
+    UsageSource,
 };
+use serde::Serialize;
 
 use super::Setup;
 use super::calls::Call;
@@ -29,6 +31,8 @@ pub struct Tally {
     pub provider: Option<String>,
     /// The model that the agent itself answered with last.
     pub model: Option<String>,
+    /// The model that the agent was asked to use.
+    pub asked_model: Option<String>,
     /// The usage of all ended turns.
     pub usage: Option<Usage>,
     /// Where that usage comes from: estimated as soon as one turn was.
@@ -105,6 +109,17 @@ struct Turn {
     estimated: bool,
 }
 
+/// Where the name of a model comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum ModelSource {
+    /// The agent reported it.
+    Reported,
+    /// The caller asked for it, and the agent did not report another.
+    Asked,
+}
+
 /// How a response ended, in the coarse words that foreign formats share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Finish {
@@ -130,7 +145,7 @@ impl Tally {
             self.unrecognized += what.count.unwrap_or(1);
         }
         match &event.kind {
-            Kind::SessionStarted(started) => self.session_started(started),
+            Kind::SessionStarted(started) => self.session_started(started, event.source),
             Kind::TurnStarted(_) => {
                 self.turns += 1;
                 self.turn = Turn::default();
@@ -218,14 +233,32 @@ impl Tally {
         self.counts.by_name()
     }
 
-    fn session_started(&mut self, started: &SessionStarted) {
+    fn session_started(&mut self, started: &SessionStarted, source: Source) {
         if started.provider.is_some() && self.provider.is_some() && started.provider != self.provider {
             // Another agent goes on: what the one before it was called says nothing about this one.
             (self.native_session, self.model) = (None, None);
         }
         replace_if_known(&mut self.native_session, started.native_session.as_ref());
         replace_if_known(&mut self.provider, started.provider.as_ref());
-        replace_if_known(&mut self.model, started.model.as_ref());
+        match source {
+            // What we begin a session with is what was asked for; only the agent says what it took.
+            Source::Bowline => self.asked_model.clone_from(&started.model),
+            Source::Agent => replace_if_known(&mut self.model, started.model.as_ref()),
+        }
+    }
+
+    /// Returns the model that answered, else the one that was asked for.
+    pub fn named_model(&self) -> Option<&str> {
+        self.model.as_deref().or(self.asked_model.as_deref())
+    }
+
+    /// Says where [`Self::named_model`] comes from.
+    pub fn model_source(&self) -> Option<ModelSource> {
+        match (&self.model, &self.asked_model) {
+            (Some(_), _) => Some(ModelSource::Reported),
+            (None, Some(_)) => Some(ModelSource::Asked),
+            (None, None) => None,
+        }
     }
 
     fn turn_ended(&mut self, ended: &TurnEnded) {

@@ -216,6 +216,16 @@ fn failures_that_the_result_alone_tells() {
 }
 
 #[test]
+fn an_aborted_turn_is_cancelled_also_where_it_is_called_a_success() {
+    for reason in ["aborted_streaming", "aborted_tools"] {
+        let fields =
+            json!({"is_error": false, "subtype": "success", "terminal_reason": reason, "result": "half"});
+        let summary = Run::of("claude", &result(fields)).summary();
+        assert_eq!(summary["outcome"], "cancelled", "{reason}");
+    }
+}
+
+#[test]
 fn what_only_stderr_tells() {
     for (stderr, verdict) in [
         ("error: unknown option '--x'", "flag_rejected"),

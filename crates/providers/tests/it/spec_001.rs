@@ -72,7 +72,11 @@ fn the_first_line_tells_the_protocol() {
     let both = [PROTOCOL_A, PROTOCOL_B].map(|lines| [lines.to_owned(), as_events(lines)]);
     for output in both.concat() {
         let summary = Run::of("external-events", &output).summary();
-        assert_eq!((&summary["text"], &summary["outcome"]), (&json!("Hello"), &json!("completed")), "{output}");
+        assert_eq!(
+            (&summary["text"], &summary["outcome"]),
+            (&json!("Hello"), &json!("completed")),
+            "{output}"
+        );
         assert_eq!((&summary["tools"], &summary["unrecognized"]), (&json!(1), &json!(0)), "{output}");
     }
     // What stands in neither protocol, or in both, decides nothing.
@@ -82,7 +86,10 @@ fn the_first_line_tells_the_protocol() {
     let failed = "{\"type\":\"error\",\"error\":\"429 too many requests\"}\n";
     assert_eq!(Run::of("external-events", failed).summary()["failure"]["category"], "rate_limit");
     // A line of one protocol in the middle of the other is kept as not understood, never as text.
-    let mixed = PROTOCOL_A.replace("{\"type\":\"message_end\"", "{\"type\":\"text\",\"delta\":\"x\"}\n{\"type\":\"message_end\"");
+    let mixed = PROTOCOL_A.replace(
+        "{\"type\":\"message_end\"",
+        "{\"type\":\"text\",\"delta\":\"x\"}\n{\"type\":\"message_end\"",
+    );
     let summary = Run::of("external-events", &mixed).summary();
     assert_eq!((&summary["text"], &summary["unrecognized"]), (&json!("Hello"), &json!(1)));
 }

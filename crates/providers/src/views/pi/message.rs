@@ -146,7 +146,7 @@ impl Message {
     /// Takes over everything but the content and the end.
     pub(super) fn set_heading(&mut self, tally: &Tally, setup: &Setup) {
         self.provider = tally.provider(setup);
-        self.model = tally.model.clone().unwrap_or_default();
+        self.model = tally.named_model().unwrap_or_default().to_owned();
         self.timestamp = tally.first_at.map_or(0, |at| at.as_millis());
         let usage = tally.usage.unwrap_or_default();
         self.usage = Usage {
@@ -157,6 +157,14 @@ impl Message {
             total_tokens: usage.total(),
             cost: Cost { total: tally.cost_usd.unwrap_or(0.0), ..Cost::default() },
         };
+    }
+
+    /// Removes text and thinking blocks without content. Their places are of no use once nothing follows.
+    pub(super) fn drop_empty_blocks(&mut self) {
+        self.content.retain(|content| match content {
+            Content::Text { text } | Content::Thinking { thinking: text } => !text.is_empty(),
+            Content::ToolCall { .. } => true,
+        });
     }
 
     /// Says how the message ended.
