@@ -4,7 +4,7 @@
 //! itself, where it has a word about that; then `verified` says so. Even then nobody has tried the login: that only a
 //! request can, and costs money.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use bowline_providers::ask::{Login, Subject, Told};
@@ -22,6 +22,9 @@ const GOOD_FOR: Duration = Duration::from_secs(10 * 60);
 
 /// How long it is good that it had none to give.
 const SILENT_FOR: Duration = Duration::from_secs(2 * 60);
+
+/// The size of a file that holds no login, in bytes: empty brackets, `null` or `""`, with white space around them.
+const EMPTY: u64 = 8;
 
 /// What is kept: a program's word, or why it gave none.
 #[derive(Serialize, Deserialize)]
@@ -165,7 +168,8 @@ fn seen(manifest: &Manifest, found: bool, surroundings: &Surroundings) -> Auth {
     let set = auth.env.iter().filter(|name| is_set(surroundings, name));
     evidence.extend(set.cloned().map(Evidence::Variable));
     let there = |file: &String| placed(manifest, file, surroundings).filter(|path| path.exists());
-    evidence.extend(auth.files.iter().filter_map(there).map(Evidence::File));
+    let login = |file: &String| there(file).filter(|path| holds_something(path));
+    evidence.extend(auth.files.iter().filter_map(login).map(Evidence::File));
     let status = if !evidence.is_empty() {
         Status::Authenticated
     } else {
@@ -175,6 +179,12 @@ fn seen(manifest: &Manifest, found: bool, surroundings: &Surroundings) -> Auth {
     let binary = if found { Binary::Found } else { Binary::Absent };
     let unknown = status == Status::Installed && is_its_own(manifest);
     Auth { status, binary, verified: false, evidence, word: None, silent: None, unknown }
+}
+
+/// Says whether a file can hold a login. Some programs write `{}` when a run fails for want of one; its size says so, and
+/// it is not opened.
+fn holds_something(path: &Path) -> bool {
+    std::fs::metadata(path).is_ok_and(|meta| !meta.is_file() || meta.len() > EMPTY)
 }
 
 /// Says whether there may be a login that nobody can see: no file is named, the program has no word, and a key is not the only

@@ -9,8 +9,10 @@ use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use bowline::certificate::Certificate;
 use bowline::detect::{self, Ask, Found, Missing, Probe, Search};
-use bowline_certify::{Keep, Plan, Report, Subject, Suite, seclusion};
+use bowline::journal::Home;
+use bowline_certify::{Keep, Plan, Report, Status, Subject, Suite, seclusion};
 use bowline_providers::manifest::{Manifest, PromptStyle};
 use bowline_providers::probe;
 
@@ -19,6 +21,7 @@ use crate::commands::run;
 use crate::error::{CommandError, Fault};
 use crate::output::Stdout;
 use crate::suggest;
+use crate::time;
 use progress::Bar;
 
 /// The only variables that are left to us and to the program: where programs are, how text is written, and where
@@ -65,6 +68,8 @@ pub(crate) fn run(args: &CertifyArgs, stdout: &mut Stdout) -> Result<(), Command
         return Err(CommandError::new(Fault::Usage, what).hint("leave out `--smoke`"));
     }
     let before = prepare(args, manifest)?;
+    // Before the environment is cleared: it says where the user's data home is.
+    let data_home = Home::from_env().ok();
     let found = detect::find(manifest, args.binary.as_deref(), &Search::from_env()).map_err(missing)?;
     let scratch = scratch()?;
 
@@ -109,7 +114,24 @@ pub(crate) fn run(args: &CertifyArgs, stdout: &mut Stdout) -> Result<(), Command
         return Err(CommandError::told(130));
     };
     report.drift = before.map(|before| bowline_certify::drift(&before, &report));
+    let whole = suite == Suite::Full && args.only.is_empty() && args.binary.is_none();
+    if let Some(home) = data_home.filter(|_| whole) {
+        keep_certificate(&report, &home);
+    }
     finish(args, &report, Some(&scratch), stdout)
+}
+
+/// Keeps what a whole suite found, for `bowline doctor` and the footer of runs. A part of the suite certifies nothing, and
+/// neither does a program that a run would not start.
+fn keep_certificate(report: &Report, home: &Home) {
+    let Some(version) = &report.version else { return };
+    let red = report.cells.iter().filter(|cell| cell.status == Status::Red);
+    let failed = red.map(|cell| cell.case.clone()).collect();
+    let kept = Certificate::new(&report.provider, version, time::now(), failed).keep(home);
+    if let Err(error) = kept {
+        let place = home.path().display();
+        progress::say(&format!("warning: the result could not be kept in {place}: {error}\n"));
+    }
 }
 
 /// Reads the older report and sees that the new one can be saved, before anything is tried: minutes later would be too late.

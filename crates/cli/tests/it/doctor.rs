@@ -521,7 +521,7 @@ MODELS='[{{"id":"'"$WHO"'-1"}}]'
     let codex = row(&report, "codex");
     assert_eq!((&codex["profile"], report["agents"].as_array().map(Vec::len)), (&"work".into(), Some(1)));
     assert_eq!(codex["auth"]["evidence"], serde_json::json!(["word"]), "{codex}");
-    std::fs::write(machine.path("work-account/auth.json"), "").expect("it is there");
+    std::fs::write(machine.path("work-account/auth.json"), "not a real login").expect("it is there");
     let (_, report) = machine.json(&["doctor", "--profile", "work", "--json"], &key);
     let file = serde_json::json!({"file": machine.path("work-account/auth.json")});
     assert_eq!(row(&report, "codex")["auth"]["evidence"], serde_json::json!([file, "word"]));

@@ -10,6 +10,7 @@ use bowline_protocol::{SessionId, Timestamp};
 use super::append::create_private_dir;
 use super::lock::Lock;
 use super::{HomeProblem, JournalError, SessionMeta, unfinished};
+use crate::detect::Surroundings;
 
 /// The directory under which Bowline keeps what it must not lose.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,6 +28,11 @@ impl Home {
     #[expect(clippy::disallowed_methods, reason = "the one place where the runtime looks for its home")]
     pub fn from_env() -> Result<Self, JournalError> {
         Self::from_variables(|name| std::env::var_os(name))
+    }
+
+    /// Finds the user's data home as a process in these surroundings would.
+    pub(crate) fn from_surroundings(surroundings: &Surroundings) -> Option<Self> {
+        Self::from_variables(|name| surroundings.get(name).map(OsString::from)).ok()
     }
 
     /// Finds the directory by variables. Relative paths in the XDG variables count as unset, as their standard wants.

@@ -21,6 +21,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("accounts_are_told_by_the_program", own_word),
         trial("accounts_of_which_a_program_does_not_tell_are_seen", silent),
         trial("accounts_are_asked_about_once", asked_once),
+        trial("an_empty_file_is_no_login", an_empty_file_is_no_login),
         trial("models_are_kept_for_a_day_and_never_forgotten_for_nothing", kept_models),
         trial("models_of_a_manifest_do_where_nobody_tells", declared_models),
         trial("limits_are_asked_for_once_a_minute", limits_kept),
@@ -276,6 +277,19 @@ async fn silent() {
         auth::check(provider("claude"), None, &machine.surroundings(), &ask).await;
     }
     assert_eq!(machine.count("asked"), 2);
+}
+
+async fn an_empty_file_is_no_login() {
+    let machine = Machine::new();
+    machine.program("bin/pi", "exit 3");
+    let file = machine.path("home/.pi/agent/auth.json");
+    std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+    for empty in ["", "{}", "{}\n", "null\n", "[ ]\n"] {
+        std::fs::write(&file, empty).unwrap();
+        assert_eq!(machine.look("pi").status, Status::Installed, "{empty:?}");
+    }
+    std::fs::write(&file, r#"{"anthropic":{"type":"api_key"}}"#).unwrap();
+    assert_eq!(machine.look("pi").status, Status::Authenticated);
 }
 
 async fn asked_once() {

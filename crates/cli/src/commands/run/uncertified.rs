@@ -3,6 +3,7 @@
 //! Its version is asked for while it works, not before: nobody waits for it. The answer is kept by the runtime, so that
 //! most of the time there is nothing to ask.
 
+use bowline::certificate::Certificate;
 use bowline::detect::{self, Search};
 use bowline_providers::manifest::Manifest;
 use bowline_providers::{catalogue, compat};
@@ -16,8 +17,9 @@ pub(super) fn ask(manifest: &'static Manifest) -> Option<JoinHandle<Option<Strin
     Some(tokio::spawn(async move {
         // A program that is not there, or does not say its version, is told of elsewhere.
         let found = detect::find(manifest, None, &Search::from_env()).ok()?;
-        let version = detect::version(&found).await.ok()?;
-        line(&manifest.title, &version.to_string(), certified, &manifest.name)
+        let version = detect::version(&found).await.ok()?.to_string();
+        let here = Certificate::find(&manifest.name, &version);
+        line(&manifest.title, &version, certified, &manifest.name, here.as_ref())
     }))
 }
 
@@ -31,22 +33,46 @@ pub(super) async fn answer(asked: Option<JoinHandle<Option<String>>>) -> Option<
     None
 }
 
-fn line(title: &str, version: &str, certified: &str, name: &str) -> Option<String> {
-    (version != certified).then(|| {
-        format!("{title} {version} is not certified, {certified} is; `bowline certify {name}` checks it")
-    })
+fn line(
+    title: &str,
+    version: &str,
+    certified: &str,
+    name: &str,
+    here: Option<&Certificate>,
+) -> Option<String> {
+    match here {
+        Some(here) if here.holds() => None,
+        Some(here) => {
+            let failed = here.failed.join(", ");
+            Some(format!("{title} {version} failed `bowline certify {name}` here: {failed}"))
+        }
+        None if version == certified => None,
+        None => Some(format!(
+            "{title} {version} is not certified, {certified} is; `bowline certify {name}` checks it"
+        )),
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::line;
+    use super::{Certificate, line};
 
     #[test]
     fn only_another_version_is_worth_a_line() {
-        assert_eq!(line("Agent", "1.2.0", "1.2.0", "agent"), None);
+        let line = |version: &str, here: Option<&Certificate>| line("Agent", version, "1.2.0", "agent", here);
+        let found = |failed: &[&str]| {
+            let failed = failed.iter().map(|case| (*case).to_owned()).collect();
+            Certificate::new("agent", "1.3.0", bowline_protocol::Timestamp::EPOCH, failed)
+        };
+        assert_eq!(line("1.2.0", None), None);
         assert_eq!(
-            line("Agent", "1.3.0", "1.2.0", "agent").as_deref(),
+            line("1.3.0", None).as_deref(),
             Some("Agent 1.3.0 is not certified, 1.2.0 is; `bowline certify agent` checks it")
+        );
+        assert_eq!(line("1.3.0", Some(&found(&[]))), None, "it was certified here");
+        assert_eq!(
+            line("1.3.0", Some(&found(&["image", "edit"]))).as_deref(),
+            Some("Agent 1.3.0 failed `bowline certify agent` here: image, edit")
         );
     }
 }
