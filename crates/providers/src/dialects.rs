@@ -81,11 +81,11 @@ pub const ALL: &[Entry] = &[
     },
     Entry {
         name: "role-lines",
-        about: "JSON lines with role and content, one message each",
+        about: "JSON lines with role and content, one message each, or plain text",
         framing: Framing::Lines,
         terminal: Terminal::Eof,
         commentary: Commentary::Told,
-        make: |_| Box::new(roles::RoleLines::default()),
+        make: |shape| Box::new(shaped::Shaped::new(roles::RoleLines::default(), shape)),
         voice: None,
     },
     Entry {
@@ -130,7 +130,7 @@ pub const ALL: &[Entry] = &[
         framing: Framing::Lines,
         terminal: Terminal::Event,
         commentary: Commentary::BeforeTools,
-        make: |shape| Box::new(shaped::Shaped::new(qwen::Qwen::default(), shape)),
+        make: |shape| Box::new(shaped::Shaped::lines_or_text(qwen::Qwen::default(), shape)),
         voice: None,
     },
     Entry {

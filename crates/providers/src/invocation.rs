@@ -6,7 +6,7 @@
 //! before anything is started; only sampling hints become notices.
 //!
 //! The order of arguments: those of the format, of every run, of the permission mode, of each option in the order of
-//! [`RunFlag`](crate::manifest::run::RunFlag), and at last what stands for the prompt.
+//! [`RunFlag`](crate::manifest::run::RunFlag), native ones of the caller, and at last what stands for the prompt.
 
 mod apply;
 mod build;
@@ -14,6 +14,7 @@ pub mod docker;
 pub mod environment;
 pub mod external;
 mod mcp;
+mod native;
 mod preview;
 mod prompt;
 mod refusal;
@@ -182,6 +183,20 @@ pub struct Wish {
     pub transport: Option<Transport>,
     /// Who runs it.
     pub user: User,
+    /// Native arguments, passed on as they are.
+    pub agent_args: Vec<String>,
+    /// What happens if the program cannot be restricted and `ask` is the mode.
+    pub unrestricted: Unrestricted,
+}
+
+/// What happens under [`PermissionMode::Ask`](bowline_protocol::PermissionMode::Ask) to a program that nothing restricts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Unrestricted {
+    /// It runs, and a notice warns that it may do anything.
+    Warn,
+    /// It is not run.
+    #[default]
+    Refuse,
 }
 
 /// Whether somebody watches the run.

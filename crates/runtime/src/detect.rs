@@ -128,6 +128,11 @@ pub enum MissingKind {
     },
 }
 
+/// Looks for a program by its name or path, as a run would. Nothing is started.
+pub fn on_path(program: &str, search: &Search) -> Option<PathBuf> {
+    places::given(Path::new(program), search, &mut None)
+}
+
 /// Finds a provider's program: the one that the caller names, else where it usually is.
 pub fn find(manifest: &'static Manifest, binary: Option<&Path>, search: &Search) -> Result<Found, Missing> {
     places::find(manifest, binary, search)

@@ -18,8 +18,10 @@ use serde::Serialize;
 use tokio::sync::mpsc;
 
 use crate::auth::{self, Auth, Binary, Status};
+use crate::certificate::Certificate;
 use crate::detect::{self, Ask, Found, MissingKind, ProbeError, ProbeErrorKind, Surroundings};
 use crate::health::{self, Health, Live};
+use crate::journal::Home;
 use crate::profile::Profile;
 use crate::{Error, clock, roster};
 
@@ -95,6 +97,9 @@ pub struct Row {
     /// The version that passed the contract suite last; absent where none ever did.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub certified: Option<String>,
+    /// What `bowline certify` found here about the version that is installed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub certified_here: Option<Certificate>,
     /// Its login.
     pub auth: Auth,
     /// How it can be run.
@@ -159,8 +164,12 @@ impl Row {
             && self.live.as_ref().is_none_or(|live| live.answered)
     }
 
-    /// Says whether the version that is installed passed the contract suite; nothing where none ever did.
+    /// Says whether the version that is installed passed the contract suite, here or at the release of this Bowline; nothing
+    /// where none ever did.
     pub fn is_certified(&self) -> Option<bool> {
+        if let Some(here) = &self.certified_here {
+            return Some(here.holds());
+        }
         Some(self.certified.as_ref()? == self.version.as_ref()?)
     }
 }
@@ -206,6 +215,7 @@ async fn agent(manifest: &'static Manifest, checkup: &Checkup) -> Row {
         version: None,
         version_unknown: false,
         certified: names(manifest).find_map(compat::certified).map(str::to_owned),
+        certified_here: None,
         auth: auth::look(manifest, profile, surroundings),
         modes: Modes::default(),
         lost: Vec::new(),
@@ -298,11 +308,19 @@ impl Row {
         if let Err(error) = pages {
             self.problems.push(unanswered(&error.args, &error.kind, manifest));
         }
-        if let Some(certified) =
-            self.certified.clone().filter(|certified| Some(certified) != self.version.as_ref())
+        let home = Home::from_surroundings(surroundings);
+        self.certified_here = home
+            .zip(self.version.as_deref())
+            .and_then(|(home, version)| Certificate::read(&home, &manifest.name, version));
+        let fix = Some(format!("bowline certify {}", manifest.name));
+        if let Some(red) = self.certified_here.as_ref().filter(|here| !here.holds()) {
+            let what =
+                format!("this version failed {} here: {}", cases(red.failed.len()), red.failed.join(", "));
+            self.problems.push(Problem { what, fix });
+        } else if let Some(certified) = self.certified.clone().filter(|_| self.is_certified() == Some(false))
         {
             let what = format!("this version was never certified; {certified} was");
-            self.problems.push(Problem { what, fix: Some(format!("bowline certify {}", manifest.name)) });
+            self.problems.push(Problem { what, fix });
         }
         self.login(manifest);
     }
@@ -373,6 +391,14 @@ impl Row {
             None => format!("no login was found: {}", manifest.auth.about),
         };
         self.problems.push(Problem { what, fix: login_command(manifest) });
+    }
+}
+
+fn cases(count: usize) -> String {
+    if count == 1 {
+        "1 case of `bowline certify`".to_owned()
+    } else {
+        format!("{count} cases of `bowline certify`")
     }
 }
 

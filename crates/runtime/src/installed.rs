@@ -2,7 +2,6 @@
 //! itself when it was last asked. A run does not wait for answers to other questions, but for one: a program that was replaced
 //! since the session began is asked for its version, in two seconds at most.
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, UNIX_EPOCH};
@@ -74,11 +73,9 @@ impl Known {
     /// Returns what it can do in a format: what the manifest declares, less what the program is known not to have. Of a
     /// format with something of its own it has everything or nothing.
     pub(crate) fn capabilities(&self, manifest: &Manifest, format: &str) -> Capabilities {
-        match (manifest.in_format(format), &self.narrowed) {
-            (Cow::Owned(own), _) => own.capabilities,
-            (Cow::Borrowed(_), Some(narrowed)) => narrowed.capabilities.clone(),
-            (Cow::Borrowed(_), None) => manifest.capabilities.clone(),
-        }
+        let of_program =
+            self.narrowed.as_ref().map_or(&manifest.capabilities, |narrowed| &narrowed.capabilities);
+        manifest.capabilities_in(format, of_program)
     }
 
     /// Returns the format to run it in, if the usual one cannot be had.
@@ -94,7 +91,7 @@ impl Known {
     /// Returns what a run in a format has to do without, because it is not the usual one.
     pub(crate) fn degraded(&self, task: &Task, format: &str) -> Option<CapabilityDegraded> {
         let (name, degraded) = self.narrowed.as_ref()?.format.as_ref()?;
-        (name == format && task.streaming == Streaming::On).then(|| degraded.clone())
+        (name == format && task.streaming == Streaming::On && task.format.is_none()).then(|| degraded.clone())
     }
 
     /// Says that the program is another one than that of the session which the task goes on with, and returns what its own word

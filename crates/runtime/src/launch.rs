@@ -135,7 +135,9 @@ pub(crate) async fn prepare(
         None => (None, None),
     };
     let mut invocations = vec![driver.invoke(&task, &request, &known, task.streaming)?];
-    if task.streaming == Streaming::On && driver.manifest().is_some() {
+    // A format that was asked for is the only one.
+    let settled = task.format.is_some();
+    if task.streaming == Streaming::On && driver.manifest().is_some() && !settled {
         // A provider without a form that does not stream has no second chance, and needs none; nor has a program of
         // which that form is all that is left.
         let second = driver.invoke(&task, &request, &known, Streaming::Off).ok();
@@ -172,7 +174,8 @@ pub(crate) async fn prepare(
     let degraded =
         std::mem::take(&mut invocations[0].degraded).into_iter().chain(known.degraded(&task, &format));
     plan.opening.extend(degraded.map(Kind::CapabilityDegraded));
-    plan.model = driver.manifest().and_then(|manifest| manifest.told_model()).and(budget.model.clone());
+    let told = driver.manifest().and_then(|manifest| manifest.told_model()).map(str::to_owned);
+    plan.model = request.model.clone().filter(|model| !model.is_empty() && model != "default").or(told);
     plan.budget = budget;
     #[cfg(feature = "testing")]
     if let Some(script) = &task.script {

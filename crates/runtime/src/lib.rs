@@ -55,6 +55,7 @@ pub mod auth;
 pub mod blocking;
 pub mod budget;
 mod callback;
+pub mod certificate;
 pub mod chat;
 mod clock;
 pub mod config;
@@ -101,9 +102,9 @@ pub use bowline_protocol::{
     Millis, NativeSessionId, PermissionMode, RawFile, RawSpan, Request, Resume, Role, Sampling, SessionId,
     Timestamp, ToolId, Usage, UsageSource, kinds,
 };
-pub use bowline_providers::invocation::{Preview, Refusal};
+pub use bowline_providers::invocation::{Preview, Refusal, Unrestricted};
 pub use bowline_providers::manifest::{Manifest, ManifestError};
-pub use bowline_providers::views::Refused;
+pub use bowline_providers::views::{ModelSource, Refused};
 pub use error::Error;
 pub use git::{git_in, repository_in};
 pub use host::{guarantee, init, init_lazily, start_keeper};

@@ -15,7 +15,7 @@ use bowline_protocol::{
     Attachment, Event, Json, McpServer, Message, Millis, NativeSessionId, PermissionMode, Request, Resume,
     Sampling, SessionId,
 };
-use bowline_providers::invocation::{Preview, Streaming};
+use bowline_providers::invocation::{Preview, Streaming, Unrestricted};
 use bowline_providers::manifest::Manifest;
 use serde::de::DeserializeOwned;
 
@@ -63,6 +63,11 @@ pub struct Task {
     pub(crate) parent: Option<SessionId>,
     pub(crate) binary: Option<PathBuf>,
     pub(crate) streaming: Streaming,
+    pub(crate) format: Option<String>,
+    pub(crate) agent_args: Vec<String>,
+    pub(crate) unrestricted: Option<Unrestricted>,
+    /// Whether the caller chose the permission mode.
+    pub(crate) mode_chosen: bool,
     pub(crate) stream_fallback: Option<StreamFallback>,
     pub(crate) journal: JournalChoice,
     pub(crate) quota: Option<u64>,
@@ -119,6 +124,10 @@ impl Task {
             parent: None,
             binary: None,
             streaming: Streaming::On,
+            format: None,
+            agent_args: Vec::new(),
+            unrestricted: None,
+            mode_chosen: false,
             stream_fallback: None,
             journal,
             quota: None,
@@ -259,6 +268,33 @@ impl Task {
     /// Says what the agent may do without being asked. The default is [`PermissionMode::Ask`].
     pub fn permission(mut self, mode: PermissionMode) -> Self {
         self.request.permission = mode;
+        self.mode_chosen = true;
+        self
+    }
+
+    /// Says whether a program that nothing restricts may run under [`PermissionMode::Ask`]. Without this call it runs, with
+    /// a warning, if no mode was chosen and the settings do not forbid it; a mode that was chosen is never widened.
+    pub fn unrestricted(mut self, unrestricted: Unrestricted) -> Self {
+        self.unrestricted = Some(unrestricted);
+        self
+    }
+
+    /// Runs the program in this one of its output formats, by the provider's name for it, instead of the best one.
+    pub fn format(mut self, name: impl Into<String>) -> Self {
+        self.format = Some(name.into());
+        self
+    }
+
+    /// Passes a native argument on to the named provider's program. One that contradicts what Bowline itself passes
+    /// (permission, format, session, prompt, or anything that is a method here) is refused before anything starts.
+    pub fn agent_arg(mut self, arg: impl Into<String>) -> Self {
+        self.agent_args.push(arg.into());
+        self
+    }
+
+    /// Passes native arguments on, as [`Task::agent_arg`] does.
+    pub fn agent_args<A: Into<String>>(mut self, args: impl IntoIterator<Item = A>) -> Self {
+        self.agent_args.extend(args.into_iter().map(Into::into));
         self
     }
 

@@ -23,6 +23,16 @@ pub(crate) struct RequestArgs {
     #[arg(long, value_name = "PATH", help_heading = AGENT)]
     pub(crate) executable: Option<PathBuf>,
 
+    /// Native argument for the agent's program, passed on as it is; repeatable. Refused if Bowline passes the same option
+    /// itself. Example: `--agent-arg=--permission-mode=plan` (Claude Code)
+    #[arg(long, value_name = "ARG", allow_hyphen_values = true, help_heading = AGENT)]
+    pub(crate) agent_arg: Vec<String>,
+
+    /// Output format of the agent's program, by its name in `bowline providers`. Default: the best one that the
+    /// installed program has
+    #[arg(long, value_name = "NAME", help_heading = AGENT, conflicts_with = "no_stream")]
+    pub(crate) format: Option<String>,
+
     /// A setting that only this agent understands; JSON, or else a text
     #[arg(long, value_name = "NAME=VALUE", value_parser = setting, help_heading = AGENT)]
     pub(crate) set: Vec<(String, Json)>,

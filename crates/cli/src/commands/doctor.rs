@@ -3,12 +3,14 @@
 mod lines;
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 use bowline::Profile;
 use bowline::config::Config;
-use bowline::detect::Cache;
+use bowline::detect::{Cache, Search};
 use bowline::doctor::{self, Checkup, Condition, Item, News, Requests, Row};
 use bowline::roster::{Entry, Origin, Roster};
+use bowline_providers::invocation::external::ExternalCli;
 use bowline_providers::manifest::{Chosen, Manifest};
 use serde::Serialize;
 
@@ -29,8 +31,32 @@ const BAD_MACHINE: u8 = 3;
 struct Report {
     v: u32,
     agents: Vec<Row>,
+    /// External CLIs, by the model that stands for each.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    external: Vec<ExternalRow>,
     machine: Vec<Item>,
     usable: Vec<String>,
+}
+
+/// A program in the form of the specification for pi. It is looked for and never asked: nothing is known of it but its line.
+#[derive(Serialize)]
+struct ExternalRow {
+    model: String,
+    program: String,
+    /// Where it is; absent where it is not installed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    path: Option<PathBuf>,
+}
+
+/// Looks for the external CLIs of the configuration.
+fn external() -> Vec<ExternalRow> {
+    let Ok(config) = Config::load(None) else { return Vec::new() };
+    let row = |(model, program): (&String, &ExternalCli)| {
+        let program = program.executable.clone().unwrap_or_else(|| model.clone());
+        let path = bowline::detect::on_path(&program, &Search::from_env());
+        ExternalRow { model: model.clone(), program, path }
+    };
+    config.external.programs().iter().map(row).collect()
 }
 
 /// Runs the command.
@@ -39,6 +65,7 @@ pub(crate) fn run(args: &DoctorArgs, stdout: &mut Stdout) -> Result<(), CommandE
     if providers.is_empty() {
         (providers, accounts) = everybody()?;
     }
+    let external = if args.providers.is_empty() && args.profile.is_none() { external() } else { Vec::new() };
     let mut checkup = Checkup { accounts, ..Checkup::of(providers.clone()) };
     if args.fresh {
         checkup.ask.cache = checkup.ask.cache.map(Cache::anew);
@@ -47,6 +74,7 @@ pub(crate) fn run(args: &DoctorArgs, stdout: &mut Stdout) -> Result<(), CommandE
         checkup.live = Requests::One;
     }
     let mut report = runtime()?.block_on(watch(checkup, args, stdout))?;
+    report.external = external;
     report.agents.sort_by_key(|row| providers.iter().position(|it| it.name == row.provider));
     let usable = report.agents.iter().filter(|row| row.is_usable());
     report.usable = usable.map(|row| row.provider.clone()).collect();
@@ -59,6 +87,7 @@ pub(crate) fn run(args: &DoctorArgs, stdout: &mut Stdout) -> Result<(), CommandE
         stdout.print(&format!("{text}\n"))?;
     } else {
         let layout = stdout.layout();
+        stdout.print_laid_out(&lines::external(&report.external))?;
         stdout.print_laid_out(&lines::machine(&report.machine, layout))?;
         stdout.print_laid_out(&lines::end(&report.usable, report.agents.len(), &bad, layout))?;
     }
@@ -77,7 +106,8 @@ async fn watch(checkup: Checkup, args: &DoctorArgs, stdout: &mut Stdout) -> Resu
     if !args.json {
         stdout.print_laid_out(&lines::head(layout))?;
     }
-    let mut report = Report { v: 1, agents: Vec::new(), machine: Vec::new(), usable: Vec::new() };
+    let mut report =
+        Report { v: 1, agents: Vec::new(), external: Vec::new(), machine: Vec::new(), usable: Vec::new() };
     while let Some(news) = news.recv().await {
         match news {
             News::Agent(row) => {

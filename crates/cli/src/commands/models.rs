@@ -1,8 +1,10 @@
 //! `bowline models`: which models an agent offers.
 
+use bowline::config::{Config, External};
 use bowline::detect::{Ask, Cache, Surroundings};
 use bowline::models::{self, Model, Models, Source};
 use bowline_protocol::Timestamp;
+use bowline_providers::ansi::harmless;
 use bowline_providers::manifest::Manifest;
 
 use crate::args::knowing::ModelsArgs;
@@ -21,6 +23,12 @@ pub(crate) fn run(args: &ModelsArgs, stdout: &mut Stdout) -> Result<(), CommandE
     let (named, profiles) = account::meant(args.provider.as_slice(), args.profile.as_deref())?;
     let providers: Vec<&'static Manifest> =
         if named.is_empty() { bowline::detect::installed() } else { named.clone() };
+    // An external CLI is chosen by its model, which is the name of its entry.
+    let external = if named.is_empty() {
+        Config::load(None).map(|config| config.external).unwrap_or_default()
+    } else {
+        External::default()
+    };
     let mut ask = Ask::at_length();
     if args.fresh {
         ask.cache = ask.cache.map(Cache::anew);
@@ -47,7 +55,13 @@ pub(crate) fn run(args: &ModelsArgs, stdout: &mut Stdout) -> Result<(), CommandE
         lists.iter_mut().for_each(|list| list.models.retain(|model| !model.hidden));
     }
     if args.json {
-        let text = serde_json::to_string_pretty(&lists).map_err(|error| {
+        let mut all = lists.iter().map(serde_json::to_value).collect::<Result<Vec<_>, _>>();
+        if let Ok(all) = &mut all {
+            all.extend(external.programs().keys().map(|model| {
+                serde_json::json!({ "provider": model, "external": true, "models": [{ "id": model }] })
+            }));
+        }
+        let text = all.and_then(|all| serde_json::to_string_pretty(&all)).map_err(|error| {
             CommandError::new(Fault::Internal, "could not write the list").caused_by(error)
         })?;
         stdout.print(&format!("{text}\n"))?;
@@ -69,13 +83,19 @@ pub(crate) fn run(args: &ModelsArgs, stdout: &mut Stdout) -> Result<(), CommandE
     if args.json {
         return Ok(());
     }
-    if lists.is_empty() {
+    if lists.is_empty() && external.programs().is_empty() {
         return Err(CommandError::new(Fault::Missing, "no agent is installed")
             .hint("`bowline doctor` says how to come by one"));
     }
     let now = time::now();
     let layout = stdout.layout();
-    lists.iter().try_for_each(|list| stdout.print_laid_out(&shown(list, now, layout)))
+    lists.iter().try_for_each(|list| stdout.print_laid_out(&shown(list, now, layout)))?;
+    let name = |text: &str| harmless(text).replace('\n', " ");
+    for (model, program) in external.programs() {
+        let program = program.executable.as_deref().unwrap_or(model);
+        stdout.print(&format!("{}  external CLI: {}\n", name(model), name(program)))?;
+    }
+    Ok(())
 }
 
 /// Returns the lines about one agent.

@@ -1,7 +1,9 @@
 //! `bowline providers` and `bowline dialects`: tables for people, JSON for programs.
 
+use bowline::config::{Config, External};
 use bowline::roster::{Entry, Roster};
 use bowline_providers::dialects;
+use bowline_providers::invocation::external::ExternalCli;
 
 use super::tables::{Layout, Table};
 use crate::args::TableArgs;
@@ -11,10 +13,12 @@ use crate::output::Stdout;
 /// Lists the providers.
 pub(crate) fn providers(args: &TableArgs, stdout: &mut Stdout) -> Result<(), CommandError> {
     let (providers, bad) = Roster::from_env().all()?;
+    // What is wrong with the file is told by `bowline doctor`, and by a run that needs it.
+    let external = Config::load(None).map(|config| config.external).unwrap_or_default();
     if args.json {
-        stdout.print(&json(&providers)?)?;
+        stdout.print(&json(&providers, &external)?)?;
     } else {
-        stdout.print_laid_out(&rows(&providers, stdout.layout()))?;
+        stdout.print_laid_out(&rows(&providers, &external, stdout.layout()))?;
     }
     // Those that can be used were told; whoever wrote the others wants to know why they are not among them.
     match bad.into_iter().next() {
@@ -23,19 +27,42 @@ pub(crate) fn providers(args: &TableArgs, stdout: &mut Stdout) -> Result<(), Com
     }
 }
 
-fn json(providers: &[Entry]) -> Result<String, CommandError> {
+fn json(providers: &[Entry], external: &External) -> Result<String, CommandError> {
     let object = |entry: &Entry| {
         let mut object = serde_json::to_value(entry.manifest)?;
         object["origin"] = entry.origin.to_string().into();
         Ok(object)
     };
     let list = providers.iter().map(object).collect::<Result<Vec<_>, serde_json::Error>>();
+    let described = |(model, program): (&String, &ExternalCli)| {
+        // Its variables may be secrets, so that only this is shown.
+        serde_json::json!({
+            "name": model,
+            "program": program.executable.as_deref().unwrap_or(model),
+            "origin": origin(external),
+            "external": true,
+        })
+    };
+    let list = list.map(|mut list| {
+        list.extend(external.programs().iter().map(described));
+        list
+    });
     let list = list
         .map_err(|error| CommandError::new(Fault::Internal, "could not write the list").caused_by(error))?;
     Ok(format!("{:#}\n", serde_json::Value::from(list)))
 }
 
-fn rows(providers: &[Entry], layout: Layout) -> String {
+/// Says which file describes external CLIs.
+fn origin(external: &External) -> String {
+    external.path().map(|path| path.display().to_string()).unwrap_or_default()
+}
+
+fn rows(providers: &[Entry], external: &External, layout: Layout) -> String {
+    let described = external.programs().iter().map(|(model, program)| {
+        let program = program.executable.as_ref().unwrap_or(model).clone();
+        let (formats, prompt) = ("external".to_owned(), "arg".to_owned());
+        [model.clone(), program, formats, prompt, origin(external), String::new()]
+    });
     let rows = providers.iter().map(|Entry { manifest: provider, origin }| {
         // The default stands first.
         let others = provider.formats.keys().filter(|name| **name != provider.default_format);
@@ -51,7 +78,7 @@ fn rows(providers: &[Entry], layout: Layout) -> String {
         ]
     });
     let head = ["NAME", "PROGRAM", "FORMATS", "PROMPT", "FROM", "ALSO CALLED"];
-    Table::new(head, rows).whole(&[0, 1]).render(layout)
+    Table::new(head, rows.chain(described)).whole(&[0, 1]).render(layout)
 }
 
 /// Lists the dialects.

@@ -20,6 +20,7 @@ mod journal;
 mod knowing;
 mod lost;
 mod memory;
+mod native;
 mod once;
 mod piped;
 mod provide;

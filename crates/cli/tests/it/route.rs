@@ -354,7 +354,7 @@ fn a_profile_is_an_account_and_one_that_is_not_there_is_not_passed_over() {
     let explained =
         || world.bowline(&["route", "--explain"]).env("ANTHROPIC_API_KEY", "x").end().exits(0).stdout;
     assert!(explained().contains("no login is seen"), "{}", explained());
-    std::fs::write(account.join(".credentials.json"), "{}").expect("a file");
+    std::fs::write(account.join(".credentials.json"), "{\"made\": \"up\"}").expect("a file");
     assert!(!explained().contains("no login is seen"), "{}", explained());
     run(&world, &["--provider", "auto"]).end().exits(0);
     let told = std::fs::read_to_string(world.path("work/account.txt")).expect("it ran");
@@ -415,7 +415,7 @@ fn an_executable_of_the_file_is_asked_with_its_model_its_settings_and_by_its_hin
         r#"cat >request.json; echo "$@" >args.txt
 echo '{"content":"knot","delta":"knot","done":true,"tokens_used":7,"timestamp":"2026-11-15T08:00:00Z"}'"#,
     );
-    let text = "providers:\n  - name: mine\n    type: cli\n    config: {path: ./mine, args: [\"-q\"], model: usual, options: {seed: 7}}\n    models: {fast: quick}\n";
+    let text = "providers:\n  - name: mine\n    type: cli\n    config: {path: ./mine, args: [\"-q\"], model: usual, custom_option: yes-please, options: {seed: 7}}\n    models: {fast: quick}\n";
     std::fs::write(dir.join("router.yaml"), text).expect("a file");
     let request = || {
         let text = std::fs::read_to_string(world.path("work/request.json")).expect("it was asked");
@@ -432,6 +432,7 @@ echo '{"content":"knot","delta":"knot","done":true,"tokens_used":7,"timestamp":"
         "{asked}"
     );
     assert_eq!(asked["config"]["seed"], 7, "{asked}");
+    assert_eq!(asked["config"]["custom_option"], "yes-please", "{asked}");
     world.bowline(&["run", "--hint", "fast", "Tie it."]).end().exits(0);
     assert_eq!(request()["config"]["model"], "quick");
 }

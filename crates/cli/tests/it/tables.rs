@@ -30,7 +30,7 @@ NAME                 A TURN ENDS BY  WHAT IT IS
 text                 eof             plain text: all of the output is the answer
 json                 eof             one JSON object with the answer in a common field
 stream-json          event           JSON lines in any of the forms of the adapter protocol
-role-lines           eof             JSON lines with role and content, one message each
+role-lines           eof             JSON lines with role and content, one message each, or plain text
 claude               event           Claude Code: JSON lines, one JSON document or plain text, and its control lines
 codex-exec           event           `codex exec`: JSON lines, those of older versions, or plain text
 codex-app-server     event           `codex app-server`: JSON-RPC in both directions

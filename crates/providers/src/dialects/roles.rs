@@ -1,4 +1,5 @@
-//! `role-lines`: one message a line, `{"role": …, "content": …}`, as chat wrappers print them.
+//! `role-lines`: one message a line, `{"role": …, "content": …}`, as chat wrappers print them; or all of them in one
+//! `{"messages": […]}`. Output without any JSON is plain text.
 
 use bowline_protocol::kinds::{
     MessageFinished, Phase, ToolOwner, ToolStatus, UnrecognizedReason, UserOrigin,
@@ -8,8 +9,9 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::said::Messages;
+use super::shaped::Speaker;
 use super::{content, reports, tools};
-use crate::dialect::{Dialect, Input, Output};
+use crate::dialect::Output;
 use crate::{lenient, usage};
 
 /// Reads role lines.
@@ -32,17 +34,48 @@ pub(crate) struct RoleLine {
     #[serde(rename = "type")]
     pub(crate) type_name: Value,
     pub(crate) message: Value,
+    pub(crate) messages: Value,
 }
 
-impl Dialect for RoleLines {
-    fn handle(&mut self, input: Input<'_>, out: &mut Output<'_>) {
-        match input {
-            Input::Line(line) => lenient::each_object(line, out, |object: RoleLine, out| {
-                if !message(&object, Phase::Final, &mut self.messages, out) {
-                    other(line, &object, out);
-                }
-            }),
-            Input::Stderr(_) | Input::Sent(_) | Input::Eof(_) => {}
+impl Speaker for RoleLines {
+    fn line(&mut self, line: &str, out: &mut Output<'_>) {
+        lenient::each_object(line, out, |object: RoleLine, out| self.object(line, &object, out));
+    }
+
+    fn document(&mut self, document: &str, out: &mut Output<'_>) {
+        match lenient::value(document) {
+            Some(Value::Array(messages)) => self.list(&messages, out),
+            Some(value @ Value::Object(_)) => match RoleLine::deserialize(&value) {
+                Ok(line) => self.object(document, &line, out),
+                Err(_) => out.unrecognized(UnrecognizedReason::BadShape, document, None),
+            },
+            Some(_) | None => out.unrecognized(UnrecognizedReason::BadShape, document, None),
+        }
+    }
+}
+
+impl RoleLines {
+    fn object(&mut self, raw: &str, line: &RoleLine, out: &mut Output<'_>) {
+        if message(line, Phase::Final, &mut self.messages, out) {
+            return;
+        }
+        match line.messages.as_array().filter(|_| line.type_name.is_null()) {
+            Some(messages) => self.list(messages, out),
+            None => other(raw, line, out),
+        }
+    }
+
+    /// Takes a list of messages.
+    fn list(&mut self, messages: &[Value], out: &mut Output<'_>) {
+        out.quiet();
+        for message in messages {
+            let raw = message.to_string();
+            // A derived reader would take an array for an object.
+            match Some(message).filter(|it| it.is_object()).map(RoleLine::deserialize) {
+                // A list in a list is not a message: it would nest without end.
+                Some(Ok(line)) if line.messages.is_null() => self.object(&raw, &line, out),
+                Some(_) | None => out.unrecognized(UnrecognizedReason::BadShape, &raw, None),
+            }
         }
     }
 }

@@ -11,7 +11,7 @@ mod tests;
 use std::borrow::Cow;
 use std::fmt;
 
-use bowline_protocol::kinds::{TextRetracted, UnrecognizedReason};
+use bowline_protocol::kinds::{Level, TextRetracted, UnrecognizedReason};
 use bowline_protocol::{Kind, RawSpan};
 use serde::de::IgnoredAny;
 
@@ -65,6 +65,8 @@ pub(crate) struct Shaped<S> {
     state: State,
     /// Whether the arguments told the shape.
     told: bool,
+    /// Whether a program that was told to print lines may print plain text nevertheless.
+    may_be_text: bool,
 }
 
 #[derive(Debug)]
@@ -96,6 +98,9 @@ struct PlainText {
 const HELD_LINES: usize = 32;
 const HELD_BYTES: usize = 8 * 1024;
 
+/// How much of it is held back where lines of JSON were asked for and versions exist that print text only.
+const HELD_BYTES_OF_LINES: usize = 1024 * 1024;
+
 /// The longest document that is put together.
 const LONGEST_DOCUMENT: usize = 64 * 1024 * 1024;
 
@@ -111,7 +116,17 @@ impl<S: Speaker> Shaped<S> {
             Shape::Document => State::Document(Document::default()),
             Shape::Text => State::Text(PlainText::default()),
         };
-        Self { speaker, state, told: shape != Shape::Unknown }
+        Self { speaker, state, told: shape != Shape::Unknown, may_be_text: false }
+    }
+
+    /// Makes a reader for a program of which some versions print plain text whatever they are asked for. Lines without any
+    /// JSON and an exit code of 0 are its answer.
+    pub(crate) fn lines_or_text(speaker: S, shape: Shape) -> Self {
+        let mut made = Self::new(speaker, shape);
+        if shape == Shape::Lines {
+            (made.state, made.may_be_text) = (State::Open(Held::default()), true);
+        }
+        made
     }
 
     fn line(&mut self, line: &str, out: &mut Output<'_>) {
@@ -130,6 +145,12 @@ impl<S: Speaker> Shaped<S> {
                 held.add(line, out.span());
                 match beginning(line) {
                     Beginning::Object => self.become_lines(out),
+                    // Noise, so far: lines were asked for.
+                    _ if self.may_be_text => {
+                        if held.bytes() > HELD_BYTES_OF_LINES {
+                            self.become_lines(out);
+                        }
+                    }
                     Beginning::Unfinished | Beginning::Array => self.become_document(out),
                     Beginning::Other if held.count() >= HELD_LINES || held.len() >= HELD_BYTES => {
                         self.become_text(out)
@@ -195,7 +216,16 @@ impl<S: Speaker> Shaped<S> {
         match &self.state {
             // Nothing was printed, or nothing but blank lines: how the program ended says the rest.
             State::Open(held) if held.count() == 0 => {}
+            State::Open(_) if self.may_be_text && end.exit.is_some_and(|exit| !exit.is_success()) => {
+                self.become_lines(out);
+            }
             State::Open(_) => {
+                if self.may_be_text {
+                    out.notice(
+                        Level::Warn,
+                        "it printed plain text and no JSON: all of it is taken for the answer",
+                    );
+                }
                 self.become_text(out);
                 out.complete_at_eof(None);
             }

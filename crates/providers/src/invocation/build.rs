@@ -6,7 +6,8 @@ use bowline_protocol::{Category, Request, Resume};
 use super::apply::{Draft, Value, is_word};
 use super::environment::{self, BASE, NESTING};
 use super::{
-    Arg, Invocation, LONGEST_ARGUMENT, Limits, Refusal, StdinPlan, Streaming, Transport, User, Wish,
+    Arg, Invocation, LONGEST_ARGUMENT, Limits, Refusal, StdinPlan, Streaming, Transport, Unrestricted, User,
+    Wish, native,
 };
 use crate::conversation::{Conversation, voice};
 use crate::dialect::Shape;
@@ -23,6 +24,10 @@ pub fn build(manifest: &Manifest, request: &Request, wish: &Wish) -> Result<Invo
             "`--no-stream` was asked for, and there everything is told as it happens".into()
         }
         (Streaming::On, Some(why)) => why.clone(),
+        // They are options of the command that people type, not of the one that speaks a protocol.
+        (Streaming::On, None) if !wish.agent_args.is_empty() => {
+            format!("native arguments are passed, and `{name}` may not have them")
+        }
         (Streaming::On, None) => match build_in(manifest, name, request, wish) {
             Ok(made) => return Ok(made),
             Err(refusal) => format!("`{}`: {}", refusal.option, refusal.reason),
@@ -82,6 +87,7 @@ fn build_in(manifest: &Manifest, name: &str, request: &Request, wish: &Wish) -> 
         }
         option(manifest, request, permission, *flag, &mut draft)?;
     }
+    draft.plain(&wish.agent_args);
     if manifest.prompt != PromptStyle::Request {
         sampling(request, &mut draft);
     }
@@ -181,11 +187,18 @@ fn permission<'a>(
 ) -> Result<&'a Permission, Refusal> {
     let mode = Mode::from(request.permission);
     let option = format!("--permission {}", mode.as_str());
+    let narrower = native::check(manifest, &wish.agent_args)?;
     let Some(permission) = manifest.permission.get(&mode) else {
         let reason = format!("its manifest does not say what `{}` means to it", mode.as_str());
         return Err(Refusal::misconfigured(&manifest.name, option, reason)
             .hint(format!("add a section `[permission.{}]` to the manifest", mode.as_str())));
     };
+    if let Some(reason) = permission.refused.as_ref().filter(|_| permission.unrestricted)
+        && wish.unrestricted == Unrestricted::Warn
+    {
+        draft.notice(Level::Warn, "unrestricted", unrestricted(&manifest.title, reason));
+        return Ok(permission);
+    }
     if let Some(reason) = &permission.refused {
         return Err(draft.unsupported(&option, reason).maybe_hint(permission.hint.as_ref()));
     }
@@ -196,11 +209,19 @@ fn permission<'a>(
         let refusal = draft.unsupported(&option, reason).maybe_hint(permission.hint.as_ref());
         return Err(Refusal { category: Category::Configuration, ..refusal });
     }
-    draft.plain(&permission.args);
+    match narrower {
+        Some(flag) => draft.plain(&native::without(&permission.args, flag)),
+        None => draft.plain(&permission.args),
+    }
     for (name, value) in &permission.env {
         draft.set_env(&option, name, value.clone());
     }
     Ok(permission)
+}
+
+/// Says that a program runs without any restriction.
+pub(super) fn unrestricted(title: &str, reason: &str) -> String {
+    format!("{title} cannot be restricted ({reason}): it may do anything that you may")
 }
 
 /// Does one option, if it is asked for.

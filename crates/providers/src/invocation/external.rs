@@ -11,8 +11,9 @@ use bowline_protocol::kinds::{Level, Notice};
 use bowline_protocol::{Millis, PermissionMode, Request, Resume};
 use serde::{Deserialize, Serialize};
 
+use super::build::unrestricted;
 use super::environment::{self, BASE, NESTING};
-use super::{Arg, Invocation, LONGEST_ARGUMENT, Limits, Refusal, StdinPlan, Transport};
+use super::{Arg, Invocation, LONGEST_ARGUMENT, Limits, Refusal, StdinPlan, Transport, Unrestricted, Wish};
 use crate::dialect::Shape;
 use crate::dialects;
 use crate::manifest::run::{Polite, Stop, StopScope};
@@ -56,7 +57,7 @@ pub struct ExternalCli {
     pub timeout: Option<u64>,
     /// The session to use.
     pub cli_session_id: Option<String>,
-    /// Arguments by permission mode. Without them it may only be run when it may do anything.
+    /// Arguments by permission mode. Without those of a mode it is not restricted: see [`Unrestricted`].
     pub permission_args: BTreeMap<crate::manifest::run::Mode, Vec<String>>,
 }
 
@@ -81,9 +82,9 @@ pub fn read(json: &str) -> Result<ByModel, serde_json::Error> {
 }
 
 impl ExternalCli {
-    /// Puts a request to the program of a model. `extra` are the arguments of this call.
-    pub fn build(&self, model: &str, request: &Request, extra: &[String]) -> Result<Invocation, Refusal> {
-        self.refuse(model, request)?;
+    /// Puts a request to the program of a model. The native arguments of the wish are those of this call.
+    pub fn build(&self, model: &str, request: &Request, wish: &Wish) -> Result<Invocation, Refusal> {
+        let restricted = self.refuse(model, request, wish)?;
         let prompt = &request.prompt;
         if prompt.trim().is_empty() {
             return Err(Refusal::invalid(model, "PROMPT", "the prompt is empty"));
@@ -108,7 +109,7 @@ impl ExternalCli {
         Ok(Invocation {
             provider: model.to_owned(),
             program: self.executable.clone().unwrap_or_else(|| model.to_owned()),
-            args: self.line(model, request, extra).into_iter().map(Arg::Plain).collect(),
+            args: self.line(model, request, &wish.agent_args).into_iter().map(Arg::Plain).collect(),
             secrets_env: env.keys().filter(|name| environment::looks_secret(name)).cloned().collect(),
             env,
             env_files: BTreeMap::new(),
@@ -122,7 +123,7 @@ impl ExternalCli {
             dialect,
             shape,
             files: Vec::new(),
-            notices: notices(request),
+            notices: notices(request).into_iter().chain(restricted).collect(),
             degraded: Vec::new(),
             secret_values: Vec::new(),
             // The specification has no limit of time unless `timeout` sets one. Silence is guarded all the same; a
@@ -178,6 +179,24 @@ impl ExternalCli {
         args
     }
 
+    /// The options that the line has a place for.
+    fn passed_flags(&self) -> Vec<String> {
+        let named = [
+            (&self.model_flag, "--model"),
+            (&self.thinking_flag, "--thinking"),
+            (&self.session_flag, "--session"),
+            (&self.resume_flag, "--continue"),
+            (&self.prompt_flag, "-p"),
+        ];
+        let mut flags: Vec<String> =
+            named.map(|(own, usual)| own.clone().unwrap_or_else(|| usual.to_owned())).to_vec();
+        let fixed = self.args.clone().unwrap_or_else(|| vec!["--mode".into()]);
+        let modes = self.permission_args.values().flatten();
+        flags.extend(fixed.iter().chain(modes).filter(|arg| arg.starts_with('-')).cloned());
+        flags.retain(|flag| !flag.is_empty());
+        flags
+    }
+
     fn dialect(&self, model: &str) -> Result<(String, Shape), Refusal> {
         let (usual, shape) = match self.output_format {
             Some(OutputFormat::Text) => ("text", Shape::Text),
@@ -191,7 +210,17 @@ impl ExternalCli {
     }
 
     /// What the specification's line has no place for.
-    fn refuse(&self, model: &str, request: &Request) -> Result<(), Refusal> {
+    fn refuse(&self, model: &str, request: &Request, wish: &Wish) -> Result<Option<Notice>, Refusal> {
+        if let Some(arg) = wish.agent_args.iter().find(|arg| arg.contains('\0') || *arg == "--") {
+            let option = format!("--agent-arg={}", arg.escape_debug());
+            return Err(Refusal::invalid(model, option, "it cannot be passed on"));
+        }
+        let ours = self.passed_flags();
+        let passed = |arg: &&String| ours.iter().any(|flag| super::native::is_same(arg, flag));
+        if let Some(arg) = wish.agent_args.iter().find(passed) {
+            let option = format!("--agent-arg={}", arg.escape_debug());
+            return Err(Refusal::unsupported(model, option, "Bowline passes this option itself"));
+        }
         let asked = [
             ("--system", request.system_prompt.is_some()),
             ("--append-system", request.append_system_prompt.is_some()),
@@ -222,11 +251,15 @@ impl ExternalCli {
         {
             let mode = crate::manifest::run::Mode::from(request.permission).as_str();
             let reason = "its configuration does not say how the program is held to it";
+            if request.permission == PermissionMode::Ask && wish.unrestricted == Unrestricted::Warn {
+                let text = unrestricted(model, reason);
+                return Ok(Some(Notice { level: Level::Warn, text, code: Some("unrestricted".to_owned()) }));
+            }
             return Err(Refusal::unsupported(model, format!("--permission {mode}"), reason).hint(format!(
                 "add `permissionArgs.{mode}` to the configuration; `--permission yolo` if it may do anything"
             )));
         }
-        Ok(())
+        Ok(None)
     }
 }
 

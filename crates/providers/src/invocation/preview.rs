@@ -2,9 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use bowline_protocol::Resume;
 use serde::Serialize;
 
 use super::{Arg, Invocation, StdinPlan, Transport};
+use crate::conversation::Conversation;
+use crate::manifest::run::Mode;
 
 /// What stands for a secret.
 const MASK: &str = "***";
@@ -24,6 +27,9 @@ pub struct Preview {
     pub env_removed: Vec<String>,
     /// What it reads from its standard input, if anything.
     pub stdin: Option<String>,
+    /// What a protocol carries over its standard input, by name: the prompt, and what is chosen before it.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub protocol: BTreeMap<&'static str, String>,
     /// Its working directory.
     pub cwd: Option<String>,
     /// How we would be connected to it.
@@ -32,6 +38,29 @@ pub struct Preview {
     pub files: BTreeMap<String, String>,
     /// What the user should know.
     pub notices: Vec<String>,
+}
+
+/// Lists what a protocol carries of a request.
+fn carried(talk: &Conversation) -> Vec<(&'static str, String)> {
+    let resume = talk.resume.as_ref().map(|resume| match resume {
+        Resume::Id { native_session } => native_session.as_str().to_owned(),
+        Resume::Fork { native_session } => format!("a branch of {}", native_session.as_str()),
+        Resume::Latest => "the latest session".to_owned(),
+    });
+    let list = |items: Vec<&str>| (!items.is_empty()).then(|| items.join(" "));
+    let all = [
+        ("prompt", Some(talk.prompt.clone())),
+        ("permission", Some(Mode::from(talk.permission).as_str().to_owned())),
+        ("model", talk.model.clone()),
+        ("effort", talk.effort.clone()),
+        ("resume", resume),
+        ("add_dirs", list(talk.add_dirs.iter().map(String::as_str).collect())),
+        ("mcp_servers", list(talk.mcp_servers.keys().map(String::as_str).collect())),
+        ("attachments", list(talk.attachments.iter().map(|file| file.path.as_str()).collect())),
+        ("schema", talk.schema.as_ref().map(|schema| schema.as_str().to_owned())),
+        ("ephemeral", talk.ephemeral.then(|| "true".to_owned())),
+    ];
+    all.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
 }
 
 impl Invocation {
@@ -65,6 +94,12 @@ impl Invocation {
                 StdinPlan::Null => None,
                 StdinPlan::Prompt(text) | StdinPlan::Protocol(text) => Some(masked(text)),
             },
+            protocol: self
+                .conversation
+                .iter()
+                .flat_map(|talk| carried(talk))
+                .map(|(name, value)| (name, masked(&value)))
+                .collect(),
             cwd: self.cwd.clone(),
             transport: self.transport,
             files: self.files.iter().map(|file| (file.name.clone(), masked(&file.content))).collect(),

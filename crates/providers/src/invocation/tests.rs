@@ -166,3 +166,72 @@ fn codex_servers_carry_no_secret_in_their_arguments() {
     assert!(made.files[0].content.contains("hunter2hunter2"), "the file is for its user alone");
     assert!(!serde_json::to_string(&made.preview()).expect("plain data").contains("hunter2"));
 }
+
+#[test]
+fn native_arguments_stand_before_the_prompt_and_may_narrow_the_mode() {
+    let wish = |args: &[&str]| Wish {
+        agent_args: args.iter().map(|arg| (*arg).to_owned()).collect(),
+        ..Wish::default()
+    };
+    let made = build(manifest("claude"), &ask("hi"), &wish(&["--permission-mode=plan", "--betas", "x"]));
+    let made = args(&made.expect("can be honoured"));
+    assert_eq!(made.iter().filter(|arg| arg.starts_with("--permission-mode")).count(), 1, "{made:?}");
+    assert!(made.ends_with(&["--permission-mode=plan".into(), "--betas".into(), "x".into()]), "{made:?}");
+    let refusal = build(manifest("claude"), &ask("hi"), &wish(&["--permission-mode=bypassPermissions"]));
+    let refusal = refusal.expect_err("it would widen the mode");
+    assert_eq!(refusal.option, "--agent-arg=--permission-mode=bypassPermissions");
+    assert_eq!((refusal.category, refusal.code), (Category::Validation, Code::Unsupported));
+    let made = build(
+        manifest("grok-cli"),
+        &Request { permission: PermissionMode::Yolo, ..ask("hi") },
+        &wish(&["--x"]),
+    );
+    assert!(args(&made.expect("honoured")).ends_with(&["--x".into(), "--prompt".into(), "hi".into()]));
+    // The app server is another command, with other options.
+    let made = build(manifest("codex"), &ask("hi"), &wish(&["--search"])).expect("can be honoured");
+    assert_eq!(made.format, "stream-json");
+    assert!(made.degraded[0].reason.contains("native arguments"), "{:?}", made.degraded);
+}
+
+#[test]
+fn a_program_without_permissions_runs_under_ask_only_where_that_is_allowed() {
+    for name in ["glm", "grok"] {
+        assert_eq!(refused(name, &ask("hi")).option, "--permission ask");
+        let wish = Wish { unrestricted: Unrestricted::Warn, ..Wish::default() };
+        let made = build(manifest(name), &ask("hi"), &wish).expect("it runs");
+        assert_eq!(args(&made), ["hi"]);
+        assert_eq!(made.notices.len(), 1);
+        assert_eq!(made.notices[0].code.as_deref(), Some("unrestricted"));
+        for mode in [PermissionMode::Read, PermissionMode::Edit] {
+            let asked = Request { permission: mode, ..ask("hi") };
+            assert!(build(manifest(name), &asked, &wish).is_err(), "{name} {mode:?}");
+        }
+    }
+}
+
+#[test]
+fn what_a_protocol_carries_is_shown() {
+    let asked = Request {
+        model: Some("big".into()),
+        effort: Some("high".into()),
+        cwd: Some("/w".into()),
+        ..ask("Fix it")
+    };
+    let shown = built("codex", &asked).preview().protocol;
+    let pairs: Vec<(&str, &str)> = shown.iter().map(|(name, value)| (*name, value.as_str())).collect();
+    assert_eq!(pairs, [("effort", "high"), ("model", "big"), ("permission", "ask"), ("prompt", "Fix it")]);
+    assert!(built("claude", &asked).preview().protocol.is_empty());
+}
+
+#[test]
+fn capabilities_are_those_of_the_format() {
+    let claude = manifest("claude");
+    let one_way = claude.capabilities_in("stream-json-partial", &claude.capabilities);
+    assert!(claude.capabilities.steers && !one_way.steers && one_way.streams_text);
+    assert_eq!(one_way.approvals, bowline_protocol::Approvals::Rules);
+    assert!(!claude.capabilities_in("json", &claude.capabilities).streams_text);
+    let text = claude.capabilities_in("text", &claude.capabilities);
+    assert!(!text.reports_tools && !text.reports_thinking);
+    let codex = manifest("codex");
+    assert!(codex.capabilities_in("app-server", &codex.capabilities).steers);
+}

@@ -1,6 +1,6 @@
 //! Whether the sections about runs can be meant. Each mistake is named by its key.
 
-use super::run::{Flag, McpForm, RunFlag};
+use super::run::{Flag, McpForm, Mode, RunFlag};
 use super::{Format, Manifest, ManifestError, PromptStyle};
 use crate::ask;
 use crate::conversation::voice;
@@ -76,6 +76,10 @@ pub(super) fn run(manifest: &Manifest) -> Result<(), ManifestError> {
         let says_how = !permission.args.is_empty() || !permission.env.is_empty();
         if permission.refused.is_some() && says_how {
             return wrong(key, "it is refused, and yet has arguments or variables".into());
+        }
+        if permission.unrestricted && (permission.refused.is_none() || *mode != Mode::Ask) {
+            let reason = "it is for `ask`, and `refused` has to say why the program cannot be restricted";
+            return wrong(format!("{key}.unrestricted"), reason.into());
         }
         if permission.root_env.is_some() && permission.refused_as_root.is_none() {
             return wrong(format!("{key}.root_env"), "means nothing without `refused_as_root`".into());

@@ -7,12 +7,13 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use bowline_protocol::{Capabilities, PermissionMode};
+use bowline_protocol::{Approvals, Capabilities, PermissionMode, UsageReports};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::run::{Flag, Mode, Permission, Permissions, RunFlag, Stop};
 use super::{Manifest, ManifestError, PromptStyle};
+use crate::dialect::Shape;
 
 /// What a format has of its own; everything else is as in all runs of the program.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -71,6 +72,31 @@ impl Manifest {
             Some(own) => Cow::Owned(self.with(name, own)),
             None => Cow::Borrowed(self),
         }
+    }
+
+    /// Returns what a run in a format can do, of what the program can do in any: where the prompt is all that it is told,
+    /// nothing can be added to it and no question answered, and plain text tells of nothing but itself.
+    pub fn capabilities_in(&self, format: &str, of_program: &Capabilities) -> Capabilities {
+        let manifest = self.in_format(format);
+        let mut capabilities = match &manifest {
+            Cow::Owned(own) => own.capabilities.clone(),
+            Cow::Borrowed(_) => of_program.clone(),
+        };
+        if manifest.prompt != PromptStyle::Protocol {
+            capabilities.steers = false;
+            if capabilities.approvals == Approvals::Interactive {
+                capabilities.approvals = Approvals::Rules;
+            }
+        }
+        match manifest.formats.get(format).map(|format| format.shape) {
+            Some(Shape::Document) => capabilities.streams_text = false,
+            Some(Shape::Text) => {
+                (capabilities.reports_thinking, capabilities.reports_tools) = (false, false);
+                capabilities.reports_usage = UsageReports::None;
+            }
+            Some(Shape::Lines | Shape::Unknown) | None => {}
+        }
+        capabilities
     }
 
     fn with(&self, name: &str, own: &Own) -> Self {

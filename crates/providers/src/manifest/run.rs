@@ -52,6 +52,11 @@ pub struct Run {
     pub request_config: BTreeMap<String, serde_json::Value>,
     /// Settings that only this program understands, by name.
     pub config: BTreeMap<String, Flag>,
+    /// Options that the caller may not pass as native arguments, besides those in the templates: other spellings of these,
+    /// and what would undo the permission mode, the format, the session or the prompt.
+    pub reserved: Vec<String>,
+    /// Native arguments, as `--option=value`, that allow less than any permission mode and may replace the mode's own option.
+    pub narrowing: Vec<String>,
 }
 
 /// How a program's option for allowing tools names them, by what they do. Hints name them so.
@@ -260,6 +265,8 @@ pub struct Permission {
     pub sandboxes_commands: bool,
     /// Why the mode cannot be had.
     pub refused: Option<String>,
+    /// Whether the program runs without any restriction in this mode, after a warning, where the caller allows that.
+    pub unrestricted: bool,
     /// Why the superuser cannot have it.
     pub refused_as_root: Option<String>,
     /// A variable of the request with which the superuser can have it after all.

@@ -11,8 +11,8 @@ use bowline_protocol::{Capabilities, PermissionMode, ResumeSupport};
 
 use super::check::{Finding, Kind};
 use crate::dialect::Shape;
-use crate::manifest::Manifest;
 use crate::manifest::run::{Mode, RunFlag};
+use crate::manifest::{Format, Manifest};
 
 /// What an installed program can do.
 #[derive(Clone, Debug, PartialEq)]
@@ -133,8 +133,14 @@ fn take_back(capabilities: &mut Capabilities, flag: RunFlag) -> Option<&'static 
     }
 }
 
+/// What is so in a format that prints one document.
+const WHOLE: &str = "the answer when all is done";
+
+/// What is so in a format that prints text only.
+const PLAIN: &str = "the answer as plain text, without tools and usage";
+
 /// Finds the best format that the program still has, if the usual one is not among them: another that is read line by
-/// line, then the one that prints nothing before the end.
+/// line, then the one that prints nothing before the end, then any document, then plain text.
 fn best_format(manifest: &Manifest, findings: &[Finding]) -> Option<(String, CapabilityDegraded)> {
     let run = &manifest.run;
     let usual = manifest.usual_format();
@@ -145,7 +151,16 @@ fn best_format(manifest: &Manifest, findings: &[Finding]) -> Option<(String, Cap
         .iter()
         .filter(|(name, format)| *name != usual && format.shape == Shape::Lines && format.dialect == *dialect)
         .map(|(name, _)| (name, "each message when it is complete"));
-    let last = run.no_stream_format.iter().map(|name| (name, "the answer when all is done"));
+    let of_shape = |shape: Shape, instead: &'static str| {
+        let usable = move |format: &Format| format.shape == shape && format.own.is_none();
+        let formats = manifest.formats.iter().filter(move |(_, format)| usable(format));
+        formats.map(move |(name, _)| (name, instead))
+    };
+    let unstreamed = run.no_stream_format.iter().filter(|name| *name != usual).map(|name| {
+        let shape = manifest.formats.get(name).map(|format| format.shape);
+        (name, if shape == Some(Shape::Text) { PLAIN } else { WHOLE })
+    });
+    let last = unstreamed.chain(of_shape(Shape::Document, WHOLE)).chain(of_shape(Shape::Text, PLAIN));
     let (name, instead) =
         whole.chain(last).find(|(name, _)| why(findings, &format!("formats.{name}")).is_none())?;
     let degraded =
@@ -232,8 +247,24 @@ mod tests {
         let (format, degraded) = verbose.format.expect("another format");
         assert_eq!((format.as_str(), degraded.instead.as_str()), ("json", "the answer when all is done"));
 
-        let none = narrowed(&["--include-partial-messages", "--verbose", "--output-format"]);
+        let text = narrowed(&["--include-partial-messages", "--verbose", "--output-format"]);
+        let (format, degraded) = text.format.expect("another format");
+        assert_eq!((format.as_str(), degraded.instead.as_str()), ("text", PLAIN));
+
+        let none = narrowed(&["--include-partial-messages", "--verbose", "--output-format", "--print"]);
         assert_eq!(none.format, None, "there is nothing better to try");
+    }
+
+    #[test]
+    fn a_program_without_an_option_for_formats_prints_text() {
+        let manifest = catalogue::by_name("qwen").unwrap();
+        let stdout = "Usage: qwen [options]\n\nOptions:\n  -m, --model          Model  [string]\n  -p, --prompt         Prompt  [string]\n      --approval-mode  Approval mode  [string]\n";
+        let answer = Answer { stdout: stdout.to_owned(), code: Some(0), ..Answer::default() };
+        let pages = [Page::read(&["--help".to_owned()], &answer)];
+        let narrowed = narrow(manifest, &check(manifest, &pages, None));
+        let (format, degraded) = narrowed.format.expect("another format");
+        assert_eq!((format.as_str(), degraded.instead.as_str()), ("text", PLAIN));
+        assert!(degraded.reason.ends_with("is not in its help"), "{}", degraded.reason);
     }
 
     #[test]

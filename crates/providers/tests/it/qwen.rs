@@ -3,6 +3,7 @@
 use bowline_protocol::kinds::ToolStatus;
 use bowline_protocol::{Decider, Decision, Event, Exit, Kind, SessionId, Timestamp};
 use bowline_providers::decode::{Cause, Decoder, End, Stamp};
+use bowline_providers::dialect::Shape;
 use bowline_providers::dialects;
 use bowline_providers::moment::Moment;
 use serde_json::{Value, json};
@@ -342,6 +343,60 @@ fn retries_do_not_double_the_text() {
         (summary["text"].as_str(), failure(&summary).as_str()),
         (Some("half "), "network/connection_lost")
     );
+}
+
+#[test]
+fn a_retry_takes_back_messages_that_came_whole() {
+    let said = |id: &str, text: &str| {
+        json!({"type": "assistant", "message": {"id": id, "role": "assistant",
+        "content": [{"type": "text", "text": text}], "usage": {"input_tokens": 1, "output_tokens": 1}}})
+    };
+    let done = json!({"type": "result", "subtype": "success", "is_error": false, "result": "whole answer"});
+    for id in ["a", "b"] {
+        let stdout =
+            lines(&[init(), said("a", "half an"), retry(false), said(id, "whole answer"), done.clone()]);
+        let run = Run::of("qwen", &stdout);
+        assert_eq!((run.text().as_str(), run.outcome().as_str()), ("whole answer", "completed"), "{id}");
+    }
+    // Where the program says that the text stays, it does.
+    let stdout = lines(&[init(), said("a", "one"), retry(true), said("b", "two"), done.clone()]);
+    assert!(Run::of("qwen", &stdout).text().starts_with("one"), "kept");
+    // What stands before a tool's result belongs to a request that was answered.
+    let result = json!({"type": "user", "message": {"role": "user", "content": [
+        {"type": "tool_result", "tool_use_id": "t", "content": "ok"}]}});
+    let stdout = lines(&[
+        init(),
+        said("a", "first"),
+        result,
+        said("b", "half"),
+        retry(false),
+        said("c", "last"),
+        done,
+    ]);
+    let text = Run::of("qwen", &stdout).text();
+    assert!(text.contains("first") && text.contains("last") && !text.contains("half"), "{text}");
+}
+
+#[test]
+fn a_version_that_prints_text_whatever_it_is_asked_for_has_answered() {
+    // The adapter protocol's own example.
+    let text = "The answer is 42.\n\nIt follows from the question.\n";
+    let decode = |output: &str, exit: i32| {
+        let mut run = Run::of("qwen", output).exit(exit);
+        run.shape = Shape::Lines;
+        (run.outcome(), run.text())
+    };
+    assert_eq!(decode(text, 0), ("completed".into(), text.trim().into()));
+    assert_eq!(decode(text, 1).0, "failed");
+    // Noise before the first line of JSON stays noise.
+    let noisy = format!(
+        "warming up\n{}",
+        lines(&[init(), json!({"type": "result", "subtype": "success", "is_error": false, "result": "hi"})])
+    );
+    assert_eq!(decode(&noisy, 0), ("completed".into(), "hi".into()));
+    // What is longer than can be held is not taken for an answer.
+    let long = "x\n".repeat(800_000);
+    assert_eq!(decode(&long, 0).0, "failed");
 }
 
 #[test]

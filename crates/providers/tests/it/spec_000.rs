@@ -145,3 +145,29 @@ fn every_alias_of_the_specs_works() {
     }
     assert!(catalogue::by_name("nobody").is_none());
 }
+
+#[test]
+fn wrappers_may_print_a_list_of_messages_or_plain_text() {
+    let list = r#"{"messages":[{"role":"user","content":"hi"},{"role":"assistant","content":"one"},{"role":"assistant","content":"two"}]}"#;
+    let pretty = list.replace(":[", ":[\n  ").replace("},", "},\n  ");
+    for output in [list, &format!("{list}\n"), &pretty] {
+        assert_eq!(text("role-lines", output), "one\ntwo", "{output}");
+    }
+    // Lists in lists say nothing, and cost nothing.
+    let nested = r#"{"messages":[{"messages":[{"role":"assistant","content":"x"}]}]}"#;
+    assert_eq!(Run::of("role-lines", nested).summary()["unrecognized"], 1);
+    let run = Run::of("role-lines", "Hello from ax-glm.\nSecond line.\n");
+    assert_eq!(
+        (run.outcome().as_str(), run.text().as_str()),
+        ("completed", "Hello from ax-glm.\nSecond line.")
+    );
+    let failed = Run::of("role-lines", "rate_limit hit\n").exit(1);
+    assert_eq!(failed.summary()["failure"]["category"], "rate_limit");
+}
+
+#[test]
+fn a_document_that_is_null_or_empty_has_no_answer() {
+    for document in ["null", " null\n", "[]", "{}"] {
+        assert_eq!(text("json", document), "", "{document:?}");
+    }
+}

@@ -171,6 +171,12 @@ fn a_non_zero_exit_code_is_an_error() {
 }
 
 #[test]
+fn an_exit_code_alone_is_told_in_the_words_of_the_specification() {
+    let last = Run::of("external-events", PROTOCOL_B).exit(3).lines("pi").pop().expect("an end");
+    assert_eq!(last["error"]["errorMessage"], "CLI exited with code 3");
+}
+
+#[test]
 fn the_pi_view_is_the_whole_sequence() {
     let lines = Run::of("simple", PROTOCOL_B).lines("pi");
     let types: Vec<&str> = lines.iter().filter_map(|line| line["type"].as_str()).collect();
@@ -180,9 +186,9 @@ fn the_pi_view_is_the_whole_sequence() {
             "start",
             "text_start",
             "text_delta",
+            "text_end",
             "thinking_start",
             "thinking_delta",
-            "text_end",
             "thinking_end",
             "done"
         ]

@@ -2,6 +2,7 @@
 
 use bowline_protocol::{Event, Exit, Kind, SessionId, Timestamp};
 use bowline_providers::decode::{Cause, Decoder, End, Stamp};
+use bowline_providers::dialect::Shape;
 use bowline_providers::moment::Moment;
 use bowline_providers::{dialects, views};
 use serde_json::Value;
@@ -13,13 +14,14 @@ pub(crate) struct Run<'a> {
     pub(crate) stderr: &'a str,
     pub(crate) end: End,
     pub(crate) chunk: usize,
+    pub(crate) shape: Shape,
 }
 
 impl<'a> Run<'a> {
     /// A run that ended with exit code 0.
     pub(crate) fn of(dialect: &'a str, stdout: &'a (impl AsRef<[u8]> + ?Sized)) -> Self {
         let end = End { exit: Some(Exit::Code(0)), cause: Cause::Exited };
-        Self { dialect, stdout: stdout.as_ref(), stderr: "", end, chunk: usize::MAX }
+        Self { dialect, stdout: stdout.as_ref(), stderr: "", end, chunk: usize::MAX, shape: Shape::Unknown }
     }
 
     pub(crate) fn exit(mut self, code: i32) -> Self {
@@ -40,7 +42,7 @@ impl<'a> Run<'a> {
     pub(crate) fn events(&self) -> Vec<Event> {
         let entry = dialects::by_name(self.dialect).expect("a dialect of the list");
         let now = Moment::utc("2026-11-15T08:00:00Z".parse::<Timestamp>().expect("a time"));
-        let mut decoder = Decoder::new(entry);
+        let mut decoder = Decoder::of_shape(entry, self.shape);
         let mut drafts = Vec::new();
         for chunk in self.stdout.chunks(self.chunk.min(self.stdout.len().max(1))) {
             decoder.stdout(chunk, &now, &mut drafts);

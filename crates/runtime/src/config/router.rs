@@ -263,7 +263,15 @@ impl Router {
         let args = config.take("args");
         let provider = config.take("provider");
         let binary = config.take("binary");
-        reader.finish(&config, &format!("`config` of the provider `{}`", entry.name))?;
+        if path.is_some() {
+            // What the specification does not name is a setting of the executable itself, as below `options`.
+            for (key, value) in config.rest() {
+                let name = reader.word(key, "a name")?;
+                entry.options.entry(name).or_insert(option(reader, value)?);
+            }
+        } else {
+            reader.finish(&config, &format!("`config` of the provider `{}`", entry.name))?;
+        }
         entry.kind = match (kind, path) {
             (Some((node, Type::Foreign(word))), _) => {
                 if entry.enabled {
@@ -323,10 +331,7 @@ impl Router {
         }
         if let Some(node) = config.take("options") {
             for (key, value) in reader.fields(node, "a map")?.rest() {
-                let text = reader.json(value).to_string();
-                let json =
-                    serde_json::from_str(&text).map_err(|error| reader.of(value, error.to_string()))?;
-                entry.options.insert(reader.word(key, "a name")?, json);
+                entry.options.insert(reader.word(key, "a name")?, option(reader, value)?);
             }
         }
         if let Some(node) = config.take("capabilities") {
@@ -360,6 +365,12 @@ impl Router {
             _ => path.to_owned(),
         }
     }
+}
+
+/// Reads a setting that only the provider understands.
+fn option(reader: &Reader<'_>, value: &Node) -> Result<Json, ConfigError> {
+    let text = reader.json(value).to_string();
+    serde_json::from_str(&text).map_err(|error| reader.of(value, error.to_string()))
 }
 
 #[derive(Clone, Copy, Debug)]

@@ -237,6 +237,11 @@ impl Settings {
         self.values.get(key).map(|setting| setting.value.as_str())
     }
 
+    /// Returns a list of texts; an empty one if nobody set it.
+    pub fn words(&self, key: &str) -> Vec<String> {
+        self.text(key).and_then(keys::words).unwrap_or_default()
+    }
+
     /// Returns a span of time.
     pub fn span(&self, key: &str) -> Option<Millis> {
         span(self.text(key)?)
@@ -340,7 +345,11 @@ fn text_of(item: &Item) -> Option<String> {
         Value::Integer(number) => Some(number.value().to_string()),
         Value::Float(number) => Some(number.value().to_string()),
         Value::Boolean(truth) => Some(truth.value().to_string()),
-        Value::Datetime(_) | Value::Array(_) | Value::InlineTable(_) => None,
+        Value::Array(list) => {
+            let words: Option<Vec<&str>> = list.iter().map(Value::as_str).collect();
+            serde_json::to_string(&words?).ok()
+        }
+        Value::Datetime(_) | Value::InlineTable(_) => None,
     }
 }
 

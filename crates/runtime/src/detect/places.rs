@@ -62,7 +62,7 @@ pub(crate) fn install_hint(manifest: &Manifest) -> String {
 }
 
 /// Finds what the caller names: a path, or a name on `PATH`.
-fn given(binary: &Path, search: &Search, unfit: &mut Option<PathBuf>) -> Option<PathBuf> {
+pub(super) fn given(binary: &Path, search: &Search, unfit: &mut Option<PathBuf>) -> Option<PathBuf> {
     if !binary.as_os_str().as_encoded_bytes().contains(&b'/') {
         return on_path(&binary.to_string_lossy(), search, unfit);
     }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use bowline_protocol::Request;
 use bowline_providers::invocation::external::ExternalCli;
-use bowline_providers::invocation::{self, Invocation, Refusal, Streaming, User, Wish};
+use bowline_providers::invocation::{self, Invocation, Refusal, Streaming, Unrestricted, User, Wish};
 use bowline_providers::manifest::Manifest;
 use bowline_providers::manifest::run::{Flag, RunFlag};
 
@@ -28,7 +28,7 @@ impl Driver {
         }
     }
 
-    pub(super) fn name(&self) -> &str {
+    pub(crate) fn name(&self) -> &str {
         match self {
             Self::Manifest(manifest) => &manifest.name,
             Self::External(external) => &external.0,
@@ -58,7 +58,7 @@ impl Driver {
         known: &Known,
         streaming: Streaming,
     ) -> Result<Invocation, Refusal> {
-        let mut wish = wish(task, streaming);
+        let mut wish = wish(task, self.name(), streaming);
         wish.usual = known.format();
         wish.lacking = known.lacking();
         let mut invocation = self.build(request, &wish)?;
@@ -81,7 +81,7 @@ impl Driver {
         }
         match self {
             Self::Manifest(manifest) => invocation::build(manifest, &request, wish),
-            Self::External(external) => external.1.build(&external.0, &request, &[]),
+            Self::External(external) => external.1.build(&external.0, &request, wish),
         }
     }
 }
@@ -134,9 +134,32 @@ pub(crate) fn completed(
     Ok(request)
 }
 
-/// Returns what the caller wants of a run that is not part of the request.
-pub(crate) fn wish(task: &Task, streaming: Streaming) -> Wish {
+/// Returns what the caller wants of a run of a provider that is not part of the request.
+pub(crate) fn wish(task: &Task, provider: &str, streaming: Streaming) -> Wish {
     let binary = task.binary.as_ref().map(|path| path.to_string_lossy().into_owned());
     let user = if rustix::process::geteuid().is_root() { User::Root } else { User::Ordinary };
-    Wish { binary, streaming, user, ..Wish::default() }
+    let settings = task.config.as_ref().map(|config| &config.settings);
+    let set_format = || settings?.text(&format!("providers.{provider}.format")).map(str::to_owned);
+    let mut agent_args =
+        settings.map(|settings| settings.words(&format!("providers.{provider}.args"))).unwrap_or_default();
+    agent_args.extend(task.agent_args.iter().cloned());
+    Wish {
+        binary,
+        streaming,
+        user,
+        // A format is chosen for a run that is watched.
+        format: task.format.clone().or_else(|| set_format().filter(|_| streaming == Streaming::On)),
+        agent_args,
+        unrestricted: unrestricted(task),
+        ..Wish::default()
+    }
+}
+
+/// Says what happens to a program that nothing restricts: what the caller said, else the settings. A mode that the caller
+/// chose is not widened unless one of them allows it.
+fn unrestricted(task: &Task) -> Unrestricted {
+    let set = task.config.as_ref().and_then(|config| config.settings.text("permission.unrestricted"));
+    let set = set.map(|word| if word == "warn" { Unrestricted::Warn } else { Unrestricted::Refuse });
+    let usual = if task.mode_chosen { Unrestricted::Refuse } else { Unrestricted::Warn };
+    task.unrestricted.or(set).unwrap_or(usual)
 }

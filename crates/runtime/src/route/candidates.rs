@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use bowline_engine::retry::Fallback;
 use bowline_engine::route::{self, Ask, Candidate, Facts, Memory, canonical};
 use bowline_protocol::Timestamp;
-use bowline_providers::invocation::Streaming;
 use bowline_providers::invocation::external::ExternalCli;
+use bowline_providers::invocation::{Streaming, Unrestricted};
 use bowline_providers::manifest::{Chosen, Manifest};
 use bowline_providers::{catalogue, prices};
 
@@ -336,7 +336,17 @@ impl Field {
         {
             facts.cannot = Some(lacks);
         } else {
-            let wish = launch::wish(task, task.streaming);
+            let mut wish = launch::wish(task, driver.name(), task.streaming);
+            if !named {
+                // Nothing that the router chose by itself runs without restrictions.
+                wish.unrestricted = Unrestricted::Refuse;
+            }
+            if !(named || task.agent_args.is_empty()) {
+                // They are the options of one program, which has to be named.
+                let option = format!("--agent-arg={}", task.agent_args[0].escape_debug());
+                facts.cannot = Some(format!("`{option}` is for the provider that is named"));
+                return facts;
+            }
             let built = launch::completed(task, &driver, model, self.profiles[place].as_ref())
                 .and_then(|request| driver.build(&request, &wish).map_err(Error::from));
             facts.cannot = built.err().map(|error| match (&error, &self.hows[place]) {

@@ -213,6 +213,8 @@ impl Task {
             parent: self.parent.clone(),
             notices: self.notices.clone(),
             not_text: self.not_text.clone(),
+            format: self.format.clone(),
+            agent_args: self.agent_args.clone(),
             journal: self.journal.clone(),
             callback: None,
             route: Wishes::default(),

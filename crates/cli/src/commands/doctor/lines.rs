@@ -8,6 +8,7 @@ use bowline::health::Health;
 use bowline_providers::ansi::harmless;
 use bowline_providers::manifest::run::Mode;
 
+use super::ExternalRow;
 use crate::commands::account;
 use crate::commands::tables::{self, Layout, Tone};
 
@@ -87,6 +88,7 @@ fn missing(whose: &str, why: &str, layout: Layout) -> String {
 fn piped(row: &Row, whose: &str) -> String {
     let mark = if row.is_usable() { '+' } else { '!' };
     let certified = match row.is_certified() {
+        Some(true) if row.certified_here.is_some() => "certified here",
         Some(true) => "certified",
         Some(false) => "not certified",
         None => "",
@@ -108,6 +110,7 @@ fn piped(row: &Row, whose: &str) -> String {
 fn laid_out(row: &Row, whose: String, layout: Layout) -> String {
     let usable = row.is_usable();
     let certified = match row.is_certified() {
+        Some(true) if row.certified_here.is_some() => "here",
         Some(true) => "yes",
         Some(false) => "no",
         None => "",
@@ -163,6 +166,21 @@ fn permissions(row: &Row) -> String {
     };
     let words: Vec<String> = row.modes.permissions.iter().map(|mode| word(Mode::from(*mode))).collect();
     words.join(" ")
+}
+
+/// Returns the lines about external CLIs.
+pub(super) fn external(rows: &[ExternalRow]) -> String {
+    let mut text = String::new();
+    for row in rows {
+        let (model, program) = (harmless(&row.model), harmless(&row.program));
+        let _ = match &row.path {
+            Some(path) => writeln!(text, "+ {model:9} external CLI, `--model {model}`: {}", path.display()),
+            None => {
+                writeln!(text, "- {model:9} external CLI, `--model {model}`: `{program}` is not installed")
+            }
+        };
+    }
+    text
 }
 
 /// Returns the lines about our own surroundings.

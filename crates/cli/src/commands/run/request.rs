@@ -18,6 +18,9 @@ use crate::error::{CommandError, Fault};
 /// The most that a file which an option names may hold.
 const LONGEST_FILE: u64 = 4 * 1024 * 1024;
 
+/// How much of a value `--dry-run` shows, in characters.
+const SHOWN: usize = 200;
+
 /// Makes the task that the arguments describe. `ours` is the session that it goes on with, if we know it.
 pub(crate) fn task(
     args: &RequestArgs,
@@ -26,7 +29,11 @@ pub(crate) fn task(
     ours: Option<&Ours>,
     schema: Option<&Schema>,
 ) -> Result<Task, CommandError> {
-    let mut task = bowline::task(prompt).permission(permission(args.permission));
+    let mut task = bowline::task(prompt);
+    if args.permission.is_some() {
+        task = task.permission(permission(args.permission));
+    }
+    task = task.agent_args(args.agent_arg.iter());
     task = match asked {
         Some(Asked::Provider(manifest)) => task.of_provider(manifest),
         Some(Asked::Listed(name)) => task.provider(name),
@@ -67,6 +74,7 @@ pub(crate) fn task(
         (&args.key, Task::key),
         (&args.label, Task::label),
         (&args.docker, Task::docker),
+        (&args.format, Task::format),
     ] {
         if let Some(value) = value {
             task = set(task, value.clone());
@@ -194,7 +202,17 @@ pub(crate) fn in_words(preview: &Preview) -> String {
     for (name, content) in &preview.files {
         let _ = writeln!(text, "  writes    {name} ({} bytes)", content.len());
     }
+    for (name, value) in &preview.protocol {
+        // A prompt may be long; what it says is the caller's own.
+        let value = value.lines().next().unwrap_or_default();
+        let shown: String = value.chars().take(SHOWN).collect();
+        let cut = if shown.len() < value.len() { "…" } else { "" };
+        let _ = writeln!(text, "  sends     {name}: {shown}{cut}");
+    }
     match &preview.stdin {
+        Some(_) if !preview.protocol.is_empty() => {
+            let _ = writeln!(text, "  reads     the protocol's messages from standard input");
+        }
         Some(stdin) => {
             let _ = writeln!(text, "  reads     {} characters from standard input", stdin.chars().count());
         }

@@ -16,9 +16,14 @@ fn request() -> Request {
     Request { prompt: "-- \"hi\"\n".into(), permission: PermissionMode::Yolo, ..Request::default() }
 }
 
+fn passing(extra: &[String]) -> Wish {
+    Wish { agent_args: extra.to_vec(), ..Wish::default() }
+}
+
 fn line(model: &str, request: &Request, extra: &[String]) -> Vec<String> {
-    let made =
-        read(CONFIG).expect("a configuration")[model].build(model, request, extra).expect("can be honoured");
+    let made = read(CONFIG).expect("a configuration")[model]
+        .build(model, request, &passing(extra))
+        .expect("can be honoured");
     let args = made.args.iter().map(|arg| arg.text(str::to_owned));
     std::iter::once(made.program.clone()).chain(args).collect()
 }
@@ -76,8 +81,9 @@ fn the_keys_of_its_implementation() {
     let resume = Some(Resume::Id { native_session: "s".into() });
     let asking = Request { permission: PermissionMode::Ask, resume, ..request() };
     assert_eq!(line("my-cli", &asking, &[]), ["mine", "--resume", "s", "--print", "--safe", "-- \"hi\"\n"]);
-    let made =
-        read(CONFIG).expect("a configuration")["my-cli"].build("my-cli", &asking, &[]).expect("honoured");
+    let made = read(CONFIG).expect("a configuration")["my-cli"]
+        .build("my-cli", &asking, &Wish::default())
+        .expect("honoured");
     assert_eq!((made.dialect.as_str(), made.cwd.as_deref()), ("simple", Some("/w")));
     assert_eq!(made.limits.total, Some(Millis(5000)));
     assert!(made.is_secret("MY_API_KEY"));
@@ -90,7 +96,8 @@ fn the_keys_of_its_implementation() {
 fn what_has_no_place_is_refused_and_hints_are_notices() {
     let program = &read(CONFIG).expect("a configuration")["codex-cli"];
     let sampling = Sampling { max_tokens: Some(1), temperature: Some(0.5), top_p: None };
-    let made = program.build("codex-cli", &Request { sampling, ..request() }, &[]).expect("hints are hints");
+    let made = program.build("codex-cli", &Request { sampling, ..request() }, &Wish::default());
+    let made = made.expect("hints are hints");
     assert_eq!(made.notices.len(), 2);
     assert!(!made.args.iter().any(|arg| *arg == Arg::from("0.5")));
     assert_eq!(made.limits.total, None, "the specification has no limit");
@@ -99,7 +106,7 @@ fn what_has_no_place_is_refused_and_hints_are_notices() {
         (Request { permission: PermissionMode::Ask, ..request() }, "--permission ask"),
         (Request { prompt: "x".repeat(LONGEST_ARGUMENT + 1), ..request() }, "PROMPT"),
     ] {
-        assert_eq!(program.build("codex-cli", &request, &[]).expect_err(option).option, option);
+        assert_eq!(program.build("codex-cli", &request, &Wish::default()).expect_err(option).option, option);
     }
 }
 
@@ -133,7 +140,7 @@ fn every_key_changes_what_is_started() {
     for (key, one, other, request) in rows {
         let started = |value: &str| {
             let all = read(&format!(r#"{{"m": {{"{key}": {value}}}}}"#)).expect("a configuration");
-            format!("{:?}", all["m"].build("m", request, &[]).expect("can be honoured"))
+            format!("{:?}", all["m"].build("m", request, &Wish::default()).expect("can be honoured"))
         };
         assert_ne!(started(one), started(other), "`{key}` has no effect");
         keys.retain(|known| *known != key);
@@ -142,8 +149,32 @@ fn every_key_changes_what_is_started() {
     // Lines and server-sent events are told apart by themselves.
     let framed = |format: &str| {
         let all = read(&format!(r#"{{"m": {{"outputFormat": "{format}"}}}}"#)).expect("a configuration");
-        let made = all["m"].build("m", &request(), &[]).expect("can be honoured");
+        let made = all["m"].build("m", &request(), &Wish::default()).expect("can be honoured");
         (made.dialect, made.shape)
     };
     assert_eq!(framed("jsonl"), framed("sse"));
+}
+
+#[test]
+fn a_program_that_nothing_restricts_runs_with_a_warning_where_that_is_allowed() {
+    let program = &read(CONFIG).expect("a configuration")["codex-cli"];
+    let wish = Wish { unrestricted: Unrestricted::Warn, ..Wish::default() };
+    let made = |permission| program.build("codex-cli", &Request { permission, ..request() }, &wish);
+    let notices = made(PermissionMode::Ask).expect("it runs").notices;
+    assert_eq!(notices.len(), 1);
+    assert_eq!((notices[0].level, notices[0].code.as_deref()), (Level::Warn, Some("unrestricted")));
+    assert!(notices[0].text.contains("codex-cli cannot be restricted"), "{}", notices[0].text);
+    // A restriction that was asked for is never left out.
+    for mode in [PermissionMode::Read, PermissionMode::Edit] {
+        assert!(made(mode).expect_err("refused").option.starts_with("--permission"));
+    }
+}
+
+#[test]
+fn an_argument_of_the_call_does_not_contradict_the_line() {
+    let program = &read(CONFIG).expect("a configuration")["codex-cli"];
+    for arg in ["--model=x", "--mode", "-p", "-px", "--session=s", "--thinking", "--", "a\0b"] {
+        let refusal = program.build("codex-cli", &request(), &passing(&[arg.into()])).expect_err(arg);
+        assert!(refusal.option.starts_with("--agent-arg="), "{refusal}");
+    }
 }

@@ -106,11 +106,7 @@ fn a_program_without_it_is_run_in_the_usual_one() {
     let usual = narrowed.format.map(|(name, _)| name);
     let wish = Wish { lacking: narrowed.lacking, usual, ..Wish::default() };
     let (format, degraded) = built(&plain(codex()), &wish);
-    assert_eq!(
-        (format.as_str(), degraded.len()),
-        ("stream-json", 1),
-        "there is nothing else to fall back on"
-    );
+    assert_eq!((format.as_str(), degraded.len()), ("text", 1), "plain text is all that is left");
     // An option of it that is gone takes it away as a whole.
     let reason = without(&["-c, --config"]).lacking.remove("app-server").expect("it needs `-c`");
     assert!(reason.starts_with("`-c` of `app-server`"), "{reason}");

@@ -34,6 +34,8 @@ pub enum KeyKind {
     Time,
     /// True or false.
     Truth,
+    /// A list of texts.
+    Words,
 }
 
 const fn key(name: &'static str, kind: KeyKind, about: &'static str, example: &'static str) -> Key {
@@ -48,6 +50,7 @@ const MODES: &[&str] = &["read", "ask", "edit", "yolo"];
 const STRATEGIES: &[&str] = &["priority", "round-robin", "least-latency", "least-cost"];
 const FALLBACKS: &[&str] = &["none", "next", "any"];
 const STREAM_FALLBACKS: &[&str] = &["never", "untouched", "before-tools", "always"];
+const UNRESTRICTED: &[&str] = &["warn", "refuse"];
 
 /// Every setting.
 #[rustfmt::skip]
@@ -69,6 +72,9 @@ pub const KEYS: &[Key] = &[
     key("budget.day.tokens", KeyKind::Count, "the most tokens that a day may use", "10000000"),
     key("budget.project.cost", KeyKind::Money, "the most that a project may ever cost, in US dollars", "200"),
     key("budget.project.tokens", KeyKind::Count, "the most tokens that a project may ever use", "100000000"),
+    key("permission.unrestricted", KeyKind::Choice(UNRESTRICTED), "whether an agent that cannot be restricted runs under `ask`, with a warning, or is refused", "refuse"),
+    key("providers.*.args", KeyKind::Words, "native arguments for an agent's program, as `--agent-arg` passes them", "[\"--verbose\"]"),
+    key("providers.*.format", KeyKind::Text, "the output format of an agent's program, instead of the best one", "text"),
     key("profiles.*.provider", KeyKind::Text, "whose account a profile is", "the-agent"),
     key("profiles.*.home", KeyKind::Text, "where that account's program keeps its settings and login", "/home/me/.agent-work"),
     key("prices.*.input", KeyKind::Money, "what a million tokens of the prompt cost, in US dollars", "3"),
@@ -122,10 +128,11 @@ impl Key {
 
     /// Says whether a file that comes with a project may set this.
     pub(super) fn project_may(&self, value: &str) -> bool {
-        let own = ["profiles.", "prices."].iter().any(|start| self.name.starts_with(start));
+        let own = ["profiles.", "prices.", "providers."].iter().any(|start| self.name.starts_with(start));
         match self.name {
             "run.permission" => matches!(value, "read" | "ask"),
             "run.stream-fallback" => matches!(value, "never" | "untouched"),
+            "permission.unrestricted" => value == "refuse",
             // `acp:` is followed by a command.
             "run.provider" => !value.contains("acp:"),
             _ => !own,
@@ -143,6 +150,7 @@ impl KeyKind {
             Self::Money => "an amount of US dollars such as 0.50".to_owned(),
             Self::Time => "a time such as 90s or 10m".to_owned(),
             Self::Truth => "true or false".to_owned(),
+            Self::Words => "a list of texts such as [\"--verbose\"]".to_owned(),
         }
     }
 
@@ -155,6 +163,7 @@ impl KeyKind {
             Self::Money => text.parse::<f64>().is_ok_and(|amount| amount.is_finite() && amount >= 0.0),
             Self::Time => super::span(text).is_some(),
             Self::Truth => matches!(text, "true" | "false"),
+            Self::Words => words(text).is_some(),
         };
         if good { Ok(()) } else { Err(self.expected()) }
     }
@@ -173,8 +182,14 @@ impl KeyKind {
             Self::Count => text.parse::<i64>().map_or_else(|_| Value::from(text), Value::from),
             Self::Money => text.parse::<f64>().map_or_else(|_| Value::from(text), Value::from),
             Self::Truth => Value::from(text == "true"),
+            Self::Words => Value::Array(words(text).unwrap_or_default().into_iter().collect()),
         }
     }
+}
+
+/// Reads a list of texts, as a setting holds it: a JSON array, which is TOML too.
+pub(super) fn words(text: &str) -> Option<Vec<String>> {
+    serde_json::from_str(text).ok()
 }
 
 #[cfg(test)]
