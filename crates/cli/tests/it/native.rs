@@ -137,6 +137,7 @@ fn native_arguments_are_passed_on_unless_they_contradict() {
     settings(&world, "work/.config/bowline", "[providers.claude]\nargs = [\"--ide\"]\n");
     run(&[]).exits(0);
     assert!(args().trim_end().ends_with("--ide"), "{}", args());
+    settings(&world, "work/.config/bowline", "");
     for (arg, hint) in [
         ("--dangerously-skip-permissions", "hint:"),
         ("--permission-mode=bypassPermissions", "use `--permission`"),
@@ -184,8 +185,7 @@ fn a_one_way_run_claims_no_steering() {
     let result = r#"{"type":"result","subtype":"success","is_error":false,"result":"done"}"#;
     world.claude(&format!("cat >/dev/null; echo '{result}'")).end().exits(0);
     let journal = world.journal();
-    let started =
-        journal.events.iter().find(|event| event["type"] == "session_started").expect("a beginning");
+    let started = &journal.of("session_started")[0]["kind"];
     assert_eq!(started["capabilities"]["steers"], false, "{started}");
     assert_eq!(started["capabilities"]["approvals"], "rules", "{started}");
 }
