@@ -197,6 +197,7 @@ impl Settings {
                 KeyKind::Choice(words) => words.iter().position(|word| *word == text).map(|at| at as f64),
                 KeyKind::Time => span(text).map(|span| span.0 as f64),
                 KeyKind::Text | KeyKind::Count | KeyKind::Money | KeyKind::Truth => text.parse().ok(),
+                KeyKind::Words => None,
             }
         };
         let budget = full.starts_with("budget.");
