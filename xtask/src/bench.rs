@@ -73,7 +73,7 @@ const COUNTED_DELTAS: u64 = 10_000;
 fn count_deltas(program: &Path, command: &Path, agent: &Path) -> Result<()> {
     let home = std::env::temp_dir().join(format!("bowline-bench-count-{}", std::process::id()));
     let counted = |call: &dyn Fn(u64) -> Call| -> Result<u64> {
-        let [once, twice] = [COUNTED_DELTAS, 2 * COUNTED_DELTAS].map(|deltas| collected(call(deltas)));
+        let [once, twice] = [COUNTED_DELTAS, 2 * COUNTED_DELTAS].map(|deltas| collected(&call(deltas)));
         Ok(twice?.saturating_sub(once?) / COUNTED_DELTAS)
     };
     let under = |program: &Path| {
@@ -243,11 +243,11 @@ fn words<const COUNT: usize>(line: &str) -> Result<[&str; COUNT]> {
 /// Counts the instructions of one run of the benchmark.
 fn instructions(program: &Path, args: &[&str]) -> Result<u64> {
     let call = Call::new("valgrind").words("--tool=callgrind --callgrind-out-file=/dev/null").arg(program);
-    collected(args.iter().fold(call, |call, arg| call.arg(arg)))
+    collected(&args.iter().fold(call, |call, arg| call.arg(arg)))
 }
 
 /// Runs a program under the counter and returns the count.
-fn collected(call: Call) -> Result<u64> {
+fn collected(call: &Call) -> Result<u64> {
     let said = call.quiet_output()?;
     let count = said.lines().find_map(|line| line.split_once("Collected :")?.1.trim().parse().ok());
     count.context("valgrind tells no count")
