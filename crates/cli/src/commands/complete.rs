@@ -271,7 +271,9 @@ fn setting_values(place: &Place) -> Vec<Candidate> {
         ("run.model", _) => return models(place),
         (_, KeyKind::Choice(words)) => words.iter().map(|word| (*word).to_owned()).collect(),
         (_, KeyKind::Truth) => vec!["true".to_owned(), "false".to_owned()],
-        (_, KeyKind::Text | KeyKind::Count | KeyKind::Money | KeyKind::Time) => vec![key.example.to_owned()],
+        (_, KeyKind::Text | KeyKind::Count | KeyKind::Money | KeyKind::Time | KeyKind::Words) => {
+            vec![key.example.to_owned()]
+        }
     };
     words.into_iter().map(|word| (word, String::new())).collect()
 }
