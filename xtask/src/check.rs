@@ -178,7 +178,7 @@ mod tests {
             &["protocol", "cli"],
             &["providers", "runtime"],
         );
-        check(&["fixtures/claude/x"], &["providers"], &["runtime", "cli"]);
+        check(&["fixtures/agent/x"], &["providers"], &["runtime", "cli"]);
         check(&["docs/run.md", "README.md"], &[], &[]);
         check(&["Cargo.lock"], &[], &["protocol", "providers", "provider", "runtime", "cli"]);
     }

@@ -96,6 +96,7 @@ fn lints(_: &mut Context) -> Result<Outcome> {
 }
 
 fn tests(context: &mut Context) -> Result<Outcome> {
+    install_shells();
     let skipped = sh::root().join("target/skipped-tests");
     std::fs::create_dir_all(sh::root().join("target"))?;
     std::fs::write(&skipped, "")?;
@@ -111,6 +112,25 @@ fn tests(context: &mut Context) -> Result<Outcome> {
     }
     context.skipped.extend(std::fs::read_to_string(&skipped)?.lines().map(str::to_owned));
     Ok(Outcome::Done)
+}
+
+/// Installs the shells that the completion scripts are tried in. Without root or apt, those tests report that they were skipped.
+fn install_shells() {
+    let missing = |shell: &&&str| !Call::new(shell).arg("--version").works();
+    let missing: Vec<_> = ["zsh", "fish"].iter().filter(missing).copied().collect();
+    if missing.is_empty() || !Call::new("apt-get").arg("--version").works() {
+        return;
+    }
+    report::line(format_args!("    installing {}", missing.join(" and ")));
+    let install =
+        Call::new("apt-get").words("install --yes --no-install-recommends").words(&missing.join(" "));
+    let install = install.env("DEBIAN_FRONTEND", "noninteractive");
+    if install.clone().quiet_output().is_ok() {
+        return;
+    }
+    // A new machine has no package lists. If this fails too, the tests themselves name the shell that they lack.
+    let _ = Call::new("apt-get").arg("update").quiet_output();
+    let _ = install.quiet_output();
 }
 
 /// The script that reads the recordings a second time must say what the tests compare the dialects with.

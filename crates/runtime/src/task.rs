@@ -655,8 +655,8 @@ mod tests {
     fn a_run_takes_little_room_in_the_callers_future() {
         // What it takes to prepare a run has some 80 kB; hundreds of callers would keep that for as long as they run.
         let sizes = [
-            size_of_val(&crate::task("hi").provider("practice").start()),
-            size_of_val(&crate::task("hi").provider("practice").run()),
+            size_of_val(&crate::task("hi").provider("agent").start()),
+            size_of_val(&crate::task("hi").provider("agent").run()),
         ];
         assert!(sizes.iter().all(|size| *size < 16 * 1024), "{sizes:?}");
     }

@@ -200,12 +200,12 @@ mod tests {
 
     #[test]
     fn a_hint_names_the_command_that_helps() {
-        let agent = AgentHints { name: Some("claude".into()), login: Some("claude auth login".into()) };
+        let agent = AgentHints { name: Some("knot".into()), login: Some("knot auth login".into()) };
         let refused = Failure::new(Category::Authentication, Code::NotLoggedIn, "401".to_owned());
-        assert_eq!(hint(&refused, &agent), "log in with `claude auth login`, or give it a key");
+        assert_eq!(hint(&refused, &agent), "log in with `knot auth login`, or give it a key");
         assert_eq!(hint(&refused, &AgentHints::default()), "`bowline doctor` says how to log in");
         let unknown = Failure::new(Category::NotFound, Code::ModelNotFound, "no such model".to_owned());
-        let models = "`bowline models claude` lists the models; `--model NAME` chooses one";
+        let models = "`bowline models knot` lists the models; `--model NAME` chooses one";
         assert_eq!(hint(&unknown, &agent), models);
     }
 

@@ -49,7 +49,7 @@ mod tests {
 
     /// A session with a limit of a minute, an hour after the boot.
     fn session(up: Option<BootMoment>) -> SessionMeta {
-        let mut meta = SessionMeta::new(SessionId::from("s-1"), "claude", wall(0));
+        let mut meta = SessionMeta::new(SessionId::from("s-1"), "agent", wall(0));
         (meta.limit_ms, meta.registered_up) = (Some(Millis(60_000)), up);
         meta.runner = Some(Runner { pid: 7, started: Some(HOUR / TICK), sole: true });
         meta
