@@ -136,6 +136,8 @@ fn a_home_that_may_not_be_written_is_told() {
     let home = scratch.path().join("home");
     std::fs::create_dir(&home).expect("creates");
     std::fs::set_permissions(&home, PermissionsExt::from_mode(0o555)).expect("sets the mode");
+    // Another user's home is refused for that reason.
+    std::os::unix::fs::chown(&home, uid, None).expect("gives it away");
     let said = child::run_as(uid, &program, "refused", &home).expect("runs");
     let lines: Vec<&str> = said.lines().filter(|line| line.contains(": ")).collect();
     let sessions = home.join("sessions");
