@@ -5,6 +5,7 @@ mod afterwards;
 mod basics;
 pub(crate) mod faults;
 mod options;
+mod repository;
 mod sessions;
 mod stopping;
 
@@ -78,6 +79,14 @@ fn mode(manifest: &Manifest, mode: Mode) -> Claim {
     }
 }
 
+/// Claims that a repository's code does not run where a run is not refused because of it.
+fn repository_code(manifest: &Manifest) -> Claim {
+    match mode(manifest, Mode::Ask) {
+        Claim::Yes => manifest.repository.refused.clone().map_or(Claim::Yes, |why| Claim::No(Some(why))),
+        refused => refused,
+    }
+}
+
 const BEFORE_FAULTS: &[Case] = &[
     smoke(
         "detect",
@@ -132,6 +141,12 @@ const BEFORE_FAULTS: &[Case] = &[
         "something risky that nobody allowed is refused, or not even offered",
         |it| mode(it, Mode::Ask),
         Body::Runs(|room| Box::pin(basics::policy_gate(room))),
+    )),
+    twice(case(
+        "repository-code",
+        "hooks, MCP servers and plugins of a repository that is not trusted do not run",
+        repository_code,
+        Body::Runs(|room| Box::pin(repository::code(room))),
     )),
     twice(smoke(
         "usage",

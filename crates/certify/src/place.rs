@@ -121,6 +121,11 @@ impl Place {
         self.allow(self.bare(prompt), Mode::Yolo)
     }
 
+    /// Returns a task in this mode.
+    pub(crate) fn within(&self, prompt: &str, mode: Mode) -> Task {
+        self.allow(self.bare(prompt), mode)
+    }
+
     /// Gives a task the mode, or the next freer one that the program has.
     fn allow(&self, task: Task, mode: Mode) -> Task {
         let modes = &self.room.subject.manifest.permission;

@@ -187,6 +187,18 @@ pub struct Wish {
     pub agent_args: Vec<String>,
     /// What happens if the program cannot be restricted and `ask` is the mode.
     pub unrestricted: Unrestricted,
+    /// Whether the program may run code of the repository by itself.
+    pub repository: RepositoryCode,
+}
+
+/// Whether a program may run code of the repository in which it works by itself: hooks, MCP servers, plugins, settings.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum RepositoryCode {
+    /// It may: the project is trusted.
+    #[default]
+    Allowed,
+    /// It may not while its mode is `read` or `ask`. These files of the repository would have been used.
+    Kept(Vec<String>),
 }
 
 /// What happens under [`PermissionMode::Ask`](bowline_protocol::PermissionMode::Ask) to a program that nothing restricts.

@@ -262,6 +262,7 @@ pub(crate) fn preview(task: &Task) -> Result<Preview, Error> {
     let mut dressed = Task::of(task.request.clone());
     dressed.streaming = task.streaming;
     dressed.usual.timeout = task.usual.timeout;
+    dressed.trust = task.trust;
     dressed.not_text.clone_from(&task.not_text);
     dressed.request.sampling = tuned(task, &config);
     field.dress(*place, None, &mut dressed, task.binary.as_ref());

@@ -35,6 +35,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
+pub(crate) use agents::agent_files;
 pub use review::{ReviewedFile, TrustReview};
 pub use store::{TrustError, TrustStore};
 

@@ -260,3 +260,36 @@ fn names_that_a_repository_chooses_cannot_write_lines_of_their_own() {
         }
     }
 }
+
+#[test]
+fn an_agent_that_may_only_read_or_ask_is_kept_from_the_repositorys_code() {
+    let hostile = Hostile::new();
+    let run = |permission: &str| {
+        let ended =
+            hostile.end(&["run", "--provider", "claude", "--permission", permission, "Say hello."]).exits(0);
+        let ran = hostile.ran("usual");
+        let last = ran.lines().rfind(|line| line.starts_with("ran ")).unwrap_or_default().to_owned();
+        (last.contains("--setting-sources user"), ended.stderr)
+    };
+    assert!(!run("read").0, "there is nothing to keep it from");
+    hostile.write("work/repo/.mcp.json", "{}");
+    hostile.write("work/repo/.git/HEAD", "ref: refs/heads/main\n");
+    for mode in ["read", "ask"] {
+        let (kept, stderr) = run(mode);
+        assert!(
+            kept && stderr.contains(".mcp.json") && stderr.contains("`bowline trust`"),
+            "{mode}: {stderr}"
+        );
+    }
+    assert!(!run("edit").0);
+    let opencode = hostile.world.path("bin/opencode");
+    std::fs::copy(hostile.world.path("bin/claude"), &opencode).expect("a program");
+    hostile.write("work/repo/opencode.json", "{}");
+    let refused = hostile.end(&["run", "--provider", "opencode", "Say hello."]).exits(2);
+    refused.tells(&["this project is not trusted and has opencode.json", "`bowline trust`"]);
+    let shown = hostile.end(&["trust"]).exits(0);
+    assert!(shown.stdout.contains("  .mcp.json: claude"), "{}", shown.stdout);
+    assert!(!run("read").0, "trust lifts it");
+    hostile.write("work/repo/.mcp.json", "{ }");
+    assert!(run("read").0, "a changed file is untrusted again");
+}

@@ -1,13 +1,13 @@
 //! The whole command: format, permission mode, options, prompt, environment, in this order.
 
 use bowline_protocol::kinds::{CapabilityDegraded, Level};
-use bowline_protocol::{Category, Request, Resume};
+use bowline_protocol::{Category, PermissionMode, Request, Resume};
 
 use super::apply::{Draft, Value, is_word};
 use super::environment::{self, BASE, NESTING};
 use super::{
-    Arg, Invocation, LONGEST_ARGUMENT, Limits, Refusal, StdinPlan, Streaming, Transport, Unrestricted, User,
-    Wish, native,
+    Arg, Invocation, LONGEST_ARGUMENT, Limits, Refusal, RepositoryCode, StdinPlan, Streaming, Transport,
+    Unrestricted, User, Wish, native,
 };
 use crate::conversation::{Conversation, voice};
 use crate::dialect::Shape;
@@ -81,6 +81,7 @@ fn build_in(manifest: &Manifest, name: &str, request: &Request, wish: &Wish) -> 
     draft.made.env.extend(manifest.run.env.iter().map(|(name, value)| (name.clone(), value.clone())));
 
     let permission = permission(manifest, request, wish, &mut draft)?;
+    repository(manifest, request, wish, &mut draft)?;
     for flag in RunFlag::ALL {
         if *flag == RunFlag::Resume {
             settings(manifest, request, &mut draft)?;
@@ -224,6 +225,47 @@ pub(super) fn unrestricted(title: &str, reason: &str) -> String {
     format!("{title} cannot be restricted ({reason}): it may do anything that you may")
 }
 
+/// Keeps the program from running the repository's own code, where its mode promises that it changes nothing unasked.
+fn repository(manifest: &Manifest, request: &Request, wish: &Wish, draft: &mut Draft) -> Result<(), Refusal> {
+    let RepositoryCode::Kept(found) = &wish.repository else { return Ok(()) };
+    // Where there is nothing to keep it from, the repository's instructions stay.
+    if found.is_empty() || !matches!(request.permission, PermissionMode::Read | PermissionMode::Ask) {
+        return Ok(());
+    }
+    let option = format!("--permission {}", Mode::from(request.permission).as_str());
+    let how = &manifest.repository;
+    if let Some(reason) = &how.refused {
+        let reason = format!("{reason}; this project is not trusted and has {}", listed(found));
+        return Err(draft.unsupported(&option, reason).hint(
+            "look at these files, then trust them with `bowline trust`, or allow more with `--permission edit`",
+        ));
+    }
+    // Whoever runs without any settings runs without the repository's.
+    let isolated = request.isolate && manifest.run.flags.get(&RunFlag::Isolate).is_some_and(Flag::is_done);
+    if !isolated {
+        draft.plain(&how.args);
+    }
+    for (name, value) in &how.env {
+        draft.set_env(&option, name, value.clone());
+    }
+    let text = format!(
+        "not used, because this project is not trusted: {}; `bowline trust` shows and trusts them",
+        listed(found)
+    );
+    draft.notice(Level::Warn, "repository_ignored", text);
+    Ok(())
+}
+
+/// Names the first few files.
+fn listed(files: &[String]) -> String {
+    const MOST: usize = 4;
+    let first = files.iter().take(MOST).map(String::as_str).collect::<Vec<_>>().join(", ");
+    match files.len().saturating_sub(MOST) {
+        0 => first,
+        more => format!("{first} and {more} more"),
+    }
+}
+
 /// Does one option, if it is asked for.
 fn option(
     manifest: &Manifest,
@@ -277,7 +319,7 @@ fn value<'a>(
             cost => cost.map(|cost| Value::Text(cost.to_string())),
         },
         RunFlag::AddDir => (!request.add_dirs.is_empty()).then_some(Value::Paths(&request.add_dirs)),
-        RunFlag::AllowTool if request.permission == bowline_protocol::PermissionMode::Yolo => {
+        RunFlag::AllowTool if request.permission == PermissionMode::Yolo => {
             if !request.allow_tools.is_empty() {
                 let text = "`--allow-tool` adds nothing: `--permission yolo` allows every tool".to_owned();
                 draft.notice(Level::Info, "option_granted", text);

@@ -235,3 +235,62 @@ fn capabilities_are_those_of_the_format() {
     let codex = manifest("codex");
     assert!(codex.capabilities_in("app-server", &codex.capabilities).steers);
 }
+
+#[test]
+fn every_provider_says_how_it_is_kept_from_a_repositorys_code() {
+    for manifest in catalogue::built_in() {
+        let how = &manifest.repository;
+        let ways = [!how.args.is_empty() || !how.env.is_empty(), how.refused.is_some(), how.never.is_some()];
+        assert_eq!(ways.iter().filter(|way| **way).count(), 1, "{}: one way, or a reason", manifest.name);
+        assert_eq!(how.files.is_empty(), how.never.is_some(), "{}: files, or never", manifest.name);
+    }
+}
+
+#[test]
+fn who_may_only_read_or_ask_runs_no_code_of_the_repository() {
+    let kept = |files: &[&str]| Wish {
+        repository: RepositoryCode::Kept(files.iter().map(|file| (*file).to_owned()).collect()),
+        ..Wish::default()
+    };
+    let request = |permission| Request { permission, ..ask("x") };
+    let line = |name: &str, permission, wish: &Wish| {
+        let made = build(manifest(name), &request(permission), wish).expect("can be honoured");
+        (args(&made).join(" "), made)
+    };
+    for mode in [PermissionMode::Read, PermissionMode::Ask] {
+        let (said, made) = line("claude", mode, &kept(&[".mcp.json"]));
+        assert!(said.contains("--setting-sources user"), "{said}");
+        let notice = made.notices.iter().find(|it| it.code.as_deref() == Some("repository_ignored"));
+        assert!(notice.is_some_and(|it| it.text.contains(".mcp.json")), "{:?}", made.notices);
+        assert!(line("pi", mode, &kept(&[".pi/x.ts"])).0.contains("--no-approve"));
+        assert!(line("qwen", mode, &kept(&[".qwen/settings.json"])).0.contains("--bare"));
+        let (_, gemini) = line("gemini", mode, &kept(&[".gemini/settings.json"]));
+        assert_eq!(gemini.env["GEMINI_CLI_TRUST_WORKSPACE"], "false");
+        let refusal =
+            build(manifest("opencode"), &request(mode), &kept(&["opencode.json"])).expect_err("no way");
+        assert!(refusal.reason.contains("not trusted and has opencode.json"), "{refusal:?}");
+        assert!(refusal.hint.is_some_and(|hint| hint.contains("bowline trust")));
+        // A project that has nothing of the sort, or is trusted, loses nothing.
+        for wish in [kept(&[]), Wish::default()] {
+            let (said, made) = line("claude", mode, &wish);
+            assert!(!said.contains("--setting-sources") && made.notices.is_empty(), "{said}");
+            build(manifest("opencode"), &request(mode), &wish).expect("nothing is in the way");
+        }
+    }
+    for mode in [PermissionMode::Edit, PermissionMode::Yolo] {
+        let (said, _) = line("claude", mode, &kept(&[".mcp.json"]));
+        assert!(!said.contains("--setting-sources"), "{said}");
+    }
+    // It is not said twice, and what is asked for without any settings stays so.
+    let alone = Request { isolate: true, ..request(PermissionMode::Read) };
+    let made = build(manifest("claude"), &alone, &kept(&[".mcp.json"])).expect("can be honoured");
+    let said = args(&made);
+    assert_eq!(said.iter().filter(|arg| *arg == "--setting-sources").count(), 1, "{said:?}");
+    assert!(!said.contains(&"user".to_owned()), "{said:?}");
+    // A variable of the caller cannot undo it.
+    let undone = Request {
+        env: [("GEMINI_CLI_TRUST_WORKSPACE".to_owned(), "true".to_owned())].into(),
+        ..request(PermissionMode::Read)
+    };
+    build(manifest("gemini"), &undone, &kept(&[".gemini/settings.json"])).expect_err("it would be undone");
+}

@@ -91,6 +91,7 @@ pub fn of(manifest: &Manifest) -> Vec<Use> {
             note(&key, each, values);
             note(&format!("{key}.large"), large.as_ref().map_or(&[], |large| &large.args), &[]);
         }
+        note("repository", &manifest.repository.args, &[]);
         for (mode, permission) in &manifest.permission {
             note(&format!("permission.{}", mode.as_str()), &permission.args, &[]);
         }

@@ -407,7 +407,7 @@ fn what_older_versions_lack_is_found() {
         drift("pi", "0.73.1"),
         [
             "`--exclude-tools` is not in its help (the manifest relies on it in run.flags.deny_tool)",
-            "`--no-approve` is not in its help (the manifest relies on it in run.flags.isolate)",
+            "`--no-approve` is not in its help (the manifest relies on it in repository, run.flags.isolate)",
             "`--thinking` does not know `max`, only off, minimal, low, medium, high, xhigh (the manifest relies on it in \
              run.flags.effort)",
         ]

@@ -92,10 +92,10 @@ impl Places {
         Some(self.above(cwd).find(marked).unwrap_or(cwd).to_owned())
     }
 
-    /// Returns the directories in which a project's files are looked for: from the working directory up to the project's.
-    pub(crate) fn within_project(&self) -> Vec<PathBuf> {
-        let (Some(cwd), Some(project)) = (&self.cwd, self.project()) else { return Vec::new() };
-        cwd.ancestors().take_while(|dir| dir.starts_with(&project)).map(Path::to_owned).collect()
+    /// Returns the directories in which agents look for a repository's files: the working directory and all above it, but not
+    /// the home directory, whose files are the user's own.
+    pub(crate) fn repository_dirs(&self) -> Vec<PathBuf> {
+        self.cwd.iter().flat_map(|cwd| self.above(cwd)).map(Path::to_owned).collect()
     }
 
     fn upwards(&self, dirs: &[&str], file: &str) -> Option<PathBuf> {

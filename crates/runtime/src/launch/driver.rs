@@ -1,18 +1,21 @@
 //! How a request becomes a command.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use bowline_protocol::Request;
 use bowline_providers::invocation::external::ExternalCli;
-use bowline_providers::invocation::{self, Invocation, Refusal, Streaming, Unrestricted, User, Wish};
+use bowline_providers::invocation::{
+    self, Invocation, Refusal, RepositoryCode, Streaming, Unrestricted, User, Wish,
+};
 use bowline_providers::manifest::Manifest;
 use bowline_providers::manifest::run::{Flag, RunFlag};
 
+use crate::config::Places;
 use crate::detect::Surroundings;
 use crate::installed::Known;
 use crate::profile::Profile;
 use crate::task::Task;
-use crate::{Error, models, roster};
+use crate::{Error, models, roster, trust};
 
 /// By a provider's manifest, or by a description in the form of the specification for pi.
 pub(crate) enum Driver {
@@ -58,7 +61,7 @@ impl Driver {
         known: &Known,
         streaming: Streaming,
     ) -> Result<Invocation, Refusal> {
-        let mut wish = wish(task, self.name(), streaming);
+        let mut wish = wish(task, self, streaming);
         wish.usual = known.format();
         wish.lacking = known.lacking();
         let mut invocation = self.build(request, &wish)?;
@@ -135,7 +138,8 @@ pub(crate) fn completed(
 }
 
 /// Returns what the caller wants of a run of a provider that is not part of the request.
-pub(crate) fn wish(task: &Task, provider: &str, streaming: Streaming) -> Wish {
+pub(crate) fn wish(task: &Task, driver: &Driver, streaming: Streaming) -> Wish {
+    let provider = driver.name();
     let binary = task.binary.as_ref().map(|path| path.to_string_lossy().into_owned());
     let user = if rustix::process::geteuid().is_root() { User::Root } else { User::Ordinary };
     let settings = task.config.as_ref().map(|config| &config.settings);
@@ -151,6 +155,7 @@ pub(crate) fn wish(task: &Task, provider: &str, streaming: Streaming) -> Wish {
         format: task.format.clone().or_else(|| set_format().filter(|_| streaming == Streaming::On)),
         agent_args,
         unrestricted: unrestricted(task),
+        repository: driver.manifest().map(|manifest| repository_code(task, manifest)).unwrap_or_default(),
         ..Wish::default()
     }
 }
@@ -162,4 +167,20 @@ fn unrestricted(task: &Task) -> Unrestricted {
     let set = set.map(|word| if word == "warn" { Unrestricted::Warn } else { Unrestricted::Refuse });
     let usual = if task.mode_chosen { Unrestricted::Refuse } else { Unrestricted::Warn };
     task.unrestricted.or(set).unwrap_or(usual)
+}
+
+/// Says whether a program may run code of the repository in which a task works: only of a project that is trusted.
+fn repository_code(task: &Task, manifest: &Manifest) -> RepositoryCode {
+    // A container has other files, which are not looked at; what is inside is the caller's to choose.
+    if task.request.docker.is_some() || task.is_scripted() {
+        return RepositoryCode::Allowed;
+    }
+    let places = Places::from_env(task.request.cwd.as_ref().map(Path::new));
+    let files = trust::agent_files(manifest, &places, task.trust);
+    if files.state.is_trusted() {
+        return RepositoryCode::Allowed;
+    }
+    let project = places.project().unwrap_or_default();
+    let shown = |path: &PathBuf| path.strip_prefix(&project).unwrap_or(path).display().to_string();
+    RepositoryCode::Kept(files.found.iter().map(shown).collect())
 }

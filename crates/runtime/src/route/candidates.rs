@@ -336,7 +336,7 @@ impl Field {
         {
             facts.cannot = Some(lacks);
         } else {
-            let mut wish = launch::wish(task, driver.name(), task.streaming);
+            let mut wish = launch::wish(task, &driver, task.streaming);
             if !named {
                 // Nothing that the router chose by itself runs without restrictions.
                 wish.unrestricted = Unrestricted::Refuse;

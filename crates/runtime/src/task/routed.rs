@@ -150,7 +150,8 @@ impl Task {
     }
 
     /// Says whether the project's own files may run programs, pass variables and name addresses. Without this call, they may
-    /// as far as the user has pinned them with `bowline trust`. It is for tasks without [`Task::config`], which has its own.
+    /// as far as the user has pinned them with `bowline trust`. It also says whether an agent that may only read or ask runs the
+    /// repository's hooks, MCP servers and plugins. A [`Task::config`] was read with a trust of its own.
     pub fn trust_project(mut self, trust: ProjectTrust) -> Self {
         self.trust = trust;
         self

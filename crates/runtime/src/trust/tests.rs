@@ -2,6 +2,7 @@
 
 use std::os::unix::fs::PermissionsExt as _;
 
+use super::agents::AgentFiles;
 use super::*;
 use crate::config::{Config, ConfigError, EntryKind, FileOwner, Places};
 
@@ -313,4 +314,35 @@ fn an_embedder_may_vouch_or_refuse() {
     assert!(!read(ProjectTrust::Pinned) && !read(ProjectTrust::Never) && read(ProjectTrust::Always));
     checkout.trust();
     assert!(read(ProjectTrust::Pinned) && !read(ProjectTrust::Never) && read(ProjectTrust::Always));
+}
+
+#[test]
+fn files_by_which_an_agent_would_run_code_are_trusted_as_they_were_shown() {
+    let checkout = Checkout::new();
+    let claude = bowline_providers::catalogue::by_name("claude").unwrap();
+    let files = |cwd: &str, trust| {
+        let places = Places { cwd: Some(checkout.path(cwd)), ..checkout.places() };
+        let AgentFiles { state, found } = agent_files(claude, &places, trust);
+        (state.is_trusted(), found.len())
+    };
+    checkout.write("home/repo/.bowline/bowline.toml", "");
+    assert_eq!(files("home/repo", ProjectTrust::Pinned), (false, 0));
+    checkout.write("home/repo/.mcp.json", "{}").write("home/repo/.claude/hooks/one.sh", "one");
+    // What is the user's own is no repository's.
+    checkout.write("home/.claude/settings.json", "{}");
+    assert_eq!(files("home/repo/sub", ProjectTrust::Pinned), (false, 2));
+    checkout.trust();
+    assert_eq!(files("home/repo/sub", ProjectTrust::Pinned), (true, 2));
+    assert_eq!(files("home/repo", ProjectTrust::Never), (false, 2));
+    checkout.write("home/repo/.claude/hooks/one.sh", "two");
+    assert_eq!(files("home/repo", ProjectTrust::Pinned), (false, 2));
+    assert_eq!(files("home/repo", ProjectTrust::Always), (true, 2));
+    checkout.write("home/repo/.claude/hooks/one.sh", "one").write("home/repo/sub/.mcp.json", "{}");
+    assert_eq!(files("home/repo", ProjectTrust::Pinned), (true, 2), "the new file is below");
+    assert_eq!(files("home/repo/sub", ProjectTrust::Pinned), (false, 3), "a new file is not trusted");
+    // One above the project counts as well: it may be another user's directory.
+    checkout.write("home/.mcp.json", "{}");
+    std::fs::create_dir_all(checkout.path("tmp/repo/.git")).unwrap();
+    checkout.write("tmp/.mcp.json", "{}");
+    assert_eq!(files("tmp/repo", ProjectTrust::Pinned), (false, 1));
 }
