@@ -15,15 +15,16 @@
 //! **Standard error, in a pipe.** Quiet: warnings, errors, refusals and why there is no complete answer. No tool lines,
 //! no status, no footer. With `-v` everything comes as plain lines.
 //!
-//! **Detail.** `-v` adds thinking, sub-agents, retries, plans, processes and what was not understood; `-vv` also the
-//! beginning of what was not understood, and a line for each event that is not a piece of a stream of text.
+//! **Detail.** `-q` leaves out progress, tool calls and the footer. `-v` adds thinking, sub-agents, retries, plans, processes,
+//! the output of tools, and what was not understood; `-vv` also the input of tools, the beginning of what was not understood,
+//! and a line for each event that is not a piece of a stream of text.
 //!
 //! Colour never carries a meaning alone. All words of an agent are untrusted, also the names of tools and files.
 //!
 //! The loop that drives it, through `output::Sink`, which does the writing:
 //!
 //! ```ignore
-//! let mut renderer = Renderer::new(Options { screen, glyphs, detail, zone, permission, remedies, cwd });
+//! let mut renderer = Renderer::new(Options { screen, glyphs, detail, zone, permission, remedies, cwd, provider });
 //! loop {
 //!     let pieces = select! {
 //!         event = events.next() => match event { Some(event) => renderer.event(&event, now()), None => break },
@@ -35,11 +36,13 @@
 //! write(renderer.finish(&Summary { now: now(), took, session, journal }))?;
 //! ```
 
+mod account;
 mod busy;
 mod calls;
 mod canvas;
 mod files;
 mod footer;
+mod markdown;
 mod refusals;
 mod remarks;
 mod speech;
@@ -47,6 +50,7 @@ mod suspended;
 #[cfg(test)]
 mod tests;
 mod words;
+mod work;
 
 use bowline_protocol::kinds::{Level, LimitState, Outcome, ToolFinished, ToolStatus, TurnEnded};
 use bowline_protocol::{Event, Kind, Millis, PermissionMode, SessionId, Source, Timestamp};
@@ -55,6 +59,7 @@ use bowline_providers::manifest::run::AllowNames;
 use bowline_providers::views::Tally;
 use jiff::tz::TimeZone;
 
+pub(crate) use self::busy::status_of;
 use self::busy::{Busy, is_background, is_work, stopping};
 use self::calls::Calls;
 use self::canvas::{Canvas, Line, Paint, Status};
@@ -64,7 +69,7 @@ use self::refusals::Refusals;
 use self::remarks::{Remark, Weight};
 use self::speech::{Speech, Voice};
 use self::suspended::{Suspended, is_beside_the_end};
-pub(crate) use self::words::{Glyphs, when};
+pub(crate) use self::words::{Glyphs, when, wrapped};
 
 /// How often `tick` wants to be called while nothing else happens.
 pub(crate) const TICK: Millis = Millis(100);
@@ -92,6 +97,8 @@ pub(crate) struct Options {
     pub(crate) agent: AgentHints,
     /// Where the agent works; paths below it are told from there.
     pub(crate) cwd: Option<String>,
+    /// The provider that is asked, if it is known before the run.
+    pub(crate) provider: Option<String>,
 }
 
 /// What a refusal may say that would allow it.
@@ -132,6 +139,8 @@ impl Remedies {
 /// How much is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Detail {
+    /// `-q`: the answer, warnings, errors and refusals.
+    Quiet,
     Usual,
     /// `-v`.
     Verbose,
@@ -178,7 +187,14 @@ pub(crate) struct Renderer {
     retries: u64,
     /// Whether it was said already that another attempt follows the failure.
     told_of_fallback: bool,
+    /// The provider that is asked.
+    who: Option<String>,
+    /// The warnings that were shown, so that the failure does not repeat them.
+    warned: Vec<String>,
 }
+
+/// How many warnings are remembered.
+const WARNED: usize = 16;
 
 impl Renderer {
     pub(crate) fn new(options: Options) -> Self {
@@ -196,6 +212,8 @@ impl Renderer {
             not_understood: 0,
             retries: 0,
             told_of_fallback: false,
+            who: options.provider.as_deref().map(words::one_line),
+            warned: Vec::new(),
             options,
         }
     }
@@ -244,36 +262,6 @@ impl Renderer {
         self.canvas.take()
     }
 
-    /// Shows how it ended.
-    pub(crate) fn finish(&mut self, summary: &Summary) -> Vec<Piece> {
-        self.busy.ended = true;
-        self.canvas.status(None);
-        self.speech.end(self.options.glyphs, &mut self.canvas);
-        self.abandon_calls();
-        let failure = match self.tally.outcome {
-            Some(Outcome::Cancelled | Outcome::Completed) => None,
-            Some(Outcome::Failed | Outcome::Truncated) | None => self.tally.trouble(),
-        };
-        if let Some(failure) = &failure {
-            self.suspended.retain(|suspended| !suspended.is_told_by(failure));
-        }
-        self.resume();
-        self.canvas.blank();
-        if let Some(failure) = failure {
-            let text = footer::failure(&failure, summary.now, &self.options);
-            for line in text.lines() {
-                self.labelled(line);
-            }
-        } else if let Some(ending) = footer::ending(&self.tally, self.speech.said_anything()) {
-            self.say(Weight::Always, &Line::of(Paint::Yellow, ending));
-        }
-        for line in self.refusals.lines() {
-            self.labelled(&line);
-        }
-        self.say_account(summary);
-        self.canvas.take()
-    }
-
     /// Tells of something that no event tells of.
     pub(crate) fn warn(&mut self, text: &str) -> Vec<Piece> {
         self.show(&Remark::warning(ansi::harmless(text)));
@@ -292,24 +280,6 @@ impl Renderer {
         self.canvas.take()
     }
 
-    fn say_account(&mut self, summary: &Summary) {
-        let glyphs = self.options.glyphs;
-        for line in self.files.lines(self.options.cwd.as_deref(), glyphs.ellipsis()) {
-            self.say(Weight::Usual, &Line::of(Paint::Plain, line));
-        }
-        if self.not_understood > 0 && self.options.detail == Detail::Usual {
-            let were = if self.not_understood == 1 { "was" } else { "were" };
-            let lines = words::many(self.not_understood, "line");
-            let text = format!("{lines} of the agent {were} not understood; -v or the journal shows more");
-            self.say(Weight::Usual, &Line::of(Paint::Dim, text));
-        }
-        let figures = footer::figures(summary, &self.tally, self.retries, glyphs);
-        self.say(Weight::Usual, &Line::of(Paint::Dim, figures));
-        if let Some(place) = footer::place(summary, glyphs) {
-            self.say(Weight::Usual, &Line::of(Paint::Dim, place));
-        }
-    }
-
     fn handle(&mut self, event: &Event, now: Timestamp) {
         let glyphs = self.options.glyphs;
         if !matches!(event.kind, Kind::ThinkingDelta(_) | Kind::TextDelta(_)) {
@@ -323,6 +293,9 @@ impl Renderer {
         #[expect(clippy::wildcard_enum_match_arm, reason = "`remark` decides about every other kind")]
         match &event.kind {
             Kind::SessionStarted(started) => {
+                if self.who.is_none() {
+                    self.who = started.provider.as_deref().map(words::one_line);
+                }
                 if self.options.cwd.is_none() {
                     self.options.cwd.clone_from(&started.cwd);
                 }
@@ -395,6 +368,10 @@ impl Renderer {
                 self.busy.doing = None;
                 self.remark(event, now);
             }
+            Kind::RouteChosen(route) => {
+                self.who = Some(words::one_line(&route.provider));
+                self.remark(event, now);
+            }
             Kind::FallbackTaken(fallback) => {
                 self.begin_again(&fallback.failure.message);
                 self.remark(event, now);
@@ -439,6 +416,7 @@ impl Renderer {
         if let Some(call) = call {
             let line = call.ended(end, at, self.options.glyphs);
             self.call_line(line);
+            self.show_work(&call, end);
         }
     }
 
@@ -490,6 +468,9 @@ impl Renderer {
     }
 
     fn show(&mut self, remark: &Remark) {
+        if remark.weight == Weight::Always && self.warned.len() < WARNED {
+            self.warned.push(remark.text.clone());
+        }
         self.say(remark.weight, &remark.line());
     }
 
@@ -507,6 +488,7 @@ impl Renderer {
     fn say(&mut self, weight: Weight, line: &Line) {
         let wanted = match weight {
             Weight::Always => true,
+            Weight::Usual if self.options.detail == Detail::Quiet => false,
             Weight::Usual => self.options.screen.stderr.tty || self.options.detail >= Detail::Verbose,
             Weight::Verbose => self.options.detail >= Detail::Verbose,
             Weight::Everything => self.options.detail >= Detail::Everything,
@@ -533,6 +515,9 @@ impl Renderer {
     }
 
     fn status(&self, now: Timestamp) -> Option<Status> {
-        self.busy.status(now, &self.calls, &self.refusals, self.options.glyphs)
+        if self.options.detail == Detail::Quiet && self.busy.stopping.is_none() {
+            return None;
+        }
+        self.busy.status(self.who.as_deref(), now, &self.calls, &self.refusals, self.options.glyphs)
     }
 }

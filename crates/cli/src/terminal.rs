@@ -23,6 +23,7 @@ pub(crate) fn options(detail: Detail, permission: PermissionMode, cwd: Option<St
         remedies: Remedies::USUAL,
         agent: AgentHints::default(),
         cwd,
+        provider: None,
     }
 }
 
@@ -41,7 +42,7 @@ fn screen() -> Screen {
     let files = file(stdout.as_fd()).zip(file(stderr.as_fd()));
     let one_file = !stdout_tty && !stderr_tty && files.is_some_and(|(stdout, stderr)| stdout == stderr);
     let piped = stderr_tty && is_pipe(&stdout);
-    Screen { stdout: surface(stdout_tty), stderr: surface(stderr_tty), one_file, piped }
+    Screen { stdout: surface(stdout_tty).rendering(), stderr: surface(stderr_tty), one_file, piped }
 }
 
 /// Says whether a terminal may be given colour.

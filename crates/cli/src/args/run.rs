@@ -25,9 +25,13 @@ pub(crate) struct RunArgs {
     #[arg(long)]
     pub(crate) dry_run: bool,
 
-    /// Tell more: thinking, sub-agents, retries; twice for everything
+    /// Show more: thinking, sub-agents, retries, output of tools; twice for their input and every event
     #[arg(long, short = 'v', action = clap::ArgAction::Count)]
     pub(crate) verbose: u8,
+
+    /// Show the answer, warnings and errors only: no progress, no tool calls, no footer
+    #[arg(long, short = 'q', conflicts_with = "verbose")]
+    pub(crate) quiet: bool,
 }
 
 fn output_help() -> String {

@@ -13,13 +13,13 @@ use bowline_providers::ansi;
 use crate::args::DemoArgs;
 use crate::commands::run;
 use crate::error::{CommandError, Fault};
-use crate::human::Detail;
+use crate::human::{Detail, wrapped};
 use crate::output::Stdout;
 use crate::output::sink::{Format, Sink};
 use crate::terminal;
 
 /// What the practice agent is asked to do.
-const PROMPT: &str = "Make the greeting friendlier, and tell me what you changed.";
+const PROMPT: &str = "Make the greeting friendlier, and say what changed.";
 
 /// Runs the command.
 pub(crate) fn run(args: &DemoArgs, stdout: &mut Stdout) -> Result<(), CommandError> {
@@ -31,10 +31,13 @@ async fn play(args: &DemoArgs, stdout: &mut Stdout) -> Result<(), CommandError> 
     let dir = scratch()?;
     let git = bowline::repository_in(&dir, "demo").await;
     let shown = dir.display();
+    let words = wrapped(
+        "This is a demonstration: the practice agent, a script inside bowline, works in a scratch repository. \
+         No model, no network, no account. Everything else is what you get with a real agent.",
+        terminal::stdout_width().min(100),
+    );
     stdout.print(&format!(
-        "This is a demonstration: the practice agent, a script inside bowline, works in a scratch repository.\n\
-         No model, no network, no account. All the rest is what you get with a real agent.\n\n\
-         $ cd {shown}\n$ bowline run --provider {PROVIDER} --permission edit \"{PROMPT}\"\n\n"
+        "{words}\n\n$ cd {shown}\n$ bowline run --provider {PROVIDER} --permission edit \\\n    \"{PROMPT}\"\n\n"
     ))?;
     stdout.flush()?;
 
@@ -64,18 +67,16 @@ async fn play(args: &DemoArgs, stdout: &mut Stdout) -> Result<(), CommandError> 
             stdout.print(&format!("(there is no diff to show, because git could not be used: {why})\n"))?
         }
     }
-    let mut words = String::from(
-        "\nEverything that was read and understood is on file, byte by byte and event by event:\n",
-    );
+    let mut words = String::from("\nThe journal has everything that was read and understood:\n");
     if let Some(journal) = &record.journal {
         words.push_str(&format!("  {}\n", journal.display()));
     }
     words.push_str(
         "\nWhat to try next:\n  \
-         bowline providers                                  which agents Bowline knows\n  \
-         bowline run --provider NAME \"Explain this code\"    the same with a real one\n  \
-         bowline run --provider NAME --dry-run \"…\"          what would be started, and nothing else\n  \
-         bowline run --provider NAME --output jsonl \"…\"     the events, for programs\n",
+         bowline providers                    which agents Bowline knows\n  \
+         bowline run -p NAME \"Explain this\"   the same with a real one\n  \
+         bowline run -p NAME --dry-run \"…\"    what would be started\n  \
+         bowline run -p NAME -o jsonl \"…\"     the events, for programs\n",
     );
     stdout.print(&words)
 }

@@ -3,6 +3,7 @@
 mod choose;
 mod mcp;
 mod meant;
+mod progress;
 mod prompt;
 mod request;
 mod resume;
@@ -72,11 +73,7 @@ pub(crate) fn run(args: &RunArgs, stdout: &mut Stdout) -> Result<(), CommandErro
     if args.dry_run {
         return dry_run(&task, format, stdout);
     }
-    let detail = match args.verbose {
-        0 => Detail::Usual,
-        1 => Detail::Verbose,
-        _ => Detail::Everything,
-    };
+    let detail = detail(args);
     let request = &meant.args;
     let options = shown(request, detail, asked);
     let mut sink = Sink::new(format, options, asked.map(|asked| asked.name().to_owned()));
@@ -109,10 +106,21 @@ pub(crate) fn run(args: &RunArgs, stdout: &mut Stdout) -> Result<(), CommandErro
     }
 }
 
+/// Returns how much is shown.
+fn detail(args: &RunArgs) -> Detail {
+    match args.verbose {
+        0 if args.quiet => Detail::Quiet,
+        0 => Detail::Usual,
+        1 => Detail::Verbose,
+        _ => Detail::Everything,
+    }
+}
+
 /// Returns what the renderer has to know of a run.
 fn shown(args: &RequestArgs, detail: Detail, asked: Option<&Asked>) -> Options {
     let mut options =
         terminal::options(detail, request::permission(args.permission), terminal::cwd(args.cwd.as_deref()));
+    options.provider = asked.map(|asked| asked.name().to_owned());
     if let Some(manifest) = asked.and_then(Asked::provider) {
         let has = |flag| manifest.run.flags.get(&flag).is_some_and(Flag::is_done);
         let in_sandbox = manifest.permission.get(&Mode::Edit).is_some_and(|edit| edit.sandboxes_commands);

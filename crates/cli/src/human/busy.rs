@@ -30,6 +30,7 @@ impl Busy {
     /// Says what the agent does now.
     pub(super) fn status(
         &self,
+        who: Option<&str>,
         now: Timestamp,
         calls: &Calls,
         refusals: &Refusals,
@@ -44,12 +45,14 @@ impl Busy {
         if let Some((retrying, since)) = &self.retry {
             let left =
                 retrying.delay_ms.map(|delay| delay.0.saturating_sub(now.since(*since).0).div_ceil(1000));
-            let text = format!("{} {}", glyphs.ellipsis(), remarks::retry(retrying, left));
+            let who = who.map(|who| format!("{who}: ")).unwrap_or_default();
+            let text = format!("{} {who}{}", glyphs.ellipsis(), remarks::retry(retrying, left));
             return Some(Status::Line(Line::of(Paint::Yellow, text)));
         }
         let started = self.started.unwrap_or(now);
         let picture = glyphs.spinner(now.since(started).0 / TICK.0);
-        let line = |text: String| Line::of(Paint::Dim, format!("{picture} ")).and(Paint::Plain, text);
+        let who = who.map(|who| format!("{who}: ")).unwrap_or_default();
+        let line = |text: String| Line::of(Paint::Dim, format!("{picture} {who}")).and(Paint::Plain, text);
         if let Some((words, since)) = &self.doing {
             let passed = words::whole_seconds(now.since(*since));
             return Some(Status::Line(line(words.clone()).and(Paint::Dim, format!(" ({passed})"))));
@@ -74,6 +77,24 @@ impl Busy {
         };
         Some(Status::Spinner { line, picture })
     }
+}
+
+impl super::Renderer {
+    /// Returns what the agent does now, in words; nothing once it has ended.
+    pub(crate) fn activity(&self, now: Timestamp) -> Option<String> {
+        let who = self.who.as_deref().unwrap_or("agent");
+        let status = self.busy.status(None, now, &self.calls, &self.refusals, self.options.glyphs)?;
+        let line = match &status {
+            Status::Line(line) | Status::Spinner { line, .. } => line.words(),
+        };
+        Some(format!("{who}: {}", line.trim_start_matches(|c: char| !c.is_alphanumeric())))
+    }
+}
+
+/// Writes what several agents do as one line, with a spinner.
+pub(crate) fn status_of(doing: &[String], width: usize, glyphs: Glyphs, now: Timestamp) -> String {
+    let picture = glyphs.spinner(u64::try_from(now.as_millis()).unwrap_or_default() / TICK.0);
+    words::cut(&format!("{picture} {}", doing.join(glyphs.dot())), width.saturating_sub(1), glyphs)
 }
 
 /// Says that a wish to stop is heard.

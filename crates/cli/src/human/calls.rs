@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::canvas::{Line, Paint};
 use super::words::{self, Glyphs};
+use super::work::Change;
 
 /// The most columns of a reason in the line of a call.
 const REASON: usize = 100;
@@ -49,9 +50,44 @@ pub(super) struct Call {
     title: String,
     nested: bool,
     started: Timestamp,
+    /// The arguments, as far as they are known.
+    input: Option<Json>,
+    /// The end of what it has printed so far.
+    tail: String,
 }
 
+/// The most of what a call prints that is kept until it ends.
+const TAIL: usize = 8 * 1024;
+
 impl Call {
+    /// Returns the arguments.
+    pub(super) fn arguments(&self) -> Option<Value> {
+        self.input.as_ref()?.read().ok()
+    }
+
+    /// Returns what the call changes, if it is an edit whose arguments say so.
+    pub(super) fn change(&self) -> Option<Change> {
+        if self.kind == ToolKind::Edit { Change::of(&self.arguments()?) } else { None }
+    }
+
+    /// Returns what the call printed, or the end of it.
+    pub(super) fn output<'a>(&'a self, end: &'a ToolFinished) -> &'a str {
+        match &end.output {
+            // The beginning of a long output does not say how it ended.
+            Some(output) if output.is_cut() && !self.tail.is_empty() => &self.tail,
+            Some(output) => &output.text,
+            None => &self.tail,
+        }
+    }
+
+    fn printed(&mut self, text: &str) {
+        self.tail.push_str(text);
+        if self.tail.len() > 2 * TAIL {
+            let from = self.tail.ceil_char_boundary(self.tail.len() - TAIL);
+            self.tail.drain(..from);
+        }
+    }
+
     /// Returns the tool, as the agent names it.
     pub(super) fn tool(&self) -> &str {
         &self.name
@@ -91,7 +127,10 @@ impl Call {
     /// Returns the line of the ended call.
     pub(super) fn ended(&self, end: &ToolFinished, at: Timestamp, glyphs: Glyphs) -> Line {
         let took = at.since(self.started);
-        let took = if took.0 < 100 { String::new() } else { format!(" ({})", took) };
+        let change = self.change().filter(|_| end.status == ToolStatus::Completed).map(|it| it.counts());
+        let took = (took.0 >= 100).then(|| took.to_string());
+        let figures: Vec<String> = change.into_iter().chain(took).collect();
+        let took = if figures.is_empty() { String::new() } else { format!(" ({})", figures.join(", ")) };
         let exit = end.exit_code.filter(|code| *code != 0).map(|code| format!(": exit {code}"));
         let (paint, glyph, outcome) = match end.status {
             ToolStatus::Completed => (Paint::Green, glyphs.done(), exit.unwrap_or_default() + &took),
@@ -148,12 +187,16 @@ impl Calls {
             title: String::new(),
             nested: tool.parent.is_some(),
             started: at,
+            input: tool.input.clone(),
+            tail: String::new(),
         };
         match self.open.iter_mut().find(|open| open.id == tool.id) {
             // Told a second time, with more.
             Some(open) => {
                 let subject = if call.subject.is_empty() { open.subject.clone() } else { call.subject };
-                *open = Call { subject, started: open.started, title: open.title.clone(), ..call };
+                let (input, tail) = (call.input.or(open.input.take()), std::mem::take(&mut open.tail));
+                *open =
+                    Call { subject, started: open.started, title: open.title.clone(), input, tail, ..call };
             }
             None => self.open.push(call),
         }
@@ -164,6 +207,12 @@ impl Calls {
         let Some(call) = self.open.iter_mut().find(|call| call.id == update.id) else { return };
         if let Some(subject) = update.input.as_ref().and_then(|input| subject(input, cwd)) {
             call.subject = subject;
+        }
+        if update.input.is_some() {
+            call.input.clone_from(&update.input);
+        }
+        if let Some(output) = &update.output_delta {
+            call.printed(&output.text);
         }
         if let Some(title) = &update.title {
             call.title = words::one_line(title);

@@ -3,6 +3,7 @@
 
 use bowline_providers::ansi;
 
+use super::markdown::{Markdown, Page};
 use super::words::{self, Glyphs};
 
 /// Standard output and standard error, as they are.
@@ -34,16 +35,24 @@ pub(crate) struct Surface {
     pub(crate) erases: bool,
     /// How many columns it has.
     pub(crate) width: u16,
+    /// Whether the answer is rendered as Markdown.
+    pub(crate) renders: bool,
 }
 
 impl Surface {
     /// A file, a pipe, or nothing.
-    pub(crate) const PIPE: Self = Self { tty: false, colour: false, erases: false, width: 80 };
+    pub(crate) const PIPE: Self =
+        Self { tty: false, colour: false, erases: false, width: 80, renders: false };
 
     /// Makes a terminal. `term` is the value of `TERM`; `colour` is what the command line and `NO_COLOR` say.
     pub(crate) fn terminal(width: u16, term: Option<&str>, colour: bool) -> Self {
         let smart = term.is_some_and(|term| !term.is_empty() && term != "dumb");
-        Self { tty: true, colour: colour && smart, erases: smart, width: width.max(1) }
+        Self { tty: true, colour: colour && smart, erases: smart, width: width.max(1), renders: false }
+    }
+
+    /// Lets the answer be rendered as Markdown, unless the terminal is too dumb for it.
+    pub(crate) fn rendering(self) -> Self {
+        Self { renders: self.erases, ..self }
     }
 }
 
@@ -121,6 +130,11 @@ impl Line {
         self
     }
 
+    /// Returns the text without its looks.
+    pub(super) fn words(&self) -> String {
+        self.render(false)
+    }
+
     fn render(&self, colour: bool) -> String {
         let mut out = String::new();
         for (paint, text) in &self.parts {
@@ -170,6 +184,8 @@ pub(super) struct Canvas {
     part: String,
     /// Whether any of the answer went out.
     answered: bool,
+    /// The answer on a terminal that it is rendered for.
+    markdown: Markdown,
 }
 
 /// The longest part of a line that waits for its end.
@@ -187,6 +203,7 @@ impl Canvas {
             last: Last::Nothing,
             part: String::new(),
             answered: false,
+            markdown: Markdown::default(),
         }
     }
 
@@ -212,6 +229,10 @@ impl Canvas {
         }
         if self.screen.piped {
             return self.text_for_a_reader(text);
+        }
+        if self.screen.stdout.renders {
+            let ready = self.markdown.push(text, self.page());
+            return self.rendered(&ready);
         }
         self.erase();
         if self.shared() && self.last == Last::Line {
@@ -243,8 +264,35 @@ impl Canvas {
         self.push(To::Stdout, &lines);
     }
 
+    /// Prints whole lines of the rendered answer.
+    fn rendered(&mut self, lines: &str) {
+        if lines.is_empty() {
+            return;
+        }
+        self.erase();
+        if self.shared() && self.last == Last::Line {
+            self.push(To::Stderr, "\n");
+        }
+        self.push(To::Stdout, lines);
+        self.last = Last::Text;
+    }
+
+    /// Prints what of the rendered answer waits for the end of its block.
+    fn flush_markdown(&mut self) {
+        let rest = self.markdown.flush(self.page());
+        self.rendered(&rest);
+    }
+
+    fn page(&self) -> Page {
+        let Surface { width, colour, .. } = self.screen.stdout;
+        // A page that is much wider is hard to read; the last column stays free.
+        let width = usize::from(width).saturating_sub(1).clamp(10, 100);
+        Page { width, colour, bullet: self.glyphs.bullet(), bar: self.glyphs.bar() }
+    }
+
     /// Ends the line of the answer, if there is one to end.
     pub(super) fn end_text_line(&mut self) {
+        self.flush_markdown();
         if self.stdout_column > 0 || !self.part.is_empty() {
             self.erase();
             self.answered = true;
@@ -262,6 +310,7 @@ impl Canvas {
 
     /// Prints a line to standard error. On a terminal it begins where a line begins, apart from the answer.
     pub(super) fn line(&mut self, line: &Line) {
+        self.flush_markdown();
         self.erase();
         self.leave_text();
         let rendered = line.render(self.screen.stderr.colour) + "\n";
@@ -290,6 +339,7 @@ impl Canvas {
         let wanted = match status {
             None => None,
             Some(Status::Line(line)) => {
+                self.flush_markdown();
                 if !matches!(self.shown, Some(Shown::Line(_))) {
                     self.erase();
                     self.leave_text();

@@ -160,34 +160,54 @@ pub(super) fn ending(tally: &Tally, said_anything: bool) -> Option<&'static str>
     }
 }
 
-/// Writes time, tokens, cost and model.
-pub(super) fn figures(summary: &Summary, tally: &Tally, retries: u64, glyphs: Glyphs) -> String {
-    let mut parts = vec![summary.took.to_string()];
-    if let Some(usage) = tally.usage.filter(|usage| usage.total() > 0) {
+/// The last line: who answered, what it took, and the session.
+#[derive(Debug)]
+pub(super) struct Footer<'a> {
+    pub(super) provider: Option<&'a str>,
+    pub(super) retries: u64,
+    /// Whether it says how many tokens came from a cache.
+    pub(super) cached: bool,
+}
+
+impl Footer<'_> {
+    /// Writes the line. Where it does not fit, tokens are left out first, then retries, model and cost; provider, time and
+    /// session always stay.
+    pub(super) fn line(&self, summary: &Summary, tally: &Tally, columns: usize, glyphs: Glyphs) -> String {
+        // What is left out first has the highest number.
+        let mut parts: Vec<(u8, String)> = Vec::new();
+        parts.extend(self.provider.map(|provider| (0, words::one_line(provider))));
+        let model = tally.named_model().map(words::one_line).filter(|model| !model.is_empty());
+        parts.extend(model.map(|model| (2, model)));
+        parts.push((0, summary.took.to_string()));
+        parts.extend(self.tokens(tally).map(|tokens| (4, tokens)));
+        parts.extend(tally.cost_usd.and_then(words::money).map(|cost| (1, cost)));
+        if self.retries > 0 {
+            let retries =
+                if self.retries == 1 { "1 retry".to_owned() } else { format!("{} retries", self.retries) };
+            parts.push((3, retries));
+        }
+        parts.extend(summary.session.as_ref().map(|session| (0, words::one_line(session.as_str()))));
+        loop {
+            let line = parts.iter().map(|(_, part)| part.as_str()).collect::<Vec<_>>().join(glyphs.dot());
+            let least = parts.iter().map(|(rank, _)| *rank).max().filter(|rank| *rank > 0);
+            match least {
+                Some(rank) if words::width(&line) > columns => parts.retain(|(it, _)| *it != rank),
+                _ => return line,
+            }
+        }
+    }
+
+    fn tokens(&self, tally: &Tally) -> Option<String> {
+        let usage = tally.usage.filter(|usage| usage.total() > 0)?;
         let about = if tally.usage_source == Some(UsageSource::Estimated) { "~" } else { "" };
         let input = usage.input.saturating_add(usage.cache_read).saturating_add(usage.cache_write);
         let cached = match usage.cache_read {
-            0 => String::new(),
-            cached => format!(" ({} cached)", words::count(cached)),
+            cached if cached > 0 && self.cached => format!(" ({} cached)", words::count(cached)),
+            _ => String::new(),
         };
-        parts.push(format!("{about}{} in{cached}", words::count(input)));
-        parts.push(format!("{about}{} out", words::count(usage.output)));
+        let output = words::count(usage.output);
+        Some(format!("{about}{} in{cached}, {about}{output} out", words::count(input)))
     }
-    parts.extend(tally.cost_usd.and_then(words::money));
-    if retries > 0 {
-        parts.push(if retries == 1 { "1 retry".to_owned() } else { format!("{retries} retries") });
-    }
-    parts.extend(tally.named_model().map(words::one_line).filter(|model| !model.is_empty()));
-    parts.join(glyphs.dot())
-}
-
-/// Says where to find all of it again.
-pub(super) fn place(summary: &Summary, glyphs: Glyphs) -> Option<String> {
-    let session =
-        summary.session.as_ref().map(|session| format!("session {}", words::one_line(session.as_str())));
-    let journal = summary.journal.as_deref().map(|path| format!("journal {}", words::one_line(path)));
-    let parts: Vec<String> = session.into_iter().chain(journal).collect();
-    (!parts.is_empty()).then(|| parts.join(glyphs.dot()))
 }
 
 #[cfg(test)]

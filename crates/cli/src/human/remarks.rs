@@ -166,7 +166,14 @@ pub(super) fn remark(kind: &Kind, now: Timestamp, zone: &TimeZone) -> Option<Rem
         }
         Kind::DiffAvailable(diff) => Remark::verbose(match &diff.summary {
             Some(summary) => format!("diff: {}", one_line(summary)),
-            None => "there is a diff to look at".to_owned(),
+            None if diff.lines_added.is_none() && diff.lines_removed.is_none() => {
+                "the agent offers a diff of its changes".to_owned()
+            }
+            None => {
+                let (added, removed) = (diff.lines_added.unwrap_or(0), diff.lines_removed.unwrap_or(0));
+                let files = diff.files_changed.map(|files| format!(" in {}", words::many(files, "file")));
+                format!("diff: +{added} -{removed}{}", files.unwrap_or_default())
+            }
         }),
         Kind::Unknown(unknown) => {
             Remark::verbose(format!("an event of a newer version: {}", one_line(&unknown.type_name)))

@@ -51,6 +51,11 @@ impl Glyphs {
         self.pick("│", "|")
     }
 
+    /// Stands before the items of a list.
+    pub(super) fn bullet(self) -> &'static str {
+        self.pick("•", "*")
+    }
+
     /// One of the spinner's pictures.
     pub(super) fn spinner(self, place: u64) -> &'static str {
         const ROUND: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
@@ -93,6 +98,36 @@ pub(super) fn width(text: &str) -> usize {
 /// Returns how many columns a character takes; control characters take none.
 pub(super) fn char_width(c: char) -> usize {
     c.width().unwrap_or(0)
+}
+
+/// Breaks a text between words, so that no line is longer than so many columns unless a word is.
+pub(crate) fn wrapped(text: &str, columns: usize) -> String {
+    let (mut out, mut used) = (String::new(), 0);
+    for word in text.split(' ') {
+        let wide = width(word);
+        if used > 0 && used + 1 + wide > columns {
+            out.push('\n');
+            used = 0;
+        } else if used > 0 {
+            out.push(' ');
+            used += 1;
+        }
+        out.push_str(word);
+        used += wide;
+    }
+    out
+}
+
+/// Returns the beginning of a text that fits into so many columns; at least one character.
+pub(super) fn head(text: &str, columns: usize) -> &str {
+    let mut used = 0;
+    let end = text.char_indices().find(|(_, c)| {
+        used += char_width(*c);
+        used > columns
+    });
+    let end = end.map_or(text.len(), |(end, _)| end);
+    let first = text.chars().next().map_or(0, char::len_utf8);
+    &text[..end.max(first)]
 }
 
 /// Cuts a text to so many columns.
@@ -211,6 +246,15 @@ mod tests {
     fn foreign_text_becomes_one_harmless_line() {
         assert_eq!(one_line(" a\r\n\tb\x1b[2J\u{202e}c "), "a b␛[2J\\u{202e}c");
         assert!(one_line(&"é".repeat(5000)).ends_with("é ..."));
+    }
+
+    #[test]
+    fn lines_end_between_words() {
+        assert_eq!(wrapped("one two three", 7), "one two\nthree");
+        assert_eq!(wrapped("日本 語の abc", 7), "日本\n語の\nabc");
+        assert_eq!(wrapped("muchtoolong word", 4), "muchtoolong\nword");
+        assert_eq!(head("日本語", 5), "日本");
+        assert_eq!(head("日本語", 1), "日");
     }
 
     #[test]

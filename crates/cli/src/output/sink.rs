@@ -270,6 +270,7 @@ mod tests {
             remedies: Remedies::USUAL,
             agent: AgentHints::default(),
             cwd: None,
+            provider: None,
         }
     }
 

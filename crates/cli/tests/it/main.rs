@@ -36,6 +36,7 @@ mod route_order;
 mod run;
 mod run_output;
 mod run_signals;
+mod screen;
 mod sessions;
 mod several;
 mod simulate;

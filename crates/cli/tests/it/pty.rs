@@ -10,7 +10,7 @@ use crate::support::in_shell;
 use crate::world::Call;
 
 /// The most rows that a test looks at.
-const ROWS: u16 = 60;
+const ROWS: u16 = 120;
 
 /// What a terminal showed.
 #[derive(Debug)]

@@ -35,7 +35,7 @@ const FILTERS: [(&str, &str); 16] = [
     (r#""timestamp":\d+"#, r#""timestamp":[MILLIS]"#),
     (r#""latency":\d+"#, r#""latency":[NANOS]"#),
     (r#""capabilities":\{[^}]*\}"#, r#""capabilities":{…}"#),
-    (r"(?m)^[\d.]+ (s|min [\d.]+ s)( ·|,)", "[TOOK]$2"),
+    (r", [\d.]+ (s|min [\d.]+ s),", ", [TOOK],"),
 ];
 
 macro_rules! snapshot {

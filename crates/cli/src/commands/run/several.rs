@@ -2,6 +2,8 @@
 
 use std::io::Write as _;
 use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use bowline::Fallback;
 use bowline::budget::Pot;
@@ -18,11 +20,12 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
 use super::choose::Asked;
+use super::progress::Progress;
 use super::{AT_ONCE, Meant, Sent, Signals, Stopped, exit_code, runtime, unread};
 use crate::args::request::RequestArgs;
 use crate::args::run::RunArgs;
 use crate::error::{CommandError, Fault};
-use crate::human::{Detail, Piece, Renderer, Screen, Summary, To};
+use crate::human::{Detail, Piece, Renderer, Screen, Summary, TICK, To};
 use crate::output::Stdout;
 use crate::output::sink::Format;
 use crate::time;
@@ -39,8 +42,8 @@ enum Said {
     Out(String),
     /// A word for people.
     Err(String),
-    /// It is over.
-    Done(Box<Record>, String),
+    /// It is over: its record, its name, and the line with its cost and session.
+    Done(Box<Record>, String, String),
 }
 
 /// Runs them all, and shows each as it goes on. The exit code is the worst of them.
@@ -84,12 +87,16 @@ pub(super) fn run(
             is_there(asked, request, &meant.config).await?;
         }
         let (say, mut said) = mpsc::channel(WAITING);
+        let mut progress = Progress::new(super::shown(request, super::detail(args), None), view.is_none());
+        let mut tick = tokio::time::interval(Duration::from_millis(TICK.0));
+        tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
         let (mut runs, mut controls, mut sessions) = (JoinSet::new(), Vec::new(), Vec::new());
         for (asked, task) in tasks {
             let turn = task.start().await.map_err(CommandError::from)?;
             controls.push(turn.control());
             sessions.push(turn.session().clone());
-            let one = One::new(meant, args.verbose, asked, view.filter(|view| view.name != TEXT));
+            let one = One::new(meant, super::detail(args), asked, view.filter(|view| view.name != TEXT));
+            progress.add(&one.renderer);
             runs.spawn(one.follow(turn, say.clone()));
         }
         drop(say);
@@ -102,7 +109,7 @@ pub(super) fn run(
                     controls.iter().for_each(stop);
                     stopped = how;
                 },
-                piece = said.recv() => match piece {
+                piece = said.recv() => match progress.making_room(piece) {
                     None => break,
                     // What the agents print while they are stopped cannot be written either.
                     Some(Said::Out(_) | Said::Done(..)) if unwritable.is_some() => {}
@@ -114,12 +121,13 @@ pub(super) fn run(
                     }
                     // Nothing can be done about a standard error that does not take it.
                     Some(Said::Err(text)) => drop(std::io::stderr().write_all(text.as_bytes())),
-                    Some(Said::Done(record, name)) => {
-                        if view.is_none_or(|view| view.name == TEXT)
-                            && let Err(error) = answer(&name, &record, stdout)
-                        {
-                            unwritable = Some(error);
-                            controls.iter().for_each(Control::cancel);
+                    Some(Said::Done(record, name, footer)) => {
+                        if view.is_none_or(|view| view.name == TEXT) {
+                            if let Err(error) = answer(&name, &record, stdout) {
+                                unwritable = Some(error);
+                                controls.iter().for_each(Control::cancel);
+                            }
+                            progress.footer(&footer);
                         }
                         worst = worst.max(exit_code(&record, stopped));
                         if let Some(Err(unfit)) = meant.schema.as_ref().map(|schema| schema.holds(&name, &record)) {
@@ -128,6 +136,7 @@ pub(super) fn run(
                         }
                     }
                 },
+                _ = tick.tick(), if progress.draws() => progress.draw(time::now()),
             }
         }
         while let Some(followed) = runs.join_next().await {
@@ -167,19 +176,22 @@ async fn is_there(asked: &Asked, args: &RequestArgs, config: &Config) -> Result<
 struct One {
     name: String,
     /// What a person is told beside the answer: refusals with what would allow them, warnings, why it failed.
-    renderer: Renderer,
+    renderer: Arc<Mutex<Renderer>>,
     view: Option<Box<dyn View>>,
 }
 
 impl One {
-    fn new(meant: &Meant, verbose: u8, asked: &Asked, view: Option<&'static Entry>) -> Self {
-        let detail = if verbose == 0 { Detail::Usual } else { Detail::Verbose };
-        let mut options = super::shown(&meant.args, detail, Some(asked));
+    fn new(meant: &Meant, detail: Detail, asked: &Asked, view: Option<&'static Entry>) -> Self {
+        let mut options = super::shown(&meant.args, detail.min(Detail::Verbose), Some(asked));
         // Several cannot draw on one terminal.
         options.screen = Screen::PIPES;
         let name = asked.name().to_owned();
         let view = view.map(|entry| (entry.make)(&Setup { provider: Some(name.clone()), ours: true }));
-        Self { name, renderer: Renderer::new(options), view }
+        Self { name, renderer: Arc::new(Mutex::new(Renderer::new(options))), view }
+    }
+
+    fn renderer(&self) -> MutexGuard<'_, Renderer> {
+        self.renderer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Follows it to its end.
@@ -203,16 +215,17 @@ impl One {
         if let Some(view) = &mut self.view {
             view.finish(&mut out);
         }
-        let mut pieces = self.renderer.finish(&summary);
+        let mut pieces = self.renderer().finish(&summary);
+        let footer = self.renderer().footer(&summary, usize::MAX);
         if let Some(failure) = &record.journal_failure {
             let text = format!("the journal of this run is not complete: {}", failure.message);
-            pieces.extend(self.renderer.warn(&text));
+            pieces.extend(self.renderer().warn(&text));
         }
         if let Some(why) = &record.ledger_failure {
-            pieces.extend(self.renderer.warn(&super::unwritten(why)));
+            pieces.extend(self.renderer().warn(&super::unwritten(why)));
         }
         pass(&self.name, &say, &out, &remarks(&pieces)).await;
-        let done = Said::Done(Box::new(record), self.name);
+        let done = Said::Done(Box::new(record), self.name, footer);
         // Whoever reads may have enough.
         let _ = say.send(done).await;
         Ok(())
@@ -221,7 +234,7 @@ impl One {
     fn events(&mut self, events: &[Event]) -> (String, String) {
         let (mut out, mut err) = (String::new(), String::new());
         for event in events {
-            err.push_str(&remarks(&self.renderer.event(event, time::now())));
+            err.push_str(&remarks(&self.renderer().event(event, time::now())));
             if let Some(view) = &mut self.view {
                 view.event(event, &mut out);
             }

@@ -245,7 +245,7 @@ fn stopping_is_told_at_once() {
         pieces.extend(renderer.event(&end[0], end[0].at));
         pieces.extend(renderer.finish(&summary(start().after(Millis(1500)))));
         let screen = show.on_terminal(&pieces);
-        assert!(screen.contains("cancelled; the answer so far is kept\n1.5 s\nsession s-7f3a"), "{screen}");
+        assert!(screen.contains("cancelled; the answer so far is kept\n1.5 s · s-7f3a"), "{screen}");
         assert!(!screen.contains("killing"), "{screen}");
     }
 }

@@ -220,6 +220,7 @@ impl Show {
             remedies: Remedies::USUAL,
             agent: AgentHints::default(),
             cwd: None,
+            provider: None,
         })
     }
 
