@@ -120,7 +120,7 @@ fn mode(permission: PermissionMode, offer: &Offer, choices: &mut Choices) -> Res
 /// once, and edits only where they are known to be of the project.
 pub(super) fn answer(talk: &Conversation, deed: &Deed, options: &[ApprovalOption]) -> Option<String> {
     let reads = matches!(deed.kind.as_str(), "read" | "search" | "think");
-    let edits = matches!(deed.kind.as_str(), "edit" | "move") && deed.is_within(&talk.cwd, &talk.add_dirs);
+    let edits = deed.is_edit() && deed.is_within(&talk.cwd, &talk.add_dirs);
     let allowed = match talk.permission {
         PermissionMode::Read => reads,
         PermissionMode::Ask => false,

@@ -19,6 +19,21 @@ pub(super) struct Deed {
 }
 
 impl Deed {
+    /// Says whether it changes files.
+    pub(super) fn is_edit(&self) -> bool {
+        matches!(self.kind.as_str(), "edit" | "move")
+    }
+
+    /// Says why the permission mode `edit` does not allow it.
+    pub(super) fn why_not(&self, cwd: &str, more: &[String]) -> Option<&'static str> {
+        if self.paths.is_empty() {
+            return Some(
+                "an edit was refused: the agent named no files (`locations`), so it is not known whether they are in the project",
+            );
+        }
+        (!self.is_within(cwd, more)).then_some("an edit was refused: it names files outside of the project")
+    }
+
     /// Says whether it names files, and all of them lie below one of these directories.
     pub(super) fn is_within(&self, cwd: &str, more: &[String]) -> bool {
         let below = |path: &String| {

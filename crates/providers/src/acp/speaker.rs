@@ -10,7 +10,7 @@
 
 use std::collections::VecDeque;
 
-use bowline_protocol::{Attachment, McpServer, Resume};
+use bowline_protocol::{Attachment, McpServer, PermissionMode, Resume};
 use serde_json::{Value, json};
 
 use super::approvals;
@@ -91,6 +91,9 @@ impl Speaker {
             (Some(method), Some(id)) => {
                 let params = tree(message.params);
                 self.calls.hear(params.get("toolCall").unwrap_or(&Value::Null));
+                if let Some(why) = self.refusal(method, &params) {
+                    out.at(None, |out| out.notice(bowline_protocol::kinds::Level::Warn, why.to_owned()));
+                }
                 let answer = self.answer(method, &params);
                 // An id goes back as the agent wrote it: `3` and `"3"` are two.
                 let id = tree(Some(id));
@@ -218,6 +221,13 @@ impl Speaker {
             link["mimeType"] = json!(kind);
         }
         link
+    }
+
+    /// Says why an edit is refused that the permission mode seems to allow.
+    fn refusal(&self, method: &str, params: &Value) -> Option<&'static str> {
+        let asks = method == "session/request_permission" && self.talk.permission == PermissionMode::Edit;
+        let deed = self.calls.of(params.get("toolCall").unwrap_or(&Value::Null));
+        (asks && deed.is_edit()).then(|| deed.why_not(&self.talk.cwd, &self.talk.add_dirs)).flatten()
     }
 
     /// Says what the client answers to a request of the agent.

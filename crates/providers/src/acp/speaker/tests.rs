@@ -227,6 +227,10 @@ fn an_edit_is_allowed_once_and_only_in_the_project() {
             let params = json!({ "sessionId": "s1", "toolCall": asked, "options": options });
             scene.agent(&json!({ "id": 0, "method": "session/request_permission", "params": params }));
             assert_eq!(scene.said()["result"]["outcome"]["optionId"], expected, "{call} {options}");
+            // A refusal that the mode does not explain is explained.
+            let reason = |it: &Draft| matches!(&it.kind, Kind::Notice(it) if it.text.starts_with("an edit was refused: "));
+            let by_path = expected == "no" && options.as_array().map(Vec::len) == Some(3);
+            assert_eq!(scene.drafts.iter().any(reason), by_path, "{call} {options}");
         }
     }
 }
