@@ -265,7 +265,9 @@ impl Code {
         if *self == Self::FlagRejected {
             Some("the program no longer accepts these arguments; `bowline certify` shows what changed")
         } else if *self == Self::FormatChanged {
-            Some("the program prints something new; `bowline certify` shows what changed")
+            Some(
+                "the program prints lines that its dialect does not know; `bowline certify` shows what changed, and for an agent of your own docs/dialects.md lists the forms",
+            )
         } else {
             None
         }

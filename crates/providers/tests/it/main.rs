@@ -10,6 +10,7 @@ mod claude_failures;
 mod claude_spend;
 mod codex;
 mod copilot;
+mod dialect_docs;
 mod docker;
 mod fixtures;
 mod framing;
