@@ -8,6 +8,7 @@ use std::io::{self, IsTerminal, Write};
 
 use bowline_providers::ansi;
 use bowline_providers::views::View;
+use serde::Serialize;
 
 use crate::commands::tables::Layout;
 use crate::error::{CommandError, Fault};
@@ -57,6 +58,17 @@ impl Stdout {
             self.print(&text)?;
         } else {
             view.write_end(&mut self.out).map_err(failed)?;
+        }
+        self.flush()
+    }
+
+    /// Prints a value as a line of JSON. A long one is not held twice, unless a terminal shows it.
+    fn print_object(&mut self, value: &impl Serialize) -> Result<(), CommandError> {
+        if self.terminal {
+            self.print(&view::object(value)?)?;
+        } else {
+            serde_json::to_writer(&mut self.out, value).map_err(|error| failed(error.into()))?;
+            self.out.write_all(b"\n").map_err(failed)?;
         }
         self.flush()
     }

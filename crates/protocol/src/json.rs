@@ -1,5 +1,6 @@
 //! JSON that is not ours: tool arguments and the like, kept as the text that was written.
 
+use std::cell::Cell;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
@@ -67,7 +68,8 @@ impl schemars::JsonSchema for Json {
 
 /// The beginning of a text that may be longer than an event should carry.
 ///
-/// The event's `raw` span says where the whole of it lies.
+/// An event carries at most [`Excerpt::LIMIT`] bytes of a tool's output, unless the caller chose another limit. The event's
+/// `raw` span says where the whole of it lies in the journal.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Excerpt {
@@ -77,13 +79,42 @@ pub struct Excerpt {
     pub bytes: u64,
 }
 
+thread_local! {
+    /// How many bytes [`Excerpt::of`] keeps.
+    static SCOPE: Cell<usize> = const { Cell::new(Excerpt::LIMIT) };
+}
+
 impl Excerpt {
     /// How many bytes of a long text an event carries.
     pub const LIMIT: usize = 32 * 1024;
 
-    /// Keeps at most [`Self::LIMIT`] bytes of a text, cut between characters.
+    /// Keeps at most [`Self::LIMIT`] bytes of a text, cut between characters. [`Self::scoped`] changes the limit.
     pub fn of(text: &str) -> Self {
-        Self::with_limit(text, Self::LIMIT)
+        Self::with_limit(text, SCOPE.get())
+    }
+
+    /// Runs a function in which [`Self::of`] keeps up to `limit` bytes.
+    ///
+    /// Some fifty places in the dialects cut text, deep inside of deserializers. A limit of the thread reaches them all; a
+    /// decoder runs on one thread from the beginning of a piece of output to its end.
+    ///
+    /// ```
+    /// use bowline_protocol::Excerpt;
+    ///
+    /// let long = "a".repeat(100_000);
+    /// assert!(Excerpt::of(&long).is_cut());
+    /// assert!(!Excerpt::scoped(usize::MAX, || Excerpt::of(&long)).is_cut());
+    /// ```
+    pub fn scoped<T>(limit: usize, run: impl FnOnce() -> T) -> T {
+        /// Puts the limit back, also after a panic.
+        struct Restore(usize);
+        impl Drop for Restore {
+            fn drop(&mut self) {
+                SCOPE.set(self.0);
+            }
+        }
+        let _restore = Restore(SCOPE.replace(limit));
+        run()
     }
 
     /// Keeps at most `limit` bytes of a text, cut between characters.
@@ -115,5 +146,15 @@ mod tests {
         assert_eq!(cut, Excerpt { text: "a".into(), bytes: 3 });
         assert!(cut.is_cut());
         assert!(!Excerpt::of("aé").is_cut());
+    }
+
+    #[test]
+    fn a_limit_of_a_scope_ends_with_it_also_after_a_panic() {
+        let long = "a".repeat(Excerpt::LIMIT + 1);
+        let kept = Excerpt::scoped(1, || (Excerpt::of("abc"), Excerpt::scoped(2, || Excerpt::of("abc"))));
+        assert_eq!((kept.0.text.as_str(), kept.1.text.as_str()), ("a", "ab"));
+        let panicked = std::panic::catch_unwind(|| Excerpt::scoped(1, || panic!("on purpose")));
+        assert!(panicked.is_err());
+        assert_eq!(Excerpt::of(&long).text.len(), Excerpt::LIMIT);
     }
 }

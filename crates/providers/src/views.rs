@@ -68,7 +68,7 @@ mod tests;
 mod text;
 
 pub use digest::{Digest, Refused};
-pub use summary::failure_object;
+pub use summary::{FailureObject, RunFacts, SummaryObject, failure_object};
 pub use tally::{ModelSource, Tally};
 
 /// Writes events in some format, as they come.

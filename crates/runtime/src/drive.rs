@@ -14,7 +14,7 @@ use std::time::Duration;
 use bowline_engine::budget::Amounts;
 use bowline_engine::{Action, Ended, Input, Now, Run, SpawnFailure, Step};
 use bowline_protocol::kinds::{Level, Notice, TouchedFile};
-use bowline_protocol::{Event, Failure, Millis, RawFile, SessionId};
+use bowline_protocol::{Event, Excerpt, Failure, Millis, RawFile, SessionId};
 use bowline_providers::views::Digest;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
@@ -55,6 +55,8 @@ pub(crate) struct Drive {
     pub(crate) journal: Option<Writer>,
     pub(crate) outlet: Option<Outlet>,
     pub(crate) callback: Option<Callback>,
+    /// How much of the output of a tool an event carries, if the caller says so.
+    pub(crate) excerpt_limit: Option<usize>,
     pub(crate) orders: mpsc::Receiver<Order>,
     /// The working tree whose files are looked at before and after, if anybody wants to know.
     pub(crate) tree: Option<Tree>,
@@ -350,7 +352,11 @@ impl Driving {
         let mut step = std::mem::take(&mut self.step);
         step.clear();
         let up = up(self.began);
-        self.drive.run.handle(input, Now { wall: clock::wall(), up }, &mut step);
+        let now = Now { wall: clock::wall(), up };
+        match self.drive.excerpt_limit {
+            Some(limit) => Excerpt::scoped(limit, || self.drive.run.handle(input, now, &mut step)),
+            None => self.drive.run.handle(input, now, &mut step),
+        }
         if let Some(used) = self.drive.account.as_mut().and_then(|account| account.look(&self.drive.run, up))
         {
             self.drive.run.handle(Input::Before(used), Now { wall: clock::wall(), up }, &mut step);

@@ -1,7 +1,7 @@
 //! What makes a call return an error: *we* could not do our job, or the result door was used and the turn failed.
 
 use bowline_process::{KeeperError, RuntimeGap};
-use bowline_protocol::Failure;
+use bowline_protocol::{Failure, SessionId};
 use bowline_providers::invocation::Refusal;
 
 use crate::config::ConfigError;
@@ -27,6 +27,14 @@ pub enum Error {
         name: String,
         /// The known name or alias that is most like it.
         nearest: Option<String>,
+    },
+    /// [`Task::resume`](crate::Task::resume) was given the id of a Bowline session that cannot be resumed.
+    #[error("the session `{session}` cannot be resumed: {gap}")]
+    NotResumable {
+        /// The session.
+        session: SessionId,
+        /// Why.
+        gap: ResumeGap,
     },
     /// A manifest that the name may be that of cannot be used.
     #[error(transparent)]
@@ -160,4 +168,22 @@ fn in_words(record: &Record) -> String {
         Some(Failure { category, message, .. }) => format!("the turn failed ({category}): {message}"),
         None => format!("the turn was {}", record.outcome_word()),
     }
+}
+
+/// Why one of our sessions cannot be resumed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ResumeGap {
+    /// The data home has no such session.
+    #[error("the data home has no such session")]
+    NotFound,
+    /// The agent reported no session id of its own.
+    #[error("the agent reported no session id of its own")]
+    NoNativeSession,
+    /// Another provider ran it.
+    #[error("it is a session of {provider}")]
+    OtherProvider {
+        /// The provider.
+        provider: String,
+    },
 }

@@ -86,6 +86,7 @@ impl Error {
             Self::NoProvider
             | Self::UnknownProvider { .. }
             | Self::LongName { .. }
+            | Self::NotResumable { .. }
             | Self::NotText { .. }
             | Self::Refused(_) => USAGE,
             Self::Roster(error) => error.exit_code(),

@@ -21,6 +21,7 @@ mod records;
 mod repair;
 pub(crate) mod temporary;
 pub(crate) mod unfinished;
+mod whole;
 mod writer;
 
 #[cfg(test)]

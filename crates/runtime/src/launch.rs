@@ -2,6 +2,7 @@
 
 mod command;
 mod driver;
+mod resumed;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -87,12 +88,17 @@ pub(crate) fn preview(task: &Task) -> Result<Preview, Error> {
 
 /// Reads an answer that is too long to be held by everybody.
 pub(crate) fn text_from_journal(dir: &Path) -> Result<String, Error> {
+    Ok(digest_from_journal(dir)?.text().unwrap_or_default())
+}
+
+/// Reads a journal, and keeps all of its text.
+pub(crate) fn digest_from_journal(dir: &Path) -> Result<Digest, Error> {
     let mut reader = Reader::open(dir)?;
     let mut digest = Digest::unlimited();
     while let Some(event) = reader.next_event()? {
         digest.event(&event);
     }
-    Ok(digest.text().unwrap_or_default())
+    Ok(digest)
 }
 
 /// Whether somebody will read the events.
@@ -127,6 +133,7 @@ pub(crate) async fn prepare(
     if task.script.is_none() && !task.cast.is_empty() {
         task.script = Some(task.cast.take(driver.name(), driver.name()));
     }
+    resumed::translate(&mut task, driver.name())?;
     let request = completed(&task, &driver, task.chosen_model(), task.profile.as_ref())?;
     let mut known = Known::of(&task, driver.manifest());
     let before = driver.manifest().and_then(|manifest| Some((manifest, installed::before(&task, manifest)?)));
@@ -214,6 +221,7 @@ pub(crate) async fn prepare(
         journal,
         outlet,
         callback: task.callback.take().map(SharedCallback::into_callback),
+        excerpt_limit: task.excerpt_limit,
         orders,
         tree,
         cleanup,
@@ -301,6 +309,11 @@ fn new_journal(
     if let Some(manifest) = driver.manifest() {
         meta.adapter_version = Some(manifest.adapter_version.clone());
         meta.capabilities = Some(Box::new(known.capabilities(manifest, &invocations[0].format)));
+    }
+    meta.dialect = Some(invocations[0].dialect.clone());
+    #[cfg(feature = "testing")]
+    if let Some(script) = &task.script {
+        meta.dialect = Some(script.dialect().to_owned());
     }
     meta.entry.clone_from(&task.leg.entry);
     meta.provider_version = known.version();

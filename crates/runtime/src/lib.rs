@@ -99,19 +99,19 @@ pub use bowline_process::RuntimeGap;
 pub use bowline_protocol::kinds::Outcome;
 pub use bowline_protocol::{
     Attachment, Capabilities, Category, Code, Event, Excerpt, Exit, Failure, Json, Kind, McpServer, Message,
-    Millis, NativeSessionId, PermissionMode, RawFile, RawSpan, Request, Resume, Role, Sampling, SessionId,
-    Timestamp, ToolId, Usage, UsageSource, kinds,
+    Millis, NativeSessionId, PermissionMode, PolicySpec, RawFile, RawSpan, Request, Resume, Role, Sampling,
+    SessionId, Timestamp, ToolId, Usage, UsageSource, kinds,
 };
 pub use bowline_providers::invocation::{Preview, Refusal, Unrestricted};
 pub use bowline_providers::manifest::{Manifest, ManifestError};
 pub use bowline_providers::views::{ModelSource, Refused};
-pub use error::Error;
+pub use error::{Error, ResumeGap};
 pub use git::{git_in, repository_in};
 pub use host::{guarantee, init, init_lazily, start_keeper};
 pub use limits::limits;
 pub use models::models;
 pub use near::near;
 pub use profile::Profile;
-pub use record::{Attempt, Record};
+pub use record::{Attempt, Record, RecordWarning};
 pub use task::{NAME_LIMIT, Task, task};
 pub use turn::{Control, Turn};

@@ -1,19 +1,39 @@
 //! How a turn ended, as data.
 
+use std::fmt;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bowline_engine::fallback::Rule;
 use bowline_engine::footprint::Footprint;
 use bowline_engine::{Ended, Survivor, Watchdog};
 use bowline_protocol::kinds::{Outcome, StopReason, TouchedFile};
-use bowline_protocol::{Exit, Failure, NativeSessionId, SessionId, Usage, UsageSource};
-use bowline_providers::views::{Digest, ModelSource, Refused};
+use bowline_protocol::{Code, Exit, Failure, Millis, NativeSessionId, SessionId, Usage, UsageSource};
+use bowline_providers::views::{Digest, FailureObject, ModelSource, Refused, RunFacts};
+use serde::ser::Error as _;
+use serde::{Serialize, Serializer};
 
 use crate::error::Error;
+use crate::journal::EVENTS_FILE;
 use crate::launch;
 
 /// The record of a turn. A failed turn is data here, not an error.
+///
+/// It serializes as the object that `bowline run -o json` prints; the command uses this very implementation. `docs/output.md`
+/// lists the keys. An answer above 2 MiB is read from the journal while it is serialized.
+///
+/// ```
+/// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
+/// let task = bowline::task("Say hello").provider("claude");
+/// # let task = task.script(bowline::testing::says("hello"));
+/// let record = task.run().await?;
+/// let object = serde_json::to_value(&record).unwrap();
+/// assert_eq!(object["text"], "hello");
+/// assert_eq!(object["outcome"], "completed");
+/// assert_eq!(object["exit_code"], 0);
+/// # Ok::<(), bowline::Error>(()) }).unwrap();
+/// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Record {
@@ -58,8 +78,10 @@ pub struct Record {
     pub refused: Vec<Refused>,
     /// How many tool calls there were.
     pub tools: u64,
-    /// How many pieces of output were not understood.
+    /// How many pieces of output were not understood. [`Record::warnings`] says where to look.
     pub unrecognized: u64,
+    /// How many lines of output were longer than 64 MiB. They were skipped.
+    pub too_long: u64,
     /// How the agent's process ended, if there was one.
     pub exit: Option<Exit>,
     /// Processes that could not be ended.
@@ -84,9 +106,11 @@ pub struct Record {
     pub footprint: Footprint,
     /// Every attempt of a request that the router saw to, this one included; none if it did not.
     pub attempts: Vec<Attempt>,
+    /// All that the events say, for the object of `-o json`.
+    pub(crate) digest: Arc<Digest>,
 }
 
-/// One attempt of a request that the router saw to.
+/// One attempt of a request that the router saw to. It serializes as an item of `attempts` in `-o json`.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Attempt {
@@ -116,7 +140,7 @@ impl Record {
     pub(crate) fn new(
         session: SessionId,
         journal: Option<PathBuf>,
-        digest: &Digest,
+        digest: Digest,
         ended: Ended,
         took: Duration,
     ) -> Self {
@@ -141,6 +165,7 @@ impl Record {
             refused: digest.refused(),
             tools: digest.tools(),
             unrecognized: digest.unrecognized(),
+            too_long: digest.too_long(),
             exit: ended.exit,
             survivors: ended.survivors,
             left_behind: ended.left_behind,
@@ -152,6 +177,7 @@ impl Record {
             tool_ran: ended.tool_ran,
             footprint: ended.footprint,
             attempts: Vec::new(),
+            digest: Arc::new(digest),
         }
     }
 
@@ -192,6 +218,31 @@ impl Record {
             (None, Some(dir)) => launch::text_from_journal(dir),
             (None, None) => Err(Error::TooLong),
         }
+    }
+
+    /// Returns what the caller should know although the turn ended: output that was not understood or was skipped.
+    ///
+    /// The command prints these on standard error.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
+    /// # let odd = r#"{"steps": [{"stdout": {"type": "zeta"}}, {"say": "hello"}, {"result": {}}]}"#;
+    /// # let task = bowline::task("Say hello").provider("claude").script(bowline::testing::script(odd));
+    /// let record = task.run().await?;
+    /// for warning in record.warnings() {
+    ///     eprintln!("warning: {warning}");
+    /// }
+    /// # assert_eq!(record.warnings().len(), 1);
+    /// # Ok::<(), bowline::Error>(()) }).unwrap();
+    /// ```
+    pub fn warnings(&self) -> Vec<RecordWarning> {
+        let failed_by_it = self.failure.as_ref().is_some_and(|failure| failure.code == Code::FormatChanged);
+        let strange = self.unrecognized.saturating_sub(self.too_long);
+        let lines = (strange > 0 && !failed_by_it)
+            .then(|| RecordWarning::NotUnderstood { count: strange, journal: self.journal.clone() });
+        let long = (self.too_long > 0)
+            .then(|| RecordWarning::TooLong { count: self.too_long, journal: self.journal.clone() });
+        lines.into_iter().chain(long).collect()
     }
 
     /// Returns the outcome as a word.
@@ -243,4 +294,104 @@ fn sum(one: Option<f64>, other: Option<f64>) -> Option<f64> {
         (Some(one), Some(other)) => Some(one + other),
         (one, other) => one.or(other),
     }
+}
+
+/// What a caller should know about the output of a turn.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum RecordWarning {
+    /// Lines that the dialect does not know. The answer may lack what they say.
+    NotUnderstood {
+        /// How many.
+        count: u64,
+        /// The session's directory: its events of type `unrecognized` have them.
+        journal: Option<PathBuf>,
+    },
+    /// Lines longer than 64 MiB. They were skipped.
+    TooLong {
+        /// How many.
+        count: u64,
+        /// The session's directory: its raw files have them.
+        journal: Option<PathBuf>,
+    },
+}
+
+impl fmt::Display for RecordWarning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (Self::NotUnderstood { count, journal } | Self::TooLong { count, journal }) = self;
+        let lines = if *count == 1 { "line" } else { "lines" };
+        let was = if *count == 1 { "was" } else { "were" };
+        match self {
+            Self::NotUnderstood { .. } => write!(f, "{count} {lines} of output {was} not understood")?,
+            Self::TooLong { .. } => write!(f, "{count} {lines} of output above 64 MiB {was} skipped")?,
+        }
+        match (self, journal) {
+            (Self::NotUnderstood { .. }, Some(dir)) => {
+                write!(f, "; see the events of type `unrecognized` in {}", dir.join(EVENTS_FILE).display())
+            }
+            (Self::TooLong { .. }, Some(dir)) => write!(f, "; see the raw output in {}", dir.display()),
+            (_, None) => f.write_str("; run it with a journal to see them"),
+        }
+    }
+}
+
+impl Serialize for Record {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let whole;
+        let digest = match &self.journal {
+            Some(dir) if !self.digest.is_whole() => {
+                whole = launch::digest_from_journal(dir).map_err(S::Error::custom)?;
+                &whole
+            }
+            Some(_) | None => &*self.digest,
+        };
+        let run = RunFacts {
+            usage: self.usage,
+            usage_source: self.usage_source,
+            cost_usd: self.cost_usd,
+            cost: self.cost,
+            took: millis(self.took),
+            too_long: self.too_long,
+            exit_code: self.exit_code(),
+            attempts: &self.attempts,
+        };
+        digest.object(run).serialize(serializer)
+    }
+}
+
+/// An attempt in `-o json`.
+#[derive(Serialize)]
+struct AttemptObject<'a> {
+    session: &'a SessionId,
+    name: &'a str,
+    model: Option<&'a str>,
+    outcome: Outcome,
+    failure: Option<FailureObject<'a>>,
+    usage: Option<Usage>,
+    cost: Option<f64>,
+    waited_ms: Millis,
+    took_ms: Millis,
+    then: &'a str,
+}
+
+impl Serialize for Attempt {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let object = AttemptObject {
+            session: &self.session,
+            name: &self.name,
+            model: self.model.as_deref(),
+            outcome: self.outcome,
+            failure: self.failure.as_ref().map(FailureObject::of),
+            usage: self.usage,
+            cost: self.cost,
+            waited_ms: millis(self.waited),
+            took_ms: millis(self.took),
+            then: &self.then,
+        };
+        object.serialize(serializer)
+    }
+}
+
+fn millis(duration: Duration) -> Millis {
+    Millis(u64::try_from(duration.as_millis()).unwrap_or(u64::MAX))
 }

@@ -73,6 +73,7 @@ pub struct Task {
     pub(crate) quota: Option<u64>,
     pub(crate) callback: Option<SharedCallback>,
     pub(crate) notices: Vec<Notice>,
+    pub(crate) excerpt_limit: Option<usize>,
     pub(crate) files: bool,
     pub(crate) sole: bool,
     pub(crate) no_timeout: bool,
@@ -92,6 +93,9 @@ pub struct Task {
     #[cfg(feature = "testing")]
     pub(crate) cast: crate::testing::Cast,
 }
+
+/// The most that an event may carry of the output of a tool.
+const MOST_OF_OUTPUT: usize = 16 << 20;
 
 /// Where the record of a session goes.
 #[derive(Clone, Debug)]
@@ -133,6 +137,7 @@ impl Task {
             quota: None,
             callback: None,
             notices: Vec::new(),
+            excerpt_limit: None,
             files: true,
             sole: false,
             no_timeout: false,
@@ -339,6 +344,22 @@ impl Task {
 
     /// Goes on with an earlier session of the agent. If the agent does not, the turn fails; it is never a silent fresh
     /// session.
+    ///
+    /// The id is the agent's own ([`Record::native_session`](crate::Record::native_session)), or that of a Bowline session in
+    /// the same data home ([`Turn::session`](crate::Turn::session)). A Bowline id that cannot be resumed is
+    /// [`Error::NotResumable`], and nothing is started.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
+    /// # let world = bowline::testing::world();
+    /// # let says = |id: &str| bowline::testing::script(&format!(
+    /// #     r#"{{"session": "{id}", "steps": [{{"say": "a"}}, {{"result": {{}}}}]}}"#));
+    /// # world.provider("claude", says("n-1"));
+    /// let first = world.task("Read the parser").provider("claude").run().await?;
+    /// let second = world.task("Now fix it").provider("claude").resume(first.session.as_str()).run().await?;
+    /// # assert_eq!(second.native_session, first.native_session);
+    /// # Ok::<(), bowline::Error>(()) }).unwrap();
+    /// ```
     pub fn resume(mut self, id: impl Into<NativeSessionId>) -> Self {
         self.request.resume = Some(Resume::Id { native_session: id.into() });
         self
@@ -476,6 +497,21 @@ impl Task {
     /// Does not ask git which files were changed.
     pub fn without_files(mut self) -> Self {
         self.files = false;
+        self
+    }
+
+    /// Sets how many bytes of a tool's output an event carries; 32 KiB without this. Longer output is cut, and
+    /// [`Excerpt::is_cut`](crate::Excerpt::is_cut) says so.
+    ///
+    /// The whole output is in the journal, and [`Reader::tool_output`](crate::journal::Reader::tool_output) returns it. Without
+    /// a journal ([`Task::without_journal`]) there is nothing else than what the events carry. The limit is at most
+    /// 16 MiB, because events are kept in memory until they are read.
+    ///
+    /// ```
+    /// let task = bowline::task("Run the tests").provider("codex").without_journal().excerpt_limit(4 << 20);
+    /// ```
+    pub fn excerpt_limit(mut self, bytes: usize) -> Self {
+        self.excerpt_limit = Some(bytes.min(MOST_OF_OUTPUT));
         self
     }
 

@@ -203,6 +203,11 @@ impl Script {
         self
     }
 
+    /// Returns the name of the dialect that it speaks.
+    pub(crate) fn dialect(&self) -> &'static str {
+        self.parts.dialect.name
+    }
+
     /// Puts the script's own way of speaking in the place of the provider's.
     pub(crate) fn speaks(&self, attempt: &mut Attempt) {
         attempt.dialect = self.parts.dialect;

@@ -93,6 +93,8 @@ impl Turn {
     /// Waits for the next event; nothing when the turn is over, or when events cannot be read back from the journal,
     /// which [`Self::try_next`] tells apart. A reader may be as slow as it likes: what does not fit in memory is read
     /// from the journal.
+    ///
+    /// Cancel safe: if the future is dropped (a branch of `tokio::select!`, a timeout), no event is lost.
     pub async fn next(&mut self) -> Option<Event> {
         match self.try_next().await {
             Ok(event) => event,
@@ -104,12 +106,12 @@ impl Turn {
         }
     }
 
-    /// Like [`Self::next`], but says when the journal could not be read.
+    /// Like [`Self::next`], but says when the journal could not be read. Cancel safe.
     pub async fn try_next(&mut self) -> Result<Option<Event>, Error> {
         Ok(self.events.next().await?)
     }
 
-    /// Waits for the next events and returns those that are there, at most so many; none when the turn is over.
+    /// Waits for the next events and returns those that are there, at most so many; none when the turn is over. Cancel safe.
     pub async fn next_batch(&mut self, most: usize) -> Result<Vec<Event>, Error> {
         Ok(self.events.next_batch(most).await?)
     }

@@ -326,7 +326,10 @@ async fn drive(
         session: Some(record.session.clone()),
         journal: record.journal.as_ref().filter(|_| !ephemeral).map(|dir| dir.display().to_string()),
     };
-    sink.finish(&summary).map_err(|error| unread::unfinished(error, &record, !ephemeral))?;
+    sink.finish(&summary, &record).map_err(|error| unread::unfinished(error, &record, !ephemeral))?;
+    for warning in record.warnings() {
+        sink.warn(&warning.to_string())?;
+    }
     if let Some(failure) = &record.journal_failure {
         sink.warn(&format!("the journal of this run is not complete: {}", failure.message))?;
     }

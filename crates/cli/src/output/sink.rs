@@ -9,6 +9,7 @@ use std::io::{self, Write};
 use bowline_protocol::kinds::TextDelta;
 use bowline_protocol::{Event, Kind, MessageId, Timestamp};
 use bowline_providers::views;
+use serde::Serialize;
 
 use super::view::Viewer;
 use super::{FULL, Stdout};
@@ -90,7 +91,7 @@ impl Sink {
             Format::Human => None,
             Format::View(entry) => {
                 options.screen = Screen::PIPES;
-                Some(Viewer::new(entry, &views::Setup { provider, ours: true }))
+                Some(Viewer::of_run(entry, &views::Setup { provider, ours: true }))
             }
         };
         let (piped, terse) = (options.screen.piped, viewer.is_some() && options.detail == Detail::Usual);
@@ -165,9 +166,9 @@ impl Sink {
     }
 
     /// Writes what is due at the end.
-    pub(crate) fn finish(&mut self, summary: &Summary) -> Result<(), CommandError> {
+    pub(crate) fn finish(&mut self, summary: &Summary, record: &impl Serialize) -> Result<(), CommandError> {
         if let Some(viewer) = &mut self.viewer {
-            viewer.finish(&mut self.stdout)?;
+            viewer.finish_run(record, &mut self.stdout)?;
         }
         let pieces = self.renderer.finish(summary);
         self.write(&pieces)
@@ -295,7 +296,7 @@ mod tests {
         sink.resize(20);
         sink.tick(Timestamp::from_seconds(9)).expect("written");
         let summary = Summary { now: Timestamp::EPOCH, took: Millis(1), session: None, journal: None };
-        sink.finish(&summary).expect("written");
+        sink.finish(&summary, &json!({"text": "Hel"})).expect("written");
         (out.text(), err.text())
     }
 

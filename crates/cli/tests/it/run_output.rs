@@ -19,7 +19,7 @@ const FILTERS: [(&str, &str); 16] = [
     // Paths are of other lengths elsewhere, and the practice agent counts what it says.
     (r#""start":\d+,"end":\d+"#, r#""start":[N],"end":[N]"#),
     (
-        r#""(output|total|bytes|length|len|output_tokens|totalTokens|tokens_used|cost_usd|total_cost_usd)":[\d.]+"#,
+        r#""(output|total|bytes|length|len|output_tokens|totalTokens|tokens_used|cost|took_ms|cost_usd|total_cost_usd)":[\d.]+"#,
         r#""$1":[N]"#,
     ),
     (r"\d+ out(,| ·) \$[\d.]+", "[N] out$1 $$[N]"),

@@ -125,6 +125,19 @@ impl Answer {
         self.turn_from = 0;
     }
 
+    /// Keeps only what may be the answer, from now on. What was kept of the rest is forgotten.
+    pub(crate) fn keep_answer_only(&mut self) {
+        self.keep = Keep::Answer;
+        let turn_from = self.turn_from;
+        let last = self.said.iter().rposition(|said| said.part == Part::Commentary);
+        for (place, said) in self.said.iter_mut().enumerate() {
+            let may_matter = said.part == Part::Answer || Some(place) == last;
+            if place < turn_from || !may_matter {
+                said.blocks = Blocks::default();
+            }
+        }
+    }
+
     fn forget_places(&mut self) {
         self.places.clear();
         self.latest = None;
@@ -134,7 +147,10 @@ impl Answer {
     fn turn_started(&mut self) {
         self.forget_places();
         match self.keep {
-            Keep::Answer => self.said.clear(),
+            Keep::Answer => {
+                self.said.clear();
+                self.turn_from = 0;
+            }
             Keep::Everything => self.turn_from = self.said.len(),
         }
     }

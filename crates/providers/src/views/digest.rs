@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 
 use bowline_protocol::kinds::{
-    FilesTouched, Outcome, StopReason, ToolKind, ToolStatus, TouchSource, TouchedFile,
+    FilesTouched, Outcome, StopReason, ToolKind, ToolStatus, TouchSource, TouchedFile, UnrecognizedReason,
 };
 use bowline_protocol::{
     ApprovalId, Decision, Event, Failure, Kind, NativeSessionId, Source, ToolId, Usage, UsageSource,
 };
 
-use super::answer::{Answer, Keep};
+use super::summary::{RunFacts, Summary, SummaryObject};
 use super::tally::ModelSource;
 
 /// How much text is kept. A longer answer is in the journal; memory does not grow with a stream.
@@ -32,12 +32,17 @@ pub struct Refused {
 /// What is known about a stream so far.
 #[derive(Debug)]
 pub struct Digest {
-    answer: Answer,
-    /// How many bytes of text may be held, and how many are.
+    summary: Summary,
+    /// How many bytes of text may be held, how many are in all, and how many are of the last turn.
     limit: usize,
     held: usize,
-    /// Whether the text became too long to be held.
+    held_of_turn: usize,
+    /// Whether all that was said became too long to be held, so that only the answer is.
+    narrowed: bool,
+    /// Whether the answer became too long to be held.
     overflowed: bool,
+    /// How many lines were too long to be read.
+    too_long: u64,
     /// Files by path, as git sees them or, without git, as the agent says.
     by_git: BTreeMap<String, TouchedFile>,
     by_agent: BTreeMap<String, TouchedFile>,
@@ -52,10 +57,13 @@ pub struct Digest {
 impl Default for Digest {
     fn default() -> Self {
         Self {
-            answer: Answer::new(Keep::Answer),
+            summary: Summary::of_run(),
             limit: TEXT_LIMIT,
             held: 0,
+            held_of_turn: 0,
+            narrowed: false,
             overflowed: false,
+            too_long: 0,
             by_git: BTreeMap::new(),
             by_agent: BTreeMap::new(),
             tools: BTreeMap::new(),
@@ -81,15 +89,12 @@ impl Digest {
     #[expect(clippy::wildcard_enum_match_arm, reason = "the tally looks at the other kinds")]
     pub fn event(&mut self, event: &Event) {
         match &event.kind {
-            Kind::TextDelta(delta) if self.held + delta.text.len() > self.limit => {
-                self.overflowed = true;
-                self.answer.forget_text();
-            }
-            Kind::TextDelta(delta) => self.held += delta.text.len(),
+            Kind::TextDelta(delta) => self.count_text(delta.text.len()),
+            Kind::Unrecognized(what) if what.reason == UnrecognizedReason::TooLong => self.too_long += 1,
             Kind::SessionStarted(started) if event.source == Source::Agent => {
                 self.version = started.version.clone().or(self.version.take());
             }
-            Kind::TurnStarted(_) => (self.held, self.overflowed) = (0, false),
+            Kind::TurnStarted(_) => (self.held_of_turn, self.overflowed) = (0, false),
             Kind::FilesTouched(touched) => self.touched(touched),
             Kind::ToolStarted(tool) if self.tools.len() < LIST_LIMIT => {
                 let refused = Refused { tool: tool.name.clone(), kind: tool.kind, summary: None };
@@ -116,75 +121,109 @@ impl Digest {
             _ => {}
         }
         if self.overflowed {
-            self.answer.tally.event(event);
+            self.summary.without_text(event);
         } else {
-            self.answer.event(event);
+            self.summary.with_text(event);
         }
     }
 
     /// Returns the answer; nothing when it is too long to be held in memory.
     pub fn text(&self) -> Option<String> {
-        (!self.overflowed).then(|| self.answer.text().to_string())
+        (!self.overflowed).then(|| self.summary.answer.text().to_string())
+    }
+
+    /// Returns the object of `-o json`, with what is known about the run as a whole.
+    pub fn object<'a, A>(&'a self, run: RunFacts<'a, A>) -> SummaryObject<'a, A> {
+        let mut object = self.summary.object_of(run);
+        if self.overflowed {
+            object.forget_text();
+        } else if self.narrowed {
+            object.forget_all_text();
+        }
+        object
+    }
+
+    /// Says whether all that was said is held. If not, the journal has it.
+    pub fn is_whole(&self) -> bool {
+        !self.narrowed && !self.overflowed
+    }
+
+    /// Returns how many lines were longer than the decoder reads, and so were skipped.
+    pub fn too_long(&self) -> u64 {
+        self.too_long
+    }
+
+    /// Sees to it that no more text is held than may be.
+    fn count_text(&mut self, bytes: usize) {
+        (self.held, self.held_of_turn) = (self.held + bytes, self.held_of_turn + bytes);
+        if self.held > self.limit && !self.narrowed {
+            self.narrowed = true;
+            self.summary.answer.keep_answer_only();
+        }
+        if self.held_of_turn > self.limit && !self.overflowed {
+            self.overflowed = true;
+            self.summary.answer.forget_text();
+        }
     }
 
     /// Returns how the last turn ended; nothing while it runs.
     pub fn outcome(&self) -> Option<Outcome> {
-        self.answer.tally.outcome
+        self.summary.answer.tally.outcome
     }
 
     /// Returns why the last turn failed.
     pub fn failure(&self) -> Option<&Failure> {
-        self.answer.tally.failure.as_ref()
+        self.summary.answer.tally.failure.as_ref()
     }
 
     /// Returns why the model stopped in the last turn.
     pub fn stop(&self) -> Option<StopReason> {
-        self.answer.tally.stop
+        self.summary.answer.tally.stop
     }
 
     /// Returns the agent's own name for the session.
     pub fn native_session(&self) -> Option<&NativeSessionId> {
-        self.answer.tally.native_session.as_ref()
+        self.summary.answer.tally.native_session.as_ref()
     }
 
     /// Returns the model that answered last, else the one that was asked for.
     pub fn model(&self) -> Option<&str> {
-        self.answer.tally.named_model()
+        self.summary.answer.tally.named_model()
     }
 
     /// Says where [`Self::model`] comes from.
     pub fn model_source(&self) -> Option<ModelSource> {
-        self.answer.tally.model_source()
+        self.summary.answer.tally.model_source()
     }
 
     /// Returns what all ended turns used.
     pub fn usage(&self) -> Option<Usage> {
-        self.answer.tally.usage
+        self.summary.answer.tally.usage
     }
 
     /// Returns where that usage comes from.
     pub fn usage_source(&self) -> Option<UsageSource> {
-        self.answer.tally.usage_source
+        self.summary.answer.tally.usage_source
     }
 
     /// Returns what all ended turns cost in US dollars.
     pub fn cost_usd(&self) -> Option<f64> {
-        self.answer.tally.cost_usd
+        self.summary.answer.tally.cost_usd
     }
 
     /// Returns how many tool calls began.
     pub fn tools(&self) -> u64 {
-        self.answer.tally.tools
+        self.summary.answer.tally.tools
     }
 
     /// Returns how many pieces of output nobody understood.
     pub fn unrecognized(&self) -> u64 {
-        self.answer.tally.unrecognized
+        self.summary.answer.tally.unrecognized
     }
 
     /// Returns how many events of a kind there were.
     pub fn count(&self, kind: &str) -> u64 {
-        self.answer.tally.count(kind)
+        self.summary.answer.tally.count(kind)
     }
 
     /// Returns the files that were changed: what git says, or, where git says nothing, what the agent says.

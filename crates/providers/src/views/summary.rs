@@ -7,7 +7,7 @@ use std::io;
 
 use bowline_protocol::kinds::Outcome;
 use bowline_protocol::{
-    Category, Code, Event, Failure, Kind, Millis, NativeSessionId, SessionId, Timestamp, UsageSource,
+    Category, Code, Event, Failure, Kind, Millis, NativeSessionId, SessionId, Timestamp, Usage, UsageSource,
 };
 use serde::Serialize;
 
@@ -30,9 +30,10 @@ pub fn failure_object(failure: &Failure) -> String {
     serde_json::to_string(&FailureObject::of(failure)).expect("a failure is plain data")
 }
 
+/// Folds a stream into the object.
 #[derive(Debug)]
-struct Summary {
-    answer: Answer,
+pub(super) struct Summary {
+    pub(super) answer: Answer,
     ours: bool,
     /// The session that the last event was of: of several attempts, the last.
     session: Option<SessionId>,
@@ -40,11 +41,35 @@ struct Summary {
     provider: Option<String>,
 }
 
-/// The order of the fields is the order of the keys.
-#[derive(Serialize)]
-struct Object<'a> {
-    text: Joined<'a>,
-    all_text: Joined<'a>,
+/// What is known about a run as a whole, beside its events. `A` is one attempt.
+#[derive(Clone, Copy, Debug)]
+pub struct RunFacts<'a, A> {
+    /// What all attempts used.
+    pub usage: Option<Usage>,
+    /// Where that usage comes from.
+    pub usage_source: Option<UsageSource>,
+    /// What all attempts cost in US dollars, where the agents tell.
+    pub cost_usd: Option<f64>,
+    /// What they cost in US dollars, as the agents tell or else by the price list.
+    pub cost: Option<f64>,
+    /// How long they took.
+    pub took: Millis,
+    /// How many lines were too long to be read.
+    pub too_long: u64,
+    /// The exit code of `bowline run`.
+    pub exit_code: u8,
+    /// The attempts, if the router made them.
+    pub attempts: &'a [A],
+}
+
+/// The object of `-o json`. The order of the fields is the order of the keys.
+#[derive(Debug, Serialize)]
+#[serde(bound(serialize = "A: Serialize"))]
+pub struct SummaryObject<'a, A = ()> {
+    /// Nothing where it is too long to be held, and not on file.
+    text: Option<Joined<'a>>,
+    /// The same.
+    all_text: Option<Joined<'a>>,
     outcome: Option<Outcome>,
     /// Absent where nobody ran anything: what is only decoded has no session of ours.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -64,9 +89,20 @@ struct Object<'a> {
     tools: u64,
     unrecognized: u64,
     novel: u64,
+    /// This and what follows is absent where nobody ran anything.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    too_long: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cost: Option<Option<f64>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    took_ms: Option<Millis>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    exit_code: Option<u8>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    attempts: Option<&'a [A]>,
 }
 
-#[derive(Serialize)]
+#[derive(Debug, Serialize)]
 struct UsageObject {
     input: u64,
     output: u64,
@@ -76,8 +112,9 @@ struct UsageObject {
     source: Option<UsageSource>,
 }
 
-#[derive(Serialize)]
-struct FailureObject<'a> {
+/// A failure as the summary shows it: what a program acts on, with `null` for what is unknown.
+#[derive(Debug, Serialize)]
+pub struct FailureObject<'a> {
     category: Category,
     code: &'a Code,
     message: &'a str,
@@ -90,6 +127,32 @@ struct FailureObject<'a> {
 }
 
 impl Summary {
+    /// Makes the fold over the events of a run of ours.
+    pub(super) fn of_run() -> Self {
+        Self { answer: Answer::new(Keep::Everything), ours: true, session: None, provider: None }
+    }
+
+    /// Takes in one event.
+    pub(super) fn with_text(&mut self, event: &Event) {
+        self.answer.event(event);
+        self.remember(event);
+    }
+
+    /// Takes in one event, but not what it says.
+    pub(super) fn without_text(&mut self, event: &Event) {
+        self.answer.tally.event(event);
+        self.remember(event);
+    }
+
+    fn remember(&mut self, event: &Event) {
+        if self.ours && self.session.as_ref() != Some(&event.session) {
+            self.session = Some(event.session.clone());
+        }
+        if self.ours {
+            self.asked(&event.kind);
+        }
+    }
+
     /// Remembers who is asked.
     #[expect(clippy::wildcard_enum_match_arm, reason = "the other kinds do not say it")]
     fn asked(&mut self, kind: &Kind) {
@@ -106,13 +169,7 @@ impl Summary {
 
 impl View for Summary {
     fn event(&mut self, event: &Event, _: &mut String) {
-        self.answer.event(event);
-        if self.ours && self.session.as_ref() != Some(&event.session) {
-            self.session = Some(event.session.clone());
-        }
-        if self.ours {
-            self.asked(&event.kind);
-        }
+        self.with_text(event);
     }
 
     fn finish(&mut self, out: &mut String) {
@@ -126,43 +183,84 @@ impl View for Summary {
 }
 
 impl Summary {
-    fn object(&self) -> Object<'_> {
+    fn object(&self) -> SummaryObject<'_> {
+        self.object_without()
+    }
+
+    /// Returns the object of a run: its totals are those of all attempts.
+    pub(super) fn object_of<'a, A>(&'a self, run: RunFacts<'a, A>) -> SummaryObject<'a, A> {
+        let mut object = self.object_without();
+        object.usage = run.usage.map(|usage| UsageObject::of(&usage, run.usage_source));
+        object.cost_usd = run.cost_usd.map(to_a_billionth);
+        object.too_long = Some(run.too_long);
+        object.cost = Some(run.cost.map(to_a_billionth));
+        object.took_ms = Some(run.took);
+        object.exit_code = Some(run.exit_code);
+        object.attempts = Some(run.attempts);
+        object
+    }
+
+    fn object_without<'a, A>(&'a self) -> SummaryObject<'a, A> {
         let tally = &self.answer.tally;
-        let usage = tally.usage.map(|usage| UsageObject {
-            input: usage.input,
-            output: usage.output,
-            cache_read: usage.cache_read,
-            cache_write: usage.cache_write,
-            total: usage.total(),
-            source: tally.usage_source,
-        });
-        Object {
-            text: self.answer.text(),
-            all_text: self.answer.all_text(),
+        SummaryObject {
+            text: Some(self.answer.text()),
+            all_text: Some(self.answer.all_text()),
             outcome: tally.outcome,
             session: self.session.as_ref(),
             provider: self.provider.as_deref(),
             native_session: tally.native_session.as_ref(),
             model: tally.named_model(),
             model_source: self.ours.then(|| tally.model_source()),
-            usage,
-            // To a billionth of a dollar: below that there is only the dust of floats.
+            usage: tally.usage.map(|usage| UsageObject::of(&usage, tally.usage_source)),
             // What a part cost is not what all of it did, and after a fallback often nothing.
-            cost_usd: tally
-                .cost_usd
-                .filter(|_| !tally.cost_is_partial)
-                .map(|cost| (cost * 1e9).round() / 1e9),
+            cost_usd: tally.cost_usd.filter(|_| !tally.cost_is_partial).map(to_a_billionth),
             failure: tally.failure.as_ref().map(FailureObject::of),
             events: tally.events(),
             tools: tally.tools,
             unrecognized: tally.unrecognized,
             novel: tally.novel,
+            too_long: None,
+            cost: None,
+            took_ms: None,
+            exit_code: None,
+            attempts: None,
         }
     }
 }
 
+impl<A> SummaryObject<'_, A> {
+    /// Says of no text what it is: what is held is not all of it.
+    pub(super) fn forget_text(&mut self) {
+        (self.text, self.all_text) = (None, None);
+    }
+
+    /// The same for all that was said beside the answer.
+    pub(super) fn forget_all_text(&mut self) {
+        self.all_text = None;
+    }
+}
+
+impl UsageObject {
+    fn of(usage: &Usage, source: Option<UsageSource>) -> Self {
+        Self {
+            input: usage.input,
+            output: usage.output,
+            cache_read: usage.cache_read,
+            cache_write: usage.cache_write,
+            total: usage.total(),
+            source,
+        }
+    }
+}
+
+/// Rounds dollars to a billionth: below that there is only the dust of floats.
+pub(super) fn to_a_billionth(cost: f64) -> f64 {
+    (cost * 1e9).round() / 1e9
+}
+
 impl<'a> FailureObject<'a> {
-    fn of(failure: &'a Failure) -> Self {
+    /// Makes it of a failure.
+    pub fn of(failure: &'a Failure) -> Self {
         Self {
             category: failure.category,
             code: &failure.code,

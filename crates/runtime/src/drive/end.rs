@@ -2,10 +2,12 @@
 //! when nothing is written any more.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use bowline_engine::{Action, Command, Ended, Input, Now, Step};
 use bowline_protocol::kinds::{Outcome, SessionState};
 use bowline_protocol::{Event, Kind};
+use bowline_providers::views::Digest;
 
 use super::{Driving, Pending};
 use crate::journal::{self, Writer};
@@ -39,7 +41,8 @@ impl Driving {
                 trouble.get_or_insert(error);
             }
         }
-        let mut record = Record::new(self.drive.session.clone(), dir, &self.digest, ended, took);
+        let mut record =
+            Record::new(self.drive.session.clone(), dir, std::mem::take(&mut self.digest), ended, took);
         if let Some((sum, unwritten)) = sum {
             (record.cost, record.cost_basis) = (sum.cost, Some(sum.basis));
             record.ledger_failure = unwritten.map(|error| error.to_string());
@@ -47,7 +50,12 @@ impl Driving {
         record.journal_failure = trouble.as_ref().map(trouble::of_journal);
         if let Some(dir) = record.journal.take_if(|dir| self.drive.cleanup.covers(dir)) {
             // It goes with the run, so what is only there has to be taken along.
-            record.text = record.text.take().or_else(|| last_words(&dir));
+            if !record.digest.is_whole()
+                && let Some(whole) = last_words(&dir)
+            {
+                record.text = whole.text();
+                record.digest = Arc::new(whole);
+            }
         }
         record
     }
@@ -99,9 +107,9 @@ impl Drop for Driving {
 }
 
 /// Reads an answer that was too long to be held, from a journal that is about to go.
-fn last_words(dir: &Path) -> Option<String> {
-    match launch::text_from_journal(dir) {
-        Ok(text) => Some(text),
+fn last_words(dir: &Path) -> Option<Digest> {
+    match launch::digest_from_journal(dir) {
+        Ok(whole) => Some(whole),
         Err(_) => {
             // Without the error: what is damaged is quoted in it, and that is what somebody said.
             tracing::warn!("an answer that was too long for memory could not be read back from the journal");

@@ -37,6 +37,9 @@ pub struct SessionMeta {
     /// The version of our adapter for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub adapter_version: Option<String>,
+    /// The dialect that decodes the program's output.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dialect: Option<String>,
     /// What the session can do.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub capabilities: Option<Box<Capabilities>>,
@@ -90,6 +93,7 @@ impl SessionMeta {
             provider_version: None,
             program: None,
             adapter_version: None,
+            dialect: None,
             capabilities: None,
             cwd: None,
             native_session: None,

@@ -313,3 +313,163 @@ async fn a_pot_that_is_used_up_starts_nothing() {
     // The limit of a task counts in the same way.
     assert!(matches!(ask().max_tokens(5).run().await, Err(Error::OverBudget { .. })));
 }
+
+/// Returns the events of a turn, and its record.
+async fn watched(task: Task) -> (Vec<crate::Event>, crate::Record) {
+    let (mut turn, mut events) = (task.start().await.unwrap(), Vec::new());
+    while let Some(event) = turn.next().await {
+        events.push(event);
+    }
+    (events, turn.outcome().await.unwrap())
+}
+
+/// Plays a tool call with this output in the words of Claude Code or Codex.
+fn long_output(dialect: &str, output: &str) -> Script {
+    use serde_json::json;
+    let lines = match dialect {
+        "claude" => vec![
+            json!({"type": "system", "subtype": "init", "session_id": "s", "model": "m", "tools": []}),
+            json!({"type": "assistant", "message": {"id": "m1", "role": "assistant", "content": [
+                {"type": "tool_use", "id": "t1", "name": "Bash", "input": {"command": "cat big"}}]}}),
+            json!({"type": "user", "message": {"role": "user", "content": [
+                {"type": "tool_result", "tool_use_id": "t1", "content": output}]}}),
+            json!({"type": "result", "subtype": "success", "is_error": false, "result": "done", "session_id": "s"}),
+        ],
+        _ => vec![
+            json!({"type": "thread.started", "thread_id": "s"}),
+            json!({"type": "turn.started"}),
+            json!({"type": "item.completed", "item": {"id": "item_0", "type": "command_execution",
+                "command": "cat big", "aggregated_output": output, "exit_code": 0, "status": "completed"}}),
+            json!({"type": "item.completed", "item": {"id": "item_1", "type": "agent_message", "text": "done"}}),
+            json!({"type": "turn.completed", "usage": {"input_tokens": 1, "output_tokens": 1}}),
+        ],
+    };
+    let steps: Vec<_> = lines.into_iter().map(|line| json!({"stdout": line})).collect();
+    script(&json!({"dialect": dialect, "steps": steps}).to_string())
+}
+
+#[tokio::test]
+async fn the_whole_output_of_a_tool_is_one_call_away() {
+    let mut output: String = (0..).map(|n| format!("line {n} é\n")).take(100_000).collect();
+    output.push_str("the last line");
+    assert!(output.len() > 1_000_000);
+    let world = world();
+    for (provider, dialect) in [("claude", "claude"), ("codex", "codex-exec")] {
+        let ask = || world.task("Do it").provider(provider).script(long_output(dialect, &output));
+        let finished = |events: Vec<crate::Event>| {
+            events.into_iter().find(|event| matches!(event.kind, Kind::ToolFinished(_))).unwrap()
+        };
+        let text_of = |event: &crate::Event| match &event.kind {
+            Kind::ToolFinished(tool) => tool.output.clone().unwrap(),
+            _ => unreachable!("it was looked for"),
+        };
+        // Events carry the beginning; the journal has all of it.
+        let (events, record) = watched(ask()).await;
+        let event = finished(events);
+        let head = text_of(&event);
+        assert_eq!((head.text.len() <= 32 * 1024, head.bytes), (true, output.len() as u64), "{dialect}");
+        let reader = crate::journal::Reader::open(record.journal.as_ref().unwrap()).unwrap();
+        assert!(reader.tool_output(&event).unwrap().as_ref() == Some(&output), "{dialect}");
+        // Who wants more in the events says so.
+        let (events, _) = watched(ask().without_journal().excerpt_limit(2 << 20)).await;
+        assert!(text_of(&finished(events)).text == output, "{dialect}");
+        let (events, _) = watched(ask().excerpt_limit(10)).await;
+        assert_eq!(text_of(&finished(events)).text, "line 0 é\n", "{dialect}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_record_is_written_as_the_object_of_the_command() {
+    let world = world();
+    world.provider("claude", script(r#"{"steps": [{"fail": "insufficient_quota"}]}"#));
+    world.provider(
+        "codex",
+        script(
+            r#"{"session": "n", "model": "m", "steps": [{"stdout": {"type": "zeta"}},
+        {"say": "hello"}, {"result": {"usage": {"input": 1, "output": 2}, "cost_usd": 0.5}}]}"#,
+        ),
+    );
+    let record = world.task("Do it").providers(["claude", "codex"]).run().await.unwrap();
+    let object = serde_json::to_value(&record).unwrap();
+    let keys: Vec<&str> = object.as_object().unwrap().keys().map(String::as_str).collect();
+    for key in [
+        "text",
+        "all_text",
+        "outcome",
+        "session",
+        "provider",
+        "native_session",
+        "model",
+        "usage",
+        "cost_usd",
+        "failure",
+        "events",
+        "tools",
+        "unrecognized",
+        "novel",
+        "too_long",
+        "cost",
+        "took_ms",
+        "exit_code",
+        "attempts",
+    ] {
+        assert!(keys.contains(&key), "{key} is not in {keys:?}");
+    }
+    assert_eq!((&object["text"], &object["provider"]), (&"hello".into(), &"codex".into()));
+    assert_eq!((&object["unrecognized"], &object["exit_code"]), (&1.into(), &0.into()));
+    assert_eq!(object["attempts"][0]["name"], "claude");
+    assert_eq!(object["attempts"][0]["failure"]["category"], "quota");
+    assert_eq!(serde_json::to_value(&record.attempts[1]).unwrap(), object["attempts"][1]);
+    let said: Vec<String> = record.warnings().iter().map(ToString::to_string).collect();
+    let at = record.journal.unwrap().join("events.jsonl");
+    let wanted = format!(
+        "1 line of output was not understood; see the events of type `unrecognized` in {}",
+        at.display()
+    );
+    assert_eq!(said, [wanted]);
+}
+
+#[tokio::test]
+async fn a_record_has_all_that_was_said_however_long_it_is() {
+    let (piece, world) = ("x".repeat(30_000), world());
+    let says = vec![serde_json::json!({"say": piece}); 100];
+    let steps = [says, vec![serde_json::json!({"result": {}})]].concat();
+    let long = script(&serde_json::json!({"steps": steps}).to_string());
+    for task in [world.task("Do it").provider("claude").script(long.clone()), task(long.clone())] {
+        let record = task.run().await.unwrap();
+        let object = serde_json::to_value(&record).unwrap();
+        let lengths = ["text", "all_text"].map(|key| object[key].as_str().map(str::len));
+        assert_eq!(lengths, [Some(3_000_099); 2]);
+    }
+    // Without a journal nothing is made up.
+    let record = task(long).without_journal().run().await.unwrap();
+    assert!(serde_json::to_value(&record).unwrap()["text"].is_null());
+}
+
+#[tokio::test]
+async fn our_own_id_is_as_good_as_the_agents_where_the_session_can_be_resumed() {
+    use crate::ResumeGap;
+    let world = world();
+    let says = |id: &str| {
+        script(&format!(r#"{{"session": "{id}", "steps": [{{"say": "a"}}, {{"result": {{}}}}]}}"#))
+    };
+    world.provider("claude", says("n-1"));
+    world.provider("codex", says("n-2"));
+    let first = world.task("Do it").provider("claude").run().await.unwrap();
+    let again = world.task("Do it").provider("claude").resume(first.session.as_str());
+    assert!(again.run().await.unwrap().is_completed());
+    let gap = |provider: &str, id: &str| {
+        let task = world.task("Do it").provider(provider).resume(id);
+        match crate::blocking::run(task).unwrap_err() {
+            Error::NotResumable { gap, .. } => gap,
+            other => panic!("{other}"),
+        }
+    };
+    assert_eq!(
+        gap("codex", first.session.as_str()),
+        ResumeGap::OtherProvider { provider: "claude".to_owned() }
+    );
+    assert_eq!(gap("claude", "s-20261115-083000123-000g40zz"), ResumeGap::NotFound);
+    // An id of another form is the agent's business.
+    assert!(!world.task("Do it").provider("claude").resume("n-9").run().await.unwrap().is_completed());
+}

@@ -8,6 +8,7 @@ mod embedding;
 mod executables;
 mod keys;
 mod many;
+mod names;
 mod quiet;
 mod readers;
 mod support;
@@ -37,6 +38,7 @@ fn tests() -> ExitCode {
     trials.extend(executables::trials());
     trials.extend(readers::trials());
     trials.extend(keys::trials());
+    trials.extend(names::trials());
     trials.extend(many::trials());
     trials.extend(quiet::trials());
     libtest_mimic::run(&arguments, trials).exit_code()

@@ -28,6 +28,7 @@ use crate::error::{CommandError, Fault};
 use crate::human::{Detail, Piece, Renderer, Screen, Summary, TICK, To};
 use crate::output::Stdout;
 use crate::output::sink::Format;
+use crate::output::view::{is_record, object};
 use crate::time;
 
 /// How many pieces of output may wait for whoever reads them. Then the one that says more waits, and its journal keeps it.
@@ -177,7 +178,13 @@ struct One {
     name: String,
     /// What a person is told beside the answer: refusals with what would allow them, warnings, why it failed.
     renderer: Arc<Mutex<Renderer>>,
-    view: Option<Box<dyn View>>,
+    view: Option<OneView>,
+}
+
+/// What one of them prints for a program.
+enum OneView {
+    Events(Box<dyn View>),
+    Record,
 }
 
 impl One {
@@ -186,7 +193,12 @@ impl One {
         // Several cannot draw on one terminal.
         options.screen = Screen::PIPES;
         let name = asked.name().to_owned();
-        let view = view.map(|entry| (entry.make)(&Setup { provider: Some(name.clone()), ours: true }));
+        let view = view.map(|entry| {
+            if is_record(entry) {
+                return OneView::Record;
+            }
+            OneView::Events((entry.make)(&Setup { provider: Some(name.clone()), ours: true }))
+        });
         Self { name, renderer: Arc::new(Mutex::new(Renderer::new(options))), view }
     }
 
@@ -212,11 +224,16 @@ impl One {
             journal: None,
         };
         let mut out = String::new();
-        if let Some(view) = &mut self.view {
-            view.finish(&mut out);
+        match &mut self.view {
+            Some(OneView::Events(view)) => view.finish(&mut out),
+            Some(OneView::Record) => out = object(&record)?,
+            None => {}
         }
         let mut pieces = self.renderer().finish(&summary);
         let footer = self.renderer().footer(&summary, usize::MAX);
+        for warning in record.warnings() {
+            pieces.extend(self.renderer().warn(&warning.to_string()));
+        }
         if let Some(failure) = &record.journal_failure {
             let text = format!("the journal of this run is not complete: {}", failure.message);
             pieces.extend(self.renderer().warn(&text));
@@ -235,7 +252,7 @@ impl One {
         let (mut out, mut err) = (String::new(), String::new());
         for event in events {
             err.push_str(&remarks(&self.renderer().event(event, time::now())));
-            if let Some(view) = &mut self.view {
+            if let Some(OneView::Events(view)) = &mut self.view {
                 view.event(event, &mut out);
             }
         }
