@@ -355,7 +355,7 @@ impl Serialize for Record {
             exit_code: self.exit_code(),
             attempts: &self.attempts,
         };
-        digest.object(run).serialize(serializer)
+        digest.object(&run).serialize(serializer)
     }
 }
 

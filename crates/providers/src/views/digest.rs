@@ -133,7 +133,7 @@ impl Digest {
     }
 
     /// Returns the object of `-o json`, with what is known about the run as a whole.
-    pub fn object<'a, A>(&'a self, run: RunFacts<'a, A>) -> SummaryObject<'a, A> {
+    pub fn object<'a, A>(&'a self, run: &RunFacts<'a, A>) -> SummaryObject<'a, A> {
         let mut object = self.summary.object_of(run);
         if self.overflowed {
             object.forget_text();

@@ -188,7 +188,7 @@ impl Summary {
     }
 
     /// Returns the object of a run: its totals are those of all attempts.
-    pub(super) fn object_of<'a, A>(&'a self, run: RunFacts<'a, A>) -> SummaryObject<'a, A> {
+    pub(super) fn object_of<'a, A>(&'a self, run: &RunFacts<'a, A>) -> SummaryObject<'a, A> {
         let mut object = self.object_without();
         object.usage = run.usage.map(|usage| UsageObject::of(&usage, run.usage_source));
         object.cost_usd = run.cost_usd.map(to_a_billionth);
