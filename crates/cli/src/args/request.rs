@@ -24,7 +24,7 @@ pub(crate) struct RequestArgs {
     pub(crate) executable: Option<PathBuf>,
 
     /// Native argument for the agent's program, passed on as it is; repeatable. Refused if Bowline passes the same option
-    /// itself. Example: `--agent-arg=--permission-mode=plan` (Claude Code)
+    /// itself. Example: `--agent-arg=--permission-mode=plan`
     #[arg(long, value_name = "ARG", allow_hyphen_values = true, help_heading = AGENT)]
     pub(crate) agent_arg: Vec<String>,
 

@@ -206,7 +206,7 @@ fn a_model_that_streams_is_the_one_that_was_asked_for_and_its_tokens_are_counted
 fn a_ledger_that_lacks_an_earlier_attempt_is_told_of() {
     let world = routed(&[("first", String::new()), ("second", String::new())], "routing: {max_retries: 0}\n");
     std::fs::write(world.path("home/spending"), "in the way").expect("a file");
-    let told = r#"{"type":"result","subtype":"success","is_error":true,"api_error_status":500,"result":"API Error: 500","session_id":"s","usage":{"input_tokens":10,"output_tokens":20}}"#;
+    let told = r#"{"type":"result","subtype":"success","is_error":true,"api_error_status":500,"result":"API Error: 500","session_id":"s","usage":{"input_tokens":10,"output_tokens":0}}"#;
     // Programs are also asked for their limits, before the first attempt.
     let path = world.path("home/spending").display().to_string();
     world.script("first", &format!("cat >/dev/null; echo x >{path}; echo '{INIT}'; echo '{told}'; exit 1"));

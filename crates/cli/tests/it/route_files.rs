@@ -203,11 +203,11 @@ fn what_a_program_in_the_form_for_pi_is_given_is_what_its_entry_says() {
         ended.stdout,
         format!("{} hi --session s-1 --mode json --model m-1 --json -p Say hello.\n", elsewhere.display())
     );
-    // Who cannot be held to a mode says what would do, and nobody else is of interest.
-    let held = run(&world, &["--model", "my-cli"]).end().exits(4);
-    held.tells(&["hint: my-cli: ", "add `permissionArgs.ask` to the configuration; `--permission yolo` if"]);
-    let held = run(&world, &["--model", "my-cli"]).end().exits(4);
+    // Without a mode it runs with a warning. A mode that was asked for is refused, and only this program is of interest.
+    run(&world, &["--model", "my-cli"]).end().exits(0).tells(&["warning: my-cli cannot be restricted"]);
+    let held = run(&world, &["--model", "my-cli", "--permission", "ask"]).end().exits(4);
     assert!(!held.stderr.contains("not known as a model"), "{}", held.stderr);
+    held.tells(&["hint: my-cli: ", "add `permissionArgs.ask` to the configuration; `--permission yolo` if"]);
     // Its model names the program, so that its sessions can go on.
     let resumed =
         run(&world, &["--model", "my-cli", "--permission", "yolo", "--resume", "s-7"]).end().exits(0);

@@ -337,7 +337,7 @@ if mkdir begun 2>/dev/null; then
   exit 3
 fi
 echo '{"type":"result","subtype":"success","is_error":false,"result":"the full answer","session_id":"s"}'"#;
-    let ended = world.claude(script).end().exits(0);
+    let ended = world.claude(script).with(&["--stream-fallback", "always"]).end().exits(0);
     assert_eq!(ended.stdout, "part of\nthe full answer\n");
     assert_eq!(ended.stderr.matches("exit code 3").count(), 1, "the failure is told once: {}", ended.stderr);
 }

@@ -64,7 +64,6 @@ fn json_for_programs() {
         "models",
         "default_model",
         "max_tokens",
-        "timeout",
         "capabilities",
         "program",
         "prompt",
@@ -75,6 +74,11 @@ fn json_for_programs() {
     ] {
         assert!(!first[key].is_null(), "{key}");
     }
+    assert_eq!(
+        first.get("timeout"),
+        Some(&serde_json::Value::Null),
+        "an agent has no total limit by default"
+    );
     let dialects = object(&["dialects", "--json"], "");
     assert_eq!(dialects.as_array().map(Vec::len), Some(bowline_providers::dialects::ALL.len()));
     assert!(

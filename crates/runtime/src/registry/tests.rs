@@ -295,11 +295,11 @@ fn a_running_session_is_found_by_its_mark_and_told_by_its_lock() {
     let meta = SessionMeta::new(id.clone(), "practice", Timestamp::EPOCH);
     let writer = crate::journal::Writer::create(&home, meta, crate::journal::Options::default()).unwrap();
     let running = || registry.active().unwrap().into_iter().map(|it| it.session).collect::<Vec<_>>();
-    assert_eq!(running(), [id.clone()]);
+    assert_eq!(running(), std::slice::from_ref(&id));
     // Marks that anybody may have left name nothing, or something that does not run.
     std::fs::write(dir.path().join("open/s-nothing"), "").unwrap();
     std::fs::write(dir.path().join("open/..x"), "").unwrap();
-    assert_eq!(running(), [id.clone()]);
+    assert_eq!(running(), std::slice::from_ref(&id));
     // A home of an older version has no marks.
     std::fs::remove_dir_all(dir.path().join("open")).unwrap();
     assert_eq!(running(), [id]);

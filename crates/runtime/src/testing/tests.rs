@@ -359,9 +359,9 @@ async fn the_whole_output_of_a_tool_is_one_call_away() {
         let finished = |events: Vec<crate::Event>| {
             events.into_iter().find(|event| matches!(event.kind, Kind::ToolFinished(_))).unwrap()
         };
-        let text_of = |event: &crate::Event| match &event.kind {
-            Kind::ToolFinished(tool) => tool.output.clone().unwrap(),
-            _ => unreachable!("it was looked for"),
+        let text_of = |event: &crate::Event| {
+            let Kind::ToolFinished(tool) = &event.kind else { unreachable!("it was looked for") };
+            tool.output.clone().unwrap()
         };
         // Events carry the beginning; the journal has all of it.
         let (events, record) = watched(ask()).await;
@@ -460,10 +460,9 @@ async fn our_own_id_is_as_good_as_the_agents_where_the_session_can_be_resumed() 
     assert!(again.run().await.unwrap().is_completed());
     let gap = |provider: &str, id: &str| {
         let task = world.task("Do it").provider(provider).resume(id);
-        match crate::blocking::run(task).unwrap_err() {
-            Error::NotResumable { gap, .. } => gap,
-            other => panic!("{other}"),
-        }
+        let error = crate::blocking::run(task).unwrap_err();
+        let Error::NotResumable { gap, .. } = error else { panic!("{error}") };
+        gap
     };
     assert_eq!(
         gap("codex", first.session.as_str()),

@@ -43,10 +43,10 @@ pub(crate) fn agent_files(manifest: &Manifest, places: &Places, trust: ProjectTr
 }
 
 fn error_path(error: TrustError) -> PathBuf {
-    match error {
-        TrustError::TooMany { path } => path,
-        other => PathBuf::from(other.to_string()),
+    if let TrustError::TooMany { path } = error {
+        return path;
     }
+    PathBuf::from(error.to_string())
 }
 
 /// Returns files as they are now.

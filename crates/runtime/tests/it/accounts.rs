@@ -8,6 +8,7 @@ use bowline::auth::{self, Auth, Binary, Evidence, Status};
 use bowline::detect::{self, Ask, Cache, How, Surroundings};
 use bowline::models::Source;
 use bowline::{Profile, limits, models};
+use bowline_protocol::{Approvals, Capabilities};
 use bowline_providers::catalogue;
 use bowline_providers::manifest::Manifest;
 use libtest_mimic::Trial;
@@ -461,7 +462,7 @@ async fn profiles() {
 }
 
 async fn narrowed() {
-    // What a run is told about capabilities is in its first event; without a probe, it is what the manifest declares.
+    // The first event has the capabilities of a run; without a probe, they are those that the manifest declares for the format.
     let stage = Stage::new("init; result done");
     let mut turn = stage.task("hi").start().await.unwrap();
     let mut started = None;
@@ -473,7 +474,9 @@ async fn narrowed() {
         }
     }
     let record = turn.outcome().await.unwrap();
-    assert_eq!(started.as_deref(), Some(&provider("claude").capabilities));
+    let declared = provider("claude").capabilities.clone();
+    let expect = Capabilities { steers: false, approvals: Approvals::Rules, ..declared };
+    assert_eq!(started.as_deref(), Some(&expect), "the prompt is all that this format is told");
     let meta = bowline::journal::SessionMeta::read(record.journal.as_deref().unwrap()).unwrap();
     assert_eq!(meta.provider_version.as_deref(), Some("2.9.9"), "as it says while it runs");
     let program = meta.program.expect("the file");

@@ -134,12 +134,13 @@ async fn forgotten() {
     signal(&host, rustix::process::Signal::STOP);
     assert_eq!(registry.kill_overdue().await.unwrap(), [], "it has time");
     let dir = stage.world.home().session_dir(&registry.active().unwrap()[0].session).unwrap();
-    let an_hour_ago = |meta: &mut journal::SessionMeta| {
-        meta.registered_at =
-            bowline_protocol::Timestamp::from_millis(meta.registered_at.as_millis() - 3_600_000);
-        meta.limit_ms = Some(bowline_protocol::Millis(120_000));
+    // It began with the machine, and a second was enough: its own runner should have ended it minutes ago.
+    let long_ago = |meta: &mut journal::SessionMeta| {
+        let began = meta.registered_up.as_mut().expect("the machine tells how long it is up");
+        began.up_ms = bowline_protocol::Millis(0);
+        meta.limit_ms = Some(bowline_protocol::Millis(1000));
     };
-    journal::update_meta(&dir, an_hour_ago).unwrap();
+    journal::update_meta(&dir, long_ago).unwrap();
     let killed = registry.kill_overdue().await.unwrap();
     assert_eq!((killed.len(), killed[0].how), (1, How::Killed));
     assert!(!host.wait().unwrap().success());

@@ -18,6 +18,7 @@ pub(crate) fn trials() -> Vec<Trial> {
 }
 
 /// Binds what public calls take and return to names of `bowline`. It is checked by the compiler.
+#[expect(clippy::type_complexity, reason = "the types themselves are what is tested")]
 fn signatures() {
     let _: fn(Task, Option<Millis>) -> Task = Task::timeout_ms;
     let _: fn(Task, usize) -> Task = Task::excerpt_limit;

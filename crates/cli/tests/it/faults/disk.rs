@@ -237,7 +237,7 @@ fn standard_output_is_full() {
     command.stdout(std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap());
     let output = command.output().unwrap();
     let stderr = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(70), "{stderr}");
+    assert_eq!(output.status.code(), Some(3), "{stderr}");
     assert!(stderr.contains("could not write to standard output"), "{stderr}");
     world.nobody_is_left();
     world.journal().check();

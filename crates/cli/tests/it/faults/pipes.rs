@@ -273,7 +273,7 @@ fn a_reader_that_has_enough_ends_the_run() {
             running.signal(Signal::INT);
         }
         let ended = running.end();
-        let expect = if format == "text" { [0, 130] } else { [0, 0] };
+        let expect = if format == "text" { [141, 130] } else { [141, 141] };
         assert!(ended.status.code().is_some_and(|code| expect.contains(&code)), "{format}: {ended:?}");
         world.journal().check().ended("cancelled");
     }
