@@ -264,7 +264,7 @@ fn what_is_reported_comes_before_what_is_counted_and_each_turn_anew() {
     );
     for ends in [false, true] {
         assert_eq!(counted(&[], ends), REPORTED);
-        assert_eq!(counted(&[text.clone()], ends), ESTIMATED);
+        assert_eq!(counted(std::slice::from_ref(&text), ends), ESTIMATED);
         assert_eq!(counted(&[text.clone(), told.clone()], ends), REPORTED);
         assert_eq!(counted(&[nothing.clone(), text.clone()], ends), ESTIMATED, "nothing is no word");
     }

@@ -47,9 +47,9 @@ fn a_usage_error_is_sent_again_in_the_other_form_and_says_why() {
     world.start();
     world.give(Input::Stderr(b"error: unknown option '--include-partial-messages'\n")).exits(1).swept();
     assert!(world.log().ends_with("!spawn(1)"), "{}", world.log());
-    let reason = world.events.iter().find_map(|event| match &event.kind {
-        Kind::FallbackTaken(taken) => taken.reason.clone(),
-        _ => None,
+    let reason = world.events.iter().find_map(|event| {
+        let Kind::FallbackTaken(taken) = &event.kind else { return None };
+        taken.reason.clone()
     });
     assert_eq!(reason.as_deref(), Some(Footprint::UsageError.reason()));
     world.give(Input::Spawned { pid: 8, containment: "test" });
