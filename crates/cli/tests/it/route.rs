@@ -291,7 +291,7 @@ fn a_budget_stops_a_turn_that_runs_and_what_was_spent_is_written_down() {
     assert_eq!(ended.stdout, "so far\n");
     ended.tells(&[
         "error: the budget is used up",
-        "caused by: the budget of $0.0200 for this request is used up: $0.0330 so far, by the price list (2026-10-10), tokens as the agent reports",
+        "warning: the budget of $0.0200 for this request is used up: $0.0330 so far, by the price list (2026-10-10), tokens as the agent reports",
     ]);
     assert!(world.has_line(&["\"type\":\"notice\"", "\"code\":\"budget\""]));
     let spending = std::fs::read_dir(world.path("home/spending")).expect("a directory");
