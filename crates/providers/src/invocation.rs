@@ -189,6 +189,8 @@ pub struct Wish {
     pub unrestricted: Unrestricted,
     /// Whether the program may run code of the repository by itself.
     pub repository: RepositoryCode,
+    /// Why the installed program lacks the manifest's way to keep it from that code.
+    pub unkept: Option<String>,
 }
 
 /// Whether a program may run code of the repository in which it works by itself: hooks, MCP servers, plugins, settings.

@@ -88,6 +88,11 @@ impl Known {
         self.narrowed.as_ref().map(|narrowed| narrowed.lacking.clone()).unwrap_or_default()
     }
 
+    /// Returns why it cannot be kept from a repository's own code.
+    pub(crate) fn unkept(&self) -> Option<String> {
+        self.narrowed.as_ref()?.unkept.clone()
+    }
+
     /// Returns what a run in a format has to do without, because it is not the usual one.
     pub(crate) fn degraded(&self, task: &Task, format: &str) -> Option<CapabilityDegraded> {
         let (name, degraded) = self.narrowed.as_ref()?.format.as_ref()?;

@@ -234,13 +234,14 @@ fn repository(manifest: &Manifest, request: &Request, wish: &Wish, draft: &mut D
     }
     let option = format!("--permission {}", Mode::from(request.permission).as_str());
     let how = &manifest.repository;
-    if let Some(reason) = &how.refused {
+    // An older program may ignore an option that it does not know, and run the code.
+    if let Some(reason) = how.refused.as_ref().or(wish.unkept.as_ref()) {
         let reason = format!("{reason}; this project is not trusted and has {}", listed(found));
         return Err(draft.unsupported(&option, reason).hint(
             "look at these files, then trust them with `bowline trust`, or allow more with `--permission edit`",
         ));
     }
-    // Whoever runs without any settings runs without the repository's.
+    // `--isolate` already leaves out the repository's settings.
     let isolated = request.isolate && manifest.run.flags.get(&RunFlag::Isolate).is_some_and(Flag::is_done);
     if !isolated {
         draft.plain(&how.args);

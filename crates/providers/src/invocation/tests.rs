@@ -270,6 +270,14 @@ fn who_may_only_read_or_ask_runs_no_code_of_the_repository() {
             build(manifest("opencode"), &request(mode), &kept(&["opencode.json"])).expect_err("no way");
         assert!(refusal.reason.contains("not trusted and has opencode.json"), "{refusal:?}");
         assert!(refusal.hint.is_some_and(|hint| hint.contains("bowline trust")));
+        // A version without the option that keeps it from the code might ignore it, and run the code.
+        let older =
+            Wish { unkept: Some("it has no option `--bare`".to_owned()), ..kept(&[".qwen/settings.json"]) };
+        let refusal = build(manifest("qwen"), &request(mode), &older).expect_err("it is not known to hold");
+        assert!(
+            refusal.reason.contains("it has no option `--bare`; this project is not trusted"),
+            "{refusal:?}"
+        );
         // A project that has nothing of the sort, or is trusted, loses nothing.
         for wish in [kept(&[]), Wish::default()] {
             let (said, made) = line("claude", mode, &wish);

@@ -25,6 +25,8 @@ pub struct Narrowed {
     pub format: Option<(String, CapabilityDegraded)>,
     /// The formats with something of their own that the program does not have, each with the reason.
     pub lacking: BTreeMap<String, String>,
+    /// Why the program cannot be kept from running a repository's own code, if the manifest's way to do that is missing.
+    pub unkept: Option<String>,
 }
 
 /// A capability that the installed program does not have.
@@ -62,7 +64,7 @@ pub fn narrow(manifest: &Manifest, findings: &[Finding]) -> Narrowed {
     }
     let own = manifest.formats.iter().filter(|(_, format)| format.own.is_some());
     let lacking = own.filter_map(|(name, _)| Some((name.clone(), lacks(findings, name)?))).collect();
-    Narrowed { capabilities, lost, format, lacking }
+    Narrowed { capabilities, lost, format, lacking, unkept: why(findings, "repository") }
 }
 
 /// Returns why a format with something of its own cannot be had: all of it, or none.

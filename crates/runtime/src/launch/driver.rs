@@ -64,6 +64,7 @@ impl Driver {
         let mut wish = wish(task, self, streaming);
         wish.usual = known.format();
         wish.lacking = known.lacking();
+        wish.unkept = known.unkept();
         let mut invocation = self.build(request, &wish)?;
         if let (Some(profile), Some(manifest)) = (&task.profile, self.manifest()) {
             profile.alone(manifest, request, &mut invocation, &Surroundings::from_env());
