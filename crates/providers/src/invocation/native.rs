@@ -42,7 +42,7 @@ pub(super) fn check<'a>(manifest: &'a Manifest, args: &[String]) -> Result<Optio
             continue;
         }
         if let Some(owner) = owner(manifest, arg) {
-            let refusal = refuse(format!("Bowline passes `{}` itself", owner.name));
+            let refusal = refuse(owner.reason);
             return refusal.map_err(|refusal: Refusal| match &owner.instead {
                 Some(instead) => refusal.hint(format!("use `{instead}`")),
                 None => refusal.hint("leave it out; the option of `bowline run` decides"),
@@ -70,9 +70,11 @@ pub(super) fn without(args: &[String], flag: &str) -> Vec<String> {
     kept
 }
 
-/// An option that Bowline passes.
+/// An option that Bowline passes, or that would override what it passes.
 struct Owner {
     name: String,
+    /// Why the same option cannot be a native argument.
+    reason: String,
     /// The option of `bowline run` that does the same.
     instead: Option<String>,
 }
@@ -80,10 +82,17 @@ struct Owner {
 /// Finds the option of Bowline's that an argument would contradict.
 fn owner(manifest: &Manifest, arg: &str) -> Option<Owner> {
     let known = uses::of(manifest).into_iter().filter_map(|used| match used.what {
-        What::Flag { name, .. } => Some(Owner { instead: instead(&used.key), name }),
+        What::Flag { name, .. } => {
+            let reason = format!("Bowline passes `{name}` itself");
+            Some(Owner { instead: instead(&used.key), name, reason })
+        }
         What::Subcommand(_) => None,
     });
-    let reserved = manifest.run.reserved.iter().map(|name| Owner { name: name.clone(), instead: None });
+    let reserved = manifest.run.reserved.iter().map(|name| Owner {
+        name: name.clone(),
+        instead: None,
+        reason: format!("`{name}` would override what Bowline sets"),
+    });
     known.chain(reserved).find(|owner| is_same(arg, &owner.name))
 }
 
