@@ -183,7 +183,6 @@ pub(crate) struct Renderer {
     suspended: Vec<Suspended>,
     /// The limits that were told of: window, and the words.
     limits: Vec<(String, String)>,
-    not_understood: u64,
     retries: u64,
     /// Whether it was said already that another attempt follows the failure.
     told_of_fallback: bool,
@@ -209,7 +208,6 @@ impl Renderer {
             busy: Busy::default(),
             suspended: Vec::new(),
             limits: Vec::new(),
-            not_understood: 0,
             retries: 0,
             told_of_fallback: false,
             who: options.provider.as_deref().map(words::one_line),
@@ -355,7 +353,6 @@ impl Renderer {
                 self.canvas.status(self.status(now));
             }
             Kind::Unrecognized(what) => {
-                self.not_understood += what.count.unwrap_or(1);
                 self.remark(event, now);
                 let head = words::one_line(&what.head.text);
                 self.say(Weight::Everything, &Line::of(Paint::Dim, format!("  {head}")));

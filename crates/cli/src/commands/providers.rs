@@ -20,7 +20,7 @@ pub(crate) fn providers(args: &TableArgs, stdout: &mut Stdout) -> Result<(), Com
     } else {
         stdout.print_laid_out(&rows(&providers, &external, stdout.layout()))?;
     }
-    // Those that can be used were told; whoever wrote the others wants to know why they are not among them.
+    // List the unusable ones too, with the reason.
     match bad.into_iter().next() {
         Some(error) => Err(error.into()),
         None => Ok(()),

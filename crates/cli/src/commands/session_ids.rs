@@ -10,7 +10,7 @@ const LEAST: usize = 4;
 /// The most sessions that an error names.
 const NAMED: usize = 5;
 
-/// Returns the ids of all sessions, the newest first. A data home that cannot be read has none: whoever needs it finds out.
+/// Returns the ids of all sessions, the newest first. A data home that cannot be read counts as empty; the command that needs it reports the error.
 pub(crate) fn all() -> Vec<String> {
     let dirs = Home::from_env().ok().and_then(|home| std::fs::read_dir(home.sessions_dir()).ok());
     let names = dirs.into_iter().flatten().flatten().filter_map(|entry| entry.file_name().into_string().ok());

@@ -56,12 +56,6 @@ impl Renderer {
         for line in self.files.lines(self.options.cwd.as_deref(), glyphs.ellipsis()) {
             self.say(Weight::Usual, &Line::of(Paint::Plain, line));
         }
-        if self.not_understood > 0 && self.options.detail <= Detail::Usual {
-            let were = if self.not_understood == 1 { "was" } else { "were" };
-            let lines = words::many(self.not_understood, "line");
-            let text = format!("{lines} of the agent {were} not understood; -v or the journal shows more");
-            self.say(Weight::Usual, &Line::of(Paint::Dim, text));
-        }
         let stderr = self.canvas.screen().stderr;
         let columns = if stderr.tty && self.options.detail <= Detail::Usual {
             usize::from(stderr.width)

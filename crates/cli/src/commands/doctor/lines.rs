@@ -106,7 +106,7 @@ fn piped(row: &Row, whose: &str) -> String {
     format!("{}\n", harmless(line.trim_end()))
 }
 
-/// Returns an agent's line for a terminal. How it was found is for those who look closer: `--json` has it.
+/// Returns an agent's line for a terminal. How it was found is in `--json`.
 fn laid_out(row: &Row, whose: String, layout: Layout) -> String {
     let usable = row.is_usable();
     let certified = match row.is_certified() {
