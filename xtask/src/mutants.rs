@@ -1,7 +1,6 @@
 //! `cargo xtask mutants`: changes the engine one decision at a time and runs the engine's own tests on each change.
 //!
-//! A change that no test notices is a decision that no test holds. `.cargo/mutants.toml` lists those that cannot be noticed,
-//! each with its reason. Not part of `cargo xtask test`: every change is built and tested by itself, which takes more than an
+//! A change that no test notices is a decision that no test holds. Not part of `cargo xtask test`: every change is built and tested by itself, which takes more than an
 //! hour on two cores. The tests of other crates are left out on purpose: the engine is pure, and its rules are tested there.
 
 use anyhow::{Result, ensure};

@@ -4,7 +4,7 @@
 //! what makes a second attempt safe: none after a tool ran or may have run ([`crate::footprint`]), because it would run twice;
 //! none when a budget is used up; none for what only the caller can change. The breaker does not count here: it keeps new
 //! requests from an agent that fails, and a request makes as many retries as it was given. The caller waits and starts, and
-//! passes in the randomness. [`outlook`] plays the same decisions ahead, for whoever wants to know before anything fails.
+//! passes in the randomness. [`outlook`] plays the same decisions ahead, for `route --explain`.
 
 mod outlook;
 

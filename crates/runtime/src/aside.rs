@@ -27,7 +27,7 @@ pub(crate) async fn run<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'st
         Ok(done) => done,
         Err(error) => match error.try_into_panic() {
             Ok(panic) => std::panic::resume_unwind(panic),
-            // The runtime is being shut down, and drops whoever waits here with it.
+            // The runtime is shutting down and drops the waiting task.
             Err(_) => std::future::pending().await,
         },
     }

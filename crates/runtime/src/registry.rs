@@ -276,7 +276,7 @@ impl Registry {
     /// Ends the sessions of other processes whose own limit is long over: their runners hang, or were stopped. Returns which,
     /// and what it took. Every process that runs sessions does this once a minute.
     ///
-    /// The time goes by a clock that counts sleep and that nobody can set, so that a step of the time of day ends nothing. Needs a
+    /// The time goes by CLOCK_BOOTTIME, which counts sleep and cannot be set, so that a step of the time of day ends nothing. Needs a
     /// tokio runtime.
     pub async fn kill_overdue(&self) -> Result<Vec<Killed>, Error> {
         let (wall, up) = (clock::wall(), BootMoment::now());

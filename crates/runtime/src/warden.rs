@@ -5,7 +5,7 @@
 //! One thread for the whole process, because it has to work for every runtime, also for one that is paused or busy. It is
 //! there only while runs are. Twice a second it looks at one time stamp of the data home, which whoever sets a mark
 //! changes; only then, once a minute, and when a clock has jumped, it reads the marks of its own sessions. How long a run
-//! takes goes by a clock that counts sleep and that nobody can set: a step of the time of day ends nothing.
+//! takes goes by CLOCK_BOOTTIME, which counts sleep and cannot be set: a step of the time of day ends nothing.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -172,7 +172,7 @@ struct Clocks {
     steady: Instant,
     /// Never jumps, and goes on while the machine sleeps.
     boot: Millis,
-    /// The time of day, which anybody may set. Files have it.
+    /// The time of day, which can be set. Files have it.
     wall: SystemTime,
 }
 
@@ -187,7 +187,7 @@ impl Clocks {
         boot > self.steady.duration_since(then.steady) + JUMP
     }
 
-    /// Says whether the time of day went another way than the steady clock: somebody set it, or the machine slept.
+    /// Says whether the time of day went another way than the steady clock: it was set, or the machine slept.
     fn has_jumped_since(&self, then: &Self) -> bool {
         let steady = self.steady.duration_since(then.steady);
         match self.wall.duration_since(then.wall) {

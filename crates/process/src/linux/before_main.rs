@@ -23,7 +23,7 @@ extern "C" fn before_main() {
 
 /// Says whether the constructor is in the executed program itself, and not in a library that was loaded later.
 pub(crate) fn is_in_main_program() -> bool {
-    // Reading it also keeps the linker from dropping it: whoever asks needs it.
+    // Reading it also keeps the linker from dropping it: callers of this function need it.
     let constructor = std::hint::black_box(CONSTRUCTOR);
     let mut search = Search { address: constructor as usize, found: false };
     #[expect(unsafe_code, reason = "no safe call lists the loaded objects")]

@@ -43,7 +43,7 @@ pub(crate) fn end(lost: &[Lost]) -> Vec<Ended> {
     ended
 }
 
-/// Ends every process of a session, found by the marker. If we are one of them it is nobody's stray: then nothing is
+/// Ends every process of a session, found by the marker. If we are one of them it is not a stray: then nothing is
 /// done.
 ///
 /// What cleared its environment is found in the cgroup that its keeper abandoned. A cgroup belongs to the session if a process in

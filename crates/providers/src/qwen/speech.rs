@@ -41,7 +41,7 @@ pub(super) struct Speech {
     has_text: bool,
     /// Messages that came whole and belong to the request that may still be made again.
     wholes: Vec<MessageId>,
-    /// The block of the next whole text. It differs after text was taken back, so that nobody takes the new for the old.
+    /// The block of the next whole text. It differs after text was taken back, so that readers can tell the new text from the old.
     whole_block: u32,
     /// Whether anything was said in this turn.
     pub(super) said: bool,

@@ -79,7 +79,7 @@ pub struct SummaryObject<'a, A = ()> {
     provider: Option<&'a str>,
     native_session: Option<&'a NativeSessionId>,
     model: Option<&'a str>,
-    /// Absent where nobody asked for a model: of what is only decoded, the program's word is all there is.
+    /// Absent if no model was asked for, as in decoded recordings.
     #[serde(skip_serializing_if = "Option::is_none")]
     model_source: Option<Option<ModelSource>>,
     usage: Option<UsageObject>,
@@ -89,7 +89,7 @@ pub struct SummaryObject<'a, A = ()> {
     tools: u64,
     unrecognized: u64,
     novel: u64,
-    /// This and what follows is absent where nobody ran anything.
+    /// From here on: absent for decoded recordings.
     #[serde(skip_serializing_if = "Option::is_none")]
     too_long: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -12,7 +12,7 @@ const GOOD: &str =
     r#"{"type":"assistant","message":{"id":"m","content":[{"type":"text","text":"hi"}]},"session_id":"s"}"#;
 const QUIET: &str = r#"{"type":"keep_alive"}"#;
 
-/// What is told of lines that nobody understood: how many, and where.
+/// What is told of lines that were not understood: how many, and where.
 fn told(events: &[Event]) -> Vec<(u64, Option<RawSpan>)> {
     let of = |event: &Event| {
         let Kind::Unrecognized(Unrecognized { count, .. }) = &event.kind else { return None };

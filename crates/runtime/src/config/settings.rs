@@ -238,7 +238,7 @@ impl Settings {
         self.values.get(key).map(|setting| setting.value.as_str())
     }
 
-    /// Returns a list of texts; an empty one if nobody set it.
+    /// Returns a list of texts; an empty one if it is not set.
     pub fn words(&self, key: &str) -> Vec<String> {
         self.text(key).and_then(keys::words).unwrap_or_default()
     }

@@ -62,7 +62,7 @@ impl Home {
         let own = rustix::process::geteuid().as_raw();
         let refused =
             |problem: HomeProblem| Err(JournalError::UnsafeHome { path: self.root.clone(), problem });
-        // One that cannot be looked at cannot be used either: whoever tries says why.
+        // A home that cannot be looked at cannot be used either; its use reports the error.
         // Another user's link decides where the home is; one of root's is the administrator's.
         let Ok(itself) = std::fs::symlink_metadata(&self.root) else { return Ok(()) };
         if itself.is_symlink() && itself.uid() != own && itself.uid() != 0 {

@@ -268,7 +268,7 @@ fn the_newest_sessions_are_listed_without_a_look_at_the_others() {
         writer.close_with(|meta| meta.state = bowline_protocol::kinds::SessionState::Completed).unwrap();
         ids.push(id);
     }
-    // The oldest is damaged: whoever asks for the newest does not even see it.
+    // The oldest is damaged: a list of the newest does not reach it.
     let oldest = home.session_dir(&ids[0]).unwrap().join("session.json");
     std::fs::write(&oldest, "{").unwrap();
     let names = |key: Option<&str>, most| {

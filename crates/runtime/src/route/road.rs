@@ -378,7 +378,7 @@ impl Road {
             then = format!("{then}; {error}");
         }
         let meant = self.turns[turn].model.clone();
-        // Whoever stops it during the wait has waited for less.
+        // A run cancelled during the wait has waited less.
         let waited = delay.min(record.took);
         self.attempts.push(Attempt {
             session: record.session.clone(),

@@ -125,7 +125,7 @@ async fn as_many_retries_are_made_as_are_given() {
     assert_eq!(steps[6], "claude: server: retried 6 times already; no fallback under `none`");
 }
 
-/// What may have done something is not repeated: text, lines that nobody understood, an end without a reason.
+/// What may have done something is not repeated: text, lines that were not understood, an end without a reason.
 #[tokio::test(start_paused = true)]
 async fn nothing_is_repeated_after_a_sign_of_work() {
     for (steps_of_script, why) in [
