@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bowline::config::{Config, FileOwner};
-use bowline::{Profile, Task};
+use bowline::{Profile, Task, Unrestricted};
 
 use super::choose::{self, Asked, Whom};
 use super::request;
@@ -24,6 +24,8 @@ pub(crate) struct Meant {
     profile: Option<Profile>,
     ours: Option<Ours>,
     usual: Usual,
+    /// A setting of the project decides which program runs.
+    is_projects_choice: bool,
 }
 
 impl Meant {
@@ -42,10 +44,12 @@ impl Meant {
     }
 
     /// Finds who is asked, by these settings.
-    pub(crate) fn by(args: &RequestArgs, config: Arc<Config>) -> Result<Self, CommandError> {
-        let mut args = settings::applied(args, &config)?;
+    pub(crate) fn by(typed: &RequestArgs, config: Arc<Config>) -> Result<Self, CommandError> {
+        let mut args = settings::applied(typed, &config)?;
         let mut usual = Usual::of(&args, &config);
         let ours = args.resume.as_deref().map(|id| resume::find(id, &config)).transpose()?.flatten();
+        let is_projects_choice =
+            ours.is_none() && settings::is_projects_choice(typed, &args, &usual, &config);
         // A session goes on with the account that it began with.
         args.profile = args.profile.or_else(|| ours.as_ref()?.profile.clone());
         // And in its container: outside, it would be another machine's files that it works on.
@@ -78,7 +82,7 @@ impl Meant {
             args.model = args.model.take().or_else(|| usual.model.take());
         }
         let schema = args.schema.as_deref().map(Schema::read).transpose()?;
-        Ok(Self { args, config, whom, schema, profile, ours, usual })
+        Ok(Self { args, config, whom, schema, profile, ours, usual, is_projects_choice })
     }
 
     /// Makes the task for one of those who are asked, or for whom the router chooses.
@@ -87,6 +91,9 @@ impl Meant {
         let mut task = task.config(self.config.clone());
         if let Some(profile) = &self.profile {
             task = task.profile(profile.clone());
+        }
+        if self.is_projects_choice {
+            task = task.unrestricted(Unrestricted::Refuse);
         }
         if let Some(model) = &self.usual.model {
             task = task.usual_model(model);

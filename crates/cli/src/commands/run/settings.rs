@@ -91,10 +91,33 @@ pub(super) fn applied(args: &RequestArgs, config: &Config) -> Result<RequestArgs
     Ok(args)
 }
 
+/// Says whether a setting of the project decides which program runs, where the command line names neither a provider nor a model.
+/// Such a program must be restricted: the user did not ask for one that is not.
+pub(super) fn is_projects_choice(
+    typed: &RequestArgs,
+    applied: &RequestArgs,
+    usual: &Usual,
+    config: &Config,
+) -> bool {
+    if typed.executable.is_some() || typed.profile.is_some() {
+        return false;
+    }
+    let provider = applied.provider.as_deref();
+    let open = provider.is_none_or(|name| name.eq_ignore_ascii_case(bowline::route::AUTO));
+    let by_provider = typed.provider.is_none() && provider.is_some() && is_projects("run.provider", config);
+    // A model can stand for a program by itself, but only where no provider is named.
+    let by_model = open && usual.model.is_some() && is_projects("run.model", config);
+    by_provider || by_model
+}
+
+/// Says whether the value of a setting comes from a project's file.
+fn is_projects(key: &str, config: &Config) -> bool {
+    config.settings.get(key).is_some_and(|setting| matches!(setting.origin, Origin::Project(..)))
+}
+
 /// Says whether a provider is one that a project chose for itself, from its own file for the router that is not trusted.
 fn unasked(name: &str, config: &Config) -> bool {
-    let by_project = config.settings.get("run.provider");
-    let by_project = by_project.is_some_and(|setting| matches!(setting.origin, Origin::Project(..)));
+    let by_project = is_projects("run.provider", config);
     let router = config.router.as_ref().filter(|router| router.owner == FileOwner::Project);
     let from_it = |name: &str, router: &Router| {
         name.eq_ignore_ascii_case(bowline::route::AUTO) || router.entry(name).is_some()
