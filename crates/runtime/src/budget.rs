@@ -264,14 +264,16 @@ fn stricter(one: Amounts, other: Amounts) -> Amounts {
     Amounts { cost, tokens: least(one.tokens, other.tokens), time }
 }
 
-/// The nearest word counts: what the caller says, the settings, the router's file.
+/// Returns the caller's limits, and where the caller sets none, the lower one of the settings and of the router's file: either of
+/// them may come from a project, which cannot raise the user's.
 fn merged(own: Amounts, config: Option<&Config>, scope: &str) -> Amounts {
     let settings = config.map(|config| config.settings.budget(scope)).unwrap_or_default();
     let router =
         config.and_then(|config| config.router.as_ref()?.budgets.get(scope).copied()).unwrap_or_default();
+    let files = stricter(settings, router);
     Amounts {
-        cost: own.cost.or(settings.cost).or(router.cost),
-        tokens: own.tokens.or(settings.tokens).or(router.tokens),
-        time: own.time.or(settings.time).or(router.time),
+        cost: own.cost.or(files.cost),
+        tokens: own.tokens.or(files.tokens),
+        time: own.time.or(files.time),
     }
 }

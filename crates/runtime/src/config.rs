@@ -21,6 +21,8 @@ mod yaml;
 
 use std::path::{Path, PathBuf};
 
+use bowline_protocol::Millis;
+
 pub use external::External;
 pub use place::Places;
 pub(crate) use project::{ProjectFile, base_of, pin_path, project_files};
@@ -32,7 +34,7 @@ pub(crate) use yaml::paths;
 
 use crate::trust::{LeftOut, ProjectTrust, TrustStore};
 use project::ProjectReader;
-use router::{Reading, claims, narrowed};
+use router::{Reading, claims, lower, narrowed};
 use source::Source;
 
 /// All that the files say.
@@ -94,7 +96,8 @@ impl Config {
     ) -> Result<Self, Vec<ConfigError>> {
         let mut project = ProjectReader::new(trust, TrustStore::of(&places));
         let settings = Settings::read(&places, variable, &mut project);
-        let router = router_of(&places, variable, &mut project);
+        let longest = settings.as_ref().ok().and_then(|settings| settings.span("run.timeout"));
+        let router = router_of(&places, variable, longest, &mut project);
         match (settings, router) {
             (Ok(settings), Ok(router)) => {
                 let external = External::read(&places, &mut project);
@@ -141,6 +144,7 @@ impl Config {
 fn router_of(
     places: &Places,
     variable: &dyn Fn(&str) -> Option<String>,
+    longest: Option<Millis>,
     project: &mut ProjectReader,
 ) -> Result<Option<Router>, ConfigError> {
     let own = || {
@@ -152,10 +156,13 @@ fn router_of(
     let Some(source) = project.source(&path)? else { return own() };
     let claimed = claims::of_file(&source)?;
     if project.is_trusted(&source, &claimed.programs) {
-        return Router::read(&source, Reading::Whole(FileOwner::TrustedProject, variable)).map(Some);
+        let mut theirs = Router::read(&source, Reading::Whole(FileOwner::TrustedProject, variable))?;
+        // Trust is about what a project runs. It does not raise the user's budgets.
+        lower(&mut theirs.budgets, &own()?.unwrap_or_default().budgets);
+        return Ok(Some(theirs));
     }
     let theirs = Router::read(&source, Reading::Untrusted(&mut project.left_out))?;
-    Ok(narrowed(theirs, own()?, &mut project.left_out))
+    Ok(narrowed(theirs, own()?, longest, &mut project.left_out))
 }
 
 #[cfg(test)]

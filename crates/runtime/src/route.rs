@@ -27,7 +27,7 @@ use bowline_providers::invocation::Preview;
 use bowline_providers::manifest::Manifest;
 use tokio::sync::{mpsc, oneshot};
 
-use crate::config::{Config, HintTuning};
+use crate::config::{Config, HintTuning, Origin};
 use crate::detect::{Ask, Surroundings};
 use crate::hub::Stream;
 use crate::launch::{self, ORDERS, Watcher};
@@ -145,17 +145,17 @@ fn rules(task: &Task, config: &Config) -> Rules {
     let named = candidates::is_named(task) && wishes.hint.is_none();
     let usual = if named { 0 } else { retry::RETRIES };
     let settings = |key: &str| config.settings.text(key).filter(|_| !named);
+    let listed_retries = routing.and_then(|routing| routing.max_retries).filter(|_| !named);
+    let set_retries = || {
+        let many = settings("route.retries")?.parse::<u64>().ok()?;
+        let many = u32::try_from(many).unwrap_or(u32::MAX);
+        // A project's setting cannot raise what the router's file allows.
+        let by_project =
+            config.settings.get("route.retries").is_some_and(|it| matches!(it.origin, Origin::Project(..)));
+        Some(if by_project { many.min(listed_retries.unwrap_or(many)) } else { many })
+    };
     Rules {
-        retries: wishes
-            .retries
-            .or_else(|| {
-                settings("route.retries")?
-                    .parse::<u64>()
-                    .ok()
-                    .map(|many| u32::try_from(many).unwrap_or(u32::MAX))
-            })
-            .or(routing.and_then(|routing| routing.max_retries).filter(|_| !named))
-            .unwrap_or(usual),
+        retries: wishes.retries.or_else(set_retries).or(listed_retries).unwrap_or(usual),
         fallback: match wishes.fallback {
             // Who names one provider and says nothing about others means that one.
             None if candidates::is_named(task) => Fallback::None,

@@ -17,7 +17,7 @@ use bowline_protocol::{Json, Millis, Sampling};
 use super::source::{ConfigError, Source};
 use super::yaml::{Fields, Node, Reader};
 use crate::trust::LeftOut;
-pub(super) use narrow::narrowed;
+pub(super) use narrow::{lower, narrowed};
 pub use routing::{HintTuning, Routing};
 
 /// The priority of an entry that has none.

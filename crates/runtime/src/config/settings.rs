@@ -78,6 +78,17 @@ enum Whose {
     TrustedProject,
 }
 
+/// The settings that a project without trust may only lower, besides budgets.
+const LOWERED: [&str; 7] = [
+    "run.permission",
+    "run.timeout",
+    "run.idle-timeout",
+    "run.stream-fallback",
+    "route.fallback",
+    "route.retries",
+    "route.wait-for-limit",
+];
+
 /// What becomes of a project's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Allowance {
@@ -196,7 +207,8 @@ impl Settings {
             match key.kind {
                 KeyKind::Choice(words) => words.iter().position(|word| *word == text).map(|at| at as f64),
                 KeyKind::Time => span(text).map(|span| span.0 as f64),
-                KeyKind::Text | KeyKind::Count | KeyKind::Money | KeyKind::Truth => text.parse().ok(),
+                KeyKind::Truth => text.parse::<bool>().ok().map(|truth| f64::from(u8::from(truth))),
+                KeyKind::Text | KeyKind::Count | KeyKind::Money => text.parse().ok(),
                 KeyKind::Words => None,
             }
         };
@@ -204,7 +216,7 @@ impl Settings {
         // The words of these choices stand in the order of what they allow.
         let bounded = match whose {
             Whose::User => false,
-            Whose::Project => budget || matches!(full, "run.permission" | "route.fallback" | "route.retries"),
+            Whose::Project => budget || LOWERED.contains(&full),
             Whose::TrustedProject => budget || full == "run.permission",
         };
         let usual = Some(key.default).filter(|usual| !usual.is_empty());

@@ -3,32 +3,40 @@
 //! Where the user has a list of their own, the project's entries choose from it by name; how each is run stays as the user's
 //! file says. Without one, they choose from the providers that can be named anyway.
 
+use std::collections::BTreeMap;
+
 use bowline_engine::budget::Amounts;
 use bowline_engine::retry::{self, Fallback};
-use bowline_protocol::Sampling;
+use bowline_protocol::{Millis, Sampling};
 
 use super::{Entry, EntryKind, Lacks, Router, Routing};
 use crate::trust::LeftOut;
 
-/// Narrows the user's list to what a project's file names, in its order. If it names nothing, the user's list stays.
-pub(crate) fn narrowed(project: Router, own: Option<Router>, left_out: &mut Vec<LeftOut>) -> Option<Router> {
+/// Narrows the user's list to what a project's file names, in its order. If it names nothing, the user's list stays. `longest` is
+/// the user's limit of time for a run; an entry of the project cannot raise it.
+pub(crate) fn narrowed(
+    project: Router,
+    own: Option<Router>,
+    longest: Option<Millis>,
+    left_out: &mut Vec<LeftOut>,
+) -> Option<Router> {
     let mut entries = Vec::new();
     for entry in project.providers {
         let (line, name) = (Some(entry.line), Some(entry.name.clone()));
+        let entry =
+            Entry { timeout: entry.timeout.map(|it| least(Some(it), longest).unwrap_or(it)), ..entry };
         match narrowed_entry(entry, own.as_ref()) {
             Ok(entry) => entries.push(entry),
             Err(reason) => left_out.push(LeftOut { path: project.path.clone(), line, name, reason }),
         }
     }
+    let has_own = own.is_some();
     let base = own.unwrap_or_default();
-    let mut budgets = base.budgets.clone();
-    for (scope, amounts) in project.budgets {
-        let own = budgets.entry(scope).or_default();
-        *own = smaller(*own, amounts);
-    }
+    let mut budgets = project.budgets;
+    lower(&mut budgets, &base.budgets);
     if entries.is_empty() {
-        // Nothing is left of the list, and so it is as if there were none.
-        return (!base.providers.is_empty()).then_some(Router { budgets, ..base });
+        // Nothing is left of the project's list. The user's file counts, also one that has only budgets.
+        return has_own.then_some(Router { budgets, ..base });
     }
     Some(Router {
         path: project.path,
@@ -96,6 +104,7 @@ fn narrowed_routing(project: Routing, own: &Routing) -> Routing {
     let rank = |rule: Fallback| Fallback::ALL.into_iter().position(|known| known == rule);
     let usual = own.fallback.unwrap_or_default();
     let retries = own.max_retries.unwrap_or(retry::RETRIES);
+    let longest_wait = own.longest_wait.unwrap_or(retry::LONGEST_WAIT);
     let mut hints = own.hints.clone();
     hints.extend(project.hints);
     Routing {
@@ -104,13 +113,21 @@ fn narrowed_routing(project: Routing, own: &Routing) -> Routing {
         fallback_model: project.fallback_model.or_else(|| own.fallback_model.clone()),
         max_retries: project.max_retries.map(|asked| asked.min(retries)).or(own.max_retries),
         first_wait: project.first_wait.or(own.first_wait),
-        longest_wait: project.longest_wait.or(own.longest_wait),
+        longest_wait: project.longest_wait.map(|asked| asked.min(longest_wait)).or(own.longest_wait),
         max_latency: least(project.max_latency, own.max_latency),
         selection_timeout: least(project.selection_timeout, own.selection_timeout),
         fits: project.fits.or(own.fits),
         shortens: project.shortens || own.shortens,
         truncation: project.truncation.or(own.truncation),
         hints,
+    }
+}
+
+/// Lowers budgets to those of another file. A budget that only one of them has stays.
+pub(crate) fn lower(budgets: &mut BTreeMap<&'static str, Amounts>, others: &BTreeMap<&'static str, Amounts>) {
+    for (scope, amounts) in others {
+        let budget = budgets.entry(scope).or_default();
+        *budget = smaller(*budget, *amounts);
     }
 }
 
