@@ -12,6 +12,7 @@ use serde_json::value::RawValue;
 use super::place::Places;
 use super::project::{ProjectReader, base_of, program_within};
 use super::source::{ConfigError, Source};
+use super::yaml::MOST_ENTRIES;
 use crate::trust::{Claim, ClaimKind, LeftOut};
 
 /// Programs by the model that stands for them.
@@ -65,6 +66,10 @@ impl External {
             Ok(entries) => entries,
             Err(error) => return Self { broken: Some(wrong(source, (1, 1), &error)), ..all },
         };
+        if entries.len() > MOST_ENTRIES {
+            let what = format!("the file describes more than {MOST_ENTRIES} models");
+            return Self { broken: Some(source.wrong(1, 1, what)), ..all };
+        }
         for (model, entry) in entries {
             match serde_json::from_str::<ExternalCli>(entry.get()) {
                 Ok(program) => drop(all.programs.insert(model, program)),
@@ -109,9 +114,14 @@ impl External {
 
 /// Lists what each entry of a file would do. Every one of them runs a program.
 pub(super) fn claims(source: &Source, all: &External) -> Vec<(String, Vec<Claim>)> {
+    // One pass over the text for the ends of lines, and one for the entries: a search for each model would read a large file
+    // once for each of its entries.
+    let ends: Vec<usize> = source.text.match_indices('\n').map(|(at, _)| at).collect();
+    let entries: BTreeMap<String, &RawValue> = serde_json::from_str(&source.text).unwrap_or_default();
     let line = |model: &str| {
-        let quoted = serde_json::Value::from(model).to_string();
-        source.text.find(&quoted).map_or(1, |at| source.place(at).0)
+        let at =
+            entries.get(model).map(|entry| entry.get().as_ptr() as usize - source.text.as_ptr() as usize);
+        at.map_or(1, |at| ends.partition_point(|end| *end < at) + 1)
     };
     let of = |(model, program): (&String, &ExternalCli)| {
         let line = line(model);

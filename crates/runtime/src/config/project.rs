@@ -128,9 +128,10 @@ pub(crate) fn pin_path(base: &Path, path: &Path) -> PathBuf {
     path.strip_prefix(&base).map(Path::to_owned).unwrap_or(path)
 }
 
-/// Returns a program that is part of the project: given by a relative path, or by one that leads into it.
+/// Returns a program that is part of the project: given by a relative path, or by one that leads into it. Blanks are part of the
+/// path, as they are when it is executed.
 pub(super) fn program_within(base: &Path, dir: &Path, program: &str) -> Option<PathBuf> {
-    let path = Path::new(program.split_whitespace().next().unwrap_or_default());
+    let path = Path::new(program);
     // A bare name is looked for on PATH.
     let is_path = path.is_absolute() || path.components().count() > 1;
     let full: PathBuf = dir.join(path).components().collect();

@@ -3,7 +3,7 @@
 //! Anchors, aliases, tags and several documents have no use in a file of settings, and are refused: what a person reads
 //! is what counts. `${NAME}` in a value is a variable of the environment; `$${` is a plain `${`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use bowline_protocol::Millis;
 use saphyr_parser::{Event, Parser, ScalarStyle, Span};
@@ -13,6 +13,9 @@ use crate::near;
 
 /// How deep a file may be nested.
 const DEEPEST: usize = 16;
+
+/// How many keys a map may have, and how many entries a list.
+pub(super) const MOST_ENTRIES: usize = 1000;
 
 /// Something with its place.
 #[derive(Clone, Debug)]
@@ -116,6 +119,9 @@ impl Reader<'_> {
                     if event == Event::SequenceEnd {
                         break Value::List(items);
                     }
+                    if items.len() == MOST_ENTRIES {
+                        return Err(self.at(span, format!("a list has more than {MOST_ENTRIES} entries")));
+                    }
                     items.push(self.node(event, span, parser, depth + 1)?);
                 }
             }
@@ -137,19 +143,22 @@ impl Reader<'_> {
         depth: usize,
     ) -> Result<Vec<(Node, Node)>, ConfigError> {
         let mut entries: Vec<(Node, Node)> = Vec::new();
+        let mut lines: HashMap<String, usize> = HashMap::new();
         loop {
             let (event, span) = self.next(parser)?;
             if event == Event::MappingEnd {
                 return Ok(entries);
             }
+            if entries.len() == MOST_ENTRIES {
+                return Err(self.at(span, format!("a map has more than {MOST_ENTRIES} keys")));
+            }
             let key = self.node(event, span, parser, depth + 1)?;
             let name = self.text(&key, "a name")?;
-            if let Some((first, _)) =
-                entries.iter().find(|(known, _)| self.text(known, "").is_ok_and(|it| it == name))
-            {
-                let what = format!("`{name}` is here a second time; the first is in line {}", first.line);
+            if let Some(first) = lines.get(&name) {
+                let what = format!("`{name}` is here a second time; the first is in line {first}");
                 return Err(self.of(&key, what));
             }
+            lines.insert(name, key.line);
             let (event, span) = self.next(parser)?;
             let value = self.node(event, span, parser, depth + 1)?;
             entries.push((key, value));

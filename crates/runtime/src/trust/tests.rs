@@ -346,3 +346,100 @@ fn files_by_which_an_agent_would_run_code_are_trusted_as_they_were_shown() {
     checkout.write("tmp/.mcp.json", "{}");
     assert_eq!(files("tmp/repo", ProjectTrust::Pinned), (false, 1));
 }
+
+#[test]
+fn a_project_cannot_lengthen_times_or_widen_when_a_prompt_is_sent_again() {
+    let checkout = Checkout::new();
+    let own = "[run]\ntimeout = \"10m\"\nidle-timeout = \"1m\"\nstream-fallback = \"never\"\n";
+    let theirs = "[run]\ntimeout = \"1000h\"\nidle-timeout = \"2m\"\nstream-fallback = \"untouched\"\n[route]\nwait-for-limit = true\n";
+    checkout.write("config/bowline.toml", own).write("home/repo/.bowline/bowline.toml", theirs);
+    let text = |key: &str| checkout.config().settings.text(key).map(str::to_owned).unwrap_or_default();
+    let all = || ["run.timeout", "run.idle-timeout", "run.stream-fallback", "route.wait-for-limit"].map(text);
+    assert_eq!(all(), ["10m", "1m", "never", ""]);
+    assert_eq!(checkout.left_out().len(), 4, "{:?}", checkout.left_out());
+    // Shorter ones count, and so do all of them once the project is trusted.
+    checkout.write(
+        "home/repo/.bowline/bowline.toml",
+        "[run]\ntimeout = \"5m\"\nidle-timeout = \"30s\"\n[route]\nwait-for-limit = false\n",
+    );
+    assert_eq!(all(), ["5m", "30s", "never", ""]);
+    assert_eq!(checkout.left_out(), Vec::<String>::new());
+    checkout.write("home/repo/.bowline/bowline.toml", theirs).trust();
+    assert_eq!(all(), ["1000h", "2m", "untouched", "true"]);
+}
+
+#[test]
+fn an_entry_of_a_project_cannot_raise_the_time_of_a_run() {
+    let checkout = Checkout::new();
+    checkout.write("config/bowline.toml", "[run]\ntimeout = \"10m\"\n").write(
+        "home/repo/.bowline/router.yaml",
+        "providers:\n  - {name: claude, config: {timeout: 1000h}}\n  - {name: codex, config: {timeout: 1m}}\n  - {name: gemini}\nrouting: {retry_max_backoff_ms: 999999999}\n",
+    );
+    let router = checkout.config().router.unwrap();
+    let times: Vec<_> = router.providers.iter().map(|entry| entry.timeout.map(|time| time.0)).collect();
+    assert_eq!(times, [Some(600_000), Some(60_000), None]);
+    assert_eq!(router.routing.longest_wait, Some(bowline_engine::retry::LONGEST_WAIT));
+}
+
+#[test]
+fn no_file_of_a_project_drops_or_raises_a_budget_of_the_users_router() {
+    let checkout = Checkout::new();
+    checkout.write("config/router.yaml", "budgets: {day: {cost: 5}, request: {tokens: 10}}\n");
+    let budgets = || {
+        let budgets = checkout.config().router.expect("the user's file").budgets;
+        (budgets["day"].cost, budgets["request"].tokens)
+    };
+    assert_eq!(budgets(), (Some(5.0), Some(10)));
+    for theirs in [
+        "providers: [{name: claude}]\n",
+        "providers: [{name: claude}]\nbudgets: {day: {cost: 1000000}}\n",
+        "providers: [{name: claude, config: {binary: ./x}}]\nbudgets: {request: {tokens: 99}}\n",
+    ] {
+        checkout.write("home/repo/.bowline/router.yaml", theirs);
+        assert_eq!(budgets(), (Some(5.0), Some(10)), "{theirs}");
+        checkout.trust();
+        assert_eq!(budgets(), (Some(5.0), Some(10)), "trusted: {theirs}");
+    }
+    checkout.write("home/repo/.bowline/router.yaml", "budgets: {day: {cost: 1}}\n");
+    assert_eq!(budgets(), (Some(1.0), Some(10)), "a lower one counts");
+}
+
+#[test]
+fn a_file_with_too_many_parts_is_refused_at_once() {
+    let many = |each: &dyn Fn(usize) -> String| (0..60_000).map(each).collect::<String>();
+    let map = format!("models:\n{}", many(&|at| format!("  k{at}: v\n")));
+    let list = format!("providers:\n{}", many(&|at| format!("  - name: k{at}\n")));
+    for (text, expected) in [(map, "more than 1000 keys"), (list, "more than 1000 entries")] {
+        let checkout = Checkout::new();
+        checkout.write("home/repo/.bowline/router.yaml", &text);
+        let error = checkout.read().expect_err("too many").to_string();
+        assert!(error.contains(expected), "{error}");
+    }
+    let checkout = Checkout::new();
+    let entries: Vec<String> =
+        (0..20_000).map(|at| format!("\"m{at}\": {{\"executable\": \"x\"}}")).collect();
+    checkout.write("home/repo/.bowline/cli-providers.json", &format!("{{{}}}", entries.join(",\n")));
+    assert_eq!(checkout.config().left_out.len(), 0, "nothing of it is used");
+    // Of one that is not too large, each entry is told with its own line.
+    checkout
+        .write("home/repo/.bowline/cli-providers.json", &format!("{{\n{}\n}}", entries[..1000].join(",\n")));
+    let lines: Vec<_> = checkout.config().left_out.iter().map(|part| part.line).collect();
+    assert_eq!(lines.len(), 1000);
+    assert!(lines.contains(&Some(2)) && lines.contains(&Some(1001)), "{lines:?}");
+}
+
+#[test]
+fn a_program_with_a_blank_in_its_path_is_pinned() {
+    let checkout = Checkout::new();
+    let program = "home/repo/.bowline/my tools/run.sh";
+    checkout
+        .write(
+            "home/repo/.bowline/router.yaml",
+            "providers: [{name: own, config: {path: \"./my tools/run.sh\"}}]\n",
+        )
+        .write(program, "one")
+        .trust();
+    assert_eq!(checkout.names(), ["own"]);
+    checkout.write(program, "two");
+    assert_eq!((checkout.names().len(), checkout.config().changed.len()), (0, 1));
+}

@@ -66,7 +66,8 @@ fn program(kind: &ClaimKind, base: &std::path::Path, dir: &std::path::Path) -> O
     let ClaimKind::Runs { program } = kind else { return None };
     match program.strip_prefix("acp:") {
         // Its path is meant from the working directory, which is the project's as a rule.
-        Some(command) => program_within(base, base, command),
+        // Its first word is the program, as `acp:` commands are split.
+        Some(command) => program_within(base, base, command.split_whitespace().next()?),
         None => program_within(base, dir, program),
     }
 }
