@@ -31,14 +31,19 @@ type Candidate = (String, String);
 pub(crate) fn run(args: &CompleteArgs, stdout: &mut Stdout) -> Result<(), CommandError> {
     let mut text = String::new();
     for (word, about) in candidates(&args.words) {
-        // A name that a shell would take for several words, or for more than a word, cannot be offered.
-        if word.contains(|c: char| c.is_whitespace() || c.is_control()) {
+        // A shell puts the word into the command line as it is: one that it would expand or execute is not offered.
+        if !word.chars().all(is_inert) {
             continue;
         }
         let about = super::tables::in_one_line(&about);
         text.push_str(&if about.is_empty() { format!("{word}\n") } else { format!("{word}\t{about}\n") });
     }
     stdout.print_laid_out(&text)
+}
+
+/// Says whether a character has no meaning of its own to any of the shells, in the middle of a word.
+fn is_inert(c: char) -> bool {
+    c.is_ascii_alphanumeric() || "._:@/+,=-".contains(c)
 }
 
 /// Where the word that is typed stands: what came before it, understood.

@@ -18,6 +18,9 @@ use crate::terminal;
 /// The variables by which an agent's processes are known.
 const SESSION_MARKS: [&str; 2] = ["BOWLINE_SESSION_ID", "BOWLINE_SPAWN"];
 
+/// The most ignored parts of a project's files that are printed one by one.
+const MOST_WARNINGS: usize = 10;
+
 /// What the command did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum TrustAction {
@@ -76,8 +79,11 @@ fn tell(config: &Config) {
     }
     TOLD.call_once(|| {
         let mut text = String::new();
-        for part in &config.left_out {
+        for part in config.left_out.iter().take(MOST_WARNINGS) {
             let _ = writeln!(text, "warning: {}", one_line(&part.to_string()));
+        }
+        if let Some(more) = config.left_out.len().checked_sub(MOST_WARNINGS).filter(|more| *more > 0) {
+            let _ = writeln!(text, "warning: {more} more parts of this project's files are ignored");
         }
         for file in &config.changed {
             let _ = writeln!(
@@ -98,7 +104,7 @@ fn one_line(text: &str) -> String {
 }
 
 fn text(review: &TrustReview, done: TrustAction) -> String {
-    let mut text = format!("project: {}\n", review.directory.display());
+    let mut text = format!("project: {}\n", one_line(&review.directory.display().to_string()));
     for file in &review.files {
         let path = file.path.strip_prefix(&review.directory).unwrap_or(&file.path).display().to_string();
         let _ = writeln!(text, "  {}{}", one_line(&path), remark(file));
@@ -156,7 +162,7 @@ fn report(review: &TrustReview, done: TrustAction) -> Value {
         .iter()
         .map(|file| {
             json!({
-                "path": file.path,
+                "path": file.path.to_string_lossy(),
                 "program": file.is_program,
                 "agents": file.agents,
                 "changed": matches!(file.state, TrustState::Changed(_)),
@@ -170,5 +176,5 @@ fn report(review: &TrustReview, done: TrustAction) -> Value {
         (TrustAction::Removed | TrustAction::NothingToRemove, _)
         | (TrustAction::Shown, TrustState::Unpinned) => "unpinned",
     };
-    json!({"v": 1, "directory": review.directory, "state": state, "files": files})
+    json!({"v": 1, "directory": review.directory.to_string_lossy(), "state": state, "files": files})
 }

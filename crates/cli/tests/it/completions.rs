@@ -83,3 +83,24 @@ fn nonsense_completes_to_nothing_and_is_no_error() {
         assert!(text.starts_with("exit 0\n") && text.ends_with("--- stderr\n"), "{text}");
     }
 }
+
+#[test]
+fn words_that_a_shell_would_expand_are_not_offered() {
+    let world = World::new();
+    let names =
+        ["p-plain", "p-$(touch ran)", "p-`touch ran`", "p-*", "p-;x", "p-'x", "p-~", "p-[a]", "p-a b"];
+    let entries: String = names.iter().map(|name| format!("  - {{name: {name:?}}}\n")).collect();
+    let dir = world.path("work/.config/bowline");
+    std::fs::create_dir_all(&dir).expect("a directory");
+    std::fs::write(dir.join("router.yaml"), format!("providers:\n{entries}")).expect("a file");
+    let ended = world.bowline(&["__complete", "--", "run", "--provider", "p-"]).end().exits(0);
+    assert_eq!(ended.stdout, "p-plain\tfrom router.yaml\n");
+}
+
+#[test]
+fn bash_does_not_expand_what_is_offered() {
+    let script = "bowline() { printf 'a*\\tabout\\nb c\\n'; }\ncd \"$HOME\" && touch ab ac\n\
+                  source <(command bowline completions bash)\nCOMP_WORDS=(bowline x)\nCOMP_CWORD=1\n_bowline\n\
+                  printf '%s\\n' \"${COMPREPLY[@]}\"\n";
+    assert_eq!(in_its_shell("bash", script).expect("bash is everywhere"), ["a*", "b c"]);
+}

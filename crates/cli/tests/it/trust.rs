@@ -293,3 +293,76 @@ fn an_agent_that_may_only_read_or_ask_is_kept_from_the_repositorys_code() {
     hostile.write("work/repo/.mcp.json", "{ }");
     assert!(run("read").0, "a changed file is untrusted again");
 }
+
+#[test]
+fn a_program_that_a_projects_settings_choose_must_be_restricted() {
+    let hostile = Hostile::new();
+    hostile.log("external", "bin/external");
+    hostile.log("glm", "bin/ax-glm");
+    let program = hostile.world.path("bin/external").display().to_string();
+    hostile.write(
+        "work/.pi/agent/extensions/cli-providers/config.json",
+        &format!(r#"{{"my-cli": {{"executable": "{program}"}}}}"#),
+    );
+    // The user may also have allowed such programs in general, for those that they name.
+    for own in ["", "[permission]\nunrestricted = \"warn\"\n", "[run]\nprovider = \"auto\"\n"] {
+        hostile.write("work/.config/bowline/bowline.toml", own);
+        let chosen = [("external", "model = \"my-cli\""), ("glm", "provider = \"glm\"")];
+        for (program, setting) in chosen {
+            hostile.write("work/repo/.bowline/bowline.toml", &format!("[run]\n{setting}\n"));
+            let ended = hostile.end(&["run", "Explain this."]);
+            assert_eq!(hostile.ran(program), "", "{own:?} {setting}: {}", ended.stderr);
+            assert!(ended.stderr.contains("--permission ask"), "{own:?} {setting}: {}", ended.stderr);
+        }
+    }
+    // The user's own word runs both, in the same project.
+    hostile.write("work/.config/bowline/bowline.toml", "");
+    hostile.end(&["run", "--model", "my-cli", "Explain this."]);
+    assert_ne!(hostile.ran("external"), "");
+    hostile.end(&["run", "--provider", "glm", "Explain this."]);
+    assert_ne!(hostile.ran("glm"), "");
+}
+
+#[test]
+fn a_projects_settings_cannot_raise_what_the_users_router_allows() {
+    let hostile = Hostile::new();
+    hostile.write(
+        "work/.config/bowline/router.yaml",
+        "providers: [{name: claude}]\nrouting: {max_retries: 0}\nbudgets: {request: {cost: 0}}\n",
+    );
+    hostile
+        .write("work/repo/.bowline/bowline.toml", "[budget.request]\ncost = 1000000\n[route]\nretries = 1\n");
+    let ended = hostile.end(&["run", "--provider", "claude", "hi"]);
+    assert!(ended.stderr.contains("nothing may be spent"), "{}", ended.stderr);
+    assert!(!hostile.ran("usual").contains("--print"), "{}", hostile.ran("usual"));
+    let explained = hostile.end(&["route", "--provider", "auto", "--explain", "--json"]).json();
+    assert_eq!(explained["retries"], 0, "{explained:#}");
+}
+
+#[test]
+fn a_directory_whose_name_is_not_text_is_shown() {
+    use std::os::unix::ffi::OsStrExt as _;
+    let hostile = Hostile::new();
+    let name = std::ffi::OsStr::from_bytes(b"odd\xff\nproject: fake");
+    let dir = hostile.world.path("work").join(name).join(".bowline");
+    std::fs::create_dir_all(&dir).expect("a directory");
+    std::fs::write(dir.join("router.yaml"), "providers: [{name: claude}]\n").expect("a file");
+    let show = |more: &[&str]| {
+        let call = hostile.world.bowline(&["trust", "--show"]).with(more).after("cd odd*");
+        call.end().exits(0)
+    };
+    assert!(show(&["--json"]).json()["directory"].as_str().expect("a text").contains("odd\u{fffd}"));
+    let shown = show(&[]).stdout;
+    assert_eq!(shown.lines().filter(|line| line.starts_with("project: ")).count(), 1, "{shown}");
+}
+
+#[test]
+fn many_ignored_parts_are_counted_and_not_listed() {
+    let hostile = Hostile::new();
+    let entries: String =
+        (0..25).map(|at| format!("  - {{name: e{at}, config: {{path: ./evil.sh}}}}\n")).collect();
+    hostile.router(&entries);
+    let ended = hostile.end(&["config", "show"]);
+    assert_eq!(ended.stderr.matches("ignored `e").count(), 10, "{}", ended.stderr);
+    ended.tells(&["15 more parts of this project's files are ignored", "`bowline trust`"]);
+}

@@ -1,10 +1,11 @@
 # Completion for bowline in bash. Load it with: source <(bowline completions bash)
 _bowline() {
-    local IFS=$'\n' line
+    local line
     COMPREPLY=()
-    for line in $(bowline __complete -- "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null); do
+    # Lines are read one by one, so that bash does not expand patterns in them.
+    while IFS= read -r line; do
         COMPREPLY+=("${line%%$'\t'*}")
-    done
+    done < <(bowline __complete -- "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null)
     # Where nothing is known, bash offers files. After a name that ends a list, a blank follows.
     [[ ${#COMPREPLY[@]} -eq 1 && ${COMPREPLY[0]} == *= ]] && compopt -o nospace
     return 0
