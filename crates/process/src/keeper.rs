@@ -11,6 +11,8 @@
 //! A program that is executed again to be a keeper never reaches its `main`: a constructor takes over before it. So
 //! it does not matter what the host's `main` does before the call. A host under `#[tokio::main]` has worker threads by then, and
 //! an event loop whose descriptors a keeper would close under them.
+//!
+//! A program that is set-uid, set-gid or has file capabilities never becomes a keeper, and does without one as a host.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -53,7 +55,7 @@ pub fn begins_before_main() -> bool {
 /// Says whether this program, executed again, would become a keeper.
 #[cfg(target_os = "linux")]
 pub(crate) fn can_be_asked() -> bool {
-    CAN_BE_ASKED.load(Ordering::Acquire)
+    CAN_BE_ASKED.load(Ordering::Acquire) && !gains_rights()
 }
 
 #[cfg(target_os = "linux")]
@@ -66,18 +68,46 @@ pub(crate) fn ask(cgroups: crate::linux::keeper::Cgroups) -> &'static str {
 
 #[cfg(target_os = "linux")]
 pub(crate) fn become_keeper_if_asked() {
-    if let Some(cgroups) = asked() {
-        crate::linux::early::apart(|| crate::linux::keeper::run(cgroups));
+    if let Some(KeeperRequest { cgroups, host }) = asked() {
+        // A request that is refused must not reach the host's `main`, which would start a keeper in turn.
+        let refused = gains_rights() || host != rustix::process::geteuid();
+        crate::linux::early::apart(|| {
+            if refused { std::process::ExitCode::FAILURE } else { crate::linux::keeper::run(cgroups) }
+        });
     }
+}
+
+/// What a parent process asks of its child by the environment and a socket as standard input.
+#[cfg(target_os = "linux")]
+struct KeeperRequest {
+    cgroups: crate::linux::keeper::Cgroups,
+    /// The user of the parent process.
+    host: rustix::process::Uid,
 }
 
 /// Reads what we were asked. A variable that was passed on by mistake comes without our parent's socket.
 #[cfg(target_os = "linux")]
-fn asked() -> Option<crate::linux::keeper::Cgroups> {
+fn asked() -> Option<KeeperRequest> {
     use crate::linux::keeper::Cgroups;
+    use rustix::net::{SocketType, sockopt};
     #[expect(clippy::disallowed_methods, reason = "this is how a keeper is told that it is one")]
     let value = std::env::var_os(VARIABLE)?;
     let cgroups = [Cgroups::Auto, Cgroups::Never].into_iter().find(|known| value == ask(*known))?;
-    let peer = rustix::net::sockopt::socket_peercred(rustix::stdio::stdin()).ok()?;
-    (Some(peer.pid) == rustix::process::getppid()).then_some(cgroups)
+    let socket = rustix::stdio::stdin();
+    let peer = sockopt::socket_peercred(socket).ok()?;
+    let is_from_host = Some(peer.pid) == rustix::process::getppid()
+        && sockopt::socket_type(socket) == Ok(SocketType::SEQPACKET);
+    is_from_host.then_some(KeeperRequest { cgroups, host: peer.uid })
+}
+
+/// Says whether this program has rights that the user who executes it does not have: set-uid, set-gid, file capabilities.
+///
+/// A keeper executes any program for its parent process. With such rights, it would do so for any local user.
+#[cfg(target_os = "linux")]
+fn gains_rights() -> bool {
+    use rustix::process::{getegid, geteuid, getgid, getuid};
+    #[expect(unsafe_code, reason = "no safe call reads the auxiliary vector")]
+    // SAFETY: it takes a number, and reads a value that the kernel gave this process.
+    let is_secure = unsafe { libc::getauxval(libc::AT_SECURE) } != 0;
+    is_secure || getuid() != geteuid() || getgid() != getegid()
 }

@@ -134,8 +134,8 @@ fn stop_oneself() {
     }
 }
 
-/// Forks and leaves, again and again, so that each look sees another process. It ends by itself after at most about
-/// twenty seconds: a chain that escaped a failing test would otherwise use up all process ids of the machine.
+/// Forks and exits, again and again, so that each scan of `/proc` finds another process. It ends by itself after at most
+/// about twenty seconds: a chain that escaped a failing test would otherwise use up all process ids of the machine.
 #[expect(unsafe_code, reason = "no safe call forks")]
 fn hop() {
     ignore_terminate();
