@@ -73,28 +73,21 @@ impl Mask {
 
     /// Masks one line of `events.jsonl`, without its end.
     pub(super) fn line(&self, line: &mut [u8]) {
+        if !self.finds_any(line) {
+            return;
+        }
+        // Every secret is looked for in the line as it came: one may be a part of another.
+        let original = line.to_vec();
+        let read = |line: &[u8]| serde_json::from_slice::<Event>(line).ok();
+        let Some(before) = read(&original) else { return };
+        let values = string_values(&original);
         for secret in &self.secrets {
-            if !secret.forms.iter().any(|form| form.find(line).is_some()) {
-                continue;
-            }
             let mut masked = line.to_vec();
-            for value in string_values(line) {
-                let borders = character_borders(&line[value.clone()]);
-                for form in &secret.forms {
-                    for start in all(form, &line[value.clone()]) {
-                        let end = start + form.needle().len();
-                        // Half of an escape is not the character that it looks like.
-                        if borders[start] && borders[end] {
-                            masked[value.start + start..value.start + end].fill(STAR);
-                        }
-                    }
-                }
+            for value in &values {
+                secret.fill(&original[value.clone()], &mut masked[value.clone()]);
             }
             // A word of our own format is no secret, whatever the list says: it stands in every journal.
-            let read = |line| serde_json::from_slice::<Event>(line);
-            if let (Ok(before), Ok(after)) = (read(line), read(&masked))
-                && before.kind.type_name() == after.kind.type_name()
-            {
+            if read(&masked).is_some_and(|after| before.kind.type_name() == after.kind.type_name()) {
                 line.copy_from_slice(&masked);
             }
         }
@@ -128,6 +121,23 @@ impl Secret {
             }
         }
         Self { forms: forms.iter().map(|form| Finder::new(form).into_owned()).collect() }
+    }
+
+    /// Masks the secret where it stands in the inside of a JSON string.
+    fn fill(&self, text: &[u8], masked: &mut [u8]) {
+        if !self.forms.iter().any(|form| form.find(text).is_some()) {
+            return;
+        }
+        let borders = character_borders(text);
+        for form in &self.forms {
+            for start in all(form, text) {
+                let end = start + form.needle().len();
+                // Half of an escape is not the character that it looks like.
+                if borders[start] && borders[end] {
+                    masked[start..end].fill(STAR);
+                }
+            }
+        }
     }
 }
 

@@ -120,3 +120,14 @@ fn a_secret_is_known_in_the_forms_of_json() {
     }
     assert_eq!(format!("{mask:?}"), "Mask { secrets: [Secret(..)] }", "a debug print tells nothing");
 }
+
+/// Whatever the order of the list, the longer secret is masked whole.
+#[test]
+fn a_secret_that_begins_like_another_is_masked_whole() {
+    for secrets in [["sk-abc1", "sk-abc1-rest"], ["sk-abc1-rest", "sk-abc1"], ["abc1-r", "sk-abc1-rest"]] {
+        let mut line = line_of(1, "keys sk-abc1-rest, abc1-r and sk-abc1");
+        Mask::new(secrets).line(&mut line);
+        let text = String::from_utf8(line).expect("is text");
+        assert!(text.contains("keys ************, "), "{secrets:?}: {text}");
+    }
+}
