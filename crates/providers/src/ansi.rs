@@ -120,8 +120,10 @@ fn is_deceptive(c: char) -> bool {
     }
     matches!(c,
         '\u{80}'..='\u{9F}'
-        // The soft hyphen, the Arabic letter mark, the Mongolian vowel separator.
-        | '\u{AD}' | '\u{61C}' | '\u{180E}'
+        // The soft hyphen, the combining grapheme joiner, the Arabic letter mark, the Mongolian vowel separator.
+        | '\u{AD}' | '\u{34F}' | '\u{61C}' | '\u{180E}'
+        // Letters that are shown as nothing: Hangul fillers, Khmer inherent vowels.
+        | '\u{115F}' | '\u{1160}' | '\u{17B4}' | '\u{17B5}' | '\u{3164}' | '\u{FFA0}'
         // Zero-width spaces, joiners and marks of direction.
         | '\u{200B}'..='\u{200F}'
         // Separators of lines and paragraphs; characters that reorder what is shown, so that a command reads as another one.
@@ -130,6 +132,8 @@ fn is_deceptive(c: char) -> bool {
         | '\u{2060}'..='\u{206F}'
         // The byte order mark; notes between lines; letters that no font shows.
         | '\u{FEFF}' | '\u{FFF9}'..='\u{FFFB}' | '\u{E0000}'..='\u{E007F}'
+        // Variation selectors of the supplement: text can be hidden in a row of them. U+FE0F, which pictures need, stays.
+        | '\u{E0100}'..='\u{E01EF}'
     )
 }
 
@@ -184,9 +188,25 @@ mod tests {
         assert_eq!(harmless("ok\n\tok"), "ok\n\tok");
         assert_eq!(harmless("\x1b[2J\x07\r\x7f"), "␛[2J␇␍␡");
         assert_eq!(harmless("\u{9b}2J \u{202e}txt"), "\\u{9b}2J \\u{202e}txt");
-        for hidden in
-            ["\u{200b}", "\u{200d}", "\u{2028}", "\u{2060}", "\u{feff}", "\u{ad}", "\u{e0041}", "\u{61c}"]
-        {
+        for hidden in [
+            "\u{200b}",
+            "\u{200d}",
+            "\u{2028}",
+            "\u{2060}",
+            "\u{feff}",
+            "\u{ad}",
+            "\u{e0041}",
+            "\u{61c}",
+            "\u{34f}",
+            "\u{115f}",
+            "\u{1160}",
+            "\u{17b4}",
+            "\u{17b5}",
+            "\u{3164}",
+            "\u{ffa0}",
+            "\u{e0100}",
+            "\u{e01ef}",
+        ] {
             let text = format!("a{hidden}b");
             assert_eq!(harmless(&text), format!("a{}b", hidden.escape_unicode()));
         }
