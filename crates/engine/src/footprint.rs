@@ -5,7 +5,8 @@
 //! understood included, counts as "a tool may have run". Deliberately absent: the decision itself, which is in
 //! [`crate::fallback`] for the second form of a program and in [`crate::retry`] for retries and other agents.
 
-use bowline_protocol::{Code, Exit, Failure, Kind};
+use bowline_protocol::{Code, Exit, Failure, Kind, RawFile};
+use bowline_providers::dialect::{Framing, Shape, StepOutput};
 use serde::{Deserialize, Serialize};
 
 /// What an attempt may have done, from provably nothing to certainly something.
@@ -114,8 +115,14 @@ pub(crate) struct Traces<'a> {
     pub(crate) prompted: bool,
     /// Whether the program only generates text, by its contract: it has no tools.
     pub(crate) generates_only: bool,
-    /// Whether the format shows each step in a line of its own, so that no line means no step.
-    pub(crate) shows_steps: bool,
+    /// When the format shows that the program works.
+    pub(crate) steps: StepOutput,
+    /// The shape of the output, as far as is known before it is read.
+    pub(crate) shape: Shape,
+    /// How the dialect cuts the output.
+    pub(crate) framing: Framing,
+    /// Whether the program reported its token usage. Output tokens are a sign of work of their own, see `seen`.
+    pub(crate) usage_reported: bool,
     /// Whether anything came on standard output.
     pub(crate) printed: bool,
     /// Whether a watchdog of ours ended the program.
@@ -129,8 +136,7 @@ pub(crate) struct Traces<'a> {
 impl Traces<'_> {
     /// Judges an attempt that ended without success.
     pub(crate) fn footprint(&self) -> Footprint {
-        let Self { seen, prompted, generates_only, shows_steps, printed, timed_out, trouble, failure } =
-            *self;
+        let Self { seen, prompted, generates_only, shape, printed, timed_out, trouble, failure, .. } = *self;
         if generates_only {
             return if seen == Footprint::ToolRan { seen } else { Footprint::NoWork };
         }
@@ -143,13 +149,28 @@ impl Traces<'_> {
         if trouble {
             return Footprint::Unexplained;
         }
-        let silent = shows_steps && !printed;
         match failure {
-            Some(failure) if silent && is_usage_error(failure) => Footprint::UsageError,
-            Some(_) if silent && timed_out => Footprint::NoWork,
-            Some(failure) if names_reason(failure) => Footprint::NoWork,
+            Some(failure) if shape == Shape::Lines && !printed && is_usage_error(failure) => {
+                Footprint::UsageError
+            }
+            Some(_) if timed_out && !printed && self.steps == StepOutput::Announced => Footprint::NoWork,
+            Some(failure) if names_reason(failure) && self.would_show_work(failure) => Footprint::NoWork,
             Some(_) | None => Footprint::Unexplained,
         }
+    }
+
+    /// Says whether a tool call would have been visible before this failure, so that no sign of work means no work.
+    ///
+    /// Where steps are shown late or never, a reason on standard error proves nothing: the "429" may be that of the tenth
+    /// model call. A document or a text shows no steps, but a usage without output tokens means that no model call
+    /// succeeded.
+    fn would_show_work(&self, failure: &Failure) -> bool {
+        let reads_lines =
+            self.framing != Framing::Document && matches!(self.shape, Shape::Lines | Shape::Unknown);
+        // An error line stands behind the steps that led to it.
+        let is_error_line =
+            reads_lines && failure.raw.as_ref().is_some_and(|span| span.file == RawFile::Stdout);
+        self.steps != StepOutput::Late || is_error_line || self.usage_reported
     }
 }
 

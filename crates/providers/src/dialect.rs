@@ -92,6 +92,18 @@ pub enum Commentary {
     AllButLast,
 }
 
+/// When the lines of a dialect show that the program works. It decides what silence proves about a prompt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StepOutput {
+    /// A line before the first model call, and one for each step as it happens. No line means no model call.
+    Announced,
+    /// A line for each step as it happens, and none before the model answers. No line means no tool call, but a model
+    /// call may be under way.
+    Immediate,
+    /// Perhaps only at the end, or never: the program may buffer its output, or not report its tools.
+    Late,
+}
+
 /// How a turn ends in a dialect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Terminal {

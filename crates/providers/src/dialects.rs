@@ -21,7 +21,7 @@ pub(crate) mod text;
 pub(crate) mod tools;
 
 use crate::conversation::Voice;
-use crate::dialect::{Commentary, Dialect, Framing, Shape, Terminal};
+use crate::dialect::{Commentary, Dialect, Framing, Shape, StepOutput, Terminal};
 use crate::{acp, claude::Claude, codex, copilot, gemini, grok_cli, opencode, pi, qwen};
 
 /// A dialect of the list.
@@ -37,6 +37,8 @@ pub struct Entry {
     pub terminal: Terminal,
     /// What tells an answer from the words that accompany the work.
     pub commentary: Commentary,
+    /// When its lines show that the program works.
+    pub steps: StepOutput,
     /// Makes a reader for one process whose output has this shape.
     pub make: fn(Shape) -> Box<dyn Dialect>,
     /// How we talk to the program, in dialects in which somebody has to.
@@ -48,6 +50,11 @@ impl Entry {
     pub fn generates_only(&self) -> bool {
         matches!(self.name, "executable-generate" | "executable-stream")
     }
+
+    /// Returns when output of this shape shows that the program works. Only lines can show it before the end.
+    pub fn steps_of(&self, shape: Shape) -> StepOutput {
+        if shape == Shape::Lines { self.steps } else { StepOutput::Late }
+    }
 }
 
 /// Every dialect, in the order in which they are shown.
@@ -58,6 +65,7 @@ pub const ALL: &[Entry] = &[
         framing: Framing::Lines,
         terminal: Terminal::Eof,
         commentary: Commentary::Told,
+        steps: StepOutput::Late,
         make: |_| Box::new(text::Text::default()),
         voice: None,
     },
@@ -67,6 +75,7 @@ pub const ALL: &[Entry] = &[
         framing: Framing::Document,
         terminal: Terminal::Eof,
         commentary: Commentary::Told,
+        steps: StepOutput::Late,
         make: |_| Box::new(json::Json),
         voice: None,
     },
@@ -76,6 +85,7 @@ pub const ALL: &[Entry] = &[
         framing: Framing::Lines,
         terminal: Terminal::Event,
         commentary: Commentary::Told,
+        steps: StepOutput::Late,
         make: |_| Box::new(stream_json::StreamJson::default()),
         voice: None,
     },
@@ -85,6 +95,7 @@ pub const ALL: &[Entry] = &[
         framing: Framing::Lines,
         terminal: Terminal::Eof,
         commentary: Commentary::Told,
+        steps: StepOutput::Late,
         make: |shape| Box::new(shaped::Shaped::new(roles::RoleLines::default(), shape)),
         voice: None,
     },
@@ -94,6 +105,7 @@ pub const ALL: &[Entry] = &[
         framing: Framing::Lines,
         terminal: Terminal::Event,
         commentary: Commentary::Told,
+        steps: StepOutput::Announced,
         make: |shape| Box::new(shaped::Shaped::new(Claude::default(), shape)),
         voice: None,
     },
@@ -103,6 +115,7 @@ pub const ALL: &[Entry] = &[
         framing: Framing::Lines,
         terminal: Terminal::Event,
         commentary: Commentary::AllButLast,
+        steps: StepOutput::Announced,
         make: |shape| Box::new(shaped::Shaped::new(codex::Exec::default(), shape)),
         voice: None,
     },
@@ -112,6 +125,7 @@ pub const ALL: &[Entry] = &[
         framing: Framing::Lines,
         terminal: Terminal::Event,
         commentary: Commentary::Told,
+        steps: StepOutput::Announced,
         make: |_| Box::new(codex::AppServer::default()),
         voice: Some(codex::VOICE),
     },
@@ -121,6 +135,7 @@ pub const ALL: &[Entry] = &[
         framing: Framing::Lines,
         terminal: Terminal::Event,
         commentary: Commentary::Told,
+        steps: StepOutput::Announced,
         make: |shape| Box::new(shaped::Shaped::new(gemini::Gemini::default(), shape)),
         voice: None,
     },
@@ -130,6 +145,7 @@ pub const ALL: &[Entry] = &[
         framing: Framing::Lines,
         terminal: Terminal::Event,
         commentary: Commentary::BeforeTools,
+        steps: StepOutput::Announced,
         make: |shape| Box::new(shaped::Shaped::lines_or_text(qwen::Qwen::default(), shape)),
         voice: None,
     },
@@ -139,6 +155,7 @@ pub const ALL: &[Entry] = &[
         framing: Framing::Lines,
         terminal: Terminal::Event,
         commentary: Commentary::AskedForTools,
+        steps: StepOutput::Announced,
         make: |shape| Box::new(shaped::Shaped::new(pi::Pi::default(), shape)),
         voice: None,
     },
@@ -148,6 +165,7 @@ pub const ALL: &[Entry] = &[
         framing: Framing::Lines,
         terminal: Terminal::Event,
         commentary: Commentary::AskedForTools,
+        steps: StepOutput::Announced,
         make: |_| Box::new(pi::Rpc::default()),
         voice: None,
     },
@@ -157,6 +175,7 @@ pub const ALL: &[Entry] = &[
         framing: Framing::Lines,
         terminal: Terminal::Eof,
         commentary: Commentary::AskedForTools,
+        steps: StepOutput::Immediate,
         make: |shape| Box::new(shaped::Shaped::new(opencode::Opencode::default(), shape)),
         voice: None,
     },
@@ -166,6 +185,7 @@ pub const ALL: &[Entry] = &[
         framing: Framing::Lines,
         terminal: Terminal::Event,
         commentary: Commentary::AskedForTools,
+        steps: StepOutput::Announced,
         make: |shape| Box::new(shaped::Shaped::new(copilot::Copilot::default(), shape)),
         voice: None,
     },
@@ -175,6 +195,7 @@ pub const ALL: &[Entry] = &[
         framing: Framing::Lines,
         terminal: Terminal::Eof,
         commentary: Commentary::AskedForTools,
+        steps: StepOutput::Late,
         make: |_| Box::new(grok_cli::GrokCli::default()),
         voice: None,
     },
@@ -184,6 +205,7 @@ pub const ALL: &[Entry] = &[
         framing: Framing::Lines,
         terminal: Terminal::Event,
         commentary: Commentary::Told,
+        steps: StepOutput::Immediate,
         make: |_| Box::new(acp::Acp::default()),
         voice: Some(acp::VOICE),
     },
@@ -193,6 +215,7 @@ pub const ALL: &[Entry] = &[
         framing: Framing::LinesOrEvents,
         terminal: Terminal::Event,
         commentary: Commentary::Told,
+        steps: StepOutput::Late,
         make: |_| Box::new(pi_events::PiEvents::default()),
         voice: None,
     },
@@ -202,6 +225,7 @@ pub const ALL: &[Entry] = &[
         framing: Framing::LinesOrEvents,
         terminal: Terminal::Eof,
         commentary: Commentary::Told,
+        steps: StepOutput::Late,
         make: |_| Box::new(simple::Simple::default()),
         voice: None,
     },
@@ -211,6 +235,7 @@ pub const ALL: &[Entry] = &[
         framing: Framing::LinesOrEvents,
         terminal: Terminal::Eof,
         commentary: Commentary::Told,
+        steps: StepOutput::Late,
         make: |_| Box::new(external_events::ExternalEvents::default()),
         voice: None,
     },
@@ -220,6 +245,7 @@ pub const ALL: &[Entry] = &[
         framing: Framing::Document,
         terminal: Terminal::Event,
         commentary: Commentary::Told,
+        steps: StepOutput::Late,
         make: |_| Box::new(executable::Generate),
         voice: None,
     },
@@ -229,6 +255,7 @@ pub const ALL: &[Entry] = &[
         framing: Framing::Lines,
         terminal: Terminal::Event,
         commentary: Commentary::Told,
+        steps: StepOutput::Late,
         make: |_| Box::new(executable::Stream::default()),
         voice: None,
     },
@@ -237,4 +264,36 @@ pub const ALL: &[Entry] = &[
 /// Finds a dialect by its name.
 pub fn by_name(name: &str) -> Option<&'static Entry> {
     ALL.iter().find(|entry| entry.name == name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Recordings of runs whose model never answered: what they show was printed before the first model call was over.
+    #[test]
+    fn programs_that_announce_themselves_print_before_the_model_answers() {
+        macro_rules! stdout {
+            ($path:literal) => {
+                include_str!(concat!("../../../fixtures/", $path, "/stdout.raw"))
+            };
+        }
+        for (name, steps, stdout) in [
+            ("claude", StepOutput::Announced, stdout!("claude/2.1.325/hang-sigint")),
+            ("codex-exec", StepOutput::Announced, stdout!("codex/0.166.0/hang0-sigterm")),
+            ("gemini", StepOutput::Announced, stdout!("gemini/0.61.0/hang-sigint")),
+            ("qwen", StepOutput::Announced, stdout!("qwen/0.24.4/hang-sigint")),
+            ("pi", StepOutput::Announced, stdout!("pi/0.87.1/hang-sigint")),
+            ("copilot", StepOutput::Announced, stdout!("copilot/1.0.102/hang-sigint")),
+            ("grok-cli", StepOutput::Late, stdout!("grok/0.0.34/hang-sigterm")),
+        ] {
+            let entry = by_name(name).expect("is in the list");
+            assert_eq!(entry.steps_of(Shape::Lines), steps, "{name}");
+            assert_eq!(entry.steps_of(Shape::Text), StepOutput::Late, "{name}");
+            assert_eq!(stdout.starts_with('{'), steps == StepOutput::Announced, "{name}: {stdout}");
+        }
+        // opencode's first line may be the error of its first model call.
+        assert!(stdout!("opencode/1.18.33/err429").starts_with(r#"{"type":"error""#));
+        assert_eq!(by_name("opencode").map(|it| it.steps), Some(StepOutput::Immediate));
+    }
 }

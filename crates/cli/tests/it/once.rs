@@ -62,3 +62,18 @@ fn a_program_that_rejects_its_options_is_asked_in_its_other_form() {
     assert_eq!((ended.stdout.as_str(), starts(&world)), ("done\n", 2));
     assert!(world.has_line(&["fallback_taken", "the program rejected its arguments"]));
 }
+
+/// The same "429" on standard error: where no step is ever shown, it may be about the tenth model call.
+#[test]
+fn a_rate_limit_on_stderr_is_retried_only_where_steps_are_shown() {
+    for (form, expect) in [(&[][..], 2), (&["--no-stream"], 1)] {
+        let world = World::new();
+        let starts_file = world.path("starts");
+        let script = format!(
+            "echo x >>{}; cat >/dev/null; echo 'API Error: 429 Too Many Requests' >&2; exit 1",
+            starts_file.display()
+        );
+        let ended = world.claude(&script).with(&["--retries", "1"]).with(form).end().exits(1);
+        assert_eq!(starts(&world), expect, "{form:?}: {}", ended.stderr);
+    }
+}

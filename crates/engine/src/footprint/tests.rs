@@ -1,6 +1,6 @@
 //! What each trace of an attempt proves.
 
-use bowline_protocol::Category;
+use bowline_protocol::{Category, RawSpan};
 
 use super::*;
 
@@ -9,7 +9,10 @@ fn silent() -> Traces<'static> {
         seen: Footprint::PromptNotSent,
         prompted: true,
         generates_only: false,
-        shows_steps: true,
+        steps: StepOutput::Announced,
+        shape: Shape::Lines,
+        framing: Framing::Lines,
+        usage_reported: false,
         printed: false,
         timed_out: false,
         trouble: false,
@@ -54,7 +57,7 @@ fn only_a_usage_error_without_output_proves_that_nothing_was_done() {
     };
     assert_eq!(judge(|_| {}, &usage), Footprint::UsageError);
     assert_eq!(judge(|it| it.printed = true, &usage), Footprint::Unexplained);
-    assert_eq!(judge(|it| it.shows_steps = false, &usage), Footprint::Unexplained);
+    assert_eq!(judge(|it| it.shape = Shape::Unknown, &usage), Footprint::Unexplained);
     assert_eq!(judge(|it| it.trouble = true, &usage), Footprint::Unexplained);
     assert_eq!(judge(|it| it.prompted = false, &usage), Footprint::PromptNotSent);
     assert_eq!(judge(|_| {}, &failed(Code::FlagRejected, Some(Exit::Code(0)))), Footprint::Unexplained);
@@ -92,7 +95,9 @@ fn a_program_that_a_watchdog_ends_before_its_first_line_has_not_begun() {
     let hangs = Traces { timed_out: true, failure: Some(&late), ..silent() };
     assert_eq!(hangs.footprint(), Footprint::NoWork);
     assert_eq!(Traces { printed: true, ..hangs }.footprint(), Footprint::Unexplained);
-    assert_eq!(Traces { shows_steps: false, ..hangs }.footprint(), Footprint::Unexplained);
+    for steps in [StepOutput::Immediate, StepOutput::Late] {
+        assert_eq!(Traces { steps, ..hangs }.footprint(), Footprint::Unexplained, "{steps:?}");
+    }
     assert_eq!(Traces { timed_out: false, ..hangs }.footprint(), Footprint::Unexplained);
 }
 
@@ -109,5 +114,38 @@ fn what_was_seen_counts_whatever_the_program_says_about_its_end() {
         let generator = Traces { generates_only: true, ..traces };
         let expect = if seen == Footprint::ToolRan { seen } else { Footprint::NoWork };
         assert_eq!(generator.footprint(), expect, "{seen:?}");
+    }
+}
+
+/// The same "429" proves more or less, by where it stands and by what the format shows.
+#[test]
+fn a_reason_counts_only_where_work_would_have_been_shown() {
+    let elsewhere = failed(Code::RateLimited, Some(Exit::Code(1)));
+    let placed = |file| Failure { raw: Some(RawSpan { file, start: 0, end: 9 }), ..elsewhere.clone() };
+    let (on_stdout, on_stderr) = (placed(RawFile::Stdout), placed(RawFile::Stderr));
+    let lines = Traces { failure: Some(&elsewhere), ..silent() };
+    for steps in [StepOutput::Announced, StepOutput::Immediate] {
+        assert_eq!(Traces { steps, ..lines }.footprint(), Footprint::NoWork, "{steps:?}");
+    }
+    let late = Traces { steps: StepOutput::Late, ..lines };
+    let late_document = Traces { shape: Shape::Document, ..late };
+    let late_unknown = Traces { shape: Shape::Unknown, ..late };
+    let framed = Traces { framing: Framing::Document, ..late_unknown };
+    for (traces, failure, expect) in [
+        (late, &elsewhere, Footprint::Unexplained),
+        (late, &on_stderr, Footprint::Unexplained),
+        (late, &on_stdout, Footprint::NoWork),
+        (late_document, &elsewhere, Footprint::Unexplained),
+        (late_document, &on_stdout, Footprint::Unexplained),
+        (late_unknown, &on_stderr, Footprint::Unexplained),
+        (late_unknown, &on_stdout, Footprint::NoWork),
+        (framed, &on_stdout, Footprint::Unexplained),
+    ] {
+        let traces = Traces { failure: Some(failure), ..traces };
+        assert_eq!(traces.footprint(), expect, "{traces:?}");
+        let reported = Traces { usage_reported: true, ..traces };
+        assert_eq!(reported.footprint(), Footprint::NoWork, "{reported:?}");
+        let answered = Traces { seen: Footprint::ModelAnswered, ..reported };
+        assert_eq!(answered.footprint(), Footprint::ModelAnswered, "{answered:?}");
     }
 }

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use bowline_protocol::kinds::{Outcome, ResumeAnswer, ResumeAnswered, StopReason, TurnEnded};
 use bowline_protocol::{
     Category, Code, Event, FORMAT_VERSION, Failure, Kind, NativeSessionId, RawFile, RawSpan, SessionId,
-    Source, Timestamp, ToolId,
+    Source, Timestamp, ToolId, UsageSource,
 };
 use bowline_providers::dialect::Draft;
 
@@ -41,6 +41,8 @@ pub(super) struct Account {
     pub(super) seen: Footprint,
     /// What the attempts that are over may have done.
     pub(super) footprint: Footprint,
+    /// Whether the program of this attempt reported its token usage.
+    pub(super) usage_reported: bool,
     /// Whether the program of this attempt runs and has the prompt.
     pub(super) prompted: bool,
     /// The model that answers, as it was last named.
@@ -71,6 +73,7 @@ impl Account {
             tool_ever_ran: false,
             seen: Footprint::default(),
             footprint: Footprint::default(),
+            usage_reported: false,
             prompted: false,
             model: None,
             resume: plan.resume.clone(),
@@ -89,7 +92,7 @@ impl Account {
         self.tools.clear();
         (self.retrying, self.outcome, self.failure) = (None, None, None);
         (self.has_text, self.open, self.background) = (false, false, false);
-        (self.seen, self.prompted) = (Footprint::default(), false);
+        (self.seen, self.prompted, self.usage_reported) = (Footprint::default(), false, false);
     }
 
     /// Says whether events of this kind have to be safe on disk before anything else happens.
@@ -129,7 +132,10 @@ impl Account {
             // The dialect knows it already, and says it.
             Kind::ResumeAnswered(_) => self.resume = None,
             Kind::ModelChanged(changed) => self.model = Some(changed.model.clone()),
-            Kind::UsageReported(report) => self.model = report.model.clone().or(self.model.take()),
+            Kind::UsageReported(report) => {
+                self.usage_reported |= report.source == UsageSource::Reported;
+                self.model = report.model.clone().or(self.model.take());
+            }
             Kind::TurnStarted(_) => {
                 self.turn = turn.unwrap_or(self.turn);
                 self.open = true;

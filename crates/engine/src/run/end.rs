@@ -7,7 +7,6 @@ use bowline_protocol::kinds::{
 };
 use bowline_protocol::{Category, Code, Exit, Failure, Kind, Millis};
 use bowline_providers::decode::{Cause, End};
-use bowline_providers::dialect::Shape;
 
 use super::ladder::Why;
 use super::{Action, DRAIN, DRAIN_AT_MOST, Ended, Now, PATIENCE, Phase, Run, Step, Survivor, Swept};
@@ -169,7 +168,10 @@ impl Run {
             seen: self.account.seen,
             prompted: self.account.prompted,
             generates_only: attempt.dialect.generates_only(),
-            shows_steps: attempt.shape == Shape::Lines,
+            steps: attempt.dialect.steps_of(attempt.shape),
+            shape: attempt.shape,
+            framing: attempt.dialect.framing,
+            usage_reported: self.account.usage_reported,
             printed: self.account.has_printed(),
             timed_out: matches!(self.why, Some(Why::TimedOut(..))),
             trouble: matches!(self.why, Some(Why::Trouble(_))),

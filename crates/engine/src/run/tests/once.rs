@@ -1,9 +1,11 @@
 //! How often a prompt is sent: once, unless the first process provably did nothing with it.
 
+use bowline_protocol::Category;
 use bowline_protocol::kinds::TouchedFile;
+use bowline_providers::dialect::Shape;
 
 use super::super::*;
-use super::world::{INIT, RESULT, World, text};
+use super::world::{INIT, RESULT, World, attempt, text};
 use crate::fallback::StreamFallback;
 use crate::footprint::Footprint;
 
@@ -93,4 +95,87 @@ fn files_that_changed_are_a_sign_of_work() {
     world.give(Input::Stderr(b"API Error: 529 overloaded\n")).exits(1).swept();
     world.give(Input::Files(Vec::new()));
     assert_eq!(world.ended().footprint, Footprint::NoWork);
+}
+
+/// A program that buffers its output, or prints it at the end, may have worked until the watchdog ended it.
+#[test]
+fn silence_until_a_timeout_counts_only_where_the_program_announces_itself() {
+    for (dialect, shape, expect) in [
+        ("claude", Shape::Lines, Footprint::NoWork),
+        ("codex-exec", Shape::Lines, Footprint::NoWork),
+        ("claude", Shape::Text, Footprint::Unexplained),
+        ("claude", Shape::Document, Footprint::Unexplained),
+        ("opencode", Shape::Lines, Footprint::Unexplained),
+        ("grok-cli", Shape::Lines, Footprint::Unexplained),
+        ("external-events", Shape::Lines, Footprint::Unexplained),
+        ("stream-json", Shape::Lines, Footprint::Unexplained),
+        ("text", Shape::Unknown, Footprint::Unexplained),
+    ] {
+        let mut world = World::with(|plan| {
+            plan.attempts = vec![attempt(dialect, shape)];
+            plan.limits.first_event = Some(Millis(3_000));
+        });
+        world.start();
+        world.wait_for_action("!signal(Interrupt, Leader)");
+        world.killed(15).swept();
+        assert_eq!(world.ended().footprint, expect, "{dialect} {shape:?}");
+    }
+}
+
+/// "429" on standard error may be about the tenth model call: it counts where the first nine would have been seen.
+#[test]
+fn a_reason_on_stderr_counts_only_where_steps_are_shown_as_they_happen() {
+    for (dialect, shape, expect) in [
+        ("claude", Shape::Lines, Footprint::NoWork),
+        ("opencode", Shape::Lines, Footprint::NoWork),
+        ("claude", Shape::Document, Footprint::Unexplained),
+        ("gemini", Shape::Document, Footprint::Unexplained),
+        ("claude", Shape::Text, Footprint::Unexplained),
+        ("text", Shape::Unknown, Footprint::Unexplained),
+        ("role-lines", Shape::Unknown, Footprint::Unexplained),
+        ("grok-cli", Shape::Lines, Footprint::Unexplained),
+        ("external-events", Shape::Lines, Footprint::Unexplained),
+        ("executable-generate", Shape::Document, Footprint::NoWork),
+    ] {
+        let mut world = World::with(|plan| plan.attempts = vec![attempt(dialect, shape)]);
+        world.start();
+        world.give(Input::Stderr(b"Error: 429 Too Many Requests\n")).exits(1).swept();
+        let ended = world.ended();
+        let category = ended.failure.map(|failure| failure.category);
+        assert_eq!(category, Some(Category::RateLimit), "{dialect} {shape:?}");
+        assert_eq!(ended.footprint, expect, "{dialect} {shape:?}");
+    }
+}
+
+/// A document that reports its usage shows whether any model call succeeded.
+#[test]
+fn a_document_proves_by_its_usage_that_no_model_call_succeeded() {
+    for (output, expect) in [(0, Footprint::NoWork), (7, Footprint::ModelAnswered)] {
+        let mut world = World::with(|plan| plan.attempts = vec![attempt("claude", Shape::Document)]);
+        world.start();
+        world.says(&format!(
+            r#"{{"type":"result","subtype":"success","is_error":true,"api_error_status":429,"result":"API Error: 429 rate limit","session_id":"s","usage":{{"input_tokens":0,"output_tokens":{output}}}}}"#
+        ));
+        world.exits(1).swept();
+        assert_eq!(world.ended().footprint, expect, "{output}");
+    }
+}
+
+/// grok-cli prints the conversation when it is over: an error line behind no tool call means that there was none.
+#[test]
+fn an_error_line_on_stdout_stands_behind_the_steps_that_led_to_it() {
+    let user = r#"{"role":"user","content":"Say hello"}"#;
+    let call = r#"{"role":"assistant","content":"","tool_calls":[{"id":"c","type":"function","function":{"name":"bash","arguments":"{}"}}]}"#;
+    let error = r#"{"role":"assistant","content":"Sorry, I encountered an error: Grok API error: 429 Rate limit reached."}"#;
+    for (lines, expect) in
+        [(&[user, error][..], Footprint::NoWork), (&[user, call, error], Footprint::ToolRan)]
+    {
+        let mut world = World::with(|plan| plan.attempts = vec![attempt("grok-cli", Shape::Lines)]);
+        world.start();
+        lines.iter().for_each(|line| {
+            world.says(line);
+        });
+        world.exits(1).swept();
+        assert_eq!(world.ended().footprint, expect, "{lines:?}");
+    }
 }

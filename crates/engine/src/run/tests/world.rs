@@ -172,7 +172,7 @@ impl World {
     }
 }
 
-fn attempt(dialect: &str, shape: Shape) -> Attempt {
+pub(super) fn attempt(dialect: &str, shape: Shape) -> Attempt {
     let dialect = dialects::by_name(dialect).expect("a dialect");
     Attempt {
         dialect,
