@@ -22,9 +22,11 @@ pub enum Command {
     Test(Test),
     /// Run the tidy rules alone
     Tidy,
+    /// Print the figures of the source tree: names, words, sizes and cycles between modules
+    Survey,
     /// Build and run the fuzz targets
     Fuzz(Fuzz),
-    /// Change the decisions of the engine one at a time, and see whether its own tests notice; takes an hour or two
+    /// Change the decisions of the engine one at a time, and see whether its own tests notice; takes about an hour
     Mutants(Mutants),
     /// Measure what decoding, a run or a look at all programs costs
     Bench(Bench),

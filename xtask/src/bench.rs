@@ -89,8 +89,10 @@ fn count_deltas(program: &Path, command: &Path, agent: &Path) -> Result<()> {
             under(command).words("run --output jsonl --provider claude --timeout 10m --binary").arg(agent);
         call.arg("--env").arg(format!("BENCH_AGENT=deltas {deltas}")).arg("Go")
     })?;
+    let bare = counted(&|items| under(program).arg("bare-items").arg(items.to_string()))?;
     let mut table = String::from("\n");
     for (what, figure, limit) in [
+        ("a message of a long turn to a callback, instructions", host("items")?, bare * 3 / 2),
         ("a delta to a callback, instructions", host("callback")?, 7500),
         ("a delta to a journal, instructions", host("journal")?, 12_000),
         ("a delta through the command with a journal, instructions", through, 12_000),

@@ -11,5 +11,7 @@ pub mod real_clis;
 pub mod report;
 pub mod schema;
 pub mod sh;
+pub mod survey;
 pub mod test;
 pub mod tidy;
+pub mod tree;

@@ -4,13 +4,17 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use xtask::args::{Args, Command};
-use xtask::{bench, captures, certify, check, fuzz, mutants, real_clis, report, schema, test, tidy};
+use xtask::{bench, captures, certify, check, fuzz, mutants, real_clis, report, schema, survey, test, tidy};
 
 fn main() -> ExitCode {
     let done = match Args::parse().command {
         Command::Check(args) => check::run(&args),
         Command::Test(args) => test::run(&args),
         Command::Tidy => tidy::run(),
+        Command::Survey => {
+            survey::run();
+            Ok(())
+        }
         Command::Fuzz(args) => fuzz::run(&args),
         Command::Mutants(args) => mutants::run(&args),
         Command::Bench(args) => bench::run(&args),

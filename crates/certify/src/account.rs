@@ -1,4 +1,4 @@
-//! What all runs of a suite have in common: what they said, what they left behind, and what nobody understood.
+//! Totals over all runs of a suite: their output, the processes they left, and the lines that Bowline could not decode.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -10,38 +10,38 @@ use bowline_providers::novelty;
 
 use crate::trouble::short;
 
-/// The account of a suite. Every run of every case is entered.
+/// The totals of a suite. Every run of every case adds to them.
 #[derive(Debug, Default)]
 pub(crate) struct Account {
-    inner: Mutex<Sums>,
+    inner: Mutex<RunTotals>,
 }
 
-/// What the runs add up to.
+/// The totals.
 #[derive(Clone, Debug)]
-pub(crate) struct Sums {
-    /// Runs that ended well.
+pub(crate) struct RunTotals {
+    /// Runs that completed.
     pub(crate) completed: u64,
-    /// Runs in which a tool was called and which we did not end.
+    /// Runs in which a tool was called and which Bowline did not stop.
     pub(crate) with_tools: u64,
-    /// Runs that ended without our doing.
+    /// Runs that ended without a cancellation or a deadline.
     pub(crate) by_themselves: u64,
-    /// Runs that we ended: somebody cancelled, or a deadline passed.
+    /// Runs that ended by a cancellation or a deadline.
     pub(crate) stopped: u64,
-    /// Runs that asked the model.
+    /// Runs that called the model.
     pub(crate) asked: u64,
     pub(crate) kinds: BTreeMap<String, u64>,
     pub(crate) vocabulary: BTreeSet<String>,
-    /// Output that nobody understood, with its case.
+    /// Lines that Bowline could not decode, with their case.
     pub(crate) unrecognized: Vec<String>,
-    /// Processes that were alive at the end of a run, with its case.
+    /// Processes that were alive at the end of a run, with their case.
     pub(crate) survivors: Vec<String>,
-    /// How often something tried to reach what is not this machine, or why that is not known.
+    /// How many connections went to anything but this machine, or why that is unknown.
     pub(crate) attempts_to_leave: Result<u64, String>,
-    /// Processes that outlived a program which had ended by itself, with its case.
+    /// Processes that outlived a program which had exited by itself, with their case.
     pub(crate) left_behind: Vec<String>,
 }
 
-impl Default for Sums {
+impl Default for RunTotals {
     fn default() -> Self {
         Self {
             completed: 0,
@@ -60,7 +60,7 @@ impl Default for Sums {
 }
 
 impl Account {
-    /// Enters a run that is over, and that asked the model so many times.
+    /// Adds a finished run that called the model this many times.
     pub(crate) fn enter(&self, case: &str, record: &Record, events: &[bowline::Event], asked: usize) {
         let mut sums = self.lock();
         let stopped = record.outcome == Outcome::Cancelled || record.timed_out.is_some();
@@ -87,16 +87,16 @@ impl Account {
         }
     }
 
-    pub(crate) fn sums(&self) -> Sums {
+    pub(crate) fn sums(&self) -> RunTotals {
         self.lock().clone()
     }
 
-    fn lock(&self) -> MutexGuard<'_, Sums> {
+    fn lock(&self) -> MutexGuard<'_, RunTotals> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Adds the fields that a program named in its output. What is no JSON has none.
+/// Adds the field names of a program's output. A line that is not JSON has none.
 fn read_words(file: &Path, vocabulary: &mut BTreeSet<String>) {
     let Ok(bytes) = std::fs::read(file) else { return };
     let text = String::from_utf8_lossy(&bytes);

@@ -1,41 +1,41 @@
-//! A case: one thing that is promised, and how it is tried.
+//! A case: one promise, and how to test it.
 
 use std::future::Future;
 use std::pin::Pin;
 
 use bowline_providers::manifest::Manifest;
 
-use crate::account::Sums;
+use crate::account::RunTotals;
 use crate::cases::faults::Fault;
-use crate::place::Room;
+use crate::place::CaseContext;
 use crate::trouble::Verdict;
 
-/// One thing that is promised.
+/// One promise.
 #[derive(Debug)]
 pub struct Case {
     /// The name, for `--only` and for reports.
     pub name: &'static str,
-    /// What is promised, in a sentence.
+    /// The promise, in a sentence.
     pub about: &'static str,
-    /// Whether an older program is put through it too.
+    /// Whether older programs run it too.
     pub smoke: bool,
-    /// How many times the usual time it has.
+    /// How many times the usual time limit it has.
     pub(crate) runs: u32,
-    /// Who claims it.
+    /// Whether a manifest claims it.
     pub(crate) claim: fn(&Manifest) -> Claim,
-    /// How it is tried.
+    /// How to test it.
     pub(crate) body: Body,
-    /// What of Bowline has to be built before it can hold.
+    /// The part of Bowline that has to be built before it can hold.
     pub(crate) pending: Option<&'static str>,
 }
 
 impl Case {
-    /// Says whether nobody is to be found at the model's address.
+    /// Returns whether the model's address has to refuse connections.
     pub(crate) fn is_deserted(&self) -> bool {
         matches!(self.body, Body::Fault(Fault { scenario: None, .. }))
     }
 
-    /// Says whether a manifest claims the case, or says why it does not.
+    /// Returns whether a manifest claims the case, or gives a reason why not.
     pub fn is_answered_by(&self, manifest: &Manifest) -> bool {
         manifest.certify.not_claimed.contains_key(self.name) || (self.claim)(manifest) != Claim::No(None)
     }
@@ -46,7 +46,7 @@ impl Case {
 pub enum Suite {
     /// Every case.
     Full,
-    /// Those that an older program is put through.
+    /// The cases that older programs run.
     Smoke,
 }
 
@@ -60,12 +60,12 @@ impl Suite {
     }
 }
 
-/// Whether a provider is said to be able to do something.
+/// Whether a manifest claims a case.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Claim {
-    /// It is.
+    /// It does.
     Yes,
-    /// It is not; the reason stands in its manifest under the name of the case, or is this one.
+    /// It does not. The reason is in the manifest under the name of the case, or this one.
     No(Option<String>),
 }
 
@@ -77,14 +77,14 @@ impl Claim {
 
 pub(crate) type Trying = Pin<Box<dyn Future<Output = Verdict> + Send>>;
 
-/// How a case is tried.
+/// How to test a case.
 pub(crate) enum Body {
     /// With runs of its own.
-    Runs(fn(Room) -> Trying),
-    /// With a run in which the model's API does not work.
+    Runs(fn(CaseContext) -> Trying),
+    /// With a run against a model API that fails.
     Fault(&'static Fault),
-    /// By what all other runs left.
-    After(fn(&Sums) -> Verdict),
+    /// From the totals of all other runs.
+    After(fn(&RunTotals) -> Verdict),
 }
 
 impl std::fmt::Debug for Body {

@@ -1,5 +1,5 @@
-//! The list of what is promised. The order is that of a reader's questions: is it there, does it speak, does it obey,
-//! what does it cost, what when things go wrong, what does it leave behind.
+//! The list of cases. The order is that of a reader's questions: is the program there, does it answer, does it obey,
+//! what does it cost, how does it fail, what does it leave behind.
 
 mod afterwards;
 mod basics;
@@ -20,7 +20,7 @@ pub fn all() -> impl Iterator<Item = &'static Case> {
     BEFORE_FAULTS.iter().chain(faults::CASES).chain(AFTER_FAULTS)
 }
 
-/// Returns the cases of a part of the suite; those of these names alone, if there are any.
+/// Returns the cases of a part of the suite; only those with these names, if there are any.
 pub fn chosen(suite: Suite, only: &[String]) -> Vec<&'static Case> {
     let in_suite = |case: &&Case| suite == Suite::Full || case.smoke;
     let named = |case: &&Case| only.is_empty() || only.iter().any(|name| name == case.name);
@@ -35,26 +35,26 @@ const fn smoke(name: &'static str, about: &'static str, claim: fn(&Manifest) -> 
     Case { name, about, smoke: true, runs: 1, claim, body, pending: None }
 }
 
-/// Gives a case the time of two runs: it has two, or one that is heavy.
+/// Gives a case the time of two runs: it has two, or a heavy one.
 const fn twice(case: Case) -> Case {
     Case { runs: 2, ..case }
 }
 
-fn everybody(_: &Manifest) -> Claim {
+fn every_program(_: &Manifest) -> Claim {
     Claim::Yes
 }
 
-/// Claims long prompts where they need not fit into an argument.
+/// Claims long prompts if they do not have to fit into an argument.
 fn whole_prompt(manifest: &Manifest) -> Claim {
     match manifest.prompt {
         PromptStyle::Stdin | PromptStyle::Request | PromptStyle::Protocol => Claim::Yes,
         PromptStyle::Arg => {
-            Claim::No(Some("it takes its prompt as an argument, of 96 KiB at most".to_owned()))
+            Claim::No(Some("it takes its prompt as an argument, of at most 96 KiB".to_owned()))
         }
     }
 }
 
-/// Claims what the manifest has an option for. One that is refused has its reason there.
+/// Claims a case if the manifest supports the option. A refused option has its reason there.
 fn option(manifest: &Manifest, flag: RunFlag) -> Claim {
     match manifest.run.flags.get(&flag) {
         Some(how) if how.is_done() => Claim::Yes,
@@ -65,13 +65,13 @@ fn option(manifest: &Manifest, flag: RunFlag) -> Claim {
     }
 }
 
-/// Returns what a program can do in the format in which it is asked under `--permission ask`, as most cases ask it.
+/// Returns the capabilities of the format for `--permission ask`, which most cases use.
 fn asking(manifest: &Manifest) -> Capabilities {
     let better = manifest.better_format(PermissionMode::Ask).map(|(name, _)| manifest.in_format(name));
     better.map_or_else(|| manifest.capabilities.clone(), |manifest| manifest.into_owned().capabilities)
 }
 
-/// Claims what needs a permission mode that the program has.
+/// Claims a case that needs a permission mode.
 fn mode(manifest: &Manifest, mode: Mode) -> Claim {
     match manifest.permission.get(&mode) {
         Some(how) => how.refused.clone().map_or(Claim::Yes, |why| Claim::No(Some(why))),
@@ -79,7 +79,7 @@ fn mode(manifest: &Manifest, mode: Mode) -> Claim {
     }
 }
 
-/// Claims that a repository's code does not run where a run is not refused because of it.
+/// Claims that a repository's code does not run, unless such runs are refused.
 fn repository_code(manifest: &Manifest) -> Claim {
     match mode(manifest, Mode::Ask) {
         Claim::Yes => manifest.repository.refused.clone().map_or(Claim::Yes, |why| Claim::No(Some(why))),
@@ -90,200 +90,200 @@ fn repository_code(manifest: &Manifest) -> Claim {
 const BEFORE_FAULTS: &[Case] = &[
     smoke(
         "detect",
-        "the program is found and says its version",
-        everybody,
-        Body::Runs(|room| Box::pin(basics::detect(room))),
+        "Bowline finds the program and reads its version",
+        every_program,
+        Body::Runs(|context| Box::pin(basics::detect(context))),
     ),
     case(
         "flags",
-        "the options that we use are in its help and mean what we think",
-        everybody,
-        Body::Runs(|room| Box::pin(basics::flags(room))),
+        "the help lists every option that Bowline passes, with the meaning that Bowline relies on",
+        every_program,
+        Body::Runs(|context| Box::pin(basics::flags(context))),
     ),
     smoke(
         "text",
-        "an answer arrives whole, once, and the turn is completed",
-        everybody,
-        Body::Runs(|room| Box::pin(basics::text(room))),
+        "the answer arrives whole, once, and the turn completes",
+        every_program,
+        Body::Runs(|context| Box::pin(basics::text(context))),
     ),
     smoke(
         "streaming",
-        "the first words come long before the last",
+        "text arrives while the model writes, not all at the end",
         |it| Claim::when(asking(it).streams_text),
-        Body::Runs(|room| Box::pin(basics::streaming(room))),
+        Body::Runs(|context| Box::pin(basics::streaming(context))),
     ),
     case(
         "thinking",
-        "thoughts are told, and are not part of the answer",
+        "thinking is reported, separate from the answer",
         |it| Claim::when(it.capabilities.reports_thinking),
-        Body::Runs(|room| Box::pin(basics::thinking(room))),
+        Body::Runs(|context| Box::pin(basics::thinking(context))),
     ),
     smoke(
         "edit",
-        "a tool call edits a file, and its beginning and end are told",
-        everybody,
-        Body::Runs(|room| Box::pin(basics::edit(room))),
+        "a tool call edits a file; its start and end are reported",
+        every_program,
+        Body::Runs(|context| Box::pin(basics::edit(context))),
     ),
     case(
         "shell",
-        "a command that is allowed runs, and what it printed is told",
+        "an allowed command runs, and its output is reported",
         |it| mode(it, Mode::Yolo),
-        Body::Runs(|room| Box::pin(basics::shell(room))),
+        Body::Runs(|context| Box::pin(basics::shell(context))),
     ),
     case(
         "files-touched",
-        "a file that was edited is named within a minute",
-        everybody,
-        Body::Runs(|room| Box::pin(basics::files_touched(room))),
+        "an edited file is reported within a minute",
+        every_program,
+        Body::Runs(|context| Box::pin(basics::files_touched(context))),
     ),
     twice(smoke(
         "policy-gate",
-        "something risky that nobody allowed is refused, or not even offered",
+        "a risky action without permission is refused, or not offered to the model",
         |it| mode(it, Mode::Ask),
-        Body::Runs(|room| Box::pin(basics::policy_gate(room))),
+        Body::Runs(|context| Box::pin(basics::policy_gate(context))),
     )),
     twice(case(
         "repository-code",
-        "hooks, MCP servers and plugins of a repository that is not trusted do not run",
+        "hooks, MCP servers and plugins of an untrusted repository do not run",
         repository_code,
-        Body::Runs(|room| Box::pin(repository::code(room))),
+        Body::Runs(|context| Box::pin(repository::code(context))),
     )),
     twice(smoke(
         "usage",
-        "the tokens that we report are those that were served",
+        "the reported tokens equal the served tokens",
         |it| Claim::when(it.capabilities.reports_usage != UsageReports::None),
-        Body::Runs(|room| Box::pin(basics::usage(room))),
+        Body::Runs(|context| Box::pin(basics::usage(context))),
     )),
     case(
         "cost",
         "the cost is reported",
         |it| Claim::when(it.capabilities.reports_usage == UsageReports::Cost),
-        Body::Runs(|room| Box::pin(basics::cost(room))),
+        Body::Runs(|context| Box::pin(basics::cost(context))),
     ),
     smoke(
         "model",
-        "the model that was chosen is asked",
+        "the request goes to the chosen model",
         |it| option(it, RunFlag::Model),
-        Body::Runs(|room| Box::pin(options::model(room))),
+        Body::Runs(|context| Box::pin(options::model(context))),
     ),
     case(
         "effort",
-        "how much to think reaches the model",
+        "the chosen effort reaches the model",
         |it| option(it, RunFlag::Effort),
-        Body::Runs(|room| Box::pin(options::effort(room))),
+        Body::Runs(|context| Box::pin(options::effort(context))),
     ),
     twice(case(
         "system-prompt",
-        "a system prompt reaches the model, and replaces the program's own where it is said to",
+        "a system prompt reaches the model, and replaces the program's own if the manifest claims that",
         |it| option(it, RunFlag::System),
-        Body::Runs(|room| Box::pin(options::system(room))),
+        Body::Runs(|context| Box::pin(options::system(context))),
     )),
     twice(case(
         "append-system",
-        "an addition to the system prompt reaches the model, beside the program's own",
+        "an addition to the system prompt reaches the model, together with the program's own",
         |it| option(it, RunFlag::AppendSystem),
-        Body::Runs(|room| Box::pin(options::append_system(room))),
+        Body::Runs(|context| Box::pin(options::append_system(context))),
     )),
     case(
         "schema",
-        "an answer is held to a JSON Schema",
+        "the answer satisfies a JSON Schema",
         |it| option(it, RunFlag::Schema),
-        Body::Runs(|room| Box::pin(options::schema(room))),
+        Body::Runs(|context| Box::pin(options::schema(context))),
     ),
     case(
         "image",
         "an image reaches the model",
         |it| option(it, RunFlag::Image),
-        Body::Runs(|room| Box::pin(options::image(room))),
+        Body::Runs(|context| Box::pin(options::image(context))),
     ),
     twice(smoke(
         "large-prompt",
         "a prompt of 900 KB arrives whole",
         whole_prompt,
-        Body::Runs(|room| Box::pin(options::large_prompt(room))),
+        Body::Runs(|context| Box::pin(options::large_prompt(context))),
     )),
     twice(smoke(
         "resume",
-        "a resumed session keeps its id and knows what was said",
+        "a resumed session keeps its id and its conversation",
         |it| Claim::when(it.capabilities.resume == ResumeSupport::ById),
-        Body::Runs(|room| Box::pin(sessions::resume(room))),
+        Body::Runs(|context| Box::pin(sessions::resume(context))),
     )),
     case(
         "resume-unknown",
-        "a session that does not exist is told, not begun anew",
+        "resuming an unknown session fails instead of starting a new one",
         |it| Claim::when(it.capabilities.resume == ResumeSupport::ById),
-        Body::Runs(|room| Box::pin(sessions::resume_unknown(room))),
+        Body::Runs(|context| Box::pin(sessions::resume_unknown(context))),
     ),
     Case {
         name: "send-input",
-        about: "a word from the user reaches the agent while it works",
+        about: "a user message reaches the agent during its work",
         smoke: false,
         runs: 1,
         claim: |it| Claim::when(it.capabilities.steers),
-        body: Body::Runs(|room| Box::pin(sessions::send_input(room))),
+        body: Body::Runs(|context| Box::pin(sessions::send_input(context))),
         pending: Some("runs are one-way: two-way transports come with live sessions"),
     },
     twice(case(
         "parallel-homes",
-        "two sessions at once, each with a home of its own",
-        everybody,
-        Body::Runs(|room| Box::pin(sessions::parallel_homes(room))),
+        "two sessions run at once, each in its own home directory",
+        every_program,
+        Body::Runs(|context| Box::pin(sessions::parallel_homes(context))),
     )),
     twice(case(
         "parallel-shared",
-        "two sessions at once in one home",
-        everybody,
-        Body::Runs(|room| Box::pin(sessions::parallel_shared(room))),
+        "two sessions run at once in one home directory",
+        every_program,
+        Body::Runs(|context| Box::pin(sessions::parallel_shared(context))),
     )),
     smoke(
         "stop",
-        "stopped in the middle of an answer: nobody is left, the words so far are kept",
-        everybody,
-        Body::Runs(|room| Box::pin(stopping::in_the_answer(room))),
+        "stopped during an answer: no process is left, and the partial text is kept",
+        every_program,
+        Body::Runs(|context| Box::pin(stopping::in_the_answer(context))),
     ),
     smoke(
         "ends-when-asked",
-        "it ends when it is asked to, before it is killed",
-        everybody,
-        Body::Runs(|room| Box::pin(stopping::when_asked(room))),
+        "the program exits on its stop signal, before it is killed",
+        every_program,
+        Body::Runs(|context| Box::pin(stopping::when_asked(context))),
     ),
     case(
         "stop-in-tool",
-        "stopped in the middle of a tool: nobody is left",
+        "stopped during a tool call: no process is left",
         |it| mode(it, Mode::Yolo),
-        Body::Runs(|room| Box::pin(stopping::in_a_tool(room))),
+        Body::Runs(|context| Box::pin(stopping::in_a_tool(context))),
     ),
     case(
         "timeout",
-        "our deadline ends a run that waits for ever",
-        everybody,
-        Body::Runs(|room| Box::pin(stopping::timeout(room))),
+        "the timeout ends a run that hangs",
+        every_program,
+        Body::Runs(|context| Box::pin(stopping::timeout(context))),
     ),
 ];
 
 const AFTER_FAULTS: &[Case] = &[
     smoke(
         "understood",
-        "no line of its output was not understood",
-        everybody,
+        "Bowline decodes every line of the output",
+        every_program,
         Body::After(afterwards::understood),
     ),
     smoke(
         "leaves-nothing",
-        "a program that ends by itself leaves no process behind",
-        everybody,
+        "a program that exits by itself leaves no process behind",
+        every_program,
         Body::After(afterwards::leaves_nothing),
     ),
     smoke(
         "no-survivors",
         "no process is alive after a run",
-        everybody,
+        every_program,
         Body::After(afterwards::no_survivors),
     ),
     smoke(
         "stays-home",
-        "nothing tried to reach anything but the simulator",
-        everybody,
+        "the program connects to the simulator only",
+        every_program,
         Body::After(afterwards::stays_home),
     ),
 ];

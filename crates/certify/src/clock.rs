@@ -1,4 +1,4 @@
-//! The clock of the suite: how long cases take, and when a report was made.
+//! The clock of the suite: durations of cases, and the time of a report.
 
 use std::time::{Duration, Instant};
 

@@ -1,7 +1,7 @@
-//! What changed between two reports: options, what the program says, and how cases end.
+//! The differences between two reports: options, fields of the output, and results of cases.
 //!
-//! A field that is missing in the newer report is no drift: what a program says depends on what it is asked. One that
-//! it never said before is.
+//! A field that is missing in the newer report is no drift: the output depends on the prompt. A field that is in no older report
+//! is.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -10,11 +10,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::report::{Report, Status};
 
-/// One thing that differs.
+/// One difference.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "change", rename_all = "snake_case")]
 pub enum Change {
-    /// The reports are about different providers, so that nothing else is worth saying.
+    /// The reports are about different providers, so nothing else is compared.
     Provider {
         /// That of the older report.
         before: String,
@@ -47,18 +47,18 @@ pub enum Change {
         /// The kind.
         kind: String,
     },
-    /// A field that it never said before.
+    /// A field that no earlier output had.
     Field {
         /// Its path of names and types.
         path: String,
     },
-    /// A case that comes to something else.
+    /// A case with another result.
     Case {
         /// The case.
         case: String,
-        /// What it came to, if it was tried.
+        /// The earlier result, if the case ran.
         before: Option<Status>,
-        /// What it comes to now.
+        /// The result now.
         now: Status,
     },
 }
@@ -82,7 +82,7 @@ impl fmt::Display for Change {
     }
 }
 
-/// Says what differs, the more important first within each sort.
+/// Returns the differences, the more important first within each sort.
 pub fn drift(before: &Report, now: &Report) -> Vec<Change> {
     if before.provider != now.provider {
         return vec![Change::Provider { before: before.provider.clone(), now: now.provider.clone() }];
@@ -106,7 +106,7 @@ pub fn drift(before: &Report, now: &Report) -> Vec<Change> {
         report.cells.iter().map(|cell| (cell.case.clone(), cell.status)).collect()
     };
     let (was, is) = (status(before), status(now));
-    // A case that was not run this time says nothing.
+    // A case that did not run this time has no result to compare.
     for (case, now) in is {
         let before = was.get(&case).copied();
         if before != Some(now) {

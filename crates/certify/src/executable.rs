@@ -1,8 +1,8 @@
-//! The contract suite for executable providers: what the CLI provider protocol asks of a program, tried on the program.
+//! The contract suite for executable providers: tests the CLI provider protocol on the program.
 //!
-//! Nothing is simulated here. The program runs as a request runs it, with the network and the variables that it is given,
-//! and answers about ten requests; behind a model that costs money, they cost money. The cases come one after the other,
-//! so that a model on this machine is not asked twice at once.
+//! Nothing is simulated here. The program runs as in any request, with the network and the variables that it is given,
+//! and answers about ten requests; if the model behind it costs money, they cost money. The cases run one after the other,
+//! so that a model on this machine has one request at a time.
 
 mod call;
 mod cases;
@@ -23,22 +23,22 @@ use call::Subject;
 
 pub use cases::{Case, all as cases};
 
-/// What is to be tried.
+/// The program and the cases to run.
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// The provider; its prompt style is `request`.
     pub manifest: &'static Manifest,
     /// The program, as it was found.
     pub program: PathBuf,
-    /// What every request has in its `config`.
+    /// The `config` of every request.
     pub config: BTreeMap<String, Json>,
-    /// Variables that are set besides the manifest's.
+    /// Variables besides the manifest's.
     pub env: BTreeMap<String, String>,
-    /// The names of the only cases to try; none for all.
+    /// The names of the only cases to run; none for all.
     pub only: Vec<String>,
 }
 
-/// Puts an executable provider through the suite.
+/// Runs the suite on an executable provider.
 pub async fn certify(plan: Plan, mut tell: impl FnMut(Progress<'_>)) -> Report {
     let time = Stopwatch::start();
     let chosen: Vec<&'static Case> = cases()
@@ -56,9 +56,11 @@ pub async fn certify(plan: Plan, mut tell: impl FnMut(Progress<'_>)) -> Report {
     for case in chosen {
         let unclaimed = match case.of {
             "stream" if !plan.manifest.formats.contains_key("stream") => {
-                Some("its configuration says that it has no `stream`")
+                Some("its configuration has `streams = false`")
             }
-            "--version" if matches!(version, Ok(None)) => Some("it has no `--version`, and says so"),
+            "--version" if matches!(version, Ok(None)) => {
+                Some("it rejects `--version` as an unknown command")
+            }
             _ => None,
         };
         if let Some(reason) = unclaimed {

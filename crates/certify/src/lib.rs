@@ -1,19 +1,19 @@
-//! The contract suite: what Bowline promises about an agent program, tried on the program itself.
+//! The contract suite: tests what Bowline promises about an agent program, on the program itself.
 //!
-//! A real program is started as any run starts it, in a home of its own, with made-up keys, and talks to the simulator
-//! instead of a model. So it costs nothing, needs no account, and the same thing happens every time. What it sent and
-//! what it was told stands in the simulator's ledger, so that a claim such as "the image arrives" or "the usage is
-//! right" is checked at the other end and not believed.
+//! The suite starts a real program as any run does, in a fresh home, with made-up keys, and with the simulator
+//! instead of a model. So it costs nothing, needs no account, and gives the same result every time. The simulator's ledger
+//! has every request and response, so a claim such as "the image arrives" or "the usage is
+//! right" is checked at the model's end.
 //!
-//! [`cases`] lists what is tried, [`certify`] tries it and gives a [`Report`], [`drift()`] compares two of them. A cell
-//! of a report is green, red with evidence, *not claimed* (the manifest says that the program cannot do it, and why) or
-//! *pending* (it needs a part of Bowline that is not there, or is a known fault; one that passes turns red, so that
-//! nobody forgets it).
+//! [`cases`] lists the cases, [`certify`] runs them and returns a [`Report`], [`drift()`] compares two reports. A cell
+//! of a report is green, red with evidence, *not claimed* (the manifest declares that the program cannot do it, and why) or
+//! *pending* (it needs a part of Bowline that does not exist yet, or is a known fault; a pending case that passes turns red, so that
+//! the entry is removed).
 //!
-//! [`executable`] is the suite for executable providers, which are asked as they are.
+//! [`executable`] is the suite for executable providers, which it runs without isolation.
 //!
-//! Whoever calls this has cut the process off from the network and the user's environment
-//! ([`seclusion`]). Nothing is printed here.
+//! The caller has to separate the process from the network and the user's environment first
+//! ([`seclusion`]). This crate prints nothing.
 
 mod account;
 mod case;

@@ -1,4 +1,4 @@
-//! Where a run of a case takes place: a home, a project, a model API, all of them fresh.
+//! The surroundings of a run: a fresh home, project and model API.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bowline::journal::Home;
 use bowline::{Event, Kind, PermissionMode, Record, Task};
-use bowline_process::seclusion::Network;
+use bowline_process::seclusion::NetworkAccess;
 use bowline_providers::manifest::run::Mode;
 use bowline_providers::simulate;
 use bowline_simulator::{Entry, Options, REFUSED, Simulator};
@@ -16,26 +16,26 @@ use crate::clock::Stopwatch;
 use crate::subject::Subject;
 use crate::trouble::{Trouble, Verdict};
 
-/// A key that opens nothing.
+/// A made-up key.
 const KEY: &str = "sk-bowline-made-up-0000000000000000";
 
-/// The room of a case: it makes places.
+/// The context of a case: it creates places.
 #[derive(Clone, Debug)]
-pub(crate) struct Room {
+pub(crate) struct CaseContext {
     pub(crate) subject: Arc<Subject>,
     pub(crate) case: &'static str,
     pub(crate) dir: PathBuf,
-    /// How long a run may take: less than its case, so that our own deadline can be seen at work.
+    /// The time limit of a run: less than that of its case, so that our own deadline can be observed.
     pub(crate) patience: Duration,
-    pub(crate) network: Network,
+    pub(crate) network: NetworkAccess,
     pub(crate) account: Arc<Account>,
 }
 
-/// A place: everything that a run needs of the outside.
+/// A place: the home, project and API of a run.
 #[derive(Debug)]
 pub(crate) struct Place {
-    room: Room,
-    /// None where nobody is to answer.
+    context: CaseContext,
+    /// None if connections are refused.
     api: Option<Arc<Simulator>>,
     pub(crate) home: PathBuf,
     pub(crate) project: PathBuf,
@@ -44,39 +44,39 @@ pub(crate) struct Place {
 
 /// A run that was watched to its end.
 #[derive(Debug)]
-pub(crate) struct Seen {
+pub(crate) struct WatchedRun {
     pub(crate) record: Record,
     pub(crate) events: Vec<Event>,
     /// When each event was seen, from the start of the run.
     pub(crate) times: Vec<Duration>,
-    /// How long the end took after we asked for it.
+    /// How long the run took to end after the cancellation.
     pub(crate) stopping: Option<Duration>,
 }
 
 /// When to stop a run.
 #[derive(Clone, Debug)]
-pub(crate) enum StopWhen {
-    /// So many pieces of text have come.
+pub(crate) enum StopCondition {
+    /// This many text deltas have arrived.
     Deltas(usize),
-    /// This file is there.
+    /// This file exists.
     File(PathBuf),
-    /// The model was asked, and this much time has passed.
+    /// The model was called, and this much time has passed.
     Asked(Duration),
 }
 
-impl Room {
-    /// Makes a place with a home of its own.
+impl CaseContext {
+    /// Creates a place with a home of its own.
     pub(crate) async fn place(&self, name: &str) -> Result<Place, Trouble> {
         let api = Simulator::start(Options::default()).await?;
         self.make(name, self.dir.join(name).join("home"), Some(Arc::new(api))).await
     }
 
-    /// Makes a place in the home of another one, and with its API: one home has one configuration.
+    /// Creates a place in the home of another one, and with its API: one home has one configuration.
     pub(crate) async fn neighbour(&self, of: &Place, name: &str) -> Result<Place, Trouble> {
         self.make(name, of.home.clone(), of.api.clone()).await
     }
 
-    /// Makes a place whose API is not there.
+    /// Creates a place with an API that refuses connections.
     pub(crate) async fn deserted(&self, name: &str) -> Result<Place, Trouble> {
         self.make(name, self.dir.join(name).join("home"), None).await
     }
@@ -101,12 +101,12 @@ impl Room {
             }
             std::fs::write(path, &file.text)?;
         }
-        Ok(Place { room: self.clone(), api, home, project, plan })
+        Ok(Place { context: self.clone(), api, home, project, plan })
     }
 }
 
 impl Place {
-    /// Returns a task that changes nothing; its prompt picks the scenario.
+    /// Returns a task that changes nothing; its prompt selects the scenario.
     pub(crate) fn task(&self, prompt: &str) -> Task {
         self.allow(self.bare(prompt), Mode::Ask)
     }
@@ -116,7 +116,7 @@ impl Place {
         self.allow(self.bare(prompt), Mode::Edit)
     }
 
-    /// Returns a task that may do what it wants: this place is made to be thrown away.
+    /// Returns a task with all permissions: this place is disposable.
     pub(crate) fn free(&self, prompt: &str) -> Task {
         self.allow(self.bare(prompt), Mode::Yolo)
     }
@@ -128,7 +128,7 @@ impl Place {
 
     /// Gives a task the mode, or the next freer one that the program has.
     fn allow(&self, task: Task, mode: Mode) -> Task {
-        let modes = &self.room.subject.manifest.permission;
+        let modes = &self.context.subject.manifest.permission;
         let root = rustix::process::getuid().is_root();
         let had = |it: &Mode| modes.get(it).is_some_and(|how| how.refused.is_none());
         let mode = Mode::ALL.into_iter().filter(|it| *it >= mode).find(had).unwrap_or(mode);
@@ -145,21 +145,21 @@ impl Place {
     }
 
     fn bare(&self, prompt: &str) -> Task {
-        let subject = &self.room.subject;
+        let subject = &self.context.subject;
         let mut task = bowline::task(prompt)
-            .provider(&subject.manifest.name)
+            .of_provider(subject.manifest)
             .binary(&subject.program)
             .cwd(&self.project)
-            .home(Home::at(self.room.dir.join("journal")))
-            .timeout(self.room.patience)
+            .home(Home::at(self.context.dir.join("journal")))
+            .timeout(self.context.patience)
             .model(&self.plan.model)
             .env("HOME", self.home.to_string_lossy())
-            .env("TMPDIR", self.room.dir.join("tmp").to_string_lossy());
+            .env("TMPDIR", self.context.dir.join("tmp").to_string_lossy());
         for (name, value) in &self.plan.env {
             task = task.env(name, value);
         }
-        if self.room.network == Network::Open {
-            // Where it could get out, it is at least sent to nobody.
+        if self.context.network == NetworkAccess::Open {
+            // If it can reach a network, at least point it at a proxy that refuses.
             for name in ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"] {
                 task = task.env(name, REFUSED);
             }
@@ -168,7 +168,7 @@ impl Place {
         task
     }
 
-    /// Returns the requests that were answered by a scenario, and not beside the conversation.
+    /// Returns the requests that a scenario answered, without side requests.
     pub(crate) fn requests(&self) -> Vec<Entry> {
         let is_main = |entry: &Entry| entry.choice.as_ref().is_some_and(|choice| choice.side.is_none());
         self.api.iter().flat_map(|api| api.ledger()).filter(is_main).collect()
@@ -179,27 +179,27 @@ impl Place {
         self.api.iter().flat_map(|api| api.ledger()).collect()
     }
 
-    /// Says whether a scenario answered.
+    /// Returns whether a scenario answered.
     pub(crate) fn was_answered_by(&self, scenario: &str) -> bool {
         self.requests().iter().any(|entry| entry.choice.as_ref().is_some_and(|it| it.scenario == scenario))
     }
 
-    /// Returns a model that nothing but the option asks for.
+    /// Returns a model that the program requests only if the option names it.
     pub(crate) fn other_model(&self) -> &str {
         &self.plan.other_model
     }
 
     /// Runs a task to its end.
-    pub(crate) async fn run(&self, task: Task) -> Result<Seen, Trouble> {
+    pub(crate) async fn run(&self, task: Task) -> Result<WatchedRun, Trouble> {
         self.watch(task, None).await
     }
 
-    /// Runs a task until something is the case, and stops it then.
-    pub(crate) async fn stop(&self, task: Task, when: StopWhen) -> Result<Seen, Trouble> {
+    /// Runs a task until a condition holds, and then stops it.
+    pub(crate) async fn stop(&self, task: Task, when: StopCondition) -> Result<WatchedRun, Trouble> {
         self.watch(task, Some(when)).await
     }
 
-    async fn watch(&self, task: Task, when: Option<StopWhen>) -> Result<Seen, Trouble> {
+    async fn watch(&self, task: Task, when: Option<StopCondition>) -> Result<WatchedRun, Trouble> {
         let time = Stopwatch::start();
         let mut turn = task.start().await?;
         let control = turn.control();
@@ -219,9 +219,9 @@ impl Place {
                 _ = look.tick(), if when.is_some() && stopped.is_none() => {}
             }
             let due = when.as_ref().is_some_and(|when| match when {
-                StopWhen::Deltas(most) => deltas >= *most,
-                StopWhen::File(path) => path.exists(),
-                StopWhen::Asked(since) => self.asked_for(*since),
+                StopCondition::Deltas(most) => deltas >= *most,
+                StopCondition::File(path) => path.exists(),
+                StopCondition::Asked(since) => self.asked_for(*since),
             });
             if due && stopped.is_none() {
                 stopped = Some(Stopwatch::start());
@@ -230,21 +230,21 @@ impl Place {
         }
         let stopping = stopped.map(Stopwatch::elapsed);
         let record = turn.outcome().await?;
-        self.room.account.enter(self.room.case, &record, &events, self.all_requests().len());
-        Ok(Seen { record, events, times, stopping })
+        self.context.account.enter(self.context.case, &record, &events, self.all_requests().len());
+        Ok(WatchedRun { record, events, times, stopping })
     }
 
-    /// Says whether a request has been open for some time.
+    /// Returns whether a request has been open for some time.
     fn asked_for(&self, since: Duration) -> bool {
         let first = self.requests().into_iter().map(|entry| entry.at).min();
         first.is_some_and(|at| crate::clock::now().duration_since(at).unsigned_abs() >= since)
     }
 }
 
-impl Seen {
-    /// Is content if the turn ended well.
+impl WatchedRun {
+    /// Succeeds if the turn completed.
     pub(crate) fn completed(&self) -> Verdict {
-        if self.record.is_completed() { Ok(()) } else { Err(self.trouble("the turn was not completed")) }
+        if self.record.is_completed() { Ok(()) } else { Err(self.trouble("the turn did not complete")) }
     }
 
     /// Returns the answer.
@@ -252,9 +252,9 @@ impl Seen {
         self.record.text.as_deref().unwrap_or_default()
     }
 
-    /// Says what is wrong, and how the run went.
+    /// Describes the problem, and how the run went.
     pub(crate) fn trouble(&self, what: impl std::fmt::Display) -> Trouble {
-        let mut trouble = Trouble::new(what).and(format_args!("the turn is {}", self.record.outcome_word()));
+        let mut trouble = Trouble::new(what).and(format_args!("outcome: {}", self.record.outcome_word()));
         if let Some(failure) = &self.record.failure {
             trouble = trouble.and(format_args!(
                 "failure {}/{}: {}",
@@ -272,7 +272,7 @@ impl Seen {
         trouble
     }
 
-    /// Is content with a claim that holds; else says what is wrong, and how the run went.
+    /// Succeeds if a claim holds; otherwise describes the problem, and how the run went.
     pub(crate) fn hold(&self, claim: bool, otherwise: impl FnOnce() -> String) -> Verdict {
         if claim { Ok(()) } else { Err(self.trouble(otherwise())) }
     }

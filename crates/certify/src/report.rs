@@ -1,4 +1,4 @@
-//! What a suite found, as data: for people, for programs, and to be compared with another one.
+//! The results of a suite as data: for people, for programs, and to be compared with another report.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,19 +6,19 @@ use serde::{Deserialize, Serialize};
 
 use crate::drift::Change;
 
-/// The version of the form of a report.
+/// The version of the report format.
 pub const FORMAT: u32 = 1;
 
-/// What the suite found out about a program.
+/// The results of a program.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Report {
-    /// The version of this form.
+    /// The version of this format.
     pub format: u32,
     /// The provider.
     pub provider: String,
-    /// What the program is called.
+    /// The name of the product, for people.
     pub title: String,
-    /// The version that the program answers with.
+    /// The version that the program prints.
     pub version: Option<String>,
     /// The program that was run.
     pub program: String,
@@ -26,13 +26,13 @@ pub struct Report {
     pub adapter_version: String,
     /// Our own version.
     pub bowline: String,
-    /// When it was made.
+    /// When the report was made.
     pub at: jiff::Timestamp,
     /// The system and the architecture.
     pub system: String,
-    /// Which part of the suite it is.
+    /// Which part of the suite ran.
     pub suite: String,
-    /// How the program was kept from the network, and what is promised about processes that it leaves.
+    /// How the program was isolated from the network, and the guarantee about processes that it leaves.
     pub isolation: String,
     /// How long it took.
     pub took_ms: u64,
@@ -40,45 +40,45 @@ pub struct Report {
     pub cells: Vec<Cell>,
     /// The options that its help lists, by page.
     pub flags: BTreeMap<String, BTreeSet<String>>,
-    /// The kinds of events that it gave rise to, and how many of each.
+    /// The kinds of events of its runs, and how many of each.
     pub kinds: BTreeMap<String, u64>,
-    /// The fields that it said, as paths of names and types; never values.
+    /// The fields of its output, as paths of names and types; never values.
     pub vocabulary: BTreeSet<String>,
-    /// Those among them that stand in no recording.
+    /// Those that are in no recording.
     pub novel: BTreeSet<String>,
-    /// What changed since an older report, if it was compared with one.
+    /// The differences to an older report, if there was one to compare.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub drift: Option<Vec<Change>>,
 }
 
-/// One case and what it came to.
+/// One case and its result.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cell {
     /// The name of the case.
     pub case: String,
-    /// What the case is about.
+    /// The promise of the case.
     pub about: String,
-    /// What it came to.
+    /// The result.
     pub status: Status,
     /// Why it is not claimed, or pending.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// What is wrong, if it is red.
+    /// The evidence, if it is red.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub evidence: Vec<String>,
     /// How long it took.
     pub took_ms: u64,
 }
 
-/// What a case came to.
+/// The result of a case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
-    /// It holds.
+    /// The promise holds.
     Green,
-    /// It does not; there is evidence.
+    /// It does not hold; there is evidence.
     Red,
-    /// The program is not said to do it.
+    /// The manifest does not claim it.
     NotClaimed,
     /// It cannot hold yet.
     Pending,
@@ -102,7 +102,7 @@ impl Report {
         self.cells.iter().filter(|cell| cell.status == status).count()
     }
 
-    /// Says whether nothing is red.
+    /// Returns whether no cell is red.
     pub fn holds(&self) -> bool {
         self.count(Status::Red) == 0
     }

@@ -1,35 +1,35 @@
-//! Runs the cases, a few at a time, each for so long and no longer.
+//! Runs the cases, a few at a time, each with a time limit.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bowline_process::seclusion::{self, Network};
+use bowline_process::seclusion::{self, NetworkAccess};
 use bowline_providers::catalogue;
 use bowline_providers::probe::Page;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
-use crate::account::{Account, Sums};
+use crate::account::{Account, RunTotals};
 use crate::case::{Body, Case, Claim, Suite};
 use crate::cases::{self, faults};
 use crate::clock::{self, Stopwatch};
-use crate::place::Room;
+use crate::place::CaseContext;
 use crate::report::{Cell, FORMAT, Report, Status};
 use crate::subject::Subject;
 use crate::trouble::{Trouble, Verdict};
 
-/// How many cases are tried at once, unless the manifest says otherwise.
+/// How many cases run at once, unless the manifest sets another number.
 const AT_ONCE: usize = 4;
 
-/// How long a case may take; a heavy one has it twice.
+/// The time limit of a case; a heavy one has it twice.
 const LIMIT: Duration = Duration::from_secs(30);
 
-/// The most sentences of evidence: whoever has read so many needs no more.
+/// The most lines of evidence in a cell.
 const MOST_EVIDENCE: usize = 20;
 
-/// What is to be tried, and where.
+/// The program, the cases, and where to run them.
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// The program.
@@ -38,17 +38,17 @@ pub struct Plan {
     pub suite: Suite,
     /// The names of the only cases to try; none for all.
     pub only: Vec<String>,
-    /// Where the homes, projects and journals of the cases are made. What belongs to a red case stays there.
+    /// The directory for the homes, projects and journals of the cases. Those of a red case stay there.
     pub scratch: PathBuf,
-    /// Whether what belongs to the other cases stays too.
+    /// Whether those of the other cases stay too.
     pub keep: Keep,
-    /// Where this process is.
-    pub network: Network,
-    /// How much had tried to leave before the program was asked about itself.
+    /// The network of this process.
+    pub network: NetworkAccess,
+    /// How many connections had tried to leave before the program was probed.
     pub attempts_before: u64,
 }
 
-/// What stays of the homes, projects and journals of cases.
+/// Which homes, projects and journals of cases stay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Keep {
     /// Those of red cases.
@@ -57,18 +57,18 @@ pub enum Keep {
     All,
 }
 
-/// What whoever waits is told.
+/// Progress, for the caller that waits.
 #[derive(Debug)]
 pub enum Progress<'a> {
-    /// So many cases are going to be tried.
+    /// This many cases will run.
     Begun(usize),
-    /// A case is tried now.
+    /// A case starts.
     Trying(&'static str),
-    /// A case came to something.
+    /// A case has a result.
     Done(&'a Cell),
 }
 
-/// Puts a program through the suite.
+/// Runs the suite on a program.
 pub async fn certify(plan: Plan, mut tell: impl FnMut(Progress<'_>)) -> Report {
     let time = Stopwatch::start();
     let subject = Arc::new(plan.subject);
@@ -82,8 +82,8 @@ pub async fn certify(plan: Plan, mut tell: impl FnMut(Progress<'_>)) -> Report {
     let gate = Arc::new(Semaphore::new(at_once));
     let (news, mut heard) = tokio::sync::mpsc::unbounded_channel();
     let mut trying = JoinSet::new();
-    let mut at_nobody = None;
-    // Those that want nobody at an address come last, alone: whoever else finds nobody did not stay at home.
+    let mut refused_connections = None;
+    // Run the connection-refused cases last and alone: any earlier refused connection counts against `stays-home`.
     for deserted in [false, true] {
         for (index, case) in chosen.iter().copied().enumerate() {
             if matches!(case.body, Body::After(_)) || case.is_deserted() != deserted {
@@ -96,7 +96,7 @@ pub async fn certify(plan: Plan, mut tell: impl FnMut(Progress<'_>)) -> Report {
             }
             let dir = plan.scratch.join(case.name);
             let patience = LIMIT * case.runs - LIMIT / 5;
-            let room = Room {
+            let context = CaseContext {
                 subject: Arc::clone(&subject),
                 case: case.name,
                 dir,
@@ -107,9 +107,9 @@ pub async fn certify(plan: Plan, mut tell: impl FnMut(Progress<'_>)) -> Report {
             let (gate, news) = (Arc::clone(&gate), news.clone());
             trying.spawn(async move {
                 let _permit = gate.acquire_owned().await;
-                // Nobody listens only when the suite itself is dropped.
+                // The receiver is gone only when the suite itself is dropped.
                 let _ = news.send(case.name);
-                (index, attempt(case, room, plan.keep).await)
+                (index, attempt(case, context, plan.keep).await)
             });
         }
         loop {
@@ -120,22 +120,22 @@ pub async fn certify(plan: Plan, mut tell: impl FnMut(Progress<'_>)) -> Report {
                         tell(Progress::Done(&cell));
                         cells[index] = Some(cell);
                     }
-                    // What panicked has no cell yet, and gets one below.
+                    // A case that panicked has no cell yet; it gets one below.
                     Some(Err(_)) => {}
                     None => break,
                 }
             }
         }
-        at_nobody.get_or_insert_with(seclusion::attempts_at_nobody);
+        refused_connections.get_or_insert_with(seclusion::attempts_at_closed_ports);
     }
 
     let mut sums = account.sums();
     sums.attempts_to_leave = match plan.network {
-        Network::Loopback => seclusion::attempts_to_leave()
-            .and_then(|left| Ok(left.saturating_sub(before) + at_nobody.unwrap_or(Ok(0))?))
-            .map_err(|error| format!("what tried to leave could not be counted: {error}")),
-        Network::Open => {
-            Err("this process could not leave the network, so that nothing was counted".to_owned())
+        NetworkAccess::Loopback => seclusion::attempts_to_leave()
+            .and_then(|left| Ok(left.saturating_sub(before) + refused_connections.unwrap_or(Ok(0))?))
+            .map_err(|error| format!("outgoing connections could not be counted: {error}")),
+        NetworkAccess::Open => {
+            Err("this process could not leave the network, so connections were not counted".to_owned())
         }
     };
     for (index, case) in chosen.iter().enumerate() {
@@ -148,7 +148,7 @@ pub async fn certify(plan: Plan, mut tell: impl FnMut(Progress<'_>)) -> Report {
     }
     let cells = cells.into_iter().zip(&chosen).map(|(cell, case)| {
         cell.unwrap_or_else(|| {
-            judged(case, &subject, Err(Trouble::new("the case itself broke down")), Duration::ZERO)
+            judged(case, &subject, Err(Trouble::new("the case itself panicked")), Duration::ZERO)
         })
     });
     let cells: Vec<Cell> = cells.collect();
@@ -162,7 +162,7 @@ fn unclaimed(case: &Case, subject: &Subject) -> Option<Cell> {
         (Some(reason), _) => reason.clone(),
         (None, Claim::No(Some(reason))) => reason,
         (None, Claim::No(None)) => {
-            let trouble = Trouble::new("it is not claimed, and the manifest does not say why");
+            let trouble = Trouble::new("it is not claimed, and the manifest has no reason");
             return Some(cell(case, Status::Red, None, trouble.0, Duration::ZERO));
         }
         (None, Claim::Yes) => return None,
@@ -170,31 +170,31 @@ fn unclaimed(case: &Case, subject: &Subject) -> Option<Cell> {
     Some(cell(case, Status::NotClaimed, Some(reason), Vec::new(), Duration::ZERO))
 }
 
-async fn attempt(case: &'static Case, room: Room, keep: Keep) -> Cell {
-    let (subject, dir) = (Arc::clone(&room.subject), room.dir.clone());
+async fn attempt(case: &'static Case, context: CaseContext, keep: Keep) -> Cell {
+    let (subject, dir) = (Arc::clone(&context.subject), context.dir.clone());
     let time = Stopwatch::start();
     let body = async move {
         match &case.body {
-            Body::Runs(body) => body(room).await,
-            Body::Fault(fault) => faults::attempt(room, fault).await,
-            // Not among those that are tried.
+            Body::Runs(body) => body(context).await,
+            Body::Fault(fault) => faults::attempt(context, fault).await,
+            // Not among the cases that run.
             Body::After(_) => Ok(()),
         }
     };
     let limit = LIMIT * case.runs;
     let verdict = match tokio::time::timeout(limit, body).await {
         Ok(verdict) => verdict,
-        Err(_) => Err(Trouble::new(format_args!("it was not over after {} s", limit.as_secs()))),
+        Err(_) => Err(Trouble::new(format_args!("it did not finish within {} s", limit.as_secs()))),
     };
     let cell = judged(case, &subject, verdict, time.elapsed());
     if cell.status != Status::Red && keep == Keep::Red {
-        // What cannot be removed is in a scratch directory, and harms nobody.
+        // A directory that cannot be removed is in a scratch directory and does no harm.
         let _ = std::fs::remove_dir_all(&dir);
     }
     cell
 }
 
-/// Makes a cell of a verdict. Something that is expected to fail must.
+/// Turns a verdict into a cell. A pending case must fail.
 fn judged(case: &Case, subject: &Subject, verdict: Verdict, took: Duration) -> Cell {
     let known = subject.manifest.certify.pending.get(case.name).map(String::as_str);
     match (verdict, case.pending.or(known)) {
@@ -202,7 +202,7 @@ fn judged(case: &Case, subject: &Subject, verdict: Verdict, took: Duration) -> C
         (Err(trouble), None) => cell(case, Status::Red, None, trouble.0, took),
         (Err(_), Some(reason)) => cell(case, Status::Pending, Some(reason.to_owned()), Vec::new(), took),
         (Ok(()), Some(reason)) => {
-            let passes = format!("it holds, though it is said to be pending: {reason}");
+            let passes = format!("it passes, but the manifest lists it as pending: {reason}");
             cell(case, Status::Red, None, vec![passes], took)
         }
     }
@@ -234,15 +234,15 @@ fn cell(
 fn report(
     subject: &Subject,
     suite: Suite,
-    network: Network,
+    network: NetworkAccess,
     cells: Vec<Cell>,
-    sums: Sums,
+    sums: RunTotals,
     took: Duration,
 ) -> Report {
     let manifest = subject.manifest;
     let isolation = match network {
-        Network::Loopback => "loopback alone",
-        Network::Open => "the network of this machine",
+        NetworkAccess::Loopback => "loopback alone",
+        NetworkAccess::Open => "the network of this machine",
     };
     let guarantee = bowline::guarantee().map_or("none", |(word, _)| word);
     let known: BTreeSet<&str> = manifest

@@ -1,11 +1,11 @@
-//! Why a case is red: sentences that let a reader see it without running it again.
+//! Why a case is red: lines that let a reader understand it without another run.
 
 use std::fmt;
 
-/// What a case comes to.
+/// The result of a case.
 pub(crate) type Verdict = Result<(), Trouble>;
 
-/// Evidence against a program, or against us.
+/// Evidence against a program, or against Bowline.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Trouble(pub(crate) Vec<String>);
 
@@ -14,7 +14,7 @@ impl Trouble {
         Self(vec![what.to_string()])
     }
 
-    /// Adds a sentence.
+    /// Adds a line.
     pub(crate) fn and(mut self, what: impl fmt::Display) -> Self {
         self.0.push(what.to_string());
         self
@@ -49,7 +49,7 @@ fn chain(error: &dyn std::error::Error) -> Trouble {
     trouble
 }
 
-/// Is content with a claim that holds; else says what is wrong.
+/// Succeeds if a claim holds; otherwise describes the problem.
 pub(crate) fn hold(claim: bool, otherwise: impl FnOnce() -> String) -> Verdict {
     if claim { Ok(()) } else { Err(Trouble(vec![otherwise()])) }
 }

@@ -1,7 +1,7 @@
 //! The arguments of every command, and the help that people read.
 
 pub(crate) mod config;
-pub(crate) mod knowing;
+pub(crate) mod inspection;
 pub(crate) mod provide;
 pub(crate) mod provider;
 pub(crate) mod request;
@@ -15,89 +15,89 @@ use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};
 
-/// One contract for every coding-agent command line.
+/// Run any coding-agent CLI with the same options, events and exit codes.
 #[derive(Debug, Parser)]
 #[command(name = "bowline", version, max_term_width = 100)]
 #[command(after_help = EXIT_CODES)]
 pub(crate) struct Args {
-    /// Without a command, the help is shown.
+    /// `None` prints the help.
     #[command(subcommand)]
     pub(crate) command: Option<Command>,
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Let an agent do something, and watch it
+    /// Run an agent on a task
     #[command(after_help = run::EXAMPLES)]
     Run(Box<run::RunArgs>),
-    /// Say which agent would be asked, why, and what would follow a failure
+    /// Show which provider the router would choose, and why; start nothing
     #[command(after_help = route::EXAMPLES)]
     Route(Box<route::RouteArgs>),
-    /// List the sessions that run, whoever started them
+    /// List running sessions
     #[command(after_help = sessions::SESSIONS_EXAMPLES)]
     Sessions(sessions::SessionsArgs),
-    /// End sessions that run: by name, by key, or all
+    /// Stop running sessions: by id, by key, or all
     #[command(after_help = sessions::STOP_EXAMPLES)]
     Stop(sessions::StopArgs),
-    /// See a run from beginning to end, without any agent or network
+    /// Play a demonstration run; needs no agent and no network
     Demo(DemoArgs),
     /// Show and change settings
     #[command(after_help = config::EXAMPLES)]
     Config(config::ConfigArgs),
-    /// Write a file of settings to begin with
+    /// Create a settings file
     Init(config::InitArgs),
-    /// Show what this project's files would run, and trust them as they are
+    /// Show what this project's files would run, and trust their current content
     #[command(after_help = trust::EXAMPLES)]
     Trust(trust::TrustArgs),
-    /// Show what models cost, as far as Bowline knows
+    /// List the model prices that Bowline knows
     Prices(TableArgs),
-    /// Turn what an agent printed into events, or into another format
+    /// Convert the output of an agent into events or another format
     #[command(after_help = DECODE_EXAMPLES)]
     Decode(DecodeArgs),
-    /// Say what kind of failure an error text is, and what may be done about it
+    /// Classify an error text by failure category
     #[command(after_help = CLASSIFY_EXAMPLES)]
     Classify(ClassifyArgs),
-    /// Serve fake model APIs on loopback, for trying agents without an account
+    /// Serve fake model APIs on loopback, to test agents without an account
     #[command(after_help = simulate::EXAMPLES)]
     Simulate(simulate::SimulateArgs),
-    /// Try on an agent program, offline, everything that is promised about it
+    /// Test an agent program offline against the contract suite
     #[command(after_help = CERTIFY_EXAMPLES)]
     Certify(CertifyArgs),
-    /// Say which agents are here, what each can do, and what helps where something is wrong
-    #[command(after_help = knowing::DOCTOR_EXAMPLES)]
-    Doctor(knowing::DoctorArgs),
-    /// List the models that an agent offers
-    #[command(after_help = knowing::MODELS_EXAMPLES)]
-    Models(knowing::ModelsArgs),
-    /// Say how much of an account's limits is used, and until when
-    #[command(after_help = knowing::LIMITS_EXAMPLES)]
-    Limits(knowing::LimitsArgs),
+    /// Check which agents are installed, logged in and usable, and how to fix problems
+    #[command(after_help = inspection::DOCTOR_EXAMPLES)]
+    Doctor(inspection::DoctorArgs),
+    /// List the models that a provider offers
+    #[command(after_help = inspection::MODELS_EXAMPLES)]
+    Models(inspection::ModelsArgs),
+    /// Show an account's usage limits: how much is used, and when they reset
+    #[command(after_help = inspection::LIMITS_EXAMPLES)]
+    Limits(inspection::LimitsArgs),
     /// List the providers
     Providers(TableArgs),
-    /// Be an executable provider: let an agent answer `generate`, `stream` and `health`
+    /// Act as an executable provider: serve `generate`, `stream` and `health` with an agent
     #[command(after_help = provide::EXAMPLES)]
     Provide(provide::ProvideArgs),
-    /// Ask an executable provider whether it is well, or begin a new one
+    /// Check the health of an executable provider, or create a new one
     Provider(provider::ProviderArgs),
-    /// List the dialects
+    /// List the dialects, the output formats that Bowline decodes
     Dialects(TableArgs),
-    /// Print a script that completes commands in a shell
+    /// Print a completion script for a shell
     Completions(config::CompletionsArgs),
     /// Print the manual page
     Man,
     /// Print the version
     Version,
-    /// List what can stand in the place of the last word; the completion scripts call it
+    /// List completions of the last word; the completion scripts call it
     #[command(name = "__complete", hide = true, disable_help_flag = true)]
     Complete(CompleteArgs),
-    /// Play the scripted agent that `--provider practice` runs
+    /// Run the scripted agent of `--provider practice`
     #[command(name = "practice-agent", hide = true, disable_help_flag = true)]
     PracticeAgent(PracticeArgs),
 }
 
-const EXIT_CODES: &str = "Exit codes: 0 done, 1 the agent failed, 2 usage, 3 configuration, 4 provider missing or not \
-    logged in, 5 budget or policy, 70 our own fault, 124 timed out, 130 cancelled, 141 the reader of a run \
-    closed stdout, 143 terminated.";
+const EXIT_CODES: &str = "Exit codes: 0 success, 1 agent failed, 2 usage error, 3 configuration error, 4 provider not \
+    installed or not logged in, 5 budget or policy, 70 internal error, 124 timeout, 130 cancelled, 141 stdout of a run \
+    was closed, 143 terminated.";
 
 const DECODE_EXAMPLES: &str = "Examples:
   bowline decode --dialect stream-json --view text answer.jsonl
@@ -109,9 +109,9 @@ const CLASSIFY_EXAMPLES: &str = "Examples:
   bowline classify --exit-code 1 stderr.txt";
 
 // Each paragraph of a text below the options is one line: the parser wraps it for the terminal, once.
-const CERTIFY_EXAMPLES: &str = "The program runs in a home of its own, with made-up keys, in a network namespace that has \
-    loopback and nothing else, and talks to fake model APIs. No account is needed and nothing is paid. An executable provider \
-    runs as it is, with the network that it has, and answers about ten requests.
+const CERTIFY_EXAMPLES: &str = "The program runs in a temporary home directory with made-up keys, in a network namespace with \
+    loopback only, against fake model APIs. It needs no account and costs nothing. An executable provider runs unchanged, with \
+    your network, and receives about ten requests.
 
 Examples:
   bowline certify NAME
@@ -121,62 +121,62 @@ Examples:
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct CertifyArgs {
-    /// Whose program it is (`bowline providers` lists them)
+    /// Provider to test (`bowline providers` lists them)
     #[arg(value_name = "PROVIDER", required_unless_present = "executable")]
     pub(crate) provider: Option<String>,
 
-    /// An executable provider, by its path
+    /// Test the executable provider at this path
     #[arg(long, value_name = "PATH", conflicts_with = "provider")]
     pub(crate) executable: Option<PathBuf>,
 
-    /// A setting that every request to an executable provider has in its `config`, such as model=NAME
+    /// Add a setting to the `config` of every request to an executable provider, such as model=NAME; repeatable
     #[arg(long, value_name = "NAME=VALUE", value_parser = request::setting)]
     pub(crate) set: Vec<(String, bowline::Json)>,
 
-    /// A variable for an executable provider; NAME alone passes ours on
+    /// Set a variable for an executable provider; NAME alone copies it from your environment; repeatable
     #[arg(long, value_name = "NAME[=VALUE]", value_parser = request::variable)]
     pub(crate) env: Vec<(String, String)>,
 
-    /// The program, instead of the one that is installed
+    /// Program to test instead of the installed one
     #[arg(long, value_name = "PATH")]
     pub(crate) binary: Option<PathBuf>,
 
-    /// Try this case alone; may be given several times
+    /// Run this case only; repeatable
     #[arg(long, value_name = "CASE")]
     pub(crate) only: Vec<String>,
 
-    /// Try only what older versions have to pass
+    /// Run only the cases that older versions must pass
     #[arg(long)]
     pub(crate) smoke: bool,
 
-    /// Keep the homes, projects and journals of all cases, not of the red ones alone
+    /// Keep the homes, projects and journals of all cases, not only of those that failed
     #[arg(long)]
     pub(crate) keep: bool,
 
-    /// Print the report as JSON, for programs
+    /// Print the report as JSON
     #[arg(long)]
     pub(crate) json: bool,
 
-    /// Write the report, as JSON, to a file
+    /// Write the report as JSON to this file
     #[arg(long, value_name = "FILE")]
     pub(crate) save: Option<PathBuf>,
 
-    /// Say what changed since an earlier report
+    /// Compare with an earlier report and print the changes
     #[arg(long, value_name = "FILE")]
     pub(crate) against: Option<PathBuf>,
 }
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct DecodeArgs {
-    /// How the output is to be read (`bowline dialects` lists them)
+    /// Dialect of the output (`bowline dialects` lists them)
     #[arg(long, value_name = "NAME", conflicts_with = "provider")]
     pub(crate) dialect: Option<String>,
 
-    /// Whose output it is (`bowline providers` lists them)
+    /// Provider that printed the output (`bowline providers` lists them)
     #[arg(long, value_name = "NAME")]
     pub(crate) provider: Option<String>,
 
-    /// Which of the provider's formats it is in; without it, the output shows it
+    /// Output format of the provider. Default: detected from the output
     #[arg(long, value_name = "NAME", requires = "provider", conflicts_with = "dialect")]
     pub(crate) format: Option<String>,
 
@@ -186,84 +186,84 @@ pub(crate) struct DecodeArgs {
     #[command(flatten)]
     pub(crate) ending: EndingArgs,
 
-    /// A file with what the agent wrote to standard error
+    /// File with the standard error of the agent
     #[arg(long, value_name = "FILE")]
     pub(crate) stderr: Option<PathBuf>,
 
-    /// The time to take for the present, such as 2026-11-15T08:00:00Z
+    /// Use this time as the current time, such as 2026-11-15T08:00:00Z
     #[arg(long, value_name = "TIME")]
     pub(crate) now: Option<String>,
 
-    /// What the agent wrote to standard output; `-` or nothing means our own standard input
+    /// File with the standard output of the agent. Default: `-`, standard input
     #[arg(value_name = "FILE")]
     pub(crate) file: Option<PathBuf>,
 }
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct ClassifyArgs {
-    /// Whose error it is (`bowline providers` lists them)
+    /// Provider that printed the error (`bowline providers` lists them)
     #[arg(long, value_name = "NAME")]
     pub(crate) provider: Option<String>,
 
     #[command(flatten)]
     pub(crate) ending: EndingArgs,
 
-    /// Our own deadline ended the run
+    /// Treat the run as ended by Bowline's timeout
     #[arg(long)]
     pub(crate) timed_out: bool,
 
-    /// The time to take for the present, such as 2026-11-15T08:00:00Z
+    /// Use this time as the current time, such as 2026-11-15T08:00:00Z
     #[arg(long, value_name = "TIME")]
     pub(crate) now: Option<String>,
 
-    /// The error text; `-` or nothing means our own standard input
+    /// File with the error text. Default: `-`, standard input
     #[arg(value_name = "FILE")]
     pub(crate) file: Option<PathBuf>,
 }
 
-/// How the agent's process ended.
+/// The end of the agent's process.
 #[derive(Debug, clap::Args)]
 pub(crate) struct EndingArgs {
-    /// The agent's exit code; a negative one is a signal
+    /// Exit code of the agent; a negative number is a signal
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub(crate) exit_code: Option<i32>,
 
-    /// The signal that ended the agent, such as TERM or 15
+    /// Signal that killed the agent, such as TERM or 15
     #[arg(long, value_name = "SIGNAL", conflicts_with = "exit_code")]
     pub(crate) signal: Option<String>,
 }
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct TableArgs {
-    /// Print JSON, for programs
+    /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
 }
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct DemoArgs {
-    /// Do not wait between words
+    /// Print without pauses
     #[arg(long)]
     pub(crate) fast: bool,
 }
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct CompleteArgs {
-    /// The words after `bowline`, the one that is typed last
+    /// Words after `bowline`; the last one is incomplete
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     pub(crate) words: Vec<String>,
 }
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct PracticeArgs {
-    /// The agent's own arguments
+    /// Arguments of the agent
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     pub(crate) args: Vec<std::ffi::OsString>,
 }
 
 fn view_help() -> String {
     let names: Vec<&str> = bowline_providers::views::ALL.iter().map(|entry| entry.name).collect();
-    format!("What to print: {}", names.join(", "))
+    format!("Output to print: {}", names.join(", "))
 }
 
 #[cfg(test)]

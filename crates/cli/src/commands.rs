@@ -1,4 +1,4 @@
-//! The commands, one file each.
+//! The commands, one file each, and what they share: tables, accounts, session ids and input.
 
 pub(crate) mod account;
 pub(crate) mod certify;

@@ -1,17 +1,16 @@
-//! What went wrong with a command, in the words that a person reads, and the exit code that a program reads.
+//! The errors of commands: the text for people, and the exit code for programs.
 
 use std::error::Error;
 use std::fmt::Write as _;
-use std::io::Write as _;
 use std::process::ExitCode;
 
 use bowline::exit;
 use bowline::roster::RosterError;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
-use crate::suggest;
+use crate::{suggest, terminal};
 
-/// Why a command could not do its work.
+/// The error of a command: message, causes, hints and exit code.
 #[derive(Debug)]
 pub(crate) struct CommandError {
     kind: Fault,
@@ -20,34 +19,34 @@ pub(crate) struct CommandError {
     hints: Vec<String>,
 }
 
-/// Whose fault it is; decides the exit code.
+/// The kind of an error, which decides the exit code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
-    /// The command line.
+    /// The command line is wrong.
     Usage,
-    /// The configuration.
+    /// The configuration is wrong.
     Configuration,
-    /// A program that is not there.
+    /// A program is not installed.
     Missing,
-    /// Somebody's who did not answer in time.
+    /// A program did not answer in time.
     TooSlow,
-    /// The agent's, whose answer is not what was asked for.
+    /// The agent's answer does not satisfy the request.
     Unfit,
-    /// A rule's that forbids it.
+    /// A rule forbids it.
     NotAllowed,
-    /// Ours.
+    /// A bug in Bowline, or a failure of the system.
     Internal,
-    /// The reader of a table has enough.
+    /// The reader of a table closed standard output.
     ClosedPipe,
-    /// The reader of a run went away, and the agent was stopped for it.
+    /// The reader of a run closed standard output, and the run stopped the agent.
     ReaderGone,
     /// The agent failed with this exit code, and its output could not be written either.
     AgentFailed(u8),
-    /// Nobody's: help or the version was asked for and printed.
+    /// Not an error: help or the version was requested and printed.
     Asked,
-    /// The library's, with the exit code that the library gives it.
+    /// An error of the library, with its exit code.
     Library(u8),
-    /// The agent's, and it was said already.
+    /// A failure that was reported already, with its exit code.
     Told(u8),
 }
 
@@ -73,7 +72,7 @@ impl CommandError {
         Self { kind, message: message.into(), source: None, hints: Vec::new() }
     }
 
-    /// Ends with an exit code, after everything was said.
+    /// Makes an error that prints nothing more and only sets the exit code.
     pub(crate) fn told(code: u8) -> Self {
         Self::new(Fault::Told(code), "")
     }
@@ -83,7 +82,7 @@ impl CommandError {
         self
     }
 
-    /// Adds what to try. The same hint is shown once.
+    /// Adds a hint. The same hint is shown once.
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
         let hint = hint.into();
         if !self.hints.contains(&hint) {
@@ -101,8 +100,7 @@ impl CommandError {
     pub(crate) fn report(&self) -> ExitCode {
         let silent = matches!(self.kind, Fault::Asked | Fault::ClosedPipe | Fault::Told(_));
         if !silent {
-            // Nothing can be done about a standard error that does not take the message.
-            let _ = anstream::stderr().write_all(self.render().as_bytes());
+            terminal::tell(&self.render());
         }
         ExitCode::from(self.kind.exit_code())
     }
@@ -118,8 +116,8 @@ impl CommandError {
     }
 }
 
-/// Writes an error as all our errors are written: what, why, and what to try. Safe for a terminal. A cause that only repeats
-/// what stands above it is left out.
+/// Formats an error: message, causes, hints. The result is safe for a terminal. A cause that only repeats the line above it is
+/// left out.
 pub(crate) fn form(message: &str, causes: &[String], hints: &[String]) -> String {
     let mut text = format!("error: {message}\n");
     let mut above = message;
@@ -135,25 +133,56 @@ pub(crate) fn form(message: &str, causes: &[String], hints: &[String]) -> String
     bowline_providers::ansi::harmless(&text).into_owned()
 }
 
-/// Says where our own code went wrong, and why. With `RUST_BACKTRACE=1`, how it came there.
+/// Reports a panic and its place. With `RUST_BACKTRACE=1`, adds the backtrace.
 pub(crate) fn panicked(panic: &std::panic::PanicHookInfo<'_>) {
-    let why = panic.payload_as_str().unwrap_or("no reason was given");
+    let why = panic.payload_as_str().unwrap_or("no panic message");
     let place = panic.location().map(|place| format!(" ({}:{})", place.file(), place.line()));
     let cause = format!("{why}{}", place.unwrap_or_default());
-    let hint = "what has begun may not be complete; please report this, with how it came about".to_owned();
-    let mut text = form("this is a fault in bowline itself", &[cause], &[hint]);
+    let hint = "the work may be incomplete; please report this bug with the steps that led to it".to_owned();
+    let mut text = form("internal error: this is a bug in bowline", &[cause], &[hint]);
     let backtrace = std::backtrace::Backtrace::capture();
     if backtrace.status() == std::backtrace::BacktraceStatus::Captured {
         let _ = writeln!(text, "{backtrace}");
     }
-    // Nothing can be done about a standard error that does not take the message.
-    let _ = std::io::stderr().write_all(text.as_bytes());
+    terminal::tell(&text);
+}
+
+/// The text of a cause, with its own cause. The errors of the library only lend their causes, and are taken apart for their
+/// hints, so the texts are copied.
+#[derive(Debug)]
+struct CauseText {
+    text: String,
+    next: Option<Box<Self>>,
+}
+
+impl CauseText {
+    /// Returns the causes of an error.
+    fn of(error: &dyn Error) -> Option<Box<dyn Error + Send + Sync>> {
+        Self::chain(error.source()).map(|cause| cause as Box<dyn Error + Send + Sync>)
+    }
+
+    fn chain(error: Option<&dyn Error>) -> Option<Box<Self>> {
+        let error = error?;
+        Some(Box::new(Self { text: error.to_string(), next: Self::chain(error.source()) }))
+    }
+}
+
+impl std::fmt::Display for CauseText {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl Error for CauseText {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        self.next.as_deref().map(|next| next as &(dyn Error + 'static))
+    }
 }
 
 impl From<bowline::Error> for CommandError {
     #[expect(
         clippy::wildcard_enum_match_arm,
-        reason = "whatever is new there is our own fault until it has a word here"
+        reason = "a new error of the library is internal until this function handles it"
     )]
     fn from(error: bowline::Error) -> Self {
         let (message, fault) = (error.to_string(), Fault::Library(error.exit_code()));
@@ -162,12 +191,12 @@ impl From<bowline::Error> for CommandError {
             bowline::Error::UnknownProvider { name, nearest } => {
                 RosterError::Unknown { name, nearest }.into()
             }
-            bowline::Error::LongName { .. } => Self::new(fault, message).hint("use a shorter one"),
+            bowline::Error::LongName { .. } => Self::new(fault, message).hint("use a shorter name"),
             bowline::Error::NotText { .. } => Self::new(fault, message).hint("rename it, or use another one"),
             bowline::Error::Config(error) => (*error).into(),
             bowline::Error::NoRoute(route) => no_route(&route),
             bowline::Error::OverBudget { .. } => Self::new(fault, message)
-                .hint("`bowline config show` and `budgets` of router.yaml say where the budget is set"),
+                .hint("`bowline config show` and `budgets` in router.yaml show where the budget is set"),
             bowline::Error::Refused(refusal) => {
                 let ours = Self::new(fault, message);
                 match refusal.hint {
@@ -178,19 +207,13 @@ impl From<bowline::Error> for CommandError {
             bowline::Error::Roster(error) => (*error).into(),
             bowline::Error::Journal(error) => {
                 let hint = error.hint();
-                let ours = Self {
-                    source: error.source().map(|cause| cause.to_string().into()),
-                    ..Self::new(fault, message)
-                };
+                let ours = Self { source: CauseText::of(&error), ..Self::new(fault, message) };
                 match hint {
                     Some(hint) => ours.hint(hint.to_string()),
                     None => ours,
                 }
             }
-            other => {
-                let cause = std::error::Error::source(&other).map(|cause| cause.to_string().into());
-                Self { source: cause, ..Self::new(fault, message) }
-            }
+            other => Self { source: CauseText::of(&other), ..Self::new(fault, message) },
         }
     }
 }
@@ -206,14 +229,14 @@ impl From<RosterError> for CommandError {
             };
             return ours.hint(error.hint());
         }
-        let source = error.source().map(|cause| cause.to_string().into());
-        Self { source, ..Self::new(fault, error.to_string()).hint(error.hint()) }
+        Self { source: CauseText::of(&error), ..Self::new(fault, error.to_string()).hint(error.hint()) }
     }
 }
 
 impl From<bowline::config::ConfigError> for CommandError {
     fn from(error: bowline::config::ConfigError) -> Self {
-        let ours = Self::new(Fault::Configuration, error.to_string());
+        let source = CauseText::of(&error);
+        let ours = Self { source, ..Self::new(Fault::Configuration, error.to_string()) };
         match error.hint {
             Some(hint) => ours.hint(hint),
             None => ours,
@@ -221,34 +244,36 @@ impl From<bowline::config::ConfigError> for CommandError {
     }
 }
 
-/// Says why nobody was chosen, and what is the matter with each.
+/// Reports that the router chose no provider, and why it skipped each candidate.
 fn no_route(route: &bowline::route::NoRoute) -> CommandError {
-    use bowline::route::Problem;
+    use bowline::route::RouteProblem;
     let error = CommandError::new(Fault::Library(route.exit_code()), route.problem.to_string());
     let error = match &route.problem {
-        Problem::UnknownModel { .. } | Problem::Ambiguous { .. } => {
-            error.hint("say whom you mean with `--provider NAME`")
+        RouteProblem::UnknownModel { .. } | RouteProblem::Ambiguous { .. } => {
+            error.hint("name the provider with `--provider NAME`")
         }
-        Problem::Unusable { .. } => error
-            .hint("mend its entry in the router's file: a mistake there does not fall back to somebody else"),
-        Problem::Empty => error.hint("add one to the router's file"),
-        Problem::Nobody | Problem::Limited { .. } => {
-            // Those who do not have the model are of interest only if nobody has it.
-            let has = |it: &&bowline::route::Verdict| !it.reason.ends_with(bowline::route::NOT_ITS_MODEL);
+        RouteProblem::Unusable { .. } => {
+            error.hint("fix its entry in the router's file; Bowline does not fall back from an invalid entry")
+        }
+        RouteProblem::Empty => error.hint("add a provider to the router's file"),
+        RouteProblem::NoneUsable | RouteProblem::Limited { .. } => {
+            // List candidates without the model only if no candidate has it.
+            let has =
+                |it: &&bowline::route::CandidateVerdict| !it.reason.ends_with(bowline::route::NOT_ITS_MODEL);
             let some = route.verdicts.iter().any(|it| has(&it));
             let those = route.verdicts.iter().filter(|it| !some || has(it));
             those.fold(error, |error, it| error.hint(format!("{}: {}", it.name, it.reason)))
         }
     };
-    let resets = matches!(route.problem, Problem::Limited { resets_at: Some(_), .. });
+    let resets = matches!(route.problem, RouteProblem::Limited { resets_at: Some(_), .. });
     let error = if resets { error.hint("`--wait-for-limit` waits until then") } else { error };
-    error.hint("`bowline route --explain` says what was considered")
+    error.hint("`bowline route --explain` shows every candidate")
 }
 
-/// Says what is wrong with a command line, in our form. Help and the version are printed as they are.
+/// Turns an error of the parser into ours. Prints help and the version as they are.
 pub(crate) fn usage(error: &clap::Error) -> Result<(), CommandError> {
     if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
-        // A closed pipe is the only way in which this can fail.
+        // This fails only if the pipe is closed.
         let _ = error.print();
         return Err(CommandError::new(Fault::Asked, ""));
     }
@@ -277,7 +302,7 @@ pub(crate) fn usage(error: &clap::Error) -> Result<(), CommandError> {
     for kind in [ContextKind::SuggestedArg, ContextKind::SuggestedValue] {
         let suggestion = match error.get(kind) {
             Some(ContextValue::String(one)) => Some(one.as_str()),
-            // The parser lists them with the nearest last.
+            // The parser lists the nearest last.
             Some(ContextValue::Strings(several)) => several.last().map(String::as_str),
             _ => None,
         };
@@ -288,7 +313,7 @@ pub(crate) fn usage(error: &clap::Error) -> Result<(), CommandError> {
     if let Some(ContextValue::Strings(values)) = error.get(ContextKind::ValidValue)
         && !values.is_empty()
     {
-        ours = ours.hint(format!("there is {}", values.join(", ")));
+        ours = ours.hint(format!("possible values: {}", values.join(", ")));
     }
     let usage = match error.get(ContextKind::Usage) {
         Some(ContextValue::StyledStr(usage)) => usage.to_string().trim().to_owned(),

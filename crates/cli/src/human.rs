@@ -1,30 +1,30 @@
-//! What `bowline run` shows a person: events in, bytes for standard output and standard error out.
+//! Renders a run for people: events in, bytes for standard output and standard error out.
 //!
-//! Pure: no stream is written here and no clock is read, so a run on any terminal can be a test.
+//! Pure: it writes no stream and reads no clock, so a test can show a run on any terminal.
 //!
 //! **The two streams.** Standard output gets the answer and nothing else; everything else goes to standard error. When
-//! both are a terminal they share a cursor, and lines never begin in the middle of text.
+//! both are a terminal they share a cursor, and a line never begins in the middle of text.
 //!
-//! **Standard output.** On a terminal, text is shown as it comes, and is made harmless. In a pipe or file, a message is
-//! written when it is known to be part of the answer, not commentary, and as the agent wrote it; beyond 2 MiB, as it
-//! comes. Thus `bowline run … > answer.txt` holds the answer alone, also where text was withdrawn. A cancelled run writes
-//! what there is. Sub-agents are never the answer.
+//! **Standard output.** On a terminal, text is shown as it arrives, and is made harmless. In a pipe or file, a message is
+//! written unchanged, once it is known to be part of the answer and not commentary; beyond 2 MiB, as it arrives. So
+//! `bowline run … > answer.txt` has the answer alone, even if the agent withdrew text. A cancelled run writes the text so far.
+//! Text of sub-agents is never the answer.
 //!
-//! **Standard error, on a terminal.** One line for each tool call when it ends; what runs, a retry, a compaction or a
-//! spinner as a status that is erased before anything else is printed; remarks; then the footer.
-//! **Standard error, in a pipe.** Quiet: warnings, errors, refusals and why there is no complete answer. No tool lines,
-//! no status, no footer. With `-v` everything comes as plain lines.
+//! **Standard error, on a terminal.** One line for each tool call when it ends; a status line (running tool, retry, compaction
+//! or spinner) that is erased before anything else is printed; remarks; then the footer.
+//! **Standard error, in a pipe.** Warnings, errors, denials, and why there is no complete answer. No tool lines, no status, no
+//! footer. With `-v`, everything is printed as plain lines.
 //!
 //! **Detail.** `-q` leaves out progress, tool calls and the footer. `-v` adds thinking, sub-agents, retries, plans, processes,
-//! the output of tools, and what was not understood; `-vv` also the input of tools, the beginning of what was not understood,
-//! and a line for each event that is not a piece of a stream of text.
+//! tool output and unrecognized output; `-vv` also tool input, the beginning of unrecognized output, and a line for each event
+//! except pieces of text.
 //!
-//! Colour never carries a meaning alone. All words of an agent are untrusted, also the names of tools and files.
+//! Colour never carries a meaning alone. All text of an agent is untrusted, including names of tools and files.
 //!
-//! The loop that drives it, through `output::Sink`, which does the writing:
+//! The loop that drives it, through `output::Sink`, which writes:
 //!
 //! ```ignore
-//! let mut renderer = Renderer::new(Options { screen, glyphs, detail, zone, permission, remedies, cwd, provider });
+//! let mut renderer = Renderer::new(RenderOptions { screen, glyphs, detail, zone, permission, remedies, cwd, provider });
 //! loop {
 //!     let pieces = select! {
 //!         event = events.next() => match event { Some(event) => renderer.event(&event, now()), None => break },
@@ -33,24 +33,26 @@
 //!     };
 //!     write(pieces)?; // in this order, and flushed
 //! }
-//! write(renderer.finish(&Summary { now: now(), took, session, journal }))?;
+//! write(renderer.finish(&RunSummary { now: now(), took, session, journal }))?;
 //! ```
 
-mod account;
-mod busy;
+mod activity;
+mod agent_text;
 mod calls;
 mod canvas;
 mod files;
 mod footer;
+mod line;
 mod markdown;
 mod refusals;
 mod remarks;
-mod speech;
+mod rendered;
+mod run_end;
 mod suspended;
 #[cfg(test)]
 mod tests;
+mod tool_details;
 mod words;
-mod work;
 
 use bowline_protocol::kinds::{Level, LimitState, Outcome, ToolFinished, ToolStatus, TurnEnded};
 use bowline_protocol::{Event, Kind, Millis, PermissionMode, SessionId, Source, Timestamp};
@@ -59,74 +61,80 @@ use bowline_providers::manifest::run::AllowNames;
 use bowline_providers::views::Tally;
 use jiff::tz::TimeZone;
 
-pub(crate) use self::busy::status_of;
-use self::busy::{Busy, is_background, is_work, stopping};
-use self::calls::Calls;
-use self::canvas::{Canvas, Line, Paint, Status};
-pub(crate) use self::canvas::{Piece, Screen, Surface, To};
-use self::files::Files;
+pub(crate) use self::activity::status_of;
+use self::activity::{ActivityState, ends_text, is_background, is_work, stopping};
+use self::agent_text::{AgentText, SideSource};
+use self::calls::OpenCalls;
+use self::canvas::{Canvas, StatusDisplay};
+pub(crate) use self::canvas::{OutputPiece, PieceStream, Screen, Surface};
+use self::files::ChangedFiles;
+use self::line::{Paint, PaintedLine};
 use self::refusals::Refusals;
-use self::remarks::{Remark, Weight};
-use self::speech::{Speech, Voice};
-use self::suspended::{Suspended, is_beside_the_end};
-pub(crate) use self::words::{Glyphs, when, wrapped};
+use self::remarks::{Remark, RemarkLevel};
+pub(crate) use self::rendered::RenderedAnswer;
+use self::suspended::{SuspendedError, is_beside_the_end};
+pub(crate) use self::words::{Glyphs, when, wrapped, wrapped_lines};
 
-/// How often `tick` wants to be called while nothing else happens.
+/// The interval of `tick`.
 pub(crate) const TICK: Millis = Millis(100);
 
-/// How many different limits are remembered, so that each is told once.
+/// The number of usage limits that are remembered, so that each is reported once.
 const LIMITS: usize = 16;
 
-/// How long no text must have come before the spinner says so.
+/// The time without text before the spinner appears.
 const SILENCE: Millis = Millis(800);
 
-/// The most columns of a line about a call where there is no terminal to give the width.
+/// The maximum width of a line about a call in a pipe.
 const PIPE_WIDTH: usize = 200;
 
-/// What the renderer has to know before anything happens.
+/// The options of the renderer.
 #[derive(Clone, Debug)]
-pub(crate) struct Options {
+pub(crate) struct RenderOptions {
     pub(crate) screen: Screen,
     pub(crate) glyphs: Glyphs,
-    pub(crate) detail: Detail,
-    /// The zone in which times are told.
+    pub(crate) detail: DetailLevel,
+    /// The time zone of printed times.
     pub(crate) zone: TimeZone,
-    /// What the agent may do, so that a refusal names a flag that changes something.
+    /// The permission mode, so that a denial names a flag that helps.
     pub(crate) permission: PermissionMode,
     pub(crate) remedies: Remedies,
     pub(crate) agent: AgentHints,
-    /// Where the agent works; paths below it are told from there.
+    /// The working directory of the agent; paths below it are printed relative to it.
     pub(crate) cwd: Option<String>,
-    /// The provider that is asked, if it is known before the run.
+    /// The provider, if it is known before the run.
     pub(crate) provider: Option<String>,
 }
 
-/// What a refusal may say that would allow it.
+/// The flags that would allow a denied call.
 #[derive(Clone, Debug)]
 pub(crate) struct Remedies {
-    /// Whether the agent can be allowed a tool by its name.
+    /// Whether the agent supports `--allow-tool`.
     pub(crate) by_name: bool,
-    /// Whether the mode for edits lets commands run in a sandbox.
+    /// Whether `--permission edit` runs commands in a sandbox.
     pub(crate) in_sandbox: bool,
-    /// Whether the agent can be let into a further directory.
+    /// Whether the agent supports `--add-dir`.
     pub(crate) by_dir: bool,
-    /// How the agent's own option names the tools, where that is known.
+    /// The names of tools in the agent's own option, where known.
     pub(crate) names: AllowNames,
-    /// The tools that the request allows already.
+    /// The tools that the request already allows.
     pub(crate) allowed: Vec<String>,
 }
 
-/// What a hint about a failure has to know of the agent.
+/// Facts about the agent for hints about a failure.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct AgentHints {
     /// The provider.
     pub(crate) name: Option<String>,
     /// The command that logs in.
     pub(crate) login: Option<String>,
+    /// The model of the request.
+    pub(crate) model: Option<String>,
+    /// The known model that is closest to it, if it is unknown.
+    pub(crate) nearest_model: Option<String>,
 }
 
 impl Remedies {
-    /// For an agent that is not known yet.
+    /// The remedies for an agent that is not known yet.
     pub(crate) const USUAL: Self = Self {
         by_name: true,
         in_sandbox: false,
@@ -136,10 +144,10 @@ impl Remedies {
     };
 }
 
-/// How much is shown.
+/// The level of detail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Detail {
-    /// `-q`: the answer, warnings, errors and refusals.
+pub(crate) enum DetailLevel {
+    /// `-q`: the answer, warnings, errors and denials.
     Quiet,
     Usual,
     /// `-v`.
@@ -148,64 +156,64 @@ pub(crate) enum Detail {
     Everything,
 }
 
-/// A wish of the user to stop.
+/// An interrupt of the user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Interrupt {
-    /// Cancel politely.
+    /// Cancel the run.
     First,
-    /// Kill.
+    /// Kill the agent.
     Second,
 }
 
-/// What is known at the end besides the events.
+/// Facts about the end of a run that no event carries.
 #[derive(Clone, Debug)]
-pub(crate) struct Summary {
+pub(crate) struct RunSummary {
     pub(crate) now: Timestamp,
     pub(crate) took: Millis,
-    /// Our own name for the session.
+    /// The Bowline id of the session.
     pub(crate) session: Option<SessionId>,
-    /// Where the journal is; nothing for a run that leaves none.
+    /// The journal; `None` for a run without one.
     pub(crate) journal: Option<String>,
 }
 
-/// Shows a run.
+/// Renders a run.
 #[derive(Debug)]
 pub(crate) struct Renderer {
-    options: Options,
+    options: RenderOptions,
     canvas: Canvas,
-    speech: Speech,
-    calls: Calls,
+    speech: AgentText,
+    calls: OpenCalls,
     refusals: Refusals,
-    files: Files,
+    files: ChangedFiles,
     tally: Tally,
-    busy: Busy,
-    /// Errors that the end of the turn may explain better.
-    suspended: Vec<Suspended>,
-    /// The limits that were told of: window, and the words.
+    busy: ActivityState,
+    /// Errors that wait for the end of the turn, which may explain them better.
+    suspended: Vec<SuspendedError>,
+    /// The usage limits that were reported: window and text.
     limits: Vec<(String, String)>,
     retries: u64,
-    /// Whether it was said already that another attempt follows the failure.
+    /// Whether the next attempt after the failure was announced already.
     told_of_fallback: bool,
-    /// The provider that is asked.
+    /// The provider of the current attempt.
     who: Option<String>,
-    /// The warnings that were shown, so that the failure does not repeat them.
+    /// The printed warnings, so that the failure does not repeat them.
     warned: Vec<String>,
 }
 
-/// How many warnings are remembered.
+/// The number of warnings that are remembered.
 const WARNED: usize = 16;
 
 impl Renderer {
-    pub(crate) fn new(options: Options) -> Self {
+    pub(crate) fn new(options: RenderOptions) -> Self {
         let canvas = Canvas::new(options.screen, options.glyphs);
         Self {
-            speech: Speech::new(&canvas),
+            speech: AgentText::new(&canvas),
             canvas,
-            calls: Calls::default(),
+            calls: OpenCalls::default(),
             refusals: Refusals::new(options.permission, options.remedies.clone()),
-            files: Files::default(),
+            files: ChangedFiles::default(),
             tally: Tally::default(),
-            busy: Busy::default(),
+            busy: ActivityState::default(),
             suspended: Vec::new(),
             limits: Vec::new(),
             retries: 0,
@@ -216,15 +224,15 @@ impl Renderer {
         }
     }
 
-    /// Takes the new width of the terminal.
+    /// Sets the new width of the terminal.
     pub(crate) fn resize(&mut self, width: u16) {
         self.canvas.resize(width);
     }
 
     /// Shows an event.
-    pub(crate) fn event(&mut self, event: &Event, now: Timestamp) -> Vec<Piece> {
+    pub(crate) fn event(&mut self, event: &Event, now: Timestamp) -> Vec<OutputPiece> {
         self.busy.started.get_or_insert(now);
-        if self.options.detail == Detail::Everything {
+        if self.options.detail == DetailLevel::Everything {
             self.name(event);
         }
         let ours = event.source == Source::Bowline && matches!(event.kind, Kind::Retrying(_));
@@ -237,44 +245,44 @@ impl Renderer {
         self.canvas.take()
     }
 
-    /// Shows that time passes.
-    pub(crate) fn tick(&mut self, now: Timestamp) -> Vec<Piece> {
+    /// Updates the status line.
+    pub(crate) fn tick(&mut self, now: Timestamp) -> Vec<OutputPiece> {
         self.busy.started.get_or_insert(now);
         let silent = self.busy.spoke.is_none_or(|spoke| now.since(spoke) >= SILENCE);
         let status = self.status(now);
-        if silent || matches!(status, Some(Status::Line(_))) {
+        if silent || matches!(status, Some(StatusDisplay::Line(_))) {
             self.canvas.status(status);
         }
         self.canvas.take()
     }
 
-    /// Shows that the user wants to stop.
-    pub(crate) fn interrupted(&mut self, interrupt: Interrupt, now: Timestamp) -> Vec<Piece> {
+    /// Shows that the user interrupted.
+    pub(crate) fn interrupted(&mut self, interrupt: Interrupt, now: Timestamp) -> Vec<OutputPiece> {
         self.busy.stopping = Some(interrupt);
         let erases = self.options.screen.stderr.tty && self.options.screen.stderr.erases;
         if erases {
             self.canvas.status(self.status(now));
         } else {
-            self.canvas.line(&Line::of(Paint::Plain, stopping(interrupt)));
+            self.canvas.line(&PaintedLine::of(Paint::Plain, stopping(interrupt)));
         }
         self.canvas.take()
     }
 
-    /// Tells of something that no event tells of.
-    pub(crate) fn warn(&mut self, text: &str) -> Vec<Piece> {
+    /// Prints a warning that no event carries.
+    pub(crate) fn warn(&mut self, text: &str) -> Vec<OutputPiece> {
         self.show(&Remark::warning(ansi::harmless(text)));
         self.canvas.take()
     }
 
-    /// Tells something that no event tells of, whoever reads.
-    pub(crate) fn tell(&mut self, text: &str) -> Vec<Piece> {
-        self.say(Weight::Always, &Line::of(Paint::Plain, ansi::harmless(text).into_owned()));
+    /// Prints a line that no event carries, at every level of detail.
+    pub(crate) fn tell(&mut self, text: &str) -> Vec<OutputPiece> {
+        self.say(RemarkLevel::Always, &PaintedLine::of(Paint::Plain, ansi::harmless(text).into_owned()));
         self.canvas.take()
     }
 
-    /// Mentions something that no event tells of and that is no trouble.
-    pub(crate) fn mention(&mut self, text: &str) -> Vec<Piece> {
-        self.say(Weight::Usual, &Line::of(Paint::Dim, ansi::harmless(text).into_owned()));
+    /// Prints a line that no event carries and that is not a problem.
+    pub(crate) fn mention(&mut self, text: &str) -> Vec<OutputPiece> {
+        self.say(RemarkLevel::Usual, &PaintedLine::of(Paint::Dim, ansi::harmless(text).into_owned()));
         self.canvas.take()
     }
 
@@ -282,6 +290,9 @@ impl Renderer {
         let glyphs = self.options.glyphs;
         if !matches!(event.kind, Kind::ThinkingDelta(_) | Kind::TextDelta(_)) {
             self.speech.flush_aside(glyphs, &mut self.canvas);
+        }
+        if ends_text(&event.kind) {
+            self.canvas.end_block();
         }
         self.go_on(&event.kind);
         if is_work(&event.kind) {
@@ -301,8 +312,8 @@ impl Renderer {
             Kind::TurnStarted(_) => self.turn_started(),
             Kind::TurnEnded(ended) => self.turn_ended(ended),
             Kind::TextDelta(delta) if delta.parent.is_some() => {
-                if self.options.detail >= Detail::Verbose {
-                    self.speech.aside(Voice::SubAgent, &delta.text, glyphs, &mut self.canvas);
+                if self.options.detail >= DetailLevel::Verbose {
+                    self.speech.aside(SideSource::SubAgent, &delta.text, glyphs, &mut self.canvas);
                 }
             }
             Kind::TextDelta(delta) => {
@@ -312,15 +323,15 @@ impl Renderer {
                 self.speech.text(delta, &mut self.canvas);
             }
             Kind::ThinkingDelta(delta) => {
-                if self.options.detail >= Detail::Verbose {
+                if self.options.detail >= DetailLevel::Verbose {
                     self.speech.thinking(delta, glyphs, &mut self.canvas);
                 }
             }
             Kind::TextRetracted(retracted) => self.speech.retracted(retracted, &mut self.canvas),
             Kind::MessageFinished(finished) => {
                 let commentary = self.speech.finished(finished, &mut self.canvas);
-                if let Some(text) = commentary.filter(|_| self.options.detail >= Detail::Verbose) {
-                    self.speech.aside(Voice::Commentary, &text, glyphs, &mut self.canvas);
+                if let Some(text) = commentary.filter(|_| self.options.detail >= DetailLevel::Verbose) {
+                    self.speech.aside(SideSource::Commentary, &text, glyphs, &mut self.canvas);
                     self.speech.flush_aside(glyphs, &mut self.canvas);
                 }
             }
@@ -355,9 +366,9 @@ impl Renderer {
             Kind::Unrecognized(what) => {
                 self.remark(event, now);
                 let head = words::one_line(&what.head.text);
-                self.say(Weight::Everything, &Line::of(Paint::Dim, format!("  {head}")));
+                self.say(RemarkLevel::Everything, &PaintedLine::of(Paint::Dim, format!("  {head}")));
             }
-            // The first model that is named is no change, and the footer names it.
+            // The first model is not a change, and the footer has it.
             Kind::ModelChanged(changed)
                 if changed.reason.is_none()
                     && self.tally.model.as_ref().is_none_or(|model| *model == changed.model) => {}
@@ -382,7 +393,7 @@ impl Renderer {
         self.busy.ended = false;
         let told = std::mem::take(&mut self.told_of_fallback);
         if let Some(failure) = self.tally.trouble().filter(|_| self.tally.outcome.is_some() && !told) {
-            let text = format!("the agent goes on after a failure: {}", words::one_line(&failure.message));
+            let text = format!("the agent continues after a failure: {}", words::one_line(&failure.message));
             self.show(&Remark::warning(text));
         }
     }
@@ -392,6 +403,7 @@ impl Renderer {
         self.busy.retry = None;
         self.busy.doing = None;
         self.canvas.status(None);
+        self.canvas.end_block();
         self.abandon_calls();
         self.refusals.turn_ended();
         if ended.outcome == Outcome::Completed {
@@ -401,7 +413,7 @@ impl Renderer {
         }
         if !ended.running_tasks.is_empty() {
             let tasks = words::many(ended.running_tasks.len() as u64, "background task");
-            self.show(&Remark::usual(format!("{tasks} had not ended")));
+            self.show(&Remark::usual(format!("{tasks} did not finish")));
         }
     }
 
@@ -424,13 +436,13 @@ impl Renderer {
         }
     }
 
-    fn call_line(&mut self, line: Line) {
+    fn call_line(&mut self, line: PaintedLine) {
         let stderr = self.canvas.screen().stderr;
         let columns = if stderr.tty { usize::from(stderr.width) } else { PIPE_WIDTH };
-        self.say(Weight::Usual, &line.cut(columns, self.options.glyphs));
+        self.say(RemarkLevel::Usual, &line.cut(columns, self.options.glyphs));
     }
 
-    /// Shows the line about an event, if there is one.
+    /// Prints the line about an event, if there is one.
     fn remark(&mut self, event: &Event, now: Timestamp) {
         let Some(remark) = remarks::remark(&event.kind, now, &self.options.zone) else { return };
         if let Kind::LimitReported(limit) = &event.kind {
@@ -447,17 +459,17 @@ impl Renderer {
         if let Kind::Notice(notice) = &event.kind
             && notice.level == Level::Error
         {
-            self.suspended.push(Suspended { remark, words: Some(words::one_line(&notice.text)) });
+            self.suspended.push(SuspendedError { remark, words: Some(words::one_line(&notice.text)) });
         } else if let Kind::LimitReported(limit) = &event.kind
             && limit.state == LimitState::Exhausted
         {
-            self.suspended.push(Suspended { remark, words: None });
+            self.suspended.push(SuspendedError { remark, words: None });
         } else {
             self.show(&remark);
         }
     }
 
-    /// Shows the errors that the turn survived.
+    /// Prints the errors that did not end the turn.
     fn resume(&mut self) {
         for suspended in std::mem::take(&mut self.suspended) {
             self.show(&suspended.remark);
@@ -465,13 +477,13 @@ impl Renderer {
     }
 
     fn show(&mut self, remark: &Remark) {
-        if remark.weight == Weight::Always && self.warned.len() < WARNED {
+        if remark.weight == RemarkLevel::Always && self.warned.len() < WARNED {
             self.warned.push(remark.text.clone());
         }
         self.say(remark.weight, &remark.line());
     }
 
-    /// Prints a line whose first word says what it is.
+    /// Prints a line that begins with a label such as `error: `.
     fn labelled(&mut self, text: &str) {
         let (label, rest) = text.split_at(text.find(": ").map_or(0, |end| end + 2));
         let paint = match label {
@@ -479,40 +491,42 @@ impl Renderer {
             "refused: " => Paint::Yellow,
             _ => Paint::Dim,
         };
-        self.say(Weight::Always, &Line::of(paint, label).and(Paint::Plain, rest));
+        self.say(RemarkLevel::Always, &PaintedLine::of(paint, label).and(Paint::Plain, rest));
     }
 
-    fn say(&mut self, weight: Weight, line: &Line) {
+    fn say(&mut self, weight: RemarkLevel, line: &PaintedLine) {
         let wanted = match weight {
-            Weight::Always => true,
-            Weight::Usual if self.options.detail == Detail::Quiet => false,
-            Weight::Usual => self.options.screen.stderr.tty || self.options.detail >= Detail::Verbose,
-            Weight::Verbose => self.options.detail >= Detail::Verbose,
-            Weight::Everything => self.options.detail >= Detail::Everything,
+            RemarkLevel::Always => true,
+            RemarkLevel::Usual if self.options.detail == DetailLevel::Quiet => false,
+            RemarkLevel::Usual => {
+                self.options.screen.stderr.tty || self.options.detail >= DetailLevel::Verbose
+            }
+            RemarkLevel::Verbose => self.options.detail >= DetailLevel::Verbose,
+            RemarkLevel::Everything => self.options.detail >= DetailLevel::Everything,
         };
         if wanted {
             self.canvas.line(line);
         }
     }
 
-    /// Names an event. Pieces of a stream are left out: a line for each would tear the text apart.
+    /// Prints the number and type of an event. Skips pieces of text, because a line for each would break up the text.
     fn name(&mut self, event: &Event) {
         if !matches!(event.kind, Kind::TextDelta(_) | Kind::ThinkingDelta(_) | Kind::ToolUpdated(_)) {
             let text = format!("[{} {}]", event.seq, words::one_line(event.kind.type_name()));
-            self.say(Weight::Everything, &Line::of(Paint::Dim, text));
+            self.say(RemarkLevel::Everything, &PaintedLine::of(Paint::Dim, text));
         }
     }
 
-    /// Shows at once what runs now, on a line of its own.
+    /// Shows the status on its own line at once.
     fn show_status_line(&mut self, now: Timestamp) {
         let status = self.status(now).map(|status| match status {
-            Status::Spinner { line, .. } | Status::Line(line) => Status::Line(line),
+            StatusDisplay::Spinner { line, .. } | StatusDisplay::Line(line) => StatusDisplay::Line(line),
         });
         self.canvas.status(status);
     }
 
-    fn status(&self, now: Timestamp) -> Option<Status> {
-        if self.options.detail == Detail::Quiet && self.busy.stopping.is_none() {
+    fn status(&self, now: Timestamp) -> Option<StatusDisplay> {
+        if self.options.detail == DetailLevel::Quiet && self.busy.stopping.is_none() {
             return None;
         }
         self.busy.status(self.who.as_deref(), now, &self.calls, &self.refusals, self.options.glyphs)

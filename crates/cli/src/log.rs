@@ -1,7 +1,7 @@
-//! `BOWLINE_LOG`: what goes on inside, one line on standard error for each thing that the library says.
+//! `BOWLINE_LOG`: writes the spans and events of the library to standard error, a line each.
 //!
-//! For people who look for a fault in Bowline or in how they use it. The library's spans and events carry ids and counts
-//! and never content, so a log can be sent to somebody else.
+//! It helps to find a bug in Bowline or in its use. The spans and events carry ids and counts, never content, so a log can be
+//! attached to a bug report.
 
 use std::fmt::{self, Write as _};
 use std::io::Write as _;
@@ -14,19 +14,19 @@ use tracing::{Event, Metadata, Subscriber};
 
 use crate::error::{CommandError, Fault};
 
-/// The variable that asks for it.
+/// The environment variable that sets the level.
 const VARIABLE: &str = "BOWLINE_LOG";
 
-/// Begins to log if the user asks for it.
+/// Starts the log if the variable is set.
 pub(crate) fn begin() -> Result<(), CommandError> {
     let Some(wanted) = asked() else { return Ok(()) };
     let level: LevelFilter = wanted.parse().map_err(|_| {
-        CommandError::new(Fault::Usage, format!("{VARIABLE}={wanted} is no level"))
-            .hint("it is off, error, warn, info, debug or trace")
+        CommandError::new(Fault::Usage, format!("{VARIABLE}={wanted} is not a log level"))
+            .hint("use off, error, warn, info, debug or trace")
     })?;
-    let log = Log { level, spans: AtomicU64::new(1) };
+    let log = LineLogger { level, spans: AtomicU64::new(1) };
     tracing::subscriber::set_global_default(log)
-        .map_err(|error| CommandError::new(Fault::Internal, "could not begin to log").caused_by(error))
+        .map_err(|error| CommandError::new(Fault::Internal, "could not start the log").caused_by(error))
 }
 
 #[expect(clippy::disallowed_methods, reason = "the command line is an edge at which the environment is read")]
@@ -34,13 +34,13 @@ fn asked() -> Option<String> {
     std::env::var(VARIABLE).ok().filter(|value| !value.is_empty())
 }
 
-/// Writes lines.
-struct Log {
+/// A `tracing` subscriber that writes lines.
+struct LineLogger {
     level: LevelFilter,
     spans: AtomicU64,
 }
 
-impl Subscriber for Log {
+impl Subscriber for LineLogger {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
         *metadata.level() <= self.level
     }
@@ -50,7 +50,7 @@ impl Subscriber for Log {
     }
 
     fn new_span(&self, span: &Attributes<'_>) -> Id {
-        let mut line = Line::new(span.metadata());
+        let mut line = LogLine::new(span.metadata());
         let _ = write!(line.0, " begins");
         span.record(&mut line);
         line.write();
@@ -62,7 +62,7 @@ impl Subscriber for Log {
     fn record_follows_from(&self, _: &Id, _: &Id) {}
 
     fn event(&self, event: &Event<'_>) {
-        let mut line = Line::new(event.metadata());
+        let mut line = LogLine::new(event.metadata());
         event.record(&mut line);
         line.write();
     }
@@ -72,10 +72,10 @@ impl Subscriber for Log {
     fn exit(&self, _: &Id) {}
 }
 
-/// One line in the making.
-struct Line(String);
+/// A log line under construction.
+struct LogLine(String);
 
-impl Line {
+impl LogLine {
     fn new(metadata: &Metadata<'_>) -> Self {
         let name = if metadata.is_span() { metadata.name() } else { "" };
         Self(format!(
@@ -88,12 +88,12 @@ impl Line {
 
     fn write(self) {
         let line = bowline_providers::ansi::harmless(&self.0).replace('\n', " ");
-        // Nothing can be done about a standard error that takes no more.
+        // If standard error is closed, there is no place to report that.
         let _ = std::io::stderr().write_all(format!("{line}\n").as_bytes());
     }
 }
 
-impl Visit for Line {
+impl Visit for LogLine {
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
         let _ = match field.name() {
             "message" => write!(self.0, ": {value:?}"),

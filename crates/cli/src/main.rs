@@ -1,12 +1,12 @@
-//! The `bowline` command: a table of contents. Each command has a file in `commands`.
+//! The `bowline` command: parses the arguments and calls the command, which has a file in `commands`.
 
 mod args;
 mod commands;
 mod error;
 mod human;
 mod log;
-mod means;
 mod output;
+mod resource_limits;
 mod suggest;
 mod terminal;
 mod time;
@@ -20,7 +20,7 @@ use crate::error::CommandError;
 use crate::output::Stdout;
 
 fn main() -> ExitCode {
-    // Commands that run an agent start the keeper by themselves; the others need none.
+    // Only commands that run an agent start the keeper; the others do not pay for it.
     bowline::init_lazily();
     let result = match Args::try_parse() {
         Ok(Args { command: Some(Command::PracticeAgent(args)) }) => {
@@ -35,7 +35,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Runs a command. If there is a fault in our own code, it says so in the form of every other error, with its own exit code.
+/// Runs a command. Reports a panic in the form of every other error, with exit code 70.
 fn guarded(args: Args) -> Result<(), CommandError> {
     std::panic::set_hook(Box::new(error::panicked));
     std::panic::catch_unwind(|| run(args))
@@ -72,7 +72,7 @@ fn run(args: Args) -> Result<(), CommandError> {
         Command::Providers(args) => commands::providers::providers(&args, &mut stdout),
         Command::Provide(args) => commands::provide::run(&args, &mut stdout),
         Command::Provider(args) => commands::provider::run(&args, &mut stdout),
-        // It is another program, with exit codes of its own.
+        // `main` handles it: the practice agent has its own exit codes.
         Command::PracticeAgent(_) => Ok(()),
         Command::Dialects(args) => commands::providers::dialects(&args, &mut stdout),
     };

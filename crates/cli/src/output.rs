@@ -1,4 +1,4 @@
-//! Standard output: what was asked for, and nothing else.
+//! Standard output: the requested output, and nothing else.
 
 pub(crate) mod sink;
 pub(crate) mod view;
@@ -14,10 +14,10 @@ use crate::commands::tables::Layout;
 use crate::error::{CommandError, Fault};
 use crate::terminal;
 
-/// How much of what came together is put together before it is written.
+/// The size of the write buffer, in bytes.
 const FULL: usize = 64 * 1024;
 
-/// Standard output. Text is made harmless when a terminal shows it, and left as it is in a pipe.
+/// Standard output. On a terminal, control sequences in the text are made harmless; a pipe gets the text unchanged.
 pub(crate) struct Stdout {
     out: io::BufWriter<Box<dyn Write>>,
     terminal: bool,
@@ -40,7 +40,7 @@ impl Stdout {
         Self { out: io::BufWriter::with_capacity(FULL, out), terminal }
     }
 
-    /// Prints text. On a terminal, JSON stays JSON: what would deceive a reader is escaped as JSON has it.
+    /// Prints text. On a terminal, JSON stays valid: control characters become JSON escapes.
     pub(crate) fn print(&mut self, text: &str) -> Result<(), CommandError> {
         let text = match self.terminal {
             false => text.into(),
@@ -50,7 +50,7 @@ impl Stdout {
         self.out.write_all(text.as_bytes()).map_err(failed)
     }
 
-    /// Prints what is due at the end of a view.
+    /// Prints the end of a view.
     fn print_end(&mut self, view: &mut dyn View) -> Result<(), CommandError> {
         if self.terminal {
             let mut text = String::new();
@@ -62,7 +62,7 @@ impl Stdout {
         self.flush()
     }
 
-    /// Prints a value as a line of JSON. A long one is not held twice, unless a terminal shows it.
+    /// Prints a value as a line of JSON. In a pipe, the text is streamed and not held in memory.
     fn print_object(&mut self, value: &impl Serialize) -> Result<(), CommandError> {
         if self.terminal {
             self.print(&view::object(value)?)?;
@@ -73,7 +73,7 @@ impl Stdout {
         self.flush()
     }
 
-    /// Returns how tables are laid out on it.
+    /// Returns the layout for tables.
     pub(crate) fn layout(&self) -> Layout {
         if self.terminal {
             Layout::Terminal { width: terminal::stdout_width(), colour: terminal::has_colour() }
@@ -82,25 +82,25 @@ impl Stdout {
         }
     }
 
-    /// Prints what a [`Layout`] made: it is harmless, and may have colour.
+    /// Prints the text of a [`Layout`]: it is harmless, and may have colour.
     pub(crate) fn print_laid_out(&mut self, text: &str) -> Result<(), CommandError> {
         self.out.write_all(text.as_bytes()).map_err(failed)
     }
 
-    /// Prints what was made fit for a terminal elsewhere.
+    /// Prints bytes of the renderer, which has made them harmless.
     fn print_ready(&mut self, bytes: &[u8]) -> Result<(), CommandError> {
         self.out.write_all(bytes).map_err(failed)
     }
 
-    /// Makes sure that what was printed is seen.
+    /// Writes the buffer.
     pub(crate) fn flush(&mut self) -> Result<(), CommandError> {
         self.out.flush().map_err(failed)
     }
 }
 
-/// Says whether a text is one or several JSON values.
+/// Returns whether a text is one or several JSON values.
 fn is_json(text: &str) -> bool {
-    // Most text is told by its first character.
+    // The first character decides for most texts.
     text.trim_start().starts_with(['{', '[', '"'])
         && serde_json::Deserializer::from_str(text)
             .into_iter::<serde::de::IgnoredAny>()
@@ -111,7 +111,7 @@ fn failed(error: io::Error) -> CommandError {
     if error.kind() == io::ErrorKind::BrokenPipe {
         return CommandError::new(Fault::ClosedPipe, "");
     }
-    // A full disk, a quota, a device that takes nothing: where the output goes is the caller's choice.
+    // A full disk, a quota, a device that rejects writes: the caller chose the destination, so this is not an internal error.
     CommandError::new(Fault::Configuration, "could not write to standard output").caused_by(error)
 }
 

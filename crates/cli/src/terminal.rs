@@ -1,7 +1,7 @@
-//! What the terminal is like, if there is one. The only place that looks.
+//! Properties of the terminal and of the standard streams. No other module queries them.
 
 use std::fs::File;
-use std::io::IsTerminal;
+use std::io::{IsTerminal, Write as _};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::Path;
@@ -9,12 +9,14 @@ use std::time::Duration;
 
 use bowline::PermissionMode;
 
-use crate::human::{AgentHints, Detail, Glyphs, Options, Remedies, Screen, Surface};
+use crate::human::{
+    AgentHints, DetailLevel, Glyphs, Remedies, RenderOptions, Screen, Surface, wrapped_lines,
+};
 
-/// Returns what the renderer has to know about our own streams and the run.
-pub(crate) fn options(detail: Detail, permission: PermissionMode, cwd: Option<String>) -> Options {
+/// Returns the options of the renderer for our own streams and the run.
+pub(crate) fn options(detail: DetailLevel, permission: PermissionMode, cwd: Option<String>) -> RenderOptions {
     let zone = jiff::tz::TimeZone::system();
-    Options {
+    RenderOptions {
         screen: screen(),
         glyphs: glyphs(),
         detail,
@@ -45,7 +47,7 @@ fn screen() -> Screen {
     Screen { stdout: surface(stdout_tty).rendering(), stderr: surface(stderr_tty), one_file, piped }
 }
 
-/// Says whether a terminal may be given colour.
+/// Returns whether colour may be used on a terminal.
 pub(crate) fn has_colour() -> bool {
     variable("NO_COLOR").is_none() && variable("TERM").as_deref() != Some("dumb")
 }
@@ -56,14 +58,14 @@ pub(crate) fn stdout_width() -> usize {
     size.ok().map(|size| usize::from(size.ws_col)).filter(|width| *width > 0).unwrap_or(80)
 }
 
-/// Says whether another program reads a stream, which may show it on the terminal that we draw on.
+/// Returns whether another program reads a stream. It may print to the terminal that we draw on.
 fn is_pipe(stream: &impl AsFd) -> bool {
     let file = stream.as_fd().try_clone_to_owned().ok().and_then(|file| File::from(file).metadata().ok());
     file.is_some_and(|file| file.file_type().is_fifo() || file.file_type().is_socket())
 }
 
-/// Waits until the reader of a pipe has taken everything out of it, and then a moment for it to print that; at most
-/// [`READ_BY`]. When the reader has printed, only the reader knows.
+/// Waits until the reader of a pipe has emptied it, at most [`READ_BY`], and then a moment for it to print. Nothing shows when
+/// the reader has printed.
 pub(crate) fn wait_for_reader(pipe: impl AsFd) {
     const STEP: Duration = Duration::from_millis(2);
     let waits = READ_BY.as_millis() / STEP.as_millis();
@@ -76,10 +78,10 @@ pub(crate) fn wait_for_reader(pipe: impl AsFd) {
     std::thread::sleep(PRINTED_BY);
 }
 
-/// How long a reader is waited for that does not read.
+/// The longest wait for a reader that does not read.
 const READ_BY: Duration = Duration::from_millis(250);
 
-/// How long a reader has for printing what it has read.
+/// The time that a reader gets to print what it has read.
 const PRINTED_BY: Duration = Duration::from_millis(15);
 
 /// Returns the width of the terminal.
@@ -89,13 +91,21 @@ pub(crate) fn width() -> u16 {
     size.ok().map(|size| size.ws_col).filter(|width| *width > 0).unwrap_or(80)
 }
 
-/// Returns which signs the terminal can show.
+/// Writes a text to standard error. On a terminal, wraps it at words.
+pub(crate) fn tell(text: &str) {
+    let mut stderr = std::io::stderr();
+    let wrapped = stderr.is_terminal().then(|| wrapped_lines(text, usize::from(width())));
+    // If standard error is closed, there is no place to report that.
+    let _ = stderr.write_all(wrapped.as_deref().unwrap_or(text).as_bytes()).and_then(|()| stderr.flush());
+}
+
+/// Returns the characters that the terminal can show.
 fn glyphs() -> Glyphs {
     let [all, ctype, lang] = ["LC_ALL", "LC_CTYPE", "LANG"].map(variable);
     Glyphs::of_locale([all.as_deref(), ctype.as_deref(), lang.as_deref()])
 }
 
-/// Says whether we were started with hangups ignored.
+/// Returns whether this process was started with SIGHUP ignored, as `nohup` does.
 pub(crate) fn ignores_hangup() -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
@@ -103,8 +113,8 @@ pub(crate) fn ignores_hangup() -> bool {
     ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).is_some_and(|mask| mask & 1 == 1)
 }
 
-/// Returns the directory of a run, or else the current one, as programs in it see it: absolute, and without links. One that
-/// is not there may lie in a container.
+/// Returns the directory of a run, or the current one: absolute, and without symbolic links. A directory that does not exist
+/// here may be one of a container.
 pub(crate) fn cwd(asked: Option<&Path>) -> Option<String> {
     let dir = match asked {
         Some(dir) => Some(dir.canonicalize().unwrap_or_else(|_| dir.to_owned())),

@@ -1,4 +1,4 @@
-//! The present: from the command line, else from the clock. The only place of the command that looks at a clock.
+//! The current time: from the command line, else from the clock.
 
 use bowline_protocol::Timestamp;
 use bowline_providers::moment::Moment;
@@ -8,9 +8,9 @@ use jiff::{Zoned, civil};
 
 use crate::error::{CommandError, Fault};
 
-/// Returns the moment that is meant by `--now`, or the present one.
+/// Returns the time of `--now`, or the current time.
 ///
-/// A time with an offset or zone also says in which zone times without one are to be read; `Z` means UTC.
+/// A time with an offset or zone also sets the zone for times without one; `Z` means UTC.
 pub(crate) fn moment(now: Option<&str>) -> Result<Moment, CommandError> {
     match now {
         None => Ok(of(&Zoned::now())),
@@ -21,14 +21,14 @@ pub(crate) fn moment(now: Option<&str>) -> Result<Moment, CommandError> {
     }
 }
 
-/// Returns the present.
+/// Returns the current time.
 pub(crate) fn now() -> Timestamp {
     of(&Zoned::now()).at
 }
 
 fn parse(text: &str) -> Option<Moment> {
     if let Ok(number) = text.parse::<i64>() {
-        // Seconds until the year 5138; beyond, the number can only be milliseconds.
+        // As seconds, larger numbers are after the year 5138, so they are milliseconds.
         let seconds = number.unsigned_abs() < 100_000_000_000;
         let at = if seconds { Timestamp::from_seconds(number) } else { Timestamp::from_millis(number) };
         return Some(Moment::utc(at));

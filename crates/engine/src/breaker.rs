@@ -1,83 +1,82 @@
-//! Who is left alone for a while: an agent that keeps failing, and one whose limit is used up.
+//! The circuit breaker of a provider: it stops requests to a provider that keeps failing, or whose limit is used up.
 //!
-//! Five failures within a minute open the breaker for half a minute; then one request may try, and its outcome decides.
-//! Only failures after which another agent may be asked count: a wrong key or a bad request says nothing about the
-//! service. A limit that resets at a known time is a cool-down until then. All of it is values that are kept in a file.
+//! Five failures within a minute open the breaker for half a minute. Then one request may probe the provider, and its outcome
+//! decides. Only failures after which another provider may be tried count: a wrong key or a bad request proves nothing about
+//! the service. A limit that resets at a known time is a cool-down until then. The state is plain data; the caller stores it in
+//! a file.
 
 use bowline_protocol::{Category, Failure, Millis, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use crate::retry;
 
-/// How many failures open it.
+/// How many failures open the breaker.
 pub const FAILURES: usize = 5;
 
-/// Within which time.
+/// The time window of these failures.
 pub const WINDOW: Millis = Millis(60_000);
 
-/// For how long it is open.
+/// How long the breaker stays open.
 pub const OPEN_FOR: Millis = Millis(30_000);
 
-/// When a request that was to try is given up: it takes too long to be waited for.
+/// How long a probing request may take before another one may probe.
 const PROBE_FOR: Millis = Millis(600_000);
 
-/// What is remembered of one provider, profile and model.
+/// The breaker of one provider, profile and model.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Breaker {
     /// The last failures, oldest first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     failures: Vec<Timestamp>,
-    /// Since when it is open.
+    /// When the breaker opened.
     #[serde(skip_serializing_if = "Option::is_none")]
     open_since: Option<Timestamp>,
-    /// Since when a request tries.
+    /// When the probing request was sent.
     #[serde(skip_serializing_if = "Option::is_none")]
     probe_since: Option<Timestamp>,
-    /// Who sent it, so that one who is gone does not count.
+    /// The process that sent the probing request. If it is gone, the probe no longer counts.
     #[serde(skip_serializing_if = "Option::is_none")]
     probe_by: Option<String>,
-    /// When its limit is reset.
+    /// When the provider's limit resets.
     #[serde(skip_serializing_if = "Option::is_none")]
     cools_until: Option<Timestamp>,
 }
 
 /// Whether requests may be sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum State {
-    /// They may.
+pub enum BreakerState {
+    /// Requests may be sent.
     #[default]
     Closed,
-    /// It failed too often, and is left alone until then.
+    /// The provider failed too often; the router skips it until then.
     Open {
-        /// When one may try.
+        /// When one request may probe it.
         until: Timestamp,
     },
-    /// One may try.
+    /// One request may probe it.
     HalfOpen,
-    /// One tries.
+    /// One request probes it.
     Probing,
     /// Its limit is used up until then.
     Cooling {
-        /// When it is reset.
+        /// When the limit resets.
         until: Timestamp,
     },
 }
 
-impl State {
-    /// Says why no request is sent; nothing when one may be.
+impl BreakerState {
+    /// Returns why no request may be sent; `None` when one may be.
     pub fn refuses(self, now: Timestamp) -> Option<String> {
         match self {
             Self::Closed | Self::HalfOpen => None,
             Self::Open { until } => {
                 let left = until.since(now);
-                Some(format!(
-                    "it failed {FAILURES} times within a minute, and is left alone for another {left}"
-                ))
+                Some(format!("it failed {FAILURES} times within a minute and is skipped for another {left}"))
             }
-            Self::Probing => Some("it failed too often, and another request tries it just now".to_owned()),
+            Self::Probing => Some("it failed too often, and another request is probing it".to_owned()),
             Self::Cooling { until } => {
-                Some(format!("its limit is used up, and resets in {}", until.since(now)))
+                Some(format!("its limit is used up and resets in {}", until.since(now)))
             }
         }
     }
@@ -85,58 +84,58 @@ impl State {
 
 impl Breaker {
     /// Returns whether requests may be sent.
-    pub fn state(&self, now: Timestamp) -> State {
+    pub fn state(&self, now: Timestamp) -> BreakerState {
         if let Some(until) = self.cools_until.filter(|until| *until > now) {
-            return State::Cooling { until };
+            return BreakerState::Cooling { until };
         }
-        // A clock that was set back must not keep anybody out: a time that is yet to come does not count.
+        // A clock that was set back must not block a provider: ignore times in the future.
         let past = |since: &Timestamp| *since <= now;
-        let Some(since) = self.open_since.filter(past) else { return State::Closed };
+        let Some(since) = self.open_since.filter(past) else { return BreakerState::Closed };
         let until = since.after(OPEN_FOR);
         if now < until {
-            return State::Open { until };
+            return BreakerState::Open { until };
         }
         match self.probe_since.filter(past) {
-            Some(probe) if now < probe.after(PROBE_FOR) => State::Probing,
-            Some(_) | None => State::HalfOpen,
+            Some(probe) if now < probe.after(PROBE_FOR) => BreakerState::Probing,
+            Some(_) | None => BreakerState::HalfOpen,
         }
     }
 
-    /// Says that a request is being sent, and by whom. The first one after it was open is the one that tries.
+    /// Records that a process sends a request. The first request after the breaker was open is the probe.
     pub fn sent(&mut self, by: &str, now: Timestamp) {
-        if self.state(now) == State::HalfOpen {
+        if self.state(now) == BreakerState::HalfOpen {
             (self.probe_since, self.probe_by) = (Some(now), Some(by.to_owned()));
         }
     }
 
-    /// Says that a request was answered.
+    /// Records that the provider answered.
     pub fn answered(&mut self) {
         *self = Self::default();
     }
 
-    /// Says that a request ended without any word on the service: somebody stopped it.
+    /// Records that a request ended without a result about the service, because the caller cancelled it.
     pub fn abandoned(&mut self) {
         (self.probe_since, self.probe_by) = (None, None);
     }
 
-    /// Forgets a request that tries, if whoever sent it is gone and will not tell how it ended.
+    /// Forgets the probing request if its sender is gone and cannot report the result.
     pub fn forget_gone(&mut self, is_there: impl Fn(&str) -> bool) {
         if self.probe_by.as_deref().is_some_and(|by| !is_there(by)) {
             self.abandoned();
         }
     }
 
-    /// Says that a request failed.
+    /// Records that a request failed.
     pub fn failed(&mut self, failure: &Failure, now: Timestamp) {
         if matches!(failure.category, Category::RateLimit | Category::Quota) {
-            let told = retry::told(failure, now).filter(|told| *told > retry::LONGEST_WAIT);
-            self.cools_until = told.map(|told| now.after(told)).or(self.cools_until);
+            let named = retry::named_wait(failure, now).filter(|named| *named > retry::LONGEST_WAIT);
+            self.cools_until = named.map(|named| now.after(named)).or(self.cools_until);
         }
         let tried = self.probe_since.is_some();
         self.abandoned();
         if !failure.category.may_fall_back() {
             if tried {
-                // It answered, if only to refuse: the service is there.
+                // The provider answered, even if with a refusal: the service is reachable.
                 (self.open_since, self.failures) = (None, Vec::new());
             }
             return;
@@ -149,9 +148,9 @@ impl Breaker {
         }
     }
 
-    /// Says whether there is anything worth keeping.
+    /// Returns whether the breaker has no state worth storing.
     pub fn is_quiet(&self, now: Timestamp) -> bool {
-        self.state(now) == State::Closed && self.failures.iter().all(|at| now >= at.after(WINDOW))
+        self.state(now) == BreakerState::Closed && self.failures.iter().all(|at| now >= at.after(WINDOW))
     }
 }
 
@@ -180,12 +179,12 @@ mod tests {
         let mut breaker = Breaker::default();
         for second in 0..4 {
             breaker.failed(&server(), at(second));
-            assert_eq!(breaker.state(at(second)), State::Closed);
+            assert_eq!(breaker.state(at(second)), BreakerState::Closed);
         }
         breaker.failed(&server(), at(4));
-        assert_eq!(breaker.state(at(4)), State::Open { until: at(34) });
-        assert_eq!(breaker.state(at(33)), State::Open { until: at(34) });
-        assert_eq!(breaker.state(at(34)), State::HalfOpen);
+        assert_eq!(breaker.state(at(4)), BreakerState::Open { until: at(34) });
+        assert_eq!(breaker.state(at(33)), BreakerState::Open { until: at(34) });
+        assert_eq!(breaker.state(at(34)), BreakerState::HalfOpen);
     }
 
     #[test]
@@ -193,7 +192,7 @@ mod tests {
         let mut breaker = Breaker::default();
         for second in (0..).step_by(16).take(20) {
             breaker.failed(&server(), at(second));
-            assert_eq!(breaker.state(at(second)), State::Closed);
+            assert_eq!(breaker.state(at(second)), BreakerState::Closed);
         }
     }
 
@@ -201,32 +200,32 @@ mod tests {
     fn one_request_tries_and_decides() {
         let mut breaker = opened();
         breaker.sent("one", at(40));
-        assert_eq!(breaker.state(at(40)), State::Probing, "nobody else may");
+        assert_eq!(breaker.state(at(40)), BreakerState::Probing, "no other request may");
         let mut good = breaker.clone();
         good.answered();
-        assert_eq!(good.state(at(41)), State::Closed);
+        assert_eq!(good.state(at(41)), BreakerState::Closed);
         let mut bad = breaker.clone();
         bad.failed(&server(), at(41));
-        assert_eq!(bad.state(at(41)), State::Open { until: at(71) }, "once is enough then");
+        assert_eq!(bad.state(at(41)), BreakerState::Open { until: at(71) }, "once is enough then");
         let mut refused = breaker.clone();
         refused.failed(&Failure::new(Category::Authentication, Code::InvalidCredentials, "401"), at(41));
-        assert_eq!(refused.state(at(41)), State::Closed, "the service is there");
+        assert_eq!(refused.state(at(41)), BreakerState::Closed, "the service is there");
         let mut stopped = breaker.clone();
         stopped.abandoned();
-        assert_eq!(stopped.state(at(41)), State::HalfOpen, "the next one tries");
+        assert_eq!(stopped.state(at(41)), BreakerState::HalfOpen, "the next one tries");
         breaker.forget_gone(|by| by == "one");
-        assert_eq!(breaker.state(at(41)), State::Probing, "whoever tries is there");
-        assert_eq!(breaker.state(at(40 + 601)), State::HalfOpen, "it takes too long");
+        assert_eq!(breaker.state(at(41)), BreakerState::Probing, "the prober is alive");
+        assert_eq!(breaker.state(at(40 + 601)), BreakerState::HalfOpen, "it takes too long");
         breaker.forget_gone(|_| false);
-        assert_eq!(breaker.state(at(41)), State::HalfOpen, "whoever tried is gone");
+        assert_eq!(breaker.state(at(41)), BreakerState::HalfOpen, "the prober is gone");
     }
 
     #[test]
-    fn what_may_not_fall_back_does_not_count() {
+    fn failures_that_may_not_fall_back_do_not_count() {
         for category in Category::ALL {
             let mut breaker = Breaker::default();
             (0..9).for_each(|second| breaker.failed(&Failure::new(category, Code::Unknown, ""), at(second)));
-            let open = matches!(breaker.state(at(9)), State::Open { .. });
+            let open = matches!(breaker.state(at(9)), BreakerState::Open { .. });
             assert_eq!(open, category.may_fall_back(), "{category}");
         }
     }
@@ -241,19 +240,19 @@ mod tests {
         breaker.failed(&limit, at(0));
         let kept: Breaker = serde_json::from_str(&serde_json::to_string(&breaker).unwrap()).unwrap();
         assert_eq!(kept, breaker);
-        assert_eq!(kept.state(at(1)), State::Cooling { until: at(14_400) });
+        assert_eq!(kept.state(at(1)), BreakerState::Cooling { until: at(14_400) });
         assert_eq!(
             kept.state(at(0)).refuses(at(0)).as_deref(),
-            Some("its limit is used up, and resets in 4 h")
+            Some("its limit is used up and resets in 4 h")
         );
-        assert_eq!(kept.state(at(14_400)), State::Closed);
+        assert_eq!(kept.state(at(14_400)), BreakerState::Closed);
         let mut soon = Breaker::default();
         let soon_over = Failure {
             retry_after_ms: Some(Millis(5_000)),
             ..Failure::new(Category::RateLimit, Code::RateLimited, "429")
         };
         soon.failed(&soon_over, at(0));
-        assert_eq!(soon.state(at(0)), State::Closed, "what is waited for anyway is no cool-down");
+        assert_eq!(soon.state(at(0)), BreakerState::Closed, "what is waited for anyway is no cool-down");
     }
 
     #[test]
@@ -266,14 +265,14 @@ mod tests {
             assert!(!breaker.is_quiet(millis(WINDOW.0 - 1)), "they still count");
             assert!(breaker.is_quiet(millis(WINDOW.0)), "they count no more");
             breaker.failed(&server(), millis(last));
-            assert_eq!(matches!(breaker.state(millis(last)), State::Open { .. }), expect, "{last}");
+            assert_eq!(matches!(breaker.state(millis(last)), BreakerState::Open { .. }), expect, "{last}");
         }
-        // A request that tries has so long.
+        // The probing request has this long.
         let mut breaker = opened();
         breaker.sent("one", at(40));
-        assert_eq!(breaker.state(at(40).after(Millis(PROBE_FOR.0 - 1))), State::Probing);
-        assert_eq!(breaker.state(at(40).after(PROBE_FOR)), State::HalfOpen);
-        // A limit that is waited for anyway is no cool-down; one that is longer is.
+        assert_eq!(breaker.state(at(40).after(Millis(PROBE_FOR.0 - 1))), BreakerState::Probing);
+        assert_eq!(breaker.state(at(40).after(PROBE_FOR)), BreakerState::HalfOpen);
+        // A limit short enough for a retry is no cool-down; a longer one is.
         for (named, cools) in [(retry::LONGEST_WAIT.0, false), (retry::LONGEST_WAIT.0 + 1, true)] {
             let limit = Failure {
                 retry_after_ms: Some(Millis(named)),
@@ -281,7 +280,7 @@ mod tests {
             };
             let mut breaker = Breaker::default();
             breaker.failed(&limit, at(0));
-            assert_eq!(breaker.state(at(0)) != State::Closed, cools, "{named}");
+            assert_eq!(breaker.state(at(0)) != BreakerState::Closed, cools, "{named}");
             assert_eq!(breaker.is_quiet(at(0)), !cools, "a limit does not count as a failure of the service");
         }
         assert!(!opened().is_quiet(at(5)), "it is open");
@@ -293,28 +292,28 @@ mod tests {
         let named = Failure { retry_after_ms: Some(Millis(3_600_000)), ..server() };
         let mut breaker = Breaker::default();
         breaker.failed(&named, at(0));
-        assert_eq!(breaker.state(at(0)), State::Closed, "a server that is down has no limit");
+        assert_eq!(breaker.state(at(0)), BreakerState::Closed, "a server that is down has no limit");
         let mut breaker = opened();
         breaker.sent("too early", at(10));
-        assert_eq!(breaker.state(at(34)), State::HalfOpen);
+        assert_eq!(breaker.state(at(34)), BreakerState::HalfOpen);
         breaker.sent("one", at(34));
         breaker.sent("two", at(35));
         breaker.forget_gone(|by| by == "one");
-        assert_eq!(breaker.state(at(36)), State::Probing, "the second does not take its place");
+        assert_eq!(breaker.state(at(36)), BreakerState::Probing, "the second does not take its place");
     }
 
     #[test]
-    fn each_state_says_why_no_request_is_sent() {
+    fn each_state_has_a_reason_why_no_request_is_sent() {
         let until = at(30);
         let told = [
-            (State::Closed, None),
-            (State::HalfOpen, None),
+            (BreakerState::Closed, None),
+            (BreakerState::HalfOpen, None),
             (
-                State::Open { until },
-                Some("it failed 5 times within a minute, and is left alone for another 30 s"),
+                BreakerState::Open { until },
+                Some("it failed 5 times within a minute and is skipped for another 30 s"),
             ),
-            (State::Probing, Some("it failed too often, and another request tries it just now")),
-            (State::Cooling { until }, Some("its limit is used up, and resets in 30 s")),
+            (BreakerState::Probing, Some("it failed too often, and another request is probing it")),
+            (BreakerState::Cooling { until }, Some("its limit is used up and resets in 30 s")),
         ];
         for (state, why) in told {
             assert_eq!(state.refuses(at(0)).as_deref(), why);
@@ -322,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_was_set_back_keeps_nobody_out() {
-        assert_eq!(opened().state(at(-3_600)), State::Closed);
+    fn a_clock_that_was_set_back_blocks_no_provider() {
+        assert_eq!(opened().state(at(-3_600)), BreakerState::Closed);
     }
 }

@@ -1,32 +1,32 @@
-//! What a run may use, and the guard that looks at it while the run goes on.
+//! The budget of a run, and the guard that checks it while the run goes on.
 //!
-//! The guard sees what the agent reports, as often as it reports it. Where nothing is reported, the text is counted;
-//! where tokens are told and money is not, the price list is asked. What a finding rests on is always said. A model that
-//! is not in the list has no price, and a limit of money is then watched only as far as the agent itself tells.
+//! The guard uses the agent's usage reports whenever they come. Without reports it estimates tokens by the text; without a
+//! reported cost it uses the price list. Each finding names its source. A model that is not in the price list has no price, and
+//! the guard can then check a cost limit only by the costs that the agent reports.
 
 use bowline_protocol::kinds::{TurnEnded, UsageReported};
 use bowline_protocol::{Millis, Usage, UsageSource};
 use bowline_providers::prices::{self, Row};
 use bowline_providers::usage::Spent;
 
-/// Amounts that may be used. What is absent is not limited.
+/// Amounts of a limit or of usage. `None` in a limit means unlimited.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Amounts {
-    /// Money, in US dollars.
+    /// Cost in US dollars.
     pub cost: Option<f64>,
     /// Tokens of all kinds.
     pub tokens: Option<u64>,
-    /// Time of work.
+    /// Working time.
     pub time: Option<Millis>,
 }
 
 impl Amounts {
-    /// Says whether nothing is limited.
+    /// Returns whether nothing is limited.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
-    /// Returns the sum of what was used here and there. Times are not added: who works side by side takes no longer.
+    /// Returns the sum of both. Takes the longer of the two times, because the work runs in parallel.
     #[must_use]
     pub fn plus(&self, other: &Self) -> Self {
         let cost = match (self.cost, other.cost) {
@@ -41,18 +41,18 @@ impl Amounts {
     }
 }
 
-/// What a limit is for.
+/// The scope of a limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Extent {
-    /// One request, over all its attempts. Those who share it tell what they use.
+pub enum BudgetScope {
+    /// One request with all its attempts. Agents that share the request report their usage.
     Request,
-    /// A day: everybody's.
+    /// One day, over all runs.
     Day,
-    /// A project: everybody's, ever.
+    /// One project, over all runs ever.
     Project,
 }
 
-impl std::fmt::Display for Extent {
+impl std::fmt::Display for BudgetScope {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             Self::Request => "this request",
@@ -62,79 +62,79 @@ impl std::fmt::Display for Extent {
     }
 }
 
-/// One limit, and what it is for.
+/// One limit and its scope.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Limit {
-    /// What it is for.
-    pub extent: Extent,
-    /// What may be used in all.
+pub struct BudgetLimit {
+    /// The scope.
+    pub extent: BudgetScope,
+    /// The limit in total.
     pub amounts: Amounts,
-    /// What of it was used before this run, and by others meanwhile.
+    /// The amount used before this run, and by other runs since.
     pub before: Amounts,
 }
 
-/// What a run may use.
+/// The limits of a run, and the prices to compute costs.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Budget {
     /// The limits.
-    pub limits: Vec<Limit>,
-    /// Prices that come before those that ship.
+    pub limits: Vec<BudgetLimit>,
+    /// The user's prices. They take precedence over the built-in ones.
     pub prices: Vec<Row>,
-    /// The model that was asked for, until another is named.
+    /// The requested model, until the agent names another.
     pub model: Option<String>,
 }
 
-/// What a look at the budget found.
+/// The result of a budget check.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Finding {
+pub enum BudgetFinding {
     /// A limit is reached.
     Over(String),
-    /// A limit of money cannot be watched. Said once.
-    Blind(String),
+    /// A cost limit cannot be checked. Reported once.
+    Unchecked(String),
 }
 
-/// The guard of one run.
+/// The budget guard of one run.
 #[derive(Debug)]
-pub struct Guard {
+pub struct BudgetGuard {
     budget: Budget,
-    /// What ended turns have used.
+    /// The usage of ended turns.
     ended: Usage,
     ended_cost: Option<f64>,
-    /// Whether some of that was counted by its text, as far as anybody told.
+    /// Whether part of that was estimated by the text.
     ended_estimated: bool,
-    /// How the open turn is told of: by the agent, by our count.
+    /// The sources of the open turn's usage: the agent's reports, our estimate.
     reported: bool,
     estimated: bool,
-    /// When the time of each limit is over.
+    /// When the working time began.
     began: Option<Millis>,
-    /// What those use who share the request.
+    /// The usage of the agents that share the request.
     others: Amounts,
-    told: bool,
-    blind: bool,
+    limit_reported: bool,
+    unchecked_reported: bool,
 }
 
-/// What was spent, and what that rests on.
+/// The amounts spent, and their sources.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Sum {
+pub struct SpendSum {
     /// The tokens.
     pub usage: Usage,
-    /// What they cost; nothing if that is not known.
+    /// The cost; `None` if unknown.
     pub cost: Option<f64>,
-    /// What the cost rests on.
+    /// The source of the cost.
     pub basis: String,
-    /// What the tokens rest on.
+    /// The source of the tokens.
     pub counted: &'static str,
 }
 
-impl Sum {
-    /// Returns how much it is.
+impl SpendSum {
+    /// Returns the amounts.
     pub fn amounts(&self) -> Amounts {
         Amounts { cost: self.cost, tokens: Some(self.usage.total()), time: None }
     }
 }
 
-impl Guard {
-    /// Makes the guard of a run.
+impl BudgetGuard {
+    /// Creates the guard of a run.
     pub fn new(budget: Budget) -> Self {
         Self {
             budget,
@@ -145,59 +145,59 @@ impl Guard {
             estimated: false,
             began: None,
             others: Amounts::default(),
-            told: false,
-            blind: false,
+            limit_reported: false,
+            unchecked_reported: false,
         }
     }
 
-    /// Says what those have used who share the request.
+    /// Sets the usage of the agents that share the request.
     pub fn others(&mut self, others: Amounts) {
         self.others = others;
     }
 
-    /// Says what was used before this run, and by others meanwhile.
-    pub fn before(&mut self, extent: Extent, before: Amounts) {
+    /// Sets the usage before this run, and by other runs since.
+    pub fn before(&mut self, extent: BudgetScope, before: Amounts) {
         for limit in self.budget.limits.iter_mut().filter(|limit| limit.extent == extent) {
             limit.before = before;
         }
     }
 
-    /// Says that the work begins.
+    /// Starts the working time.
     pub fn begins(&mut self, now: Millis) {
         self.began.get_or_insert(now);
     }
 
-    /// Returns when the time is over.
+    /// Returns when the time limit is reached.
     pub fn deadline(&self) -> Option<Millis> {
-        let began = self.began.filter(|_| !self.told)?;
-        let left = |limit: &Limit| {
+        let began = self.began.filter(|_| !self.limit_reported)?;
+        let left = |limit: &BudgetLimit| {
             let before = limit.before.time.unwrap_or(Millis(0));
             limit.amounts.time.map(|time| Millis(time.0.saturating_sub(before.0)))
         };
         self.budget.limits.iter().filter_map(left).min().map(|left| began.plus(left))
     }
 
-    /// Says that the time is over, in words.
+    /// Returns the message that the time limit is reached.
     pub fn time_is_over(&mut self) -> String {
-        self.told = true;
+        self.limit_reported = true;
         let limit = self.budget.limits.iter().filter(|limit| limit.amounts.time.is_some());
         let limit = limit.min_by_key(|limit| limit.amounts.time);
-        let (time, extent) = limit.map_or((Millis(0), Extent::Request), |limit| {
+        let (time, extent) = limit.map_or((Millis(0), BudgetScope::Request), |limit| {
             (limit.amounts.time.unwrap_or(Millis(0)), limit.extent)
         });
         format!("the budget of {time} for {extent} is used up")
     }
 
-    /// Takes note of where the tokens of the open turn come from.
+    /// Records the source of the open turn's tokens.
     pub fn reported(&mut self, report: &UsageReported) {
         match report.source {
-            // A report of nothing is no word on what was used.
+            // A report of zero tokens proves nothing about usage.
             UsageSource::Reported => self.reported |= report.usage.total() > 0,
             UsageSource::Estimated => self.estimated = true,
         }
     }
 
-    /// Adds a turn that ended.
+    /// Adds the usage of a turn that ended.
     pub fn turn_ended(&mut self, ended: &TurnEnded) {
         if let Some(usage) = &ended.usage {
             self.ended = self.ended.plus(usage);
@@ -209,8 +209,8 @@ impl Guard {
         }
     }
 
-    /// Returns what the run has used, given what the open turn has.
-    pub fn sum(&self, open: Option<Spent>, model: Option<&str>) -> Sum {
+    /// Returns the usage of the run, including the open turn's.
+    pub fn sum(&self, open: Option<Spent>, model: Option<&str>) -> SpendSum {
         let open_estimated = open.is_some_and(|open| open.source == UsageSource::Estimated)
             || (self.estimated && !self.reported);
         let usage = open.map_or(self.ended, |open| self.ended.plus(&open.usage));
@@ -222,66 +222,71 @@ impl Guard {
         sum(usage, cost, self.ended_estimated || open_estimated, model, &self.budget.prices)
     }
 
-    /// Looks whether a limit is reached, given what the open turn has used.
-    pub fn check(&mut self, open: Option<Spent>, model: Option<&str>) -> Option<Finding> {
-        let counts = |limit: &Limit| limit.amounts.cost.is_some() || limit.amounts.tokens.is_some();
-        if self.told || !self.budget.limits.iter().any(counts) {
+    /// Checks whether a limit is reached, including the open turn's usage.
+    pub fn check(&mut self, open: Option<Spent>, model: Option<&str>) -> Option<BudgetFinding> {
+        let counts = |limit: &BudgetLimit| limit.amounts.cost.is_some() || limit.amounts.tokens.is_some();
+        if self.limit_reported || !self.budget.limits.iter().any(counts) {
             return None;
         }
         let sum = self.sum(open, model);
-        let over = |limit: &Limit| over(limit, &sum, &self.others);
+        let over = |limit: &BudgetLimit| over(limit, &sum, &self.others);
         if let Some(why) = self.budget.limits.iter().find_map(over) {
-            self.told = true;
-            return Some(Finding::Over(why));
+            self.limit_reported = true;
+            return Some(BudgetFinding::Over(why));
         }
         let money = self.budget.limits.iter().any(|limit| limit.amounts.cost.is_some());
-        let told = sum.usage.total() > 0 && sum.counted == REPORTED;
-        if money && sum.cost.is_none() && told && !self.blind {
-            self.blind = true;
-            return Some(Finding::Blind(format!("the limit of money is not watched: {}", sum.basis)));
+        let reported = sum.usage.total() > 0 && sum.counted == REPORTED;
+        if money && sum.cost.is_none() && reported && !self.unchecked_reported {
+            self.unchecked_reported = true;
+            return Some(BudgetFinding::Unchecked(format!(
+                "the cost limit cannot be checked: {}",
+                sum.basis
+            )));
         }
         None
     }
 }
 
-/// What tokens rest on.
+/// The sources of tokens.
 const REPORTED: &str = "as the agent reports";
 const ESTIMATED: &str = "counted by its text";
 
-/// Adds up what was spent. The agent's own word about money comes first, then the price list.
-pub fn sum(usage: Usage, cost: Option<f64>, estimated: bool, model: Option<&str>, own: &[Row]) -> Sum {
+/// Computes the amounts spent. The cost that the agent reports takes precedence over the price list.
+pub fn sum(usage: Usage, cost: Option<f64>, estimated: bool, model: Option<&str>, own: &[Row]) -> SpendSum {
     let counted = if estimated { ESTIMATED } else { REPORTED };
     if let Some(cost) = cost {
-        return Sum { usage, cost: Some(cost), basis: REPORTED.to_owned(), counted };
+        return SpendSum { usage, cost: Some(cost), basis: REPORTED.to_owned(), counted };
     }
-    // A price of one's own may be for any model, also for one that is not told.
+    // A user's own price may match any model, also an unknown one.
     let (cost, basis) = match (model, prices::of(model.unwrap_or_default(), own)) {
         (_, Some(price)) => {
             let basis = format!("by the price list ({}), tokens {counted}", price.as_of);
             (Some(price.of(&usage)), basis)
         }
         (Some(model), None) => {
-            (None, format!("what `{model}` costs is not known; `bowline prices` lists the models that are"))
+            (None, format!("the price of `{model}` is unknown; `bowline prices` lists the known ones"))
         }
-        (None, None) => (None, "which model answers was not told, so that its price is not known".to_owned()),
+        (None, None) => (None, "the agent did not report its model, so the price is unknown".to_owned()),
     };
-    Sum { usage, cost, basis, counted }
+    SpendSum { usage, cost, basis, counted }
 }
 
-/// Says that a limit is reached, in words.
-fn over(limit: &Limit, sum: &Sum, others: &Amounts) -> Option<String> {
-    let Limit { extent, amounts, before } = limit;
-    // Of a day and a project, what others use is in what was used before.
-    let beside = if *extent == Extent::Request { *others } else { Amounts::default() };
+/// Returns the message that a limit is reached.
+fn over(limit: &BudgetLimit, sum: &SpendSum, others: &Amounts) -> Option<String> {
+    let BudgetLimit { extent, amounts, before } = limit;
+    // For a day or a project, the amount used before includes the usage of others.
+    let beside = if *extent == BudgetScope::Request { *others } else { Amounts::default() };
     let together = match extent {
-        Extent::Request if !beside.is_empty() => " with those that run beside it",
-        Extent::Day | Extent::Project if !before.is_empty() => " with other runs",
-        Extent::Request | Extent::Day | Extent::Project => "",
+        BudgetScope::Request if !beside.is_empty() => " with the agents that share the request",
+        BudgetScope::Day | BudgetScope::Project if !before.is_empty() => " with other runs",
+        BudgetScope::Request | BudgetScope::Day | BudgetScope::Project => "",
     };
     let all = sum.amounts().plus(&beside).plus(before);
     let so_far = |own: bool, basis: &str| match extent {
-        Extent::Day | Extent::Project if !own => "so far, all of it by other runs".to_owned(),
-        Extent::Request | Extent::Day | Extent::Project => format!("so far{together}, {basis}"),
+        BudgetScope::Day | BudgetScope::Project if !own => "so far, all of it by other runs".to_owned(),
+        BudgetScope::Request | BudgetScope::Day | BudgetScope::Project => {
+            format!("so far{together}, {basis}")
+        }
     };
     if let (Some(most), Some(cost)) = (amounts.cost, all.cost)
         && cost >= most
@@ -297,11 +302,11 @@ fn over(limit: &Limit, sum: &Sum, others: &Amounts) -> Option<String> {
     Some(format!("the budget of {most} tokens for {extent} is used up: {tokens} {so_far}"))
 }
 
-/// Writes money: two digits from a dollar on, four below.
+/// Formats dollars: two digits from a dollar on, four below.
 pub fn dollars(amount: f64) -> String {
     match amount {
         0.0 => "$0.00".to_owned(),
-        // What these write with four digits is a dollar, or nothing.
+        // Amounts that four digits would round to a dollar, or to zero.
         0.99995.. => format!("${amount:.2}"),
         ..0.00005 => "less than $0.0001".to_owned(),
         _ => format!("${amount:.4}"),

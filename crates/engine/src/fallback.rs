@@ -1,9 +1,12 @@
-//! What follows when a stream ends without a result: the rule of the command line layer specification.
+//! The rule for a stream that ends without a result, from the command line layer specification.
 //!
-//! Somebody stopped it: the response is empty. There is text and no error: the text is the response. Otherwise the
-//! request may be sent once more in the non-streaming form. A request that is sent twice does its work twice, so the
-//! default is to send it again only if the first attempt is provably untouched ([`Footprint::is_untouched`]). The
-//! specification's own rule, once more unless a tool ran, is [`StreamFallback::BeforeTools`].
+//! - The caller cancelled: the response is empty.
+//! - Text and no error: the text is the response.
+//! - Otherwise the request may be sent once more in the non-streaming form.
+//!
+//! A request that is sent twice does its work twice. So the default sends it again only if the first attempt is provably
+//! untouched ([`Footprint::is_untouched`]). The specification's own rule, once more unless a tool ran, is
+//! [`StreamFallback::BeforeTools`].
 
 use bowline_protocol::kinds::Outcome;
 use bowline_protocol::{Code, Exit, Failure};
@@ -20,7 +23,7 @@ pub enum StreamFallback {
     /// Only if the program provably did nothing with the prompt: it rejected its arguments, or never got the prompt.
     #[default]
     Untouched,
-    /// As long as no tool was reported: the rule of the command line layer specification.
+    /// Unless a tool was reported: the rule of the command line layer specification.
     BeforeTools,
     /// Also after a tool ran: side effects may happen twice.
     Always,
@@ -41,28 +44,28 @@ impl StreamFallback {
     }
 }
 
-/// How a stream ended, as far as the rule cares.
+/// The end of a stream, as input of the rule.
 #[derive(Clone, Copy, Debug)]
 pub struct StreamEnd<'a> {
     /// How the turn ended.
     pub outcome: Outcome,
     /// Why it failed.
     pub failure: Option<&'a Failure>,
-    /// Whether there is any text.
+    /// Whether the turn has any text.
     pub has_text: bool,
-    /// What the program may have done with the prompt.
+    /// The work that the program may have done with the prompt.
     pub footprint: Footprint,
-    /// Whether what would be tried next is another form of the program, which has less. Then that the program does not know the
-    /// better one is no result.
+    /// Whether the next attempt is a lesser form of the program. Then an error that the program does not know the better form
+    /// is not a result.
     pub steps_down: bool,
 }
 
-/// Which part of the rule applies.
+/// The part of the rule that applies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Rule {
-    /// There was a result: nothing to do.
+pub enum StreamRule {
+    /// The turn has a result: nothing to do.
     Result,
-    /// Somebody stopped it: the response is empty.
+    /// The caller cancelled: the response is empty.
     Aborted,
     /// No result, no error, but text: the text is the response.
     KeepText,
@@ -76,7 +79,7 @@ pub enum Rule {
     GiveUp,
 }
 
-impl Rule {
+impl StreamRule {
     /// Returns the word used in events.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -90,7 +93,7 @@ impl Rule {
         }
     }
 
-    /// Returns a sentence for people, where something is to be said.
+    /// Returns a sentence for people; `None` if the rule needs no remark.
     pub fn about(self) -> Option<&'static str> {
         match self {
             Self::Result | Self::Aborted | Self::GiveUp => None,
@@ -106,38 +109,38 @@ impl Rule {
     }
 }
 
-/// Decides what follows. `again` says whether there is a non-streaming form that was not tried yet.
-pub fn decide(end: &StreamEnd<'_>, wanted: StreamFallback, again: bool) -> Rule {
+/// Decides by the rule. `again` is true if there is a non-streaming form that was not tried yet.
+pub fn decide(end: &StreamEnd<'_>, wanted: StreamFallback, again: bool) -> StreamRule {
     let unknown_form = end.steps_down
         && end.failure.is_some_and(|it| matches!(it.code, Code::FormatChanged | Code::FlagRejected));
     let broken = match end.outcome {
-        Outcome::Completed => return Rule::Result,
-        Outcome::Cancelled => return Rule::Aborted,
-        // What the program says about itself is a result, even when it says that it failed. A verdict has a place in the
-        // output; one that we had to conclude has none.
+        Outcome::Completed => return StreamRule::Result,
+        Outcome::Cancelled => return StreamRule::Aborted,
+        // The program's own verdict is a result, even if it is a failure. Such a verdict has a span in the output; a failure
+        // that we concluded has none.
         Outcome::Failed if end.failure.is_some_and(|it| it.raw.is_some()) && !unknown_form => {
-            return Rule::Result;
+            return StreamRule::Result;
         }
         Outcome::Failed => true,
         Outcome::Truncated => false,
     };
     if end.has_text && !broken {
-        return Rule::KeepText;
+        return StreamRule::KeepText;
     }
     if !again || wanted == StreamFallback::Never || end.failure.is_some_and(is_hopeless) {
-        return Rule::GiveUp;
+        return StreamRule::GiveUp;
     }
     let tool_ran = end.footprint == Footprint::ToolRan;
     match wanted {
-        StreamFallback::Always => Rule::Retry,
-        StreamFallback::BeforeTools | StreamFallback::Untouched if tool_ran => Rule::ToolRan,
-        StreamFallback::Untouched if !end.footprint.is_untouched() => Rule::NotSentAgain,
-        StreamFallback::BeforeTools | StreamFallback::Untouched | StreamFallback::Never => Rule::Retry,
+        StreamFallback::Always => StreamRule::Retry,
+        StreamFallback::BeforeTools | StreamFallback::Untouched if tool_ran => StreamRule::ToolRan,
+        StreamFallback::Untouched if !end.footprint.is_untouched() => StreamRule::NotSentAgain,
+        StreamFallback::BeforeTools | StreamFallback::Untouched | StreamFallback::Never => StreamRule::Retry,
     }
 }
 
-/// Says whether the other form would fail in the same way. Only what may be the fault of streaming itself is tried again: a
-/// limit, a login, an overflow, our own deadline or a signal does not get better without it.
+/// Returns whether the other form would fail in the same way. Only failures that streaming itself may cause are tried again: a
+/// limit, a login, an overflow, our own deadline or a signal would be the same without streaming.
 fn is_hopeless(failure: &Failure) -> bool {
     let streams_fault = matches!(
         failure.code,

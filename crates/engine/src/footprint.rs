@@ -1,22 +1,22 @@
-//! What an attempt may have done with the prompt, judged by what the program showed.
+//! The footprint of an attempt: what it may have done with the prompt, judged by the program's output.
 //!
-//! A prompt that is sent twice does its work twice, and the only witness is output that the program may not have printed.
-//! So the rule is turned around: an attempt is untouched only if something proves it. Everything else, output that was not
-//! understood included, counts as "a tool may have run". Deliberately absent: the decision itself, which is in
-//! [`crate::fallback`] for the second form of a program and in [`crate::retry`] for retries and other agents.
+//! A prompt that is sent twice does its work twice, and the program may not have printed any sign of the first time. So the
+//! rule is conservative: an attempt is untouched only if something proves it. Everything else, including output that was not
+//! understood, counts as "a tool may have run". The decision is elsewhere: in [`crate::fallback`] for the second form of a
+//! program, and in [`crate::retry`] for retries and other agents.
 
 use bowline_protocol::{Code, Exit, Failure, Kind, RawFile};
 use bowline_providers::dialect::{Framing, Shape, StepOutput};
 use serde::{Deserialize, Serialize};
 
-/// What an attempt may have done, from provably nothing to certainly something.
+/// The work that an attempt may have done, from provably nothing to certainly something.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Footprint {
     /// The program was not started, or its protocol never got as far as the prompt.
     #[default]
     PromptNotSent,
-    /// The program rejected its arguments, and printed nothing on standard output.
+    /// The program rejected an option that we passed before it printed anything else.
     UsageError,
     /// The program reported why its model call failed, or was ended before its first line; there is no sign of work.
     NoWork,
@@ -45,12 +45,12 @@ impl Footprint {
         Self::ToolRan,
     ];
 
-    /// Says whether it is proven that the program did nothing with the prompt.
+    /// Returns whether the program provably did nothing with the prompt.
     pub fn is_untouched(self) -> bool {
         matches!(self, Self::PromptNotSent | Self::UsageError)
     }
 
-    /// Says whether a tool may have run, so that sending the prompt again may do its work twice.
+    /// Returns whether a tool may have run, so that sending the prompt again may do its work twice.
     pub fn may_have_worked(self) -> bool {
         self >= Self::Unexplained
     }
@@ -83,7 +83,7 @@ impl Footprint {
         }
     }
 
-    /// Returns what an event of the agent shows.
+    /// Returns what an event of the agent proves.
     #[expect(clippy::wildcard_enum_match_arm, reason = "most kinds are no sign of work")]
     pub(crate) fn of_event(kind: &Kind) -> Self {
         match kind {
@@ -106,34 +106,36 @@ impl Footprint {
     }
 }
 
-/// What is known of an attempt when it is over.
+/// The facts about an attempt when it is over.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Traces<'a> {
+pub(crate) struct AttemptTraces<'a> {
     /// The strongest sign among the events of the agent.
     pub(crate) seen: Footprint,
     /// Whether the program was started and given the prompt.
     pub(crate) prompted: bool,
     /// Whether the program only generates text, by its contract: it has no tools.
     pub(crate) generates_only: bool,
-    /// When the format shows that the program works.
+    /// When the format shows the program's steps.
     pub(crate) steps: StepOutput,
-    /// The shape of the output, as far as is known before it is read.
+    /// The shape of the output, as known before it is read.
     pub(crate) shape: Shape,
-    /// How the dialect cuts the output.
+    /// How the dialect cuts the output into frames.
     pub(crate) framing: Framing,
     /// Whether the program reported its token usage. Output tokens are a sign of work of their own, see `seen`.
     pub(crate) usage_reported: bool,
-    /// Whether anything came on standard output.
+    /// Whether the program wrote to standard output.
     pub(crate) printed: bool,
-    /// Whether a watchdog of ours ended the program.
+    /// Whether the beginning of standard error rejects an option that we passed.
+    pub(crate) rejects_ours: bool,
+    /// Whether our watchdog ended the program.
     pub(crate) timed_out: bool,
-    /// Whether trouble of ours ended it: then its own reasons count for nothing.
+    /// Whether an error on our side ended the program. The program's own reasons then do not count.
     pub(crate) trouble: bool,
     /// Why the turn failed.
     pub(crate) failure: Option<&'a Failure>,
 }
 
-impl Traces<'_> {
+impl AttemptTraces<'_> {
     /// Judges an attempt that ended without success.
     pub(crate) fn footprint(&self) -> Footprint {
         let Self { seen, prompted, generates_only, shape, printed, timed_out, trouble, failure, .. } = *self;
@@ -150,7 +152,9 @@ impl Traces<'_> {
             return Footprint::Unexplained;
         }
         match failure {
-            Some(failure) if shape == Shape::Lines && !printed && is_usage_error(failure) => {
+            Some(failure)
+                if shape == Shape::Lines && !printed && self.rejects_ours && is_usage_error(failure) =>
+            {
                 Footprint::UsageError
             }
             Some(_) if timed_out && !printed && self.steps == StepOutput::Announced => Footprint::NoWork,
@@ -159,27 +163,27 @@ impl Traces<'_> {
         }
     }
 
-    /// Says whether a tool call would have been visible before this failure, so that no sign of work means no work.
+    /// Returns whether a tool call would have been visible before this failure, so that no sign of work means no work.
     ///
-    /// Where steps are shown late or never, a reason on standard error proves nothing: the "429" may be that of the tenth
-    /// model call. A document or a text shows no steps, but a usage without output tokens means that no model call
+    /// In a format that shows steps late or never, a reason on standard error proves nothing: the "429" may be that of the
+    /// tenth model call. A document or a text shows no steps, but a usage report without output tokens means that no model call
     /// succeeded.
     fn would_show_work(&self, failure: &Failure) -> bool {
         let reads_lines =
             self.framing != Framing::Document && matches!(self.shape, Shape::Lines | Shape::Unknown);
-        // An error line stands behind the steps that led to it.
+        // An error line follows the steps that led to it.
         let is_error_line =
             reads_lines && failure.raw.as_ref().is_some_and(|span| span.file == RawFile::Stdout);
         self.steps != StepOutput::Late || is_error_line || self.usage_reported
     }
 }
 
-/// Says whether the program refused our arguments and exited.
-fn is_usage_error(failure: &Failure) -> bool {
+/// Returns whether the program rejected our arguments and exited.
+pub(crate) fn is_usage_error(failure: &Failure) -> bool {
     failure.code == Code::FlagRejected && matches!(failure.exit, Some(Exit::Code(code)) if code != 0)
 }
 
-/// Says whether the reason is the program's own word, and not our conclusion from its end.
+/// Returns whether the program itself named the reason. The other codes are our conclusions from its exit.
 fn names_reason(failure: &Failure) -> bool {
     !matches!(
         failure.code,

@@ -1,9 +1,9 @@
 //! The run of an agent as a state machine: values in, decisions out.
 //!
-//! [`Run`] is told what happened (output, exits, timers, commands) and answers with events and with actions that
-//! somebody else carries out. It owns the decoder, numbers the events, keeps the watchdogs and the termination ladder,
-//! and says how it all ended. What is deliberately not here: processes, files, clocks. Time is an argument, so that
-//! cancels, deadlines and hangs are tables of values in a test and need no sleeping.
+//! [`Run`] takes inputs (output, exits, timers, commands) and returns events, and actions for the caller to carry out. It owns
+//! the decoder, numbers the events, keeps the watchdogs and the stop ladder, and decides how the run ended. It has no
+//! processes, files or clocks. Time is an argument, so tests of cancels, deadlines and hangs are tables of values and need no
+//! sleeping.
 
 pub mod breaker;
 pub mod budget;
@@ -12,8 +12,9 @@ pub mod footprint;
 pub mod retry;
 pub mod route;
 mod run;
+mod usage_error;
 
 pub use run::{
-    Action, Attempt, Command, Ended, Input, Limits, Now, Plan, Polite, Run, Scope, Signal, SpawnFailure,
-    Step, Survivor, Swept, Wanted, Watchdog,
+    AttemptPlan, Now, ReplanResult, ResumeTarget, Run, RunAction, RunCommand, RunEnd, RunInput, RunLimits,
+    RunPlan, RunStep, SignalScope, SpawnFailure, StopMethod, StopSignal, Survivor, SweepResult, Watchdog,
 };

@@ -1,10 +1,10 @@
-//! What follows a failed attempt: the same agent once more, another one, or nothing.
+//! Decides what follows a failed attempt: a retry, a fallback to another agent, or the end.
 //!
-//! The adapter protocol's table decides: which categories may be retried, and which may fall back. What is added to it is
-//! what makes a second attempt safe: none after a tool ran or may have run ([`crate::footprint`]), because it would run twice;
-//! none when a budget is used up; none for what only the caller can change. The breaker does not count here: it keeps new
-//! requests from an agent that fails, and a request makes as many retries as it was given. The caller waits and starts, and
-//! passes in the randomness. [`outlook`] plays the same decisions ahead, for `route --explain`.
+//! The adapter protocol's table defines which categories may be retried and which may fall back. This module adds the rules
+//! that make a second attempt safe: none after a tool ran or may have run ([`crate::footprint`]), because it would run twice;
+//! none when a budget is used up; none for a failure that only the caller can fix. The breaker does not limit retries: it stops
+//! new requests to a failing agent, while a request makes all its own retries. The caller waits, starts the next attempt, and
+//! passes in the random number. [`outlook()`] simulates the same decisions for `route --explain`.
 
 mod outlook;
 
@@ -12,21 +12,21 @@ use bowline_protocol::{Category, Code, Failure, Millis, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use crate::footprint::Footprint;
-pub use outlook::{Outlook, Start, Step, Turn, next_turn, outlook};
+pub use outlook::{OutlookStart, OutlookStep, RetryOutlook, RouteStop, next_turn, outlook};
 
-/// How often one agent is asked again, if nothing else is said.
+/// The default number of retries of one agent.
 pub const RETRIES: u32 = 2;
 
-/// The wait before the first retry, at most. It doubles with each.
+/// The upper bound of the wait before the first retry. It doubles with each retry.
 pub const FIRST_WAIT: Millis = Millis(1_000);
 
-/// The longest wait before a retry. What takes longer is a limit, and waited for only on request.
+/// The longest wait before a retry. A longer one is a limit, and the run waits for it only on request.
 pub const LONGEST_WAIT: Millis = Millis(30_000);
 
-/// How often a limit is waited for. An agent that names a new time again and again is not worth more.
+/// How often a run waits for a limit. An agent may name a new time again and again.
 const MOST_WAITS: u32 = 5;
 
-/// When another agent may be asked.
+/// When the router may fall back to another agent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Fallback {
@@ -35,7 +35,7 @@ pub enum Fallback {
     /// After the failures for which the adapter protocol's table allows it.
     #[default]
     Next,
-    /// After every failure, also of a login or of the request itself: the rule of the executable providers' router.
+    /// After every failure, including a failed login or a bad request: the rule of the executable providers' router.
     Any,
 }
 
@@ -53,24 +53,24 @@ impl Fallback {
     }
 }
 
-/// What the caller wants to happen after a failure.
+/// The caller's rules for a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Rules {
-    /// How often each agent is asked again.
+pub struct RetryRules {
+    /// How often each agent is retried.
     pub retries: u32,
-    /// When another agent may be asked.
+    /// When the router may fall back to another agent.
     pub fallback: Fallback,
-    /// Whether a request is sent again although a tool ran, or may have run: side effects may happen twice.
+    /// Whether to send a request again although a tool ran, or may have run: side effects may happen twice.
     pub repeat_tools: bool,
-    /// Whether a limit that resets later is waited for.
+    /// Whether to wait for a limit that resets later.
     pub wait_for_limit: bool,
-    /// The wait before the first retry, at most. It doubles with each.
+    /// The upper bound of the wait before the first retry. It doubles with each retry.
     pub first_wait: Millis,
-    /// The longest wait before a retry. What takes longer is a limit.
+    /// The longest wait before a retry. A longer one is a limit.
     pub longest_wait: Millis,
 }
 
-impl Default for Rules {
+impl Default for RetryRules {
     fn default() -> Self {
         Self {
             retries: RETRIES,
@@ -85,95 +85,102 @@ impl Default for Rules {
 
 /// An attempt that failed.
 #[derive(Clone, Copy, Debug)]
-pub struct Attempt<'a> {
-    /// Why.
+pub struct FailedAttempt<'a> {
+    /// The failure.
     pub failure: &'a Failure,
-    /// How often this agent was asked again already.
+    /// How often this agent was retried already.
     pub retries: u32,
-    /// How often a limit of it was waited for already.
+    /// How often the run waited for a limit of this agent already.
     pub waits: u32,
-    /// What the agent may have done with the prompt.
+    /// The work that the agent may have done with the prompt.
     pub footprint: Footprint,
-    /// The agent that would be asked next.
+    /// The next agent to fall back to.
     pub next: Option<&'a str>,
 }
 
-/// What is to be done.
+/// The next step after a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Next {
-    /// Ask the same agent again, after this long.
+pub enum NextStep {
+    /// Retry the same agent after this wait.
     Retry {
         /// The wait.
         after: Millis,
     },
-    /// Ask the same agent again when its limit has been reset.
+    /// Retry the same agent when its limit has reset.
     Wait {
-        /// When that is.
+        /// When the limit resets.
         until: Timestamp,
     },
-    /// Ask the next agent.
+    /// Fall back to the next agent.
     FallBack,
-    /// Leave it at that.
+    /// End the request.
     Stop,
 }
 
-/// What is to be done, and why.
+/// The next step, and its reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Verdict {
-    /// What.
-    pub next: Next,
-    /// Why, for people.
+pub struct RetryVerdict {
+    /// The next step.
+    pub next: NextStep,
+    /// The reason, for people.
     pub reason: String,
 }
 
-/// How the wait before a retry is found.
+/// How the wait before a retry is chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wait {
-    /// It is drawn with this number, which may be any.
+pub enum RetryWait {
+    /// Drawn with this random number.
     Drawn(u64),
-    /// Nobody waits: the longest is taken, and the reason tells the bounds.
-    Told,
+    /// Not drawn: the longest wait is taken, and the reason contains the bounds.
+    Bounds,
 }
 
 /// Decides what follows a failure.
-pub fn decide(rules: &Rules, attempt: &Attempt<'_>, now: Timestamp, wait: Wait) -> Verdict {
+pub fn decide(
+    rules: &RetryRules,
+    attempt: &FailedAttempt<'_>,
+    now: Timestamp,
+    wait: RetryWait,
+) -> RetryVerdict {
     let category = attempt.failure.category.as_str().replace('_', " ");
-    let stop = |reason: String| Verdict { next: Next::Stop, reason };
-    if let Some(reason) = final_word(attempt) {
+    let stop = |reason: String| RetryVerdict { next: NextStep::Stop, reason };
+    if let Some(reason) = blocking_reason(attempt) {
         return stop(format!("{category}: {reason}"));
     }
     let mut parts = Vec::new();
+    // Each of the three is tried only if the one before it is not allowed: retry, fallback, wait for a limit.
     let retry = retry(rules, attempt, now, wait, &mut parts);
     let fallback = if retry.is_none() { fall_back(rules, attempt, &mut parts) } else { None };
     let limit =
         if retry.is_none() && fallback.is_none() { limit(rules, attempt, now, &mut parts) } else { None };
-    let next = retry.or(fallback).or(limit).unwrap_or(Next::Stop);
-    if next != Next::Stop && attempt.footprint.may_have_worked() && !rules.repeat_tools {
+    let next = retry.or(fallback).or(limit).unwrap_or(NextStep::Stop);
+    // Last, so that a request which ends anyway has the reason of the rules, and not this one.
+    if next != NextStep::Stop && attempt.footprint.may_have_worked() && !rules.repeat_tools {
         return stop(format!("{category}: {}", attempt.footprint.reason()));
     }
-    Verdict { next, reason: format!("{category}: {}", parts.join("; ")) }
+    RetryVerdict { next, reason: format!("{category}: {}", parts.join("; ")) }
 }
 
-/// Returns why nothing can follow, whatever the rules are.
-#[expect(clippy::wildcard_enum_match_arm, reason = "most codes are a matter of the table")]
-fn final_word(attempt: &Attempt<'_>) -> Option<String> {
+/// Returns why nothing may follow, under any rules.
+#[expect(clippy::wildcard_enum_match_arm, reason = "the table decides about the other codes")]
+fn blocking_reason(attempt: &FailedAttempt<'_>) -> Option<String> {
     let ours = match attempt.failure.code {
         Code::Budget => "the budget counts for every attempt",
         Code::Policy => "the policy holds for every agent",
-        Code::DiskFull | Code::DiskQuota => "the journal has no more room, whoever is asked",
-        Code::Cancelled => "somebody stopped it",
+        Code::DiskFull | Code::DiskQuota => "the journal's disk is full",
+        Code::Cancelled => "the caller cancelled it",
         _ => return None,
     };
     Some(ours.to_owned())
 }
 
 fn retry(
-    rules: &Rules,
-    attempt: &Attempt<'_>,
+    rules: &RetryRules,
+    attempt: &FailedAttempt<'_>,
     now: Timestamp,
-    wait: Wait,
+    wait: RetryWait,
     parts: &mut Vec<String>,
-) -> Option<Next> {
+) -> Option<NextStep> {
     let mut not = |why: String| {
         parts.push(why);
         None
@@ -188,24 +195,27 @@ fn retry(
             times => format!("retried {times} times already"),
         });
     }
-    let told = told(attempt.failure, now);
-    if let Some(told) = told.filter(|told| *told > rules.longest_wait) {
-        return not(format!("not retried, because {told} is longer than {} to wait", rules.longest_wait));
+    let named = named_wait(attempt.failure, now);
+    if let Some(named) = named.filter(|named| *named > rules.longest_wait) {
+        return not(format!(
+            "not retried, because {named} is longer than the longest wait of {}",
+            rules.longest_wait
+        ));
     }
-    let (least, most) = rules.bounds(attempt.retries, told);
+    let (least, most) = rules.bounds(attempt.retries, named);
     let (after, words) = match wait {
-        Wait::Drawn(dice) => {
+        RetryWait::Drawn(dice) => {
             let after = rules.backoff(attempt.retries, dice).max(least);
             (after, after.to_string())
         }
-        Wait::Told => (most, between(least, most)),
+        RetryWait::Bounds => (most, between(least, most)),
     };
     let (which, of) = (attempt.retries + 1, rules.retries);
     parts.push(format!("retry {which} of {of} in {words}"));
-    Some(Next::Retry { after })
+    Some(NextStep::Retry { after })
 }
 
-fn fall_back(rules: &Rules, attempt: &Attempt<'_>, parts: &mut Vec<String>) -> Option<Next> {
+fn fall_back(rules: &RetryRules, attempt: &FailedAttempt<'_>, parts: &mut Vec<String>) -> Option<NextStep> {
     let allowed = match rules.fallback {
         Fallback::None => false,
         Fallback::Next => attempt.failure.category.may_fall_back(),
@@ -213,39 +223,44 @@ fn fall_back(rules: &Rules, attempt: &Attempt<'_>, parts: &mut Vec<String>) -> O
     };
     match attempt.next {
         _ if !allowed => parts.push(format!("no fallback under `{}`", rules.fallback.as_str())),
-        None => parts.push("nobody left to fall back to".to_owned()),
+        None => parts.push("no other agent to fall back to".to_owned()),
         Some(next) => {
             parts.push(format!("falls back to {next}"));
-            return Some(Next::FallBack);
+            return Some(NextStep::FallBack);
         }
     }
     None
 }
 
-fn limit(rules: &Rules, attempt: &Attempt<'_>, now: Timestamp, parts: &mut Vec<String>) -> Option<Next> {
+fn limit(
+    rules: &RetryRules,
+    attempt: &FailedAttempt<'_>,
+    now: Timestamp,
+    parts: &mut Vec<String>,
+) -> Option<NextStep> {
     let limited = matches!(attempt.failure.category, Category::RateLimit | Category::Quota);
-    let told = told(attempt.failure, now).filter(|_| limited)?;
+    let named = named_wait(attempt.failure, now).filter(|_| limited)?;
     if !rules.wait_for_limit {
-        parts.push(format!("the limit resets in {} and is not waited for", told));
+        parts.push(format!("the limit resets in {}, and the run does not wait for it", named));
         return None;
     }
     if attempt.waits >= MOST_WAITS {
-        parts.push(format!("the limit was waited for {MOST_WAITS} times already"));
+        parts.push(format!("already waited {MOST_WAITS} times for the limit"));
         return None;
     }
-    parts.push(format!("waits {} for the limit", told));
-    Some(Next::Wait { until: now.after(told) })
+    parts.push(format!("waits {} for the limit", named));
+    Some(NextStep::Wait { until: now.after(named) })
 }
 
-/// Returns how long the agent says that it is to be left alone.
-pub(crate) fn told(failure: &Failure, now: Timestamp) -> Option<Millis> {
+/// Returns how long the agent has to be left alone, according to its failure.
+pub(crate) fn named_wait(failure: &Failure, now: Timestamp) -> Option<Millis> {
     let resets = failure.resets_at.map(|at| at.since(now));
     failure.retry_after_ms.max(resets)
 }
 
-impl Rules {
-    /// Draws a wait before a retry: anything up to a bound that doubles each time, so that many callers do not come back
-    /// at the same moment.
+impl RetryRules {
+    /// Draws the wait before a retry: a random time up to a bound that doubles with each retry, so that many callers do not
+    /// come back at the same moment.
     pub fn backoff(&self, retries: u32, dice: u64) -> Millis {
         let bound = self.bound(retries);
         Millis(if bound == u64::MAX { dice } else { dice % (bound + 1) })
@@ -255,14 +270,14 @@ impl Rules {
         self.first_wait.0.saturating_mul(1 << retries.min(16)).min(self.longest_wait.0)
     }
 
-    /// Returns the shortest and the longest wait before a retry, where the agent named a time or did not.
-    fn bounds(&self, retries: u32, told: Option<Millis>) -> (Millis, Millis) {
-        let least = told.unwrap_or(Millis(0));
+    /// Returns the shortest and the longest wait before a retry. A time that the agent named is the shortest.
+    fn bounds(&self, retries: u32, named: Option<Millis>) -> (Millis, Millis) {
+        let least = named.unwrap_or(Millis(0));
         (least, Millis(self.bound(retries)).max(least))
     }
 }
 
-/// Writes the bounds of a wait.
+/// Formats the bounds of a wait.
 pub fn between(least: Millis, most: Millis) -> String {
     match (least, most) {
         (Millis(0), most) if most > least => format!("up to {most}"),

@@ -1,8 +1,8 @@
-//! Who is asked, in which order, and why the others are not.
+//! Decides which providers to try, in which order, and why the others are skipped.
 //!
-//! Candidates and what is known about them go in; an order comes out, with a reason for every candidate. The same facts
-//! give the same answer: nothing is looked up here, no clock is read and no dice are thrown. Whether a candidate can honour
-//! a request is told as a fact, because the one place that knows is where commands are built.
+//! The input is a list of candidates with facts about them. The result is an order, with a reason for every candidate. Equal
+//! facts give equal results: this module looks nothing up, reads no clock and draws no random number. Whether a candidate can
+//! honour a request is one of the facts, because only the code that builds commands knows it.
 
 mod fit;
 mod hint;
@@ -17,70 +17,70 @@ use bowline_protocol::{Millis, Timestamp};
 use bowline_providers::pattern;
 use bowline_providers::prices::Price;
 
-use crate::breaker::State;
+use crate::breaker::BreakerState;
 
 pub use fit::{Truncation, shorten, tokens};
 pub use hint::{HINTS, canonical};
-pub use memory::{Entry, Memory, key};
-pub use order::Strategy;
+pub use memory::{MemoryEntry, RouteMemory, key};
+pub use order::RouteStrategy;
 
-/// Somebody who may be asked.
+/// A provider that the router may choose.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Candidate {
-    /// What people call it: its name in the configuration, or the provider's.
+    /// The name to show to people: its name in the configuration, or the provider's.
     pub name: String,
     /// The provider.
     pub provider: String,
-    /// Whether the caller named it: then it comes first, and the model need not tell that it is meant.
+    /// Whether the caller named it. Then it comes first, and may get any model.
     pub named: bool,
-    /// Whether its program or its variables are its own: then what happens to it says nothing about the provider elsewhere.
+    /// Whether it has its own program or variables. Then its failures say nothing about the provider elsewhere.
     pub own: bool,
-    /// The account, where there are several.
+    /// The account, if there are several.
     pub profile: Option<String>,
     /// Whether it may be chosen at all.
     pub enabled: bool,
-    /// Higher comes first; the order of the list decides among equals.
+    /// Higher comes first. The order of the list decides among equals.
     pub priority: i64,
-    /// The model that it is asked with unless somebody says otherwise.
+    /// Its default model.
     pub model: Option<String>,
-    /// Models by hint, each by its proper name.
+    /// Models by hint, each by its canonical name.
     pub hints: BTreeMap<String, String>,
-    /// Names of models that are the provider's own; `*` is any text.
+    /// Patterns of the provider's own model names; `*` matches any text.
     pub patterns: Vec<String>,
     /// Models that the program itself lists.
     pub listed: Vec<String>,
-    /// Whether its models run on this machine, as far as that is known.
+    /// Whether its models run on this machine, if that is known.
     pub local: bool,
-    /// Whether it gets the model of the request although it is not known to have it.
+    /// Whether it gets the model of the request even if it is not known to have it.
     pub any_model: bool,
 }
 
-/// What is known about a candidate and the model that it would be asked with.
+/// Facts about a candidate with the model that it would use.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Facts {
-    /// Why its program cannot be had.
+pub struct CandidateFacts {
+    /// Why its program is not available.
     pub absent: Option<String>,
-    /// Whether somebody is logged in.
-    pub login: Login,
+    /// Whether its account is logged in.
+    pub login: LoginState,
     /// Why it cannot honour the request.
     pub cannot: Option<String>,
-    /// Whether it is left alone for a while.
-    pub breaker: State,
-    /// A limit that is used up, as the program itself tells.
-    pub limit: Option<Limit>,
-    /// How long it takes to the first word.
+    /// The state of its breaker.
+    pub breaker: BreakerState,
+    /// A used-up limit that the program itself reports.
+    pub limit: Option<UsedUpLimit>,
+    /// The time to its first output.
     pub latency: Option<Millis>,
-    /// What its model costs.
+    /// The price of its model.
     pub price: Option<Price>,
 }
 
-impl Facts {
-    /// Returns when the limits of somebody are reset that keep them from being asked; within, nothing where that is not known.
+impl CandidateFacts {
+    /// Returns when the limits reset that make the router skip it. The inner `None` means at an unknown time.
     fn limited_until(&self) -> Option<Option<Timestamp>> {
         let cools = match self.breaker {
-            State::Cooling { until } => Some(until),
-            State::Closed | State::HalfOpen => None,
-            State::Open { .. } | State::Probing => return None,
+            BreakerState::Cooling { until } => Some(until),
+            BreakerState::Closed | BreakerState::HalfOpen => None,
+            BreakerState::Open { .. } | BreakerState::Probing => return None,
         };
         match (cools, &self.limit) {
             (None, None) => None,
@@ -90,20 +90,20 @@ impl Facts {
     }
 }
 
-/// Whether somebody is logged in.
+/// Whether an account is logged in.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Login {
-    /// As far as can be seen, or nobody has to be.
+pub enum LoginState {
+    /// A login was found, or none is needed.
     #[default]
     Seen,
-    /// Nothing is seen, and only the program itself can tell.
+    /// No login was found, but only the program itself can tell for sure.
     Unseen,
-    /// No, for this reason.
+    /// Not logged in, for this reason.
     Missing(String),
 }
 
-impl Login {
-    /// Says why nobody is logged in.
+impl LoginState {
+    /// Returns why the account is not logged in.
     fn missing(&self) -> Option<String> {
         match self {
             Self::Seen | Self::Unseen => None,
@@ -114,149 +114,152 @@ impl Login {
 
 /// A limit that is used up.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Limit {
-    /// Which one.
+pub struct UsedUpLimit {
+    /// The window of the limit.
     pub window: String,
-    /// When it is reset.
+    /// When it resets.
     pub resets_at: Option<Timestamp>,
 }
 
-/// What is asked for.
+/// The routing part of a request.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Ask {
-    /// What sort of model is wanted, by its proper name.
+pub struct RouteRequest {
+    /// The kind of model, by its canonical name.
     pub hint: Option<String>,
-    /// Which model is wanted.
+    /// The requested model.
     pub model: Option<String>,
-    /// Whether somebody was named, so that the model need not tell who is meant.
+    /// Whether the caller named a provider. Then the model does not have to identify one.
     pub named: bool,
-    /// Whether the caller listed the candidates: they are asked in the order of the list, and several may have the model.
+    /// Whether the caller listed the candidates. Then the order of the list counts, and several may have the model.
     pub listed: bool,
-    /// Who comes first.
-    pub strategy: Strategy,
-    /// How long the first word may take. Who takes longer comes last.
+    /// How to order the candidates.
+    pub strategy: RouteStrategy,
+    /// The longest time to the first output. Slower candidates come last.
     pub max_latency: Option<Millis>,
-    /// Whether those come first whose models run on this machine.
+    /// Whether candidates with models on this machine come first.
     pub prefer_local: bool,
-    /// Who was asked last, for those who take turns.
+    /// The candidate that had the last turn, for round-robin.
     pub last: Option<String>,
-    /// The present.
+    /// The current time.
     pub now: Timestamp,
 }
 
-/// Which model a candidate would be asked with, and how that is known.
+/// The model that a candidate would use.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Meant {
-    /// The model; none leaves it to the program.
+pub struct CandidateModel {
+    /// The model; `None` leaves the choice to the program.
     pub model: Option<String>,
-    /// Whether the candidate has a model of its own for what was asked.
+    /// Whether the candidate has a model for this request.
     pub fits: bool,
 }
 
-/// Who is asked, and why.
+/// The order of the candidates, and the reasons.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Decision {
-    /// The places of those who are asked, in their order.
+pub struct RouteDecision {
+    /// The indexes of the candidates to try, in order.
     pub order: Vec<usize>,
-    /// A word on every candidate, in the order of the list.
-    pub verdicts: Vec<Verdict>,
-    /// Why nobody is asked.
-    pub problem: Option<Problem>,
+    /// The verdict on every candidate, in the order of the list.
+    pub verdicts: Vec<CandidateVerdict>,
+    /// Why no candidate can be used.
+    pub problem: Option<RouteProblem>,
 }
 
-/// A word on one candidate.
+/// The verdict on one candidate.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Verdict {
-    /// What people call it.
+pub struct CandidateVerdict {
+    /// The name to show to people.
     pub name: String,
-    /// The model that it would be asked with.
+    /// The model that it would use.
     pub model: Option<String>,
-    /// Its turn, counted from 1; none if it is not asked.
+    /// Its position in the order, from 1; `None` if it is skipped.
     pub turn: Option<usize>,
-    /// Why.
+    /// The reason.
     pub reason: String,
 }
 
-/// Why nobody is asked.
+/// Why no candidate can be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Problem {
-    /// A model that nobody is known to have.
+pub enum RouteProblem {
+    /// No candidate is known to have the model.
     #[error("no provider is known for the model `{model}`")]
     UnknownModel {
         /// The model.
         model: String,
     },
-    /// A model that several have.
+    /// Several candidates have the model.
     #[error("the model `{model}` may be meant for {}", names.join(" or "))]
     Ambiguous {
         /// The model.
         model: String,
-        /// Who has it.
+        /// The providers that have it.
         names: Vec<String>,
     },
-    /// Who was named is described in a way that cannot be used.
-    #[error("`{name}` cannot be asked: {why}")]
+    /// The named candidate has an unusable configuration.
+    #[error("`{name}` cannot be used: {why}")]
     Unusable {
-        /// Who.
+        /// Its name.
         name: String,
-        /// Why.
+        /// The reason.
         why: String,
     },
-    /// All of them were ruled out.
-    #[error("none of the providers can be asked")]
-    Nobody,
-    /// Of those who could be asked, the limits are used up.
-    #[error("the limits of all who could be asked are used up{}", resets_at.map(|at| format!("; the first to reset is that of {name}, at {at}")).unwrap_or_default())]
+    /// The router skipped all of them.
+    #[error("none of the providers can be used")]
+    NoneUsable,
+    /// The limits of all usable candidates are used up.
+    #[error("the limits of all usable providers are used up{}", resets_at.map(|at| format!("; the first to reset is that of {name}, at {at}")).unwrap_or_default())]
     Limited {
-        /// Its place in the list.
+        /// The index of the candidate whose limit resets first.
         place: usize,
-        /// Whose limit is reset first.
+        /// Its name.
         name: String,
-        /// When that is, where it is known.
+        /// When its limit resets, if known.
         resets_at: Option<Timestamp>,
     },
-    /// There is no list to choose from.
+    /// The list of candidates is empty.
     #[error("there is no provider to choose from")]
     Empty,
 }
 
 impl Candidate {
-    /// Returns which model it would be asked with.
-    pub fn meant(&self, ask: &Ask) -> Meant {
+    /// Returns the model that it would use for a request.
+    pub fn model_for(&self, ask: &RouteRequest) -> CandidateModel {
         if let Some(model) = &ask.model {
-            return Meant {
+            return CandidateModel {
                 model: Some(model.clone()),
                 fits: self.named || self.any_model || self.has(model),
             };
         }
         let hinted = ask.hint.as_ref().and_then(|hint| self.hints.get(hint));
-        Meant { model: hinted.or(self.model.as_ref()).cloned(), fits: ask.hint.is_none() || hinted.is_some() }
+        CandidateModel {
+            model: hinted.or(self.model.as_ref()).cloned(),
+            fits: ask.hint.is_none() || hinted.is_some(),
+        }
     }
 
-    /// Returns the name under which it is remembered with a model.
+    /// Returns its key in the route memory, with this model.
     pub fn key(&self, model: Option<&str>) -> String {
         let who = if self.own { format!("{}/{}", self.provider, self.name) } else { self.provider.clone() };
         key(&who, self.profile.as_deref(), model)
     }
 
-    /// Says whether the configuration names the model for this candidate.
+    /// Returns whether the configuration names this model for the candidate.
     fn configures(&self, model: &str) -> bool {
         self.model.as_deref() == Some(model) || self.hints.values().any(|it| it == model)
     }
 
-    /// Says whether a model is known as one of this candidate.
+    /// Returns whether this candidate is known to have a model.
     pub fn has(&self, model: &str) -> bool {
         self.claim(model).is_some()
     }
 
-    /// Says how a model is known as one of this candidate.
-    fn claim(&self, model: &str) -> Option<Claim> {
+    /// Returns how this candidate is known to have a model.
+    fn claim(&self, model: &str) -> Option<ModelClaim> {
         if self.configures(model) {
-            Some(Claim::Configured)
+            Some(ModelClaim::Configured)
         } else if self.owns(model) {
-            Some(Claim::Owned)
+            Some(ModelClaim::Owned)
         } else {
-            self.listed.iter().any(|it| it == model).then_some(Claim::Listed)
+            self.listed.iter().any(|it| it == model).then_some(ModelClaim::Listed)
         }
     }
 
@@ -265,40 +268,41 @@ impl Candidate {
     }
 }
 
-/// How a model is known as somebody's, the strongest first. Whoever wrote it into a configuration has said whom they mean. After
-/// that a provider's own pattern counts more than a list of models, in which many have the same ones.
+/// How a candidate is known to have a model, the strongest claim first. A configuration states the user's choice. A provider's
+/// own pattern counts more than a list of models, because many lists have the same models.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Claim {
+enum ModelClaim {
     Configured,
     Owned,
     Listed,
 }
 
-/// Returns the strongest claim to the model that was asked for, among those who are there. Who may not be logged in counts only
-/// where nobody else has the model.
-fn strongest(ask: &Ask, candidates: &[(Candidate, Facts)]) -> Option<Claim> {
+/// Returns the strongest claim to the requested model among the available candidates. A candidate that may not be logged in
+/// counts only if no other has the model.
+fn strongest_claim(ask: &RouteRequest, candidates: &[(Candidate, CandidateFacts)]) -> Option<ModelClaim> {
     let model = ask.model.as_ref().filter(|_| !ask.named && !ask.listed)?;
-    let there = |(candidate, facts): &&(Candidate, Facts)| {
+    let there = |(candidate, facts): &&(Candidate, CandidateFacts)| {
         candidate.enabled && facts.absent.is_none() && facts.login.missing().is_none()
     };
     let claims = candidates.iter().filter(there).filter_map(|(candidate, facts)| {
-        candidate.claim(model).map(|claim| (facts.login == Login::Unseen, claim))
+        candidate.claim(model).map(|claim| (facts.login == LoginState::Unseen, claim))
     });
     claims.min().map(|(_, claim)| claim)
 }
 
-/// Decides who is asked.
-pub fn decide(ask: &Ask, candidates: &[(Candidate, Facts)]) -> Decision {
-    let meant: Vec<Meant> = candidates.iter().map(|(candidate, _)| candidate.meant(ask)).collect();
-    let strongest = strongest(ask, candidates);
-    let mut verdicts: Vec<Verdict> = candidates
+/// Decides which candidates to try, and in which order.
+pub fn decide(ask: &RouteRequest, candidates: &[(Candidate, CandidateFacts)]) -> RouteDecision {
+    let meant: Vec<CandidateModel> =
+        candidates.iter().map(|(candidate, _)| candidate.model_for(ask)).collect();
+    let strongest = strongest_claim(ask, candidates);
+    let mut verdicts: Vec<CandidateVerdict> = candidates
         .iter()
         .zip(&meant)
-        .map(|((candidate, facts), meant)| Verdict {
+        .map(|((candidate, facts), meant)| CandidateVerdict {
             name: candidate.name.clone(),
             model: meant.model.clone(),
             turn: None,
-            reason: ruled_out(ask, candidate, meant, facts, strongest).unwrap_or_default(),
+            reason: skip_reason(ask, candidate, meant, facts, strongest).unwrap_or_default(),
         })
         .collect();
     let mut order: Vec<usize> =
@@ -306,31 +310,31 @@ pub fn decide(ask: &Ask, candidates: &[(Candidate, Facts)]) -> Decision {
     let problem = problem(ask, candidates, &order, &meant, strongest);
     if problem.is_some() {
         for place in order.drain(..) {
-            verdicts[place].reason = "it has that model, and so has another".to_owned();
+            verdicts[place].reason = "another provider has that model too".to_owned();
         }
-        return Decision { order, verdicts, problem };
+        return RouteDecision { order, verdicts, problem };
     }
     order::sort(ask, candidates, &meant, &mut order);
     for (turn, place) in order.iter().enumerate() {
         verdicts[*place].turn = Some(turn + 1);
         verdicts[*place].reason = order::reason(ask, &candidates[*place], &meant[*place]);
     }
-    Decision { order, verdicts, problem: None }
+    RouteDecision { order, verdicts, problem: None }
 }
 
-/// What is said of whoever does not have the model that was asked for, after its name.
-pub const NOT_ITS_MODEL: &str = " is not known as a model of it";
+/// The reason for a candidate without the requested model, after the model's name.
+pub const NOT_ITS_MODEL: &str = " is not one of its known models";
 
-/// Returns why a candidate is not asked.
-fn ruled_out(
-    ask: &Ask,
+/// Returns why a candidate is skipped.
+fn skip_reason(
+    ask: &RouteRequest,
     candidate: &Candidate,
-    meant: &Meant,
-    facts: &Facts,
-    strongest: Option<Claim>,
+    meant: &CandidateModel,
+    facts: &CandidateFacts,
+    strongest: Option<ModelClaim>,
 ) -> Option<String> {
     if !candidate.enabled {
-        return Some("it is switched off in the configuration".to_owned());
+        return Some("disabled in the configuration".to_owned());
     }
     if let Some(model) = ask.model.as_ref().filter(|_| !meant.fits) {
         return Some(format!("`{model}`{NOT_ITS_MODEL}"));
@@ -339,12 +343,12 @@ fn ruled_out(
         && candidate.claim(model).is_some_and(|claim| claim > strongest)
     {
         return Some(match strongest {
-            Claim::Configured => format!("`{model}` is written down for another"),
-            Claim::Owned | Claim::Listed => format!("`{model}` is a model of another"),
+            ModelClaim::Configured => format!("`{model}` is configured for another provider"),
+            ModelClaim::Owned | ModelClaim::Listed => format!("`{model}` is a model of another provider"),
         });
     }
     let limit = facts.limit.as_ref().map(|limit| {
-        let resets = limit.resets_at.map(|at| format!(", and resets in {}", at.since(ask.now)));
+        let resets = limit.resets_at.map(|at| format!(" and resets in {}", at.since(ask.now)));
         format!("its {} limit is used up{}", limit.window, resets.unwrap_or_default())
     });
     facts
@@ -357,22 +361,22 @@ fn ruled_out(
 }
 
 fn problem(
-    ask: &Ask,
-    candidates: &[(Candidate, Facts)],
+    ask: &RouteRequest,
+    candidates: &[(Candidate, CandidateFacts)],
     order: &[usize],
-    meant: &[Meant],
-    strongest: Option<Claim>,
-) -> Option<Problem> {
+    meant: &[CandidateModel],
+    strongest: Option<ModelClaim>,
+) -> Option<RouteProblem> {
     if candidates.is_empty() {
-        return Some(Problem::Empty);
+        return Some(RouteProblem::Empty);
     }
     if let Some(model) = ask.model.as_ref().filter(|_| !ask.named && !ask.listed) {
         let model = model.clone();
         if !candidates.iter().any(|(candidate, _)| candidate.enabled && candidate.has(&model)) {
-            return Some(Problem::UnknownModel { model });
+            return Some(RouteProblem::UnknownModel { model });
         }
         let mut names: Vec<String> = Vec::new();
-        let seen = |place: &&usize| candidates[**place].1.login == Login::Seen;
+        let seen = |place: &&usize| candidates[**place].1.login == LoginState::Seen;
         let any_seen = order.iter().any(|place| seen(&place));
         for place in order.iter().filter(|place| !any_seen || seen(place)) {
             let name = &candidates[*place].0.provider;
@@ -380,27 +384,27 @@ fn problem(
                 names.push(name.clone());
             }
         }
-        if strongest != Some(Claim::Configured) && names.len() > 1 {
-            return Some(Problem::Ambiguous { model, names });
+        if strongest != Some(ModelClaim::Configured) && names.len() > 1 {
+            return Some(RouteProblem::Ambiguous { model, names });
         }
     }
-    order.is_empty().then(|| limited(ask, candidates, meant, strongest).unwrap_or(Problem::Nobody))
+    order.is_empty().then(|| limited(ask, candidates, meant, strongest).unwrap_or(RouteProblem::NoneUsable))
 }
 
-/// Finds whose limit is reset first, among those who could be asked if it were not for a limit.
+/// Finds the candidate whose limit resets first, among those that only a limit rules out.
 fn limited(
-    ask: &Ask,
-    candidates: &[(Candidate, Facts)],
-    meant: &[Meant],
-    strongest: Option<Claim>,
-) -> Option<Problem> {
+    ask: &RouteRequest,
+    candidates: &[(Candidate, CandidateFacts)],
+    meant: &[CandidateModel],
+    strongest: Option<ModelClaim>,
+) -> Option<RouteProblem> {
     let waiting =
         candidates.iter().zip(meant).enumerate().filter_map(|(place, ((candidate, facts), meant))| {
             let resets_at = facts.limited_until()?;
-            let free = Facts { breaker: State::Closed, limit: None, ..facts.clone() };
-            ruled_out(ask, candidate, meant, &free, strongest).is_none().then_some((place, resets_at))
+            let free = CandidateFacts { breaker: BreakerState::Closed, limit: None, ..facts.clone() };
+            skip_reason(ask, candidate, meant, &free, strongest).is_none().then_some((place, resets_at))
         });
-    // A time that is not known comes last.
+    // An unknown time sorts last.
     let (place, resets_at) = waiting.min_by_key(|(_, resets_at)| (resets_at.is_none(), *resets_at))?;
-    Some(Problem::Limited { place, name: candidates[place].0.name.clone(), resets_at })
+    Some(RouteProblem::Limited { place, name: candidates[place].0.name.clone(), resets_at })
 }

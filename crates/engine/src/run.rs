@@ -10,17 +10,19 @@
 //!                    └──────────────── no second attempt ──────────── judged ─────────────────────────────┘
 //! ```
 //!
-//! Standard output that ends, a process that ends, and a descendant that still holds the pipe are three things. Only
-//! when the tree is gone is the end of the output judged, so that nothing is said after it. A program that has
-//! given its answer and does not exit is ended without prejudice: the answer counts.
+//! The end of standard output, the exit of the process, and a descendant that still holds the pipe are three things. The run
+//! judges the end of the output only when the tree is gone, so no output follows the judgement. If a program has answered and
+//! does not exit, the run ends it, and the answer still counts.
 //!
-//! Where files are looked at, somebody looks before the first process is there, between new and spawning (preparing):
-//! for a short while, and as a part of the time that all of it may take. Who is stopped then has started nobody.
+//! If the plan wants the changed files, the caller reads the state of the files before the first process starts, between new
+//! and spawning (preparing). That has a short limit of its own, and counts against the total limit. A run cancelled in this
+//! phase has spawned nothing.
 
-mod account;
 mod end;
 mod ladder;
+mod replan;
 mod spend;
+mod state;
 mod stop;
 mod values;
 mod watch;
@@ -33,236 +35,253 @@ use bowline_protocol::kinds::{
 };
 use bowline_protocol::{Code, Exit, Failure, Kind, Millis};
 use bowline_providers::decode::Decoder;
-use bowline_providers::dialect::{Draft, Words};
+use bowline_providers::dialect::{UnnumberedEvent, Words};
 use bowline_providers::moment::Moment;
 use bowline_providers::usage::Spent;
 
-use crate::budget::{Guard, Sum};
-use crate::fallback::Rule;
-use account::Account;
-use ladder::{Ladder, Rung, Why};
+use crate::budget::{BudgetGuard, SpendSum};
+use crate::fallback::StreamRule;
+use crate::footprint::Footprint;
+use ladder::{LadderStep, StopCause, StopLadder};
+use state::RunState;
 pub use values::{
-    Action, Attempt, Command, Ended, Input, Limits, Now, Plan, Polite, Scope, Signal, SpawnFailure, Step,
-    Survivor, Swept, Wanted, Watchdog,
+    AttemptPlan, Now, ReplanResult, ResumeTarget, RunAction, RunCommand, RunEnd, RunInput, RunLimits,
+    RunPlan, RunStep, SignalScope, SpawnFailure, StopMethod, StopSignal, Survivor, SweepResult, Watchdog,
 };
-use watch::Watch;
+use watch::Watchdogs;
 
-/// How long a pipe is listened to after the program that was started has ended, in case somebody else still writes.
+/// How long the pipes are read after the program has exited, because a descendant may still write.
 const DRAIN: Millis = Millis(250);
 
-/// The longest that a writer can hold up the end of a run by writing on.
+/// The longest time that such a writer can delay the end of a run.
 const DRAIN_AT_MOST: Millis = Millis(1_000);
 
-/// How long we wait for a killed process to be reaped, for a sweep, or for git.
+/// How long the run waits for a killed process to be reaped, for a sweep, or for git.
 const PATIENCE: Millis = Millis(5_000);
 
-/// How long the look at the files before the start may take. Then the agent starts, and what it changes is not known.
+/// How long the look at the files before the start may take. After that the agent starts, and the changed files stay unknown.
 const PREPARATION: Millis = Millis(5_000);
 
 /// The run of one request.
 #[derive(Debug)]
 pub struct Run {
-    plan: Plan,
+    plan: RunPlan,
     moment: Moment,
-    phase: Phase,
+    phase: RunPhase,
     attempt: usize,
     decoder: Decoder,
-    drafts: Vec<Draft>,
-    account: Account,
-    watch: Watch,
-    ladder: Option<Ladder>,
-    /// Why we ended the program, once that is done.
-    why: Option<Why>,
-    process: Process,
+    drafts: Vec<UnnumberedEvent>,
+    state: RunState,
+    watch: Watchdogs,
+    ladder: Option<StopLadder>,
+    /// Why the run ended the program, once that is done.
+    why: Option<StopCause>,
+    process: AgentProcess,
     survivors: Vec<Survivor>,
     left_behind: Vec<Survivor>,
     killed: Vec<Survivor>,
-    rule: Rule,
-    /// Whether somebody wanted to stop when the program had ended already.
+    rule: StreamRule,
+    /// Whether the caller cancelled after the program had already exited. Then no second attempt follows.
     no_more: bool,
-    guard: Guard,
-    /// What the open turn had used when its budget ended it.
+    /// Whether the next attempt was planned by the program's help.
+    by_help: bool,
+    guard: BudgetGuard,
+    /// The usage of the open turn at the moment when the budget ended it.
     counted: Option<Spent>,
 }
 
-/// Where a run is.
+/// The phase of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Phase {
+enum RunPhase {
     New,
-    /// The program is started later.
+    /// The start is delayed.
     Waiting {
         until: Millis,
     },
-    /// Somebody looks at the files before anybody can change them.
+    /// The caller reads the state of the files before the agent can change them.
     Preparing {
         until: Millis,
     },
     Spawning,
     Running,
-    /// The process has ended; its pipes may be held by others until then.
+    /// The process has exited. Descendants may hold its pipes open until then.
     Draining {
         until: Millis,
         at_most: Millis,
     },
-    /// What is left of the tree is being ended.
+    /// The caller ends the remaining processes of the tree.
     Sweeping {
         until: Millis,
     },
-    /// The tree is gone, but a pipe is not closed yet: what lies in it is read until then.
+    /// The tree is gone, but a pipe is not closed yet: the run reads the rest until then.
     Closing {
         until: Millis,
     },
-    /// Somebody looks at the files.
+    /// The caller reads which files changed.
     Looking {
         until: Millis,
+    },
+    /// The attempt is judged; the caller reads the program's help before the next one.
+    Replanning {
+        until: Millis,
+        footprint: Footprint,
     },
     Over,
 }
 
-/// What is known about the process of the attempt.
+/// The facts about the process of the attempt.
 #[derive(Debug, Default)]
-struct Process {
+struct AgentProcess {
     pid: Option<u32>,
     exit: Option<Exit>,
     stdout_closed: bool,
     stderr_closed: bool,
 }
 
-impl Process {
+impl AgentProcess {
     fn is_closed(&self) -> bool {
         self.stdout_closed && self.stderr_closed
     }
 }
 
 impl Run {
-    /// Makes a run of a plan that has at least one attempt.
-    pub fn new(mut plan: Plan) -> Self {
+    /// Creates a run of a plan, which has at least one attempt.
+    pub fn new(mut plan: RunPlan) -> Self {
         let decoder = Self::decoder(&plan, 0);
         Self {
             moment: Moment { at: bowline_protocol::Timestamp::EPOCH, zone: plan.zone.clone() },
-            account: Account::new(&plan),
-            watch: Watch::new(plan.limits),
+            state: RunState::new(&plan),
+            watch: Watchdogs::new(plan.attempts[0].limits),
             counted: None,
-            guard: Guard::new(std::mem::take(&mut plan.budget)),
+            guard: BudgetGuard::new(std::mem::take(&mut plan.budget)),
             plan,
-            phase: Phase::New,
+            phase: RunPhase::New,
             attempt: 0,
             decoder,
             drafts: Vec::new(),
             ladder: None,
             why: None,
-            process: Process::default(),
+            process: AgentProcess::default(),
             survivors: Vec::new(),
             left_behind: Vec::new(),
             killed: Vec::new(),
-            rule: Rule::Result,
+            rule: StreamRule::Result,
             no_more: false,
+            by_help: false,
         }
     }
 
-    fn decoder(plan: &Plan, attempt: usize) -> Decoder {
+    fn decoder(plan: &RunPlan, attempt: usize) -> Decoder {
         let attempt = &plan.attempts[attempt];
         Decoder::of_shape(attempt.dialect, attempt.shape)
             .talking(attempt.dialect, attempt.conversation.as_deref())
     }
 
-    /// Says whether a protocol carries the prompt of the current attempt.
-    fn talks(&self) -> bool {
+    /// Returns whether a protocol carries the prompt of the current attempt.
+    fn uses_protocol(&self) -> bool {
         let attempt = &self.plan.attempts[self.attempt];
-        attempt.dialect.voice.is_some() && attempt.conversation.is_some()
+        attempt.dialect.client.is_some() && attempt.conversation.is_some()
     }
 
-    /// Takes what happened and adds what follows.
-    pub fn handle(&mut self, input: Input<'_>, now: Now, step: &mut Step) {
+    /// Handles one input, and adds the resulting events and actions to the step.
+    pub fn handle(&mut self, input: RunInput<'_>, now: Now, step: &mut RunStep) {
         self.moment.at = now.wall;
-        if self.phase == Phase::Over {
+        // Inputs may still be on their way when the run is over.
+        if self.phase == RunPhase::Over {
             return;
         }
         match input {
-            Input::Begin => self.begin(now, step),
-            Input::Prepared(looked) => self.prepared(looked, now, step),
-            Input::Spawned { pid, containment } => self.spawned(pid, containment, now, step),
-            Input::SpawnFailed(SpawnFailure { failure }) => self.not_spawned(failure, now, step),
-            // Nobody can be heard before there is a process.
-            Input::Stdout(_) | Input::Stderr(_) | Input::StdoutClosed | Input::StderrClosed
+            RunInput::Begin => self.begin(now, step),
+            RunInput::Prepared(looked) => self.prepared(looked, now, step),
+            RunInput::Spawned { pid, containment } => self.spawned(pid, containment, now, step),
+            RunInput::SpawnFailed(SpawnFailure { failure }) => self.not_spawned(failure, now, step),
+            // Output before the process runs, or after its attempt was judged.
+            RunInput::Stdout(_) | RunInput::Stderr(_) | RunInput::StdoutClosed | RunInput::StderrClosed
                 if matches!(
                     self.phase,
-                    Phase::New | Phase::Waiting { .. } | Phase::Preparing { .. } | Phase::Spawning
+                    RunPhase::New
+                        | RunPhase::Waiting { .. }
+                        | RunPhase::Preparing { .. }
+                        | RunPhase::Spawning
+                        | RunPhase::Replanning { .. }
                 ) => {}
-            Input::Stdout(bytes) => self.output(bytes, now, step),
-            Input::Stderr(bytes) => self.complaint(bytes, now, step),
-            Input::StdoutClosed => {
+            RunInput::Stdout(bytes) => self.output(bytes, now, step),
+            RunInput::Stderr(bytes) => self.stderr(bytes, now, step),
+            RunInput::StdoutClosed => {
                 self.process.stdout_closed = true;
                 self.closed(now, step);
             }
-            Input::StderrClosed => {
+            RunInput::StderrClosed => {
                 self.process.stderr_closed = true;
                 self.closed(now, step);
             }
-            Input::Exited(exit) => self.exited(exit, now, step),
-            Input::Swept(swept) => self.swept(swept, now, step),
-            Input::Files(files) => self.files(files, now, step),
-            Input::Command(command) => self.command(command, now, step),
-            Input::Trouble(failure) => self.stop(Why::Trouble(Box::new(failure)), now, step),
-            Input::Overdue(limit) => self.overdue(limit, now, step),
-            Input::Others(amounts) => {
+            RunInput::Exited(exit) => self.exited(exit, now, step),
+            RunInput::Swept(swept) => self.swept(swept, now, step),
+            RunInput::Files(files) => self.files(files, now, step),
+            RunInput::Replanned(replanned) => self.replanned(replanned, now, step),
+            RunInput::Command(command) => self.command(command, now, step),
+            RunInput::Trouble(failure) => self.stop(StopCause::Trouble(Box::new(failure)), now, step),
+            RunInput::Overdue(limit) => self.overdue(limit, now, step),
+            RunInput::Others(amounts) => {
                 self.guard.others(amounts);
-                if self.phase == Phase::Running {
-                    self.weigh(now, step);
+                if self.phase == RunPhase::Running {
+                    self.check_budget(now, step);
                 }
             }
-            Input::Before(used) => {
+            RunInput::Before(used) => {
                 used.into_iter().for_each(|(extent, before)| self.guard.before(extent, before));
-                // Who is done uses no more.
-                if self.phase == Phase::Running && !self.account.may_linger() {
-                    self.weigh(now, step);
+                // After a complete answer the agent uses nothing more.
+                if self.phase == RunPhase::Running && !self.state.may_linger() {
+                    self.check_budget(now, step);
                 }
             }
-            Input::Remark(notice) => self.say(Kind::Notice(notice), now, step),
-            Input::Timer => self.timer(now, step),
+            RunInput::Remark(notice) => self.emit(Kind::Notice(notice), now, step),
+            RunInput::Timer => self.timer(now, step),
         }
     }
 
-    /// Returns what the run has used so far.
-    pub fn spent(&self) -> Sum {
-        self.guard.sum(self.decoder.spent(), self.account.model.as_deref())
+    /// Returns the usage of the run so far.
+    pub fn spent(&self) -> SpendSum {
+        self.guard.sum(self.decoder.spent(), self.state.model.as_deref())
     }
 
-    /// Returns the model that answers, as far as anybody said.
+    /// Returns the model that answers, if the agent or the plan has named it.
     pub fn model(&self) -> Option<&str> {
-        self.account.model.as_deref().or(self.plan.model.as_deref())
+        self.state.model.as_deref().or(self.plan.model.as_deref())
     }
 
-    /// Returns when [`Input::Timer`] is due, as time since the run began.
+    /// Returns when [`RunInput::Timer`] is due, as time since the run began.
     pub fn deadline(&self) -> Option<Millis> {
         let phase = match self.phase {
-            Phase::New | Phase::Over => return None,
-            Phase::Preparing { until } => {
+            RunPhase::New | RunPhase::Over => return None,
+            RunPhase::Preparing { until } => {
                 return Some(self.watch.total_at().map_or(until, |(at, _)| at.min(until)));
             }
-            Phase::Spawning | Phase::Running => {
+            RunPhase::Spawning | RunPhase::Running => {
                 self.watch.deadline().into_iter().chain(self.guard.deadline()).min()
             }
-            // To wait is part of the time that somebody gave.
-            Phase::Waiting { until } => {
+            // The delay counts against the time limit of the budget.
+            RunPhase::Waiting { until } => {
                 return Some(self.guard.deadline().map_or(until, |at| at.min(until)));
             }
-            Phase::Draining { until, .. }
-            | Phase::Sweeping { until }
-            | Phase::Closing { until }
-            | Phase::Looking { until } => return Some(until),
+            RunPhase::Replanning { until, .. } => return Some(self.replan_deadline(until)),
+            RunPhase::Draining { until, .. }
+            | RunPhase::Sweeping { until }
+            | RunPhase::Closing { until }
+            | RunPhase::Looking { until } => return Some(until),
         };
+        // While the program is being stopped, only the ladder has deadlines.
         let ladder = self.ladder.as_ref().map(|ladder| ladder.next_at);
         if ladder.is_some() { ladder } else { phase }
     }
 
-    /// Says whether it is over.
+    /// Returns whether the run is over.
     pub fn is_over(&self) -> bool {
-        self.phase == Phase::Over
+        self.phase == RunPhase::Over
     }
 
-    fn begin(&mut self, now: Now, step: &mut Step) {
-        if self.phase != Phase::New {
+    fn begin(&mut self, now: Now, step: &mut RunStep) {
+        if self.phase != RunPhase::New {
             return;
         }
         let started = SessionStarted {
@@ -273,70 +292,72 @@ impl Run {
             capabilities: self.plan.capabilities.clone().map(Box::new),
             ..SessionStarted::default()
         };
-        self.say(Kind::SessionStarted(started), now, step);
+        self.emit(Kind::SessionStarted(started), now, step);
         for kind in std::mem::take(&mut self.plan.opening) {
-            self.say(kind, now, step);
+            self.emit(kind, now, step);
         }
         if self.plan.delay == Millis(0) {
             self.prepare(now, step);
         } else {
             self.guard.begins(now.up);
-            self.phase = Phase::Waiting { until: now.up.plus(self.plan.delay) };
+            self.phase = RunPhase::Waiting { until: now.up.plus(self.plan.delay) };
         }
     }
 
-    /// Looks at the files before anybody can change them, if anybody wants to know.
-    fn prepare(&mut self, now: Now, step: &mut Step) {
+    /// Has the state of the files read before the agent can change them, if the plan wants it.
+    fn prepare(&mut self, now: Now, step: &mut RunStep) {
         self.watch.begin(now.up);
         if self.plan.files {
-            self.state(SessionState::Preparing, None, now, step);
-            self.phase = Phase::Preparing { until: now.up.plus(PREPARATION) };
-            step.actions.push(Action::Prepare);
+            self.change_state(SessionState::Preparing, None, now, step);
+            self.phase = RunPhase::Preparing { until: now.up.plus(PREPARATION) };
+            step.actions.push(RunAction::Prepare);
         } else {
             self.first_attempt(now, step);
         }
     }
 
-    /// The files were looked at, or could not be.
-    fn prepared(&mut self, looked: Result<(), String>, now: Now, step: &mut Step) {
-        if !matches!(self.phase, Phase::Preparing { .. }) {
+    /// Handles the result of the look at the files.
+    fn prepared(&mut self, looked: Result<(), String>, now: Now, step: &mut RunStep) {
+        if !matches!(self.phase, RunPhase::Preparing { .. }) {
             return;
         }
         if let Err(why) = looked {
             self.plan.files = false;
-            let text = format!("which files change will not be known: {why}");
+            let text = format!("the changed files will be unknown: {why}");
             self.plan.notices.push(Notice { level: Level::Warn, text, code: None });
         }
         self.first_attempt(now, step);
     }
 
-    fn first_attempt(&mut self, now: Now, step: &mut Step) {
-        self.state(SessionState::Starting, None, now, step);
-        for notice in std::mem::take(&mut self.plan.notices) {
-            self.say(Kind::Notice(notice), now, step);
+    fn first_attempt(&mut self, now: Now, step: &mut RunStep) {
+        self.change_state(SessionState::Starting, None, now, step);
+        // Keep them: a second plan may have the same ones.
+        for notice in self.plan.notices.clone() {
+            self.emit(Kind::Notice(notice), now, step);
         }
         self.spawn(now, step);
     }
 
     /// Begins the current attempt.
-    fn spawn(&mut self, now: Now, step: &mut Step) {
-        self.phase = Phase::Spawning;
-        self.process = Process::default();
+    fn spawn(&mut self, now: Now, step: &mut RunStep) {
+        self.phase = RunPhase::Spawning;
+        self.process = AgentProcess::default();
+        self.watch.set_limits(self.plan.attempts[self.attempt].limits);
         self.watch.spawning(now.up);
         self.guard.begins(now.up);
         self.decoder.prompt(&self.plan.prompt, &mut self.drafts);
-        self.pass(now, step);
-        step.actions.push(Action::Spawn(self.attempt));
+        self.emit_decoded(now, step);
+        step.actions.push(RunAction::Spawn(self.attempt));
     }
 
-    fn spawned(&mut self, pid: u32, containment: &str, now: Now, step: &mut Step) {
-        if self.phase != Phase::Spawning {
+    fn spawned(&mut self, pid: u32, containment: &str, now: Now, step: &mut RunStep) {
+        if self.phase != RunPhase::Spawning {
             return;
         }
-        self.phase = Phase::Running;
+        self.phase = RunPhase::Running;
         self.process.pid = Some(pid);
-        // Arguments and standard input carry the prompt, unless a protocol gets to it later.
-        self.account.prompted = !self.talks();
+        // The prompt is in the arguments or on standard input, unless a protocol sends it later.
+        self.state.prompted = !self.uses_protocol();
         self.watch.running(now.up);
         let attempt = &self.plan.attempts[self.attempt];
         let spawned = ProcessSpawned {
@@ -344,187 +365,219 @@ impl Run {
             program: attempt.program.clone(),
             transport: attempt.transport,
             containment: Some(containment.to_owned()),
+            dialect: Some(attempt.dialect.name.to_owned()),
+            raw_start: self.state.stdout_bytes,
         };
-        self.say(Kind::ProcessSpawned(spawned), now, step);
-        self.state(SessionState::Running, None, now, step);
+        self.emit(Kind::ProcessSpawned(spawned), now, step);
+        self.change_state(SessionState::Running, None, now, step);
         if let Some(ladder) = &mut self.ladder {
-            // It was stopped before it ran.
-            ladder.rung = Rung::Kill;
+            // The run was stopped before the program ran.
+            ladder.reached = LadderStep::Kill;
             ladder.next_at = now.up.plus(PATIENCE);
-            step.actions.push(Action::KillTree);
+            step.actions.push(RunAction::KillTree);
             return;
         }
         self.decoder.open(&self.moment, &mut self.drafts);
-        self.pass(now, step);
-        self.speak(step);
+        self.emit_decoded(now, step);
+        self.write_stdin(step);
     }
 
-    fn not_spawned(&mut self, failure: Failure, now: Now, step: &mut Step) {
-        if self.phase != Phase::Spawning {
+    fn not_spawned(&mut self, failure: Failure, now: Now, step: &mut RunStep) {
+        if self.phase != RunPhase::Spawning {
             return;
         }
-        self.ladder.get_or_insert(Ladder::over(Why::Trouble(Box::new(failure))));
+        self.ladder.get_or_insert(StopLadder::over(StopCause::Trouble(Box::new(failure))));
         self.judge(now, step);
     }
 
-    fn output(&mut self, bytes: &[u8], now: Now, step: &mut Step) {
-        self.watch.heard(now.up);
-        if let Phase::Draining { until, at_most } = &mut self.phase {
+    fn output(&mut self, bytes: &[u8], now: Now, step: &mut RunStep) {
+        self.watch.stdout_seen(now.up);
+        if let RunPhase::Draining { until, at_most } = &mut self.phase {
             *until = now.up.plus(DRAIN).min(*at_most);
         }
-        self.decoder.stdout(bytes, &self.moment, &mut self.drafts);
-        self.pass(now, step);
-        self.account.stdout_bytes += bytes.len() as u64;
-        self.speak(step);
+        let mut rest = bytes;
+        while let Some((part, after)) = cut_after_lines(rest) {
+            self.decoder.stdout(part, &self.moment, &mut self.drafts);
+            self.number_drafts(now, step);
+            rest = after;
+        }
+        self.decoder.stdout(rest, &self.moment, &mut self.drafts);
+        self.emit_decoded(now, step);
+        self.state.stdout_bytes += bytes.len() as u64;
+        self.write_stdin(step);
     }
 
-    /// Passes on what the dialect wants to say to the program.
-    fn speak(&mut self, step: &mut Step) {
+    /// Passes the dialect's bytes on to the program's standard input.
+    fn write_stdin(&mut self, step: &mut RunStep) {
         let Words { bytes, last, prompt } = self.decoder.take_stdin();
-        self.account.prompted |= prompt;
+        self.state.prompted |= prompt;
         if !bytes.is_empty() {
-            step.actions.push(Action::Write(bytes));
+            step.actions.push(RunAction::Write(bytes));
         }
         if last {
-            step.actions.push(Action::CloseStdin);
+            step.actions.push(RunAction::CloseStdin);
         }
     }
 
-    fn complaint(&mut self, bytes: &[u8], now: Now, step: &mut Step) {
-        self.watch.alive(now.up);
+    fn stderr(&mut self, bytes: &[u8], now: Now, step: &mut RunStep) {
+        self.watch.sign_of_life(now.up);
         self.decoder.stderr(bytes, &self.moment, &mut self.drafts);
-        self.pass(now, step);
-        self.account.stderr_bytes += bytes.len() as u64;
+        self.emit_decoded(now, step);
+        self.state.add_stderr(bytes);
     }
 
-    /// A pipe was closed.
-    fn closed(&mut self, now: Now, step: &mut Step) {
+    /// Handles a closed pipe.
+    fn closed(&mut self, now: Now, step: &mut RunStep) {
         if !self.process.is_closed() {
-            if self.process.stdout_closed && self.phase == Phase::Running {
-                // It has nothing more to say, so it has no more time than after its answer.
+            if self.process.stdout_closed && self.phase == RunPhase::Running {
+                // The program cannot print anything more, so it gets no more time than after its answer.
                 self.watch.finished(now.up);
             }
             return;
         }
         match self.phase {
-            Phase::Draining { .. } => self.sweep(now, step),
-            Phase::Closing { .. } => self.look(now, step),
-            Phase::Running => self.watch.finished(now.up),
-            Phase::New
-            | Phase::Waiting { .. }
-            | Phase::Preparing { .. }
-            | Phase::Spawning
-            | Phase::Sweeping { .. }
-            | Phase::Looking { .. }
-            | Phase::Over => {}
+            RunPhase::Draining { .. } => self.sweep(now, step),
+            RunPhase::Closing { .. } => self.look_at_files(now, step),
+            RunPhase::Running => self.watch.finished(now.up),
+            RunPhase::New
+            | RunPhase::Waiting { .. }
+            | RunPhase::Preparing { .. }
+            | RunPhase::Spawning
+            | RunPhase::Sweeping { .. }
+            | RunPhase::Looking { .. }
+            | RunPhase::Replanning { .. }
+            | RunPhase::Over => {}
         }
     }
 
-    fn timer(&mut self, now: Now, step: &mut Step) {
+    fn timer(&mut self, now: Now, step: &mut RunStep) {
         match self.phase {
-            Phase::New | Phase::Over => {}
-            Phase::Waiting { .. } if self.guard.deadline().is_some_and(|at| now.up >= at) => {
+            RunPhase::New | RunPhase::Over => {}
+            RunPhase::Waiting { .. } if self.guard.deadline().is_some_and(|at| now.up >= at) => {
                 let why = self.guard.time_is_over();
-                self.use_up(why, now, step);
+                self.stop_for_budget(why, now, step);
             }
-            Phase::Waiting { until } if now.up >= until => self.prepare(now, step),
-            Phase::Waiting { .. } => {}
-            Phase::Preparing { until } => match self.watch.total_at() {
-                Some((at, limit)) if now.up >= at => self.bitten(Watchdog::Total, limit, now, step),
+            RunPhase::Waiting { until } if now.up >= until => self.prepare(now, step),
+            RunPhase::Waiting { .. } => {}
+            RunPhase::Preparing { until } => match self.watch.total_at() {
+                Some((at, limit)) if now.up >= at => self.watchdog_expired(Watchdog::Total, limit, now, step),
                 _ if now.up >= until => {
                     let why = format!("git took longer than {}", values::seconds(PREPARATION));
                     self.prepared(Err(why), now, step);
                 }
                 _ => {}
             },
-            Phase::Spawning | Phase::Running if self.ladder.is_some() => self.climb(now, step),
-            Phase::Spawning | Phase::Running if self.guard.deadline().is_some_and(|at| now.up >= at) => {
+            RunPhase::Spawning | RunPhase::Running if self.ladder.is_some() => self.next_step(now, step),
+            RunPhase::Spawning | RunPhase::Running
+                if self.guard.deadline().is_some_and(|at| now.up >= at) =>
+            {
                 let why = self.guard.time_is_over();
-                self.use_up(why, now, step);
+                self.stop_for_budget(why, now, step);
             }
-            Phase::Spawning | Phase::Running => match self.watch.check(now.up) {
-                watch::Bite::None => {}
-                watch::Bite::Stall(text) => {
+            RunPhase::Spawning | RunPhase::Running => match self.watch.check(now.up) {
+                watch::WatchdogFinding::None => {}
+                watch::WatchdogFinding::Stall(text) => {
                     let code = Some("stall".to_owned());
-                    self.say(Kind::Notice(Notice { level: Level::Warn, text, code }), now, step);
+                    self.emit(Kind::Notice(Notice { level: Level::Warn, text, code }), now, step);
                 }
-                watch::Bite::Lingering => self.stop(Why::Lingering, now, step),
-                watch::Bite::Watchdog(which, limit) => self.bitten(which, limit, now, step),
+                watch::WatchdogFinding::Lingering => self.stop(StopCause::Lingering, now, step),
+                watch::WatchdogFinding::Watchdog(which, limit) => {
+                    self.watchdog_expired(which, limit, now, step)
+                }
             },
-            Phase::Draining { until, .. } if now.up >= until => self.sweep(now, step),
-            Phase::Closing { until } if now.up >= until => self.look(now, step),
-            Phase::Sweeping { until } if now.up >= until => {
-                let text = "whether every process of the agent is gone could not be confirmed".to_owned();
+            RunPhase::Draining { until, .. } if now.up >= until => self.sweep(now, step),
+            RunPhase::Closing { until } if now.up >= until => self.look_at_files(now, step),
+            RunPhase::Sweeping { until } if now.up >= until => {
+                let text = "could not confirm that every process of the agent is gone".to_owned();
                 let code = Some(Code::CleanupUnconfirmed.as_str().to_owned());
-                self.say(Kind::Notice(Notice { level: Level::Warn, text, code }), now, step);
-                self.look(now, step);
+                self.emit(Kind::Notice(Notice { level: Level::Warn, text, code }), now, step);
+                self.look_at_files(now, step);
             }
-            Phase::Looking { until } if now.up >= until => {
-                let text = "git did not say in time which files changed".to_owned();
-                self.say(Kind::Notice(Notice { level: Level::Warn, text, code: None }), now, step);
+            RunPhase::Looking { until } if now.up >= until => {
+                let text = "git did not report the changed files in time".to_owned();
+                self.emit(Kind::Notice(Notice { level: Level::Warn, text, code: None }), now, step);
                 self.judge(now, step);
             }
-            Phase::Draining { .. }
-            | Phase::Sweeping { .. }
-            | Phase::Closing { .. }
-            | Phase::Looking { .. } => {}
+            RunPhase::Replanning { until, .. } => self.replan_timer(until, now, step),
+            RunPhase::Draining { .. }
+            | RunPhase::Sweeping { .. }
+            | RunPhase::Closing { .. }
+            | RunPhase::Looking { .. } => {}
         }
     }
 
-    /// A watchdog ends it.
-    fn bitten(&mut self, which: Watchdog, limit: Millis, now: Now, step: &mut Step) {
+    /// Ends the program because a watchdog's limit has passed.
+    fn watchdog_expired(&mut self, which: Watchdog, limit: Millis, now: Now, step: &mut RunStep) {
         let (text, code) = (which.about(limit), Some(which.code().to_owned()));
-        self.say(Kind::Notice(Notice { level: Level::Error, text, code }), now, step);
-        self.stop(Why::TimedOut(which, limit), now, step);
+        self.emit(Kind::Notice(Notice { level: Level::Error, text, code }), now, step);
+        self.stop(StopCause::TimedOut(which, limit), now, step);
     }
 
-    /// Says something in our own name.
-    fn say(&mut self, kind: Kind, now: Now, step: &mut Step) {
-        let event = self.account.own(kind, now.wall);
-        step.durable |= Account::is_durable(&event.kind);
+    /// Emits an event of the run itself.
+    fn emit(&mut self, kind: Kind, now: Now, step: &mut RunStep) {
+        let event = self.state.number_own(kind, now.wall);
+        step.durable |= RunState::is_durable(&event.kind);
         step.events.push(event);
     }
 
-    fn state(&mut self, state: SessionState, reason: Option<String>, now: Now, step: &mut Step) {
-        self.say(Kind::SessionStateChanged(SessionStateChanged { state, reason }), now, step);
+    fn change_state(&mut self, state: SessionState, reason: Option<String>, now: Now, step: &mut RunStep) {
+        self.emit(Kind::SessionStateChanged(SessionStateChanged { state, reason }), now, step);
     }
 
-    /// Numbers what the decoder said, and takes note of what matters for the run.
-    #[expect(clippy::wildcard_enum_match_arm, reason = "the account looks at the other kinds")]
-    fn pass(&mut self, now: Now, step: &mut Step) {
+    /// Numbers the decoder's events, and acts on them as a whole.
+    fn emit_decoded(&mut self, now: Now, step: &mut RunStep) {
+        self.number_drafts(now, step);
+        self.watch.in_tool(self.state.is_working());
+        self.check_budget(now, step);
+    }
+
+    /// Numbers the decoder's events, and takes note of those that matter for the run.
+    #[expect(clippy::wildcard_enum_match_arm, reason = "`RunState` handles the other kinds")]
+    fn number_drafts(&mut self, now: Now, step: &mut RunStep) {
         let mut drafts = std::mem::take(&mut self.drafts);
-        self.tell_counted(&mut drafts);
+        self.keep_counted_usage(&mut drafts);
         for mut draft in drafts.drain(..) {
             match &mut draft.kind {
                 Kind::UsageReported(report) => self.guard.reported(report),
                 Kind::TurnEnded(ended) => {
                     self.guard.turn_ended(ended);
-                    self.blame_budget(ended, now, step);
+                    self.fail_for_budget(ended, now, step);
                 }
                 _ => {}
             }
             let why = self.ladder.as_ref().map(|ladder| &ladder.why).or(self.why.as_ref());
-            let Some(event) = self.account.agents(draft, now.wall, why) else { continue };
-            step.durable |= Account::is_durable(&event.kind);
-            if matches!(event.kind, Kind::TurnStarted(_) | Kind::TurnEnded(_)) {
-                if self.account.may_linger() {
+            if !self.state.accept(&mut draft, why) {
+                continue;
+            }
+            step.durable |= RunState::is_durable(&draft.kind);
+            if matches!(draft.kind, Kind::TurnStarted(_) | Kind::TurnEnded(_)) {
+                if self.state.may_linger() {
                     self.watch.finished(now.up);
                 } else {
-                    self.watch.goes_on();
+                    self.watch.answer_reopened();
                 }
             }
-            step.events.push(event);
-            if let Some(answer) = self.account.resume_answer() {
-                let rejected = self.account.wrong_session();
-                self.say(Kind::ResumeAnswered(answer), now, step);
+            step.events.push(self.state.number_draft(draft, now.wall));
+            if let Some(answer) = self.state.resume_answer() {
+                let rejected = self.state.wrong_session();
+                self.emit(Kind::ResumeAnswered(answer), now, step);
                 if let Some(failure) = rejected {
-                    self.stop(Why::Trouble(Box::new(failure)), now, step);
+                    self.stop(StopCause::Trouble(Box::new(failure)), now, step);
                 }
             }
         }
-        // Keep the room for the next piece.
+        // Keep the buffer for the next piece.
         self.drafts = drafts;
-        self.watch.in_tool(self.account.is_working());
-        self.weigh(now, step);
     }
+}
+
+/// The bytes after which decoded events are numbered. The events of more bytes would leave the CPU's first cache before
+/// they are numbered.
+const PART: usize = 4 * 1024;
+
+/// Cuts a part off the output, behind the end of a line, so that no line has to be joined again. `None` if the output is
+/// short, or one line is longer than a part.
+fn cut_after_lines(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+    let end = bytes.get(..PART)?.iter().rposition(|byte| *byte == b'\n')?;
+    bytes.split_at_checked(end + 1)
 }

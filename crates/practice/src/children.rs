@@ -1,7 +1,7 @@
-//! Processes that the agent leaves behind: plain ones, and those that are hard to find or to end.
+//! Processes that the agent leaves behind: plain ones, and some that are hard to find or to kill.
 //!
-//! A child is this same program, started again. It inherits the environment, so that whoever counts survivors by a marker
-//! in it finds them. The parent goes on only when the child is what it was asked to be, so that no test depends on luck.
+//! A child is this same program, started again. It inherits the environment, so that a test can find it by a marker
+//! in it. The parent continues only after the child has its properties, so no test depends on timing.
 
 use std::ffi::OsString;
 use std::io::{BufRead, BufReader, Write};
@@ -13,16 +13,16 @@ use signal_hook::consts::SIGTERM;
 /// The first argument of such a child.
 pub(crate) const FLAG: &str = "--play-child";
 
-/// The argument that tells a process that its launcher has exited.
+/// The argument that marks a process whose launcher has exited.
 pub(crate) const LAUNCHED: &str = "--play-launched";
 
-/// What a child says on its standard error when it is ready.
+/// The line that a child prints on its standard error when it is ready.
 const READY: &str = "ready";
 
-/// What is special about a child.
+/// The properties of a child.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Trait {
-    /// Nothing.
+    /// None.
     Plain,
     /// It has a session of its own, as the shells of tools have.
     Setsid,
@@ -30,7 +30,7 @@ pub(crate) enum Trait {
     Daemon,
     /// It holds standard output open.
     HoldsStdout,
-    /// It does not end when it is asked to.
+    /// It ignores stop signals.
     IgnoresSigterm,
 }
 
@@ -44,12 +44,12 @@ impl Trait {
         ("ignores-sigterm", Self::IgnoresSigterm),
     ];
 
-    /// Reads the word for it.
+    /// Parses the word for it.
     pub(crate) fn parse(word: &str) -> Result<Self, String> {
         let found = Self::ALL.iter().find(|(known, _)| *known == word);
         found.map(|(_, known)| *known).ok_or_else(|| {
             let names: Vec<&str> = Self::ALL.iter().map(|(name, _)| *name).collect();
-            format!("`{word}` is no trait of a child: it is one of {}", names.join(", "))
+            format!("`{word}` is not a trait of a child: it is one of {}", names.join(", "))
         })
     }
 
@@ -66,7 +66,7 @@ pub(crate) struct Child {
 }
 
 impl Child {
-    /// Reads the arguments behind the flag: seconds and traits.
+    /// Parses the arguments behind the flag: seconds and properties.
     pub(crate) fn parse(words: &[String]) -> Result<Self, String> {
         let (seconds, traits) = words.split_first().ok_or("a child needs its seconds and traits")?;
         let seconds = seconds.parse().map_err(|_| format!("`{seconds}` is not a number of seconds"))?;
@@ -86,38 +86,38 @@ pub(crate) fn start(own_args: usize, traits: &[Trait], seconds: u64) -> Result<(
     let mut line = String::new();
     BufReader::new(stderr)
         .read_line(&mut line)
-        .map_err(|error| format!("could not hear from the child: {error}"))?;
+        .map_err(|error| format!("could not read the child's standard error: {error}"))?;
     if line.trim_end() != READY {
-        return Err(format!("the child is not ready, it said {line:?}"));
+        return Err(format!("the child is not ready, it printed {line:?}"));
     }
-    // A launcher in between has exited by now, or is about to: nobody else reaps it.
+    // A launcher in between has exited by now, or is about to: no other process reaps it.
     if traits.contains(&Trait::Daemon) {
         child.wait().map_err(|error| format!("could not wait for the launcher of the daemon: {error}"))?;
     }
     Ok(())
 }
 
-/// Starts the same agent again with the same arguments and streams, and this script where its prompt had one.
+/// Starts the same agent again with the same arguments and streams, and with this script.
 pub(crate) fn launch(argv: &[String], script: &str) -> Result<(), String> {
     let mut command = again(argv.len())?;
     command.arg(LAUNCHED).args(argv).env("PRACTICE_SCRIPT", script);
-    command.spawn().map(drop).map_err(|error| format!("could not start what is launched: {error}"))
+    command.spawn().map(drop).map_err(|error| format!("could not start the launched process: {error}"))
 }
 
 /// Returns the command that starts this program again, up to where the agent's own arguments begin.
 #[expect(clippy::disallowed_methods, reason = "the agent plays programs that start children behind our back")]
 fn again(own_args: usize) -> Result<Command, String> {
-    let program = std::env::current_exe().map_err(|error| format!("could not find myself: {error}"))?;
+    let program = std::env::current_exe()
+        .map_err(|error| format!("could not find the path of this program: {error}"))?;
     let mut command = Command::new(program);
     let all: Vec<OsString> = std::env::args_os().collect();
     let before = all.len().checked_sub(own_args).filter(|before| *before > 0);
-    let before =
-        before.ok_or("could not tell how I was started: there are fewer arguments than I was given")?;
+    let before = before.ok_or("could not find the start of the agent's arguments")?;
     command.args(&all[1..before]);
     Ok(command)
 }
 
-/// Plays a child.
+/// Runs as a child.
 pub(crate) fn play(child: &Child) -> ExitCode {
     match played(child) {
         Ok(()) => ExitCode::SUCCESS,
@@ -131,11 +131,11 @@ pub(crate) fn play(child: &Child) -> ExitCode {
 fn played(child: &Child) -> Result<(), String> {
     let has = |it: Trait| child.traits.contains(&it);
     if has(Trait::Daemon) || has(Trait::Setsid) {
-        rustix::process::setsid().map_err(|error| format!("could not begin a session: {error}"))?;
+        rustix::process::setsid().map_err(|error| format!("could not start a session: {error}"))?;
     }
     if has(Trait::Daemon) {
-        // The second half of a double fork: this process leads the session and exits, the next one can never
-        // get a terminal. It says `ready` on the standard error that it inherits.
+        // The second half of a double fork: this process leads the session and exits; the next one can never
+        // get a terminal. It prints `ready` on the inherited standard error.
         let rest: Vec<&str> =
             child.traits.iter().filter(|it| **it != Trait::Daemon).map(|it| it.as_str()).collect();
         let own_args = child.traits.len() + 2;
@@ -148,11 +148,11 @@ fn played(child: &Child) -> Result<(), String> {
         signal_hook::flag::register(SIGTERM, heard)
             .map_err(|error| format!("could not ignore SIGTERM: {error}"))?;
     }
-    writeln!(std::io::stderr(), "{READY}").map_err(|error| format!("could not say {READY}: {error}"))?;
+    writeln!(std::io::stderr(), "{READY}").map_err(|error| format!("could not print {READY}: {error}"))?;
     let null = std::fs::OpenOptions::new().write(true).open("/dev/null");
     let silent = null.and_then(|null| Ok(rustix::stdio::dup2_stderr(&null)?));
-    silent.map_err(|error| format!("could not let go of standard error: {error}"))?;
-    // The standard library goes on sleeping when a signal comes.
+    silent.map_err(|error| format!("could not close standard error: {error}"))?;
+    // The standard library resumes a sleep after a signal.
     std::thread::sleep(Duration::from_secs(child.seconds));
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! The clock and the dice: the only place of this crate that asks the host for the time or for a random number.
+//! The clock and random numbers: the only module of this crate that reads them from the host.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -10,7 +10,7 @@ pub(crate) fn millis() -> u64 {
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// Returns a point from which durations are measured.
+/// Returns a point in time, to measure durations.
 #[expect(clippy::disallowed_methods, reason = "an agent measures how long it took, so this is an edge")]
 pub(crate) fn instant() -> Instant {
     Instant::now()
@@ -38,7 +38,7 @@ fn civil(days: u64) -> (u64, u64, u64) {
     (year_of_era + era * 400 + u64::from(month <= 2), month, day)
 }
 
-/// Returns a random number; the standard library's hash keys are the dice.
+/// Returns a random number, from the standard library's hash keys.
 fn random() -> u64 {
     RandomState::new().build_hasher().finish()
 }

@@ -1,12 +1,12 @@
-//! The scripted practice agent: a real child process that speaks like an agent and misbehaves on request.
+//! The scripted practice agent: a real child process that prints like an agent and misbehaves on request.
 //!
-//! It reads a prompt, speaks the dialect that it is asked for, reads and edits files, runs commands, and reports what it
-//! used, all without a model or a network. A prompt without directives plays a short task ([`SAMPLE`] is made for it);
-//! one with lines such as `practice: exit 3` does what they say. `--help` lists the flags and the directives; the list is
+//! It reads a prompt, prints the requested dialect, reads and edits files, runs commands, and reports its
+//! usage, all without a model or a network. A prompt without directives plays a short task ([`SAMPLE`] is made for it);
+//! one with lines such as `practice: exit 3` executes them. `--help` lists the flags and the directives; the list is
 //! `script::DIRECTIVES`.
 //!
-//! It knows nothing of the rest of Bowline: what it prints is what the real programs were recorded to print, so that it
-//! proves something about our readers. It is deliberately not a mock: it is started, fed, signalled and reaped like any
+//! It shares no code with the rest of Bowline: it prints what the real programs were recorded to print, so that it
+//! tests our decoders. It is deliberately not a mock: Bowline starts, feeds, signals and reaps it like any
 //! other program.
 
 mod children;
@@ -28,16 +28,16 @@ use std::ffi::OsString;
 use std::io::Write;
 use std::process::ExitCode;
 
-/// The name of the provider that is played by this agent.
+/// The name of the provider.
 pub const PROVIDER: &str = "practice";
 
-/// The hidden command of `bowline` behind which the agent is.
+/// The hidden command of `bowline` that starts the agent.
 pub const COMMAND: &str = "practice-agent";
 
-/// A file for the default task to work on: its name, and what is in it before.
+/// A file for the default task to work on: its name, and its content before.
 pub const SAMPLE: (&str, &str) = (task::SAMPLE_NAME, task::SAMPLE_TEXT);
 
-/// Plays the agent with these arguments (those behind the program's or command's name) and returns its exit code.
+/// Runs the agent with these arguments (those behind the program's or command's name) and returns its exit code.
 pub fn main(args: impl Iterator<Item = OsString>) -> ExitCode {
     let args: Vec<OsString> = args.collect();
     match options::parse(&args) {
@@ -58,7 +58,7 @@ fn complain(message: &str, code: u8) -> ExitCode {
 fn tell(to: &mut dyn Write, text: &str, code: u8) -> ExitCode {
     match to.write_all(text.as_bytes()).and_then(|()| to.flush()) {
         Ok(()) => ExitCode::from(code),
-        // Nobody is left to be told.
+        // There is no other place to report it.
         Err(_) => ExitCode::from(code.max(1)),
     }
 }

@@ -1,4 +1,4 @@
-//! The agent's flags: one list, from which both the parser and the help are made.
+//! The agent's flags: one list for both the parser and the help.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -7,91 +7,91 @@ use std::fmt::Write;
 use crate::children::Child;
 use crate::script;
 
-/// What a flag takes.
+/// The value of a flag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Takes {
     Nothing,
     Value(&'static str),
-    /// May be given again.
+    /// Can be repeated.
     Values(&'static str),
 }
 
 use Takes::{Nothing, Value, Values};
 
-/// Every flag, what it takes, and what it does.
+/// Every flag, its value, and its effect.
 const FLAGS: &[(&str, Takes, &str)] = &[
-    ("format", Value("NAME"), "what to speak: stream-json (default), json, text, codex, gemini or pi"),
-    ("model", Value("MODEL"), "the model that it says it is"),
+    ("format", Value("NAME"), "output format: stream-json (default), json, text, codex, gemini or pi"),
+    ("model", Value("MODEL"), "the model that it reports"),
     ("effort", Value("LEVEL"), "the reasoning effort"),
-    ("system-prompt", Value("TEXT"), "replaces the system prompt"),
-    ("append-system-prompt", Value("TEXT"), "is added to the system prompt"),
-    ("system-prompt-file", Value("FILE"), "as --system-prompt, from a file"),
-    ("append-system-prompt-file", Value("FILE"), "as --append-system-prompt, from a file"),
-    ("schema", Value("FILE"), "answers with JSON of this schema; a file or the schema itself"),
-    ("mcp-config", Values("FILE"), "MCP servers, which it lists and does not start; a file or JSON"),
+    ("system-prompt", Value("TEXT"), "replace the system prompt"),
+    ("append-system-prompt", Value("TEXT"), "add to the system prompt"),
+    ("system-prompt-file", Value("FILE"), "like --system-prompt, from a file"),
+    ("append-system-prompt-file", Value("FILE"), "like --append-system-prompt, from a file"),
+    ("schema", Value("FILE"), "answer with JSON of this schema; a file or the schema itself"),
+    ("mcp-config", Values("FILE"), "MCP servers to list, not to start; a file or JSON"),
     ("image", Values("FILE"), "an image, which must exist"),
-    ("add-dir", Values("DIR"), "a further directory in which it may work"),
+    ("add-dir", Values("DIR"), "another directory to work in"),
     ("permission", Value("MODE"), "read, ask, edit or yolo; it writes with edit and yolo (default: ask)"),
-    ("allow-tool", Values("TOOL"), "a tool that is allowed whatever the mode: Read, Edit, Write or Bash"),
-    ("deny-tool", Values("TOOL"), "a tool that is refused whatever the mode"),
-    ("no-tools", Nothing, "answers without any tool"),
-    ("max-turns", Value("N"), "the most answers of the model"),
-    ("max-cost", Value("USD"), "the most that it may cost"),
-    ("session-id", Value("ID"), "the name of the new session"),
-    ("resume", Value("ID"), "goes on with a session that it remembers"),
-    ("continue", Nothing, "goes on with the last session in this directory"),
+    ("allow-tool", Values("TOOL"), "allow a tool in every mode: Read, Edit, Write or Bash"),
+    ("deny-tool", Values("TOOL"), "deny a tool in every mode"),
+    ("no-tools", Nothing, "answer without tools"),
+    ("max-turns", Value("N"), "limit of the model's answers"),
+    ("max-cost", Value("USD"), "limit of the cost"),
+    ("session-id", Value("ID"), "id of the new session"),
+    ("resume", Value("ID"), "resume a stored session"),
+    ("continue", Nothing, "resume the last session in this directory"),
     ("fork", Nothing, "with --resume or --continue: as a new session"),
-    ("ephemeral", Nothing, "remembers nothing of this session"),
-    ("isolate", Nothing, "is accepted: it has no settings to leave out"),
+    ("ephemeral", Nothing, "do not store this session"),
+    ("isolate", Nothing, "accepted without effect: the agent has no settings"),
     ("max-tokens", Value("N"), "is accepted"),
     ("temperature", Value("X"), "is accepted"),
     ("top-p", Value("X"), "is accepted"),
     (
         "pace",
         Value("X"),
-        "how slowly it speaks; 0 is at once, 1 as people read (default: 1 for its own task)",
+        "delay factor of the output; 0 is at once, 1 reading speed (default: 1 for its own task)",
     ),
-    ("script", Value("FILE"), "directives from a file; standard input is then read only if they say so"),
-    ("never-read-stdin", Nothing, "leaves standard input alone"),
+    ("script", Value("FILE"), "directives from a file; standard input is then read only on `read-stdin`"),
+    ("never-read-stdin", Nothing, "do not read standard input"),
 ];
 
-/// The variables that stand for a flag.
+/// The variables that replace a flag.
 const VARIABLES: &str = "\
   PRACTICE_PACE            as --pace
   PRACTICE_SCRIPT          directives, as the text itself, one a line
   PRACTICE_HOME            where it remembers its sessions (default: <state home>/bowline/practice)
 ";
 
-/// What was asked of the program.
+/// The action of the program.
 #[derive(Debug)]
 pub(crate) enum Parsed {
-    /// The help.
+    /// Print the help.
     Help,
-    /// To play the agent.
+    /// Play the agent.
     Play(Box<Options>),
-    /// To play a process that the agent left behind.
+    /// Play a process that the agent left behind.
     Child(Child),
 }
 
-/// How to play.
+/// The options of a play.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Options {
     given: BTreeMap<&'static str, Vec<String>>,
     /// The prompt, if it came as an argument.
     pub(crate) prompt: Option<String>,
-    /// All arguments as they came.
+    /// All arguments, unchanged.
     pub(crate) argv: Vec<String>,
-    /// What it speaks.
+    /// The output format.
     pub(crate) format: Format,
-    /// What it may do.
+    /// The permission mode.
     pub(crate) mode: Mode,
-    /// The most answers of the model.
+    /// The limit of the model's answers.
     pub(crate) max_turns: Option<u64>,
-    /// The most that it may cost.
+    /// The limit of cost.
     pub(crate) max_cost: Option<f64>,
-    /// How slowly it speaks, if that was said.
+    /// The pace, if it was given.
     pub(crate) pace: Option<f64>,
-    /// This is what a launcher started, so that `launcher-exits` has happened.
+    /// A launcher started this process, so `launcher-exits` has happened.
     pub(crate) launched: bool,
 }
 
@@ -106,18 +106,18 @@ impl Options {
         self.given.get(flag).map_or(&[], Vec::as_slice)
     }
 
-    /// Says whether a flag was given.
+    /// Returns whether a flag was given.
     pub(crate) fn has(&self, flag: &str) -> bool {
         self.given.contains_key(flag)
     }
 
-    /// Returns everything that was given, for `show`.
+    /// Returns all given flags, for `show`.
     pub(crate) fn given(&self) -> &BTreeMap<&'static str, Vec<String>> {
         &self.given
     }
 }
 
-/// A list of words that an option may be.
+/// A list of words for an option.
 macro_rules! words {
     ($(#[$doc:meta])* $name:ident { $first:ident = $first_word:literal, $($variant:ident = $word:literal),+ $(,)? }) => {
         $(#[$doc])*
@@ -143,12 +143,12 @@ macro_rules! words {
 }
 
 words! {
-    /// What the agent speaks.
+    /// The output format.
     Format { StreamJson = "stream-json", Json = "json", Text = "text", Codex = "codex", Gemini = "gemini", Pi = "pi" }
 }
 
 words! {
-    /// What the agent may do.
+    /// The permission mode.
     Mode { Ask = "ask", Read = "read", Edit = "edit", Yolo = "yolo" }
 }
 
@@ -192,7 +192,7 @@ fn flag(word: &str, rest: &mut impl Iterator<Item = String>, options: &mut Optio
     };
     let known = FLAGS.iter().find(|(known, _, _)| *known == name && word.starts_with("--"));
     let Some((known, takes, _)) = known else {
-        return Err(format!("unknown flag `{word}`: --help lists those that there are"));
+        return Err(format!("unknown flag `{word}`: --help lists the flags"));
     };
     let given = options.given.entry(known).or_default();
     match takes {
@@ -287,7 +287,7 @@ pub(crate) fn help() -> String {
 
 #[cfg(test)]
 mod tests {
-    //! Flags are read, and what is wrong with them is said.
+    //! The parser of the flags, and its errors.
 
     use super::*;
 
@@ -321,8 +321,8 @@ mod tests {
     #[test]
     fn errors_say_what_and_what_to_try() {
         for (args, message) in [
-            (&["--colour"] as &[&str], "unknown flag `--colour`: --help lists those that there are"),
-            (&["-p", "x"], "unknown flag `-p`: --help lists those that there are"),
+            (&["--colour"] as &[&str], "unknown flag `--colour`: --help lists the flags"),
+            (&["-p", "x"], "unknown flag `-p`: --help lists the flags"),
             (
                 &["--permission", "sudo"],
                 "--permission `sudo` does not exist: it is one of ask, read, edit, yolo",

@@ -1,20 +1,20 @@
-//! Standard output of the agent, buffered, and what to do when nobody reads it.
+//! Standard output of the agent, buffered, and its behaviour without a reader.
 
 use std::io::{self, BufWriter, Stdout, Write};
 
-/// How much is collected before it is written. As much as a reader takes at once.
+/// The size of the buffer: as much as a reader takes at once.
 const BUFFER: usize = 64 * 1024;
 
 /// Standard output.
 ///
-/// A reader that is gone does not stop the agent: the real ones go on to the end of their turn too. Any other error is
-/// kept and told at the end, because half of an answer is no answer.
+/// A reader that is gone does not stop the agent: the real ones also go on to the end of their turn. Any other error is
+/// kept and reported at the end, because half of an answer is no answer.
 #[derive(Debug)]
 pub(crate) struct Out {
     writer: BufWriter<Stdout>,
-    /// Every line is written at once, so that it is seen when it is said.
+    /// Writes every line at once, so that a reader sees it immediately.
     pub(crate) prompt: bool,
-    /// How much was said, also to nobody.
+    /// The number of bytes, including those without a reader.
     pub(crate) said: u64,
     gone: bool,
     error: Option<io::Error>,
@@ -50,7 +50,7 @@ impl Out {
         }
     }
 
-    /// Writes bytes as they are.
+    /// Writes raw bytes.
     pub(crate) fn bytes(&mut self, bytes: &[u8]) {
         self.said += bytes.len() as u64;
         if !self.gone {
@@ -59,7 +59,7 @@ impl Out {
         }
     }
 
-    /// Hands over all that is collected.
+    /// Flushes the buffer.
     pub(crate) fn flush(&mut self) {
         if !self.gone {
             let flushed = self.writer.flush();
@@ -67,7 +67,7 @@ impl Out {
         }
     }
 
-    /// Closes standard output, while the process goes on. Its place is taken by the null device.
+    /// Closes standard output, while the process goes on. The null device replaces it.
     pub(crate) fn close(&mut self) -> io::Result<()> {
         self.flush();
         let null = std::fs::OpenOptions::new().write(true).open("/dev/null")?;
@@ -75,7 +75,7 @@ impl Out {
         Ok(())
     }
 
-    /// Returns the error that ended the output, if there was one besides a reader that left.
+    /// Returns the error that ended the output, other than a reader that left.
     pub(crate) fn take_error(&mut self) -> Option<io::Error> {
         self.error.take()
     }

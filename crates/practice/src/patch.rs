@@ -1,6 +1,6 @@
-//! What an edit changed, as one hunk with three lines of context around it.
+//! The change of an edit, as one hunk with three lines of context.
 
-/// How many lines around a change are shown.
+/// The number of context lines.
 const CONTEXT: usize = 3;
 
 /// A hunk of a diff.
@@ -35,7 +35,7 @@ impl Hunk {
             .collect();
         let around = head - from + below;
         let (old_lines, new_lines) = (old_changed.len() + around, new_changed.len() + around);
-        // A hunk of no lines stands behind line 0, as `diff` writes it.
+        // An empty hunk stands behind line 0, as `diff` writes it.
         let start = |count: usize| if count == 0 { from } else { from + 1 };
         Self { old_start: start(old_lines), old_lines, new_start: start(new_lines), new_lines, lines }
     }

@@ -1,4 +1,4 @@
-//! Plays a script or the task: turns steps into words and deeds, at a pace.
+//! Plays a script or the task: turns steps into output and actions, at a pace.
 
 mod ask;
 mod input;
@@ -21,28 +21,28 @@ use crate::tools::{Call, Outcome, Tool, absolute, perform};
 use crate::voices::{Block, Ending, Voice};
 use crate::{children, schema, sessions, signals, task, voices};
 
-/// Above this, a text is continued in another message, so that memory stays flat.
+/// Above this, a text continues in another message, so that memory stays flat.
 const LONGEST_MESSAGE: usize = 1 << 20;
 
-/// How many pieces are said before a signal may come between.
+/// How many pieces to write before a signal may be handled.
 const BATCH: u64 = 256;
 
-/// What the player and the signals share.
+/// The state that the player and the signal handler share.
 pub(crate) struct Show {
     pub(crate) voice: Box<dyn Voice>,
     pub(crate) stage: Stage,
 }
 
-/// Why the play is over before its end.
+/// Why the play ends early.
 #[derive(Debug)]
 pub(crate) enum Stop {
-    /// The process is to exit with this code.
+    /// The process exits with this code.
     Exit(u8),
-    /// Something that the agent was to do did not work.
+    /// An action of the agent failed.
     Fault(String),
 }
 
-/// Plays what the options and the prompt ask for. An error is a mistake in them.
+/// Plays the options and the prompt. An error is a mistake in them.
 pub(crate) fn play(options: &Options) -> Result<ExitCode, String> {
     let cwd =
         std::env::current_dir().map_err(|error| format!("could not find the current directory: {error}"))?;
@@ -110,7 +110,7 @@ pub(crate) fn play(options: &Options) -> Result<ExitCode, String> {
     })
 }
 
-/// Writes to standard error. Nobody could be told if that does not work.
+/// Writes to standard error. If that fails, there is no other place to report it.
 pub(crate) fn to_stderr(bytes: &[u8]) {
     _ = std::io::stderr().write_all(bytes);
 }
@@ -126,9 +126,9 @@ pub(crate) struct Player<'a> {
     input: input::Input,
     pace: f64,
     begun: bool,
-    /// Whether it asks for a permission that it lacks.
+    /// Whether it requests a missing permission.
     asks: bool,
-    /// The exit code that goes with the end of the turn, if it was told.
+    /// The exit code of the turn's end, if it has ended.
     ended: Option<u8>,
 }
 
@@ -141,7 +141,7 @@ impl Player<'_> {
         &self.cwd
     }
 
-    /// Returns the answer as JSON, if a schema asks for it, and remembers it for the result.
+    /// Returns the answer as JSON, if a schema requires it, and keeps it for the result.
     pub(crate) fn structured(&mut self) -> Option<String> {
         let value = schema::sample(self.schema.as_ref()?);
         let text = value.to_string();
@@ -223,7 +223,7 @@ impl Player<'_> {
             Step::Pace(pace) => self.set_pace(pace),
             Step::Asks => self.asks = true,
             Step::ReadStdin => self.input.read_rest().map_err(Stop::Fault)?,
-            // They were heeded before the play began.
+            // Handled before the play began.
             Step::NoResult | Step::NeverReadStdin | Step::AnswerEarly | Step::LauncherExits => {}
             Step::Ignore(signals) => signals.iter().for_each(|signal| self.deaf.to(*signal)),
             Step::Child { traits, seconds } => {
@@ -239,12 +239,12 @@ impl Player<'_> {
         Ok(())
     }
 
-    /// Says a message, word by word.
+    /// Writes a message, word by word.
     pub(crate) fn say(&mut self, text: &str) -> Result<(), Stop> {
         self.speak(Block::Text, text)
     }
 
-    /// Thinks aloud.
+    /// Writes thinking.
     pub(crate) fn think(&mut self, text: &str) -> Result<(), Stop> {
         self.speak(Block::Thinking, text)
     }
@@ -262,7 +262,7 @@ impl Player<'_> {
         Ok(())
     }
 
-    /// Says one piece that is a whole message.
+    /// Writes one piece that is a whole message.
     fn piece(&mut self, text: &str) -> Result<(), Stop> {
         self.begin();
         self.limits()?;
@@ -274,7 +274,7 @@ impl Player<'_> {
         Ok(())
     }
 
-    /// Says pieces of the same length: so many, or until so much was printed.
+    /// Writes pieces of the same length: this many, or until this much was printed.
     fn pieces(&mut self, length: usize, count: u64, size: u64) -> Result<(), Stop> {
         self.begin();
         self.limits()?;
@@ -300,7 +300,7 @@ impl Player<'_> {
         Ok(())
     }
 
-    /// Uses a tool, if it is allowed.
+    /// Runs a tool, if it is allowed.
     pub(crate) fn tool(&mut self, tool: Tool) -> Result<Outcome, Stop> {
         self.begin();
         self.limits()?;
@@ -364,7 +364,7 @@ impl Player<'_> {
         Ok(())
     }
 
-    /// Begins the session, once.
+    /// Starts the session, once.
     fn begin(&mut self) {
         if std::mem::replace(&mut self.begun, true) {
             return;
@@ -377,7 +377,7 @@ impl Player<'_> {
         self.with(|voice, stage| voice.begin(stage));
     }
 
-    /// Ends the turn if it may not go on.
+    /// Ends the turn if it has reached a limit.
     fn limits(&mut self) -> Result<(), Stop> {
         let (turns, cost) = {
             let show = self.lock();
@@ -407,9 +407,9 @@ impl Player<'_> {
         self.ended = Some(code);
     }
 
-    /// Returns what arrived.
+    /// Returns the request as it arrived.
     fn received(&self) -> Value {
-        // Values only of those that are no secret; of the others the name.
+        // Values only of variables that are not secret; otherwise only the name.
         const TOLD: &[&str] = &["TERM", "NO_COLOR", "CI", "LANG", "COLUMNS", "LINES", "HOME", "PATH", "PWD"];
         let mut env = json!({});
         let mut names = Vec::new();
@@ -429,7 +429,7 @@ impl Player<'_> {
             "stdout_is_terminal": std::io::IsTerminal::is_terminal(&std::io::stdout())})
     }
 
-    /// Writes a piece again and again until that much is written.
+    /// Writes a piece again and again until this much is written.
     fn fill(&self, size: u64, piece: &str, write: impl Fn(&mut Show, &[u8])) {
         let piece = piece.repeat((64 << 10) / piece.len());
         let mut left = size;
@@ -442,15 +442,15 @@ impl Player<'_> {
 
     fn kill_self(&self, signal: i32) -> Result<(), Stop> {
         self.lock().stage.out.flush();
-        let fault = |why: String| Stop::Fault(format!("could not send myself signal {signal}: {why}"));
+        let fault = |why: String| Stop::Fault(format!("could not raise signal {signal}: {why}"));
         let number = rustix::process::Signal::from_named_raw(signal);
         let number = number.ok_or_else(|| fault("there is no such signal".to_owned()))?;
-        // The standard library hears SIGBUS and SIGSEGV first, and leaves the second to the system.
+        // The standard library handles SIGBUS and SIGSEGV first, and leaves the second to the system.
         for _ in 0..2 {
             rustix::process::kill_process(rustix::process::getpid(), number)
                 .map_err(|error| fault(error.to_string()))?;
         }
-        // The thread that hears signals needs a moment.
+        // The thread that handles signals needs a moment.
         std::thread::sleep(Duration::from_secs(1));
         Ok(())
     }
@@ -460,7 +460,7 @@ impl Player<'_> {
         std::thread::sleep(time);
     }
 
-    /// Waits as long as a reader needs, at the pace of the play.
+    /// Waits at the pace of the play.
     fn pause(&self, millis: u64) {
         if self.pace > 0.0 {
             self.wait(Duration::from_millis(millis).mul_f64(self.pace));

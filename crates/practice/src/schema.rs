@@ -1,17 +1,17 @@
-//! A value for a JSON Schema: the smallest that satisfies the keywords that people use for answers.
+//! A value for a JSON Schema: the smallest that satisfies the usual keywords for answers.
 
 use serde_json::{Map, Value, json};
 
-/// How many references are followed one inside the other. A schema may refer to itself.
+/// The depth limit of references. A schema may refer to itself.
 const DEEPEST: usize = 8;
 
 /// Returns a value of a schema. Keywords besides `$ref` within the schema, `const`, `enum`, `type`, `properties`, `required`,
-/// `items`, the lower bounds and `anyOf`, `oneOf`, `allOf` are not looked at.
+/// `items`, the lower bounds and `anyOf`, `oneOf`, `allOf` are ignored.
 pub(crate) fn sample(schema: &Value) -> Value {
     Sampler { root: schema }.value(schema, 0)
 }
 
-/// Makes values; references are looked up in the whole schema.
+/// Generates values; references are looked up in the whole schema.
 struct Sampler<'a> {
     root: &'a Value,
 }
@@ -54,7 +54,7 @@ impl Sampler<'_> {
         let required: Vec<&str> =
             schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
         let properties = schema["properties"].as_object().into_iter().flatten();
-        // Inside of what is referred to, what may be absent is: it may be the same again.
+        // Inside a reference, optional fields are left out: they may refer to the same schema again.
         let wanted = properties.filter(|(name, _)| depth == 0 || required.contains(&name.as_str()));
         let mut object: Map<String, Value> =
             wanted.map(|(name, schema)| (name.clone(), self.value(schema, depth))).collect();
@@ -73,7 +73,7 @@ fn references_are_followed_and_end() {
             "Tree": {"type": "object", "required": ["name"], "properties": {"name": {"type": "string"},
                 "left": {"$ref": "#/$defs/Tree"}, "right": {"$ref": "#/$defs/Tree"}}}}});
     assert_eq!(sample(&schema), json!({"verdict": "good", "tree": {"name": "practice"}, "lost": {}}));
-    // One that wants itself without end is given up on.
+    // Give up on a schema that requires itself.
     let endless = json!({"type": "object", "required": ["next"], "properties": {"next": {"$ref": "#"}}});
     assert!(sample(&endless).to_string().len() < 1000);
 }

@@ -1,7 +1,7 @@
-//! Directives: what a prompt or a script may ask the agent to do, one a line.
+//! Directives: the commands that a prompt or a script can give the agent, one on each line.
 //!
-//! In a prompt, lines that begin with `practice:` are directives and the others are ignored, so that a script can stand in
-//! a letter. In a file or in `PRACTICE_SCRIPT` every line is one; there the word may be left out, and `#` begins a comment.
+//! In a prompt, lines that begin with `practice:` are directives and the others are ignored, so a script can be part of
+//! a longer text. In a file or in `PRACTICE_SCRIPT` every line is one; there the word may be left out, and `#` begins a comment.
 
 mod values;
 
@@ -14,9 +14,9 @@ use crate::children::Trait;
 pub(crate) struct Known {
     /// Its form.
     pub(crate) usage: &'static str,
-    /// What it does.
+    /// Its effect.
     pub(crate) about: &'static str,
-    /// One that can be parsed; a test does.
+    /// An example that parses; a test checks it.
     #[cfg_attr(not(test), expect(dead_code, reason = "an example for readers, and for the tests"))]
     pub(crate) example: &'static str,
 }
@@ -28,57 +28,65 @@ const fn known(usage: &'static str, example: &'static str, about: &'static str) 
 /// Every directive. The word at the beginning of the form is its name.
 pub(crate) const DIRECTIVES: &[Known] = &[
     known("say TEXT", "say Hello", "says a message"),
-    known("think TEXT", "think \"first this\\nthen that\"", "thinks aloud"),
-    known("delta COUNT x LENGTH", "delta 20000 x 40", "says so many pieces of that many letters"),
+    known("think TEXT", "think \"first this\\nthen that\"", "prints thinking"),
+    known("delta COUNT x LENGTH", "delta 20000 x 40", "prints this many deltas of this many letters"),
     known("tool read FILE", "tool read notes.md", "reads a file"),
     known("tool edit FILE TEXT", "tool edit notes.md \"one more line\"", "adds a line to a file"),
     known("tool edit FILE OLD NEW", "tool edit notes.md \"old\" \"new\"", "replaces a text in a file"),
     known("tool write FILE TEXT", "tool write notes.md \"all of it\"", "writes a file"),
     known("tool run COMMAND", "tool run wc -l notes.md", "runs a command in a shell"),
-    known("asks", "asks", "from here on, asks for a permission that it lacks, and takes silence for a no"),
+    known("asks", "asks", "from here on, requests a missing permission; no response is a denial"),
     known("task", "task", "plays the short task that a prompt without directives plays"),
-    known("show", "show", "says, as JSON, what arrived: arguments, prompt, environment"),
-    known("result", "result", "ends the turn well; without it, that is done at the end"),
-    known("no-result", "no-result", "does not end the turn at the end"),
-    known("second-result", "second-result", "ends the turn, and once more"),
+    known("show", "show", "prints, as JSON, its arguments, prompt and environment"),
+    known("result", "result", "completes the turn; without it, the end of the script does"),
+    known("no-result", "no-result", "does not complete the turn at the end"),
+    known("second-result", "second-result", "completes the turn twice"),
     known("fail STATUS TEXT", "fail 429 slow down", "ends the turn with an error of the model's server"),
-    known("init again", "init again", "begins the session once more"),
+    known("init again", "init again", "starts the session once more"),
     known(
         "message-between-deltas",
         "message-between-deltas",
-        "says a whole message between pieces of another",
+        "prints a whole message between deltas of another",
     ),
     known("unknown-type", "unknown-type", "prints a line of a type that the dialect does not have"),
-    known("line TEXT", "line {not json", "prints a line as it is"),
+    known("line TEXT", "line {not json", "prints a line unchanged"),
     known("bytes HEX...", "bytes ff fe 00 0a", "prints bytes, and no end of line"),
-    known("long-line SIZE", "long-line 2MB", "says a message in one line of that size"),
-    known("long-line SIZE garbage", "long-line 50MB garbage", "prints a line of that size that is no JSON"),
+    known("long-line SIZE", "long-line 2MB", "prints a message in one line of this size"),
+    known("long-line SIZE garbage", "long-line 50MB garbage", "prints a line of this size that is not JSON"),
     known("half-line", "half-line", "prints the first half of a line"),
     known("stderr TEXT", "stderr \"a warning\"", "prints a line on standard error"),
-    known("flood stdout SIZE", "flood stdout 500MB", "prints that much, in pieces of 1000 letters"),
-    known("flood stderr SIZE", "flood stderr 10MB", "prints that much on standard error"),
+    known("flood stdout SIZE", "flood stdout 500MB", "prints this much, in deltas of 1000 letters"),
+    known("flood stderr SIZE", "flood stderr 10MB", "prints this much on standard error"),
     known("close-stdout", "close-stdout", "closes standard output and goes on"),
     known("sleep TIME", "sleep 2s", "waits"),
-    known("silent", "silent", "says nothing for ever, from here on"),
-    known("silent TIME", "silent 500ms", "says nothing for that long"),
-    known("hang", "hang", "does nothing for ever; after `result`, it has answered and does not end"),
-    known("pace X", "pace 0.5", "speaks at that pace from here on"),
+    known("silent", "silent", "prints nothing any more"),
+    known("silent TIME", "silent 500ms", "prints nothing for this long"),
+    known("hang", "hang", "hangs; after `result`, it has answered and does not exit"),
+    known("pace X", "pace 0.5", "prints at this pace from here on"),
     known("read-stdin", "read-stdin", "reads standard input to its end, if that has not happened"),
-    known("never-read-stdin", "never-read-stdin", "leaves it alone (in a script; a prompt came by it)"),
+    known(
+        "never-read-stdin",
+        "never-read-stdin",
+        "does not read it (in a script only: a prompt comes through it)",
+    ),
     known("answer-early", "answer-early", "in the first 64 KiB of a prompt: does not read the rest of it"),
-    known("ignore SIGNAL...", "ignore sigterm sigint", "is deaf to sigterm, sigint or sighup"),
+    known("ignore SIGNAL...", "ignore sigterm sigint", "ignores sigterm, sigint or sighup"),
     known(
         "child TRAIT... [SECONDS]",
         "child setsid holds-stdout 600",
         "leaves a process: plain, sleep, setsid, daemon, holds-stdout, ignores-sigterm",
     ),
-    known("launcher-exits", "launcher-exits", "is played by a child, while the first process exits at once"),
-    known("exit CODE", "exit 3", "ends at once, with that code"),
+    known(
+        "launcher-exits",
+        "launcher-exits",
+        "a child plays the script, while the first process exits at once",
+    ),
+    known("exit CODE", "exit 3", "exits at once, with this code"),
     known("kill-self SIGNAL", "kill-self 9", "sends itself a signal, by number or name"),
     known("crash", "crash", "aborts"),
 ];
 
-/// What to do next.
+/// The next action.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Step {
     Say(String),
@@ -117,7 +125,7 @@ pub(crate) enum Step {
     Crash,
 }
 
-/// A tool to use.
+/// A tool to run.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum ToolStep {
     Read(String),
@@ -127,7 +135,7 @@ pub(crate) enum ToolStep {
     Run(String),
 }
 
-/// Reads the directives of a prompt. A prompt without any gives an empty list.
+/// Parses the directives of a prompt. A prompt without any gives an empty list.
 pub(crate) fn of_prompt(prompt: &str) -> Result<Vec<Step>, String> {
     prompt.lines().filter_map(directive).map(step).collect()
 }
@@ -138,12 +146,12 @@ pub(crate) fn of_script(script: &str) -> Result<Vec<Step>, String> {
     lines.filter(|line| !line.is_empty() && !line.starts_with('#')).map(step).collect()
 }
 
-/// Says whether a beginning of a prompt asks for no more of it to be read. Its last line may be incomplete.
+/// Returns whether the beginning of a prompt means that the rest must not be read. Its last line may be incomplete.
 pub(crate) fn answers_early(beginning: &str) -> bool {
     beginning.lines().filter_map(directive).any(|text| text == "answer-early")
 }
 
-/// Returns what stands behind `practice:`.
+/// Returns the text behind `practice:`.
 fn directive(line: &str) -> Option<&str> {
     line.trim_start().strip_prefix("practice:").map(str::trim)
 }
@@ -159,7 +167,7 @@ fn parse(text: &str) -> Result<Step, String> {
         "say" => Step::Say(values::text(rest)?),
         "think" => Step::Think(values::text(rest)?),
         "delta" => {
-            let (count, length) = rest.split_once('x').ok_or("it is written `delta COUNT x LENGTH`")?;
+            let (count, length) = rest.split_once('x').ok_or("the form is `delta COUNT x LENGTH`")?;
             Step::Deltas { count: values::number(count)?, length: values::number(length)? }
         }
         "tool" => Step::Tool(tool(rest)?),
@@ -184,7 +192,7 @@ fn parse(text: &str) -> Result<Step, String> {
         "flood" => match rest.split_once(char::is_whitespace) {
             Some(("stdout", size)) => Step::FloodStdout(values::size(size)?),
             Some(("stderr", size)) => Step::FloodStderr(values::size(size)?),
-            _ => return Err("it is written `flood stdout SIZE` or `flood stderr SIZE`".to_owned()),
+            _ => return Err("the form is `flood stdout SIZE` or `flood stderr SIZE`".to_owned()),
         },
         "sleep" => Step::Sleep(values::time(rest)?),
         "silent" if !rest.is_empty() => Step::Sleep(values::time(rest)?),
@@ -192,15 +200,15 @@ fn parse(text: &str) -> Result<Step, String> {
         "ignore" => {
             let signals: Vec<i32> = rest.split_whitespace().map(values::signal).collect::<Result<_, _>>()?;
             if signals.is_empty() || !signals.iter().all(|signal| crate::signals::HEARD.contains(signal)) {
-                return Err("it can be deaf to sigterm, sigint and sighup".to_owned());
+                return Err("it can ignore sigterm, sigint and sighup".to_owned());
             }
             Step::Ignore(signals)
         }
         "child" => child(rest)?,
         "exit" => Step::Exit(values::number(rest)?),
         "kill-self" => Step::KillSelf(values::signal(rest)?),
-        _ if !rest.is_empty() && bare(name).is_some() => return Err(format!("`{name}` takes nothing")),
-        _ => bare(name).ok_or_else(|| "there is none of that name and form; --help lists them".to_owned())?,
+        _ if !rest.is_empty() && bare(name).is_some() => return Err(format!("`{name}` takes no argument")),
+        _ => bare(name).ok_or_else(|| "unknown name or form; --help lists the directives".to_owned())?,
     })
 }
 
@@ -245,7 +253,7 @@ fn tool(text: &str) -> Result<ToolStep, String> {
         }
     };
     if words.next().is_some() {
-        return Err("that is one word too many; put quotes around what has spaces".to_owned());
+        return Err("there is one word too many; put quotes around text with spaces".to_owned());
     }
     Ok(step)
 }
@@ -261,7 +269,9 @@ fn child(text: &str) -> Result<Step, String> {
         }
     }
     if traits.is_empty() {
-        return Err("say which: plain, sleep, setsid, daemon, holds-stdout or ignores-sigterm".to_owned());
+        return Err(
+            "it needs one of plain, sleep, setsid, daemon, holds-stdout or ignores-sigterm".to_owned()
+        );
     }
     Ok(Step::Child { traits, seconds })
 }

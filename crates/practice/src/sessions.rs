@@ -1,4 +1,4 @@
-//! The sessions that the agent remembers, so that it can go on with one: a small file for each.
+//! The sessions that the agent stores, so that it can resume one: a small file for each.
 
 use std::path::{Path, PathBuf};
 
@@ -13,11 +13,11 @@ pub(crate) struct Session {
     pub(crate) id: String,
     /// How many turns it had before this one.
     pub(crate) turns: u64,
-    /// It goes on with an earlier one.
+    /// It resumes an earlier one.
     pub(crate) resumed: bool,
 }
 
-/// Finds or makes the session that the options ask for. An error is one that the user made: there is no such session.
+/// Finds or creates the session that the options name. An error is the user's: there is no such session.
 pub(crate) fn choose(options: &Options, cwd: &Path) -> Result<Session, String> {
     let store = place();
     let found = if let Some(id) = options.value("resume") {
@@ -42,7 +42,7 @@ pub(crate) fn choose(options: &Options, cwd: &Path) -> Result<Session, String> {
     })
 }
 
-/// Remembers a turn of a session.
+/// Stores a turn of a session.
 pub(crate) fn remember(session: &Session, cwd: &Path) -> Result<(), String> {
     let Some(store) = place() else { return Ok(()) };
     let text =
@@ -50,10 +50,10 @@ pub(crate) fn remember(session: &Session, cwd: &Path) -> Result<(), String> {
     let path = store.join(format!("{}.json", session.id));
     std::fs::create_dir_all(&store)
         .and_then(|()| std::fs::write(&path, text))
-        .map_err(|error| format!("could not remember the session in `{}`: {error}", path.display()))
+        .map_err(|error| format!("could not store the session in `{}`: {error}", path.display()))
 }
 
-/// Returns the directory of the sessions; without a home there is none, and nothing is remembered.
+/// Returns the directory of the sessions; none without a home, and then nothing is stored.
 fn place() -> Option<PathBuf> {
     let set = |name: &str| variable(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     set("PRACTICE_HOME").or_else(|| {

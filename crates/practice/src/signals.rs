@@ -1,4 +1,4 @@
-//! Signals: the agent ends politely when it is asked to, in the words of its dialect, unless it was told to be deaf.
+//! Signals: the agent exits on a stop signal, in the form of its dialect, unless a directive makes it ignore the signal.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
@@ -11,18 +11,18 @@ use crate::player::Show;
 use crate::tools;
 use crate::voices::{Parting, usual};
 
-/// The signals that the agent hears.
+/// The signals that the agent handles.
 pub(crate) const HEARD: &[i32] = &[SIGINT, SIGTERM, SIGHUP];
 
-/// How long the last words may take. A reader that does not read must not keep the agent alive.
+/// How long the final output may take. A reader that does not read must not keep the agent alive.
 const LAST_WORDS: Duration = Duration::from_millis(100);
 
-/// The signals to which the agent is deaf.
+/// The signals that the agent ignores.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Deaf(Arc<AtomicU64>);
 
 impl Deaf {
-    /// Makes the agent deaf to a signal.
+    /// Makes the agent ignore a signal.
     pub(crate) fn to(&self, signal: i32) {
         self.0.fetch_or(1 << signal, Ordering::SeqCst);
     }
@@ -32,7 +32,7 @@ impl Deaf {
     }
 }
 
-/// Begins to listen, on a thread of its own.
+/// Starts the handler, on a thread of its own.
 pub(crate) fn listen(show: Arc<Mutex<Show>>, deaf: Deaf) -> Result<(), String> {
     let mut signals =
         Signals::new(HEARD).map_err(|error| format!("could not listen for signals: {error}"))?;
@@ -47,7 +47,7 @@ pub(crate) fn listen(show: Arc<Mutex<Show>>, deaf: Deaf) -> Result<(), String> {
     thread.map(drop).map_err(|error| format!("could not start a thread for signals: {error}"))
 }
 
-/// Says the last words and ends the process.
+/// Writes the final output and ends the process.
 #[expect(clippy::exit, reason = "the other thread may be blocked in a write; nothing else ends it")]
 fn leave(signal: i32, show: &Arc<Mutex<Show>>) {
     let (sender, receiver) = mpsc::channel();
@@ -59,7 +59,7 @@ fn leave(signal: i32, show: &Arc<Mutex<Show>>) {
         stage.out.flush();
         // The receiver is gone if this took too long; then the process is, too.
         _ = sender.send(parting);
-        // The lock is kept: nothing is said after the last words.
+        // Keep the lock: nothing may follow the final output.
         std::thread::sleep(Duration::from_secs(60));
     };
     let spoken =

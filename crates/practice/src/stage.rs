@@ -1,4 +1,4 @@
-//! What every dialect of the agent needs to know: the session, what was said in it, and what it cost.
+//! The state that every dialect of the agent needs: the session, its messages, and its cost.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -10,7 +10,7 @@ use crate::options::Mode;
 use crate::out::Out;
 use crate::tools::Call;
 
-/// The session, and where it is told.
+/// The session, and its output.
 #[derive(Debug)]
 pub(crate) struct Stage {
     pub(crate) out: Out,
@@ -21,20 +21,20 @@ pub(crate) struct Stage {
     pub(crate) prompt: String,
     pub(crate) tools: Vec<&'static str>,
     pub(crate) mcp_servers: Vec<String>,
-    /// What the answer is, if it has to be JSON of a schema.
+    /// The answer, if it has to be JSON of a schema.
     pub(crate) structured: Option<Value>,
     pub(crate) started: Instant,
-    /// What was used so far.
+    /// The usage so far.
     pub(crate) usage: Usage,
     /// The text of the last finished message.
     pub(crate) last_text: String,
-    /// Tools that were refused.
+    /// Denied tool calls.
     pub(crate) denials: Vec<Call>,
-    /// How many answers of the model there were.
+    /// The number of the model's answers.
     pub(crate) turns: u64,
-    /// How many tools were used.
+    /// The number of tool calls.
     pub(crate) calls: u64,
-    /// Ids of lines; one session never has the same twice.
+    /// Ids of lines; unique within a session.
     ids: u64,
 }
 
@@ -71,7 +71,7 @@ impl Stage {
         self.started.elapsed()
     }
 
-    /// Counts an answer of the model, whose text and tools had so many letters.
+    /// Counts an answer of the model, with the length of its text and tools.
     pub(crate) fn count(&mut self, letters: usize) -> Usage {
         let used = Usage {
             input: 12,
@@ -107,7 +107,7 @@ impl Usage {
         self.input + self.cache_write + self.cache_read + self.output
     }
 
-    /// Returns what they cost in US dollars, at the prices of nobody.
+    /// Returns their cost in US dollars, at made-up prices.
     pub(crate) fn cost(self) -> f64 {
         let millionths =
             [(self.input, 5.0), (self.cache_write, 6.25), (self.cache_read, 0.5), (self.output, 25.0)];

@@ -1,14 +1,14 @@
-//! The short task that a prompt without directives plays: look at a file, improve it, check it, and tell about it.
+//! The short task for a prompt without directives: read a file, improve it, check it, and report.
 
 use std::path::Path;
 
 use crate::player::{Player, Stop};
 use crate::tools::{Outcome, Tool, absolute};
 
-/// The file that the task works on, if it is there and not improved yet.
+/// The file that the task works on, if it exists and is not improved yet.
 pub(crate) const SAMPLE_NAME: &str = "greeting.py";
 
-/// What is in it before.
+/// Its content before.
 pub(crate) const SAMPLE_TEXT: &str = "\
 \"\"\"Greets people.\"\"\"
 
@@ -24,14 +24,14 @@ if __name__ == \"__main__\":
 /// The part of the sample that the task replaces.
 const OLD: &str = "def greeting(name):\n    return \"Hello, \" + name\n";
 
-/// What it is replaced with.
+/// The replacement.
 const NEW: &str = "\
 def greeting(name=\"world\"):
     \"\"\"Returns a greeting, also for nobody in particular.\"\"\"
     return f\"Hello, {name.strip()}!\"
 ";
 
-/// Where there is no sample, the task keeps to a file of its own: what else lies there belongs to somebody.
+/// Without the sample, the task uses a file of its own: other files belong to the user.
 const NOTES: &str = "practice-notes.md";
 
 /// Plays the task.
@@ -71,7 +71,7 @@ pub(crate) fn play(player: &mut Player<'_>) -> Result<(), Stop> {
 const CLOSING: &str = "I checked the file afterwards, and nothing else was touched. \
                        This was practice: no model was asked and nothing left this machine.";
 
-/// Says the answer: the text, or JSON where a schema asks for it.
+/// Writes the answer: the text, or JSON if a schema requires it.
 fn answer(player: &mut Player<'_>, text: &str) -> Result<(), Stop> {
     match player.structured() {
         Some(json) => player.say(&json),
@@ -79,7 +79,7 @@ fn answer(player: &mut Player<'_>, text: &str) -> Result<(), Stop> {
     }
 }
 
-/// What there is to do.
+/// The steps of the task.
 struct Work {
     name: &'static str,
     path: String,
@@ -104,7 +104,7 @@ impl Work {
         match std::fs::read_to_string(&notes) {
             Ok(text) if !text.is_empty() => {
                 let end = if text.ends_with('\n') { "" } else { "\n" };
-                // Any line may stand there twice; all of the text stands there once.
+                // A single line may occur twice in the file; the whole text occurs once.
                 let (old, new) = (text.clone(), format!("{text}{end}{line}"));
                 let change = Tool::Edit { path: notes.clone(), old, new };
                 Self { name: NOTES, path: notes, exists: true, change, told }

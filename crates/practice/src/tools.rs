@@ -1,4 +1,4 @@
-//! The agent's tools: what they may do, and what they really do.
+//! The agent's tools: their permissions and their effects.
 
 use std::os::unix::process::CommandExt;
 use std::path::{Component, Path, PathBuf};
@@ -7,16 +7,16 @@ use std::sync::atomic::{AtomicI32, Ordering};
 
 use crate::options::{Mode, Options};
 
-/// A use of a tool.
+/// A tool call.
 #[derive(Clone, Debug)]
 pub(crate) struct Call {
-    /// Its name in this session.
+    /// Its id in this session.
     pub(crate) id: String,
-    /// What is to be done.
+    /// The action.
     pub(crate) tool: Tool,
 }
 
-/// What a tool is to do. Paths are absolute.
+/// The action of a tool. Paths are absolute.
 #[derive(Clone, Debug)]
 pub(crate) enum Tool {
     Read { path: String },
@@ -26,7 +26,7 @@ pub(crate) enum Tool {
 }
 
 impl Tool {
-    /// Returns the name by which it is allowed and denied.
+    /// Returns its name for permissions.
     pub(crate) fn name(&self) -> &'static str {
         match self {
             Self::Read { .. } => "Read",
@@ -44,21 +44,21 @@ impl Tool {
     }
 }
 
-/// What came of it.
+/// The result of a tool.
 #[derive(Clone, Debug)]
 pub(crate) enum Outcome {
-    /// It worked.
+    /// It succeeded.
     Done(Done),
-    /// It did not, for this reason.
+    /// It failed, for this reason.
     Failed(String),
-    /// It was not allowed, for this reason.
+    /// It was denied, for this reason.
     Refused(String),
 }
 
-/// What a tool did.
+/// The effect of a tool.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Done {
-    /// What a command printed, or a file had in it.
+    /// The output of a command, or the content of a file.
     pub(crate) output: String,
     /// The exit code of a command.
     pub(crate) exit_code: i32,
@@ -68,22 +68,22 @@ pub(crate) struct Done {
     pub(crate) after: Option<String>,
 }
 
-/// Commands that change nothing, so that they need no permission.
+/// Commands that change nothing, so they need no permission.
 const HARMLESS: &[&str] = &["ls", "wc", "cat", "echo", "pwd", "true", "false", "date"];
 
-/// Why a tool may not be used.
+/// Why a tool is denied.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Refusal {
-    /// Nobody can allow it.
+    /// No permission could allow it.
     Forbidden(String),
-    /// Nobody has allowed it.
+    /// It lacks a permission.
     NotGranted(String),
 }
 
-/// Says why a tool may not be used, if it may not.
+/// Returns why a tool is denied, if it is.
 pub(crate) fn refusal(tool: &Tool, options: &Options, cwd: &Path) -> Option<Refusal> {
     let name = tool.name();
-    // `Bash(git:*)` allows some commands; the agent takes it for all of them.
+    // `Bash(git:*)` allows some commands; the agent treats it as all of them.
     let listed = |flag: &str| options.values(flag).iter().any(|it| it.split('(').next() == Some(name));
     if options.has("no-tools") {
         return Some(Refusal::Forbidden(format!("No such tool available: {name}")));
@@ -120,7 +120,7 @@ fn harmless(command: &str) -> bool {
     HARMLESS.contains(&first) && !command.contains(['>', '|', ';', '&', '`', '$', '\n'])
 }
 
-/// Returns the path behind a name, without `.` and `..`.
+/// Returns the absolute path of a name, without `.` and `..`.
 pub(crate) fn absolute(cwd: &Path, name: &str) -> PathBuf {
     let mut path = PathBuf::new();
     for part in cwd.join(name).components() {
@@ -133,7 +133,7 @@ pub(crate) fn absolute(cwd: &Path, name: &str) -> PathBuf {
     path
 }
 
-/// Does it.
+/// Executes it.
 pub(crate) fn perform(tool: &Tool, cwd: &Path) -> Outcome {
     let done = match tool {
         Tool::Read { path } => std::fs::read_to_string(path).map(|output| Done { output, ..Done::default() }),
@@ -158,13 +158,13 @@ fn write(path: &str, before: Option<String>, after: String) -> std::io::Result<D
     Ok(Done { before, after: Some(after), ..Done::default() })
 }
 
-/// The process group of the command that is at work, or 0.
+/// The process group of the running command, or 0.
 static AT_WORK: AtomicI32 = AtomicI32::new(0);
 
 #[expect(clippy::disallowed_methods, reason = "the agent plays programs that run commands")]
 fn run(command: &str, cwd: &Path) -> std::io::Result<Done> {
     let mut shell = Command::new("sh");
-    // In a group of its own, as the real programs do it, so that a signal to the agent's group does not reach it.
+    // In a group of its own, as the real programs start it, so that a signal to the agent's group does not reach it.
     shell.args(["-c", command]).current_dir(cwd).process_group(0);
     let child = shell.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
     AT_WORK.store(i32::try_from(child.id()).unwrap_or(0), Ordering::SeqCst);
@@ -176,17 +176,17 @@ fn run(command: &str, cwd: &Path) -> std::io::Result<Done> {
     Ok(Done { output: text, exit_code: output.status.code().unwrap_or(-1), ..Done::default() })
 }
 
-/// Ends the command that is at work, if there is one.
+/// Kills the running command, if there is one.
 pub(crate) fn end_work() {
     if let Some(group) = rustix::process::Pid::from_raw(AT_WORK.load(Ordering::SeqCst)) {
-        // It may have ended by itself in between.
+        // It may have exited by itself in the meantime.
         _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
     }
 }
 
 #[cfg(test)]
 mod tests {
-    //! Who may do what.
+    //! Permissions of tools.
 
     use super::*;
     use crate::options::{Parsed, parse};

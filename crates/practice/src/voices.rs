@@ -1,6 +1,6 @@
-//! How the agent speaks: one voice for each dialect.
+//! The output formats of the agent: one voice for each dialect.
 //!
-//! A voice says what happens in the form in which one real program was recorded to say it. It decides nothing.
+//! A voice writes what happens in the form in which one real program was recorded. It decides nothing.
 
 mod claude;
 mod claude_result;
@@ -23,18 +23,18 @@ pub(crate) enum Block {
 /// How a turn ends.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Ending {
-    /// Well.
+    /// Completed.
     Done,
-    /// The model's server refused.
+    /// The model's server returned an error.
     Error { status: u16, message: String },
-    /// There were as many answers as are allowed.
+    /// The limit of answers was reached.
     MaxTurns(u64),
-    /// It costs more than is allowed.
+    /// The limit of cost was exceeded.
     MaxCost(f64),
 }
 
 impl Ending {
-    /// Returns what went wrong, in words.
+    /// Returns the failure, in words.
     pub(crate) fn words(&self) -> String {
         match self {
             Self::Done => String::new(),
@@ -51,36 +51,36 @@ impl Ending {
 pub(crate) enum Parting {
     /// With this exit code.
     Code(i32),
-    /// By the signal, as if nobody had caught it.
+    /// By the signal, as without a handler.
     Signal,
 }
 
-/// A dialect that the agent speaks. Calls come in an order that makes sense: a block is opened before it has pieces.
+/// A dialect that the agent prints. A block is opened before it has pieces.
 pub(crate) trait Voice: Send {
-    /// Begins the session.
+    /// Starts the session.
     fn begin(&mut self, stage: &mut Stage);
-    /// Begins a text.
+    /// Starts a text.
     fn open(&mut self, block: Block, stage: &mut Stage);
-    /// Says a piece of it.
+    /// Writes a piece of it.
     fn delta(&mut self, text: &str, stage: &mut Stage);
     /// Ends it.
     fn close(&mut self, stage: &mut Stage);
-    /// Uses a tool.
+    /// Starts a tool.
     fn call(&mut self, call: &Call, stage: &mut Stage);
-    /// Asks whether a tool may be used, and returns the name of the question; nothing in a dialect that has none.
+    /// Requests permission for a tool, and returns the id of the request; none in a dialect without such requests.
     fn ask(&mut self, _call: &Call, _stage: &mut Stage) -> Option<String> {
         None
     }
-    /// Tells what came of it.
+    /// Writes the result of a tool.
     fn outcome(&mut self, call: &Call, outcome: &Outcome, stage: &mut Stage);
-    /// Says a message that is whole, whatever else is open.
+    /// Writes a whole message, whatever else is open.
     fn whole(&mut self, text: &str, stage: &mut Stage);
     /// Ends the turn.
     fn end(&mut self, ending: &Ending, stage: &mut Stage);
     /// Ends because of a signal.
     fn part(&mut self, signal: i32, stage: &mut Stage) -> Parting;
 
-    /// Returns the exit code that goes with an end.
+    /// Returns the exit code of an end.
     fn code(&self, ending: &Ending) -> u8 {
         match ending {
             Ending::Done => 0,
@@ -101,7 +101,7 @@ pub(crate) fn of(format: Format) -> Box<dyn Voice> {
     }
 }
 
-/// Returns the end that most programs have after a signal that they caught.
+/// Returns the end that most programs have after a signal that they handle.
 pub(crate) fn usual(signal: i32) -> Parting {
     Parting::Code(128 + signal)
 }

@@ -1,9 +1,9 @@
-//! What a call needs of the async runtime that it is made in, found out before tokio would panic.
+//! Checks that the caller's async runtime has what this crate needs, before tokio would panic.
 
 use std::panic::catch_unwind;
 use std::time::Duration;
 
-/// What the tokio runtime of a caller lacks.
+/// The part that the caller's tokio runtime lacks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum RuntimeGap {
     /// The call was made outside of a tokio runtime.
@@ -17,16 +17,17 @@ pub enum RuntimeGap {
     NoIo,
 }
 
-/// Finds out whether this is called in a tokio runtime that has timers and IO.
+/// Checks that the caller runs in a tokio runtime with timers and IO.
 ///
-/// Tokio does not say what a runtime was built with, but panics where a part is missing. That panic is caught here, after the
-/// program's panic hook has seen it. In a program that is built with `panic = "abort"` it cannot be caught, and ends the program.
+/// Tokio does not report how a runtime was built; it panics where a part is missing. This function catches that panic, after
+/// the program's panic hook has seen it. A program built with `panic = "abort"` cannot catch it and ends.
 pub fn check_runtime() -> Result<(), RuntimeGap> {
     tokio::runtime::Handle::try_current().map_err(|_| RuntimeGap::NoRuntime)?;
     catch_unwind(|| drop(tokio::time::sleep(Duration::ZERO))).map_err(|_| RuntimeGap::NoTime)?;
     #[cfg(unix)]
     catch_unwind(|| {
-        // The kernel refuses to watch this file, so that nothing is registered; what counts is that the runtime tries.
+        // The kernel refuses to watch `/dev/null`, so tokio registers nothing. The attempt alone shows whether the runtime has
+        // IO.
         let file = std::fs::File::open("/dev/null");
         drop(file.map(|file| crate::streams::register(file.into(), tokio::io::Interest::READABLE)));
     })
@@ -39,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_missing_is_named() {
+    fn the_missing_part_is_named() {
         assert_eq!(check_runtime(), Err(RuntimeGap::NoRuntime));
         let check = |builder: &mut tokio::runtime::Builder, expected| {
             let runtime = builder.build().unwrap();

@@ -1,8 +1,7 @@
-//! A child and its streams: all of them served at once, each read bounded, nothing decided.
+//! A child and its streams. All streams are served at once and every read is bounded; the caller decides everything else.
 //!
-//! `Child::next` polls the reports of the owner, both outputs and the input in turn, and gives the first thing that
-//! happened. It keeps no state outside the child, so a call that is dropped loses nothing. As long as nobody calls
-//! it, nothing is read, and the pipes hold the agent back.
+//! `Child::next` polls the owner's reports, both outputs and the input in turn, and returns the first event. All state is in
+//! the child, so dropping a call loses nothing. Nothing is read between calls: a full pipe then blocks the agent.
 
 use std::fmt;
 use std::future::poll_fn;
@@ -12,25 +11,25 @@ use std::time::Duration;
 
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 
-use crate::happening::{Guarantee, Happening, Scope, Signal};
-use crate::owner::{Answer, Owner};
-use crate::streams::Streams;
+use crate::ChildStreams;
+use crate::child_event::{ChildEvent, Guarantee, Signal, SignalScope};
+use crate::owner::{SweptReport, TreeOwner};
 
-/// A started program and what it started. Dropping it ends all of it.
+/// A started program and every process that it started. Dropping it ends all of them.
 pub struct Child {
     pid: u32,
-    owner: Arc<dyn Owner>,
-    reports: UnboundedReceiver<Happening>,
-    wishes: UnboundedReceiver<Wish>,
-    control: Control,
-    streams: Streams,
-    /// Whose turn it is to be asked first, so that a flood on one stream does not hide the others.
+    owner: Arc<dyn TreeOwner>,
+    reports: UnboundedReceiver<ChildEvent>,
+    commands: UnboundedReceiver<StreamCommand>,
+    control: ChildControl,
+    streams: ChildStreams,
+    /// The source to poll first. It rotates, so that a flood on one stream does not hide the others.
     turn: u8,
 }
 
-/// What a `Control` wants of a child's streams.
+/// A command from a `ChildControl` to the child's streams.
 #[derive(Debug)]
-pub(crate) enum Wish {
+pub(crate) enum StreamCommand {
     Write(Vec<u8>),
     CloseStdin,
     Resize { rows: u16, cols: u16 },
@@ -39,13 +38,13 @@ pub(crate) enum Wish {
 impl Child {
     pub(crate) fn new(
         pid: u32,
-        owner: Arc<dyn Owner>,
-        reports: UnboundedReceiver<Happening>,
-        streams: Streams,
+        owner: Arc<dyn TreeOwner>,
+        reports: UnboundedReceiver<ChildEvent>,
+        streams: ChildStreams,
     ) -> Self {
-        let (sender, wishes) = tokio::sync::mpsc::unbounded_channel();
-        let control = Control { owner: Arc::downgrade(&owner), wishes: sender };
-        Self { pid, owner, reports, wishes, control, streams, turn: 0 }
+        let (sender, commands) = tokio::sync::mpsc::unbounded_channel();
+        let control = ChildControl { owner: Arc::downgrade(&owner), commands: sender };
+        Self { pid, owner, reports, commands, control, streams, turn: 0 }
     }
 
     /// Returns the process id of the program.
@@ -53,28 +52,28 @@ impl Child {
         self.pid
     }
 
-    /// Returns how sure the end of this tree is.
+    /// Returns the guarantee that covers the end of this tree.
     pub fn guarantee(&self) -> Guarantee {
         self.owner.guarantee()
     }
 
-    /// Returns a handle to act on the child while somebody else waits for what happens.
-    pub fn control(&self) -> Control {
+    /// Returns a handle that acts on the child while another task waits for its events.
+    pub fn control(&self) -> ChildControl {
         self.control.clone()
     }
 
-    /// Waits for the next thing that happens; never ends when nothing more can.
+    /// Waits for the next event. Never returns when no event can follow.
     ///
     /// Cancel-safe: dropping the future loses nothing.
-    pub async fn next(&mut self) -> Happening {
+    pub async fn next(&mut self) -> ChildEvent {
         poll_fn(|context| self.poll_next(context)).await
     }
 
-    /// Polls for the next thing that happens.
-    pub fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Happening> {
-        // Wishes are not happenings, and come first: they change what the streams do.
-        while let Poll::Ready(Some(wish)) = self.wishes.poll_recv(context) {
-            self.streams.obey(wish);
+    /// Polls for the next event.
+    pub fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<ChildEvent> {
+        // Commands come before events, because they change what the streams do.
+        while let Poll::Ready(Some(command)) = self.commands.poll_recv(context) {
+            self.streams.execute(command);
         }
         self.turn = (self.turn + 1) % 4;
         for source in 0..4 {
@@ -91,10 +90,10 @@ impl Child {
         Poll::Pending
     }
 
-    fn poll_report(&mut self, context: &mut Context<'_>) -> Poll<Happening> {
+    fn poll_report(&mut self, context: &mut Context<'_>) -> Poll<ChildEvent> {
         match ready!(self.reports.poll_recv(context)) {
-            Some(happening) => Poll::Ready(happening),
-            // Its owner is gone, and has told all that it will.
+            Some(event) => Poll::Ready(event),
+            // The owner is gone and has sent all its reports.
             None => Poll::Pending,
         }
     }
@@ -106,16 +105,16 @@ impl fmt::Debug for Child {
     }
 }
 
-/// Acts on a child from anywhere. When the child is dropped or gone, there is nothing to act on, and nothing is done.
+/// Acts on a child from any task. Does nothing when the child is dropped or gone.
 #[derive(Clone)]
-pub struct Control {
-    owner: std::sync::Weak<dyn Owner>,
-    wishes: UnboundedSender<Wish>,
+pub struct ChildControl {
+    owner: std::sync::Weak<dyn TreeOwner>,
+    commands: UnboundedSender<StreamCommand>,
 }
 
-impl Control {
+impl ChildControl {
     /// Sends a signal to the program or to its whole tree.
-    pub fn signal(&self, signal: Signal, scope: Scope) {
+    pub fn signal(&self, signal: Signal, scope: SignalScope) {
         if let Some(owner) = self.owner.upgrade() {
             owner.signal(signal, scope);
         }
@@ -124,45 +123,45 @@ impl Control {
     /// Sends SIGKILL to the whole tree until nothing is left of it. `Exited` follows, but no `Swept`.
     pub fn kill_tree(&self) {
         if let Some(owner) = self.owner.upgrade() {
-            owner.end(Duration::ZERO, Answer::NotWanted);
+            owner.end(Duration::ZERO, SweptReport::NotWanted);
         }
     }
 
-    /// Ends what there is of the tree: SIGTERM, after the grace SIGKILL, until nothing is left; then `Swept` follows.
+    /// Ends the tree: sends SIGTERM, then SIGKILL after the grace, until no process is left. `Swept` follows.
     ///
-    /// Usually called after `Exited`, for what outlived the program; before it, the program is ended as well. Several
-    /// calls before the answer get one answer, and the shortest grace counts.
+    /// Callers use it after `Exited`, for processes that outlived the program. Before `Exited` it ends the program as well.
+    /// Several calls before the `Swept` event get one event, and the shortest grace applies.
     pub fn sweep(&self, grace: Duration) {
         if let Some(owner) = self.owner.upgrade() {
-            owner.end(grace, Answer::Wanted);
+            owner.end(grace, SweptReport::Wanted);
         }
     }
 
-    /// Queues bytes for standard input, behind those that wait already. `StdinWritten` tells what really went out.
+    /// Queues bytes for standard input, behind the bytes already queued. `StdinWritten` reports the bytes that were written.
     ///
-    /// After `StdinClosed` there is nobody to write to, and the bytes are dropped.
+    /// After `StdinClosed` the bytes are dropped: the pipe has no reader.
     pub fn write(&self, bytes: Vec<u8>) {
-        self.wish(Wish::Write(bytes));
+        self.command(StreamCommand::Write(bytes));
     }
 
     /// Closes standard input when everything queued is written. `StdinClosed` follows.
     pub fn close_stdin(&self) {
-        self.wish(Wish::CloseStdin);
+        self.command(StreamCommand::CloseStdin);
     }
 
-    /// Gives the terminal another size; without one, does nothing.
+    /// Resizes the terminal; does nothing for a child with pipes.
     pub fn resize(&self, rows: u16, cols: u16) {
-        self.wish(Wish::Resize { rows, cols });
+        self.command(StreamCommand::Resize { rows, cols });
     }
 
-    fn wish(&self, wish: Wish) {
-        // The receiver is gone only with the child.
-        let _: Result<(), _> = self.wishes.send(wish);
+    fn command(&self, command: StreamCommand) {
+        // The receiver lives as long as the child. Without a child there is nothing to do.
+        let _: Result<(), _> = self.commands.send(command);
     }
 }
 
-impl fmt::Debug for Control {
+impl fmt::Debug for ChildControl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Control").field("owner", &self.owner.upgrade()).finish_non_exhaustive()
+        f.debug_struct("ChildControl").field("owner", &self.owner.upgrade()).finish_non_exhaustive()
     }
 }

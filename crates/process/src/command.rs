@@ -1,31 +1,31 @@
-//! What is to be started: plain data, no builder.
+//! The command to start: plain data, no builder.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-/// Names the variable by which every process of a session can be found, even after its keeper died.
+/// Names the variable that marks every process of a session. The host finds the processes by it after their keeper died.
 pub const SESSION_VARIABLE: &str = "BOWLINE_SESSION_ID";
 
-/// Names the variable that is different for every spawn, so that two children of one session are told apart.
+/// Names the variable that is different for every spawn. It tells two children of one session apart.
 pub const SPAWN_VARIABLE: &str = "BOWLINE_SPAWN";
 
-/// A program to start, with everything that it gets.
+/// A program to start, with all its inputs.
 #[derive(Debug, Clone)]
 pub struct Command {
-    /// The program. Without a `/` it is searched in the `PATH` of `env`; a relative path is relative to this process.
+    /// The program. Without a `/` it is searched in the `PATH` of `env`. A relative path is relative to this process.
     pub program: PathBuf,
     /// The arguments behind the program's name.
     pub args: Vec<OsString>,
-    /// The whole environment; nothing of our own is added but the two markers.
+    /// The whole environment. Only the two markers are added to it.
     pub env: Vec<(OsString, OsString)>,
-    /// The working directory; that of this process if there is none.
+    /// The working directory. Default: the working directory of this process.
     pub cwd: Option<PathBuf>,
-    /// What stands at standard input.
+    /// The standard input.
     pub stdin: Stdin,
     /// Pipes, or a terminal.
     pub stdio: Stdio,
-    /// How much its standard output holds that nobody has read yet, if it is a pipe and the system agrees; else what is
-    /// usual, 64 KiB on Linux. For a program that ends before its last words are in the pipe.
+    /// The capacity of the standard output pipe in bytes, if the system allows it. Default: the system's, 64 KiB on Linux. Set
+    /// it for a program that exits before its last output is in the pipe.
     pub stdout_room: Option<u32>,
     /// The session's id: the child gets it as `BOWLINE_SESSION_ID`.
     pub marker: String,
@@ -47,26 +47,26 @@ impl Command {
     }
 }
 
-/// What stands at a child's standard input.
+/// The standard input of a child.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Stdin {
-    /// `/dev/null`; on a terminal, nothing is typed.
+    /// `/dev/null`. On a terminal, no input.
     Null,
     /// These bytes, then the end of the input.
     ///
-    /// On a terminal the end is Ctrl-D. A terminal in its ordinary mode cuts lines above 4095 bytes: that is the
-    /// kernel's rule, so long prompts belong into a pipe or into an argument.
+    /// On a terminal the end is Ctrl-D. The kernel cuts lines above 4095 bytes on a terminal in its default mode, so pass long
+    /// prompts by a pipe or an argument.
     Bytes(Vec<u8>),
-    /// Whatever is given to `Control::write`, until `Control::close_stdin`.
+    /// The bytes of each `ChildControl::write`, until `ChildControl::close_stdin`.
     Owned,
 }
 
-/// What a child's standard streams are.
+/// The kind of a child's standard streams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stdio {
     /// Three pipes.
     Pipes,
-    /// One terminal of this size for all three: what the child prints, on either stream, is `Stdout`.
+    /// One terminal of this size for all three. Output on either stream is a `Stdout` event.
     Terminal {
         /// Its height in lines.
         rows: u16,

@@ -1,4 +1,4 @@
-//! What can go wrong before there is a child. Afterwards nothing is an error: it is a `Happening`.
+//! Errors of starting a child. Once a child runs there are no errors, only `ChildEvent`s.
 
 use std::io;
 use std::path::PathBuf;
@@ -10,9 +10,9 @@ use crate::async_runtime::RuntimeGap;
 #[derive(Debug, thiserror::Error)]
 #[error("could not start `{}`", program.display())]
 pub struct SpawnError {
-    /// The program, as it was asked for.
+    /// The program, as the command named it.
     pub program: PathBuf,
-    /// Why.
+    /// The cause.
     #[source]
     pub kind: SpawnErrorKind,
 }
@@ -20,22 +20,22 @@ pub struct SpawnError {
 /// Why a program could not be started.
 #[derive(Debug, thiserror::Error)]
 pub enum SpawnErrorKind {
-    /// There is no such file, or no directory of `PATH` has it.
+    /// No such file, or no directory of `PATH` has it.
     #[error("there is no such program: check the path, or the `PATH` that the program is searched in")]
     NotFound,
-    /// The file is there, but may not be executed.
+    /// The file exists, but is not executable.
     #[error("the file is not executable: check its mode, or whether it is a directory")]
     NotExecutable,
-    /// The file is executable, but not in a form that this machine runs.
+    /// The file is executable, but not in a format that this machine runs.
     #[error(
         "the file is not in a form that this machine can run: \
          it is for another architecture, damaged, or a script without a `#!` line"
     )]
     WrongArchitecture,
-    /// The file is there, but the interpreter or the loader that it names is not.
+    /// The file exists, but the interpreter or loader that it names does not.
     #[error("the interpreter or loader that the file names is missing: look at its `#!` line, or at `ldd`")]
     NoInterpreter,
-    /// The file is being written, and was so for the whole time of waiting.
+    /// Another process had the file open for writing during all retries.
     #[error("the file is being written (an update?) and stayed so for a second: try again when that is done")]
     Busy,
     /// The working directory cannot be entered.
@@ -43,34 +43,34 @@ pub enum SpawnErrorKind {
     NoSuchCwd {
         /// The directory.
         cwd: PathBuf,
-        /// What the system says.
+        /// The system's error.
         #[source]
         source: io::Error,
     },
-    /// The file may not be reached or executed by this user.
+    /// This user may not reach or execute the file.
     #[error("permission denied: this user may not reach the file, or its file system forbids to execute")]
     PermissionDenied,
-    /// Arguments and environment are above the limit of the system.
+    /// Arguments and environment exceed the system's limit.
     #[error("arguments and environment are longer than the system allows: pass the prompt by standard input")]
     TooLong,
-    /// An argument, a variable or a path has a NUL byte, which cannot be passed on.
+    /// An argument, a variable or a path has a NUL byte, which C strings cannot hold.
     #[error("{what} contains a NUL byte")]
     Nul {
-        /// Which of them.
+        /// The one that has it.
         what: &'static str,
     },
-    /// The tokio runtime of the caller lacks something.
+    /// The caller's tokio runtime lacks a part.
     #[error(transparent)]
     Runtime(RuntimeGap),
-    /// This system has no way to start children yet.
+    /// This crate cannot start children on this system yet.
     #[error("children cannot be started on this system yet")]
     Unsupported,
-    /// Anything else that the system says.
+    /// Any other error of the system.
     #[error("{doing}")]
     Other {
-        /// What was being done.
+        /// The operation that failed.
         doing: &'static str,
-        /// What the system says.
+        /// The system's error.
         #[source]
         source: io::Error,
     },
@@ -85,43 +85,43 @@ impl SpawnErrorKind {
     }
 }
 
-/// The keeper, the small process that owns all trees, is not there.
+/// The keeper, the small process that owns all trees, is not available.
 #[derive(Debug, thiserror::Error)]
 pub enum KeeperError {
     /// It could not be started.
     #[error("could not start the keeper from `{}`", program.display())]
     Start {
-        /// What was executed.
+        /// The program that was executed.
         program: PathBuf,
-        /// What the system says.
+        /// The system's error.
         #[source]
         source: io::Error,
     },
-    /// It was started, but did not say hello.
+    /// It was started, but sent no hello.
     #[error(
-        "the keeper did not answer: `{}` is no program that calls `bowline::init`, or something stops it",
+        "no reply from the keeper: `{}` does not call `bowline::init`, or another process stopped it",
         program.display()
     )]
     Mute {
-        /// What was executed.
+        /// The program that was executed.
         program: PathBuf,
     },
-    /// It has not answered for a long time.
+    /// It has not replied for a long time.
     #[error(
-        "the keeper has not answered for {} s: something stops it, or the file system of the program hangs",
+        "the keeper has not replied for {} s: another process stopped it, or the file system of the program hangs",
         after.as_secs()
     )]
     Silent {
-        /// How long it was waited for.
+        /// How long the host waited.
         after: Duration,
     },
     /// It died.
-    #[error("the keeper died; the next start makes a new one")]
+    #[error("the keeper died; the next start creates a new one")]
     Lost,
-    /// It could not be reached.
-    #[error("the keeper could not be told")]
+    /// The request could not be sent to it.
+    #[error("could not send the request to the keeper")]
     Unreachable(#[source] io::Error),
-    /// Something that a keeper needs of this process could not be had.
+    /// The host could not set up what a keeper needs.
     #[error("could not prepare for a keeper")]
     Prepare(#[source] io::Error),
 }

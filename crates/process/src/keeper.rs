@@ -1,4 +1,4 @@
-//! The keeper: a tiny process that starts a host's agents, owns their trees, and ends them when the host is gone.
+//! The keeper: a small process that starts a host's agents, owns their trees, and ends them when the host is gone.
 //!
 //! It is this same program, executed again, or a copy of it. A program that hosts sessions calls
 //!
@@ -6,35 +6,36 @@
 //! bowline_process::keeper::run_if_asked();
 //! ```
 //!
-//! in its `main`. A program that does not keeps working with a weaker guarantee, see [`crate::Guarantee`].
+//! in its `main`. A program without that call works with a weaker guarantee, see [`crate::Guarantee`].
 //!
-//! A program that is executed again to be a keeper never reaches its `main`: a constructor takes over before it. So
-//! it does not matter what the host's `main` does before the call. A host under `#[tokio::main]` has worker threads by then, and
-//! an event loop whose descriptors a keeper would close under them.
+//! A program that is executed again as a keeper never reaches its `main`: a constructor takes over before it. So the host's
+//! `main` may do anything before the call. A host under `#[tokio::main]` has worker threads by then, and an event loop whose
+//! descriptors a keeper would close.
 //!
-//! A program that is set-uid, set-gid or has file capabilities never becomes a keeper, and does without one as a host.
+//! A program that is set-uid, set-gid or has file capabilities never becomes a keeper. As a host it runs without one.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Asks a new process to be a keeper. It is not passed on to agents.
+/// Makes a new process a keeper. Agents do not inherit it.
 pub(crate) const VARIABLE: &str = "BOWLINE_KEEPER";
 
 static CAN_BE_ASKED: AtomicBool = AtomicBool::new(false);
 
-/// Becomes the keeper and never returns, if this process was started as one; else returns at once.
+/// Becomes the keeper and never returns, if this process was started as one. Otherwise returns at once.
 ///
-/// Marks this program as one that can be executed again as a keeper. On Linux a keeper has been one since before `main`, and this
-/// call does nothing else; it is a second chance for a program whose linker dropped the constructor.
+/// Marks this program as one that can be executed again as a keeper. On Linux the constructor has already started a keeper
+/// before `main`, and this call does nothing else; it is a second chance for a program whose linker dropped the constructor.
 pub fn run_if_asked() {
     CAN_BE_ASKED.store(true, Ordering::Release);
     #[cfg(target_os = "linux")]
     become_keeper_if_asked();
 }
 
-/// Starts the keeper of this process now, so that the first child does not have to wait for it. Elsewhere it does nothing.
+/// Starts the keeper of this process now, so that the first child does not have to wait for it. Does nothing on systems without
+/// a keeper.
 ///
-/// With one thread it is a copy of this process, which spares the cost of executing the program a second time. With more it is
-/// the program executed again, beside what this process does meanwhile.
+/// A process with one thread forks a copy, which saves executing the program a second time. A process with more threads
+/// executes the program again, while it goes on with its own work.
 pub fn start_early() {
     #[cfg(target_os = "linux")]
     if can_be_asked() {
@@ -42,9 +43,9 @@ pub fn start_early() {
     }
 }
 
-/// Says whether this program, executed again, becomes a keeper before its `main` begins.
+/// Returns whether this program, executed again, becomes a keeper before its `main` begins.
 ///
-/// It does not where this crate is in a library that a foreign program loads: that program knows nothing of keepers.
+/// It does not if a foreign program loads this crate as part of a library: that program has no such constructor.
 pub fn begins_before_main() -> bool {
     #[cfg(target_os = "linux")]
     return crate::linux::before_main::is_in_main_program();
@@ -52,47 +53,47 @@ pub fn begins_before_main() -> bool {
     false
 }
 
-/// Says whether this program, executed again, would become a keeper.
+/// Returns whether this program, executed again, would become a keeper.
 #[cfg(target_os = "linux")]
 pub(crate) fn can_be_asked() -> bool {
     CAN_BE_ASKED.load(Ordering::Acquire) && !gains_rights()
 }
 
 #[cfg(target_os = "linux")]
-pub(crate) fn ask(cgroups: crate::linux::keeper::Cgroups) -> &'static str {
+pub(crate) fn ask(cgroups: crate::supervisor::CgroupMode) -> &'static str {
     match cgroups {
-        crate::linux::keeper::Cgroups::Auto => "auto",
-        crate::linux::keeper::Cgroups::Never => "never",
+        crate::supervisor::CgroupMode::Auto => "auto",
+        crate::supervisor::CgroupMode::Never => "never",
     }
 }
 
 #[cfg(target_os = "linux")]
 pub(crate) fn become_keeper_if_asked() {
     if let Some(KeeperRequest { cgroups, host }) = asked() {
-        // A request that is refused must not reach the host's `main`, which would start a keeper in turn.
+        // A refused request must not reach the host's `main`, which would start a keeper in turn.
         let refused = gains_rights() || host != rustix::process::geteuid();
-        crate::linux::early::apart(|| {
+        crate::linux::early::run_and_exit(|| {
             if refused { std::process::ExitCode::FAILURE } else { crate::linux::keeper::run(cgroups) }
         });
     }
 }
 
-/// What a parent process asks of its child by the environment and a socket as standard input.
+/// A parent process's request to be a keeper: an environment variable, and a socket as standard input.
 #[cfg(target_os = "linux")]
 struct KeeperRequest {
-    cgroups: crate::linux::keeper::Cgroups,
+    cgroups: crate::supervisor::CgroupMode,
     /// The user of the parent process.
     host: rustix::process::Uid,
 }
 
-/// Reads what we were asked. A variable that was passed on by mistake comes without our parent's socket.
+/// Reads the request. A variable that was inherited by mistake comes without the parent's socket.
 #[cfg(target_os = "linux")]
 fn asked() -> Option<KeeperRequest> {
-    use crate::linux::keeper::Cgroups;
+    use crate::supervisor::CgroupMode;
     use rustix::net::{SocketType, sockopt};
-    #[expect(clippy::disallowed_methods, reason = "this is how a keeper is told that it is one")]
+    #[expect(clippy::disallowed_methods, reason = "the variable is the request to be a keeper")]
     let value = std::env::var_os(VARIABLE)?;
-    let cgroups = [Cgroups::Auto, Cgroups::Never].into_iter().find(|known| value == ask(*known))?;
+    let cgroups = [CgroupMode::Auto, CgroupMode::Never].into_iter().find(|known| value == ask(*known))?;
     let socket = rustix::stdio::stdin();
     let peer = sockopt::socket_peercred(socket).ok()?;
     let is_from_host = Some(peer.pid) == rustix::process::getppid()
@@ -100,14 +101,14 @@ fn asked() -> Option<KeeperRequest> {
     is_from_host.then_some(KeeperRequest { cgroups, host: peer.uid })
 }
 
-/// Says whether this program has rights that the user who executes it does not have: set-uid, set-gid, file capabilities.
+/// Returns whether this program has rights that the user who executes it lacks: set-uid, set-gid, file capabilities.
 ///
 /// A keeper executes any program for its parent process. With such rights, it would do so for any local user.
 #[cfg(target_os = "linux")]
 fn gains_rights() -> bool {
     use rustix::process::{getegid, geteuid, getgid, getuid};
     #[expect(unsafe_code, reason = "no safe call reads the auxiliary vector")]
-    // SAFETY: it takes a number, and reads a value that the kernel gave this process.
+    // SAFETY: the call takes a number and reads a value that the kernel gave this process.
     let is_secure = unsafe { libc::getauxval(libc::AT_SECURE) } != 0;
     is_secure || getuid() != geteuid() || getgid() != getegid()
 }

@@ -1,37 +1,40 @@
-//! The only place that starts or signals a child.
+//! Starts, signals and ends child processes. No other crate does.
 //!
-//! A [`Supervisor`] starts programs and owns all that they start in turn. A [`Child`] tells what happens to one of them,
-//! as [`Happening`]s; a [`Control`] acts on it. Nothing is decided here: how long to wait, when to be polite and when
-//! not, and what an end means, is the caller's.
+//! A [`Supervisor`] starts programs and owns every process that they start in turn. A [`Child`] reports [`ChildEvent`]s of one
+//! program; a [`ChildControl`] acts on it. The caller makes all decisions: how long to wait, when to send which signal, and
+//! what an exit means.
 //!
 //! # Theory of operation
 //!
-//! A process group is no guarantee: agents start servers, and servers leave their group. So every host has a
-//! [`keeper`]: a tiny process with one thread that forks the agents on the host's behalf, is their *subreaper* (whoever
-//! loses its parent becomes the keeper's child, not pid 1's), gives each tree a *cgroup* where that is allowed, and
-//! holds a socket whose end tells it that the host is gone, however it went. Then it ends every tree, and itself. The
-//! streams of a child are pipes between host and child: the keeper passes them on and sees no byte.
+//! A process group guarantees little: agents start servers, and servers leave their group. So every host has a [`keeper`], a
+//! small process with one thread. It
 //!
-//! If the keeper itself is killed, the kernel kills the agents, the host notices, and finds what is left by the marker
-//! that every process of a session carries in its environment. Which of these nets are there is a [`Guarantee`], and
-//! is reported, never assumed.
+//! - forks the agents on the host's behalf;
+//! - is their *subreaper*: a process that loses its parent becomes the keeper's child, not pid 1's;
+//! - gives each tree a *cgroup* where the system allows it;
+//! - holds a socket that closes when the host is gone, whatever the cause. Then the keeper ends every tree, and itself.
 //!
-//! The decisions behind this, and what was turned down, are in `docs/design/keeper.md`.
+//! The streams of a child are pipes between host and child. The keeper passes the descriptors on and sees no byte.
+//!
+//! If the keeper itself is killed, the kernel kills the agents. The host notices, and finds the remaining processes by the
+//! marker that every process of a session has in its environment. The mechanisms that work on a machine are its [`Guarantee`],
+//! which is reported, never assumed.
+//!
+//! `docs/design/keeper.md` has the reasons and the rejected designs.
 //!
 //! # Not here
 //!
-//! No runs, no timeouts, no journal, no names of providers. On systems other than Linux there is no keeper: macOS and
-//! the BSDs have the process group and nothing else ([`Guarantee::Group`]): what leaves its group survives, and when
-//! the host is killed nothing is ended. Windows cannot start children yet and says so
-//! ([`SpawnErrorKind::Unsupported`]).
+//! No runs, no timeouts, no journal, no names of providers. Only Linux has a keeper. macOS and the BSDs have the process group
+//! ([`Guarantee::Group`]): a process that leaves its group survives, and when the host is killed nothing is ended. Windows
+//! cannot start children yet and returns [`SpawnErrorKind::Unsupported`].
 
 #![cfg_attr(windows, expect(dead_code, reason = "nothing can be started there yet, so much is not used"))]
 
 mod async_runtime;
 mod child;
+mod child_event;
 mod command;
 mod error;
-mod happening;
 pub mod keeper;
 mod owner;
 pub mod seclusion;
@@ -46,20 +49,20 @@ mod unix;
 mod windows;
 
 #[cfg(target_os = "linux")]
-use linux::system;
-#[cfg(unix)]
-use unix::streams;
+use linux::system::LinuxSystem as System;
 #[cfg(all(unix, not(target_os = "linux")))]
-use unix::system;
+use unix::system::UnixSystem as System;
+#[cfg(unix)]
+use unix::{streams, streams::ChildStreams};
 #[cfg(windows)]
-use windows::{streams, system};
+use windows::{streams::NoStreams as ChildStreams, system::WindowsSystem as System};
 
 pub use async_runtime::{RuntimeGap, check_runtime};
-pub use child::{Child, Control};
+pub use child::{Child, ChildControl};
+pub use child_event::{ChildEvent, ExitStatus, Guarantee, Signal, SignalScope, TreeProcess};
 pub use command::{Command, SESSION_VARIABLE, SPAWN_VARIABLE, Stdin, Stdio};
 pub use error::{KeeperError, SpawnError, SpawnErrorKind};
-pub use happening::{Exit, Guarantee, Happening, Scope, Signal, Survivor};
-pub use strays::{Strays, end_strays};
-pub use supervisor::{Cgroup, Keeper, Options, Supervisor};
+pub use strays::{StrayReport, end_strays};
+pub use supervisor::{CgroupMode, KeeperSource, Supervisor, SupervisorOptions};
 #[cfg(unix)]
 pub use unix::file_limit;

@@ -1,22 +1,22 @@
-//! Who owns a tree: a keeper, or in the weakest case this process itself.
+//! The owner of a tree: a keeper, or without a keeper this process itself.
 
 use std::time::Duration;
 
-use crate::happening::{Guarantee, Scope, Signal};
+use crate::child_event::{Guarantee, Signal, SignalScope};
 
-/// What an owner does to a tree when it is told. None of it waits; what comes of it is reported as happenings.
-pub(crate) trait Owner: Send + Sync + std::fmt::Debug {
-    fn signal(&self, signal: Signal, scope: Scope);
+/// The operations on a tree. None of them waits; their results are reported as events.
+pub(crate) trait TreeOwner: Send + Sync + std::fmt::Debug {
+    fn signal(&self, signal: Signal, scope: SignalScope);
 
-    /// Ends the tree: SIGTERM, and SIGKILL after the grace. `Swept` follows if an answer is wanted.
-    fn end(&self, grace: Duration, answer: Answer);
+    /// Ends the tree: SIGTERM, and SIGKILL after the grace. `Swept` follows if the report is wanted.
+    fn end(&self, grace: Duration, answer: SweptReport);
 
     fn guarantee(&self) -> Guarantee;
 }
 
-/// Whether `Swept` is to be told.
+/// Whether the caller wants a `Swept` event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Answer {
+pub(crate) enum SweptReport {
     Wanted,
     NotWanted,
 }

@@ -1,35 +1,35 @@
-//! This process, and all that it will start, cut off from the network and from the user's environment.
+//! Cuts this process and its future children off from the network and from the user's environment.
 //!
-//! For trying a real program against fakes: whatever it wants from the outside, it cannot have it, and that it tried is
-//! counted. To be called first in `main`: a process with a second thread cannot be moved, and variables must not be
-//! taken away under another thread.
+//! Tests use it to run a real program against fake services: the program reaches nothing outside, and its attempts are counted.
+//! Call it first in `main`: the kernel does not move a process with a second thread, and removing variables under another
+//! thread is unsafe.
 
 use std::ffi::{OsStr, OsString};
 
-/// Where this process is after [`enter`].
+/// The network of this process after [`enter`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Network {
+pub enum NetworkAccess {
     /// In a network namespace that has loopback and nothing else.
     Loopback,
-    /// Where it was: this system, or this user, cannot have a namespace.
+    /// The network that it had before: this system, or this user, cannot create a namespace.
     Open,
 }
 
-/// Leaves the network, if that can be done, and takes all variables but those named out of the environment. Says
-/// why it could not leave the network, if so.
-pub fn enter(keep: &[&str], set: &[(&str, &OsStr)]) -> (Network, Option<std::io::Error>) {
+/// Leaves the network if the system allows it, and removes all variables but those in `keep`. Returns the error if the process
+/// could not leave the network.
+pub fn enter(keep: &[&str], set: &[(&str, &OsStr)]) -> (NetworkAccess, Option<std::io::Error>) {
     clear_environment(keep, set);
     #[cfg(target_os = "linux")]
     let left = crate::linux::seclusion::enter();
     #[cfg(not(target_os = "linux"))]
     let left: std::io::Result<()> = Err(std::io::Error::from(std::io::ErrorKind::Unsupported));
     match left {
-        Ok(()) => (Network::Loopback, None),
-        Err(error) => (Network::Open, Some(error)),
+        Ok(()) => (NetworkAccess::Loopback, None),
+        Err(error) => (NetworkAccess::Open, Some(error)),
     }
 }
 
-/// Counts how often something tried to leave a network namespace that [`enter`] made.
+/// Counts the attempts to leave a network namespace that [`enter`] made.
 pub fn attempts_to_leave() -> std::io::Result<u64> {
     #[cfg(target_os = "linux")]
     return crate::linux::seclusion::refused();
@@ -37,11 +37,11 @@ pub fn attempts_to_leave() -> std::io::Result<u64> {
     Err(std::io::Error::from(std::io::ErrorKind::Unsupported))
 }
 
-/// Counts how often something connected to a port in the namespace at which nobody listens, such as that of a service that
-/// runs on this machine and not in there.
-pub fn attempts_at_nobody() -> std::io::Result<u64> {
+/// Counts the connections to ports in the namespace that have no listener, such as the port of a service that runs on this
+/// machine outside the namespace.
+pub fn attempts_at_closed_ports() -> std::io::Result<u64> {
     #[cfg(target_os = "linux")]
-    return crate::linux::seclusion::nobody_there();
+    return crate::linux::seclusion::refused_by_ports();
     #[cfg(not(target_os = "linux"))]
     Err(std::io::Error::from(std::io::ErrorKind::Unsupported))
 }
@@ -51,7 +51,7 @@ fn clear_environment(keep: &[&str], set: &[(&str, &OsStr)]) {
     let names: Vec<OsString> = std::env::vars_os().map(|(name, _)| name).collect();
     for name in names {
         if !keep.iter().any(|keep| name == *keep) {
-            // SAFETY: the caller promises, by the documentation of this room, that there is no other thread.
+            // SAFETY: the module's documentation requires that there is no other thread.
             unsafe { std::env::remove_var(name) };
         }
     }

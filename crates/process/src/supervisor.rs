@@ -1,57 +1,57 @@
-//! The one door through which children are started.
+//! The supervisor: the only way to start a child.
 
 use std::path::PathBuf;
 
+use crate::System;
 use crate::async_runtime::check_runtime;
 use crate::child::Child;
+use crate::child_event::Guarantee;
 use crate::command::Command;
 use crate::error::{KeeperError, SpawnError, SpawnErrorKind};
-use crate::happening::Guarantee;
-use crate::system::System;
 
 /// Starts children and owns their trees. One for each process is enough; clones share it.
 #[derive(Debug, Clone)]
 pub struct Supervisor(System);
 
-/// How trees are to be owned. The default is the strongest that this machine allows.
+/// How trees are owned. The default is the strongest guarantee that this machine allows.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Options {
-    /// Whether cgroups are tried.
-    pub cgroup: Cgroup,
+pub struct SupervisorOptions {
+    /// Whether the keeper uses cgroups.
+    pub cgroup: CgroupMode,
     /// Where the keeper comes from.
-    pub keeper: Keeper,
+    pub keeper: KeeperSource,
 }
 
-/// Whether every tree gets a cgroup of its own.
+/// Whether every tree gets its own cgroup.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Cgroup {
-    /// Where it is allowed.
+pub enum CgroupMode {
+    /// Use a cgroup where the system allows it.
     #[default]
     Auto,
-    /// Not even where it is allowed.
+    /// Use none.
     Never,
 }
 
 /// Where the keeper comes from.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub enum Keeper {
-    /// This program executed again, if it called [`crate::keeper::run_if_asked`]; otherwise there is none.
+pub enum KeeperSource {
+    /// This program executed again, if it called [`crate::keeper::run_if_asked`]; otherwise no keeper.
     #[default]
     Own,
-    /// Another program that calls [`crate::keeper::run_if_asked`]: for a host whose `main` is not ours, as in a plugin.
+    /// Another program that calls [`crate::keeper::run_if_asked`]: for a host whose `main` cannot, such as a plugin.
     Program(PathBuf),
-    /// There is none; this process starts its children itself, with the weakest guarantee.
+    /// No keeper: this process starts its children itself, with the weakest guarantee.
     None,
 }
 
 impl Supervisor {
-    /// Starts with the strongest guarantee that can be had.
+    /// Starts with the strongest guarantee that this machine allows.
     pub fn start() -> Result<Self, KeeperError> {
-        Self::start_with(Options::default())
+        Self::start_with(SupervisorOptions::default())
     }
 
     /// Starts with these options.
-    pub fn start_with(options: Options) -> Result<Self, KeeperError> {
+    pub fn start_with(options: SupervisorOptions) -> Result<Self, KeeperError> {
         System::start(options).map(Self)
     }
 
@@ -60,22 +60,22 @@ impl Supervisor {
         self.0.guarantee()
     }
 
-    /// Returns the process id of the keeper, if there is one.
+    /// Returns the process id of the keeper, if a keeper runs.
     pub fn keeper(&self) -> Option<u32> {
         self.0.keeper()
     }
 
-    /// Returns why there is no keeper, if there should have been one: then the guarantee is the weakest.
+    /// Returns why the keeper is missing, if one was wanted. The guarantee is then the weakest.
     ///
-    /// Only a keeper that is this program itself ([`Keeper::Own`]) is done without; one that was named is an error.
+    /// Only a missing keeper of [`KeeperSource::Own`] is tolerated. With a named program, starting the supervisor fails.
     pub fn keeper_error(&self) -> Option<&KeeperError> {
         self.0.keeper_error()
     }
 
     /// Starts a program. When this returns, the program is being executed.
     ///
-    /// Needs a tokio runtime with IO and time; without it the error says what is missing. Dropping the future ends what it may
-    /// have started.
+    /// Needs a tokio runtime with IO and time; the error names the missing part. Dropping the future ends the processes that it
+    /// may have started.
     pub async fn spawn(&self, command: Command) -> Result<Child, SpawnError> {
         let program = command.program.clone();
         let spawned = match check_runtime() {

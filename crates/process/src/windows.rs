@@ -1,54 +1,54 @@
-//! Windows, where nothing is started yet: a job object has to be written first.
+//! Windows: children cannot be started yet. It needs an owner on top of job objects.
 
 pub(crate) mod streams {
-    //! There are no streams where nothing can be started.
+    //! Streams of a child, which Windows does not have yet.
 
     use std::convert::Infallible;
     use std::task::{Context, Poll};
 
-    use crate::child::Wish;
-    use crate::happening::Happening;
+    use crate::child::StreamCommand;
+    use crate::child_event::ChildEvent;
 
-    /// The streams of a child that cannot be.
+    /// The streams of a child. No value exists.
     #[derive(Debug)]
-    pub(crate) struct Streams(Infallible);
+    pub(crate) struct NoStreams(Infallible);
 
-    impl Streams {
+    impl NoStreams {
         #[expect(clippy::needless_pass_by_value, reason = "the same on every system")]
-        pub(crate) fn obey(&mut self, _wish: Wish) {
+        pub(crate) fn execute(&mut self, _command: StreamCommand) {
             match self.0 {}
         }
 
-        pub(crate) fn poll_stdout(&mut self, _context: &mut Context<'_>) -> Poll<Happening> {
+        pub(crate) fn poll_stdout(&mut self, _context: &mut Context<'_>) -> Poll<ChildEvent> {
             match self.0 {}
         }
 
-        pub(crate) fn poll_stderr(&mut self, _context: &mut Context<'_>) -> Poll<Happening> {
+        pub(crate) fn poll_stderr(&mut self, _context: &mut Context<'_>) -> Poll<ChildEvent> {
             match self.0 {}
         }
 
-        pub(crate) fn poll_stdin(&mut self, _context: &mut Context<'_>) -> Poll<Happening> {
+        pub(crate) fn poll_stdin(&mut self, _context: &mut Context<'_>) -> Poll<ChildEvent> {
             match self.0 {}
         }
     }
 }
 
 pub(crate) mod system {
-    //! Says that nothing can be started.
+    //! Returns an error for every start.
 
     use crate::child::Child;
+    use crate::child_event::Guarantee;
     use crate::command::Command;
     use crate::error::{KeeperError, SpawnErrorKind};
-    use crate::happening::Guarantee;
-    use crate::supervisor::Options;
+    use crate::supervisor::SupervisorOptions;
 
     /// Starts nothing.
     #[derive(Debug, Clone)]
-    pub(crate) struct System;
+    pub(crate) struct WindowsSystem;
 
-    impl System {
+    impl WindowsSystem {
         #[expect(clippy::needless_pass_by_value, reason = "the same on every system")]
-        pub(crate) fn start(_options: Options) -> Result<Self, KeeperError> {
+        pub(crate) fn start(_options: SupervisorOptions) -> Result<Self, KeeperError> {
             Ok(Self)
         }
 

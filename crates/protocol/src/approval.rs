@@ -1,4 +1,4 @@
-//! The words of an approval: what is asked, how risky it is, who decided, what enforced it.
+//! The enums of an approval: category, risk, decision, decider and enforcement.
 
 use serde::{Deserialize, Serialize};
 

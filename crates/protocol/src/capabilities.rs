@@ -1,4 +1,4 @@
-//! What a provider can do: declared by its manifest, later narrowed by what is installed.
+//! The capabilities of a provider: declared by its manifest, later narrowed to those of the installed program.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,6 +1,6 @@
-//! Why a turn failed, in words that a router can act on.
+//! Failures of a turn, in categories that a router can act on.
 //!
-//! A failing agent is news, not an error of ours: a [`Failure`] travels in events and results like any other value.
+//! A failing agent is not an error of Bowline: a [`Failure`] is a value in events and results like any other.
 
 use std::fmt;
 
@@ -43,7 +43,7 @@ pub struct Failure {
 }
 
 impl Failure {
-    /// Makes a failure with its category's guidance and nothing else known.
+    /// Creates a failure with the guidance of its category; all other fields are empty.
     pub fn new(category: Category, code: Code, message: impl Into<String>) -> Self {
         let hint = code.next_step().map(str::to_owned);
         Self {
@@ -104,12 +104,12 @@ impl Category {
         Self::Unknown,
     ];
 
-    /// Says whether the same request may be sent again to the same provider.
+    /// Returns whether the same request may be sent again to the same provider.
     pub fn may_retry(self) -> bool {
         matches!(self, Self::RateLimit | Self::Network | Self::Server | Self::Timeout)
     }
 
-    /// Says whether the request may go to another provider.
+    /// Returns whether the request may go to another provider.
     pub fn may_fall_back(self) -> bool {
         matches!(
             self,
@@ -175,17 +175,17 @@ macro_rules! codes {
 }
 
 codes! {
-    /// A quota is used up and nobody said until when.
+    /// A quota is used up, and its reset time is unknown.
     QuotaExhausted = "quota_exhausted",
     /// A plan's usage window is used up; it resets by itself.
     UsageLimit = "usage_limit",
-    /// Money: no credit, no payment method, a hard limit.
+    /// No credit, no payment method, or a hard spending limit.
     Billing = "billing",
     /// Too many requests.
     RateLimited = "rate_limited",
-    /// The service says that it is overloaded.
+    /// The service reports that it is overloaded.
     Overloaded = "overloaded",
-    /// Nobody is logged in.
+    /// The account is not logged in.
     NotLoggedIn = "not_logged_in",
     /// The key or token is refused.
     InvalidCredentials = "invalid_credentials",
@@ -193,7 +193,7 @@ codes! {
     Forbidden = "forbidden",
     /// The request is malformed.
     InvalidRequest = "invalid_request",
-    /// The provider cannot do what was asked for.
+    /// The provider cannot honour an option of the request.
     Unsupported = "unsupported",
     /// The conversation does not fit into the model's context.
     ContextOverflow = "context_overflow",
@@ -211,13 +211,13 @@ codes! {
     ConnectionLost = "connection_lost",
     /// The server failed.
     ServerError = "server_error",
-    /// Nothing came in time.
+    /// No response came in time.
     TimedOut = "timed_out",
     /// The agent kept retrying until our deadline; the category is that of its last notice.
     GaveUpWaiting = "gave_up_waiting",
     /// The program is not installed.
     NotInstalled = "not_installed",
-    /// The program is there, and cannot be started: it is not executable, for another machine, or being written.
+    /// The program exists but cannot be started: it is not executable, for another machine, or being written.
     CannotStart = "cannot_start",
     /// The program is installed in a version that the adapter does not understand.
     WrongVersion = "wrong_version",
@@ -231,17 +231,17 @@ codes! {
     BadConfig = "bad_config",
     /// The program does not trust the folder that it was started in.
     UntrustedFolder = "untrusted_folder",
-    /// Our arguments were refused: the program has changed.
+    /// The program rejected our arguments: it has changed.
     FlagRejected = "flag_rejected",
-    /// The program ended well, but nothing that it printed was recognised: its format has changed.
+    /// The program exited with 0, but none of its output was recognised: its format has changed.
     FormatChanged = "format_changed",
     /// A policy forbade it.
     Policy = "policy",
     /// A budget is used up.
     Budget = "budget",
-    /// Somebody cancelled it.
+    /// The caller cancelled it.
     Cancelled = "cancelled",
-    /// The program was ended by a signal that somebody sent.
+    /// Another process ended the program with a signal.
     Killed = "killed",
     /// The program crashed.
     Crashed = "crashed",
@@ -253,14 +253,14 @@ codes! {
     DiskFull = "disk_full",
     /// The session has written as much as it may.
     DiskQuota = "disk_quota",
-    /// The turn is over, but whether all its processes are gone could not be confirmed.
+    /// The turn is over, but Bowline could not confirm that all its processes are gone.
     CleanupUnconfirmed = "cleanup_unconfirmed",
-    /// Nothing more is known.
+    /// The reason is unknown.
     Unknown = "unknown",
 }
 
 impl Code {
-    /// Returns what to do next, for the codes that mean "the program is not the one we knew".
+    /// Returns a hint for the codes of a program that has changed.
     fn next_step(&self) -> Option<&'static str> {
         if *self == Self::FlagRejected {
             Some("the program no longer accepts these arguments; `bowline certify` shows what changed")
@@ -320,7 +320,7 @@ pub enum Exit {
 }
 
 impl Exit {
-    /// Says whether the process ended with code 0.
+    /// Returns whether the process exited with code 0.
     pub fn is_success(self) -> bool {
         self == Self::Code(0)
     }

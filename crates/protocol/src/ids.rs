@@ -1,6 +1,6 @@
-//! Names of things, one type each, so that a message id cannot be passed where a tool id is meant.
+//! Ids, each with its own type, so that a message id cannot be passed where a tool id is expected.
 //!
-//! The text of an id is shared: every event carries the session's, and a message's stands in each of its pieces.
+//! The text of an id is shared: every event has the session's id, and every text delta its message's id.
 
 use std::fmt;
 use std::sync::Arc;

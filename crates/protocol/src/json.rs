@@ -1,4 +1,4 @@
-//! JSON that is not ours: tool arguments and the like, kept as the text that was written.
+//! Foreign JSON, such as tool arguments, kept as the text that its author wrote.
 
 use std::cell::Cell;
 use std::fmt;
@@ -35,7 +35,7 @@ impl Json {
         self.0.get()
     }
 
-    /// Reads the text as a value of the caller's choice.
+    /// Parses the text as a value of the caller's type.
     pub fn read<'a, T: Deserialize<'a>>(&'a self) -> Result<T, serde_json::Error> {
         serde_json::from_str(self.0.get())
     }
@@ -80,12 +80,12 @@ pub struct Excerpt {
 }
 
 thread_local! {
-    /// How many bytes [`Excerpt::of`] keeps.
+    /// How many bytes [`Excerpt::of`] keeps on this thread.
     static SCOPE: Cell<usize> = const { Cell::new(Excerpt::LIMIT) };
 }
 
 impl Excerpt {
-    /// How many bytes of a long text an event carries.
+    /// The default limit of a long text in an event, in bytes.
     pub const LIMIT: usize = 32 * 1024;
 
     /// Keeps at most [`Self::LIMIT`] bytes of a text, cut between characters. [`Self::scoped`] changes the limit.
@@ -95,8 +95,8 @@ impl Excerpt {
 
     /// Runs a function in which [`Self::of`] keeps up to `limit` bytes.
     ///
-    /// Some fifty places in the dialects cut text, deep inside of deserializers. A limit of the thread reaches them all; a
-    /// decoder runs on one thread from the beginning of a piece of output to its end.
+    /// About fifty places in the dialects cut text, deep inside deserializers. A thread-local limit reaches them all, because a
+    /// decoder processes each chunk of output on one thread.
     ///
     /// ```
     /// use bowline_protocol::Excerpt;
@@ -106,14 +106,14 @@ impl Excerpt {
     /// assert!(!Excerpt::scoped(usize::MAX, || Excerpt::of(&long)).is_cut());
     /// ```
     pub fn scoped<T>(limit: usize, run: impl FnOnce() -> T) -> T {
-        /// Puts the limit back, also after a panic.
-        struct Restore(usize);
-        impl Drop for Restore {
+        /// Restores the limit, also after a panic.
+        struct RestoreLimit(usize);
+        impl Drop for RestoreLimit {
             fn drop(&mut self) {
                 SCOPE.set(self.0);
             }
         }
-        let _restore = Restore(SCOPE.replace(limit));
+        let _restore = RestoreLimit(SCOPE.replace(limit));
         run()
     }
 
@@ -123,7 +123,7 @@ impl Excerpt {
         Self { text: text[..end].to_owned(), bytes: text.len() as u64 }
     }
 
-    /// Says whether the text is shorter than what it was taken from.
+    /// Returns whether the text was cut.
     pub fn is_cut(&self) -> bool {
         (self.text.len() as u64) < self.bytes
     }

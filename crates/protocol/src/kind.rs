@@ -1,8 +1,7 @@
-//! What can happen: one closed list, and the way in which a reader keeps what is not on it.
+//! The closed list of event kinds, and a reader that keeps unknown kinds.
 //!
-//! The list is complete from the start, also where no dialect speaks of a kind yet. Each kind's fields are in
-//! [`crate::kinds`]. On the wire a kind is an object with `type` first; reading relies on that for speed, not for
-//! correctness.
+//! The list is complete from the start, including kinds that no dialect emits yet. [`crate::kinds`] has the fields of each
+//! kind. In JSON a kind is an object with `type` first; reading relies on that for speed, not for correctness.
 
 use std::fmt;
 
@@ -20,7 +19,7 @@ macro_rules! kinds {
         #[derive(Clone, Debug, PartialEq)]
         pub enum Kind {
             $($(#[doc = $doc])+ $variant(kinds::$variant),)+
-            /// A kind of a newer version of this protocol, kept as it was read. Nothing in Bowline writes one.
+            /// A kind of a newer version of this protocol, kept as it was read. Bowline never writes one.
             Unknown(UnknownKind),
         }
 
@@ -28,7 +27,7 @@ macro_rules! kinds {
             /// The `type` of every kind that this version knows.
             pub const TYPES: &'static [&'static str] = &[$($tag),+];
 
-            /// Returns the `type` by which the kind goes in JSON.
+            /// Returns the `type` of the kind in JSON.
             pub fn type_name(&self) -> &str {
                 match self {
                     $(Self::$variant(_) => $tag,)+
@@ -56,14 +55,14 @@ macro_rules! kinds {
 
         impl Serialize for Kind {
             fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-                // Serde's own internally tagged form, without its reading half, which would buffer every event.
+                // Serde's internally tagged form for writing only. Its reader would buffer every event.
                 #[derive(Serialize)]
                 #[serde(tag = "type")]
-                enum Written<'a> {
+                enum TaggedKind<'a> {
                     $(#[serde(rename = $tag)] $variant(&'a kinds::$variant),)+
                 }
                 match self {
-                    $(Self::$variant(fields) => Written::$variant(fields).serialize(serializer),)+
+                    $(Self::$variant(fields) => TaggedKind::$variant(fields).serialize(serializer),)+
                     Self::Unknown(unknown) => unknown.serialize(serializer),
                 }
             }
@@ -77,7 +76,7 @@ macro_rules! kinds {
 
             fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
                 crate::schema::kind(generator, &[
-                    $(($tag, concat!($($doc),+), kinds::$variant::json_schema as crate::schema::Part),)+
+                    $(($tag, concat!($($doc),+), kinds::$variant::json_schema as crate::schema::KindSchema),)+
                 ])
             }
         }

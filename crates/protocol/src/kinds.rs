@@ -12,7 +12,7 @@ pub use machine::*;
 pub use session::*;
 pub use tools::*;
 
-/// Derives what every part of an event needs, so that the definitions below show only what differs.
+/// Adds the derives of every part of an event, so that the definitions below show only their fields.
 macro_rules! part {
     ($($item:item)+) => {$(
         #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]

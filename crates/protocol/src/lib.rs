@@ -1,8 +1,7 @@
-//! What Bowline says: the one [`Event`], and the types that travel in it or ask for it.
+//! The protocol of Bowline: the [`Event`], and the types of its fields and of requests.
 //!
-//! Everything here is plain data with a documented JSON form. There is no IO, no clock, no environment and no
-//! knowledge of any particular agent; the crate builds for `wasm32`. How an agent's own output becomes these
-//! events is the business of `bowline-providers`.
+//! Everything here is plain data with a documented JSON form. The crate has no IO, no clock and no environment, and names no
+//! agent; it builds for `wasm32`. `bowline-providers` turns an agent's own output into these events.
 //!
 //! JSON is written in `snake_case`. Absent options are left out rather than written as `null`.
 

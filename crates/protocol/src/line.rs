@@ -1,7 +1,7 @@
-//! Events as lines of JSON, as they stand in a journal.
+//! Writes events as lines of JSON for a journal.
 //!
-//! The envelope is written by hand, because most events of a chunk share their time and all share their session. Pieces
-//! of text are written by hand too: they come by the thousand, and a general serializer looks at each byte by itself.
+//! The envelope is written by hand, because most events of a chunk share their time and all share their session. Text deltas
+//! are written by hand too: there are thousands of them, and a general serializer checks each byte by itself.
 
 use std::fmt::Write as _;
 
@@ -10,7 +10,7 @@ use crate::{Event, Kind, RawFile, RawSpan, SessionId, Source, Timestamp, ToolId}
 
 /// Writes events as lines of JSON, byte for byte as `serde_json` would, but faster.
 ///
-/// JSON that an agent wrote over several lines is joined: a line of the output is always one event.
+/// Foreign JSON with line breaks is joined to one line: a line of the output is always one event.
 #[derive(Debug, Default)]
 pub struct EventWriter {
     /// The last time, with its text.
@@ -65,7 +65,7 @@ impl EventWriter {
     }
 }
 
-#[expect(clippy::wildcard_enum_match_arm, reason = "serde writes the kinds that do not come by the thousand")]
+#[expect(clippy::wildcard_enum_match_arm, reason = "serde writes the less frequent kinds")]
 fn put_kind(out: &mut Vec<u8>, kind: &Kind) -> Result<(), serde_json::Error> {
     match kind {
         Kind::TextDelta(TextDelta { message, block, text, parent }) => {
@@ -79,8 +79,8 @@ fn put_kind(out: &mut Vec<u8>, kind: &Kind) -> Result<(), serde_json::Error> {
         other => {
             let start = out.len();
             serde_json::to_writer(&mut *out, other)?;
-            // Tool arguments are kept as their author wrote them, and JSON allows line breaks between tokens. Inside
-            // strings they are always escaped, so a blank in their place changes nothing but the layout.
+            // Tool arguments are kept as their author wrote them, and JSON allows line breaks between tokens. Inside strings
+            // line breaks are always escaped, so replacing the others by a blank changes only the layout.
             for byte in &mut out[start..] {
                 if *byte == b'\n' || *byte == b'\r' {
                     *byte = b' ';
@@ -91,7 +91,7 @@ fn put_kind(out: &mut Vec<u8>, kind: &Kind) -> Result<(), serde_json::Error> {
     Ok(())
 }
 
-/// Appends the rest of a piece of text.
+/// Appends the remaining fields of a text delta.
 fn put_piece(out: &mut Vec<u8>, block: u32, text: &str, parent: Option<&ToolId>) {
     put(out, ",\"block\":", u64::from(block));
     put_string(out, ",\"text\":", text);
@@ -101,7 +101,7 @@ fn put_piece(out: &mut Vec<u8>, block: u32, text: &str, parent: Option<&ToolId>)
     out.push(b'}');
 }
 
-/// Appends what is JSON already, then a text as a JSON string.
+/// Appends JSON as it is, then a text as a JSON string.
 fn put_string(out: &mut Vec<u8>, before: &str, text: &str) {
     const HEX: &[u8; 16] = b"0123456789abcdef";
     let bytes = text.as_bytes();
@@ -132,7 +132,7 @@ fn put_string(out: &mut Vec<u8>, before: &str, text: &str) {
     out.push(b'"');
 }
 
-/// Returns the beginning of a text that a JSON string carries as it is: up to the first quote, backslash or control
+/// Returns the longest prefix of a text that needs no escaping in a JSON string: up to the first quote, backslash or control
 /// character.
 ///
 /// ```
@@ -142,11 +142,11 @@ pub fn plain_json_prefix(text: &str) -> &str {
     &text[..escaped_from(text.as_bytes(), 0)]
 }
 
-/// Returns the place of the first byte, from a place on, that JSON wants escaped; the end if there is none.
+/// Returns the index of the first byte at or after `from` that JSON requires to be escaped; the length if there is none.
 fn escaped_from(bytes: &[u8], from: usize) -> usize {
     const ONES: u64 = u64::from_ne_bytes([1; 8]);
     const HIGH: u64 = u64::from_ne_bytes([0x80; 8]);
-    // The top bit of each byte that is zero. A borrow can set more of them, but only above the first.
+    // Sets the top bit of each zero byte. A borrow can set more of them, but only above the first.
     let zeros = |word: u64| word.wrapping_sub(ONES) & !word & HIGH;
     let mut at = from;
     while let Some(word) = bytes.get(at..).and_then(|rest| rest.first_chunk::<8>()) {
@@ -164,7 +164,7 @@ fn escaped_from(bytes: &[u8], from: usize) -> usize {
     place.map_or(bytes.len(), |place| at + place)
 }
 
-/// Appends a text and a number. By hand: the machinery of `write!` takes longer than the rest of a short line.
+/// Appends a text and a number. By hand, because `write!` takes longer than the rest of a short line.
 fn put(out: &mut Vec<u8>, text: &str, number: u64) {
     let (mut digits, mut at, mut rest) = ([0; 20], 20, number);
     loop {
@@ -212,7 +212,7 @@ mod tests {
             put_string(&mut out, "", text);
             assert_eq!(String::from_utf8_lossy(&out), serde_json::to_string(text).expect("writes"));
         };
-        // Every character that may have to be escaped, at every place of a word, before and after others of its sort.
+        // Every character that may need escaping, at every index of a word, before and after others of its kind.
         for character in ('\0'..='\u{A0}').chain(['\u{2028}', '\u{FEFF}', '\u{1F600}', '\u{10FFFF}']) {
             for before in 0..18 {
                 let plain = "a".repeat(before);

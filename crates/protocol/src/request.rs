@@ -1,4 +1,4 @@
-//! What a caller asks for.
+//! Requests: the prompt and options of one turn.
 
 use std::collections::BTreeMap;
 

@@ -1,12 +1,12 @@
-//! The JSON Schema of everything that travels: `docs/schema/bowline.schema.json` is written from here.
+//! The JSON Schema of the protocol. `cargo xtask schema` writes it to `docs/schema/bowline.schema.json`.
 
 use schemars::{Schema, SchemaGenerator, json_schema};
 use serde_json::Value;
 
-/// How one kind's fields are described.
-pub(crate) type Part = fn(&mut SchemaGenerator) -> Schema;
+/// Returns the schema of one kind's fields.
+pub(crate) type KindSchema = fn(&mut SchemaGenerator) -> Schema;
 
-/// Returns the schema as it is written to disk: of an event, with the other types of the protocol among its `$defs`.
+/// Returns the schema file: the schema of an event, with the other types of the protocol in its `$defs`.
 pub fn document() -> String {
     let mut generator = schemars::generate::SchemaSettings::draft2020_12().into_generator();
     generator.subschema_for::<crate::Request>();
@@ -19,8 +19,8 @@ pub fn document() -> String {
     text
 }
 
-/// Describes [`crate::Kind`]: the fields of each kind with its `type`, or an object of a type not listed.
-pub(crate) fn kind(generator: &mut SchemaGenerator, parts: &[(&str, &str, Part)]) -> Schema {
+/// Returns the schema of [`crate::Kind`]: the fields of each kind with its `type`, or an object of an unlisted type.
+pub(crate) fn kind(generator: &mut SchemaGenerator, parts: &[(&str, &str, KindSchema)]) -> Schema {
     let types: Vec<&str> = parts.iter().map(|(tag, ..)| *tag).collect();
     let mut variants: Vec<Value> = parts
         .iter()

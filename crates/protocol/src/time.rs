@@ -1,4 +1,4 @@
-//! Instants and spans of time as they travel in JSON. Nothing here reads a clock.
+//! Instants and durations, and their JSON forms. Nothing here reads a clock.
 
 use std::fmt;
 use std::str::FromStr;
@@ -15,8 +15,8 @@ impl Timestamp {
     /// The first instant of 1970, in UTC.
     pub const EPOCH: Self = Self(0);
 
-    /// The first instant of the year 1 and the last second but one of the year 9998: what RFC 3339 can write with
-    /// room for any offset.
+    /// From the first instant of the year 1 to the last second but one of the year 9998: the range that RFC 3339 can write with
+    /// any offset.
     const RANGE: (i64, i64) = (-62_135_596_800_000, 253_370_764_798_999);
 
     /// Makes an instant from milliseconds since 1970; values outside the years 1 to 9998 are clamped.
@@ -34,7 +34,7 @@ impl Timestamp {
         self.0
     }
 
-    /// Returns the instant that lies `span` later.
+    /// Returns the instant `span` later.
     #[must_use]
     pub fn after(self, span: Millis) -> Self {
         Self::from_millis(self.0.saturating_add(i64::try_from(span.0).unwrap_or(i64::MAX)))
@@ -48,7 +48,7 @@ impl Timestamp {
 
 impl fmt::Display for Timestamp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Cannot fail: every constructor clamps to what jiff can hold.
+        // Cannot fail: every constructor clamps to the range of jiff.
         let instant = jiff::Timestamp::from_millisecond(self.0).map_err(|_| fmt::Error)?;
         if self.0 % 1000 == 0 { write!(f, "{instant}") } else { write!(f, "{instant:.3}") }
     }
@@ -123,7 +123,7 @@ impl Millis {
     }
 }
 
-/// Writes a span as people say it, with the two units that matter: `0.3 s`, `2 min 5 s`, `1 h 5 min`, `3 days 2 h`.
+/// Formats a duration for people, with its two largest units: `0.3 s`, `2 min 5 s`, `1 h 5 min`, `3 days 2 h`.
 impl fmt::Display for Millis {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let tenths = self.0.saturating_add(50) / 100;
@@ -140,7 +140,7 @@ impl fmt::Display for Millis {
     }
 }
 
-/// The error of reading a [`Millis`]: the text is no span of time.
+/// The error of parsing a [`Millis`]: the text is not a duration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BadSpan(String);
 
@@ -152,7 +152,7 @@ impl fmt::Display for BadSpan {
 
 impl std::error::Error for BadSpan {}
 
-/// Reads a span as people write it, with its unit: `120s`, `10m`, `1h 30m`. What is negative is none.
+/// Parses a duration with its unit: `120s`, `10m`, `1h 30m`. Rejects a negative one.
 impl FromStr for Millis {
     type Err = BadSpan;
 
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn spans_are_written_as_people_say_them() {
+    fn durations_are_formatted_for_people() {
         for (millis, text) in [
             (0, "0 s"),
             (49, "0 s"),

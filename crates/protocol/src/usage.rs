@@ -1,4 +1,4 @@
-//! Tokens and money, in one normal form.
+//! Tokens and costs, in one normal form.
 
 use serde::{Deserialize, Serialize};
 
@@ -46,7 +46,7 @@ impl Usage {
         }
     }
 
-    /// Returns what came after an earlier cumulative report; a count that went down starts anew from zero.
+    /// Returns the difference to an earlier cumulative report. A count that went down counts from zero.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
         let fell = self.input < earlier.input

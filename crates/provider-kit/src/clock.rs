@@ -1,4 +1,4 @@
-//! The clock: how long an answer took, and when a chunk was written.
+//! The clock: durations of answers, and times of chunks.
 
 use std::time::{Duration, Instant, SystemTime};
 
@@ -18,13 +18,13 @@ impl Stopwatch {
     }
 }
 
-/// Returns the present as RFC 3339, in UTC.
+/// Returns the current time as RFC 3339, in UTC.
 #[expect(clippy::disallowed_methods, reason = "a provider is a program, and reads the clock here only")]
 pub(crate) fn timestamp() -> String {
     written(SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default())
 }
 
-/// Writes a time since 1970. A calendar library would be the largest part of a small provider.
+/// Formats a time since 1970. A calendar library would be the largest part of a small provider.
 fn written(since: Duration) -> String {
     let (days, seconds) = (since.as_secs() / 86_400, since.as_secs() % 86_400);
     let (year, month, day) = civil(days);

@@ -1,5 +1,5 @@
-//! Writes an executable provider: implement [`Provider`], call [`main`], and the program answers `generate`, `stream`,
-//! `health` and `--version` as the CLI provider protocol wants it.
+//! A kit for executable providers: implement [`Provider`], call [`main`], and the program handles `generate`, `stream`,
+//! `health` and `--version` of the CLI provider protocol.
 //!
 //! ```no_run
 //! use bowline_provider::{Done, Error, Provider, Request, Say};
@@ -24,9 +24,9 @@
 //! }
 //! ```
 //!
-//! The provider says its text piece by piece, whoever asks: for `stream` each piece is a chunk at once, for `generate`
-//! they are put together. What goes wrong is an [`Error`]; it is told on standard error and in the answer's `error`, and the
-//! exit code is 1. Exit code 2 is a request or a command line that nobody could answer.
+//! The provider emits its text piece by piece for both commands: for `stream` each piece is a chunk at once, for `generate`
+//! the kit joins them. A failure is an [`Error`]; the kit writes it to standard error and to `error` of the response, and the
+//! exit code is 1. Exit code 2 is an invalid request or command line.
 
 mod clock;
 #[doc(hidden)]
@@ -44,9 +44,9 @@ pub use request::{Message, Request};
 pub use respond::Say;
 pub use serve::{main, serve};
 
-/// A provider: what the program does.
+/// A provider: the behaviour of the program.
 pub trait Provider {
-    /// Returns its name, which every answer carries.
+    /// Returns its name, which every response has.
     fn name(&self) -> &str;
 
     /// Returns its version, for `--version`.
@@ -54,15 +54,15 @@ pub trait Provider {
         "0.1.0"
     }
 
-    /// Takes an argument that stands before the command word. None is known unless this says so.
+    /// Accepts an argument before the command word. By default every argument is unknown.
     fn argument(&mut self, argument: &str) -> Result<(), Error> {
         Err(Error::new(format!("unknown argument `{argument}`")))
     }
 
-    /// Answers a request: says the text, in as many pieces as it comes, and then how it ended.
+    /// Answers a request: emits the text in any number of pieces, and returns how the answer ended.
     fn answer(&self, request: &Request, say: &mut Say<'_>) -> Result<Done, Error>;
 
-    /// Says that it is well, in a word or two, or why it is not. The caller waits five seconds.
+    /// Returns a word or two if the provider is healthy, otherwise the reason. The caller waits five seconds.
     fn health(&self) -> Result<String, Error>;
 }
 
@@ -71,20 +71,20 @@ pub trait Provider {
 pub struct Done {
     /// The model that answered.
     pub model: String,
-    /// How many tokens the prompt had, if that is known.
+    /// The tokens of the prompt, if known.
     pub input_tokens: Option<u64>,
-    /// How many tokens the answer had, if that is known.
+    /// The tokens of the answer, if known.
     pub output_tokens: Option<u64>,
     /// Why it ended.
     pub finish: Finish,
-    /// Tools that the model wants the host to run: `{"id", "type": "function", "function": {"name", "arguments"}}`.
+    /// Tools that the host should run: `{"id", "type": "function", "function": {"name", "arguments"}}`.
     pub tool_calls: Vec<Value>,
-    /// Whatever the caller may want to know besides.
+    /// Additional data for the caller.
     pub metadata: Map<String, Value>,
 }
 
 impl Done {
-    /// Says that a model has said all it wanted.
+    /// Reports that a model completed its answer.
     pub fn by(model: impl Into<String>) -> Self {
         Self { model: model.into(), ..Self::default() }
     }
@@ -93,12 +93,12 @@ impl Done {
 /// Why an answer ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Finish {
-    /// The model was done.
+    /// The answer is complete.
     #[default]
     Stop,
     /// It reached its limit of tokens.
     Length,
-    /// It wants a tool to be run.
+    /// A tool has to run.
     ToolUse,
 }
 
@@ -112,23 +112,23 @@ impl Finish {
     }
 }
 
-/// Why there is no answer, for the person who waits for it.
+/// Why there is no answer, for the user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error {
     message: String,
-    /// Nobody reads what is said.
+    /// The reader of the output is gone.
     gone: bool,
 }
 
 impl Error {
-    /// Makes an error of a sentence.
+    /// Creates an error from a sentence.
     pub fn new(message: impl Into<String>) -> Self {
         Self { message: message.into(), gone: false }
     }
 
-    /// Nobody reads what is said any more.
+    /// The reader of the output is gone.
     fn gone() -> Self {
-        Self { message: "nobody reads the answer".to_owned(), gone: true }
+        Self { message: "the reader of the answer is gone".to_owned(), gone: true }
     }
 }
 

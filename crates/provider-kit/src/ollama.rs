@@ -1,8 +1,8 @@
-//! Models of an Ollama server, over its HTTP API: the provider that the kit is proven with.
+//! Models of an Ollama server, over its HTTP API: the kit's own example of a provider.
 //!
 //! The server is `config.url`, else `OLLAMA_HOST`, else `http://127.0.0.1:11434`. The model is `config.model`, else
-//! `OLLAMA_MODEL`. Of `config`, `keep_alive`, `think`, `format` and `options` go to the server as they are; what else is in
-//! it is passed over.
+//! `OLLAMA_MODEL`. `keep_alive`, `think`, `format` and `options` of `config` go to the server unchanged; other settings
+//! are ignored.
 
 mod address;
 mod http;
@@ -20,26 +20,26 @@ use http::Reply;
 /// How long the server may be silent in an answer: it may have to load the model first.
 const ANSWER: Duration = Duration::from_secs(600);
 
-/// How long the server may take to say that it is well. The caller waits five seconds.
+/// The time limit of the health check. The caller waits five seconds.
 const HEALTH: Duration = Duration::from_secs(4);
 
-/// The most that is read of an error page.
+/// The most bytes to read of an error page.
 const PAGE: u64 = 64 * 1024;
 
-/// What `config` may have that is the server's.
+/// The settings of `config` that are the server's.
 const PASSED_ON: [&str; 3] = ["keep_alive", "think", "format"];
 
 /// The provider.
 #[derive(Clone, Debug, Default)]
 pub struct Ollama {
-    /// The server, as `OLLAMA_HOST` writes it.
+    /// The server, in the notation of `OLLAMA_HOST`.
     pub host: Option<String>,
     /// The model, unless the request names one.
     pub model: Option<String>,
 }
 
 impl Ollama {
-    /// Reads where the server is from the environment.
+    /// Reads the address of the server from the environment.
     #[expect(
         clippy::disallowed_methods,
         reason = "a provider is a program, and reads its environment here only"
@@ -54,7 +54,7 @@ impl Ollama {
     }
 }
 
-/// A line of an answer.
+/// A line of a response.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Line {
@@ -98,7 +98,7 @@ impl Provider for Ollama {
 
     fn answer(&self, request: &Request, say: &mut Say<'_>) -> Result<Done, Error> {
         let Some(model) = request.model().or(self.model.as_deref()) else {
-            return Err(Error::new("no model is chosen: set `config.model` or OLLAMA_MODEL"));
+            return Err(Error::new("no model: set `config.model` or OLLAMA_MODEL"));
         };
         let address = self.address(request.setting("url"))?;
         let reply = http::post(&address, "/api/chat", &body(request, model), ANSWER)?;
@@ -112,7 +112,7 @@ impl Provider for Ollama {
                 continue;
             }
             let line: Line = serde_json::from_str(&line).map_err(|error| {
-                Error::new(format!("Ollama at {address} said what is no answer: {error}"))
+                Error::new(format!("Ollama at {address} sent an invalid response: {error}"))
             })?;
             if let Some(error) = line.error {
                 return Err(Error::new(format!("Ollama: {error}")));
@@ -134,22 +134,22 @@ impl Provider for Ollama {
                 return Ok(done);
             }
         }
-        Err(Error::new(format!("the answer of Ollama at {address} ended before it was done")))
+        Err(Error::new(format!("the answer of Ollama at {address} ended too early")))
     }
 
     fn health(&self) -> Result<String, Error> {
         let address = self.address(None)?;
         let reply = good(http::get(&address, "/api/tags", HEALTH)?, &address)?;
         let list: Value = serde_json::from_reader(reply.body)
-            .map_err(|error| Error::new(format!("{address} does not answer as Ollama does: {error}")))?;
+            .map_err(|error| Error::new(format!("{address} does not respond like Ollama: {error}")))?;
         let Some(models) = list["models"].as_array() else {
-            return Err(Error::new(format!("{address} does not answer as Ollama does: it lists no models")));
+            return Err(Error::new(format!("{address} does not respond like Ollama: it lists no models")));
         };
         Ok(format!("OK: Ollama at {address} has {} models", models.len()))
     }
 }
 
-/// Puts a request into the words of `/api/chat`.
+/// Converts a request to the form of `/api/chat`.
 fn body(request: &Request, model: &str) -> Value {
     let mut messages: Vec<Value> = Vec::new();
     if let Some(system) = request.system_prompt.as_deref().filter(|text| !text.is_empty()) {
@@ -173,7 +173,7 @@ fn body(request: &Request, model: &str) -> Value {
     let mut body = Map::new();
     body.insert("model".into(), model.into());
     body.insert("messages".into(), messages.into());
-    // `generate` streams too: a server that is silent until its end cannot be told from one that hangs.
+    // `generate` streams too: a server that is silent until its end cannot be distinguished from one that hangs.
     body.insert("stream".into(), true.into());
     if !options.is_empty() {
         body.insert("options".into(), options.into());
@@ -189,7 +189,7 @@ fn body(request: &Request, model: &str) -> Value {
     body.into()
 }
 
-/// Puts a call of the protocol into Ollama's form, in which arguments are an object and not a text.
+/// Converts a tool call to Ollama's form, in which arguments are an object and not a string.
 fn theirs(call: &Value) -> Value {
     let function = &call["function"];
     let arguments = &function["arguments"];
@@ -200,7 +200,7 @@ fn theirs(call: &Value) -> Value {
     json!({ "function": { "name": function["name"], "arguments": arguments } })
 }
 
-/// Puts a call into the protocol's form. Ollama's have no ids.
+/// Converts a tool call to the protocol's form. Ollama's have no ids.
 fn tool_call(index: usize, function: &Function) -> Value {
     json!({
         "id": format!("call_{}", index + 1),
@@ -209,17 +209,17 @@ fn tool_call(index: usize, function: &Function) -> Value {
     })
 }
 
-/// Makes an error of every answer but a good one.
+/// Turns every response with an error status into an error.
 fn good(reply: Reply, address: &Address) -> Result<Reply, Error> {
     if reply.status == 200 {
         return Ok(reply);
     }
     let mut page = String::new();
-    // What was read before an error is better than nothing.
+    // A partial error message is better than none.
     let _ = reply.body.take(PAGE).read_to_string(&mut page);
     let told = serde_json::from_str::<Line>(&page).ok().and_then(|line| line.error);
     let told = told.unwrap_or_else(|| page.trim().chars().take(500).collect());
-    Err(Error::new(format!("Ollama at {address} answered with status {}: {told}", reply.status)))
+    Err(Error::new(format!("Ollama at {address} returned status {}: {told}", reply.status)))
 }
 
 #[cfg(test)]

@@ -1,37 +1,37 @@
-//! What is asked: the request of the protocol, read from standard input.
+//! The request of the protocol, read from standard input.
 
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 
 use crate::Error;
 
-/// A request. What is absent or null is not set; fields that are not known are passed over.
+/// A request. Absent and null mean not set; unknown fields are ignored.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 pub struct Request {
-    /// What the user says.
+    /// The user's prompt.
     pub prompt: String,
     /// Instructions for the model.
     #[serde(default)]
     pub system_prompt: Option<String>,
-    /// The most tokens to generate.
+    /// The limit of tokens to generate.
     #[serde(default)]
     pub max_tokens: Option<u64>,
     /// The temperature.
     #[serde(default)]
     pub temperature: Option<f64>,
-    /// The nucleus.
+    /// The nucleus sampling value.
     #[serde(default)]
     pub top_p: Option<f64>,
-    /// Tools that the model may ask for.
+    /// Tools that the model may call.
     #[serde(default, deserialize_with = "or_nothing")]
     pub tools: Vec<Value>,
-    /// What was said before.
+    /// The earlier conversation.
     #[serde(default, deserialize_with = "or_nothing")]
     pub context: Vec<Message>,
-    /// Settings of the provider; `model` is the one that all have.
+    /// Settings of the provider; `model` is common to all.
     #[serde(default, deserialize_with = "or_nothing")]
     pub config: Map<String, Value>,
-    /// Whatever the caller wants to find again.
+    /// Data of the caller, for its own use.
     #[serde(default, deserialize_with = "or_nothing")]
     pub metadata: Map<String, Value>,
 }
@@ -39,15 +39,15 @@ pub struct Request {
 /// One message of the earlier conversation.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 pub struct Message {
-    /// Who said it: `system`, `user`, `assistant` or `tool`.
+    /// The speaker: `system`, `user`, `assistant` or `tool`.
     pub role: String,
-    /// What was said.
+    /// The text.
     #[serde(default, deserialize_with = "or_nothing")]
     pub content: String,
-    /// Tools that the assistant asked for.
+    /// The assistant's tool calls.
     #[serde(default, deserialize_with = "or_nothing")]
     pub tool_calls: Vec<Value>,
-    /// The call that a tool's message answers.
+    /// The tool call that this message is the result of.
     #[serde(default)]
     pub tool_call_id: Option<String>,
 }
@@ -57,21 +57,21 @@ fn or_nothing<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(reader: 
 }
 
 impl Request {
-    /// Reads a request.
+    /// Parses a request.
     pub fn parse(text: &[u8]) -> Result<Self, Error> {
         if text.iter().all(u8::is_ascii_whitespace) {
-            return Err(Error::new("there is no request: a JSON object is wanted on standard input"));
+            return Err(Error::new("there is no request: standard input has to be a JSON object"));
         }
         serde_json::from_slice(text)
             .map_err(|error| Error::new(format!("the request on standard input cannot be read: {error}")))
     }
 
-    /// Returns the model that the request wants.
+    /// Returns the requested model.
     pub fn model(&self) -> Option<&str> {
         self.setting("model")
     }
 
-    /// Returns a setting that is a text and not empty.
+    /// Returns a setting that is a string and not empty.
     pub fn setting(&self, name: &str) -> Option<&str> {
         self.config.get(name).and_then(Value::as_str).filter(|text| !text.is_empty())
     }

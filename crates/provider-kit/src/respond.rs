@@ -1,4 +1,4 @@
-//! What is answered: one object for `generate`, chunks for `stream`.
+//! The response: one object for `generate`, chunks for `stream`.
 
 use std::io::Write;
 
@@ -7,9 +7,9 @@ use serde_json::{Map, Value};
 
 use crate::{Done, Error, clock};
 
-/// Takes the text of an answer as it comes.
+/// Receives the text of an answer.
 pub struct Say<'a> {
-    /// Where chunks go; nothing for an answer in one piece.
+    /// The output for chunks; none for an answer in one piece.
     chunks: Option<&'a mut dyn Write>,
     content: String,
 }
@@ -28,7 +28,7 @@ struct Chunk<'a> {
     tokens_used: u64,
     error: &'a str,
     timestamp: String,
-    /// From here on: in the last chunk, what the protocol says of whole answers only.
+    /// From here on: in the last chunk only, the fields of a whole response.
     #[serde(skip_serializing_if = "Option::is_none")]
     input_tokens: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -73,7 +73,7 @@ impl<'a> Say<'a> {
         Self { chunks: Some(out), content: String::new() }
     }
 
-    /// Says a piece of the answer. Pieces are joined with nothing between them.
+    /// Emits a piece of the answer. Pieces are joined without a separator.
     pub fn text(&mut self, piece: &str) -> Result<(), Error> {
         if piece.is_empty() {
             return Ok(());
@@ -97,7 +97,7 @@ impl<'a> Say<'a> {
         line(*out, &chunk)
     }
 
-    /// Writes the end of the answer, of whichever form it is.
+    /// Writes the end of the answer, in either form.
     pub(crate) fn end(
         self,
         ended: &Result<Done, Error>,
@@ -150,7 +150,7 @@ impl<'a> Say<'a> {
     }
 }
 
-/// Writes a line and sends it off at once: whoever watches a stream waits for it.
+/// Writes a line and flushes it at once: readers of a stream wait for it.
 fn line(out: &mut dyn Write, value: &impl Serialize) -> Result<(), Error> {
     let mut text = serde_json::to_vec(value).map_err(|error| Error::new(error.to_string()))?;
     text.push(b'\n');

@@ -1,4 +1,4 @@
-//! The program: its command words, its streams, its exit codes.
+//! The program: its commands, streams and exit codes.
 
 use std::io::{Read, Write};
 use std::process::ExitCode;
@@ -7,14 +7,14 @@ use crate::clock::Stopwatch;
 use crate::respond::Say;
 use crate::{Error, Provider, Request};
 
-/// Done.
+/// Success.
 const WELL: u8 = 0;
-/// The provider could not answer, or is not well.
+/// The provider could not answer, or is not healthy.
 const FAILED: u8 = 1;
-/// The request or the command line is wrong.
+/// The request or the command line is invalid.
 const USAGE: u8 = 2;
 
-/// Is the program: reads the command line and standard input, answers, and returns the exit code.
+/// Runs the program: parses the command line, reads standard input, answers, and returns the exit code.
 pub fn main(provider: &mut impl Provider) -> ExitCode {
     let args: Vec<String> =
         std::env::args_os().skip(1).map(|arg| arg.to_string_lossy().into_owned()).collect();
@@ -22,7 +22,7 @@ pub fn main(provider: &mut impl Provider) -> ExitCode {
     ExitCode::from(serve(provider, &args, &mut stdin, &mut stdout, &mut stderr))
 }
 
-/// Does what the arguments say, and returns the exit code. For tests; a program calls [`main`].
+/// Executes the arguments, and returns the exit code. For tests; a program calls [`main`].
 pub fn serve(
     provider: &mut impl Provider,
     args: &[String],
@@ -33,7 +33,7 @@ pub fn serve(
     match command(provider, args, stdin, stdout) {
         Ok(()) => WELL,
         Err((code, error)) => {
-            // Nobody hears what is said to a closed standard error, and who left was told enough.
+            // There is no other place to report a closed standard error, and a reader that left needs no report.
             if !error.gone {
                 let _ = writeln!(stderr, "{error}");
             }
@@ -50,7 +50,7 @@ fn command(
 ) -> Result<(), (u8, Error)> {
     let usage = |error: Error| (USAGE, error);
     let Some((word, before)) = args.split_last() else {
-        return Err(usage(Error::new("no command is given: generate, stream and health are known")));
+        return Err(usage(Error::new("no command: generate, stream and health are known")));
     };
     for argument in before {
         provider.argument(argument).map_err(usage)?;
@@ -84,7 +84,7 @@ fn command(
     }
 }
 
-/// In what form an answer is written.
+/// The form of an answer.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Form {
     Object,
@@ -98,7 +98,7 @@ fn answer(
     stdout: &mut dyn Write,
 ) -> Result<(), Error> {
     let time = Stopwatch::start();
-    // One of the two has the output: the chunks while they come, or the object at the end.
+    // One of the two has the output: the chunks as they arrive, or the object at the end.
     let (mut sink, mut streamed) = (Vec::new(), &mut *stdout);
     let mut say = match form {
         Form::Chunks => Say::in_chunks(&mut streamed),

@@ -1,12 +1,12 @@
-//! The beginnings of providers that `bowline provider new` writes. Each is complete, and passes `bowline certify --executable`.
+//! The templates of `bowline provider new`. Each is a complete provider, and passes `bowline certify --executable`.
 
 /// In Rust: `src/main.rs`.
 pub const RUST: &str = include_str!("../templates/main.rs");
 
-/// In Rust: `Cargo.toml`. `{name}` stands for the provider's name.
+/// In Rust: `Cargo.toml`. `{name}` is the provider's name.
 pub const CARGO: &str = include_str!("../templates/Cargo.toml.template");
 
-/// In Python, with nothing but its standard library.
+/// In Python, with its standard library only.
 pub const PYTHON: &str = include_str!("../templates/provider.py");
 
 /// In POSIX shell, with awk.

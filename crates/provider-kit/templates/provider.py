@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""An executable provider. Replace what `answer` does; everything else is done."""
+"""An executable provider. Replace the body of `answer`; the rest is complete."""
 
 import json
 import sys
@@ -10,13 +10,13 @@ NAME = "minimal-provider"
 
 
 def answer(request):
-    """Yields the text of the answer, piece by piece, as soon as the model gives it."""
+    """Yields the text of the answer, piece by piece, as soon as the model returns it."""
     yield "You said: "
     yield request["prompt"]
 
 
 def healthy():
-    """Returns what is wrong, or nothing. The caller waits five seconds."""
+    """Returns the problem, or None. The caller waits five seconds."""
     return None
 
 
@@ -84,7 +84,7 @@ def main():
         generate(request) if command == "generate" else stream(request)
     except BrokenPipeError:
         return 1
-    except Exception as error:  # Whatever went wrong, the caller wants to know it.
+    except Exception as error:  # Report every failure to the caller.
         print(error, file=sys.stderr)
         return 1
     return 0

@@ -1,26 +1,26 @@
 #!/bin/sh
-# An executable provider in POSIX shell and awk. Replace what `answer` does; everything else is done.
+# An executable provider in POSIX shell and awk. Replace the body of `answer`; the rest is complete.
 #
-# $prompt and $model are texts as JSON writes them, without the quotation marks around them: they can be put into JSON
-# as they are. So has what `piece` gets to be.
+# $prompt and $model are JSON strings without their quotation marks: put them into JSON
+# unchanged. The argument of `piece` has the same form.
 set -u
 LC_ALL=C
 export LC_ALL
 
 name=minimal-provider
 
-# Says the answer piece by piece, as soon as the model gives it.
+# Emits the answer piece by piece, as soon as the model returns it.
 answer() {
     piece 'You said: '
     piece "$prompt"
 }
 
-# Says that it is well, or on standard error what is wrong. The caller waits five seconds.
+# Succeeds if the provider is healthy; otherwise prints the reason on standard error. The caller waits five seconds.
 healthy() {
     echo OK
 }
 
-# Reads the request and prints its prompt and its model, a line each. Whatever is no request is refused.
+# Reads the request and prints its prompt and its model, one on each line. Rejects anything else.
 read_request() {
     awk '
     function refuse(why) {
@@ -29,7 +29,7 @@ read_request() {
         exit 2
     }
     function blanks() { if (match(text, /^[ \t\r\n]+/)) text = substr(text, RLENGTH + 1) }
-    # Takes what has to stand here, and the blanks behind it.
+    # Consumes an expected token, and the blanks behind it.
     function take(pattern,  token) {
         if (!match(text, pattern)) refuse("no JSON near `" substr(text, 1, 20) "`")
         token = substr(text, 1, RLENGTH)
@@ -37,7 +37,7 @@ read_request() {
         blanks()
         return token
     }
-    # Takes a text: up to the first quotation mark that has no odd number of backslashes before it.
+    # Consumes a string: up to the first quotation mark with an even number of backslashes before it.
     function string(  at, part, all) {
         if (text !~ /^"/) refuse("no text near `" substr(text, 1, 20) "`")
         text = substr(text, 2)
@@ -97,7 +97,7 @@ piece() {
 }
 
 command=
-for command; do :; done # The last argument; what stands before it is not needed here.
+for command; do :; done # The last argument; the earlier ones are not needed here.
 case $command in
 generate | stream)
     request=$(read_request) || exit 2

@@ -25,7 +25,7 @@ pub fn strip(text: &str) -> Cow<'_, str> {
     Cow::Owned(clean)
 }
 
-/// Says whether there is anything to strip.
+/// Returns whether there is anything to strip.
 pub fn has_control(text: &str) -> bool {
     text.bytes().any(|byte| byte < 0x20 && !byte.is_ascii_whitespace() || byte == 0xC2 || byte == 0x7F)
         && text.chars().any(is_stray)
@@ -73,28 +73,35 @@ pub(crate) fn decode(bytes: &[u8]) -> Cow<'_, str> {
 
 /// Makes text harmless on a terminal: what would move the cursor, reorder the text or be invisible is spelled out.
 ///
-/// Line ends and tabs stay. A joiner between two pictures stays, because it makes one picture of them.
+/// Line ends and tabs stay. A joiner between two pictures stays, because it makes one picture of them. So does one variation
+/// selector (U+FE0E, U+FE0F) directly after a picture that it belongs to; further ones would only hide text.
 pub fn harmless(text: &str) -> Cow<'_, str> {
     if !text.contains(is_deceptive) {
         return Cow::Borrowed(text);
     }
     let mut out = String::with_capacity(text.len());
+    // The last character, if it was kept.
     let mut before = None;
     let mut chars = text.chars().peekable();
     while let Some(c) = chars.next() {
+        let next = chars.peek().copied();
+        let stays = match c {
+            '\u{200D}' => (is_picture(before) || before == Some('\u{FE0F}')) && is_picture(next),
+            '\u{FE0E}' | '\u{FE0F}' => takes_selector(before, next),
+            c => !is_deceptive(c),
+        };
+        before = stays.then_some(c);
         match c {
-            c if !is_deceptive(c) => out.push(c),
-            '\u{200D}' if is_picture(before) && is_picture(chars.peek().copied()) => out.push(c),
+            c if stays => out.push(c),
             '\0'..='\u{1F}' => out.extend(char::from_u32(0x2400 + c as u32)),
             '\u{7F}' => out.push('\u{2421}'),
             c => out.push_str(&c.escape_unicode().to_string()),
         }
-        before = Some(c);
     }
     Cow::Owned(out)
 }
 
-/// Makes JSON harmless on a terminal. It stays JSON, and equal: the same characters are written as `\uXXXX`.
+/// Makes JSON harmless on a terminal. It stays JSON, and equal: the same characters are written as escapes such as `\u202e`.
 pub fn harmless_json(json: &str) -> Cow<'_, str> {
     if !json.contains(is_deceptive) {
         return Cow::Borrowed(json);
@@ -113,15 +120,16 @@ pub fn harmless_json(json: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// Says whether a character moves the cursor, reorders what is shown, or cannot be seen.
+/// Returns whether a character moves the cursor, reorders what is shown, or cannot be seen.
 fn is_deceptive(c: char) -> bool {
     if c.is_ascii() {
         return c.is_ascii_control() && c != '\n' && c != '\t';
     }
     matches!(c,
         '\u{80}'..='\u{9F}'
-        // The soft hyphen, the combining grapheme joiner, the Arabic letter mark, the Mongolian vowel separator.
-        | '\u{AD}' | '\u{34F}' | '\u{61C}' | '\u{180E}'
+        // The soft hyphen, the combining grapheme joiner, the Arabic letter mark, the Mongolian vowel separator
+        // and variation selectors.
+        | '\u{AD}' | '\u{34F}' | '\u{61C}' | '\u{180B}'..='\u{180F}'
         // Letters that are shown as nothing: Hangul fillers, Khmer inherent vowels.
         | '\u{115F}' | '\u{1160}' | '\u{17B4}' | '\u{17B5}' | '\u{3164}' | '\u{FFA0}'
         // Zero-width spaces, joiners and marks of direction.
@@ -132,14 +140,26 @@ fn is_deceptive(c: char) -> bool {
         | '\u{2060}'..='\u{206F}'
         // The byte order mark; notes between lines; letters that no font shows.
         | '\u{FEFF}' | '\u{FFF9}'..='\u{FFFB}' | '\u{E0000}'..='\u{E007F}'
-        // Variation selectors of the supplement: text can be hidden in a row of them. U+FE0F, which pictures need, stays.
-        | '\u{E0100}'..='\u{E01EF}'
+        // Variation selectors: text can be hidden in a row of them. `harmless` keeps the ones that pictures need.
+        | '\u{FE00}'..='\u{FE0F}' | '\u{E0100}'..='\u{E01EF}'
+        // Marks of musical notation that begin and end beams, ties, slurs and phrases, and are not shown.
+        | '\u{1D173}'..='\u{1D17A}'
     )
 }
 
-/// Says whether a character is one of those that a joiner puts together.
+/// Returns whether a character is one of those that a joiner puts together.
 fn is_picture(c: Option<char>) -> bool {
-    c.is_some_and(|c| matches!(c, '\u{2190}'..='\u{2BFF}' | '\u{FE0F}' | '\u{1F000}'..='\u{1FAFF}'))
+    c.is_some_and(|c| matches!(c, '\u{2190}'..='\u{2BFF}' | '\u{1F000}'..='\u{1FAFF}'))
+}
+
+/// Returns whether a variation selector may stand between two characters: after a picture, after one of the signs that also
+/// have the form of a picture, and between a digit and the frame that makes a key of it.
+fn takes_selector(before: Option<char>, next: Option<char>) -> bool {
+    match before {
+        Some('0'..='9' | '#' | '*') => next == Some('\u{20E3}'),
+        Some('©' | '®' | '‼' | '⁉' | '™' | 'ℹ' | '〰' | '〽' | '㊗' | '㊙') => true,
+        before => is_picture(before),
+    }
 }
 
 #[cfg(test)]
@@ -206,6 +226,15 @@ mod tests {
             "\u{ffa0}",
             "\u{e0100}",
             "\u{e01ef}",
+            "\u{fe00}",
+            "\u{fe0d}",
+            "\u{fe0e}",
+            "\u{fe0f}",
+            "\u{180b}",
+            "\u{180d}",
+            "\u{180f}",
+            "\u{1d173}",
+            "\u{1d17a}",
         ] {
             let text = format!("a{hidden}b");
             assert_eq!(harmless(&text), format!("a{}b", hidden.escape_unicode()));
@@ -219,15 +248,30 @@ mod tests {
     }
 
     #[test]
+    fn a_picture_keeps_one_selector() {
+        for whole in ["⚠\u{fe0f} ✔\u{fe0e}", "1\u{fe0f}\u{20e3}", "©\u{fe0f}™\u{fe0e}", "🏳\u{fe0f}\u{200d}🌈"]
+        {
+            assert_eq!(harmless(whole), whole);
+        }
+        // Each further one would be a bit of a hidden text.
+        assert_eq!(harmless("⚠\u{fe0f}\u{fe0e}\u{fe0f}"), "⚠\u{fe0f}\\u{fe0e}\\u{fe0f}");
+        assert_eq!(harmless("⚠\u{fe00}"), "⚠\\u{fe00}");
+        assert_eq!(harmless("1\u{fe0f}2"), "1\\u{fe0f}2");
+        // What was made harmless is left alone, a joiner before a selector that goes included.
+        assert_eq!(harmless("👩\u{200d}\u{fe0f}👩"), "👩\\u{200d}\\u{fe0f}👩");
+        assert_eq!(harmless("a\u{fe0f}\u{200d}👩"), "a\\u{fe0f}\\u{200d}👩");
+    }
+
+    #[test]
     fn json_stays_json_and_equal() {
-        let text = "\u{9b}2J\u{202e}a\u{200b}\u{2028}\u{feff}\u{7f}\u{e0041}é日\n\u{1b}\"";
+        let text = "\u{9b}2J\u{202e}a\u{200b}\u{2028}\u{feff}\u{7f}\u{e0041}é⚠\u{fe0f}\n\u{1b}\"";
         let value = serde_json::json!({ text: [text] });
         for json in [value.to_string(), serde_json::to_string_pretty(&value).expect("JSON")] {
             let shown = harmless_json(&json);
             assert_eq!(serde_json::from_str::<serde_json::Value>(&shown).expect("JSON"), value);
             assert!(!shown.contains(is_deceptive), "{shown}");
             assert!(
-                shown.contains("\\u009b2J\\u202ea\\u200b\\u2028\\ufeff\\u007f\\udb40\\udc41é日"),
+                shown.contains("\\u009b2J\\u202ea\\u200b\\u2028\\ufeff\\u007f\\udb40\\udc41é⚠\\ufe0f"),
                 "{shown}"
             );
         }

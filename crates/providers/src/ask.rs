@@ -1,11 +1,11 @@
-//! Questions to a program about its user's account: is somebody logged in, which models are there, how much is used up.
+//! Queries to a program about its user's account: the login, the models, and the used part of the limits.
 //!
-//! A manifest says with which arguments a program is asked and by which [`Reader`] the answer is read (section `[ask]`);
-//! the reader knows what is to be said and what the answers mean, and lies in the provider's folder. A [`Talk`] is one
-//! conversation as a pure value: lines in, bytes out. Who starts the program, waits and keeps answers is the runtime.
+//! A manifest has the arguments of a query and the name of the [`Reader`] of its answer (section `[ask]`).
+//! The reader writes the requests and interprets the answers. It is in the provider's folder. A [`Talk`] is one
+//! conversation as a pure value: lines in, bytes out. The runtime starts the program, waits and caches answers.
 //!
-//! Three manners: some print an answer and end, some speak JSON-RPC, and some take control requests among the messages
-//! of a chat. Nothing that is asked costs anything, and no answer holds a secret.
+//! There are three ways: some programs print an answer and exit, some use JSON-RPC, and some take control requests among the
+//! messages of a chat. No query costs anything, and no answer holds a secret.
 
 use bowline_protocol::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -16,10 +16,10 @@ use crate::probe::Answer;
 use crate::rpc::{self, Incoming, Peer};
 use crate::{acp, claude, codex, opencode, pi};
 
-/// What a question is about.
+/// The subject of a query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Subject {
-    /// Whether somebody is logged in.
+    /// Whether the user is logged in.
     Login,
     /// Which models there are.
     Models,
@@ -38,7 +38,7 @@ impl Subject {
     }
 }
 
-/// What a program told.
+/// The result of a query.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Told {
     /// About the login.
@@ -49,12 +49,12 @@ pub enum Told {
     Limits(Limits),
 }
 
-/// A program's own word about its login. It looks whether one is there; whether it works, only a request can tell.
+/// A program's own report on its login. It checks whether there is one; only a request can show whether it works.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Login {
     /// Whether there is one.
     pub logged_in: bool,
-    /// How, in the program's words.
+    /// The kind of login, in the program's words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub method: Option<String>,
     /// The plan of the account.
@@ -80,7 +80,7 @@ pub struct Window {
     /// Percent that are used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub used_percent: Option<f64>,
-    /// When it starts anew.
+    /// When it resets.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resets_at: Option<Timestamp>,
     /// How long it is, in minutes.
@@ -96,7 +96,7 @@ pub struct NotTold(pub String);
 impl NotTold {
     /// The program answered in a form that is not known.
     pub(crate) fn strange(what: &str) -> Self {
-        Self(format!("its answer has no {what} in it that can be read"))
+        Self(format!("its response has no readable {what}"))
     }
 }
 
@@ -105,13 +105,13 @@ impl NotTold {
 pub enum Manner {
     /// It prints an answer and ends.
     Printed,
-    /// It speaks JSON-RPC, a message on a line.
+    /// It uses JSON-RPC, one message on a line.
     Rpc(rpc::Version),
     /// It takes control requests among the messages of a chat.
     Control,
 }
 
-/// One thing to say.
+/// One message to send.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Say {
     /// A call, which is answered.
@@ -120,10 +120,10 @@ pub enum Say {
     Notify(&'static str),
 }
 
-/// What was heard in a conversation.
+/// The state of a conversation.
 #[derive(Debug, Default)]
 pub struct Heard {
-    /// What the program printed; only of those that print an answer and end.
+    /// The output of the program; only for programs that print an answer and exit.
     pub answer: Answer,
     /// The answers to the calls, in the order of the calls.
     pub replies: Vec<Reply>,
@@ -135,7 +135,7 @@ pub struct Reply {
     id: u64,
     /// The method.
     pub method: String,
-    /// What came back.
+    /// The result.
     pub result: Result<Value, String>,
 }
 
@@ -146,25 +146,25 @@ impl Heard {
         match reply.map(|reply| &reply.result) {
             Some(Ok(value)) => Ok(value),
             Some(Err(why)) => Err(NotTold(why.clone())),
-            None => Err(NotTold(format!("it did not answer `{method}`"))),
+            None => Err(NotTold(format!("it sent no response to `{method}`"))),
         }
     }
 }
 
-/// Who knows what to say to a program and what its answers mean.
+/// A reader: it writes the requests to a program and reads the responses.
 #[derive(Debug)]
 pub struct Reader {
     /// Its name, for manifests.
     pub name: &'static str,
-    /// What it is about.
+    /// The subject.
     pub subject: Subject,
     /// How the program is talked to.
     pub manner: Manner,
-    /// What is said at the beginning; the argument is the working directory.
+    /// The first requests; the argument is the working directory.
     pub(crate) open: fn(&str) -> Vec<Say>,
-    /// What is said when everything so far is answered.
+    /// The next requests, after all responses so far.
     pub(crate) more: fn(&[Reply]) -> Option<Say>,
-    /// What the answers mean.
+    /// Interprets the responses.
     pub(crate) read: fn(&Heard) -> Result<Told, NotTold>,
 }
 
@@ -213,7 +213,7 @@ impl Talk {
         (talk, first)
     }
 
-    /// Says whether everything is answered, so that the program can go.
+    /// Returns whether everything is answered, so that the program can go.
     pub fn is_over(&self) -> bool {
         self.begun && !self.peer.is_waiting()
     }
@@ -231,7 +231,7 @@ impl Talk {
         }
     }
 
-    /// Ends the conversation, and says what was told.
+    /// Ends the conversation, and returns its result.
     pub fn end(self, answer: Answer) -> Result<Told, NotTold> {
         (self.reader.read)(&Heard { answer, replies: self.replies })
     }
@@ -305,7 +305,8 @@ fn control_request(id: u64, subtype: &str, mut request: Value) -> Vec<u8> {
 }
 
 fn control_refusal(id: &Value) -> Vec<u8> {
-    let response = json!({ "subtype": "error", "request_id": id, "error": "nobody is here to decide" });
+    let response =
+        json!({ "subtype": "error", "request_id": id, "error": "this client does not decide approvals" });
     format!("{}\n", json!({ "type": "control_response", "response": response })).into_bytes()
 }
 

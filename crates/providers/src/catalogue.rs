@@ -8,10 +8,11 @@ use crate::manifest::{Manifest, ManifestError};
 struct Folder {
     name: &'static str,
     /// Its manifest, as it is written.
+    #[cfg(test)]
     text: &'static str,
-    /// All that its recordings ever said, where there are any.
+    /// The vocabulary of its recordings, where there are any.
     vocabulary: &'static str,
-    /// Its manifest, read when somebody wants it: a run wants one, and to read them all costs more than the rest of its
+    /// Its manifest, parsed on first use: a run needs one, and parsing all of them costs more than the rest of its
     /// start.
     manifest: LazyLock<Manifest>,
 }
@@ -21,9 +22,10 @@ macro_rules! folders {
         /// Every folder, in the order in which providers are shown. A test compares this list with the folders.
         static FOLDERS: [Folder; [$($name),+].len()] = [$(Folder {
             name: $name,
+            #[cfg(test)]
             text: include_str!(concat!($name, "/manifest.toml")),
             vocabulary: $vocabulary,
-            manifest: LazyLock::new(|| read($name, include_str!(concat!($name, "/manifest.toml")))),
+            manifest: LazyLock::new(|| read($name, include_str!(concat!(env!("OUT_DIR"), "/", $name, ".json")))),
         }),+];
     };
 }
@@ -39,15 +41,18 @@ folders! {
     "opencode" => include_str!("opencode/vocabulary.txt");
     "copilot" => include_str!("copilot/vocabulary.txt");
     "grok-cli" => include_str!("grok-cli/vocabulary.txt");
-    // Two programs behind adapters of a protocol that many speak: see `acp`.
+    // Two programs behind adapters of a shared protocol: see `acp`.
     "claude-acp" => include_str!("acp/vocabulary.txt");
     "codex-acp" => include_str!("acp/vocabulary.txt");
-    // Behind those whose dialects it speaks: their vocabularies are the recorded ones.
+    // After the programs whose dialects it uses: their vocabularies are the recorded ones.
     "practice" => "";
 }
 
-fn read(name: &str, text: &str) -> Manifest {
-    Manifest::parse(text).unwrap_or_else(|error| panic!("{name}: {error}"))
+/// Parses a manifest in the form that `build.rs` writes. [`check`] has checked all of them before a release.
+fn read(name: &str, json: &str) -> Manifest {
+    let mut manifest: Manifest = serde_json::from_str(json).unwrap_or_else(|error| panic!("{name}: {error}"));
+    manifest.complete();
+    manifest
 }
 
 /// Returns the manifests that ship with Bowline, in the order in which they are shown.
@@ -58,14 +63,14 @@ pub fn built_in() -> impl ExactSizeIterator<Item = &'static Manifest> + Clone {
 /// Finds a provider by its name or one of its aliases, whatever the case and whether `-` or `_`.
 pub fn by_name(name: &str) -> Option<&'static Manifest> {
     let plain = plain(name);
-    // The folder has the provider's name, so that the others need not be read.
+    // The folder has the provider's name, so that the others need not be parsed.
     if let Some(folder) = FOLDERS.iter().find(|folder| self::plain(folder.name) == plain) {
         return Some(&folder.manifest);
     }
     built_in().find(|manifest| same_name(manifest, name))
 }
 
-/// Says whether a name means this provider.
+/// Returns whether a name means this provider.
 pub fn same_name(manifest: &Manifest, name: &str) -> bool {
     let wanted = plain(name);
     std::iter::once(&manifest.name).chain(&manifest.aliases).any(|known| plain(known) == wanted)
@@ -83,11 +88,25 @@ pub fn plain(name: &str) -> String {
     name.to_ascii_lowercase().replace('_', "-")
 }
 
-/// Reads every built-in manifest; what the tests call, so that a bad one fails there and not at run time.
+/// Checks every built-in manifest. The tests call it, so that a bad one fails there and not at run time.
 pub fn check() -> Result<(), (&'static str, ManifestError)> {
-    FOLDERS.iter().try_for_each(|Folder { name, text, .. }| match Manifest::parse(text) {
-        Ok(manifest) if manifest.name == *name => Ok(()),
-        Ok(manifest) => Err((*name, ManifestError::WrongName(manifest.name))),
-        Err(error) => Err((*name, error)),
+    FOLDERS.iter().try_for_each(|Folder { name, manifest, .. }| {
+        if manifest.name != *name {
+            return Err((*name, ManifestError::WrongName(manifest.name.clone())));
+        }
+        manifest.check().map_err(|error| (*name, error))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_forms_of_a_manifest_are_the_same() {
+        for Folder { name, text, manifest, .. } in &FOLDERS {
+            let written = Manifest::parse(text).expect("the tests read it");
+            assert_eq!(format!("{written:?}"), format!("{:?}", &**manifest), "{name}");
+        }
+    }
 }

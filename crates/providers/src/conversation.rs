@@ -1,4 +1,4 @@
-//! What a program is asked when a protocol carries it: the other side of a two-way dialect.
+//! The content of a conversation that a protocol carries: the client's side of a two-way dialect.
 //!
 //! One prompt, what it may do meanwhile, and what has to be chosen first. Nothing of it is an argument of the program.
 
@@ -15,11 +15,11 @@ use crate::invocation::is_image;
 /// One prompt and the wishes that go with it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Conversation {
-    /// What the user says, with all that stands around it.
+    /// The user's prompt, with everything around it.
     pub prompt: String,
     /// The working directory.
     pub cwd: String,
-    /// What the agent may do without being asked. Nobody can be asked.
+    /// The actions that the agent may do without an approval. There is no person who could approve others.
     pub permission: PermissionMode,
     /// The model, unless it is the agent's own choice.
     pub model: Option<String>,
@@ -33,7 +33,7 @@ pub struct Conversation {
     pub mcp_servers: BTreeMap<String, McpServer>,
     /// Files that go with the prompt.
     pub attachments: Vec<Attachment>,
-    /// What is in those that are images, by their paths. The agent looks for the others itself.
+    /// The contents of the images, by path. The agent reads the other files itself.
     pub images: BTreeMap<String, Vec<u8>>,
     /// The JSON Schema of the answer.
     pub schema: Option<Json>,
@@ -62,7 +62,7 @@ impl Conversation {
 
     /// Returns the paths of the files whose bytes go with the prompt, for who can read them.
     pub fn wants(&self, dialect: &str) -> impl Iterator<Item = &str> {
-        let bytes = voice(dialect).is_some_and(|voice| voice.images == Images::Bytes);
+        let bytes = protocol_client(dialect).is_some_and(|client| client.images == Images::Bytes);
         self.attachments.iter().filter(move |file| bytes && is_image(file)).map(|file| file.path.as_str())
     }
 
@@ -75,7 +75,7 @@ impl Conversation {
         }
     }
 
-    /// Says why a session is not the one that is meant. Nothing is sent to one that is not.
+    /// Returns why a session is not the one that is meant. Nothing is sent to one that is not.
     pub(crate) fn not_meant(&self, got: &str) -> Option<Report> {
         let wrong = |message: String| Report {
             category: Some(Category::NotFound),
@@ -83,31 +83,31 @@ impl Conversation {
             ..Report::of(message)
         };
         match &self.resume {
-            _ if got.is_empty() => Some(unsupported("the agent opened a session without a name")),
+            _ if got.is_empty() => Some(unsupported("the agent opened a session without an id")),
             Some(Resume::Id { native_session }) if native_session.as_str() != got => {
-                Some(wrong(format!("session {native_session} was wanted, and the agent opened {got}")))
+                Some(wrong(format!("session {native_session} was requested, but the agent opened {got}")))
             }
             Some(Resume::Fork { native_session }) if native_session.as_str() == got => Some(wrong(format!(
-                "a branch of session {native_session} was wanted, and the agent went on in it"
+                "a fork of session {native_session} was requested, but the agent continued it"
             ))),
             Some(Resume::Id { .. } | Resume::Fork { .. } | Resume::Latest) | None => None,
         }
     }
 }
 
-/// How we talk to a program, in a dialect in which somebody has to.
+/// The client of a dialect with a two-way protocol.
 #[derive(Clone, Copy, Debug)]
-pub struct Voice {
+pub struct ProtocolClient {
     /// How we are connected to it.
     pub transport: Transport,
-    /// Whether the agent has to be told its directory. Else it is the one that it is started in.
+    /// Whether the agent needs its directory in a message. Otherwise it uses the one that it is started in.
     pub needs_cwd: bool,
     /// How images go with a prompt.
     pub(crate) images: Images,
-    /// Returns what is said first, whatever is asked.
-    pub(crate) first_words: fn() -> String,
-    /// Makes the one who talks.
-    pub(crate) speaker: fn(Conversation) -> Box<dyn Dialect>,
+    /// Returns the first message, whatever the prompt is.
+    pub(crate) first_message: fn() -> String,
+    /// Makes the dialect of the client.
+    pub(crate) dialect: fn(Conversation) -> Box<dyn Dialect>,
     /// Names an option that cannot be had with the others, and why.
     pub(crate) refuses: fn(&Conversation) -> Option<(&'static str, &'static str)>,
 }
@@ -115,15 +115,15 @@ pub struct Voice {
 /// How images go with a prompt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Images {
-    /// What is in them.
+    /// The contents.
     Bytes,
     /// Where they are.
     Paths,
 }
 
-/// Returns how we talk in a dialect.
-pub fn voice(dialect: &str) -> Option<Voice> {
-    dialects::by_name(dialect)?.voice
+/// Returns the client of a dialect with a two-way protocol.
+pub fn protocol_client(dialect: &str) -> Option<ProtocolClient> {
+    dialects::by_name(dialect)?.client
 }
 
 /// Makes the report of what the agent cannot do.

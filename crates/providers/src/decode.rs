@@ -1,4 +1,4 @@
-//! From bytes to events: framing, the dialect, and the account of turns, put together.
+//! From bytes to events: combines the framer, the dialect and the turns.
 //!
 //! A [`Decoder`] takes what a program prints, in pieces of any size, and gives the same events for every way of
 //! cutting it. It never fails. Before the end, what a beginning of the bytes gives is a beginning of the events.
@@ -8,13 +8,15 @@ use bowline_protocol::{Event, Excerpt, Exit, FORMAT_VERSION, RawFile, RawSpan, S
 
 use crate::ansi;
 use crate::conversation::Conversation;
-use crate::dialect::{Dialect, Draft, Framing, Input, Output, Shape, Terminal, UNRECOGNIZED_HEAD, Words};
+use crate::dialect::{
+    Dialect, Framing, Input, Output, Shape, Terminal, UNRECOGNIZED_HEAD, UnnumberedEvent, Words,
+};
 use crate::dialects::Entry;
 use crate::framing::{Frame, Framer, LINE_CAP};
 use crate::lenient;
 use crate::moment::Moment;
 use crate::novelty::Watch;
-use crate::turns::Turns;
+use crate::turns::TurnTracker;
 use crate::usage::Spent;
 
 /// How much of the end of standard error is kept as evidence.
@@ -23,7 +25,7 @@ const STDERR_TAIL: usize = 64 * 1024;
 /// Why the output ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Cause {
-    /// The program ended by itself, or by somebody else's hand.
+    /// The program ended by itself, or another process killed it.
     #[default]
     Exited,
     /// Our caller stopped it.
@@ -49,7 +51,7 @@ pub struct Decoder {
     stdout: Framer,
     stderr: Framer,
     stderr_tail: Tail,
-    turns: Turns,
+    turns: TurnTracker,
     stdin: Words,
     watch: Option<Watch>,
 }
@@ -79,23 +81,23 @@ impl Decoder {
             stdout: Framer::new(entry.framing, cap),
             stderr: Framer::new(Framing::Lines, cap),
             stderr_tail: Tail::default(),
-            turns: Turns::new(entry.commentary),
+            turns: TurnTracker::new(entry.commentary),
             stdin: Words::default(),
             watch: None,
         }
     }
 
-    /// Talks to the program about a prompt, in dialects in which somebody has to.
+    /// Sends a prompt to the program, in dialects with a two-way protocol.
     #[must_use]
     pub fn talking(mut self, entry: &Entry, conversation: Option<&Conversation>) -> Self {
-        if let (Some(conversation), Some(voice)) = (conversation, entry.voice) {
-            self.dialect = (voice.speaker)(conversation.clone());
+        if let (Some(conversation), Some(client)) = (conversation, entry.client) {
+            self.dialect = (client.dialect)(conversation.clone());
         }
         self
     }
 
-    /// Also looks for fields and types that the program never used before, given its vocabulary. They are told in
-    /// notices at the end.
+    /// Also looks for fields and types that are not in the program's vocabulary. Notices at the end list
+    /// them.
     #[must_use]
     pub fn watching(mut self, vocabulary: &'static str) -> Self {
         self.watch = Some(Watch::new(vocabulary));
@@ -110,19 +112,19 @@ impl Decoder {
     }
 
     /// Tells the prompt that begins the first turn, for callers that sent one. The program may repeat it.
-    pub fn prompt(&mut self, text: &str, out: &mut Vec<Draft>) {
+    pub fn prompt(&mut self, text: &str, out: &mut Vec<UnnumberedEvent>) {
         self.turns.prompt(text, out);
     }
 
-    /// Takes the next bytes of standard output.
-    pub fn stdout(&mut self, bytes: &[u8], now: &Moment, out: &mut Vec<Draft>) {
+    /// Decodes the next bytes of standard output.
+    pub fn stdout(&mut self, bytes: &[u8], now: &Moment, out: &mut Vec<UnnumberedEvent>) {
         let Self { dialect, stdout, stderr_tail, turns, stdin, watch, .. } = self;
         let mut sink = Sink { dialect: dialect.as_mut(), turns, stdin, stderr: &stderr_tail.text, now, out };
         stdout.push(bytes, &mut |frame| sink.stdout(&frame, watch.as_mut()));
     }
 
-    /// Takes the next bytes of standard error.
-    pub fn stderr(&mut self, bytes: &[u8], now: &Moment, out: &mut Vec<Draft>) {
+    /// Decodes the next bytes of standard error.
+    pub fn stderr(&mut self, bytes: &[u8], now: &Moment, out: &mut Vec<UnnumberedEvent>) {
         let Self { dialect, stderr, stderr_tail, turns, stdin, .. } = self;
         stderr.push(bytes, &mut |frame| {
             stderr_tail.add(&frame);
@@ -132,16 +134,16 @@ impl Decoder {
         });
     }
 
-    /// Takes a line that was written to the program, without its end, and where it stands among what was written.
-    pub fn sent(&mut self, line: &str, start: u64, now: &Moment, out: &mut Vec<Draft>) {
+    /// Decodes a line that was written to the program, without its line end, and its place in that stream.
+    pub fn sent(&mut self, line: &str, start: u64, now: &Moment, out: &mut Vec<UnnumberedEvent>) {
         let Self { dialect, stderr_tail, turns, stdin, .. } = self;
         let raw = RawSpan { file: RawFile::Stdin, start, end: start + line.len() as u64 };
         let mut sink = Sink { dialect: dialect.as_mut(), turns, stdin, stderr: &stderr_tail.text, now, out };
         sink.give(Input::Sent(line), Some(raw));
     }
 
-    /// Takes the end of the output.
-    pub fn finish(&mut self, end: &End, now: &Moment, out: &mut Vec<Draft>) {
+    /// Handles the end of the output.
+    pub fn finish(&mut self, end: &End, now: &Moment, out: &mut Vec<UnnumberedEvent>) {
         let Self { dialect, terminal, stdout, stderr, stderr_tail, turns, stdin, watch } = self;
         stderr.finish(&mut |frame| {
             stderr_tail.add(&frame);
@@ -158,20 +160,20 @@ impl Decoder {
         turns.finish(*terminal, end, &stderr_tail.text, now, out);
     }
 
-    /// Lets the dialect say its first words: the program runs.
-    pub fn open(&mut self, now: &Moment, out: &mut Vec<Draft>) {
+    /// Lets the dialect send its first message: the program runs.
+    pub fn open(&mut self, now: &Moment, out: &mut Vec<UnnumberedEvent>) {
         self.speak(now, out, |dialect, output| dialect.open(output));
     }
 
-    /// Asks the program in its own words to stop the turn. Says whether it could be asked.
-    pub fn interrupt(&mut self, now: &Moment, out: &mut Vec<Draft>) -> bool {
+    /// Sends the program's own request to stop the turn. Returns whether there is one.
+    pub fn interrupt(&mut self, now: &Moment, out: &mut Vec<UnnumberedEvent>) -> bool {
         self.speak(now, out, |dialect, output| dialect.interrupt(output))
     }
 
     fn speak<T>(
         &mut self,
         now: &Moment,
-        out: &mut Vec<Draft>,
+        out: &mut Vec<UnnumberedEvent>,
         speak: impl FnOnce(&mut dyn Dialect, &mut Output<'_>) -> T,
     ) -> T {
         let Self { dialect, stderr_tail, turns, stdin, .. } = self;
@@ -202,11 +204,11 @@ impl Decoder {
 /// Everything that one frame needs on its way through the dialect.
 struct Sink<'a> {
     dialect: &'a mut dyn Dialect,
-    turns: &'a mut Turns,
+    turns: &'a mut TurnTracker,
     stdin: &'a mut Words,
     stderr: &'a str,
     now: &'a Moment,
-    out: &'a mut Vec<Draft>,
+    out: &'a mut Vec<UnnumberedEvent>,
 }
 
 impl Sink<'_> {
@@ -230,7 +232,10 @@ impl Sink<'_> {
             watch.line(&line);
         }
         let answered = self.give(Input::Line(&line), raw);
-        debug_assert!(answered || lenient::is_blank(&line), "no word about the line {line:?}");
+        debug_assert!(
+            answered || lenient::is_blank(&line),
+            "the dialect reported nothing about line {line:?}"
+        );
     }
 
     fn stderr(&mut self, frame: &Frame<'_>) {
@@ -238,7 +243,7 @@ impl Sink<'_> {
         self.give(Input::Stderr(&line), span(RawFile::Stderr, frame));
     }
 
-    /// Hands a piece to the dialect, and says whether the dialect said anything about it.
+    /// Hands a piece to the dialect. Returns whether the dialect reported anything about it.
     fn give(&mut self, input: Input<'_>, raw: Option<RawSpan>) -> bool {
         let mut output = Output {
             turns: self.turns,
@@ -294,9 +299,9 @@ impl Stamp {
     }
 
     /// Gives a draft its number and time.
-    pub fn stamp(&mut self, draft: Draft, at: Timestamp) -> Event {
+    pub fn stamp(&mut self, draft: UnnumberedEvent, at: Timestamp) -> Event {
         self.last += 1;
-        let Draft { turn, source, raw, kind } = draft;
+        let UnnumberedEvent { turn, source, raw, kind } = draft;
         Event {
             v: FORMAT_VERSION,
             seq: self.last,

@@ -1,7 +1,7 @@
-//! What a dialect is: the part that knows how one program speaks.
+//! The contract of a dialect: the part that knows the output format of one program.
 //!
-//! A dialect is told one line at a time and answers with events. It cannot fail: a line that it does not understand
-//! is an event too. It decides nothing about turns beyond naming their ends; [`crate::decode`] keeps that account, so
+//! A dialect receives one line at a time and returns events. It cannot fail: a line that it does not understand
+//! is an event too. It reports the ends of turns and decides nothing else about them. [`crate::decode`] tracks the turns, so
 //! that "every turn ends once" and "every message is finished" hold for every dialect alike.
 
 use std::fmt;
@@ -17,17 +17,17 @@ use serde::{Deserialize, Serialize};
 use crate::decode::End;
 use crate::failure::Report;
 use crate::moment::Moment;
-use crate::turns::Turns;
+use crate::turns::TurnTracker;
 
-/// How one program speaks.
+/// Reads, and in two-way formats writes, the format of one program.
 pub trait Dialect: fmt::Debug + Send {
-    /// Takes the next piece of output and says what it means.
+    /// Handles the next piece of output.
     fn handle(&mut self, input: Input<'_>, out: &mut Output<'_>);
 
-    /// Begins to talk, in dialects in which we have the first word.
+    /// Sends the first message, in dialects in which the client begins.
     fn open(&mut self, _out: &mut Output<'_>) {}
 
-    /// Asks the program in its own words to stop the turn. Says whether it could be asked.
+    /// Sends the program's own request to stop the turn. Returns whether there is one.
     fn interrupt(&mut self, _out: &mut Output<'_>) -> bool {
         false
     }
@@ -65,7 +65,7 @@ pub enum Framing {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Shape {
-    /// Nobody said: it shows in the output.
+    /// Unknown: the output decides.
     #[default]
     Unknown,
     /// Lines of JSON.
@@ -76,17 +76,17 @@ pub enum Shape {
     Text,
 }
 
-/// What tells an answer from the words that accompany the work.
+/// How an answer is separated from the text that accompanies the work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Commentary {
-    /// Only what the program marks as such, or nothing: the lines of Gemini and of ACP tell no message that ended in a
-    /// call of tools from one that did not (Gemini's JSON document has only what stands behind the last tool), and the
-    /// specifications' own formats have no word for it.
+    /// Only messages that the program marks, if any. The lines of Gemini and ACP do not show which messages ended in a
+    /// tool call (Gemini's JSON document has only the text after the last tool), and the
+    /// specifications' own formats have no field for it.
     Told,
-    /// A message that asked for tools, by the program's own word, once something is said after it. If nothing is, it is
+    /// A message that the program reports as asking for tools, as soon as more text follows. Without more text it is
     /// the answer: a program may stop after its tools.
     AskedForTools,
-    /// What it says before it calls a tool: its own result leaves that out.
+    /// Text before a tool call: the program's own result leaves it out.
     BeforeTools,
     /// Every message but the last: the program gives only that one as its answer.
     AllButLast,
@@ -114,7 +114,7 @@ pub enum Terminal {
 }
 
 impl Terminal {
-    /// Returns the word used in tables and JSON.
+    /// Returns the name used in tables and JSON.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Event => "event",
@@ -123,20 +123,20 @@ impl Terminal {
     }
 }
 
-/// An event that has no number yet.
+/// An event without a number.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Draft {
+pub struct UnnumberedEvent {
     /// The turn, counted from 1 within this decoder.
     pub turn: Option<u32>,
-    /// Who says so.
+    /// The source of the event.
     pub source: Source,
-    /// The bytes behind it.
+    /// The bytes it was read from.
     pub raw: Option<RawSpan>,
-    /// What happened.
+    /// The event itself.
     pub kind: Kind,
 }
 
-/// What is to be written to the program.
+/// Bytes to write to the program.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Words {
     /// The bytes.
@@ -150,26 +150,26 @@ pub struct Words {
 /// Where a dialect puts what it understood of one piece of output.
 #[derive(Debug)]
 pub struct Output<'a> {
-    pub(crate) turns: &'a mut Turns,
-    pub(crate) drafts: &'a mut Vec<Draft>,
+    pub(crate) turns: &'a mut TurnTracker,
+    pub(crate) drafts: &'a mut Vec<UnnumberedEvent>,
     pub(crate) stdin: &'a mut Words,
     pub(crate) raw: Option<RawSpan>,
     pub(crate) stderr: &'a str,
     pub(crate) now: &'a Moment,
     /// How the program ended, at the end of the output.
     pub(crate) exit: Option<Exit>,
-    /// Whether the dialect has accounted for the piece in hand, by an event or by [`Self::quiet`].
+    /// Whether the dialect has handled the current piece, by an event or by [`Self::quiet`].
     pub(crate) answered: bool,
 }
 
 impl Output<'_> {
-    /// Says that something happened.
+    /// Emits an event.
     pub fn emit(&mut self, kind: Kind) {
         self.answered = true;
         self.turns.agent(kind, self.raw, self.drafts);
     }
 
-    /// Says a piece of the agent's text. Long pieces become several events, each of a size that a reader can hold.
+    /// Emits a piece of the agent's text. Long pieces become several events, each small enough for a reader to hold.
     pub fn text(&mut self, message: &MessageId, block: u32, text: &str, parent: Option<&ToolId>) {
         for piece in pieces(text) {
             self.emit(Kind::TextDelta(TextDelta {
@@ -182,7 +182,7 @@ impl Output<'_> {
         self.answered = true;
     }
 
-    /// Says a piece of the agent's thinking.
+    /// Emits a piece of the agent's thinking.
     pub fn thinking(&mut self, message: &MessageId, block: u32, text: &str, parent: Option<&ToolId>) {
         for piece in pieces(text) {
             self.emit(Kind::ThinkingDelta(ThinkingDelta {
@@ -195,7 +195,7 @@ impl Output<'_> {
         self.answered = true;
     }
 
-    /// Says that the conversation got a message on the user's side. A very long one is cut, and says so.
+    /// Emits a message on the user's side of the conversation. A very long one is cut and marked as cut.
     pub fn user(&mut self, origin: UserOrigin, text: &str, parent: Option<&ToolId>) {
         let Excerpt { text: head, bytes } = Excerpt::of(text);
         let cut = (head.len() as u64) < bytes;
@@ -206,65 +206,65 @@ impl Output<'_> {
         }
     }
 
-    /// Says that the piece was understood and that there is nothing to tell.
+    /// Marks the piece as understood, without an event.
     pub fn quiet(&mut self) {
         self.answered = true;
         self.turns.recognised(self.drafts);
     }
 
-    /// Says that the piece is understood so far that it will be dealt with later.
+    /// Marks the piece as understood so far. The dialect handles it later.
     pub(crate) fn quiet_for_now(&mut self) {
         self.answered = true;
     }
 
-    /// Says whether the end of the output would have to be judged: a turn is open, or there never was one.
+    /// Returns whether the end of the output has to be judged: a turn is open, or there never was one.
     pub(crate) fn awaits_verdict(&self) -> bool {
         self.turns.awaits_verdict()
     }
 
-    /// Says why a request is retried, where the retry itself is told elsewhere.
+    /// Records the reason of a retry whose event is emitted elsewhere.
     pub(crate) fn waits_for(&mut self, category: Category, message: &str) {
         self.turns.waits_for(category, message, self.raw);
     }
 
-    /// Says that something came of the last retry. What the agent says or does tells the same.
+    /// Records that the last retry had an effect. Text and tool calls of the agent imply it.
     pub(crate) fn overcome(&mut self) {
         self.turns.overcome();
     }
 
-    /// Says whether the program was given up while it retried: then the account knows why the turn failed.
+    /// Returns whether the program was stopped while it retried: then the reason of the retry is the reason of the failure.
     pub(crate) fn gave_up(&self, end: &End) -> bool {
         self.turns.given_up(end).is_some()
     }
 
-    /// Returns the place of the piece in hand.
+    /// Returns the place of the current piece.
     pub(crate) fn span(&self) -> Option<RawSpan> {
         self.raw
     }
 
-    /// Speaks about another piece, which was held back.
+    /// Emits events about another piece, which was held back.
     pub(crate) fn at(&mut self, raw: Option<RawSpan>, speak: impl FnOnce(&mut Self)) {
         let here = std::mem::replace(&mut self.raw, raw);
         speak(self);
         self.raw = here;
     }
 
-    /// Says that the answer is plain text, so that the reason of a failure may stand in it.
+    /// Declares that the answer is plain text, which may contain the reason of a failure.
     pub(crate) fn plain(&mut self) {
         self.turns.plain = true;
     }
 
-    /// Adds a remark.
+    /// Emits a notice.
     pub fn notice(&mut self, level: Level, text: impl Into<String>) {
         self.emit(Kind::Notice(Notice { level, text: text.into(), code: None }));
     }
 
-    /// Keeps a piece that is not in the dialect's form at all.
+    /// Keeps a piece that does not have the dialect's form.
     pub fn noise(&mut self, text: &str) {
         self.unrecognized(UnrecognizedReason::Noise, text, None);
     }
 
-    /// Keeps a piece that could not be understood.
+    /// Keeps a piece that was not understood.
     pub fn unrecognized(&mut self, reason: UnrecognizedReason, text: &str, type_name: Option<&str>) {
         self.answered = true;
         self.turns.unrecognized(
@@ -279,44 +279,49 @@ impl Output<'_> {
         );
     }
 
-    /// Remembers an error that the program spoke of without saying that the turn is over. It becomes the reason
-    /// of the failure if the turn does not end well.
+    /// Remembers an error that the program reported without ending the turn. It becomes the reason
+    /// of the failure if the turn does not complete.
     pub fn remember_error(&mut self, message: &str) {
         self.turns.remember_error(message, self.raw, self.drafts);
         self.notice(Level::Error, Excerpt::with_limit(message, 4096).text);
     }
 
-    /// Ends the turn: the program says that it is done.
+    /// Ends the turn as completed: the verdict of the program.
     pub fn completed(&mut self, stop: Option<StopReason>) {
         self.answered = true;
         self.turns.completed(stop, self.raw, self.drafts);
     }
 
-    /// Ends the turn: the program says that it failed.
+    /// Records the program's own count of model turns, reported with the verdict that follows.
+    pub fn num_turns(&mut self, count: Option<u64>) {
+        self.turns.num_turns = count.and_then(|count| u32::try_from(count).ok());
+    }
+
+    /// Ends the turn as failed: the verdict of the program.
     pub fn failed(&mut self, report: &Report) {
         self.answered = true;
         self.turns.failed(report, self.stderr, self.exit, self.raw, self.now, self.drafts);
     }
 
-    /// Ends the turn: the program says that it was interrupted.
+    /// Ends the turn as cancelled: the verdict of the program.
     pub fn cancelled(&mut self) {
         self.answered = true;
         self.turns.cancelled(self.raw, self.drafts);
     }
 
-    /// Forgets remembered errors: what they spoke of has been overcome.
+    /// Forgets remembered errors: the program has recovered from them.
     pub fn forget_errors(&mut self) {
         self.turns.forget_errors();
     }
 
-    /// Says that the answer is complete, so that the end of the output and exit code 0 are a success from here on,
+    /// Declares the answer complete: from now on the end of the output with exit code 0 is a success,
     /// also in a dialect whose turns end by an event.
     pub fn complete_at_eof(&mut self, stop: Option<StopReason>) {
         self.answered = true;
         self.turns.complete_at_eof(stop, self.raw, self.drafts);
     }
 
-    /// Takes back [`Self::complete_at_eof`]: more is to come.
+    /// Reverts [`Self::complete_at_eof`]: more output follows.
     pub fn incomplete_at_eof(&mut self) {
         self.turns.incomplete_at_eof();
     }
@@ -326,26 +331,26 @@ impl Output<'_> {
         self.stdin.bytes.extend_from_slice(bytes);
     }
 
-    /// Sends a line to the program, and shows it to whoever reads what both sides say.
+    /// Sends a line to the program, and hands it to the reader of both directions.
     pub(crate) fn say(&mut self, line: &[u8], reader: &mut dyn Dialect) {
         self.write(line);
         let line = String::from_utf8_lossy(line);
-        // It comes from us, not from the line in hand.
+        // Our own line has no span in the output.
         self.at(None, |out| reader.handle(Input::Sent(line.trim_end()), out));
     }
 
-    /// Says that the prompt is among the bytes that are sent now. From here on the program may work at it.
+    /// Declares that the bytes sent now contain the prompt. From now on the program may work on it.
     pub(crate) fn prompts(&mut self) {
         self.stdin.prompt = true;
     }
 
-    /// Says that nothing more will be written to the program.
+    /// Closes the program's standard input after the bytes so far.
     pub fn hang_up(&mut self) {
         self.stdin.last = true;
     }
 }
 
-/// How much of an unrecognised line an event carries. The whole of it lies in the raw file.
+/// The maximum size of an unrecognized line in an event. The raw file has all of it.
 pub(crate) const UNRECOGNIZED_HEAD: usize = 1024;
 
 /// Cuts a text into pieces of at most [`Excerpt::LIMIT`] bytes, between characters.

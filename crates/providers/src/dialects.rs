@@ -1,6 +1,6 @@
 //! The list of dialects, and those that the specifications define.
 //!
-//! What only one program speaks lives in that program's folder; here are the formats that any program may speak.
+//! A format of only one program is in that program's folder. The formats here are for any program.
 
 pub(crate) mod api_error;
 pub(crate) mod content;
@@ -8,19 +8,19 @@ pub(crate) mod document;
 pub(crate) mod executable;
 pub(crate) mod external_events;
 pub(crate) mod json;
-pub(crate) mod loose;
+pub(crate) mod loose_json;
 pub(crate) mod pi_events;
 pub(crate) mod reports;
 pub(crate) mod roles;
-pub(crate) mod said;
 pub(crate) mod shaped;
 pub(crate) mod simple;
 pub(crate) mod speech;
 pub(crate) mod stream_json;
 pub(crate) mod text;
+pub(crate) mod text_dedup;
 pub(crate) mod tools;
 
-use crate::conversation::Voice;
+use crate::conversation::ProtocolClient;
 use crate::dialect::{Commentary, Dialect, Framing, Shape, StepOutput, Terminal};
 use crate::{acp, claude::Claude, codex, copilot, gemini, grok_cli, opencode, pi, qwen};
 
@@ -29,24 +29,24 @@ use crate::{acp, claude::Claude, codex, copilot, gemini, grok_cli, opencode, pi,
 pub struct Entry {
     /// Its name.
     pub name: &'static str,
-    /// What it is, in a line.
+    /// A one-line description.
     pub about: &'static str,
     /// How its output is cut.
     pub framing: Framing,
     /// How its turns end.
     pub terminal: Terminal,
-    /// What tells an answer from the words that accompany the work.
+    /// How an answer is separated from the text that accompanies the work.
     pub commentary: Commentary,
     /// When its lines show that the program works.
     pub steps: StepOutput,
     /// Makes a reader for one process whose output has this shape.
     pub make: fn(Shape) -> Box<dyn Dialect>,
-    /// How we talk to the program, in dialects in which somebody has to.
-    pub voice: Option<Voice>,
+    /// The client of a dialect with a two-way protocol.
+    pub client: Option<ProtocolClient>,
 }
 
 impl Entry {
-    /// Says whether a program that speaks it only generates text: the contract of executable providers has no tools.
+    /// Returns whether a program that speaks it only generates text: the contract of executable providers has no tools.
     pub fn generates_only(&self) -> bool {
         matches!(self.name, "executable-generate" | "executable-stream")
     }
@@ -67,7 +67,7 @@ pub const ALL: &[Entry] = &[
         commentary: Commentary::Told,
         steps: StepOutput::Late,
         make: |_| Box::new(text::Text::default()),
-        voice: None,
+        client: None,
     },
     Entry {
         name: "json",
@@ -77,7 +77,7 @@ pub const ALL: &[Entry] = &[
         commentary: Commentary::Told,
         steps: StepOutput::Late,
         make: |_| Box::new(json::Json),
-        voice: None,
+        client: None,
     },
     Entry {
         name: "stream-json",
@@ -87,7 +87,7 @@ pub const ALL: &[Entry] = &[
         commentary: Commentary::Told,
         steps: StepOutput::Late,
         make: |_| Box::new(stream_json::StreamJson::default()),
-        voice: None,
+        client: None,
     },
     Entry {
         name: "role-lines",
@@ -97,7 +97,7 @@ pub const ALL: &[Entry] = &[
         commentary: Commentary::Told,
         steps: StepOutput::Late,
         make: |shape| Box::new(shaped::Shaped::new(roles::RoleLines::default(), shape)),
-        voice: None,
+        client: None,
     },
     Entry {
         name: "claude",
@@ -107,7 +107,7 @@ pub const ALL: &[Entry] = &[
         commentary: Commentary::Told,
         steps: StepOutput::Announced,
         make: |shape| Box::new(shaped::Shaped::new(Claude::default(), shape)),
-        voice: None,
+        client: None,
     },
     Entry {
         name: "codex-exec",
@@ -117,7 +117,7 @@ pub const ALL: &[Entry] = &[
         commentary: Commentary::AllButLast,
         steps: StepOutput::Announced,
         make: |shape| Box::new(shaped::Shaped::new(codex::Exec::default(), shape)),
-        voice: None,
+        client: None,
     },
     Entry {
         name: "codex-app-server",
@@ -127,7 +127,7 @@ pub const ALL: &[Entry] = &[
         commentary: Commentary::Told,
         steps: StepOutput::Announced,
         make: |_| Box::new(codex::AppServer::default()),
-        voice: Some(codex::VOICE),
+        client: Some(codex::CLIENT),
     },
     Entry {
         name: "gemini",
@@ -137,7 +137,7 @@ pub const ALL: &[Entry] = &[
         commentary: Commentary::Told,
         steps: StepOutput::Announced,
         make: |shape| Box::new(shaped::Shaped::new(gemini::Gemini::default(), shape)),
-        voice: None,
+        client: None,
     },
     Entry {
         name: "qwen",
@@ -147,7 +147,7 @@ pub const ALL: &[Entry] = &[
         commentary: Commentary::BeforeTools,
         steps: StepOutput::Announced,
         make: |shape| Box::new(shaped::Shaped::lines_or_text(qwen::Qwen::default(), shape)),
-        voice: None,
+        client: None,
     },
     Entry {
         name: "pi",
@@ -157,7 +157,7 @@ pub const ALL: &[Entry] = &[
         commentary: Commentary::AskedForTools,
         steps: StepOutput::Announced,
         make: |shape| Box::new(shaped::Shaped::new(pi::Pi::default(), shape)),
-        voice: None,
+        client: None,
     },
     Entry {
         name: "pi-rpc",
@@ -167,7 +167,7 @@ pub const ALL: &[Entry] = &[
         commentary: Commentary::AskedForTools,
         steps: StepOutput::Announced,
         make: |_| Box::new(pi::Rpc::default()),
-        voice: None,
+        client: None,
     },
     Entry {
         name: "opencode",
@@ -177,7 +177,7 @@ pub const ALL: &[Entry] = &[
         commentary: Commentary::AskedForTools,
         steps: StepOutput::Immediate,
         make: |shape| Box::new(shaped::Shaped::new(opencode::Opencode::default(), shape)),
-        voice: None,
+        client: None,
     },
     Entry {
         name: "copilot",
@@ -187,7 +187,7 @@ pub const ALL: &[Entry] = &[
         commentary: Commentary::AskedForTools,
         steps: StepOutput::Announced,
         make: |shape| Box::new(shaped::Shaped::new(copilot::Copilot::default(), shape)),
-        voice: None,
+        client: None,
     },
     Entry {
         name: "grok-cli",
@@ -197,7 +197,7 @@ pub const ALL: &[Entry] = &[
         commentary: Commentary::AskedForTools,
         steps: StepOutput::Late,
         make: |_| Box::new(grok_cli::GrokCli::default()),
-        voice: None,
+        client: None,
     },
     Entry {
         name: acp::NAME,
@@ -207,7 +207,7 @@ pub const ALL: &[Entry] = &[
         commentary: Commentary::Told,
         steps: StepOutput::Immediate,
         make: |_| Box::new(acp::Acp::default()),
-        voice: Some(acp::VOICE),
+        client: Some(acp::CLIENT),
     },
     Entry {
         name: "pi-events",
@@ -217,7 +217,7 @@ pub const ALL: &[Entry] = &[
         commentary: Commentary::Told,
         steps: StepOutput::Late,
         make: |_| Box::new(pi_events::PiEvents::default()),
-        voice: None,
+        client: None,
     },
     Entry {
         name: "simple",
@@ -227,27 +227,27 @@ pub const ALL: &[Entry] = &[
         commentary: Commentary::Told,
         steps: StepOutput::Late,
         make: |_| Box::new(simple::Simple::default()),
-        voice: None,
+        client: None,
     },
     Entry {
         name: "external-events",
-        about: "either of the two: the first line tells which; exit code 0 ends the turn",
+        about: "protocol A or B, by the first line; exit code 0 ends the turn",
         framing: Framing::LinesOrEvents,
         terminal: Terminal::Eof,
         commentary: Commentary::Told,
         steps: StepOutput::Late,
         make: |_| Box::new(external_events::ExternalEvents::default()),
-        voice: None,
+        client: None,
     },
     Entry {
         name: "executable-generate",
-        about: "the answer of an executable provider's `generate`",
+        about: "the response of an executable provider's `generate`",
         framing: Framing::Document,
         terminal: Terminal::Event,
         commentary: Commentary::Told,
         steps: StepOutput::Late,
         make: |_| Box::new(executable::Generate),
-        voice: None,
+        client: None,
     },
     Entry {
         name: "executable-stream",
@@ -257,7 +257,7 @@ pub const ALL: &[Entry] = &[
         commentary: Commentary::Told,
         steps: StepOutput::Late,
         make: |_| Box::new(executable::Stream::default()),
-        voice: None,
+        client: None,
     },
 ];
 
@@ -270,7 +270,7 @@ pub fn by_name(name: &str) -> Option<&'static Entry> {
 mod tests {
     use super::*;
 
-    /// Recordings of runs whose model never answered: what they show was printed before the first model call was over.
+    /// Recordings of runs whose model never answered: all of their output was printed before the first model call was over.
     #[test]
     fn programs_that_announce_themselves_print_before_the_model_answers() {
         macro_rules! stdout {

@@ -16,10 +16,10 @@ use crate::manifest::{Chosen, Format, Manifest, ManifestError, time};
 /// How long the answer to `health` may take.
 pub const HEALTH: Millis = Millis(5_000);
 
-/// What all manifests of executable providers have in common, as far as a manifest has to say it.
-/// How long a request may take, unless the file says otherwise: the number of the executable providers' specification.
+/// The timeout of a request, unless the file sets another: the number of the executable providers' specification.
 const USUAL_TIMEOUT: Millis = Millis(120_000);
 
+/// The common part of all manifests of executable providers.
 const BEGINNING: &str = "name = ''\nprogram = ''\nprompt = 'request'\nformats = {}\n";
 
 /// An executable provider, as a configuration file describes it.
@@ -69,7 +69,7 @@ pub struct Executable {
     /// Variables of the host that it gets besides the shared list; `NAME` or `PREFIX_*`.
     #[serde(default)]
     pub env_keep: Vec<String>,
-    /// What every request has in its `config`, unless it says otherwise.
+    /// The `config` of every request, unless the request overrides it.
     #[serde(default)]
     pub config: BTreeMap<String, Value>,
     /// Whether it can stream.
@@ -77,7 +77,7 @@ pub struct Executable {
     pub streams: Streams,
 }
 
-/// What a file describes.
+/// The description in a file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
@@ -115,9 +115,9 @@ impl Executable {
         Self { name: name.into(), path: path.into(), ..Self::default() }
     }
 
-    /// Says whether a file describes an executable: it says so by `kind`.
+    /// Returns whether a file describes an executable: it has the key `kind`.
     pub fn is_meant(text: &str) -> bool {
-        // A file that is no TOML has to be complained about by somebody; the form of agents does it.
+        // A file that is not TOML needs an error message; the reader of agent manifests gives it.
         text.parse::<toml::Table>().is_ok_and(|table| table.contains_key("kind"))
     }
 
@@ -129,7 +129,7 @@ impl Executable {
     /// Returns the manifest that follows.
     pub fn manifest(&self) -> Result<Manifest, ManifestError> {
         if self.path.is_empty() {
-            let (key, reason) = ("path".to_owned(), "is empty: which program is it?".to_owned());
+            let (key, reason) = ("path".to_owned(), "is empty: it must name a program".to_owned());
             return Err(ManifestError::Key { key, reason });
         }
         let (mut stream, generate) = ("stream", "generate");
@@ -141,7 +141,7 @@ impl Executable {
             }
             Streams::No => stream = generate,
         }
-        // What a file may leave out is left out here too.
+        // Defaults are filled in as for a file.
         let mut manifest: Manifest = toml::from_str(BEGINNING)?;
         manifest.name.clone_from(&self.name);
         manifest.aliases.clone_from(&self.aliases);
@@ -153,7 +153,7 @@ impl Executable {
         manifest.formats = formats;
         manifest.default_model = self.model.clone().unwrap_or_default();
         manifest.timeout = Some(self.timeout.unwrap_or(USUAL_TIMEOUT));
-        manifest.auth.about = "the provider's own business".to_owned();
+        manifest.auth.about = "managed by the provider".to_owned();
         manifest.auth.none = true;
         manifest.capabilities = capabilities(self.streams);
         manifest.run.format = Some(stream.to_owned());
@@ -163,7 +163,7 @@ impl Executable {
         manifest.run.request_config.clone_from(&self.config);
         manifest.run.flags = flags();
         manifest.permission = Mode::ALL.into_iter().map(|mode| (mode, Permission::default())).collect();
-        // A model may be loaded before the first word: only the whole has a limit.
+        // A model may be loaded before the first output: only the whole has a limit.
         manifest.watchdog = Watchdog { first_event: None, idle: None, in_tool: None, ..Watchdog::default() };
         manifest.probe.health = self.command("health");
         manifest.detect.version_args = self.command("--version");
@@ -198,23 +198,23 @@ fn capabilities(streams: Streams) -> Capabilities {
     }
 }
 
-/// What each option of a run means to a program that answers with text and does nothing else.
+/// The meaning of each option of a run for a program that only returns text.
 fn flags() -> BTreeMap<RunFlag, Flag> {
     let field = |field: &str| Flag { request: Some(field.to_owned()), ..Flag::default() };
     let granted = |why: &str| Flag { granted: Some(why.to_owned()), ..Flag::default() };
     let refused = |why: &str| Flag { refused: Some(why.to_owned()), ..Flag::default() };
-    let no_word = "the protocol of executable providers has no word for it";
+    let no_word = "the protocol of executable providers has no field for it";
     let no_tools = "an executable provider has no tools of its own";
     let no_session = "an executable provider keeps no session";
     let flag = |flag: RunFlag| match flag {
         RunFlag::Model => field("config.model"),
         RunFlag::System | RunFlag::AppendSystem => field("system_prompt"),
-        RunFlag::MaxTurns => granted("it answers once"),
+        RunFlag::MaxTurns => granted("it returns one response"),
         RunFlag::NoTools => granted(no_tools),
         RunFlag::Ephemeral => granted(no_session),
         RunFlag::AllowTool | RunFlag::DenyTool | RunFlag::McpConfig => refused(no_tools),
         RunFlag::Resume | RunFlag::Continue | RunFlag::Fork => Flag {
-            hint: Some("pass what was said before as the context of the request".to_owned()),
+            hint: Some("pass the earlier messages as the context of the request".to_owned()),
             ..refused(no_session)
         },
         RunFlag::Effort

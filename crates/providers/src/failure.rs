@@ -1,11 +1,11 @@
 //! Why a turn failed: the verdict of the dialect first, then the text, then the exit code or signal.
 //!
-//! The rules are data (`patterns`, `finer`, `numbers`), the times are read apart (`retry_after`, `reset_time`), and
+//! The rules are data (`patterns`, `phrases`, `numbers`), the times are read apart (`retry_after`, `reset_time`), and
 //! [`classify`] puts them together. Nothing here knows a provider.
 
-mod finer;
 mod numbers;
 mod patterns;
+mod phrases;
 mod reset_time;
 mod retry_after;
 #[cfg(test)]
@@ -21,31 +21,31 @@ pub use self::retry_after::retry_after;
 
 use crate::moment::Moment;
 
-/// What a dialect knows about a failure. Everything but the message may be unknown.
+/// A dialect's data about a failure. Everything but the message may be unknown.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Report {
-    /// What the program said.
+    /// The message of the program.
     pub message: String,
-    /// The category, if the program's own words leave no doubt.
+    /// The category, if the program's output leaves no doubt.
     pub category: Option<Category>,
-    /// The finer reason, if the program's own words leave no doubt.
+    /// The finer reason, if the program's output leaves no doubt.
     pub code: Option<Code>,
     /// The HTTP status behind it.
     pub status: Option<u16>,
-    /// How long to wait, if the program said so in a field.
+    /// The wait, if the program reported it in a field.
     pub retry_after: Option<Millis>,
-    /// When a limit ends, if the program said so in a field.
+    /// The end of a limit, if the program reported it in a field.
     pub resets_at: Option<Timestamp>,
 }
 
 impl Report {
-    /// Makes a report of which only the message is known.
+    /// Makes a report with only a message.
     pub fn of(message: impl Into<String>) -> Self {
         Self { message: message.into(), ..Self::default() }
     }
 
-    /// Decides what sort of failure it is by the report, the program's words about it and its end alone: what else stands
-    /// on standard error tells of what it overcame.
+    /// Classifies the failure by the report, its message and the exit alone: the rest of
+    /// standard error may be about errors that the program recovered from.
     #[must_use]
     pub(crate) fn settled(self, words: &str, exit: Option<Exit>) -> Self {
         let evidence = Evidence { report: Some(&self), text: words, exit, timed_out: false };
@@ -54,7 +54,7 @@ impl Report {
     }
 }
 
-/// Everything that is known about a failed run.
+/// All evidence about a failed run.
 #[derive(Clone, Debug, Default)]
 pub struct Evidence<'a> {
     /// The dialect's structured verdict.
@@ -76,21 +76,21 @@ const TAIL_BYTES: usize = 2048;
 /// How many of the last lines of a long text are searched for the reason.
 const SEARCHED_LINES: usize = 200;
 
-/// How long to wait after a rate limit when nobody said how long.
+/// The wait after a rate limit without a stated wait.
 const RATE_LIMIT_WAIT: Millis = Millis(1000);
 
-/// The longest wait that makes a rate limit of words about a quota: those of a minute are told in the same words as
-/// those of a day. Programs themselves give up on longer waits.
+/// The longest wait for which a quota message counts as a rate limit: programs use the same words for a limit of a minute
+/// and of a day. Programs themselves give up on longer waits.
 const SHORT_WAIT: Millis = Millis(5 * 60 * 1000);
 
-/// Says whether a message about a quota is about one of a minute: a short wait is asked for, in a field or in words, and
-/// nothing says that what was bought is used up.
+/// Returns whether a message about a quota is about a limit of a minute: it states a short wait, in a field or in words, and
+/// nothing about spent credits.
 pub(crate) fn is_short_limit(report: &Report) -> bool {
     let wait = report.retry_after.or_else(|| retry_after(&report.message));
-    wait.is_some_and(|wait| wait <= SHORT_WAIT) && !finer::is_spent(&report.message)
+    wait.is_some_and(|wait| wait <= SHORT_WAIT) && !phrases::is_spent(&report.message)
 }
 
-/// Says what kind of failure the evidence shows.
+/// Classifies a failure by its evidence.
 ///
 /// Our own deadline decides outright. After it, each source fills in what the ones before it left open: the fields of
 /// the report, its message, the text, and last the exit code or signal.
@@ -137,45 +137,45 @@ impl Clues<'_> {
         }
     }
 
-    /// Returns the category that somebody told us, in a field or in words.
+    /// Returns the reported category, from a field or from text.
     fn category(&self) -> Option<Category> {
-        let by_code = || self.report.code.as_ref().and_then(finer::home);
+        let by_code = || self.report.code.as_ref().and_then(phrases::home);
         let by_status = || self.by_status().map(|(category, _)| category);
-        // The message is judged by both tables before the text is looked at: it is about this failure, while standard
-        // error also holds the warnings of a program that went on.
-        let by_words = || self.first(|words| patterns::category(words).or_else(|| finer::rescue(words)));
+        // Judge the message by both tables before the text: it is about this failure, while standard
+        // error also holds the warnings of a program that continued.
+        let by_words = || self.first(|words| patterns::category(words).or_else(|| phrases::rescue(words)));
         self.report.category.or_else(by_code).or_else(by_status).or_else(by_words)
     }
 
     fn code(&self, category: Category) -> Code {
-        // Whatever numbers stand in a refused argument: that it was refused is what has to be told.
+        // A rejected argument counts as such, whatever numbers it contains.
         if self.report.code.is_none()
-            && self.first(|words| finer::is_refused_flag(words).then_some(())).is_some()
+            && self.first(|words| phrases::is_refused_flag(words).then_some(())).is_some()
         {
             return Code::FlagRejected;
         }
         let here = |(home, code): (Category, Code)| (home == category).then_some(code);
-        // The signal that follows a timeout tells how it was carried out, not what happened.
+        // The signal after a timeout shows how the timeout was enforced, not what happened.
         let by_exit = || self.exit.clone().filter(|_| category != Category::Timeout).and_then(here);
         (self.report.code.clone())
-            .or_else(|| finer::code(category, self.message))
+            .or_else(|| phrases::code(category, self.message))
             .or_else(|| self.by_status().and_then(here))
             .or_else(by_exit)
-            .or_else(|| finer::code(category, &self.text))
-            .unwrap_or_else(|| finer::usual(category))
+            .or_else(|| phrases::code(category, &self.text))
+            .unwrap_or_else(|| phrases::usual(category))
     }
 
-    /// Returns what the HTTP status means. A few need words: some services use 429 for spent quotas too, and 400 or 403
+    /// Returns the meaning of the HTTP status. A few need text: some services use 429 for spent quotas too, and 400 or 403
     /// for accounts without money.
     fn by_status(&self) -> Option<(Category, Code)> {
         let meaning = numbers::status(self.report.status?)?;
         let words = if self.message.is_empty() { self.text.as_ref() } else { self.message };
         let speaks_of_quota = || {
             patterns::category(words) == Some(Category::Quota)
-                || finer::code(Category::Quota, words).is_some()
+                || phrases::code(Category::Quota, words).is_some()
         };
         let is_general = matches!(meaning.1, Code::InvalidRequest | Code::Forbidden);
-        if is_general && finer::code(Category::Quota, words) == Some(Code::Billing) {
+        if is_general && phrases::code(Category::Quota, words) == Some(Code::Billing) {
             return Some((Category::Quota, Code::Billing));
         }
         if meaning.0 == Category::RateLimit && speaks_of_quota() && !is_short_limit(self.report) {
@@ -184,13 +184,13 @@ impl Clues<'_> {
         Some(meaning)
     }
 
-    /// Asks the message, and if it has no answer, the text.
+    /// Searches the message, and without a hit there, the text.
     fn first<T>(&self, ask: impl Fn(&str) -> Option<T>) -> Option<T> {
         ask(self.message).or_else(|| ask(&self.text))
     }
 }
 
-/// Returns a text without the lines in which programs say that they wait for their standard input.
+/// Returns a text without the lines in which programs report that they wait for standard input.
 fn without_notices(text: &str) -> Cow<'_, str> {
     let is_notice = |line: &str| {
         line.starts_with("Reading prompt from stdin")
@@ -202,9 +202,9 @@ fn without_notices(text: &str) -> Cow<'_, str> {
     Cow::Owned(text.lines().filter(|line| !is_notice(line)).collect::<Vec<_>>().join("\n"))
 }
 
-/// Returns a text without the list of options that a program prints after it refused some.
+/// Returns a text without the list of options that a program prints after it rejected some.
 ///
-/// Such a list speaks of many failures that did not happen: Qwen Code's explains what to do on a 429.
+/// Such a list mentions many failures that did not happen: Qwen Code's explains what to do on a 429.
 fn without_help(text: &str) -> Cow<'_, str> {
     const MARK: &str = "-h, --help";
     if !text.contains(MARK) {
@@ -220,21 +220,21 @@ fn message(evidence: &Evidence<'_>, reported: &str) -> String {
     let whole = match (evidence.timed_out, said) {
         (true, "") => Cow::Borrowed("timed out"),
         (true, said) => Cow::Owned(format!("timed out: {said}")),
-        (false, "") => {
-            evidence.exit.map_or(Cow::Borrowed("failed without a word"), |exit| numbers::ending(exit).into())
-        }
+        (false, "") => evidence
+            .exit
+            .map_or(Cow::Borrowed("failed without an error message"), |exit| numbers::ending(exit).into()),
         (false, said) => Cow::Borrowed(said),
     };
     whole.chars().take(MESSAGE_CHARS).collect()
 }
 
-/// Returns the part of a long text that tells the reason: from the first line on that a table knows, else the end.
+/// Returns the part of a long text with the reason: from the first line that a table matches, else the end.
 fn reason_in(text: &str) -> &str {
     if text.chars().nth(MESSAGE_CHARS).is_none() {
         return text;
     }
-    let telling = |line: &&str| patterns::category(line).is_some() || finer::rescue(line).is_some();
-    // Of a very long text only the end is searched: each line costs a look at both tables.
+    let telling = |line: &&str| patterns::category(line).is_some() || phrases::rescue(line).is_some();
+    // Search only the end of a very long text: each line is matched against both tables.
     let last: Vec<&str> = text.lines().rev().take(SEARCHED_LINES).collect();
     if let Some(line) = last.into_iter().rev().find(telling) {
         return &text[line.as_ptr() as usize - text.as_ptr() as usize..];

@@ -1,12 +1,12 @@
 //! From a request to a command, as plain data.
 //!
 //! [`build`] reads the provider's manifest and gives an [`Invocation`]: program, arguments, environment, standard input.
-//! Nothing is started, written or looked up here, and no shell is ever in between: an argument is an argument, whatever
-//! quotation marks, line ends or dashes it has. What a provider cannot honour is a [`Refusal`] that names the option,
+//! Nothing is started, written or looked up here, and there is no shell: an argument is an argument, whatever
+//! quotation marks, line ends or dashes it has. An option that a provider cannot honour is a [`Refusal`] that names it,
 //! before anything is started; only sampling hints become notices.
 //!
 //! The order of arguments: those of the format, of every run, of the permission mode, of each option in the order of
-//! [`RunFlag`](crate::manifest::run::RunFlag), native ones of the caller, and at last what stands for the prompt.
+//! [`RunFlag`](crate::manifest::run::RunFlag), native ones of the caller, and last the placeholder of the prompt.
 
 mod apply;
 mod build;
@@ -58,9 +58,9 @@ pub struct Invocation {
     pub env_keep: Vec<String>,
     /// Variables that are never taken from the host, though `env_keep` names them.
     pub env_removed: Vec<String>,
-    /// What happens to its standard input.
+    /// The content of its standard input.
     pub stdin: StdinPlan,
-    /// What a protocol carries, where one owns its standard input.
+    /// The conversation, where a protocol owns its standard input.
     pub conversation: Option<Box<Conversation>>,
     /// Its working directory.
     pub cwd: Option<String>,
@@ -74,9 +74,9 @@ pub struct Invocation {
     pub shape: Shape,
     /// Files to be written before it starts, into the session's directory, for its user alone.
     pub files: Vec<SideFile>,
-    /// What the user should know.
+    /// Notices for the user.
     pub notices: Vec<Notice>,
-    /// What has to be done without, because a better form cannot be had.
+    /// Capabilities that are missing because a better format is not available.
     pub degraded: Vec<CapabilityDegraded>,
     /// Variables whose values are to be masked: `NAME` or `PREFIX_*`.
     pub secrets_env: Vec<String>,
@@ -95,7 +95,7 @@ pub enum Arg {
     Plain(String),
     /// The path of a side file, with something before it.
     File {
-        /// What stands before the path.
+        /// The text before the path.
         before: String,
         /// The name of the side file.
         name: String,
@@ -123,11 +123,11 @@ impl From<&str> for Arg {
 pub struct SideFile {
     /// Its name in the session's directory.
     pub name: String,
-    /// What is in it.
+    /// The content.
     pub content: String,
 }
 
-/// What happens to the agent's standard input. It is never left open by accident.
+/// The content of the agent's standard input. It is never left open by accident.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StdinPlan {
     /// It is empty.
@@ -166,26 +166,37 @@ pub struct Limits {
     pub total: Option<Millis>,
 }
 
-/// What the caller wants of the run that is not part of the request.
+impl Limits {
+    /// Shortens the limits on silence to this. The limit of a running tool stays.
+    pub(crate) fn with_shorter_idle(mut self, most: Option<Millis>) -> Self {
+        let shorter = |limit: Option<Millis>| limit.into_iter().chain(most).min();
+        (self.first_event, self.idle) = (shorter(self.first_event), shorter(self.idle));
+        self
+    }
+}
+
+/// The caller's options for the run that are not part of the request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Wish {
     /// The program to run instead of the manifest's.
     pub binary: Option<String>,
-    /// Whether somebody watches.
+    /// Whether the run is watched.
     pub streaming: Streaming,
     /// The provider's name for the format, if it has to be this one.
     pub format: Option<String>,
-    /// The format to take for the usual one, which cannot be had.
+    /// The format to use instead of the default one, which is not available.
     pub usual: Option<String>,
-    /// Better formats that cannot be had, and why.
+    /// Better formats that are not available, and why.
     pub lacking: BTreeMap<String, String>,
     /// How to connect, if not as the manifest says.
     pub transport: Option<Transport>,
-    /// Who runs it.
+    /// The user that runs it.
     pub user: User,
+    /// The maximum silence, where the request and the manifest allow more or have no limit.
+    pub idle_at_most: Option<Millis>,
     /// Native arguments, passed on as they are.
     pub agent_args: Vec<String>,
-    /// What happens if the program cannot be restricted and `ask` is the mode.
+    /// The behaviour if the program cannot be restricted and the mode is `ask`.
     pub unrestricted: Unrestricted,
     /// Whether the program may run code of the repository by itself.
     pub repository: RepositoryCode,
@@ -203,17 +214,17 @@ pub enum RepositoryCode {
     Kept(Vec<String>),
 }
 
-/// What happens under [`PermissionMode::Ask`](bowline_protocol::PermissionMode::Ask) to a program that nothing restricts.
+/// The behaviour under [`PermissionMode::Ask`](bowline_protocol::PermissionMode::Ask) of a program that cannot be restricted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Unrestricted {
-    /// It runs, and a notice warns that it may do anything.
+    /// It runs, and a notice warns that it can do everything.
     Warn,
     /// It is not run.
     #[default]
     Refuse,
 }
 
-/// Whether somebody watches the run.
+/// Whether the run is watched.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Streaming {
     /// Yes: everything as it happens.
@@ -223,13 +234,13 @@ pub enum Streaming {
     Off,
 }
 
-/// Who runs the agent.
+/// The user that runs the agent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum User {
     /// An ordinary user.
     #[default]
     Ordinary,
-    /// The superuser, to whom some programs refuse some things.
+    /// Root, for which some programs refuse some options.
     Root,
 }
 

@@ -84,12 +84,12 @@ pub(crate) fn repair_lines(document: &str) -> String {
     document.lines().map(repair).collect::<Vec<_>>().join("\n")
 }
 
-/// Says whether a line holds nothing but white space, NUL and byte order marks.
+/// Returns whether a line holds nothing but white space, NUL and byte order marks.
 pub(crate) fn is_blank(line: &str) -> bool {
     line.chars().all(|c| c.is_whitespace() || c == '\0' || c == '\u{FEFF}')
 }
 
-/// Brings a line closer to JSON without touching what its strings say.
+/// Brings a line closer to JSON without touching the content of its strings.
 pub(crate) fn repair(line: &str) -> String {
     let mut out = String::with_capacity(line.len() + 16);
     let mut in_string = false;
@@ -113,7 +113,7 @@ pub(crate) fn repair(line: &str) -> String {
     out
 }
 
-/// Copies one escape of a JSON string and says how long it was. Half a surrogate pair is replaced.
+/// Copies one escape of a JSON string and returns its length. Half a surrogate pair is replaced.
 fn escape(rest: &str, out: &mut String) -> usize {
     let Some(unit) = unicode_escape(rest) else {
         // Any other escape is the backslash and one character.
@@ -139,7 +139,7 @@ fn unicode_escape(text: &str) -> Option<u32> {
     if digits.bytes().all(|b| b.is_ascii_hexdigit()) { u32::from_str_radix(digits, 16).ok() } else { None }
 }
 
-/// Says how long the terminal sequence is that a text begins with; at least `least`.
+/// Returns how long the terminal sequence is that a text begins with; at least `least`.
 fn control_length(text: &str, least: usize) -> usize {
     // No sequence of a well-behaved program is longer; without a bound, many of them would cost the square.
     let window = &text[..text.floor_char_boundary(4096)];

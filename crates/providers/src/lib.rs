@@ -1,9 +1,9 @@
-//! How agent command lines speak, and how that becomes Bowline's one event stream.
+//! Reads the output formats of agent command lines, and turns them into Bowline's one event stream.
 //!
-//! This crate thinks about bytes and never touches the outside: no files, processes, clock or environment. Bytes and
-//! the present time come in as arguments, events go out. A byte's way through it: [`framing`] cuts lines,
-//! a [`dialect::Dialect`] says what a line means, [`decode::Decoder`] keeps the account of turns, messages and usage,
-//! and a view ([`views`]) writes the events in somebody else's format.
+//! This crate does no I/O: it uses no files, processes, clock or environment. Bytes and the present time are
+//! arguments, events are results. The path of a byte: [`framing`] cuts lines, a [`dialect::Dialect`] interprets
+//! each line, [`decode::Decoder`] tracks turns, messages and usage, and a view ([`views`]) writes the events in
+//! another program's format.
 //!
 //! Each provider has a folder with its `manifest.toml`; [`catalogue`] lists them. The formats that the specifications
 //! define, which belong to no single provider, are in [`dialects`].

@@ -1,16 +1,16 @@
-//! What a provider's `manifest.toml` says: the data side of an adapter.
+//! The format of a provider's `manifest.toml`: the data side of an adapter.
 //!
 //! Commands are data, decoding is code. A manifest names the program, how a prompt gets in, which dialect each of its
 //! output formats speaks, what the provider can do, how a run of it is put together ([`run`]), where the program is
 //! found, asked and had from ([`detect`]), where its login is and how it is asked about its account ([`auth`]), how it is
 //! pointed at fake model APIs ([`simulate`]), what the contract suite has to know about it ([`certify`]), and what of all
-//! this is different in one of its formats ([`own`]).
+//! this is different in one of its formats ([`overrides`]).
 
 pub mod auth;
 pub mod certify;
 mod check;
 pub mod detect;
-pub mod own;
+pub mod overrides;
 mod place;
 pub mod repository;
 pub mod run;
@@ -28,7 +28,7 @@ use auth::{Asks, Auth};
 use certify::Certify;
 pub(crate) use check::into_terminal;
 use detect::{Detect, Install, Probe};
-use own::Own;
+use overrides::FormatOverrides;
 pub use place::Place;
 use run::{Permissions, Run, Stop, Watchdog};
 use simulate::Simulate;
@@ -57,7 +57,7 @@ pub struct Manifest {
     /// The adapter's version.
     #[serde(default)]
     pub adapter_version: String,
-    /// Who made the adapter.
+    /// The author of the adapter.
     #[serde(default)]
     pub vendor: String,
     /// The signature of an adapter package; empty for those that ship with Bowline.
@@ -68,7 +68,7 @@ pub struct Manifest {
     /// When it is chosen.
     #[serde(default)]
     pub chosen: Chosen,
-    /// What it says of tokens and money is only pretended: it is in nobody's budget but that of the request.
+    /// Its tokens and costs are pretended: they count only for the budget of the request.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub pretends: bool,
     /// How the prompt gets in.
@@ -84,7 +84,7 @@ pub struct Manifest {
     /// Which model is used unless another is asked for.
     #[serde(default)]
     pub default_model: String,
-    /// Names of models that are this provider's own; `*` is any text. Who asks for such a model need not name the provider.
+    /// Model names that belong to this provider; `*` is any text. A request for such a model need not name the provider.
     #[serde(default)]
     pub model_patterns: Vec<String>,
     /// Which model is meant by a hint, such as `fast`.
@@ -102,16 +102,16 @@ pub struct Manifest {
     /// How it is asked about its account.
     #[serde(default)]
     pub ask: Asks,
-    /// What it can do.
+    /// Its capabilities.
     #[serde(default)]
     pub capabilities: Capabilities,
     /// How a run is put together.
     #[serde(default)]
     pub run: Run,
-    /// What each permission mode means to it.
+    /// The meaning of each permission mode.
     #[serde(default)]
     pub permission: Permissions,
-    /// What of a repository's own code it would run, and how a run keeps it from that.
+    /// The repository's own code that it would run, and how a run prevents that.
     #[serde(default)]
     pub repository: repository::Repository,
     /// How long each phase of a run may take.
@@ -129,7 +129,7 @@ pub struct Manifest {
     /// How it is installed.
     #[serde(default)]
     pub install: Install,
-    /// What the contract suite has to know about it.
+    /// Its entries for the contract suite.
     #[serde(default)]
     pub certify: Certify,
     /// How it is pointed at the simulator.
@@ -141,7 +141,7 @@ pub struct Manifest {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Chosen {
-    /// Also when nobody named one, if it is what there is.
+    /// Also without a name, if it is installed.
     #[default]
     Freely,
     /// Only when it is named.
@@ -186,9 +186,9 @@ pub struct Format {
     /// The arguments that make the program print it.
     #[serde(default)]
     pub args: Vec<String>,
-    /// What a run in it has of its own.
+    /// The settings of runs in this format that differ.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub own: Option<Box<Own>>,
+    pub own: Option<Box<FormatOverrides>>,
 }
 
 fn usual_max_tokens() -> u64 {
@@ -218,12 +218,12 @@ pub enum ManifestError {
     /// The folder has another name.
     #[error("the manifest is for `{0}`")]
     WrongName(String),
-    /// A key says something that cannot be meant.
+    /// A key has a value that makes no sense.
     #[error("`{key}`: {reason}")]
     Key {
         /// The key, from the top of the file.
         key: String,
-        /// What is wrong with it.
+        /// The reason.
         reason: String,
     },
 }
@@ -237,7 +237,7 @@ impl Manifest {
         Ok(manifest)
     }
 
-    /// Fills in what may be left out.
+    /// Fills in the keys that may be left out.
     pub(crate) fn complete(&mut self) {
         let fill = |field: &mut String, value: &dyn Fn() -> String| {
             if field.is_empty() {

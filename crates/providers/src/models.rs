@@ -1,7 +1,11 @@
 //! A model, as a program or a manifest names it.
 
+mod suited;
+
 use bowline_protocol::Timestamp;
 use serde::{Deserialize, Serialize};
+
+pub use suited::suited;
 
 /// A model.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -15,10 +19,10 @@ pub struct Model {
     /// does not say which one that is now.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub alias_of: Option<String>,
-    /// What it is good for, in the program's words.
+    /// Its purpose, in the program's words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub about: Option<String>,
-    /// It answers where nobody chooses.
+    /// It is the default model.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub default: bool,
     /// The program does not show it to people.
@@ -42,7 +46,7 @@ pub struct Model {
 }
 
 impl Model {
-    /// Says whether it answers no more.
+    /// Returns whether it answers no more.
     pub fn is_retired(&self, now: Timestamp) -> bool {
         self.retired || self.retires_at.is_some_and(|at| at <= now)
     }
@@ -57,7 +61,7 @@ pub enum Objection {
     Effort(Vec<String>),
 }
 
-/// Looks for a reason not to use a model. One that is not on the list may be new: nothing is said against it.
+/// Looks for a reason not to use a model. One that is not on the list may be new: there is no reason against it.
 pub fn objection(list: &[Model], id: &str, effort: Option<&str>, now: Timestamp) -> Option<Objection> {
     let model = list.iter().find(|model| model.id == id)?;
     if model.is_retired(now) {

@@ -1,4 +1,4 @@
-//! What a program says that it never said before: fields and types that stand in no recording of it.
+//! Fields and types in a program's output that no recording of it has.
 //!
 //! A new release shows here first, while everything still decodes. Each provider's folder has a `vocabulary.txt`, written
 //! by `cargo xtask vocabulary` from the recordings; a [`Watch`] compares. It looks at every field of every line, so it
@@ -72,7 +72,7 @@ impl Watch {
         Self { known: vocabulary.lines().collect(), novel: BTreeMap::new(), document: String::new() }
     }
 
-    /// Takes a line.
+    /// Handles a line.
     pub fn line(&mut self, line: &str) {
         if !self.look(line) && self.document.len() + line.len() < LONGEST_DOCUMENT {
             self.document.push_str(line);
@@ -80,14 +80,14 @@ impl Watch {
         }
     }
 
-    /// Takes the end of the output, and returns what was never seen before.
+    /// Handles the end of the output, and returns what was never seen before.
     pub fn finish(&mut self) -> &BTreeMap<String, u64> {
         let document = std::mem::take(&mut self.document);
         self.look(&document);
         &self.novel
     }
 
-    /// Looks at a text, and says whether it is JSON.
+    /// Looks at a text. Returns whether it is JSON.
     fn look(&mut self, text: &str) -> bool {
         let Some(value) = lenient::value(text.trim()).filter(|value| value.is_object() || value.is_array())
         else {
@@ -169,7 +169,7 @@ fn plain(key: &str) -> &str {
     if word { key } else { "*" }
 }
 
-/// Says whether a key looks like a field's name: letters, then digits at most at the ends of words.
+/// Returns whether a key looks like a field's name: letters, then digits at most at the ends of words.
 fn is_word(key: &str) -> bool {
     key.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
         && key.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')

@@ -1,6 +1,6 @@
 //! Names with `*` in them, for models.
 
-/// Says whether a name is one that the pattern means; `*` is any text, case does not count.
+/// Returns whether a name is one that the pattern means; `*` is any text, case does not count.
 pub fn matches(pattern: &str, name: &str) -> bool {
     let (pattern, name) = (pattern.to_ascii_lowercase(), name.to_ascii_lowercase());
     let mut parts = pattern.split('*');

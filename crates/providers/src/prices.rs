@@ -1,8 +1,8 @@
-//! What models cost: a dated table that ships, and what of it a caller replaces.
+//! Prices of models: a dated table that ships, and the entries that a caller replaces.
 //!
-//! An agent's own word about money is always better. This is for those who count tokens only, for a budget that has to be
-//! watched before the bill comes, and for choosing the cheaper one. A model that is not in the table has no price, and
-//! whoever asks is told so; nothing is guessed.
+//! An agent's own report of the cost is always better. The table is for programs that only count tokens, for a budget that has to
+//! be checked before the bill comes, and for choosing the cheaper model. A model that is not in the table has no price:
+//! the result says so, and nothing is guessed.
 
 use std::sync::LazyLock;
 
@@ -13,8 +13,8 @@ use crate::pattern;
 
 /// The table that ships.
 static SHIPPED: LazyLock<Vec<Row>> = LazyLock::new(|| {
-    let file: File =
-        toml::from_str(include_str!("prices.toml")).expect("the table that ships is read by a test");
+    let json = include_str!(concat!(env!("OUT_DIR"), "/prices.json"));
+    let file: File = serde_json::from_str(json).expect("the table that ships is read by a test");
     file.price
 });
 
@@ -53,7 +53,7 @@ pub struct Price {
     pub cache_read: f64,
     /// Per million tokens that were written to a cache.
     pub cache_write: f64,
-    /// The day on which the price was read, or whose word it is.
+    /// The day on which the price was read, or its source.
     pub as_of: String,
 }
 
@@ -105,6 +105,12 @@ pub fn of(model: &str, own: &[Row]) -> Option<Price> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_table_that_ships_is_the_one_that_is_written() {
+        let written: File = toml::from_str(include_str!("prices.toml")).expect("is a table");
+        assert_eq!(written.price, shipped());
+    }
 
     #[test]
     fn every_row_is_a_price_with_a_date() {

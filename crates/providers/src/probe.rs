@@ -1,9 +1,9 @@
-//! What an installed program says about itself, read: its version, and the options that it really has.
+//! Reads an installed program's own output about itself: its version, and the options that it really has.
 //!
-//! Text in, values out. Who starts the program and keeps its answers is the runtime (`detect`); here is what they mean:
+//! Text in, values out. The runtime (`detect`) starts the program and caches its output. This module interprets it:
 //! [`version`] finds a [`Version`] in the answer to `--version`, [`help`] reads a help page into typed options, [`uses`]
-//! lists the options that a manifest puts into commands, [`check()`] compares the two, and [`narrow()`] takes back what
-//! the program that is installed cannot do. What a help page does not list and works all the same is in the manifest, with
+//! lists the options that a manifest puts into commands, [`check()`] compares the two, and [`narrow()`] removes the capabilities
+//! that the installed program lacks. Options that work although a help page does not list them are in the manifest, with
 //! its reason.
 
 pub mod check;
@@ -19,7 +19,7 @@ pub use help::Help;
 pub use narrow::{Narrowed, narrow};
 pub use version::Version;
 
-/// What a program printed when it was asked about itself.
+/// The output of a program's version and help commands.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Answer {
     /// Its standard output.
@@ -35,7 +35,7 @@ pub struct Answer {
 pub struct Page {
     /// The arguments that print it, as in the manifest.
     pub args: Vec<String>,
-    /// What it says.
+    /// The text.
     pub help: Help,
 }
 

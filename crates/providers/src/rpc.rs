@@ -1,23 +1,23 @@
 //! A JSON-RPC peer, pure: lines in, what they mean out; calls in, lines out.
 //!
-//! Both sides may call. Each side numbers its own calls from where it likes, so that the same id may be open in both
-//! directions at once: what is ours is kept here, and what is theirs goes back to them as they wrote it. Some programs
-//! leave out the `jsonrpc` field and some want it; it is never asked for here, and written where the program wants it.
-//! Answers may come in any order. Who is called by a method that it does not know says so ([`Peer::refuse`]); nobody is
-//! left waiting.
+//! Both sides may call. Each side numbers its own calls as it likes, so the same id may be open in both
+//! directions at once. Our ids are kept here, and theirs are sent back as they wrote them. Some programs
+//! leave out the `jsonrpc` field and some require it: reading ignores it, and writing includes it where the program requires it.
+//! Responses may come in any order. A call of an unknown method gets an error response ([`Peer::refuse`]), so that
+//! the caller does not wait forever.
 
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-/// The code of an answer to a method that nobody knows.
+/// The error code for an unknown method.
 pub const UNKNOWN_METHOD: i64 = -32601;
 
 /// Whether messages carry the `jsonrpc` field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Version {
-    /// They say `"jsonrpc":"2.0"`.
+    /// They have `"jsonrpc":"2.0"`.
     Written,
     /// They do not.
     LeftOut,
@@ -31,7 +31,7 @@ pub struct Peer {
     open: BTreeMap<u64, String>,
 }
 
-/// What a line of the other side is.
+/// The kind of a line from the other side.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Incoming {
     /// The answer to a call of ours.
@@ -40,7 +40,7 @@ pub enum Incoming {
         id: u64,
         /// The method that was called.
         method: String,
-        /// What came back.
+        /// The result.
         result: Result<Value, RpcError>,
     },
     /// A call of theirs, which wants an answer.
@@ -49,21 +49,21 @@ pub enum Incoming {
         id: Value,
         /// The method.
         method: String,
-        /// What goes with it.
+        /// The parameters.
         params: Value,
     },
     /// Something that wants no answer.
     Notification {
         /// The method.
         method: String,
-        /// What goes with it.
+        /// The parameters.
         params: Value,
     },
     /// No message of this protocol, or the answer to a call that is not open.
     Strange,
 }
 
-/// Why a call failed, in the words of who was called.
+/// Why a call failed, in the words of the other side.
 #[derive(Clone, Debug, PartialEq, Deserialize, thiserror::Error)]
 #[error("{message} ({code})")]
 pub struct RpcError {
@@ -126,7 +126,7 @@ impl Peer {
         self.line(json!({ "id": id, "error": { "code": code, "message": message } }))
     }
 
-    /// Says whether a call waits for its answer.
+    /// Returns whether a call waits for its answer.
     pub fn is_waiting(&self) -> bool {
         !self.open.is_empty()
     }

@@ -1,4 +1,4 @@
-//! How a program is pointed at the simulator: what its manifest says, with the values put in.
+//! Points a program at the simulator: fills the values into its manifest's section.
 //!
 //! Nothing is written and nothing is started here. The key is made up by the caller; the simulator takes any.
 
@@ -11,10 +11,10 @@ pub use crate::manifest::simulate::{Api, Simulate, SimulateFile};
 /// The names that the texts of the section may have in braces.
 pub(crate) const NAMES: &[&str] = &["base_url", "key", "home", "model"];
 
-/// What has to be so before a program is started.
+/// The preparation before a program is started.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
-    /// The API that it will speak.
+    /// The API that it will use.
     pub api: Api,
     /// The model to ask for.
     pub model: String,
@@ -26,13 +26,13 @@ pub struct Plan {
     pub files: Vec<SimulateFile>,
     /// Arguments, behind those of the program's own.
     pub args: Vec<String>,
-    /// What a person should know.
+    /// Notes for people.
     pub notes: Vec<String>,
 }
 
-/// Says how a program is pointed at the simulator at a base address, with a fresh home directory and a made-up key.
+/// Returns how a program is pointed at the simulator at a base address, with a fresh home directory and a made-up key.
 ///
-/// Returns nothing for a provider whose manifest does not say how.
+/// Returns nothing for a provider whose manifest does not define it.
 pub fn plan(manifest: &Manifest, base_url: &str, home: &str, key: &str) -> Option<Plan> {
     let Simulate { api, model, other_model, env, files, args, notes } = manifest.simulate.as_ref()?;
     let base_url = base_url.trim_end_matches('/');

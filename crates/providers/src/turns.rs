@@ -1,15 +1,17 @@
-//! The account of a stream: turns, messages, tools and usage.
+//! Tracks the turns, messages, tools and usage of a stream.
 //!
-//! Dialects say what they read; this account makes of it what every reader may rely on. A turn that starts ends
+//! Dialects report what they read. This module turns the reports into a stream with guarantees. A turn that starts ends
 //! exactly once. A message that has text is finished once, before its turn ends. Usage is known at the end of a turn,
-//! reported or estimated. Nothing here grows with the length of a stream, except by what is still open.
+//! reported or estimated. Memory does not grow with the length of a stream, only with the items that are still open.
 //!
 //! States: *idle* (before the first turn, or between two), *open* (a turn runs). Agent events that belong to a turn
-//! open one when none is; a verdict closes it; the end of the output closes whatever is left.
+//! open one if necessary. A verdict closes the turn. The end of the output closes everything that is left.
 
 mod ending;
 mod names;
 mod noise;
+mod running;
+mod unfinished;
 mod waiting;
 
 use bowline_protocol::kinds::{
@@ -20,98 +22,91 @@ use bowline_protocol::{
     Excerpt, Exit, Failure, Kind, MessageId, RawSpan, Source, TaskId, ToolId, UsageSource,
 };
 
-use crate::dialect::{Commentary, Draft};
+use crate::dialect::{Commentary, UnnumberedEvent};
 use crate::failure::{self, Evidence, Report};
 use crate::moment::Moment;
 use crate::usage::{self, Spent};
 
-use self::names::FinishedNames;
+use self::names::{FinishedNames, RenamedMessages};
+use self::running::RunningIds;
+use self::unfinished::UnfinishedMessages;
 use self::waiting::Waiting;
 
-/// The code of notices about fields and types that a program never used before.
+/// The code of notices about fields and types that no recording of the program has.
 pub(crate) const NOVEL: &str = "novel";
 
 /// How many different error texts are remembered for a turn that does not end well.
 const REMEMBERED_ERRORS: usize = 8;
 
-/// The account of one stream.
+/// The state of one stream.
 #[derive(Debug)]
-pub(crate) struct Turns {
+pub(crate) struct TurnTracker {
     commentary: Commentary,
     /// The number of the current or last turn.
     number: u32,
     open: Option<Open>,
-    /// What the reports add up to.
+    /// The sum of the usage reports.
     count: usage::Count,
-    running_tasks: Vec<TaskId>,
-    /// The last retry, while nothing has come of it.
+    running_tasks: RunningIds<TaskId>,
+    /// How many turns of the model the open turn took, by the program's own count.
+    pub(crate) num_turns: Option<u32>,
+    /// The last retry, until it has an effect.
     waiting: Option<Waiting>,
     /// Whether the dialect understood anything at all.
     understood: bool,
-    /// How many pieces of output nobody understood, and the last of them.
+    /// The number of pieces of output that were not understood, and the last of them.
     unrecognized: u64,
     noise: Tail,
-    /// Those of them that come one after the other.
+    /// A run of consecutive pieces that were not understood.
     row: noise::Row,
-    /// Whether the answer is plain text, in which a reason may stand.
+    /// Whether the answer is plain text, which may contain the reason of a failure.
     pub(crate) plain: bool,
     /// Characters of the prompt, for the estimate of the first turn.
     pub(crate) prompt_chars: u64,
-    /// The prompt as we told it, until the program has repeated it or the turn is over.
+    /// The prompt that the caller sent, until the program has repeated it or the turn is over.
     prompt: Option<String>,
 }
 
-/// How many messages may be undecided at once. What is older is taken for part of the answer.
+/// The maximum number of undecided messages. Older ones count as part of the answer.
 const UNDECIDED: usize = 64;
-
-/// A message that is not finished.
-#[derive(Debug)]
-struct Unfinished {
-    id: MessageId,
-    /// Whether a sub-agent says it.
-    foreign: bool,
-    /// Whether a tool was called since it was last heard.
-    before_tool: bool,
-    /// How many characters of it were said.
-    chars: u64,
-}
 
 /// A turn that runs.
 #[derive(Debug, Default)]
 struct Open {
-    /// The agent's own name for it.
+    /// The agent's own id of the turn.
     native_turn: Option<String>,
-    /// Whether the agent has said or done anything in it.
+    /// Whether the agent has produced output or used a tool in it.
     lively: bool,
-    /// Messages of which text was said and that are not finished.
-    messages: Vec<Unfinished>,
-    /// Names of messages that are finished, and the names under which text goes on that comes for them all the same.
+    /// Unfinished messages with text.
+    messages: UnfinishedMessages,
+    /// Ids of finished messages, and the new ids for text that arrives under a finished id.
     names: FinishedNames,
-    renamed: Vec<(MessageId, MessageId)>,
-    /// Messages that are finished, but may yet turn out to be commentary.
+    renamed: RenamedMessages,
+    /// Finished messages that may still become commentary.
     undecided: Vec<MessageFinished>,
-    running_tools: Vec<ToolId>,
+    running_tools: RunningIds<ToolId>,
     errors: Vec<String>,
-    /// The end of what was said: a program may print the reason of its failure where its answer should be.
+    /// The end of the text: a program may print the reason of its failure in place of an answer.
     last_words: Tail,
-    /// Whether the answer is complete, and why the model stopped, should the output end now.
+    /// Whether the end of the output now would complete the answer, and the stop reason of the model.
     complete_at_eof: Option<Option<StopReason>>,
     said_chars: u64,
     prompt_chars: u64,
 }
 
 impl Open {
-    /// Gives a message another name if the program uses that of one that is finished: what is finished stays so.
+    /// Returns a new id for a message whose id belongs to a finished message. A finished message never changes.
     fn rename(&mut self, kind: &mut Kind) {
         let message = if let Kind::TextDelta(delta) = kind {
-            // The message that is being said is nearly always the last one.
-            if self.names.is_empty() || self.messages.last().is_some_and(|last| last.id == delta.message) {
+            // The current message is nearly always the last one.
+            if self.names.is_empty() || self.messages.last() == Some(&delta.message) {
                 return;
             }
-            let known = self.renamed.iter().any(|(name, _)| *name == delta.message);
+            let known = self.renamed.get(&delta.message).is_some();
             if !known && self.names.contains(&delta.message) {
-                let other = MessageId::from(format!("{}~{}", delta.message, self.names.len() + 1));
-                self.renamed.push((delta.message.clone(), other));
+                // Count over the whole turn, so that an id is never given twice.
+                let other = MessageId::from(format!("{}~{}", delta.message, self.names.finished() + 1));
+                self.renamed.push(delta.message.clone(), other);
             }
             &mut delta.message
         } else if let Kind::MessageFinished(finished) = kind {
@@ -121,45 +116,39 @@ impl Open {
         } else {
             return;
         };
-        if let Some((_, other)) = self.renamed.iter().find(|(name, _)| name == message) {
+        if let Some(other) = self.renamed.get(message) {
             *message = other.clone();
         }
     }
 
-    /// Takes note that a message is finished.
-    fn finished(&mut self, message: &MessageId) {
-        self.renamed.retain(|(_, other)| other != message);
-        self.names.push(message.clone());
+    /// Records that a message is finished.
+    fn finished(&mut self, message: MessageId) {
+        self.renamed.remove(&message);
+        self.names.push(message);
     }
 
-    /// Takes note of a piece of a message, and says whether it begins one of the agent itself.
+    /// Records a piece of a message. Returns whether it starts a message of the agent itself.
     fn heard(&mut self, delta: &TextDelta, chars: u64) -> bool {
-        // The message that is being said is nearly always the last one.
-        if let Some(message) = self.messages.iter_mut().rev().find(|message| message.id == delta.message) {
-            message.before_tool = false;
-            message.chars += chars;
-            return false;
-        }
         let foreign = delta.parent.is_some();
-        self.messages.push(Unfinished { id: delta.message.clone(), foreign, before_tool: false, chars });
-        !foreign
+        self.messages.heard(&delta.message, foreign, chars) && !foreign
     }
 
-    /// Says whether this may be the turn of that name: only two different names exclude it.
+    /// Returns whether this may be the turn with that id. Only two different ids exclude it.
     fn may_be(&self, native_turn: Option<&str>) -> bool {
         self.native_turn.as_deref().zip(native_turn).is_none_or(|(ours, theirs)| ours == theirs)
     }
 }
 
-impl Turns {
-    /// Begins an account.
+impl TurnTracker {
+    /// Creates the state of a new stream.
     pub(crate) fn new(commentary: Commentary) -> Self {
         Self {
             commentary,
             number: 0,
             open: None,
             count: usage::Count::default(),
-            running_tasks: Vec::new(),
+            running_tasks: RunningIds::default(),
+            num_turns: None,
             waiting: None,
             understood: false,
             unrecognized: 0,
@@ -171,8 +160,8 @@ impl Turns {
         }
     }
 
-    /// Begins the first turn with the prompt that was sent. A program that repeats it does not tell it again.
-    pub(crate) fn prompt(&mut self, text: &str, out: &mut Vec<Draft>) {
+    /// Starts the first turn with the prompt that was sent. If the program repeats the prompt, the repetition is dropped.
+    pub(crate) fn prompt(&mut self, text: &str, out: &mut Vec<UnnumberedEvent>) {
         self.prompt_chars = text.chars().count() as u64;
         self.ensure_open(None, out);
         let Excerpt { text: head, bytes } = Excerpt::of(text);
@@ -182,11 +171,14 @@ impl Turns {
         self.append(Source::Bowline, None, Kind::UserMessage(message), out);
     }
 
-    /// Takes an event of the agent.
-    pub(crate) fn agent(&mut self, mut kind: Kind, raw: Option<RawSpan>, out: &mut Vec<Draft>) {
+    /// Handles an event of the agent.
+    pub(crate) fn agent(&mut self, mut kind: Kind, raw: Option<RawSpan>, out: &mut Vec<UnnumberedEvent>) {
         self.understood = true;
         if let Some(open) = &mut self.open {
             open.rename(&mut kind);
+        }
+        if let Kind::MessageFinished(finished) = kind {
+            return self.message_finished(finished, raw, out);
         }
         match &kind {
             Kind::TurnStarted(started) => {
@@ -217,7 +209,9 @@ impl Turns {
                 }
             }
             Kind::TextDelta(delta) => {
-                let chars = delta.text.chars().count() as u64;
+                // Only the estimate needs them, and only where the program has not reported what it used.
+                let is_counted = self.count.usage().is_none();
+                let chars = if is_counted { chars(&delta.text) } else { 0 };
                 if delta.parent.is_none() {
                     self.waiting = None;
                 }
@@ -241,12 +235,10 @@ impl Turns {
             }
             Kind::TextRetracted(retracted) if retracted.from_block == 0 => {
                 let open = self.open.as_mut();
-                let message = |open: &mut Open| {
-                    let message = open.messages.iter_mut().find(|message| message.id == retracted.message)?;
-                    Some(std::mem::take(&mut message.chars))
-                };
-                if let Some(open) = open {
-                    open.said_chars -= message(open).unwrap_or(0);
+                if let Some(open) = open
+                    && let Some(message) = open.messages.get_mut(&retracted.message)
+                {
+                    open.said_chars -= std::mem::take(&mut message.chars);
                 }
             }
             Kind::ThinkingDelta(thought) => {
@@ -256,36 +248,6 @@ impl Turns {
                 self.ensure_open(raw, out).lively = true;
             }
             Kind::Retrying(notice) => self.waits_for(notice.category, &notice.message, raw),
-            Kind::MessageFinished(finished) => {
-                // Only messages with text are finished, and only once.
-                let Some(open) = &mut self.open else { return };
-                // The message that ends is nearly always the last one that began.
-                let Some(place) = open.messages.iter().rposition(|open| open.id == finished.message) else {
-                    return;
-                };
-                let message = open.messages.remove(place);
-                open.finished(&message.id);
-                let mut finished = finished.clone();
-                if finished.phase == Phase::Final && message.before_tool {
-                    finished.phase = Phase::Commentary;
-                }
-                let decided = match self.commentary {
-                    Commentary::Told => true,
-                    Commentary::AskedForTools => finished.phase == Phase::Final,
-                    Commentary::BeforeTools | Commentary::AllButLast => finished.phase == Phase::Commentary,
-                };
-                if decided || message.foreign {
-                    self.append(Source::Agent, raw, Kind::MessageFinished(finished), out);
-                } else {
-                    open.undecided.push(finished);
-                    let first = open.undecided.len().saturating_sub(UNDECIDED);
-                    if first > 0 {
-                        let decided: Vec<_> = open.undecided.drain(..first).collect();
-                        self.decide(decided, Phase::Final, raw, out);
-                    }
-                }
-                return;
-            }
             Kind::ToolStarted(tool) => {
                 if tool.parent.is_none() {
                     self.waiting = None;
@@ -293,11 +255,9 @@ impl Turns {
                 let speech_is_over = self.commentary == Commentary::BeforeTools && tool.parent.is_none();
                 let open = self.ensure_open(raw, out);
                 open.lively = true;
-                if !open.running_tools.contains(&tool.id) {
-                    open.running_tools.push(tool.id.clone());
-                }
+                open.running_tools.start(&tool.id);
                 if speech_is_over {
-                    open.messages.iter_mut().for_each(|message| message.before_tool = !message.foreign);
+                    open.messages.tool_called();
                     let undecided = std::mem::take(&mut open.undecided);
                     self.decide(undecided, Phase::Commentary, raw, out);
                 }
@@ -305,10 +265,10 @@ impl Turns {
             Kind::ToolFinished(tool) => {
                 let open = self.ensure_open(raw, out);
                 open.lively = true;
-                open.running_tools.retain(|id| *id != tool.id);
+                open.running_tools.end(&tool.id);
             }
-            Kind::BackgroundTaskStarted(task) => self.running_tasks.push(task.id.clone()),
-            Kind::BackgroundTaskEnded(task) => self.running_tasks.retain(|id| *id != task.id),
+            Kind::BackgroundTaskStarted(task) => self.running_tasks.start(&task.id),
+            Kind::BackgroundTaskEnded(task) => self.running_tasks.end(&task.id),
             Kind::UsageReported(report) => {
                 // Before the first turn it can only belong to that one; after a turn has ended it comes too late.
                 if self.number == 0 {
@@ -318,6 +278,7 @@ impl Turns {
             }
             Kind::UserMessage(_)
             | Kind::TextRetracted(_)
+            | Kind::MessageFinished(_)
             | Kind::SessionStarted(_)
             | Kind::SessionStateChanged(_)
             | Kind::SessionEnded(_)
@@ -357,13 +318,43 @@ impl Turns {
         self.append(Source::Agent, raw, kind, out);
     }
 
-    /// Tells that messages are finished, now that it is known what they were.
+    /// Handles the end of a message. A message ends only if it has text, and only once.
+    fn message_finished(
+        &mut self,
+        mut finished: MessageFinished,
+        raw: Option<RawSpan>,
+        out: &mut Vec<UnnumberedEvent>,
+    ) {
+        let Some(open) = &mut self.open else { return };
+        let Some((message, before_tool)) = open.messages.finish(&finished.message) else { return };
+        let foreign = message.foreign;
+        open.finished(message.id);
+        if finished.phase == Phase::Final && before_tool {
+            finished.phase = Phase::Commentary;
+        }
+        let decided = match self.commentary {
+            Commentary::Told => true,
+            Commentary::AskedForTools => finished.phase == Phase::Final,
+            Commentary::BeforeTools | Commentary::AllButLast => finished.phase == Phase::Commentary,
+        };
+        if decided || foreign {
+            return self.append(Source::Agent, raw, Kind::MessageFinished(finished), out);
+        }
+        open.undecided.push(finished);
+        let first = open.undecided.len().saturating_sub(UNDECIDED);
+        if first > 0 {
+            let decided: Vec<_> = open.undecided.drain(..first).collect();
+            self.decide(decided, Phase::Final, raw, out);
+        }
+    }
+
+    /// Emits the ends of messages, after their phase is known.
     fn decide(
         &mut self,
         messages: impl IntoIterator<Item = MessageFinished>,
         phase: Phase,
         raw: Option<RawSpan>,
-        out: &mut Vec<Draft>,
+        out: &mut Vec<UnnumberedEvent>,
     ) {
         for finished in messages {
             let finished = MessageFinished { phase, ..finished };
@@ -371,14 +362,14 @@ impl Turns {
         }
     }
 
-    /// Counts a piece of output that was understood and says nothing.
-    pub(crate) fn recognised(&mut self, out: &mut Vec<Draft>) {
+    /// Counts a piece of output that was understood and has no event.
+    pub(crate) fn recognised(&mut self, out: &mut Vec<UnnumberedEvent>) {
         self.understood = true;
         self.row.end(out);
     }
 
-    /// Tells of a field or type that the program never used before.
-    pub(crate) fn novel(&mut self, path: &str, count: u64, out: &mut Vec<Draft>) {
+    /// Emits a notice about a field or type that no recording of the program has.
+    pub(crate) fn novel(&mut self, path: &str, count: u64, out: &mut Vec<UnnumberedEvent>) {
         let notice = Notice {
             level: Level::Info,
             text: format!("never seen before: {path} ({count} times)"),
@@ -387,10 +378,15 @@ impl Turns {
         self.append(Source::Bowline, None, Kind::Notice(notice), out);
     }
 
-    /// Keeps a piece of output that nobody understood.
-    pub(crate) fn unrecognized(&mut self, what: Unrecognized, raw: Option<RawSpan>, out: &mut Vec<Draft>) {
+    /// Keeps a piece of output that was not understood.
+    pub(crate) fn unrecognized(
+        &mut self,
+        what: Unrecognized,
+        raw: Option<RawSpan>,
+        out: &mut Vec<UnnumberedEvent>,
+    ) {
         self.unrecognized += 1;
-        // Half a line of JSON is no word about anything.
+        // Half a line of JSON explains nothing.
         if !what.head.text.starts_with('{') {
             self.noise.add(&what.head.text);
             self.noise.add("\n");
@@ -400,14 +396,19 @@ impl Turns {
 
     /// Counts characters of the open turn's prompt, for the estimate.
     pub(crate) fn count_prompt(&mut self, chars: u64) {
-        // What we told ourselves is counted already.
+        // The prompt that the caller reported is already counted.
         if let Some(open) = self.open.as_mut().filter(|_| self.prompt.is_none()) {
             open.prompt_chars += chars;
         }
     }
 
-    /// Remembers an error that may explain how the turn ends. What is told after the last turn explains nothing.
-    pub(crate) fn remember_error(&mut self, message: &str, raw: Option<RawSpan>, out: &mut Vec<Draft>) {
+    /// Remembers an error that may explain the end of the turn. Errors after the last turn are ignored.
+    pub(crate) fn remember_error(
+        &mut self,
+        message: &str,
+        raw: Option<RawSpan>,
+        out: &mut Vec<UnnumberedEvent>,
+    ) {
         if self.number > 0 && self.open.is_none() {
             return;
         }
@@ -428,12 +429,12 @@ impl Turns {
         }
     }
 
-    /// From here on, the end of the output is a good end of the open turn, or of the first.
+    /// From now on, the end of the output completes the open turn, or the first one.
     pub(crate) fn complete_at_eof(
         &mut self,
         stop: Option<StopReason>,
         raw: Option<RawSpan>,
-        out: &mut Vec<Draft>,
+        out: &mut Vec<UnnumberedEvent>,
     ) {
         self.understood = true;
         if self.number == 0 || self.open.is_some() {
@@ -441,28 +442,33 @@ impl Turns {
         }
     }
 
-    /// From here on, the end of the output is no good end of the open turn.
+    /// From now on, the end of the output no longer completes the open turn.
     pub(crate) fn incomplete_at_eof(&mut self) {
         if let Some(open) = &mut self.open {
             open.complete_at_eof = None;
         }
     }
 
-    /// Ends the turn well, as the program says.
-    pub(crate) fn completed(&mut self, stop: Option<StopReason>, raw: Option<RawSpan>, out: &mut Vec<Draft>) {
+    /// Ends the turn as completed: the verdict of the program.
+    pub(crate) fn completed(
+        &mut self,
+        stop: Option<StopReason>,
+        raw: Option<RawSpan>,
+        out: &mut Vec<UnnumberedEvent>,
+    ) {
         self.understood = true;
         self.ensure_open(raw, out);
         self.close(Outcome::Completed, stop, None, raw, out);
     }
 
-    /// Ends the turn as interrupted, as the program says.
-    pub(crate) fn cancelled(&mut self, raw: Option<RawSpan>, out: &mut Vec<Draft>) {
+    /// Ends the turn as cancelled: the verdict of the program.
+    pub(crate) fn cancelled(&mut self, raw: Option<RawSpan>, out: &mut Vec<UnnumberedEvent>) {
         self.understood = true;
         self.ensure_open(raw, out);
         self.close(Outcome::Cancelled, Some(StopReason::Cancelled), None, raw, out);
     }
 
-    /// Ends the turn badly, as the program says.
+    /// Ends the turn as failed: the verdict of the program.
     pub(crate) fn failed(
         &mut self,
         report: &Report,
@@ -470,7 +476,7 @@ impl Turns {
         exit: Option<Exit>,
         raw: Option<RawSpan>,
         now: &Moment,
-        out: &mut Vec<Draft>,
+        out: &mut Vec<UnnumberedEvent>,
     ) {
         self.understood = true;
         self.ensure_open(raw, out);
@@ -479,12 +485,12 @@ impl Turns {
         self.close(Outcome::Failed, None, Some(failure), raw, out);
     }
 
-    /// Says whether the end of the output would have to be judged: a turn is open, or there never was one.
+    /// Returns whether the end of the output has to be judged: a turn is open, or there never was one.
     pub(crate) fn awaits_verdict(&self) -> bool {
         self.open.is_some() || self.number == 0
     }
 
-    fn ensure_open(&mut self, raw: Option<RawSpan>, out: &mut Vec<Draft>) -> &mut Open {
+    fn ensure_open(&mut self, raw: Option<RawSpan>, out: &mut Vec<UnnumberedEvent>) -> &mut Open {
         if self.open.is_none() {
             let origin = if self.number == 0 { TurnOrigin::Prompt } else { TurnOrigin::Agent };
             self.start(TurnStarted { origin, native_turn: None }, Source::Bowline, raw, out);
@@ -492,7 +498,13 @@ impl Turns {
         self.open.get_or_insert_default()
     }
 
-    fn start(&mut self, started: TurnStarted, source: Source, raw: Option<RawSpan>, out: &mut Vec<Draft>) {
+    fn start(
+        &mut self,
+        started: TurnStarted,
+        source: Source,
+        raw: Option<RawSpan>,
+        out: &mut Vec<UnnumberedEvent>,
+    ) {
         self.number += 1;
         let prompt_chars = std::mem::take(&mut self.prompt_chars);
         let native_turn = started.native_turn.clone();
@@ -501,22 +513,23 @@ impl Turns {
         self.append(source, raw, Kind::TurnStarted(started), out);
     }
 
-    /// Closes the open turn: unfinished messages, the estimate where nothing was reported, then the end itself.
+    /// Closes the open turn: unfinished messages, an estimate where no usage was reported, then the end itself.
     fn close(
         &mut self,
         outcome: Outcome,
         stop: Option<StopReason>,
         failure: Option<Failure>,
         raw: Option<RawSpan>,
-        out: &mut Vec<Draft>,
+        out: &mut Vec<UnnumberedEvent>,
     ) {
+        let num_turns = self.num_turns.take();
         let Some(open) = self.open.take() else { return };
         self.prompt = None;
         self.waiting = None;
         self.decide(open.undecided, Phase::Final, raw, out);
-        for Unfinished { id: message, before_tool, .. } in open.messages {
+        for (message, before_tool) in open.messages.into_rest() {
             let phase = if before_tool { Phase::Commentary } else { Phase::Final };
-            let finished = MessageFinished { message, phase, model: None };
+            let finished = MessageFinished { message: message.id, phase, model: None };
             self.append(Source::Bowline, raw, Kind::MessageFinished(finished), out);
         }
         let (mut usage, cost_usd) = (self.count.usage(), self.count.cost_usd());
@@ -533,13 +546,14 @@ impl Turns {
             failure: failure.map(Box::new),
             usage,
             cost_usd,
-            running_tools: open.running_tools,
-            running_tasks: self.running_tasks.clone(),
+            num_turns,
+            running_tools: open.running_tools.to_vec(),
+            running_tasks: self.running_tasks.to_vec(),
         };
         self.append(Source::Bowline, raw, Kind::TurnEnded(ended), out);
     }
 
-    /// Returns what the open turn has used so far, as it was reported or else by what was said; nothing between turns.
+    /// Returns the usage of the open turn so far, reported or else estimated from the text. `None` between turns.
     pub(crate) fn spent(&self) -> Option<Spent> {
         let open = self.open.as_ref()?;
         let (usage, source) = match self.count.usage() {
@@ -549,14 +563,20 @@ impl Turns {
         Some(Spent { usage, source, cost_usd: self.count.cost_usd() })
     }
 
-    fn append(&mut self, source: Source, raw: Option<RawSpan>, kind: Kind, out: &mut Vec<Draft>) {
+    fn append(&mut self, source: Source, raw: Option<RawSpan>, kind: Kind, out: &mut Vec<UnnumberedEvent>) {
         self.row.end(out);
-        out.push(Draft { turn: self.turn(), source, raw, kind });
+        out.push(UnnumberedEvent { turn: self.turn(), source, raw, kind });
     }
 
     fn turn(&self) -> Option<u32> {
         (self.number > 0).then_some(self.number)
     }
+}
+
+/// Counts the characters of a text. Most pieces are ASCII, and that check is much cheaper than counting.
+fn chars(text: &str) -> u64 {
+    let chars = if text.is_ascii() { text.len() } else { text.chars().count() };
+    chars as u64
 }
 
 /// The end of a text that comes in pieces.
@@ -574,3 +594,6 @@ impl Tail {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

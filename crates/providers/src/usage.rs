@@ -13,7 +13,7 @@ use serde::de::MapAccess;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::dialects::loose::{self, Field, Pick, Text};
+use crate::dialects::loose_json::{self, Field, Pick, Text};
 pub use count::Count;
 pub(crate) use count::MOST_CALLS;
 
@@ -97,19 +97,19 @@ pub fn estimate(prompt_chars: u64, answer_chars: u64) -> Usage {
     Usage { input: prompt_chars.div_ceil(4), output: answer_chars.div_ceil(4), ..Usage::default() }
 }
 
-/// What a turn has used so far.
+/// The usage of a turn so far.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Spent {
     /// The tokens.
     pub usage: Usage,
     /// Where the tokens come from.
     pub source: UsageSource,
-    /// What they cost in US dollars, where the agent tells.
+    /// Their cost in US dollars, where the agent reports it.
     pub cost_usd: Option<f64>,
 }
 
 impl Spent {
-    /// Returns what is told of it at the end of the turn.
+    /// Returns the report of it at the end of the turn.
     pub fn of_turn(self) -> UsageReported {
         let Self { usage, source, cost_usd } = self;
         UsageReported { usage, basis: Basis::PerTurn, source, cost_usd, model: None, message: None }
@@ -185,7 +185,7 @@ impl<'de: 'a, 'a> Pick<'de> for Tokens<'a> {
     }
 }
 
-/// What an object of counts holds under one name.
+/// The counts of an object under one name.
 #[derive(Debug)]
 enum Member<'a> {
     Count(Option<u64>),
@@ -231,7 +231,7 @@ impl Pick<'_> for Whole {
     }
 }
 
-loose::picked!(impl<'a> Tokens<'a>; impl<'a> Member<'a>; impl<> Whole;);
+loose_json::picked!(impl<'a> Tokens<'a>; impl<'a> Member<'a>; impl<> Whole;);
 
 #[cfg(test)]
 mod tests {

@@ -1,17 +1,17 @@
-//! Events in somebody else's format.
+//! Events in the formats of other programs.
 //!
-//! Every view is a pure fold: events in, text out, one record per line. A view reads what the decoder promises (every
-//! turn ends once, every message with text is finished once) but is not broken by a stream that was cut. What is not
-//! here: reading these formats back, which is the business of the dialects, and choosing where the text goes.
+//! Every view is a pure fold: events in, text out, one record per line. A view relies on the decoder's guarantees (every
+//! turn ends once, every message with text is finished once) but tolerates a stream that was cut. Dialects read these
+//! formats back, and the caller chooses where the text goes.
 
 use std::io;
 
 use bowline_protocol::Event;
 use serde::Serialize;
 
-/// The kinds that no foreign format has a word for, as a pattern.
+/// The kinds that no foreign format can express, as a pattern.
 ///
-/// Each view names the other kinds itself, so a new kind does not compile until it was looked at in all of them or put
+/// Each view names the other kinds itself, so a new kind does not compile until each view handles it or it is
 /// on this list.
 macro_rules! unspoken {
     () => {
@@ -57,6 +57,7 @@ mod notices;
 mod opening;
 mod pi;
 mod provider_events;
+mod quick_hash;
 #[cfg(test)]
 pub(crate) mod script;
 mod simple;
@@ -87,21 +88,21 @@ pub trait View: std::fmt::Debug + Send {
     }
 }
 
-/// What a view may need to know besides the events.
+/// Context that a view may need besides the events.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Setup {
     /// The provider's name, for formats that print one. Without it, the name that the events carry is printed.
     pub provider: Option<String>,
-    /// Whether the events are of sessions that we ran: then what a session is called is told with them.
+    /// Whether the events are from sessions that Bowline ran: then the session's id is printed with them.
     pub ours: bool,
 }
 
 /// One view in the list.
 #[derive(Clone, Copy, Debug)]
 pub struct Entry {
-    /// The name by which users ask for it.
+    /// The name that users pass.
     pub name: &'static str,
-    /// What it prints, in one line of help.
+    /// A one-line description for the help.
     pub about: &'static str,
     /// Makes a fresh one.
     pub make: fn(&Setup) -> Box<dyn View>,
@@ -145,8 +146,8 @@ pub fn by_name(name: &str) -> Option<&'static Entry> {
 /// Appends a record as one line of JSON.
 fn line(out: &mut String, record: &impl Serialize) {
     let json = serde_json::to_string(record).expect("records are plain data with string keys");
-    // Tool arguments travel as their author wrote them, and JSON allows line breaks between tokens. Inside strings
-    // they are always escaped, so a blank in their place changes nothing but the layout.
+    // Tool arguments stay as their author wrote them, and JSON allows line breaks between tokens. Inside strings
+    // they are always escaped, so a space in their place changes nothing but the layout.
     if memchr::memchr2(b'\n', b'\r', json.as_bytes()).is_some() {
         out.extend(json.chars().map(|c| if c == '\n' || c == '\r' { ' ' } else { c }));
     } else {

@@ -1,4 +1,4 @@
-//! How a program that embeds Bowline is tested: a script in the place of the agent's process (feature `testing`).
+//! Test a program that embeds Bowline: a script replaces the agent's process (feature `testing`).
 //!
 //! `cargo run -p bowline --example testing --features testing`
 #![expect(clippy::print_stdout, reason = "an example prints")]
@@ -6,7 +6,7 @@
 use bowline::testing::{Script, World};
 use bowline::{Error, Task};
 
-/// The embedder's own code: whoever makes the task decides where it runs.
+/// The code under test. It takes a task, so that a test can pass one with a script.
 async fn summary(task: Task) -> Result<String, String> {
     match task.answer().await {
         Ok(text) => Ok(text),
@@ -35,5 +35,5 @@ async fn main() {
 
     let limited = bowline::testing::script(r#"{"steps": [{"fail": "429 Too many requests"}, {"exit": 1}]}"#);
     assert_eq!(summary(task(&world, limited)).await, Err("busy, try again later".to_owned()));
-    println!("both are as they should be, and nothing was started");
+    println!("both tests passed, and no process was started");
 }

@@ -1,19 +1,19 @@
-//! The agent at the other end: a process, or in tests a script that plays one.
+//! The agent: a process, or in tests a script that plays one.
 
 use std::pin::Pin;
 use std::time::{Duration, SystemTime};
 
-use bowline_engine::{Scope, Signal, Survivor, Swept};
+use bowline_engine::{SignalScope, StopSignal, Survivor, SweepResult};
 use bowline_process as process;
 use bowline_protocol::{Exit, Failure};
 use bowline_providers::invocation::docker;
 
 use crate::container::{Inside, Messenger};
-use crate::trouble;
+use crate::failures;
 
-/// What happened at the other end.
+/// An event of the agent's process.
 #[derive(Debug)]
-pub(crate) enum Happening {
+pub(crate) enum AgentEvent {
     Stdout {
         bytes: Vec<u8>,
         at: SystemTime,
@@ -29,8 +29,8 @@ pub(crate) enum Happening {
     StdoutClosed,
     StderrClosed,
     Exited(Exit),
-    Swept(Swept),
-    /// Our own machinery broke.
+    Swept(SweepResult),
+    /// An error of Bowline itself.
     Trouble(Failure),
 }
 
@@ -43,7 +43,7 @@ pub(crate) enum Launch {
     Processes {
         supervisor: process::Supervisor,
         commands: Vec<process::Command>,
-        /// How to come by the program, if it is the usual one.
+        /// The install hint, if the program is the provider's default.
         install: Option<String>,
         /// The container that it runs in.
         inside: Option<Box<Inside>>,
@@ -53,7 +53,7 @@ pub(crate) enum Launch {
 }
 
 impl Launch {
-    /// Says whether the agent gets a terminal. That is the same in all attempts: the manifest says it.
+    /// Returns whether the agent gets a terminal. The manifest decides that for all attempts.
     pub(crate) fn is_terminal(&self) -> bool {
         match self {
             Self::Processes { commands, .. } => {
@@ -64,17 +64,34 @@ impl Launch {
         }
     }
 
-    /// Starts the agent of an attempt, as the future is polled. Dropping it ends what it may have started.
-    pub(crate) fn spawn(&self, attempt: usize) -> Starting {
+    /// Replaces the commands that were not tried yet. A script has an actor for every attempt.
+    pub(crate) fn replace_rest(&mut self, command: process::Command) {
+        match self {
+            Self::Processes { commands, .. } => {
+                commands.truncate(1);
+                commands.push(command);
+            }
+            #[cfg(feature = "testing")]
+            Self::Script(_) => {}
+        }
+    }
+
+    /// Starts the agent of an attempt when the future is polled. Dropping the future ends a started process.
+    ///
+    /// Every attempt starts once. Its arguments, environment and input are then dropped.
+    pub(crate) fn spawn(&mut self, attempt: usize) -> Starting {
         match self {
             Self::Processes { supervisor, commands, install, inside } => {
-                let (supervisor, command) = (supervisor.clone(), commands[attempt].clone());
+                let stdio = commands[attempt].stdio;
+                let emptied = process::Command { stdio, ..process::Command::new("", "") };
+                let command = std::mem::replace(&mut commands[attempt], emptied);
+                let supervisor = supervisor.clone();
                 let (install, inside) = (install.clone(), inside.clone());
                 Box::pin(async move {
                     match supervisor.spawn(command).await {
                         Ok(child) => {
                             let control = child.control();
-                            // Its own: a tree may have less than the supervisor hopes for.
+                            // Ask the child, not the supervisor: a single tree may have a weaker containment.
                             let containment = child.guarantee().as_str();
                             Ok(Agent::Process {
                                 child: Box::new(child),
@@ -84,8 +101,8 @@ impl Launch {
                                 told: None,
                             })
                         }
-                        Err(error) if inside.is_some() => Err(trouble::of_docker(&error)),
-                        Err(error) => Err(trouble::of_spawn(&error, install.as_deref())),
+                        Err(error) if inside.is_some() => Err(failures::of_docker(&error)),
+                        Err(error) => Err(failures::of_spawn(&error, install.as_deref())),
                     }
                 })
             }
@@ -98,17 +115,17 @@ impl Launch {
     }
 }
 
-/// An agent that runs.
+/// A running agent.
 #[derive(Debug)]
 pub(crate) enum Agent {
     Process {
         child: Box<process::Child>,
-        control: process::Control,
+        control: process::ChildControl,
         containment: &'static str,
-        /// The way into the container that it runs in.
+        /// The connection to its container.
         messenger: Option<Box<Messenger>>,
-        /// What is told next.
-        told: Option<Happening>,
+        /// Events to return next.
+        told: Option<AgentEvent>,
     },
     #[cfg(feature = "testing")]
     Scripted(crate::testing::Actor),
@@ -123,7 +140,7 @@ impl Agent {
         }
     }
 
-    /// Returns the promise in force about what it may leave behind.
+    /// Returns how well its processes are contained.
     pub(crate) fn containment(&self) -> &'static str {
         match self {
             Self::Process { containment, .. } => containment,
@@ -132,8 +149,8 @@ impl Agent {
         }
     }
 
-    /// Waits for the next thing that happens.
-    pub(crate) async fn next(&mut self) -> Happening {
+    /// Waits for the next event.
+    pub(crate) async fn next(&mut self) -> AgentEvent {
         let (child, messenger, told) = match self {
             Self::Process { child, messenger, told, .. } => (child, messenger, told),
             #[cfg(feature = "testing")]
@@ -146,56 +163,57 @@ impl Agent {
             if let Some(messenger) = messenger
                 && let Some(swept) = messenger.swept().await
             {
-                return Happening::Swept(swept);
+                return AgentEvent::Swept(swept);
             }
             return match child.next().await {
-                process::Happening::Stdout { bytes, at } => {
+                process::ChildEvent::Stdout { bytes, at } => {
                     messenger.iter_mut().for_each(|messenger| messenger.stdout());
-                    Happening::Stdout { bytes, at }
+                    AgentEvent::Stdout { bytes, at }
                 }
-                process::Happening::Stderr { bytes, at } => {
+                process::ChildEvent::Stderr { bytes, at } => {
                     messenger.iter_mut().for_each(|messenger| messenger.stderr(&bytes));
-                    Happening::Stderr { bytes, at }
+                    AgentEvent::Stderr { bytes, at }
                 }
-                process::Happening::StdinWritten(bytes) => {
-                    Happening::StdinWritten { bytes, at: crate::clock::system() }
+                process::ChildEvent::StdinWritten(bytes) => {
+                    AgentEvent::StdinWritten { bytes, at: crate::clock::system() }
                 }
-                process::Happening::StdoutClosed => Happening::StdoutClosed,
-                process::Happening::StderrClosed => Happening::StderrClosed,
-                process::Happening::Exited(exit) => {
+                process::ChildEvent::StdoutClosed => AgentEvent::StdoutClosed,
+                process::ChildEvent::StderrClosed => AgentEvent::StderrClosed,
+                process::ChildEvent::Exited(exit) => {
                     let exit = match exit {
-                        process::Exit::Code(code) => Exit::Code(code),
-                        process::Exit::Signal(signal) => Exit::Signal(signal),
-                        // It died with its keeper, which takes its children along with SIGKILL.
-                        process::Exit::Unknown => Exit::Signal(9),
+                        process::ExitStatus::Code(code) => Exit::Code(code),
+                        process::ExitStatus::Signal(signal) => Exit::Signal(signal),
+                        // The agent died with its keeper, whose end kills its children with SIGKILL.
+                        process::ExitStatus::Unknown => Exit::Signal(9),
                     };
                     messenger.iter_mut().for_each(|messenger| messenger.exited(exit));
-                    Happening::Exited(exit)
+                    AgentEvent::Exited(exit)
                 }
-                process::Happening::Swept { ended, survivors } => {
-                    let them = |those: Vec<process::Survivor>| {
-                        let survivor = |it: process::Survivor| Survivor { pid: it.pid, command: it.command };
+                process::ChildEvent::Swept { ended, survivors } => {
+                    let them = |those: Vec<process::TreeProcess>| {
+                        let survivor =
+                            |it: process::TreeProcess| Survivor { pid: it.pid, command: it.command };
                         those.into_iter().map(survivor).collect()
                     };
                     let killed = ended.iter().filter(|it| it.killed).cloned().collect();
                     let swept =
-                        Swept { ended: them(ended), killed: them(killed), survivors: them(survivors) };
+                        SweepResult { ended: them(ended), killed: them(killed), survivors: them(survivors) };
                     match messenger.as_mut().map(|messenger| (messenger.refusal(), messenger)) {
-                        None => Happening::Swept(swept),
+                        None => AgentEvent::Swept(swept),
                         Some((None, messenger)) => {
                             messenger.sweep(swept);
                             continue;
                         }
-                        // Nothing was started there, so there is nothing to sweep either.
+                        // Nothing was started in the container, so there is nothing to sweep.
                         Some((Some(refusal), _)) => {
-                            *told = Some(Happening::Swept(swept));
-                            Happening::Trouble(refusal)
+                            *told = Some(AgentEvent::Swept(swept));
+                            AgentEvent::Trouble(refusal)
                         }
                     }
                 }
-                process::Happening::KeeperLost => Happening::Trouble(trouble::keeper_lost()),
-                // What it says about our end of its input matters only to protocols.
-                process::Happening::StdinClosed { .. } => continue,
+                process::ChildEvent::KeeperLost => AgentEvent::Trouble(failures::keeper_lost()),
+                // The end of its standard input matters only to protocols.
+                process::ChildEvent::StdinClosed { .. } => continue,
             };
         }
     }
@@ -216,26 +234,26 @@ impl Agent {
         }
     }
 
-    pub(crate) fn signal(&self, signal: Signal, scope: Scope) {
+    pub(crate) fn signal(&self, signal: StopSignal, scope: SignalScope) {
         let (control, messenger) = match self {
             Self::Process { control, messenger, .. } => (control, messenger),
             #[cfg(feature = "testing")]
             Self::Scripted(actor) => return actor.signal(signal),
         };
         if let Some(messenger) = messenger {
-            // It ends when the agent does; ended first, it would take the output with it.
+            // `docker exec` ends with the agent. Ending it first would lose output.
             return messenger.signal(match signal {
-                Signal::Interrupt => docker::Signal::Int,
-                Signal::Terminate => docker::Signal::Term,
+                StopSignal::Interrupt => docker::Signal::Int,
+                StopSignal::Terminate => docker::Signal::Term,
             });
         }
         let signal = match signal {
-            Signal::Interrupt => process::Signal::Interrupt,
-            Signal::Terminate => process::Signal::Terminate,
+            StopSignal::Interrupt => process::Signal::Interrupt,
+            StopSignal::Terminate => process::Signal::Terminate,
         };
         let scope = match scope {
-            Scope::Leader => process::Scope::Leader,
-            Scope::Tree => process::Scope::Tree,
+            SignalScope::Leader => process::SignalScope::Leader,
+            SignalScope::Tree => process::SignalScope::Tree,
         };
         control.signal(signal, scope);
     }

@@ -6,7 +6,7 @@
 
 use tokio::sync::Semaphore;
 
-use crate::warden;
+use crate::session_monitor;
 
 /// How many runs may share a thread before the disk is left to others.
 const ALONE: usize = 1;
@@ -18,7 +18,7 @@ static ROOM: Semaphore = Semaphore::const_new(AT_ONCE);
 
 /// Does the work, and waits for it without holding up other runs.
 pub(crate) async fn run<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
-    if warden::count() <= ALONE {
+    if session_monitor::count() <= ALONE {
         return work();
     }
     // The semaphore is never closed.

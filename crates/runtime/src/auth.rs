@@ -1,8 +1,7 @@
-//! Whether somebody is logged in to an agent: `authenticated`, `installed` or `not_found`.
+//! The login state of an agent: `authenticated`, `installed` or `not_found`.
 //!
-//! [`look`] looks at variables and files: whether they are there, never what is inside. [`check`] also asks the program
-//! itself, where it has a word about that; then `verified` says so. Even then nobody has tried the login: that only a
-//! request can, and costs money.
+//! [`look`] checks whether variables and files exist, and never reads files. [`check`] also queries the program itself if it can
+//! report its login; then `verified` is true. Neither tries the login: only a request does, and it costs money.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -12,12 +11,12 @@ use bowline_providers::manifest::Manifest;
 use bowline_providers::manifest::auth::Place;
 use serde::{Deserialize, Serialize};
 
+use crate::answer_cache::AnswerCache;
 use crate::clock;
-use crate::detect::{self, Ask, Breadth, Found, ProbeErrorKind, Surroundings};
-use crate::keep::Keep;
+use crate::detect::{self, Ask, Breadth, Found, ProbeErrorKind, Stamp, Surroundings};
 use crate::profile::Profile;
 
-/// How long a program's word about its login is good, if nothing of what can be seen from outside has changed.
+/// How long a program's report about its login is valid, if the visible variables and files have not changed.
 const GOOD_FOR: Duration = Duration::from_secs(10 * 60);
 
 /// How long it is good that it had none to give.
@@ -26,36 +25,36 @@ const SILENT_FOR: Duration = Duration::from_secs(2 * 60);
 /// The size of a file that holds no login, in bytes: empty brackets, `null` or `""`, with white space around them.
 const EMPTY: u64 = 8;
 
-/// What is kept: a program's word, or why it gave none.
+/// The cached report of a program, or the reason why the cache has no report.
 #[derive(Serialize, Deserialize)]
-enum Kept {
+enum CachedLogin {
     Told(Login),
     Silent(String),
 }
 
-/// What is known of the login to an agent.
+/// The state of the login to an agent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Auth {
     /// The answer.
     pub status: Status,
     /// Whether the program is there.
     pub binary: Binary,
-    /// Whether the program itself says that somebody is logged in, or has answered a request.
+    /// Whether the program itself reports a login, or has answered a request.
     pub verified: bool,
-    /// What the answer rests on.
+    /// The evidence.
     pub evidence: Vec<Evidence>,
-    /// The program's own word.
+    /// The program's own report.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub word: Option<Login>,
-    /// Why the program gave no word, though it could.
+    /// Why the program made no report, though it could.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub silent: Option<String>,
-    /// Whether nobody can tell: the login may lie where its manifest names no file, and the program has no word about it.
+    /// Whether the login is unknown: the manifest names no file for it, and the program cannot report it.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub unknown: bool,
 }
 
-/// Whether somebody is logged in.
+/// Whether there is a login.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
@@ -77,7 +76,7 @@ pub enum Binary {
     Absent,
 }
 
-/// What an answer rests on.
+/// The evidence for a login.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Evidence {
@@ -87,14 +86,14 @@ pub enum Evidence {
     File(PathBuf),
     /// A file or directory is there that the program made.
     Trace(PathBuf),
-    /// The program says so.
+    /// The program reports it.
     Word,
     /// None is needed.
     NotNeeded,
 }
 
 impl Auth {
-    /// Says whether there is a login.
+    /// Returns whether there is a login.
     pub fn is_authenticated(&self) -> bool {
         self.status == Status::Authenticated
     }
@@ -109,7 +108,7 @@ pub fn look(manifest: &'static Manifest, profile: Option<&Profile>, surroundings
     seen(manifest, found.is_some(), surroundings)
 }
 
-/// Looks for a login, and goes by the program's own word where it gave one a short while ago. Nothing is started.
+/// Looks for a login, and uses the program's cached report. Starts nothing.
 pub(crate) fn known(
     manifest: &'static Manifest,
     profile: Option<&Profile>,
@@ -118,16 +117,16 @@ pub(crate) fn known(
     let surroundings = &*Profile::seen(profile, manifest, surroundings);
     let found = detect::find(manifest, None, &surroundings.search()).ok();
     let seen = seen(manifest, found.is_some(), surroundings);
-    let kept = found.zip(Keep::of(surroundings, "logins")).and_then(|(found, keep)| {
-        keep.get::<Kept>(&fingerprint(&seen, &found, surroundings), GOOD_FOR, clock::wall())
+    let kept = found.zip(AnswerCache::of(surroundings, "logins")).and_then(|(found, cache)| {
+        cache.get::<CachedLogin>(&fingerprint(&seen, &found, surroundings), GOOD_FOR, clock::wall())
     });
     match kept {
-        Some((Kept::Told(login), _)) => with_word(seen, login),
-        Some((Kept::Silent(_), _)) | None => seen,
+        Some((CachedLogin::Told(login), _)) => with_word(seen, login),
+        Some((CachedLogin::Silent(_), _)) | None => seen,
     }
 }
 
-/// Looks for a login, and asks the program itself where it has a word about that.
+/// Looks for a login, and queries the program itself if it can report one.
 ///
 /// Needs a tokio runtime.
 pub async fn check(
@@ -158,7 +157,7 @@ pub(crate) async fn check_found(
     }
 }
 
-/// What variables and files say.
+/// Looks at variables and files only.
 fn seen(manifest: &Manifest, found: bool, surroundings: &Surroundings) -> Auth {
     let auth = &manifest.auth;
     let mut evidence = Vec::new();
@@ -242,17 +241,17 @@ async fn word(
     ask: &Ask,
 ) -> Option<Result<Login, String>> {
     found.manifest.ask.login.as_ref()?;
-    let keep = Keep::with(ask, surroundings, "logins");
+    let cache = AnswerCache::with(ask, surroundings, "logins");
     let now = clock::wall();
-    let is_good = |kept: &Kept, at| match kept {
-        Kept::Told(_) => true,
-        Kept::Silent(_) => Duration::from_millis(now.since(at).0) < SILENT_FOR,
+    let is_good = |kept: &CachedLogin, at| match kept {
+        CachedLogin::Told(_) => true,
+        CachedLogin::Silent(_) => Duration::from_millis(now.since(at).0) < SILENT_FOR,
     };
     let key = fingerprint(seen, found, surroundings);
-    let kept = keep.as_ref().and_then(|keep| keep.get::<Kept>(&key, GOOD_FOR, now));
+    let kept = cache.as_ref().and_then(|cache| cache.get::<CachedLogin>(&key, GOOD_FOR, now));
     match kept.filter(|(kept, at)| is_good(kept, *at)) {
-        Some((Kept::Told(login), _)) => return Some(Ok(login)),
-        Some((Kept::Silent(why), _)) => return Some(Err(why)),
+        Some((CachedLogin::Told(login), _)) => return Some(Ok(login)),
+        Some((CachedLogin::Silent(why), _)) => return Some(Err(why)),
         None => {}
     }
     let breadth = if seen.is_authenticated() { Breadth::All } else { Breadth::First };
@@ -262,37 +261,33 @@ async fn word(
         Err(error) => {
             let kind = &error.kind;
             let why = std::error::Error::source(kind).map_or_else(|| kind.to_string(), |it| it.to_string());
-            // What was in the way of the question may be gone the next moment.
+            // Do not cache the failure of a query: the next one may succeed.
             let lasts = matches!(kind, ProbeErrorKind::NotTold(_) | ProbeErrorKind::Ended { .. });
             (Err(why), lasts)
         }
     };
-    if let Some(keep) = keep.filter(|_| lasts) {
-        // Some leave traces when they are asked. Those are no news.
+    if let Some(cache) = cache.filter(|_| lasts) {
+        // Some programs write files during the query. Those must not invalidate the cache.
         let seen = self::seen(found.manifest, true, surroundings);
-        let kept = word.clone().map_or_else(Kept::Silent, Kept::Told);
-        keep.put(&fingerprint(&seen, found, surroundings), &kept, clock::wall());
+        let kept = word.clone().map_or_else(CachedLogin::Silent, CachedLogin::Told);
+        cache.put(&fingerprint(&seen, found, surroundings), &kept, clock::wall());
     }
     Some(word)
 }
 
 /// All that can be seen from outside and that a word about a login may depend on: which program, whose home and settings,
-/// which evidence, and when each file of it was last changed.
+/// which evidence, and which file each of it is.
 fn fingerprint(seen: &Auth, found: &Found, surroundings: &Surroundings) -> String {
     let manifest = found.manifest;
-    let changed = |path: &PathBuf| {
-        let at = std::fs::metadata(path).and_then(|meta| meta.modified()).ok();
-        format!("{} {:?}", path.display(), at.map(clock::timestamp))
-    };
     let program = found.native.as_ref().unwrap_or(&found.real);
     let moved = manifest.auth.home.as_ref().and_then(|home| surroundings.get(&home.env));
     let homes = [surroundings.home().unwrap_or_default(), moved.map(PathBuf::from).unwrap_or_default()];
-    let mut parts = vec![manifest.name.clone(), changed(program)];
+    let mut parts = vec![manifest.name.clone(), Stamp::text(program)];
     parts.extend(homes.iter().map(|home| home.display().to_string()));
     for evidence in &seen.evidence {
         parts.push(match evidence {
             Evidence::Variable(name) => name.clone(),
-            Evidence::File(path) | Evidence::Trace(path) => changed(path),
+            Evidence::File(path) | Evidence::Trace(path) => Stamp::text(path),
             Evidence::Word | Evidence::NotNeeded => String::new(),
         });
     }

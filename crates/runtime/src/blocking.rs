@@ -46,7 +46,7 @@ use crate::{Control, Error, Record, Task};
 /// How many events are fetched from the background together, when they are there.
 const AT_ONCE: usize = 256;
 
-/// Runs a task and returns the answer: the result door, see [`Task::answer`].
+/// Runs a task and returns the answer; see [`Task::answer`].
 pub fn answer(task: Task) -> Result<String, Error> {
     wait(task.answer())
 }
@@ -91,7 +91,7 @@ pub fn kill_stale(registry: &Registry, max_age: Duration) -> Result<Vec<Killed>,
     wait(async move { registry.kill_stale(max_age).await })
 }
 
-/// A turn that runs: an iterator over its events. Dropping it stops the agent; [`Turn::detach`] lets it go on.
+/// A running turn: an iterator over its events. Dropping it stops the agent; [`Turn::detach`] lets it go on.
 #[derive(Debug)]
 pub struct Turn {
     session: SessionId,
@@ -175,7 +175,7 @@ fn wait<T: Send + 'static>(
 ) -> Result<T, Error> {
     let (sender, receiver) = mpsc::sync_channel(1);
     background()?.spawn(async move {
-        // Whoever waited for it is blocked in `recv`, so is there.
+        // The caller is blocked in `recv`, so the receiver exists.
         let _: Result<(), _> = sender.send(future.await);
     });
     receiver.recv().unwrap_or(Err(Error::Lost))

@@ -1,8 +1,8 @@
-//! What was spent, on file, and what that leaves for the next run.
+//! Spending on file, and the budget that it leaves for the next run.
 //!
-//! One line for each attempt, appended to a file for each month in the data home (`ledger`). A day and a project are sums over
-//! these lines, and over what those have used so far who run (`running`). Nothing in a line says what was asked or answered. The
-//! line of a run that was killed is written by whoever settles its session. What an agent only pretends to spend is in no file.
+//! Each attempt appends one line to the file of its month in the data home (`ledger`). The spending of a day or a project is the
+//! sum over these lines and over the usage of current runs (`running`). A line contains no text of the conversation. The process
+//! that cleans up after a killed run writes its line. Pretended spending is not recorded.
 
 mod ledger;
 mod pot;
@@ -11,7 +11,7 @@ mod running;
 use std::path::Path;
 
 use bowline_engine::Run;
-use bowline_engine::budget::{self, Budget, Extent, Limit};
+use bowline_engine::budget::{self, Budget, BudgetLimit, BudgetScope};
 use bowline_protocol::kinds::{Level, Notice};
 use bowline_protocol::{Millis, SessionId, Source, Timestamp, UsageSource};
 use bowline_providers::manifest::Manifest;
@@ -31,13 +31,13 @@ pub(crate) use pot::Share;
 use running::Running;
 pub(crate) use running::{is_being_spent, sweep};
 
-/// Returns the day, where the person is.
+/// Returns the day in the local time zone.
 fn today(now: Timestamp) -> String {
     let at = jiff::Timestamp::from_millisecond(now.as_millis()).unwrap_or(jiff::Timestamp::UNIX_EPOCH);
     at.to_zoned(jiff::tz::TimeZone::system()).strftime("%Y-%m-%d").to_string()
 }
 
-/// What is told of a run while it goes on, and written when it has ended.
+/// The spending of a run: published while it runs, and written to the ledger at its end.
 #[derive(Debug)]
 pub(crate) struct Account {
     /// Where it is written, and what is known of it from the beginning.
@@ -48,8 +48,8 @@ pub(crate) struct Account {
 }
 
 impl Account {
-    /// Finds out what a task may use, and what stands in the files that cannot be read. A budget that is used up already is
-    /// an error: nothing is started.
+    /// Computes the budget of a task, and warns about lines that cannot be read. A budget that is used up is an error, and nothing
+    /// is started.
     pub(crate) fn open(
         task: &Task,
         provider: &str,
@@ -58,10 +58,10 @@ impl Account {
     ) -> Result<(Self, Budget, Vec<Notice>), Error> {
         let config = task.config.as_deref();
         let home = match &task.journal {
-            // What is only pretended is not spent, and nobody's budget knows of it.
+            // Pretended spending counts in no budget.
             _ if manifest.is_some_and(|manifest| manifest.pretends) => None,
             JournalChoice::At(home) => Some(home.clone()),
-            // Who leaves no trace still spends money; that it was spent is kept, and nothing else.
+            // A task that leaves no trace still spends money. Record the amount and nothing else.
             JournalChoice::Default | JournalChoice::Temporary if !task.is_scripted() => Home::from_env().ok(),
             JournalChoice::Default | JournalChoice::Temporary | JournalChoice::None => None,
         };
@@ -72,19 +72,19 @@ impl Account {
         let own_prices = config.map(|config| config.settings.prices()).unwrap_or_default();
         let mut budget = Budget {
             limits: Vec::new(),
-            prices: task.leg.prices.iter().cloned().chain(own_prices).collect(),
+            prices: task.attempt_context.prices.iter().cloned().chain(own_prices).collect(),
             model: model(task, manifest),
         };
         let own = Amounts { cost: task.request.max_cost_usd, ..task.spend };
         let amounts = merged(own, config, "request");
-        match &task.leg.share {
+        match &task.attempt_context.share {
             Some(share) => {
                 let amounts = stricter(amounts, share.limits());
-                let used = task.leg.used.plus(&share.spent_by_others());
+                let used = task.attempt_context.used.plus(&share.spent_by_others());
                 within("these tasks", amounts, used)?;
-                limit(&mut budget, Extent::Request, amounts, task.leg.used)?;
+                limit(&mut budget, BudgetScope::Request, amounts, task.attempt_context.used)?;
             }
-            None => limit(&mut budget, Extent::Request, amounts, task.leg.used)?,
+            None => limit(&mut budget, BudgetScope::Request, amounts, task.attempt_context.used)?,
         }
         let (mut bad, mut tallies) = (Vec::<String>::new(), Vec::new());
         let line = Line {
@@ -103,10 +103,13 @@ impl Account {
         let book = home.as_ref().map(|home| (Ledger::of(home), line));
         if let Some((ledger, line)) = &book {
             let failed = |source| Error::Ledger { source };
-            let day =
-                (Extent::Day, merged(Amounts::default(), config, "day"), Some(Of::Day(line.day.clone())));
+            let day = (
+                BudgetScope::Day,
+                merged(Amounts::default(), config, "day"),
+                Some(Of::Day(line.day.clone())),
+            );
             let project = line.project.clone().map(Of::Project);
-            let project = (Extent::Project, merged(Amounts::default(), config, "project"), project);
+            let project = (BudgetScope::Project, merged(Amounts::default(), config, "project"), project);
             for (extent, amounts, of) in [day, project] {
                 let Some(of) = of.filter(|_| !amounts.is_empty()) else { continue };
                 let mut tally = Tally::new(of);
@@ -127,23 +130,23 @@ impl Account {
         Ok((account, budget, bad.into_iter().map(notice).collect()))
     }
 
-    /// Tells others what the run has used so far, and returns what they have used, if that is news.
-    pub(crate) fn look(&mut self, run: &Run, up: Millis) -> Option<Vec<(Extent, Amounts)>> {
+    /// Publishes the usage of the run so far, and returns the usage of other runs if it changed.
+    pub(crate) fn look(&mut self, run: &Run, up: Millis) -> Option<Vec<(BudgetScope, Amounts)>> {
         self.running.as_mut()?.look(run, up)
     }
 
-    /// Returns when it has to be looked at, as time since the run began.
+    /// Returns when the next update is due, as time since the run began.
     pub(crate) fn deadline(&self) -> Option<Millis> {
         self.running.as_ref()?.deadline()
     }
 
-    /// Writes down what a run used, and returns it, with what kept it from being written.
-    pub(crate) fn close(mut self, digest: &Digest) -> Option<(budget::Sum, Option<std::io::Error>)> {
+    /// Writes the usage of a run to the ledger. Returns it, with the error of writing.
+    pub(crate) fn close(mut self, digest: &Digest) -> Option<(budget::SpendSum, Option<std::io::Error>)> {
         let (mut usage, mut cost) = (digest.usage()?, digest.cost_usd());
         let mut estimated = digest.usage_source() == Some(UsageSource::Estimated);
         let said = digest.text().map_or(0, |text| text.chars().count() as u64);
         if usage.total() == 0 && said > 0 {
-            // An agent that was stopped may report that it used nothing, which is not so.
+            // An agent that was stopped may wrongly report no usage.
             (usage, cost, estimated) = (usage::estimate(self.prompt_chars, said), None, true);
         }
         let model = digest.model().or(self.budget.model.as_deref());
@@ -168,7 +171,7 @@ impl Account {
     }
 }
 
-/// Returns the model that a task asks for: where we ourselves say which, also the usual one.
+/// Returns the requested model of a task, or the default that Bowline itself passes.
 fn model(task: &Task, manifest: Option<&Manifest>) -> Option<String> {
     task.chosen_model().or_else(|| manifest?.told_model().map(str::to_owned))
 }
@@ -178,7 +181,7 @@ fn random_name() -> String {
     bytes.map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Writes down what a run used whose runner was killed, as far as its journal tells, unless the runner came to it.
+/// Writes the usage of a run whose runner was killed, as far as its journal has it, unless the runner wrote it.
 pub(crate) fn settle(dir: &Path, meta: &SessionMeta) -> Result<(), Error> {
     let Some(home) = dir.parent().and_then(Path::parent) else { return Ok(()) };
     if roster::find(&meta.provider).is_ok_and(|manifest| manifest.pretends) {
@@ -224,21 +227,21 @@ pub(crate) fn settle(dir: &Path, meta: &SessionMeta) -> Result<(), Error> {
     Ok(())
 }
 
-/// Adds a limit to a budget, or says that it is used up. One of nothing always is.
-fn limit(budget: &mut Budget, extent: Extent, amounts: Amounts, before: Amounts) -> Result<(), Error> {
+/// Adds a limit to a budget, or returns that it is used up. A limit of 0 always is.
+fn limit(budget: &mut Budget, extent: BudgetScope, amounts: Amounts, before: Amounts) -> Result<(), Error> {
     if amounts.is_empty() {
         return Ok(());
     }
     within(&extent.to_string(), amounts, before)?;
-    budget.limits.push(Limit { extent, amounts, before });
+    budget.limits.push(BudgetLimit { extent, amounts, before });
     Ok(())
 }
 
-/// Refuses to begin where a limit is reached already.
+/// Fails if a limit is reached already.
 fn within(scope: &str, amounts: Amounts, before: Amounts) -> Result<(), Error> {
     let over = |what: String| Err(Error::OverBudget { scope: scope.to_owned(), what });
     if amounts.cost == Some(0.0) || amounts.tokens == Some(0) || amounts.time == Some(Millis(0)) {
-        return over("it is 0, so that nothing may be spent".to_owned());
+        return over("the limit is 0".to_owned());
     }
     if let (Some(most), Some(spent)) = (amounts.cost, before.cost)
         && spent >= most

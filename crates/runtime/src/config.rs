@@ -1,15 +1,15 @@
-//! The settings of a person and of a project: which files there are, what they say, and which word counts.
+//! The settings files of the user and of a project, and their precedence.
 //!
 //! `bowline.toml` has the settings ([`Settings`]), `router.yaml` the list of providers to choose from, in the form of the
 //! executable providers' specification ([`Router`]), and a JSON file describes programs in the form of the specification for
 //! pi ([`External`]). A project's files lie in `.bowline/` (for the router also `.specular/`) in the working directory or above
-//! it, a person's in the XDG configuration directory. The nearer word counts: environment, then project, then person.
+//! it, the user's in the XDG configuration directory. Precedence: environment, then project, then user.
 //!
 //! A project's file may have come with a repository that its user has not looked at. Without trust ([`crate::trust`]) it narrows
-//! and orders what the user has, and everything else in it is left out ([`Config::left_out`]).
+//! and orders the user's providers and limits, and everything else in it is left out ([`Config::left_out`]).
 //!
-//! Whatever is wrong in a file is told with its place, and nothing of a file that is wrong is used. Settings and the router's
-//! file concern every run, and stop it; a program that is described badly stops those only who ask for it.
+//! An error names its place in the file, and no part of a wrong file is used. Errors in the settings and in the router's file
+//! stop every run. A wrong description of an external CLI stops only runs that use it.
 
 mod external;
 mod place;
@@ -26,16 +26,16 @@ use bowline_protocol::Millis;
 pub use external::External;
 pub use place::Places;
 pub(crate) use project::{ProjectFile, base_of, pin_path, project_files};
-pub use router::{Entry, EntryKind, FileOwner, HintTuning, Lacks, Router, Routing};
-pub use settings::{KEYS, Key, KeyKind, Origin, Setting, Settings, edit};
-pub use source::ConfigError;
+pub use router::{EntryKind, FileOwner, HintTuning, Lacks, Router, RouterEntry, Routing, UnknownKey};
+pub use settings::{KEYS, Key, KeyKind, Setting, SettingOrigin, Settings, edit};
+pub use source::{ConfigCause, ConfigError};
 #[cfg(test)]
 pub(crate) use yaml::paths;
 
 use crate::trust::{LeftOut, ProjectTrust, TrustStore};
 use project::ProjectReader;
 use router::{Reading, claims, lower, narrowed};
-use source::Source;
+use source::ConfigSource;
 
 /// All that the files say.
 #[derive(Clone, Debug, Default)]
@@ -48,14 +48,14 @@ pub struct Config {
     pub router: Option<Router>,
     /// Programs in the form of the specification for pi, by model.
     pub external: External,
-    /// What of a project's files is not used, because the project is not trusted or a file belongs to another user.
+    /// The parts of a project's files that are not used, because the project is not trusted or a file belongs to another user.
     pub left_out: Vec<LeftOut>,
     /// Files that were pinned by `bowline trust` and have changed since.
     pub changed: Vec<PathBuf>,
 }
 
 impl Config {
-    /// Reads what concerns a working directory. A project's files count as far as `bowline trust` has pinned them.
+    /// Reads the settings for a working directory. A project's files count as far as `bowline trust` has pinned them.
     ///
     /// ```no_run
     /// let config = bowline::config::Config::load(Some("/srv/checkout".as_ref()))?;
@@ -69,7 +69,7 @@ impl Config {
         Self::read(Places::from_env(cwd), &|name| std::env::var_os(name)?.into_string().ok())
     }
 
-    /// Reads what concerns a working directory, with this trust in the project.
+    /// Reads the settings for a working directory, with this trust in the project.
     #[expect(clippy::disallowed_methods, reason = "this is an edge at which the environment is read")]
     pub fn load_with(cwd: Option<&Path>, trust: ProjectTrust) -> Result<Self, ConfigError> {
         let variable = |name: &str| std::env::var_os(name)?.into_string().ok();
@@ -113,21 +113,21 @@ impl Config {
 
     /// Returns what is wrong and in nobody's way who does not ask for it, a line each.
     pub fn warnings(&self) -> Vec<String> {
-        let line = |error: &ConfigError| match error.at {
-            Some((line, column)) => {
-                format!(
-                    "{}:{line}:{column}: {}; what it describes cannot be asked",
-                    error.path.display(),
-                    error.what
-                )
-            }
-            None => format!("{}: {}; what it describes cannot be asked", error.path.display(), error.what),
+        let line = |error: &ConfigError| {
+            let place = match error.at {
+                Some((line, column)) => format!("{}:{line}:{column}", error.path.display()),
+                None => error.path.display().to_string(),
+            };
+            let cause =
+                std::error::Error::source(error).map(|cause| format!(": {cause}")).unwrap_or_default();
+            format!("{place}: {}{cause}; what it describes cannot be asked", error.what)
         };
         let mut lines: Vec<String> = self.external.wrong().map(line).collect();
         if let Some(router) = self.router.as_ref().filter(|router| !router.without_effect.is_empty()) {
             let (path, keys) = (router.path.display(), router.without_effect.join(", "));
             lines.push(format!("{path}: without effect, because it only describes: {keys}"));
         }
+        lines.extend(self.router.iter().flat_map(ignored_keys));
         lines
     }
 
@@ -140,6 +140,26 @@ impl Config {
     }
 }
 
+/// Says which keys of a router's file no agent understands, a line each. A provider that is not known is told of elsewhere.
+fn ignored_keys(router: &Router) -> Vec<String> {
+    let mut lines = Vec::new();
+    for entry in router.providers.iter().filter(|entry| !entry.unknown.is_empty()) {
+        let EntryKind::Agent { provider, .. } = &entry.kind else { continue };
+        let Ok(manifest) = crate::roster::find(provider) else { continue };
+        for (name, key) in entry.unknown.iter().filter(|(name, _)| !manifest.has_setting(name)) {
+            lines.push(format!(
+                "{}:{}: ignored `{name}` in `config` of `{}`: {} has no such setting{}",
+                router.path.display(),
+                key.line,
+                entry.name,
+                manifest.title,
+                crate::suggest::in_words(key.nearest)
+            ));
+        }
+    }
+    lines
+}
+
 /// Reads the list of providers to choose from: the project's if it is trusted, else the user's as the project's narrows it.
 fn router_of(
     places: &Places,
@@ -148,8 +168,9 @@ fn router_of(
     project: &mut ProjectReader,
 ) -> Result<Option<Router>, ConfigError> {
     let own = || {
-        let own =
-            |path: PathBuf| Router::read(&Source::read(&path)?, Reading::Whole(FileOwner::User, variable));
+        let own = |path: PathBuf| {
+            Router::read(&ConfigSource::read(&path)?, Reading::Whole(FileOwner::User, variable))
+        };
         places.user_router().map(own).transpose()
     };
     let Some(path) = places.project_router() else { return own() };
@@ -157,7 +178,7 @@ fn router_of(
     let claimed = claims::of_file(&source)?;
     if project.is_trusted(&source, &claimed.programs) {
         let mut theirs = Router::read(&source, Reading::Whole(FileOwner::TrustedProject, variable))?;
-        // Trust is about what a project runs. It does not raise the user's budgets.
+        // Trust allows a project to run programs. It does not raise the user's budgets.
         lower(&mut theirs.budgets, &own()?.unwrap_or_default().budgets);
         return Ok(Some(theirs));
     }

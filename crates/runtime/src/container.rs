@@ -1,15 +1,15 @@
-//! An agent in a container: what has to be ended there, because `docker exec` does not.
+//! An agent in a container. `docker exec` does not end it, so this module does.
 //!
-//! The command that runs on our side is only a messenger. Signals go into the container by a second `docker exec`, which
-//! finds the agent by the pid that it wrote down and by the session's mark. What is still alive there after it was
-//! killed, or what nobody can ask about any more, is told as left behind.
+//! The `docker exec` process on the host only relays input and output. A second `docker exec` sends signals: it finds the agent
+//! by the pid that it wrote down and by the session's mark. The run reports processes that survive the kill, and an agent in a
+//! container that does not answer, as left behind.
 
 use std::ffi::OsString;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use bowline_engine::{Survivor, Swept};
+use bowline_engine::{Survivor, SweepResult};
 use bowline_process as process;
 use bowline_protocol::{Category, Code, Exit, Failure, SessionId};
 use bowline_providers::invocation::docker::{self, Container, Signal};
@@ -19,17 +19,16 @@ use tokio::time::Instant;
 
 use crate::host;
 
-/// The longest that one question to the container may take.
+/// The timeout of one `docker exec`.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// How long `docker` may leave all that it was asked unanswered before we think that it hangs: an abort has
-/// two seconds.
+/// How long `docker` may be silent before it counts as hanging: an abort has two seconds.
 const SILENCE: Duration = Duration::from_millis(1800);
 
-/// The most that is kept of what the messenger complains of.
+/// The limit on the error output kept from `docker exec`.
 const COMPLAINT: usize = 4096;
 
-/// How often it is looked whether the killed are gone, and the time between.
+/// How often to check whether killed processes are gone, and the time between two checks.
 const LOOKS: (usize, Duration) = (10, Duration::from_millis(50));
 
 /// A container in which an agent runs.
@@ -44,16 +43,16 @@ pub(crate) struct Inside {
     questions: Arc<Mutex<Questions>>,
 }
 
-/// What `docker` was asked and has not answered.
+/// Calls of `docker` without a result yet.
 #[derive(Debug, Default)]
 struct Questions {
     open: usize,
-    /// Since when: from the first of them, or from the last answer.
+    /// The start of the first call, or the time of the last result.
     since: Option<Instant>,
 }
 
 impl Questions {
-    /// Returns how much longer `docker` may be silent, if it owes an answer.
+    /// Returns how much longer `docker` may be silent, if a call is pending.
     fn patience(&self) -> Option<Duration> {
         let since = self.since.filter(|_| self.open > 0)?;
         Some(SILENCE.saturating_sub(since.elapsed()))
@@ -66,7 +65,7 @@ impl Questions {
         self.open += 1;
     }
 
-    /// One of them was answered, or given up.
+    /// Records that a call returned, or was given up.
     fn done(&mut self, answered: bool) {
         self.open -= 1;
         if answered {
@@ -75,17 +74,17 @@ impl Questions {
     }
 }
 
-/// The messenger on our side: `docker exec`, and what it let us know.
+/// The `docker exec` process on the host, and its output so far.
 #[derive(Debug)]
 pub(crate) struct Messenger {
     inside: Inside,
-    /// Whether the agent was heard: then it was started.
+    /// Whether the agent printed something, which shows that it was started.
     heard: bool,
     complaint: Vec<u8>,
-    sweeping: Option<JoinHandle<Swept>>,
-    /// Whether we have asked it to end: then what it says is no refusal.
+    sweeping: Option<JoinHandle<SweepResult>>,
+    /// Whether we have signalled it. Then its error output is not a failed start.
     stopped: AtomicBool,
-    /// How `docker` itself ended.
+    /// The exit of `docker` itself.
     exit: Option<Exit>,
 }
 
@@ -113,8 +112,8 @@ impl Messenger {
         self.exit = Some(exit);
     }
 
-    /// Returns why nothing was started in the container, if that is so: then nothing can be left there. `docker` says so
-    /// and ends by itself; an agent may use the same words, and go on.
+    /// Returns why `docker` started nothing in the container, if so. Then nothing is left there. `docker` prints the reason and
+    /// exits; an agent may print the same words, and goes on.
     pub(crate) fn refusal(&self) -> Option<Failure> {
         let by_itself = !self.stopped.load(Ordering::Relaxed);
         if !by_itself || !matches!(self.exit, Some(Exit::Code(code)) if code != 0) {
@@ -129,8 +128,8 @@ impl Messenger {
         Some(failure)
     }
 
-    /// Begins to end what is left in the container.
-    pub(crate) fn sweep(&mut self, mut swept: Swept) {
+    /// Begins to end the processes in the container.
+    pub(crate) fn sweep(&mut self, mut swept: SweepResult) {
         let inside = self.inside.clone();
         self.sweeping = Some(tokio::spawn(async move {
             swept.survivors.extend(inside.sweep().await);
@@ -139,8 +138,8 @@ impl Messenger {
     }
 
     /// Waits for the end of the sweep, if there is one.
-    pub(crate) async fn swept(&mut self) -> Option<Swept> {
-        // Only our own runtime going down can take the task away.
+    pub(crate) async fn swept(&mut self) -> Option<SweepResult> {
+        // The task fails only if our own runtime shuts down.
         let swept = self.sweeping.as_mut()?.await.unwrap_or_default();
         self.sweeping = None;
         Some(swept)
@@ -168,12 +167,12 @@ impl Inside {
         }
     }
 
-    /// Signals the agent and all that it started, without waiting for it.
+    /// Signals the agent and its processes, without waiting.
     pub(crate) fn signal(&self, signal: Signal) {
         let inside = self.clone();
         tokio::spawn(async move {
             if let Err(why) = inside.ask(signal).await {
-                // The sweep at the end asks again and tells.
+                // The sweep at the end tries again and reports.
                 tracing::warn!(
                     container = inside.container,
                     why,
@@ -183,23 +182,23 @@ impl Inside {
         });
     }
 
-    /// Ends what is left in the container and returns what could not be ended.
+    /// Ends the processes in the container and returns those that could not be ended.
     async fn sweep(self) -> Vec<Survivor> {
         self.try_sweep().await.unwrap_or_else(|why| vec![self.unanswered(&why)])
     }
 
-    /// Returns what is told of an agent about whom nobody can be asked.
+    /// Returns the survivor to report if the container does not answer.
     pub(crate) fn unanswered(&self, why: &str) -> Survivor {
         Survivor { pid: 0, command: format!("the agent in container {} ({why})", self.container) }
     }
 
-    /// The same as a sweep, but says when `docker` did not answer.
+    /// Like a sweep, but returns an error if `docker` did not answer.
     pub(crate) async fn try_sweep(&self) -> Result<Vec<Survivor>, String> {
         let (looks, pause) = LOOKS;
         let mut left = Vec::new();
         for _ in 0..looks {
-            // Where earlier questions are not answered, there is little hope for one more; but a docker that is only slow
-            // gets its time, and is not said to have left somebody who is gone.
+            // If earlier calls are pending, one more will hardly return. But give a slow docker its time, so that an agent that
+            // is gone is not reported as left behind.
             let owes = self.questions().open > 0;
             left = tokio::select! {
                 biased;
@@ -214,7 +213,7 @@ impl Inside {
         Ok(left)
     }
 
-    /// Waits until `docker` has been silent for too long. Each answer gives it new time.
+    /// Waits until `docker` has been silent for too long. Each result restarts the time.
     async fn hangs(&self) {
         loop {
             let left = self.questions().patience().unwrap_or(SILENCE);
@@ -226,11 +225,11 @@ impl Inside {
     }
 
     fn questions(&self) -> std::sync::MutexGuard<'_, Questions> {
-        // It is never half-changed.
+        // No panic can leave it half-changed.
         self.questions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Sends a signal into the container and returns who was there to get it.
+    /// Sends a signal into the container and returns the processes that it found.
     async fn ask(&self, signal: Signal) -> Result<Vec<Survivor>, String> {
         let container = Container { name: &self.container, cwd: None, session: &self.session, key: None };
         let words =

@@ -1,12 +1,12 @@
-//! Which agents are on this machine, which version each is, and which options it really has.
+//! Detection: which agents are installed, their versions, and the options that they really have.
 //!
-//! [`find`] looks for a program: where the caller says, on `PATH`, in the places that its own installer and the managers
-//! of packages and versions use. It starts nothing. [`find_anywhere`] also asks the login shell for its `PATH`: a program
-//! that was started from a desktop, or by a service, has another one. [`version`] and [`probe`] ask the program itself, through the one spawner, with a
-//! home directory of its own: nobody's settings are read or written because we asked for help. Answers are kept
-//! ([`Cache`]) as long as the file is the same. What an answer means is `bowline_providers::probe`'s business.
+//! [`find`] looks for a program: at the caller's path, on `PATH`, and in the directories of its installer and of package and
+//! version managers. It starts nothing. [`find_anywhere`] also reads the `PATH` of the login shell, because a process started
+//! from a desktop or by a service has another one. [`version`] and [`probe`] run the program through the one spawner, in an
+//! empty home directory, so that printing help does not read or write the user's settings. [`Cache`] keeps the answers as long
+//! as the file is the same. `bowline_providers::probe` interprets them.
 //!
-//! Whether somebody is logged in to it is [`crate::auth`]'s business.
+//! [`crate::auth`] finds out whether the user is logged in.
 
 mod account;
 mod ask;
@@ -31,23 +31,24 @@ pub(crate) use account::Breadth;
 pub(crate) use ask::{Session, run as asked};
 
 pub use cache::Cache;
+pub(crate) use cache::Stamp;
 pub(crate) use places::install_hint;
 pub use surroundings::{Search, Surroundings};
 
 /// A program that was found.
 #[derive(Clone, Debug)]
 pub struct Found {
-    /// Whose it is.
+    /// The provider.
     pub manifest: &'static Manifest,
     /// Where it was found.
     pub path: PathBuf,
     /// The same file without symbolic links.
     pub real: PathBuf,
     /// How it was found.
-    pub how: How,
-    /// The program behind it, where it is a launcher and the manifest says that the program is better started by itself.
+    pub how: FoundBy,
+    /// The program behind a launcher, if the manifest prefers to start it directly.
     pub native: Option<PathBuf>,
-    /// Directories behind those of `PATH` in which what it starts may lie.
+    /// Directories to append to `PATH` for programs that it starts.
     beyond: OsString,
 }
 
@@ -57,8 +58,7 @@ impl Found {
         self.native.as_deref().unwrap_or(&self.path)
     }
 
-    /// Returns the value of `PATH` with which it runs. Where it was not found on `PATH`, a script's interpreter is not
-    /// there either.
+    /// Returns the `PATH` for running it. If it was not found on `PATH`, the interpreter of a script is not there either.
     pub(crate) fn search_path(&self, path: &OsStr) -> OsString {
         if self.beyond.is_empty() {
             return path.to_owned();
@@ -70,25 +70,25 @@ impl Found {
 
 /// How a program was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum How {
-    /// The caller said where it is.
+pub enum FoundBy {
+    /// At the caller's path.
     Given,
-    /// It is this very program.
+    /// It is this program itself.
     Own,
     /// On `PATH`.
     Path,
-    /// In a place that installers use.
+    /// In a directory of its installer.
     Place,
-    /// In the directory of a manager of packages or versions.
+    /// In the directory of a package or version manager.
     Manager(&'static str),
     /// On the `PATH` of the login shell.
     LoginShell,
 }
 
-impl std::fmt::Display for How {
+impl std::fmt::Display for FoundBy {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::Given => f.write_str("as you said"),
+            Self::Given => f.write_str("at the given path"),
             Self::Own => f.write_str("part of bowline"),
             Self::Path => f.write_str("on PATH"),
             Self::Place => f.write_str("where its installer puts it"),
@@ -98,29 +98,29 @@ impl std::fmt::Display for How {
     }
 }
 
-/// A program that cannot be had.
+/// A program that was not found, or cannot be executed.
 #[derive(Debug, thiserror::Error)]
 #[error("`{program}` cannot be had")]
 pub struct Missing {
-    /// The program, as it was looked for.
+    /// The name or path that was searched for.
     pub program: String,
     /// Why.
     #[source]
     pub kind: MissingKind,
-    /// What to do about it.
+    /// A hint.
     pub hint: String,
 }
 
-/// Why a program cannot be had.
+/// Why a program cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MissingKind {
-    /// It is nowhere.
+    /// It is not installed.
     #[error("it is not installed: neither on `PATH` nor where its installers put it")]
     Absent,
-    /// The path that the caller gave leads nowhere.
+    /// The caller's path does not exist.
     #[error("there is no such file")]
     NoSuchFile,
-    /// It is there, and may not be executed.
+    /// It exists and is not executable.
     #[error("`{}` is not executable", path.display())]
     NotExecutable {
         /// The file.
@@ -128,18 +128,18 @@ pub enum MissingKind {
     },
 }
 
-/// Looks for a program by its name or path, as a run would. Nothing is started.
+/// Looks for a program by its name or path, as a run would. Starts nothing.
 pub fn on_path(program: &str, search: &Search) -> Option<PathBuf> {
     places::given(Path::new(program), search, &mut None)
 }
 
-/// Finds a provider's program: the one that the caller names, else where it usually is.
+/// Finds a provider's program: the caller's, else in the usual places.
 pub fn find(manifest: &'static Manifest, binary: Option<&Path>, search: &Search) -> Result<Found, Missing> {
     places::find(manifest, binary, search)
 }
 
-/// Finds a provider's program, and where it is nowhere, looks where the login shell would find it. The shell is asked once,
-/// for two seconds at most, and its answer is kept for an hour.
+/// Finds a provider's program, and if it is in none of the usual places, on the `PATH` of the login shell. The shell runs once,
+/// for two seconds at most, and its answer is cached for an hour.
 ///
 /// Needs a tokio runtime.
 pub async fn find_anywhere(
@@ -157,31 +157,31 @@ pub async fn find_anywhere(
     }
 }
 
-/// What a program says about itself.
+/// The version and the help of a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Probe {
     /// Its version.
     pub version: Version,
-    /// The pages of help that the manifest asks for.
+    /// The help pages that the manifest names.
     pub pages: Vec<Page>,
-    /// When it was asked.
+    /// When the program printed them.
     pub at: Timestamp,
 }
 
-/// A question that was not answered.
+/// A query that failed.
 #[derive(Debug, thiserror::Error)]
-#[error("could not ask `{}`", in_words(program, args))]
+#[error("could not query `{}`", in_words(program, args))]
 pub struct ProbeError {
     /// The program.
     pub program: PathBuf,
-    /// The arguments that it was asked with.
+    /// The arguments of the query.
     pub args: Vec<String>,
     /// Why.
     #[source]
     pub kind: ProbeErrorKind,
 }
 
-/// Why a question was not answered.
+/// Why a query failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ProbeErrorKind {
     /// The program could not be started.
@@ -190,41 +190,41 @@ pub enum ProbeErrorKind {
     /// The process that owns the agents' processes could not be started, or was lost.
     #[error(transparent)]
     Keeper(KeeperError),
-    /// It did not end in time, and was ended.
+    /// It did not exit in time, and was killed.
     #[error("it did not answer within {} s, and was ended", after.as_secs_f32())]
     TooSlow {
-        /// How long it was waited for.
+        /// The timeout.
         after: Duration,
     },
-    /// It answered, and there is no version in the answer.
+    /// Its output has no version.
     #[error("{}", without_version(said, *code))]
     NoVersion {
-        /// The beginning of what it said, made harmless.
+        /// The beginning of its output, made harmless for terminals.
         said: String,
-        /// What it exited with.
+        /// Its exit code.
         code: Option<i32>,
     },
-    /// A signal ended it before it had answered, and it was not ours.
+    /// A signal of another process ended it before it answered.
     #[error("it was ended by {} before it had answered", failure::signal_name(*signal))]
     Killed {
         /// The signal's number.
         signal: i32,
     },
-    /// It ended before it had answered.
+    /// It exited before it answered.
     #[error("it ended before it had answered{}", if said.is_empty() { String::new() } else { format!(": {said}") })]
     Ended {
-        /// The end of what it said, made harmless.
+        /// The end of its output, made harmless for terminals.
         said: String,
     },
-    /// It answered, but not with what was asked for.
+    /// Its answer cannot be parsed.
     #[error(transparent)]
     NotTold(NotTold),
-    /// There is no room for the home directory that it is asked with.
+    /// The empty home directory for it could not be created.
     #[error("could not make `{}`, an empty home directory to ask it in", path.display())]
     Home {
         /// The directory.
         path: PathBuf,
-        /// What the system says.
+        /// The error of the system.
         #[source]
         source: std::io::Error,
     },
@@ -234,8 +234,8 @@ fn without_version(said: &str, code: Option<i32>) -> String {
     match (code, said) {
         (Some(0) | None, "") => "it prints nothing where its version should be".to_owned(),
         (Some(0) | None, said) => format!("it prints no version, but: {said}"),
-        (Some(code), "") => format!("it says no version, nor anything else, and exits with {code}"),
-        (Some(code), said) => format!("it says no version and exits with {code}: {said}"),
+        (Some(code), "") => format!("it prints no version, nor anything else, and exits with {code}"),
+        (Some(code), said) => format!("it prints no version and exits with {code}: {said}"),
     }
 }
 
@@ -245,37 +245,37 @@ fn in_words(program: &Path, args: &[String]) -> String {
     words.join(" ")
 }
 
-/// How programs are asked.
+/// Options for queries.
 #[derive(Clone, Debug)]
 pub struct Ask {
-    /// How long one answer may take.
+    /// The timeout of one query.
     pub deadline: Duration,
-    /// Where answers are kept; none asks anew each time.
+    /// The cache; without one, each query runs the program.
     pub cache: Option<Cache>,
 }
 
 impl Ask {
-    /// The usual deadline: the slowest program that is known takes two seconds on a busy machine.
+    /// The default timeout: the slowest known program takes two seconds on a busy machine.
     pub const DEADLINE: Duration = Duration::from_secs(5);
 
-    /// Asks with the usual deadline, and keeps answers where the environment says.
+    /// Uses the default timeout and the cache of the environment.
     pub fn from_env() -> Self {
         Self { deadline: Self::DEADLINE, cache: Cache::from_env() }
     }
 
-    /// Asks with a deadline for questions that a program may have to pass on to its service.
+    /// Uses a timeout for queries that a program may have to send to its service.
     pub fn at_length() -> Self {
         Self { deadline: Duration::from_secs(15), ..Self::from_env() }
     }
 
-    /// Asks a program for its version.
+    /// Queries the version of a program.
     ///
     /// Needs a tokio runtime.
     pub async fn version(&self, found: &Found) -> Result<Version, ProbeError> {
         self.session(found).version().await
     }
 
-    /// Asks a program for its version and for the pages of help that its manifest names.
+    /// Queries the version of a program and the help pages that its manifest names.
     ///
     /// Needs a tokio runtime.
     pub async fn probe(&self, found: &Found) -> Result<Probe, ProbeError> {
@@ -285,25 +285,25 @@ impl Ask {
         Ok(Probe { version, pages, at: session.asked_at() })
     }
 
-    /// Begins to ask a program several things.
+    /// Begins a session of several queries to one program.
     pub(crate) fn session<'a>(&'a self, found: &'a Found) -> Session<'a> {
         Session::new(self, found)
     }
 
-    /// Returns what a program said when it was last asked, without asking it, with those pages that are remembered.
+    /// Returns the cached version and help pages of a program, without running it.
     pub(crate) fn remembered(&self, found: &Found) -> Option<Probe> {
         let probe = &found.manifest.probe;
         if probe.pages.is_empty() {
             return None;
         }
-        let stamp = cache::Stamp::of(found.native.as_deref().unwrap_or(&found.real))?;
+        let stamp = Stamp::of(found.native.as_deref().unwrap_or(&found.real))?;
         let answers = self.cache.as_ref()?.all(&stamp, clock::wall());
         let answer = |args: &[String]| answers.iter().find(|it| it.args == args).map(|it| &it.answer);
         let version = Version::find(answer(&found.manifest.detect.version_args)?)?;
         let pages = if is_proven(found.manifest, &version) {
             Vec::new()
         } else {
-            // One that failed is not kept, and takes nothing back.
+            // A failed query is not cached, and does not invalidate older answers.
             probe.pages.iter().filter_map(|args| Some(Page::read(args, answer(args)?))).collect()
         };
         let at = answers.iter().map(|it| it.at).min()?;
@@ -311,14 +311,14 @@ impl Ask {
     }
 }
 
-/// Says whether a version of a program went through the contract suite with this very manifest. What it can do was tried then, and
-/// its pages of help, each of which is a start of it, have nothing to add.
+/// Returns whether a version of a program passed the contract suite with this manifest. The suite has tested its options, so its
+/// help pages, each of which costs a start, are not needed.
 pub(crate) fn is_proven(manifest: &Manifest, version: &Version) -> bool {
     let built_in = catalogue::by_name(&manifest.name).is_some_and(|known| std::ptr::eq(known, manifest));
     built_in && compat::certified(&manifest.name) == Some(version.to_string().as_str())
 }
 
-/// Asks a program that is no agent, and returns what it printed.
+/// Runs a program that is not an agent, and returns its output.
 pub(crate) async fn question(
     command: bowline_process::Command,
     deadline: Duration,
@@ -326,25 +326,24 @@ pub(crate) async fn question(
     ask::run(command, deadline, None).await
 }
 
-/// Asks a program for its version, in the usual way.
+/// Queries the version of a program with default options.
 ///
 /// Needs a tokio runtime.
 pub async fn version(found: &Found) -> Result<Version, ProbeError> {
     Ask::from_env().version(found).await
 }
 
-/// Asks a program for its version and its options, in the usual way.
+/// Queries the version and the options of a program with default options.
 ///
 /// Needs a tokio runtime.
 pub async fn probe(found: &Found) -> Result<Probe, ProbeError> {
     Ask::from_env().probe(found).await
 }
 
-/// Returns the providers whose program is installed, the built-in ones first. Those that are only chosen by name are not among
-/// them.
+/// Returns the providers whose program is installed, the built-in ones first, without those that are only chosen by name.
 pub fn installed() -> Vec<&'static Manifest> {
     let search = Search::from_env();
-    // Files that cannot be read are told of by whoever names what they describe.
+    // Skip files that cannot be read: a call that names such a provider reports the error.
     let all = roster::Roster::from_env()
         .all()
         .map(|(all, _)| all.into_iter().map(|entry| entry.manifest).collect());
@@ -352,7 +351,7 @@ pub fn installed() -> Vec<&'static Manifest> {
     all.into_iter().filter(|it| it.chosen != Chosen::ByName && find(it, None, &search).is_ok()).collect()
 }
 
-/// Returns those of the installed providers for which there is a login.
+/// Returns the installed providers that have a login.
 pub fn usable() -> Vec<&'static Manifest> {
     let surroundings = Surroundings::from_env();
     let has_login = |it: &&'static Manifest| auth::look(it, None, &surroundings).is_authenticated();

@@ -25,7 +25,7 @@ use crate::journal::Home;
 use crate::profile::Profile;
 use crate::{Error, clock, roster};
 
-pub use machine::{Condition, Item, Place};
+pub use machine::{Condition, FilePosition, MachineItem};
 
 /// What is to be looked at.
 #[derive(Clone, Debug)]
@@ -67,7 +67,7 @@ pub enum News {
     /// About an agent.
     Agent(Box<Row>),
     /// About our own surroundings.
-    Machine(Item),
+    Machine(MachineItem),
 }
 
 /// What is known of an agent.

@@ -1,9 +1,10 @@
-//! The one task that owns a run: it carries out what the engine decides, and tells it what happened.
+//! The one task that owns a run. It carries out the engine's actions and feeds the engine with inputs.
 //!
-//! The order is what makes a journal trustworthy: bytes go to the raw file before anything looks at them; events
-//! go to the journal before anybody sees them; only then is anything done.
+//! The order makes the journal trustworthy: the task writes bytes to the raw file before it decodes them, writes events to
+//! the journal before a subscriber sees them, and only then carries out the actions.
 
 mod end;
+mod second;
 
 use std::collections::VecDeque;
 use std::pin::Pin;
@@ -12,7 +13,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use bowline_engine::budget::Amounts;
-use bowline_engine::{Action, Ended, Input, Now, Run, SpawnFailure, Step};
+use bowline_engine::{Now, Run, RunAction, RunEnd, RunInput, RunStep, SpawnFailure};
 use bowline_protocol::kinds::{Level, Notice, TouchedFile};
 use bowline_protocol::{Event, Excerpt, Failure, Millis, RawFile, SessionId};
 use bowline_providers::views::Digest;
@@ -21,132 +22,141 @@ use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use tracing::Instrument;
 
-use crate::agent::{Agent, Happening, Launch, Starting};
+use crate::agent::{Agent, AgentEvent, Launch, Starting};
 use crate::budget::{Account, Share};
 use crate::callback::Callback;
 use crate::git::{Snapshot, Tree};
 use crate::host::Cleanup;
-use crate::hub::Outlet;
 use crate::installed::Succession;
 use crate::journal::{JournalError, Writer};
+use crate::launch::{Replanner, SecondPlan};
 use crate::record::Record;
-use crate::turn::Order;
-use crate::warden::Watched;
-use crate::{Error, aside, clock, trouble};
+use crate::session_monitor::MonitorGuard;
+use crate::subscribe::EventSender;
+use crate::turn::RunOrder;
+use crate::{Error, aside, clock, failures};
 
-/// How old a run is before anything is made safe from a loss of power. Most runs that are shorter than that are made safe
-/// once, at their end: each time costs several waits for the disk, and a thread.
+/// The age of a run at its first sync to disk. A shorter run usually syncs once, at its end: each sync costs several waits
+/// for the disk, and a thread.
 const SYNC_PATIENCE: Millis = Millis(1000);
 
-/// How long the records of `io.index` may wait for others.
+/// The longest time that records of `io.index` stay in memory to be written together.
 const INDEX_PATIENCE: Millis = Millis(1000);
 
-/// How long a run may be busy before others have their turn.
+/// How long a run may be busy before it yields to other tasks.
 const AT_A_STRETCH: Duration = Duration::from_millis(5);
 
-/// How much may wait for a program that does not read what it has asked for. A prompt alone may have many megabytes.
+/// The limit on bytes written to a program that does not read its standard input. A prompt alone may have many megabytes.
 const UNREAD: usize = 64 << 20;
 
-/// All that a run is driven with.
+/// Everything that driving a run needs.
 pub(crate) struct Drive {
     pub(crate) session: SessionId,
     pub(crate) run: Run,
     pub(crate) launch: Launch,
     pub(crate) journal: Option<Writer>,
-    pub(crate) outlet: Option<Outlet>,
+    pub(crate) sender: Option<EventSender>,
     pub(crate) callback: Option<Callback>,
-    /// How much of the output of a tool an event carries, if the caller says so.
+    /// The caller's limit on the tool output that an event carries.
     pub(crate) excerpt_limit: Option<usize>,
-    pub(crate) orders: mpsc::Receiver<Order>,
-    /// The working tree whose files are looked at before and after, if anybody wants to know.
+    pub(crate) orders: mpsc::Receiver<RunOrder>,
+    /// The working tree to compare before and after the run, if the caller wants the changed files.
     pub(crate) tree: Option<Tree>,
-    /// Directories that go when the run is over and its events are read.
+    /// Directories to delete when the run is over and its events are read.
     pub(crate) cleanup: Arc<Cleanup>,
-    /// The files that the agent had to find. They go as soon as it is gone, whoever still reads events.
+    /// Files that the agent reads. They are deleted as soon as the agent is gone, even if a subscriber still reads events.
     pub(crate) side_files: Cleanup,
-    /// What is written down at the end about what it used.
+    /// The spending to write to the ledger at the end.
     pub(crate) account: Option<Account>,
-    /// Its part of a budget that others use too.
+    /// Its part of a budget that it shares with other tasks.
     pub(crate) share: Option<Share>,
-    /// The program that the session had before, until this one has said its version.
+    /// The earlier program of a resumed session, until the current one has reported its version.
     pub(crate) succession: Option<Succession>,
-    /// Somebody looks after it as long as it is driven.
-    pub(crate) _watched: Watched,
+    /// Makes a second plan if the program rejects its options. Dropped as soon as the program prints something.
+    pub(crate) replanner: Option<Box<Replanner>>,
+    /// Keeps the run in the session monitor until it is dropped.
+    pub(crate) _watched: MonitorGuard,
 }
 
 /// A run that is being driven.
-struct Driving {
+struct ActiveRun {
     drive: Box<Drive>,
-    /// By tokio's clock, so that a test which has paused it waits for nothing.
+    /// By tokio's clock, so that a test with a paused clock does not wait.
     began: Instant,
-    /// What the engine answers in; empty between two inputs, and kept for its room.
-    step: Step,
+    /// The engine's output buffer. Empty between two inputs; kept for its capacity.
+    step: RunStep,
     digest: Digest,
     pending: Pending,
 }
 
-/// How late a timer is at most while this process runs, however busy the machine is.
+/// A timer later than this means that the process was stopped: even on a busy machine, a timer is not that late.
 const LATE: Millis = Millis(500);
 
-/// How long output that waits may take to be read.
+/// How long to read waiting output before a late timer counts.
 const CATCH_UP: Duration = Duration::from_millis(100);
 
-/// What the loop waits for besides the child, and what it has yet to do.
+/// The loop's pending work, and the futures that it waits for besides the child.
 #[derive(Default)]
 struct Pending {
-    /// The look at the files before the start. Dropping it ends git.
+    /// The snapshot of the files before the start. Dropping it kills git.
     preparation: Option<Preparation>,
     /// The files as they were before.
     before: Option<Snapshot>,
     spawn: Option<Starting>,
+    /// Reads the program's help. Dropping it kills that process.
+    replan: Option<Replanning>,
     files: Option<JoinHandle<Result<Vec<TouchedFile>, String>>>,
     agent: Option<Agent>,
-    /// Whether the journal refused something: from then on only what says how it ended is written, and shown.
+    /// Whether a write to the journal failed. From then on the run writes and shows only the events of its end.
     closing: bool,
-    /// How many events were never written since the last one that was.
+    /// The number of events lost since the last one that was written.
     lost: u64,
-    /// Whether the journal does not even take the end: it is only shown.
+    /// Whether writing the end failed too. Then the run only shows it.
     given_up: bool,
-    /// Why the journal lacks something that no event can tell of.
+    /// The journal error that no event can report.
     trouble: Option<JournalError>,
-    /// A sync that is going on. What is written is safe from the end of this process at once; a sync makes it safe from
-    /// a loss of power, and nobody has to wait for that until the record is given out.
+    /// A sync in progress. Written data survives the end of this process at once; a sync makes it survive a loss of power.
+    /// Only the record waits for it.
     sync: Option<JoinHandle<Result<(), JournalError>>>,
-    /// Whether more was written that has to be made durable.
+    /// Whether there is data to sync.
     sync_due: bool,
-    /// When the records of `io.index` that wait for others have to be on file.
+    /// When the records of `io.index` in memory have to be written.
     index_due: Option<Millis>,
-    /// Events that are only in memory and wait for a watcher who has no room. As long as there are any, the agent is not
-    /// read, so that its pipe holds it back; but whoever stops it is heard.
+    /// Events that are only in memory and wait for a subscriber whose queue is full. As long as there are any, the run does
+    /// not read from the agent, so that the full pipe stops it. The run still accepts orders to stop.
     backlog: VecDeque<Vec<Event>>,
-    /// How much was given to the agent that it has not read.
+    /// The number of bytes written to the agent that it has not read.
     unread: usize,
-    /// Whether the agent is being ended: then what it does is looked at, whoever is slow.
+    /// Whether the run is ending the agent. Then it reads from the agent even if a subscriber is slow.
     ending: bool,
-    ended: Option<Ended>,
+    ended: Option<RunEnd>,
 }
 
 impl Pending {
-    /// Says whether the agent has to wait for the watcher.
+    /// Returns whether the agent has to wait for a subscriber.
     fn holds_back(&self) -> bool {
         !self.backlog.is_empty() && !self.ending
     }
 }
 
-/// A look at the files before the start.
+/// A snapshot of the files before the start.
 type Preparation = Pin<Box<dyn Future<Output = Result<Option<Snapshot>, String>> + Send>>;
 
+/// A second plan that is being made.
+type Replanning = Pin<Box<dyn Future<Output = SecondPlan> + Send>>;
+
 /// What woke the loop.
-enum Woken {
-    Order(Option<Order>),
-    /// Somebody who shares the budget has used more.
+enum WakeReason {
+    Order(Option<RunOrder>),
+    /// Another task has used more of the shared budget.
     Others(Amounts),
     Prepared(Result<Option<Snapshot>, String>),
     Spawned(Result<Agent, Box<Failure>>),
-    Happening(Happening),
+    Agent(AgentEvent),
     Files(Result<Vec<TouchedFile>, String>),
+    Replanned(SecondPlan),
     Timer,
-    /// The watcher has room.
+    /// The subscriber's queue has room.
     Room,
 }
 
@@ -155,8 +165,8 @@ impl Drive {
     pub(crate) async fn drive_to_the_end(self: Box<Self>) -> Result<Record, Error> {
         let span = tracing::info_span!("run", session = %self.session);
         let drive = async {
-            let record = Box::new(Driving::of(self)).drive().await?;
-            // Ids and counts: what was said is nobody's business here.
+            let record = Box::new(ActiveRun::of(self)).drive().await?;
+            // Log ids and counts only: the conversation may be private.
             tracing::debug!(
                 outcome = record.outcome_word(),
                 tools = record.tools,
@@ -171,12 +181,12 @@ impl Drive {
     }
 }
 
-impl Driving {
+impl ActiveRun {
     fn of(drive: Box<Drive>) -> Self {
         Self {
             drive,
             began: Instant::now(),
-            step: Step::default(),
+            step: RunStep::default(),
             digest: Digest::default(),
             pending: Pending::default(),
         }
@@ -184,7 +194,7 @@ impl Driving {
 
     async fn drive(mut self: Box<Self>) -> Result<Record, Error> {
         let mut orders_open = true;
-        self.handle(Input::Begin);
+        self.handle(RunInput::Begin);
         let timer = tokio::time::sleep(Duration::from_secs(86_400));
         tokio::pin!(timer);
         let (mut armed, mut busy) = (None, Duration::ZERO);
@@ -202,54 +212,58 @@ impl Driving {
             let held = self.pending.holds_back();
             let woken = tokio::select! {
                 biased;
-                order = self.drive.orders.recv(), if orders_open => Woken::Order(order),
-                others = others(&mut self.drive.share), if self.drive.share.is_some() => Woken::Others(others),
+                order = self.drive.orders.recv(), if orders_open => WakeReason::Order(order),
+                others = others(&mut self.drive.share), if self.drive.share.is_some() => WakeReason::Others(others),
                 looked = waited(&mut self.pending.preparation), if self.pending.preparation.is_some() => {
                     self.pending.preparation = None;
-                    Woken::Prepared(looked)
+                    WakeReason::Prepared(looked)
                 }
                 agent = waited(&mut self.pending.spawn), if self.pending.spawn.is_some() => {
                     self.pending.spawn = None;
-                    Woken::Spawned(agent.map_err(Box::new))
+                    WakeReason::Spawned(agent.map_err(Box::new))
                 }
-                () = room(self.drive.outlet.as_ref()), if !self.pending.backlog.is_empty() => Woken::Room,
-                happening = next(&mut self.pending.agent), if self.pending.agent.is_some() && !held => Woken::Happening(happening),
+                second = waited(&mut self.pending.replan), if self.pending.replan.is_some() => {
+                    self.pending.replan = None;
+                    WakeReason::Replanned(second)
+                }
+                () = room(self.drive.sender.as_ref()), if !self.pending.backlog.is_empty() => WakeReason::Room,
+                event = next(&mut self.pending.agent), if self.pending.agent.is_some() && !held => WakeReason::Agent(event),
                 files = finished(&mut self.pending.files), if self.pending.files.is_some() => {
                     self.pending.files = None;
-                    Woken::Files(files.unwrap_or_else(|| Err("it was not looked at".to_owned())))
+                    WakeReason::Files(files.unwrap_or_else(|| Err("the task was aborted".to_owned())))
                 }
-                // An agent that is held back is silent through no fault of its own.
-                () = &mut timer, if !held => Woken::Timer,
+                // An agent that waits for our subscriber is silent through no fault of its own.
+                () = &mut timer, if !held => WakeReason::Timer,
             };
             match woken {
-                Woken::Order(Some(order)) => {
+                WakeReason::Order(Some(order)) => {
                     let input = match order {
-                        Order::Command(command) => Input::Command(command),
-                        Order::Overdue(limit) => Input::Overdue(limit),
+                        RunOrder::Command(command) => RunInput::Command(command),
+                        RunOrder::Overdue(limit) => RunInput::Overdue(limit),
                     };
                     self.handle(input);
                 }
-                Woken::Order(None) => orders_open = false,
-                Woken::Others(amounts) => self.handle(Input::Others(amounts)),
-                Woken::Prepared(looked) => {
+                WakeReason::Order(None) => orders_open = false,
+                WakeReason::Others(amounts) => self.handle(RunInput::Others(amounts)),
+                WakeReason::Prepared(looked) => {
                     let looked = looked.map(|before| self.pending.before = before);
-                    self.handle(Input::Prepared(looked));
+                    self.handle(RunInput::Prepared(looked));
                 }
-                Woken::Spawned(Ok(agent)) => {
+                WakeReason::Spawned(Ok(agent)) => {
                     let (pid, containment) = (agent.pid(), agent.containment());
                     self.pending.agent = Some(agent);
-                    self.handle(Input::Spawned { pid, containment });
+                    self.handle(RunInput::Spawned { pid, containment });
                 }
-                Woken::Spawned(Err(failure)) => {
-                    self.handle(Input::SpawnFailed(SpawnFailure { failure: *failure }));
+                WakeReason::Spawned(Err(failure)) => {
+                    self.handle(RunInput::SpawnFailed(SpawnFailure { failure: *failure }));
                 }
-                Woken::Happening(happening) => {
+                WakeReason::Agent(event) => {
                     let began = Instant::now();
-                    self.happened(&happening);
-                    // Output that never pauses would keep the timer from being looked at, and whoever shares the thread
-                    // (signals, other runs) from running. It comes first all the same: it may have moved the deadline.
+                    self.happened(&event);
+                    // Output that never pauses would starve the timer, and other tasks of this thread (signals, other
+                    // runs). The output comes first all the same: it may have moved the deadline.
                     if self.drive.run.deadline().is_some_and(|at| at <= up(self.began)) {
-                        self.handle(Input::Timer);
+                        self.handle(RunInput::Timer);
                     }
                     busy += began.elapsed();
                     if busy > AT_A_STRETCH {
@@ -257,31 +271,32 @@ impl Driving {
                         tokio::task::yield_now().await;
                     }
                 }
-                Woken::Files(Ok(files)) => self.handle(Input::Files(files)),
-                Woken::Files(Err(why)) => {
-                    let text = format!("which files changed is not known: {why}");
+                WakeReason::Files(Ok(files)) => self.handle(RunInput::Files(files)),
+                WakeReason::Files(Err(why)) => {
+                    let text = format!("could not list the changed files: {why}");
                     let notice = Notice { level: Level::Warn, text, code: None };
-                    self.handle(Input::Remark(notice));
-                    self.handle(Input::Files(Vec::new()));
+                    self.handle(RunInput::Remark(notice));
+                    self.handle(RunInput::Files(Vec::new()));
                 }
-                Woken::Room => self.give_on(),
-                // This process was stopped for a while. The agent was not, and what it said meanwhile is heard first.
-                Woken::Timer if !caught_up && is_late(self.began, armed) => {
+                WakeReason::Replanned(second) => self.take_second_plan(second),
+                WakeReason::Room => self.give_on(),
+                // This process was stopped for a while and the agent was not: read its output before the timer counts.
+                WakeReason::Timer if !caught_up && is_late(self.began, armed) => {
                     caught_up = true;
                     timer.as_mut().reset(Instant::now() + CATCH_UP);
                 }
-                Woken::Timer => {
+                WakeReason::Timer => {
                     (armed, caught_up) = (None, false);
-                    self.handle(Input::Timer);
+                    self.handle(RunInput::Timer);
                 }
             }
         }
         if let Some(files) = self.pending.files.take() {
-            // Nobody waits for it any more; git is ended with it.
+            // The result is no longer needed. Aborting kills git.
             files.abort();
         }
         while !self.pending.backlog.is_empty() {
-            room(self.drive.outlet.as_ref()).await;
+            room(self.drive.sender.as_ref()).await;
             self.give_on();
         }
         if let Some(Ok(Err(error))) = finished_now(self.pending.sync.take()).await {
@@ -292,28 +307,28 @@ impl Driving {
             self.pending.trouble.get_or_insert(error);
         }
         let ended = self.pending.ended.take().ok_or(Error::Lost)?;
-        // The journal is closed, and waits for the disk.
+        // Closing the journal waits for the disk.
         Ok(aside::run(move || self.finish(ended)).await)
     }
 
-    /// Returns when a sync is due that waits until the run is old enough.
+    /// Returns when the first sync is due, if it waits for the age of the run.
     fn sync_deadline(&self) -> Option<Millis> {
         let waits = self.pending.sync_due && self.drive.journal.is_some();
         (waits && up(self.began) < SYNC_PATIENCE).then_some(SYNC_PATIENCE)
     }
 
-    /// Takes what happened to the child: bytes go to the journal first.
-    fn happened(&mut self, happening: &Happening) {
-        let raw = match happening {
-            Happening::Stdout { bytes, at } if self.on_terminal() => Some((RawFile::Pty, *at, bytes)),
-            Happening::Stdout { bytes, at } => Some((RawFile::Stdout, *at, bytes)),
-            Happening::Stderr { bytes, at } => Some((RawFile::Stderr, *at, bytes)),
-            Happening::StdinWritten { bytes, at } => Some((RawFile::Stdin, *at, bytes)),
-            Happening::StdoutClosed
-            | Happening::StderrClosed
-            | Happening::Exited(_)
-            | Happening::Swept(_)
-            | Happening::Trouble(_) => None,
+    /// Handles an event of the child. Bytes go to the journal first.
+    fn happened(&mut self, event: &AgentEvent) {
+        let raw = match event {
+            AgentEvent::Stdout { bytes, at } if self.on_terminal() => Some((RawFile::Pty, *at, bytes)),
+            AgentEvent::Stdout { bytes, at } => Some((RawFile::Stdout, *at, bytes)),
+            AgentEvent::Stderr { bytes, at } => Some((RawFile::Stderr, *at, bytes)),
+            AgentEvent::StdinWritten { bytes, at } => Some((RawFile::Stdin, *at, bytes)),
+            AgentEvent::StdoutClosed
+            | AgentEvent::StderrClosed
+            | AgentEvent::Exited(_)
+            | AgentEvent::Swept(_)
+            | AgentEvent::Trouble(_) => None,
         };
         if let (Some((file, at, bytes)), Some(journal), false) =
             (raw, &mut self.drive.journal, self.pending.closing)
@@ -322,33 +337,37 @@ impl Driving {
             self.pending.index_due.get_or_insert(due);
             if let Err(error) = journal.raw(file, at, bytes) {
                 self.pending.closing = true;
-                let input = Input::Trouble(trouble::of_journal(&error));
+                let input = RunInput::Trouble(failures::of_journal(&error));
                 self.handle(input);
             }
         }
-        let input = match happening {
-            Happening::Stdout { bytes, .. } => Input::Stdout(bytes),
-            Happening::Stderr { bytes, .. } => Input::Stderr(bytes),
-            Happening::StdinWritten { bytes, .. } => {
+        let input = match event {
+            AgentEvent::Stdout { bytes, .. } => {
+                // A program that prints has not rejected its options.
+                self.drive.replanner = None;
+                RunInput::Stdout(bytes)
+            }
+            AgentEvent::Stderr { bytes, .. } => RunInput::Stderr(bytes),
+            AgentEvent::StdinWritten { bytes, .. } => {
                 self.pending.unread = self.pending.unread.saturating_sub(bytes.len());
                 return;
             }
-            Happening::StdoutClosed => Input::StdoutClosed,
-            Happening::StderrClosed => Input::StderrClosed,
-            Happening::Exited(exit) => Input::Exited(*exit),
-            Happening::Swept(swept) => Input::Swept(swept.clone()),
-            Happening::Trouble(failure) => Input::Trouble(failure.clone()),
+            AgentEvent::StdoutClosed => RunInput::StdoutClosed,
+            AgentEvent::StderrClosed => RunInput::StderrClosed,
+            AgentEvent::Exited(exit) => RunInput::Exited(*exit),
+            AgentEvent::Swept(swept) => RunInput::Swept(swept.clone()),
+            AgentEvent::Trouble(failure) => RunInput::Trouble(failure.clone()),
         };
         self.handle(input);
     }
 
-    /// Says whether what the agent prints comes over a terminal.
+    /// Returns whether the agent's output comes from a terminal.
     fn on_terminal(&self) -> bool {
         self.drive.launch.is_terminal()
     }
 
-    /// Tells the run what happened, makes its events public and does what it wants.
-    fn handle(&mut self, input: Input<'_>) {
+    /// Feeds an input to the engine, publishes its events and carries out its actions.
+    fn handle(&mut self, input: RunInput<'_>) {
         let mut step = std::mem::take(&mut self.step);
         step.clear();
         let up = up(self.began);
@@ -359,7 +378,7 @@ impl Driving {
         }
         if let Some(used) = self.drive.account.as_mut().and_then(|account| account.look(&self.drive.run, up))
         {
-            self.drive.run.handle(Input::Before(used), Now { wall: clock::wall(), up }, &mut step);
+            self.drive.run.handle(RunInput::Before(used), Now { wall: clock::wall(), up }, &mut step);
         }
         if let Some(share) = &self.drive.share {
             share.tell(self.drive.run.spent().amounts());
@@ -371,19 +390,19 @@ impl Driving {
             self.sync()
         });
         if let Err(error) = done {
-            // From here on only what says how it ended is written.
+            // From here on the run writes only the events of its end.
             self.pending.closing = true;
-            let failure = trouble::of_journal(&error);
+            let failure = failures::of_journal(&error);
             let mut actions = std::mem::take(&mut step.actions);
-            // Nobody is started of whom nothing could be kept.
+            // Do not spawn an agent whose output cannot be journaled.
             let wanted = actions.len();
-            actions.retain(|action| !matches!(action, Action::Spawn(_)));
+            actions.retain(|action| !matches!(action, RunAction::Spawn(_)));
             let input = if actions.len() < wanted {
-                Input::SpawnFailed(SpawnFailure { failure })
+                RunInput::SpawnFailed(SpawnFailure { failure })
             } else {
-                Input::Trouble(failure)
+                RunInput::Trouble(failure)
             };
-            let mut after = Step::default();
+            let mut after = RunStep::default();
             self.drive.run.handle(input, Now { wall: clock::wall(), up }, &mut after);
             if self.publish(&mut after).is_err() {
                 tracing::error!("the journal takes no events any more");
@@ -391,27 +410,27 @@ impl Driving {
             self.carry_out(actions);
             self.carry_out(after.actions);
         }
-        // The room is used again.
+        // Keep the capacity for the next input.
         self.step = step;
-        // Once: what it is told then is not what it has asked for.
+        // Only once: bytes written after this are not replies to the program's requests.
         if read_enough && self.pending.unread > UNREAD {
-            self.handle(Input::Trouble(trouble::unread(UNREAD)));
+            self.handle(RunInput::Trouble(failures::unread(UNREAD)));
         }
         if let Some(version) = self.digest.version()
             && let Some(notice) = self.drive.succession.take().and_then(|before| before.heard(version))
         {
-            self.handle(Input::Remark(notice));
+            self.handle(RunInput::Remark(notice));
         }
     }
 
-    /// Writes events to the journal, then shows them.
-    fn publish(&mut self, step: &mut Step) -> Result<(), JournalError> {
+    /// Writes events to the journal, then sends them to subscribers.
+    fn publish(&mut self, step: &mut RunStep) -> Result<(), JournalError> {
         if step.events.is_empty() {
             return Ok(());
         }
         let mut events = std::mem::take(&mut step.events);
         if self.on_terminal() {
-            // Decoders know one stream of output, whatever it comes over.
+            // Decoders know one stream of output, a pipe or a terminal.
             for raw in events.iter_mut().filter_map(|event| event.raw.as_mut()) {
                 if raw.file == RawFile::Stdout {
                     raw.file = RawFile::Pty;
@@ -422,8 +441,8 @@ impl Driving {
             Some(journal) if self.pending.closing => events = end::write(journal, events, &mut self.pending),
             Some(journal) => {
                 if let Err(error) = journal.events(&events) {
-                    // What is not on file is not public: otherwise a watcher knows numbers that the journal gives
-                    // to other events. A gap says how many there were.
+                    // Events that are not on file must not become public: the journal gives their numbers to other
+                    // events. A gap in the numbers shows how many were lost.
                     self.pending.lost += events.len() as u64;
                     return Err(error);
                 }
@@ -437,19 +456,19 @@ impl Driving {
             }
         }
         self.pending.sync_due |= step.durable && !self.pending.closing;
-        match &self.drive.outlet {
-            Some(outlet) => {
-                // An end that could not be written is true all the same: who watches still sees it.
-                let on_file = outlet.has_journal() && !self.pending.given_up;
+        match &self.drive.sender {
+            Some(sender) => {
+                // Subscribers still get an end that could not be written.
+                let on_file = sender.has_journal() && !self.pending.given_up;
                 if on_file && self.pending.backlog.is_empty() {
-                    outlet.put(events);
+                    sender.put(events);
                 } else {
                     self.pending.backlog.push_back(events);
                     self.give_on();
                 }
             }
             None => {
-                // The room is used again.
+                // Keep the capacity for the next input.
                 events.clear();
                 step.events = events;
             }
@@ -457,17 +476,17 @@ impl Driving {
         Ok(())
     }
 
-    /// Gives on what is only in memory, as far as there is room.
+    /// Sends events that are only in memory, as far as the subscriber's queue has room.
     fn give_on(&mut self) {
-        let Some(outlet) = &self.drive.outlet else { return self.pending.backlog.clear() };
+        let Some(sender) = &self.drive.sender else { return self.pending.backlog.clear() };
         while let Some(events) = self.pending.backlog.pop_front() {
-            if let Some(events) = outlet.offer(events) {
+            if let Some(events) = sender.offer(events) {
                 return self.pending.backlog.push_front(events);
             }
         }
     }
 
-    /// Puts on file when bytes came, if that is due.
+    /// Writes the records of `io.index` if they are due.
     fn write_index(&mut self, up: Millis) -> Result<(), JournalError> {
         match (&mut self.drive.journal, self.pending.index_due.take_if(|due| *due <= up)) {
             (Some(journal), Some(_)) if !self.pending.closing => journal.write_index(),
@@ -475,8 +494,8 @@ impl Driving {
         }
     }
 
-    /// Makes durable what has to be, on a thread that may wait for the disk, one at a time. Not while an agent is being
-    /// started: that thread would take the processor from it, and what is due is done when it has started.
+    /// Starts a due sync on a thread that may wait for the disk, one at a time. Not while an agent is being spawned: the
+    /// thread would take CPU time from it. The sync then follows when the agent has started.
     fn sync(&mut self) -> Result<(), JournalError> {
         let Some(journal) = &mut self.drive.journal else { return Ok(()) };
         if !self.pending.sync_due || self.pending.spawn.is_some() || up(self.began) < SYNC_PATIENCE {
@@ -486,7 +505,7 @@ impl Driving {
             return Ok(());
         }
         if let Some(mut sync) = self.pending.sync.take() {
-            // It is done, so nobody has to be woken.
+            // The task is finished, so the poll never needs its waker.
             let mut context = Context::from_waker(Waker::noop());
             if let Poll::Ready(Ok(Err(error))) = Pin::new(&mut sync).poll(&mut context) {
                 return Err(error);
@@ -498,31 +517,32 @@ impl Driving {
         Ok(())
     }
 
-    fn carry_out(&mut self, actions: Vec<Action>) {
+    fn carry_out(&mut self, actions: Vec<RunAction>) {
         for action in actions {
             self.pending.ending |= Self::ends(&action);
             match action {
-                Action::Prepare => {
+                RunAction::Prepare => {
                     let tree = self.drive.tree.take();
                     self.pending.preparation = tree.map(|tree| Box::pin(tree.snapshot()) as Preparation);
                 }
-                Action::Spawn(attempt) => {
-                    // The engine may not have waited for it.
+                RunAction::Spawn(attempt) => {
+                    // The engine may not have waited for the snapshot.
                     self.pending.preparation = None;
+                    self.pending.replan = None;
                     (self.pending.agent, self.pending.ending, self.pending.unread) = (None, false, 0);
                     self.pending.spawn = Some(self.drive.launch.spawn(attempt));
                 }
-                Action::Write(bytes) => {
+                RunAction::Write(bytes) => {
                     self.pending.unread += bytes.len();
                     self.with_agent(|agent| agent.write(bytes));
                 }
-                Action::CloseStdin => self.with_agent(Agent::close_stdin),
-                Action::Signal(signal, scope) => self.with_agent(|agent| agent.signal(signal, scope)),
-                Action::KillTree => self.with_agent(Agent::kill_tree),
-                Action::Sweep(grace) => {
+                RunAction::CloseStdin => self.with_agent(Agent::close_stdin),
+                RunAction::Signal(signal, scope) => self.with_agent(|agent| agent.signal(signal, scope)),
+                RunAction::KillTree => self.with_agent(Agent::kill_tree),
+                RunAction::Sweep(grace) => {
                     self.with_agent(|agent| agent.sweep(Duration::from_millis(grace.0)));
                 }
-                Action::LookAtFiles => {
+                RunAction::LookAtFiles => {
                     let before = self.pending.before.clone();
                     self.pending.files = Some(tokio::spawn(async move {
                         match before {
@@ -531,18 +551,27 @@ impl Driving {
                         }
                     }));
                 }
-                Action::Done(ended) => self.pending.ended = Some(*ended),
+                RunAction::Replan => {
+                    self.pending.replan = Some(match self.drive.replanner.take() {
+                        Some(replanner) => Box::pin(replanner.replan()),
+                        None => Box::pin(std::future::ready(SecondPlan::unchanged())),
+                    });
+                }
+                RunAction::Done(ended) => self.pending.ended = Some(*ended),
             }
         }
     }
 
-    /// Says whether an action ends the agent, or begins to.
-    fn ends(action: &Action) -> bool {
+    /// Returns whether an action ends the agent, or begins to.
+    fn ends(action: &RunAction) -> bool {
         match action {
-            Action::CloseStdin | Action::Signal(..) | Action::KillTree | Action::Sweep(_) => true,
-            Action::Prepare | Action::Spawn(_) | Action::Write(_) | Action::LookAtFiles | Action::Done(_) => {
-                false
-            }
+            RunAction::CloseStdin | RunAction::Signal(..) | RunAction::KillTree | RunAction::Sweep(_) => true,
+            RunAction::Prepare
+            | RunAction::Spawn(_)
+            | RunAction::Write(_)
+            | RunAction::LookAtFiles
+            | RunAction::Replan
+            | RunAction::Done(_) => false,
         }
     }
 
@@ -553,7 +582,7 @@ impl Driving {
     }
 }
 
-/// Says whether a timer woke us so late that we cannot have been running.
+/// Returns whether a timer is so late that this process was stopped meanwhile.
 fn is_late(began: Instant, armed: Option<Millis>) -> bool {
     armed.is_some_and(|at| up(began) > at.plus(LATE))
 }
@@ -563,14 +592,14 @@ fn up(began: Instant) -> Millis {
     Millis(u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX))
 }
 
-/// Waits for room, if anybody watches.
-async fn room(outlet: Option<&Outlet>) {
-    if let Some(outlet) = outlet {
-        outlet.room().await;
+/// Waits for room in the subscriber's queue, if there is a subscriber.
+async fn room(sender: Option<&EventSender>) {
+    if let Some(sender) = sender {
+        sender.room().await;
     }
 }
 
-/// Waits until somebody who shares the budget has used more.
+/// Waits until another task has used more of the shared budget.
 async fn others(share: &mut Option<Share>) -> Amounts {
     match share {
         Some(share) => share.others().await,
@@ -578,7 +607,7 @@ async fn others(share: &mut Option<Share>) -> Amounts {
     }
 }
 
-/// Waits for something that may not be there: a look at the files, the start of an agent.
+/// Waits for an optional future, such as a snapshot of the files or the start of an agent.
 async fn waited<T>(what: &mut Option<Pin<Box<dyn Future<Output = T> + Send>>>) -> T {
     match what {
         Some(what) => what.await,
@@ -586,7 +615,7 @@ async fn waited<T>(what: &mut Option<Pin<Box<dyn Future<Output = T> + Send>>>) -
     }
 }
 
-/// Waits for a task that may not be there.
+/// Waits for an optional task; forever if there is none.
 async fn finished<T>(task: &mut Option<JoinHandle<T>>) -> Option<T> {
     match task {
         Some(task) => task.await.ok(),
@@ -602,7 +631,7 @@ async fn finished_now<T>(task: Option<JoinHandle<T>>) -> Option<Result<T, tokio:
     }
 }
 
-async fn next(agent: &mut Option<Agent>) -> Happening {
+async fn next(agent: &mut Option<Agent>) -> AgentEvent {
     match agent {
         Some(agent) => agent.next().await,
         None => std::future::pending().await,

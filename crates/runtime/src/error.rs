@@ -1,4 +1,4 @@
-//! What makes a call return an error: *we* could not do our job, or the result door was used and the turn failed.
+//! Errors of calls: Bowline could not do its work, or a call that returns the answer had a turn that failed.
 
 use bowline_process::{KeeperError, RuntimeGap};
 use bowline_protocol::{Failure, SessionId};
@@ -10,22 +10,24 @@ use crate::record::Record;
 use crate::roster::RosterError;
 use crate::route::NoRoute;
 
-/// Why a call did not give what it promises.
+/// An error of a call.
 ///
-/// On the record door ([`Task::start`](crate::Task::start)) a failing agent is not an error: its failure is in the
-/// [`Record`]. On the result door ([`Task::answer`](crate::Task::answer)) it is [`Error::Turn`].
+/// For [`Task::start`](crate::Task::start) and [`Task::run`](crate::Task::run), a turn that failed is not an error: the failure
+/// is in the [`Record`]. For [`Task::answer`](crate::Task::answer) it is [`Error::Turn`].
+///
+/// A message does not repeat its cause: [`source`](std::error::Error::source) returns the error of the system or the parser.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// Nobody said which provider to use.
+    /// The task has no provider.
     #[error("no provider was chosen")]
     NoProvider,
     /// There is no provider of that name.
-    #[error("there is no provider `{name}`{}", crate::near::in_words(nearest.as_deref()))]
+    #[error("there is no provider `{name}`{}", crate::suggest::in_words(nearest.as_deref()))]
     UnknownProvider {
         /// The name.
         name: String,
-        /// The known name or alias that is most like it.
+        /// The known name or alias closest to it.
         nearest: Option<String>,
     },
     /// [`Task::resume`](crate::Task::resume) was given the id of a Bowline session that cannot be resumed.
@@ -35,47 +37,50 @@ pub enum Error {
         session: SessionId,
         /// Why.
         gap: ResumeGap,
+        /// The error of the journal, if it could not be read.
+        #[source]
+        source: Option<Box<JournalError>>,
     },
-    /// A manifest that the name may be that of cannot be used.
+    /// A manifest that may have that name cannot be used.
     #[error(transparent)]
     Roster(Box<RosterError>),
     /// A file of settings is wrong.
     #[error(transparent)]
     Config(Box<ConfigError>),
-    /// The router chose nobody. Nothing was started.
+    /// The router chose no provider. Nothing was started.
     #[error("{}", .0.problem)]
     NoRoute(Box<NoRoute>),
     /// A budget is used up already. Nothing was started.
     #[error("the budget for {scope} is used up: {what}")]
     OverBudget {
-        /// What it is for.
+        /// The scope of the budget.
         scope: String,
         /// How much of it was used.
         what: String,
     },
-    /// What was spent so far could not be read, so that no budget can be kept.
-    #[error("what was spent so far could not be read")]
+    /// The spending so far could not be read, so no budget can be checked.
+    #[error("could not read the spending so far")]
     Ledger {
-        /// What the system says.
+        /// The error of the system.
         #[source]
         source: std::io::Error,
     },
-    /// What the router remembers could not be read or written.
-    #[error("could not {doing} what the router remembers in `{path}`")]
+    /// The router's memory could not be read or written.
+    #[error("could not {doing} the router's memory `{path}`")]
     Memory {
-        /// What was to be done.
+        /// The operation.
         doing: &'static str,
         /// The file.
         path: String,
-        /// What the system says.
+        /// The error of the system.
         #[source]
         source: std::io::Error,
     },
     /// The provider cannot honour the request. Nothing was started.
     #[error(transparent)]
     Refused(Box<Refusal>),
-    /// A path is not UTF-8. Agents are told paths as text. Nothing was started.
-    #[error("the path {path:?} is not UTF-8, and the agent could not be told of it")]
+    /// A path is not UTF-8, so it cannot be passed to the agent. Nothing was started.
+    #[error("the path {path:?} is not UTF-8, so it cannot be passed to the agent")]
     NotText {
         /// The path.
         path: std::path::PathBuf,
@@ -97,38 +102,38 @@ pub enum Error {
     /// The call was not made in a tokio runtime with timers and IO. Nothing was started.
     #[error(transparent)]
     NoRuntime(#[from] RuntimeGap),
-    /// The turn did not end well. Only the result door says so by an error.
+    /// The turn did not complete. Only calls that return the answer have this error.
     #[error("{}", in_words(.0))]
     Turn(Box<Record>),
-    /// The answer is not of the type that was asked for.
-    #[error("the answer is not the JSON that was asked for")]
+    /// The answer cannot be parsed as the requested type.
+    #[error("the answer is not JSON of the requested type")]
     BadAnswer {
         /// The answer.
         text: String,
         /// The record of the turn; none if the schema of the type could not be written, so that nothing was started.
         record: Option<Box<Record>>,
-        /// What is wrong with it.
+        /// The error of the parser.
         #[source]
         source: serde_json::Error,
     },
     /// The answer is too long to be held in memory, and there is no journal to read it from.
-    #[error("the answer is too long to be held in memory, and the task keeps no journal to read it from")]
+    #[error("the answer is too long for memory, and the task keeps no journal to read it from")]
     TooLong,
     /// A file that belongs to the request could not be written.
     #[error("could not write `{path}`")]
     SideFile {
         /// The file.
         path: String,
-        /// What the system says.
+        /// The error of the system.
         #[source]
         source: std::io::Error,
     },
-    /// A file that goes with the prompt could not be read.
-    #[error("could not read `{path}`, which goes with the prompt")]
+    /// An attachment of the prompt could not be read.
+    #[error("could not read the attachment `{path}`")]
     Attachment {
         /// The file.
         path: String,
-        /// What the system says.
+        /// The error of the system.
         #[source]
         source: std::io::Error,
     },
@@ -177,6 +182,9 @@ pub enum ResumeGap {
     /// The data home has no such session.
     #[error("the data home has no such session")]
     NotFound,
+    /// The journal of the session cannot be read.
+    #[error("its journal cannot be read")]
+    Unreadable,
     /// The agent reported no session id of its own.
     #[error("the agent reported no session id of its own")]
     NoNativeSession,
@@ -187,3 +195,6 @@ pub enum ResumeGap {
         provider: String,
     },
 }
+
+#[cfg(test)]
+mod tests;

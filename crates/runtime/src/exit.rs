@@ -21,7 +21,7 @@ use bowline_protocol::{Category, Code};
 use crate::error::Error;
 use crate::record::Record;
 use crate::roster::RosterError;
-use crate::route::{NoRoute, Problem};
+use crate::route::{NoRoute, RouteProblem};
 
 /// The turn completed.
 pub const COMPLETED: u8 = 0;
@@ -123,10 +123,10 @@ impl NoRoute {
     /// provider would have answered so.
     pub fn exit_code(&self) -> u8 {
         match &self.problem {
-            Problem::UnknownModel { .. } | Problem::Ambiguous { .. } => USAGE,
-            Problem::Unusable { .. } => CONFIGURATION,
-            Problem::Nobody | Problem::Empty => NOT_USABLE,
-            Problem::Limited { .. } => FAILED,
+            RouteProblem::UnknownModel { .. } | RouteProblem::Ambiguous { .. } => USAGE,
+            RouteProblem::Unusable { .. } => CONFIGURATION,
+            RouteProblem::NoneUsable | RouteProblem::Empty => NOT_USABLE,
+            RouteProblem::Limited { .. } => FAILED,
         }
     }
 }

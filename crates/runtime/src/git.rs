@@ -199,7 +199,7 @@ fn trim(mut bytes: Vec<u8>) -> Vec<u8> {
 ///
 /// Needs a tokio runtime.
 pub async fn git_in(dir: &Path, args: &[&str]) -> Result<Vec<u8>, String> {
-    let supervisor = crate::host::supervisor().map_err(|error| error.to_string())?;
+    let supervisor = crate::host::supervisor().map_err(|error| crate::failures::in_full(&error))?;
     git(&supervisor, dir, args).await
 }
 

@@ -1,6 +1,6 @@
-//! Whether an agent works, in three steps: it is there, it says its version, it answers a request.
+//! Whether an agent works, in three steps: it is installed, it prints its version, it answers a request.
 //!
-//! The last step costs money and is taken only when somebody asks for it.
+//! The last step costs money and runs only on demand.
 
 use std::time::Duration;
 
@@ -10,50 +10,50 @@ use serde::Serialize;
 
 use crate::{Error, Profile, Record, task};
 
-/// How well an agent is.
+/// The health of an agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Health {
-    /// It is not there.
+    /// It is not installed.
     Missing,
-    /// It is there, and does not say its version.
+    /// It is installed and does not print its version.
     Found,
-    /// It says its version.
+    /// It prints its version.
     Answers,
     /// It answered a request.
     Live,
 }
 
-/// What came of a request that was made for the sake of it.
+/// The result of a test request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Live {
-    /// Whether it was answered.
+    /// Whether the agent answered.
     pub answered: bool,
     /// How long it took, in milliseconds.
     pub took_ms: u64,
-    /// What went wrong.
+    /// The error.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
-    /// Of which category that is, where the request was made.
+    /// The category of the error, if the request was sent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub category: Option<Category>,
-    /// When a limit that was met starts anew.
+    /// When a reached limit resets.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resets_at: Option<Timestamp>,
-    /// What the failure itself says to try.
+    /// The hint of the failure.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
 }
 
-/// How long a request may take.
+/// The timeout of a request.
 const PATIENCE: Duration = Duration::from_secs(90);
 
-/// The request: as small as one can be.
+/// The prompt of the smallest possible request.
 const PROMPT: &str = "Answer with the one word: ready";
 
-/// Makes one small request, with the user's own login: it costs what such a request costs.
+/// Sends one small request with the user's own login, which costs money.
 ///
-/// The agent may change nothing; it works in an empty directory, and no journal is kept.
+/// The agent may change nothing, runs in an empty directory, and keeps no journal.
 ///
 /// Needs a tokio runtime.
 pub async fn live(manifest: &'static Manifest, profile: Option<&Profile>) -> Live {
@@ -66,7 +66,7 @@ pub async fn live(manifest: &'static Manifest, profile: Option<&Profile>) -> Liv
             Some(failure) => (Some(format!("{} ({})", failure.message, failure.category)), Some(failure)),
             None => (Some(format!("the turn was {}", record.outcome_word())), None),
         },
-        Err(error) => (Some(error.to_string()), None),
+        Err(error) => (Some(crate::failures::in_full(&error)), None),
     };
     let category = failure.as_ref().map(|failure| failure.category);
     let (resets_at, hint) = failure.map(|failure| (failure.resets_at, failure.hint)).unwrap_or_default();

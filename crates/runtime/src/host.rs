@@ -9,8 +9,8 @@ use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 
 use bowline_process::{KeeperError, Supervisor, keeper};
 
+use crate::failures;
 use crate::journal::{new_session_id, temporary};
-use crate::trouble;
 
 /// Makes this process able to promise that no agent outlives it.
 ///
@@ -68,7 +68,7 @@ pub fn guarantee() -> Result<(&'static str, String), crate::Error> {
     let guarantee = supervisor.guarantee();
     let mut about = guarantee.about().to_owned();
     if let Some(error) = supervisor.keeper_error() {
-        about.push_str(&format!("; there is no keeper: {}", trouble::in_full(error)));
+        about.push_str(&format!("; there is no keeper: {}", failures::in_full(error)));
     } else if INIT_IS_LATE.load(Ordering::Acquire) {
         about.push_str("; there is no keeper: `bowline::init` was called after the first run");
     }
@@ -175,11 +175,11 @@ pub(crate) fn replace_file(path: &Path, content: &[u8]) -> io::Result<()> {
     written
 }
 
-/// Directories that go when nobody needs them any more: the run, or somebody who still reads its events.
+/// Directories to delete when neither the run nor a subscriber needs them.
 #[derive(Debug, Default)]
 pub(crate) struct Cleanup {
     dirs: Vec<PathBuf>,
-    /// Held as long as we need a directory that nothing else tells of, so that others can see when we are gone.
+    /// Locks on temporary directories, so that other processes can see when this one is gone.
     locks: Vec<File>,
 }
 
@@ -202,7 +202,13 @@ impl Cleanup {
         Ok(())
     }
 
-    /// Says whether a path lies in one of the directories.
+    /// Takes over the directories of another cleanup.
+    pub(crate) fn absorb(&mut self, mut other: Self) {
+        self.dirs.append(&mut other.dirs);
+        self.locks.append(&mut other.locks);
+    }
+
+    /// Returns whether a path is in one of the directories.
     pub(crate) fn covers(&self, path: &Path) -> bool {
         self.dirs.iter().any(|dir| path.starts_with(dir))
     }

@@ -1,6 +1,7 @@
-//! What a run knows about the program that is installed, before it starts it: which file it is, and what it said about
-//! itself when it was last asked. A run does not wait for answers to other questions, but for one: a program that was replaced
-//! since the session began is asked for its version, in two seconds at most.
+//! The installed program as a run knows it before the start: its file, and its cached version and help. A run does not query
+//! the program, with three exceptions: the version of a program that was replaced since the session began (two seconds at
+//! most), the help of a program that rejected its options, and both for a program that must not run the code of an untrusted
+//! repository, unless they are cached.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -8,34 +9,37 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use bowline_protocol::kinds::{CapabilityDegraded, Level, Notice};
 use bowline_protocol::{Capabilities, NativeSessionId, Resume};
-use bowline_providers::invocation::Streaming;
 use bowline_providers::manifest::Manifest;
-use bowline_providers::probe::{Narrowed, Version, check, narrow};
+use bowline_providers::probe::{Narrowed, Page, Version, check, narrow};
 
 use crate::clock;
-use crate::detect::{self, Ask, Cache, Found, Search};
+use crate::detect::{self, Ask, Cache, Found, ProbeError, Search};
 use crate::journal::{Home, Program, SessionMeta};
 use crate::task::{JournalChoice, Task};
 
-/// How long a program that was replaced may take to say its version.
+/// The timeout for the version of a program that was replaced.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Why it matters.
+/// Why the replacement matters.
 const SESSIONS: &str = "its earlier sessions may look different to it";
 
-/// How many earlier sessions are looked through.
+/// How many earlier sessions to search.
 const LOOKED_AT: usize = 200;
 
-/// The program of a task, as far as it is known.
+/// The known facts about the program of a task.
 #[derive(Debug, Default)]
-pub(crate) struct Known {
+pub(crate) struct KnownProgram {
     program: Option<Program>,
     version: Option<String>,
     narrowed: Option<Narrowed>,
+    /// Whether its version and its help are known.
+    settled: bool,
+    /// Why it cannot be prevented from running a repository's own code.
+    unkept: Option<String>,
 }
 
-impl Known {
-    /// Looks at the program that a task would start. What runs in a container is not known.
+impl KnownProgram {
+    /// Finds the program that a task would start. A program in a container is unknown.
     pub(crate) fn of(task: &Task, manifest: Option<&'static Manifest>) -> Self {
         let Some(manifest) = manifest else { return Self::default() };
         #[cfg(feature = "testing")]
@@ -49,15 +53,64 @@ impl Known {
         found.map(|found| Self::about(&found, Cache::from_env())).unwrap_or_default()
     }
 
-    /// Puts together what the file is and what it said last.
+    /// Combines the file with its cached answers.
     fn about(found: &Found, cache: Option<Cache>) -> Self {
         let ask = Ask { deadline: Ask::DEADLINE, cache };
-        let remembered = ask.remembered(found);
-        let narrowed = remembered
-            .as_ref()
-            .filter(|probe| !probe.pages.is_empty())
-            .map(|probe| narrow(found.manifest, &check(found.manifest, &probe.pages, Some(&probe.version))));
-        Self { program: program(found), version: remembered.map(|probe| probe.version.to_string()), narrowed }
+        match ask.remembered(found) {
+            Some(probe) => {
+                let settled = !probe.pages.is_empty() || detect::is_proven(found.manifest, &probe.version);
+                Self { settled, ..Self::told(found, Some(&probe.version), &probe.pages) }
+            }
+            None => Self { program: program(found), ..Self::default() },
+        }
+    }
+
+    /// Combines the file with its version and help.
+    fn told(found: &Found, version: Option<&Version>, pages: &[Page]) -> Self {
+        let manifest = found.manifest;
+        let narrowed = (!pages.is_empty()).then(|| narrow(manifest, &check(manifest, pages, version)));
+        let unkept = narrowed.as_ref().and_then(|narrowed| narrowed.unkept.clone());
+        Self {
+            program: program(found),
+            version: version.map(Version::to_string),
+            narrowed,
+            settled: true,
+            unkept: unkept.or_else(|| manifest.repository.too_old(version)),
+        }
+    }
+
+    /// Queries the version and the help of a program, and caches the answers as `doctor` does. Also for a version that passed the
+    /// contract suite: it has just rejected its options.
+    pub(crate) async fn asked(found: &Found, deadline: Duration) -> Self {
+        let ask = Ask { deadline, ..Ask::from_env() };
+        let mut session = ask.session(found);
+        let version = session.version().await.inspect_err(not_told).ok();
+        let pages = session.pages().await.inspect_err(not_told).unwrap_or_default();
+        Self::told(found, version.as_ref(), &pages)
+    }
+
+    /// Queries the version of a program, and its help unless that version passed the contract suite.
+    pub(crate) async fn settled(found: &Found, deadline: Duration) -> Self {
+        let ask = Ask { deadline, ..Ask::from_env() };
+        let mut session = ask.session(found);
+        let version = session.version().await.inspect_err(not_told).ok();
+        if version.as_ref().is_some_and(|version| detect::is_proven(found.manifest, version)) {
+            return Self::told(found, version.as_ref(), &[]);
+        }
+        let pages = session.pages().await.inspect_err(not_told).unwrap_or_default();
+        Self::told(found, version.as_ref(), &pages)
+    }
+
+    /// Returns whether its version and its help are known, as far as the program prints them.
+    pub(crate) fn is_settled(&self) -> bool {
+        self.settled
+    }
+
+    /// Returns whether the help is unknown and can be queried.
+    pub(crate) fn may_be_asked(&self, manifest: Option<&Manifest>) -> bool {
+        self.program.is_some()
+            && self.narrowed.is_none()
+            && manifest.is_some_and(|manifest| !manifest.probe.pages.is_empty())
     }
 
     /// Returns the program's file.
@@ -70,33 +123,34 @@ impl Known {
         self.version.clone()
     }
 
-    /// Returns what it can do in a format: what the manifest declares, less what the program is known not to have. Of a
-    /// format with something of its own it has everything or nothing.
+    /// Returns its capabilities in a format: those that the manifest declares, without those that the program is known to lack. A
+    /// format with options of its own counts as a whole: the program has all of it or none.
     pub(crate) fn capabilities(&self, manifest: &Manifest, format: &str) -> Capabilities {
         let of_program =
             self.narrowed.as_ref().map_or(&manifest.capabilities, |narrowed| &narrowed.capabilities);
         manifest.capabilities_in(format, of_program)
     }
 
-    /// Returns the format to run it in, if the usual one cannot be had.
+    /// Returns the format to use if the default one is not available.
     pub(crate) fn format(&self) -> Option<String> {
         self.narrowed.as_ref()?.format.as_ref().map(|(name, _)| name.clone())
     }
 
-    /// Returns the better formats that it does not have, and why.
+    /// Returns the better formats that it lacks, and why.
     pub(crate) fn lacking(&self) -> BTreeMap<String, String> {
         self.narrowed.as_ref().map(|narrowed| narrowed.lacking.clone()).unwrap_or_default()
     }
 
-    /// Returns why it cannot be kept from a repository's own code.
+    /// Returns why it cannot be prevented from running a repository's own code.
     pub(crate) fn unkept(&self) -> Option<String> {
-        self.narrowed.as_ref()?.unkept.clone()
+        self.unkept.clone()
     }
 
-    /// Returns what a run in a format has to do without, because it is not the usual one.
-    pub(crate) fn degraded(&self, task: &Task, format: &str) -> Option<CapabilityDegraded> {
+    /// Returns what a run in a format has to do without, because it is not the usual one. Only a run whose format was chosen by
+    /// nothing but what the program has loses anything: not one without streaming, nor one in a format of the caller's.
+    pub(crate) fn degraded(&self, format: &str) -> Option<CapabilityDegraded> {
         let (name, degraded) = self.narrowed.as_ref()?.format.as_ref()?;
-        (name == format && task.streaming == Streaming::On && task.format.is_none()).then(|| degraded.clone())
+        (name == format).then(|| degraded.clone())
     }
 
     /// Says that the program is another one than that of the session which the task goes on with, and returns what its own word
@@ -144,25 +198,25 @@ impl Known {
     }
 }
 
-/// A program that may have become another one while the session was not running.
+/// A program that may have been replaced since the session last ran.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Succession {
     title: String,
     /// The version that the session had last.
     version: String,
-    /// The version that the program is believed to have.
+    /// The version that the program should have now.
     believed: String,
 }
 
 impl Succession {
-    /// Takes the program's own word; says so if it is another one than was believed.
+    /// Compares with the version that the program reports, and returns a notice if it differs.
     pub(crate) fn heard(&self, version: &str) -> Option<Notice> {
         let news = !same(version, &self.believed) && !same(version, &self.version);
         news.then(|| notice(another(&self.title, &self.version, version)))
     }
 }
 
-/// Says whether two words mean the same version; some are written with a `v`.
+/// Returns whether two texts are the same version; some have a `v` in front.
 fn same(one: &str, other: &str) -> bool {
     one == other || Version::parse(one).is_some_and(|one| Some(one) == Version::parse(other))
 }
@@ -175,21 +229,25 @@ fn another(title: &str, then: &str, now: &str) -> String {
     format!("{title} was {then} when this session began and is {now} now: {SESSIONS}")
 }
 
-/// Asks the program for its version. It has little time: a task waits for it.
+/// Queries the version with a short timeout, because a task waits for it.
 async fn asked(binary: Option<&Path>, manifest: &'static Manifest) -> Option<String> {
     let found = detect::find(manifest, binary, &Search::from_env()).ok()?;
     let ask = Ask { deadline: PATIENCE, ..Ask::from_env() };
     match ask.version(&found).await {
         Ok(version) => Some(version.to_string()),
         Err(error) => {
-            let error = &error as &dyn std::error::Error;
-            tracing::debug!(error, "a program that was replaced says no version");
+            not_told(&error);
             None
         }
     }
 }
 
-/// Returns the session which a task goes on with. One that cannot be read is told of by whoever needs it.
+fn not_told(error: &ProbeError) {
+    let error = error as &dyn std::error::Error;
+    tracing::debug!(error, "a program did not answer a question about itself");
+}
+
+/// Returns the session that a task resumes. Errors of reading it are reported elsewhere.
 pub(crate) fn before(task: &Task, manifest: &Manifest) -> Option<SessionMeta> {
     if task.parent.is_none() && task.request.resume.is_none() {
         return None;
@@ -201,7 +259,7 @@ pub(crate) fn before(task: &Task, manifest: &Manifest) -> Option<SessionMeta> {
     match (&task.parent, &task.request.resume) {
         (Some(parent), _) => {
             let meta = SessionMeta::read(&home.session_dir(parent).ok()?).ok()?;
-            // Somebody else may have held it.
+            // Another process may have written it.
             (meta.provider == manifest.name).then_some(meta)
         }
         (None, Some(Resume::Id { native_session } | Resume::Fork { native_session })) => {
@@ -211,8 +269,8 @@ pub(crate) fn before(task: &Task, manifest: &Manifest) -> Option<SessionMeta> {
     }
 }
 
-/// Finds the latest of our sessions in which an agent's session took part. Only the last ones are looked at: the names of
-/// their directories begin with when they were made.
+/// Finds the latest Bowline session of an agent's session. Searches only the newest ones: the names of their directories begin
+/// with the time.
 fn latest(home: &Home, native: &NativeSessionId, manifest: &Manifest) -> Option<SessionMeta> {
     let entries = std::fs::read_dir(home.sessions_dir()).ok()?;
     let mut dirs: Vec<_> = entries.flatten().map(|entry| entry.path()).collect();
@@ -245,10 +303,10 @@ mod tests {
     fn another_program_is_named() {
         let manifest = catalogue::built_in().next().unwrap();
         let mut before = SessionMeta::new(SessionId::from("s"), &manifest.name, Timestamp::EPOCH);
-        let known = |program: Program, version: Option<&str>| Known {
+        let known = |program: Program, version: Option<&str>| KnownProgram {
             program: Some(program),
             version: version.map(str::to_owned),
-            narrowed: None,
+            ..KnownProgram::default()
         };
         assert_eq!(known(file("/a", 1), None).differs(&before, manifest), None, "nothing is known of then");
         before.program = Some(file("/a", 1));

@@ -1,12 +1,12 @@
-//! The session directory: everything that went in and out of a session, and everything that was made of it.
+//! The session directory: all bytes that a session read and wrote, and all events that were decoded from them.
 //!
 //! A session is a directory under the data home. [`Writer`] belongs to the one runner of the session and appends;
-//! [`Reader`] reads along, from any place, also while the file grows; [`repair`] puts in order what a runner left behind
-//! that was killed. The form of the files is written down in `docs/journal.md`.
+//! [`Reader`] reads from any position, also while the file grows. [`repair`] repairs the directory of a runner that was
+//! killed. `docs/journal.md` describes the files.
 //!
-//! The order of writing is the promise: raw bytes first, then the events that were read from them. What is public is
-//! therefore always backed by bytes on file. When the bytes came (`io.index`) may follow a little later. Nothing here waits, decides about a run, or
-//! reads the clock: the time of bytes and events comes with them.
+//! The writer writes raw bytes first, then the events decoded from them, so a public event always has its bytes on file. The
+//! time of the bytes (`io.index`) may follow a little later. Nothing here waits, decides about a run, or reads the clock: the
+//! time of bytes and events comes with them.
 
 mod append;
 pub(crate) mod ending;
@@ -30,7 +30,7 @@ mod tests;
 pub use crate::clock::BootMoment;
 pub use error::{HomeProblem, JournalError};
 pub use home::{Home, SessionEntry, Sessions, new_session_id};
-pub use index::{Index, Record};
+pub use index::{Index, IndexRecord};
 pub use mask::Mask;
 pub use meta::{Abort, META_FORMAT, Program, Runner, SessionMeta, update_meta};
 pub use reader::Reader;
@@ -42,10 +42,10 @@ use std::path::{Path, PathBuf};
 
 use bowline_protocol::RawFile;
 
-/// The file of a session's events, one JSON object on a line. Its lock says that a runner lives.
+/// The file of a session's events, one JSON object on a line. A living runner holds its lock.
 pub const EVENTS_FILE: &str = "events.jsonl";
 
-/// The file that says when which bytes came.
+/// The file with the time of each write to a raw file.
 pub const INDEX_FILE: &str = "io.index";
 
 /// The file that describes the session.
@@ -54,7 +54,7 @@ pub const META_FILE: &str = "session.json";
 /// Every raw file of a session.
 const RAW_FILES: [RawFile; 4] = [RawFile::Stdout, RawFile::Stderr, RawFile::Stdin, RawFile::Pty];
 
-/// Says whether the runner of a session's directory lives.
+/// Returns whether the runner of a session's directory lives.
 pub(crate) fn is_live(dir: &Path) -> Result<bool, JournalError> {
     lock::Lock::is_taken(dir)
 }

@@ -1,29 +1,35 @@
-//! From a task to a run: the provider is looked up, the command built, the journal opened, the driver set going.
+//! From a task to a run: looks up the provider, builds the command, opens the journal and starts the driver.
 
+mod attempt;
 mod command;
 mod driver;
+mod replan;
 mod resumed;
+mod side_files;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use bowline_engine::budget::Budget;
 use bowline_engine::fallback::StreamFallback;
-use bowline_engine::{self as engine, Attempt, Plan, Polite, Run, Scope, Signal, Wanted};
+use bowline_engine::{ResumeTarget, Run, RunPlan, SignalScope, StopMethod, StopSignal};
 use bowline_process as process;
-use bowline_protocol::kinds::{Notice, SessionState, Transport};
+use bowline_protocol::kinds::{Notice, SessionState};
 use bowline_protocol::{Kind, Request, Resume, SessionId};
-use bowline_providers::conversation::voice;
-use bowline_providers::dialects;
+use bowline_providers::conversation::protocol_client;
 use bowline_providers::invocation::docker::{self, Container};
-use bowline_providers::invocation::{self, Invocation, Preview, Refusal, Streaming};
+use bowline_providers::invocation::{Invocation, Preview, Refusal, Streaming};
 use bowline_providers::manifest::Manifest;
 use bowline_providers::manifest::run::{Polite as PoliteWay, StopScope};
 use bowline_providers::views::Digest;
 use tokio::sync::{mpsc, oneshot};
 
+use attempt::attempt;
 pub(crate) use command::health;
 use command::{command, located};
+pub(crate) use replan::{Replanner, SecondPlan};
+pub(crate) use side_files::SIDE_FILES;
+use side_files::SideFiles;
 
 use crate::agent::Launch;
 use crate::callback::SharedCallback;
@@ -33,50 +39,49 @@ use crate::detect;
 use crate::drive::Drive;
 use crate::git::Tree;
 use crate::host::Cleanup;
-use crate::hub::{Outlet, Stream, hub};
-use crate::installed::{self, Known};
+use crate::installed::{self, KnownProgram};
 use crate::journal::{Home, Mask, Options, Reader, Runner, SessionMeta, Writer, new_session_id, temporary};
 use crate::record::Record;
+use crate::session_monitor::{self, MonitoredRun};
+use crate::subscribe::{EventSender, EventStream, event_channel};
 use crate::task::{JournalChoice, Task};
-use crate::turn::{Control, Order, Turn};
-use crate::warden::{self, Ward};
+use crate::turn::{Control, RunOrder, Turn};
 use crate::{Error, aside, budget, clock, host};
 pub(crate) use driver::{Driver, completed, wish};
 
-/// How many orders may wait for a run.
+/// The capacity of a run's queue of orders.
 pub(crate) const ORDERS: usize = 16;
-
-/// The directory of a session in which the agent finds what does not fit into its arguments.
-pub(crate) const SIDE_FILES: &str = "files";
 
 /// Starts a task and returns the turn.
 pub(crate) async fn start(task: Task) -> Result<Turn, Error> {
     let (orders, inbox) = mpsc::channel(ORDERS);
     let control = Control::new(orders);
     let mut prepared = Box::pin(prepare(task, control.clone(), inbox, Watcher::Yes)).await?;
-    let inlet = prepared.inlet.take().ok_or(Error::Lost)?;
+    let receiver = prepared.receiver.take().ok_or(Error::Lost)?;
     let session = prepared.drive.session.clone();
     let (told, done) = oneshot::channel();
     tokio::spawn(async move {
-        // Whoever waited for it may have gone.
+        // The caller may have dropped the receiver.
         let _ = told.send(prepared.drive_to_the_end().await);
     });
-    Ok(Turn::new(session, Stream::one(inlet), control, done))
+    Ok(Turn::new(session, EventStream::one(receiver), control, done))
 }
 
-/// Runs a task to its end, without anybody who reads its events.
-pub(crate) async fn run(task: Task) -> Result<Record, Error> {
+/// Runs a task to its end, without a subscriber.
+///
+/// Dropping the future drops the run, which kills the child. The future does not store the task, which is consumed when the
+/// run is prepared.
+pub(crate) fn run(task: Task) -> impl Future<Output = Result<Record, Error>> + Send {
     let (orders, inbox) = mpsc::channel(ORDERS);
-    // Dropping the future drops the run; the child is ended then.
-    let prepared = Box::pin(prepare(task, Control::new(orders), inbox, Watcher::No)).await?;
-    prepared.drive_to_the_end().await
+    let prepared = Box::pin(prepare(task, Control::new(orders), inbox, Watcher::No));
+    async move { prepared.await?.drive_to_the_end().await }
 }
 
-/// Returns what would be started.
+/// Returns the command that would be started.
 pub(crate) fn preview(task: &Task) -> Result<Preview, Error> {
     let driver = Driver::of(task)?;
     let request = completed(task, &driver, task.chosen_model(), task.profile.as_ref())?;
-    let known = Known::of(task, driver.manifest());
+    let known = KnownProgram::of(task, driver.manifest());
     let mut invocation = driver.invoke(task, &request, &known, task.streaming)?;
     invocation.find_secrets(&host::environment(), task.env_of_request());
     if let Some(container) = &request.docker {
@@ -86,12 +91,12 @@ pub(crate) fn preview(task: &Task) -> Result<Preview, Error> {
     Ok(invocation.preview())
 }
 
-/// Reads an answer that is too long to be held by everybody.
+/// Reads an answer from the journal that is too long for the record.
 pub(crate) fn text_from_journal(dir: &Path) -> Result<String, Error> {
     Ok(digest_from_journal(dir)?.text().unwrap_or_default())
 }
 
-/// Reads a journal, and keeps all of its text.
+/// Reads a journal into a digest with the whole text.
 pub(crate) fn digest_from_journal(dir: &Path) -> Result<Digest, Error> {
     let mut reader = Reader::open(dir)?;
     let mut digest = Digest::unlimited();
@@ -101,18 +106,18 @@ pub(crate) fn digest_from_journal(dir: &Path) -> Result<Digest, Error> {
     Ok(digest)
 }
 
-/// Whether somebody will read the events.
+/// Whether the run has a subscriber.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Watcher {
     Yes,
     No,
 }
 
-/// A run that is ready to go.
+/// A run that is ready to start.
 pub(crate) struct Prepared {
-    /// Boxed: it is moved from hand to hand, and every future on its way would have room for it.
+    /// Boxed: it is moved often, and every future on the way would have to store it.
     pub(crate) drive: Box<Drive>,
-    pub(crate) inlet: Option<crate::hub::Inlet>,
+    pub(crate) receiver: Option<crate::subscribe::EventReceiver>,
 }
 
 impl Prepared {
@@ -125,7 +130,7 @@ impl Prepared {
 pub(crate) async fn prepare(
     mut task: Task,
     control: Control,
-    orders: mpsc::Receiver<Order>,
+    orders: mpsc::Receiver<RunOrder>,
     watcher: Watcher,
 ) -> Result<Prepared, Error> {
     let driver = Driver::of(&task)?;
@@ -135,24 +140,34 @@ pub(crate) async fn prepare(
     }
     resumed::translate(&mut task, driver.name())?;
     let request = completed(&task, &driver, task.chosen_model(), task.profile.as_ref())?;
-    let mut known = Known::of(&task, driver.manifest());
+    let mut known = KnownProgram::of(&task, driver.manifest());
+    if let Some(manifest) = driver.manifest().filter(|_| !known.is_settled())
+        && driver::must_be_kept(&task, manifest)
+        // Boxed: few runs need it, and every future on the way would have to store it.
+        && let Some(told) = Box::pin(replan::settled(&task, manifest)).await
+    {
+        // The program reads the repository's files as soon as it starts. A usage error would come too late, and an old program
+        // may ignore a variable that it does not know.
+        known = told;
+    }
     let before = driver.manifest().and_then(|manifest| Some((manifest, installed::before(&task, manifest)?)));
     let (replaced, succession) = match before {
         Some((manifest, before)) => known.since(before, task.binary.as_deref(), manifest).await,
         None => (None, None),
     };
     let mut invocations = vec![driver.invoke(&task, &request, &known, task.streaming)?];
-    // A format that was asked for is the only one.
-    let settled = task.format.is_some();
-    if task.streaming == Streaming::On && driver.manifest().is_some() && !settled {
-        // A provider without a form that does not stream has no second chance, and needs none; nor has a program of
-        // which that form is all that is left.
+    // If the caller or the settings chose a format, there is no second one to fall back to.
+    let chosen = driver::chosen_format(&task, &driver, task.streaming).is_some();
+    let free = task.streaming == Streaming::On && !chosen;
+    if free && driver.manifest().is_some() {
+        // There is no second attempt for a provider without a non-streaming format, or for a program whose only usable
+        // format is that one.
         let second = driver.invoke(&task, &request, &known, Streaming::Off).ok();
         invocations.extend(second.filter(|second| known.format().as_ref() != Some(&second.format)));
     }
     invocations.iter_mut().try_for_each(with_images)?;
     let environment = host::environment();
-    // Before a container makes arguments of variables: arguments are visible to every user of the machine.
+    // Before docker turns variables into arguments: every user of the machine can see arguments.
     invocations.iter_mut().for_each(|it| it.find_secrets(&environment, task.env_of_request()));
     let session = new_session_id(clock::wall(), host::random());
     let (account, budget, unread) = budget::Account::open(&task, driver.name(), driver.manifest(), &session)?;
@@ -167,8 +182,9 @@ pub(crate) async fn prepare(
         Some(new) => Some(new.open().await?),
         None => None,
     };
-    let mut side_files = Cleanup::default();
-    let scratch = scratch(&session, journal.as_ref(), &invocations, &mut side_files)?;
+    let mut cleanup_files = Cleanup::default();
+    let side_files = SideFiles::of(&session, journal.as_ref());
+    side_files.write(&invocations, &mut cleanup_files)?;
     let mut notices = std::mem::take(&mut task.notices);
     notices.append(&mut invocations[0].notices);
     notices.extend(unread);
@@ -177,9 +193,9 @@ pub(crate) async fn prepare(
     plan.version = known.version();
     let format = invocations[0].format.clone();
     plan.capabilities = driver.manifest().map(|manifest| known.capabilities(manifest, &format));
-    plan.opening = std::mem::take(&mut task.leg.opening);
-    let degraded =
-        std::mem::take(&mut invocations[0].degraded).into_iter().chain(known.degraded(&task, &format));
+    plan.opening = std::mem::take(&mut task.attempt_context.opening);
+    let lesser = if free { known.degraded(&format) } else { None };
+    let degraded = std::mem::take(&mut invocations[0].degraded).into_iter().chain(lesser);
     plan.opening.extend(degraded.map(Kind::CapabilityDegraded));
     let told = driver.manifest().and_then(|manifest| manifest.told_model()).map(str::to_owned);
     plan.model = request.model.clone().filter(|model| !model.is_empty() && model != "default").or(told);
@@ -190,13 +206,19 @@ pub(crate) async fn prepare(
     }
     let cwd = request.cwd.clone().map(PathBuf::from);
     let (launch, tree) =
-        launch(&mut task, driver.manifest(), &session, &invocations, &scratch, cwd.as_deref()).await?;
+        launch(&mut task, driver.manifest(), &session, &invocations, side_files.dir(), cwd.as_deref())
+            .await?;
     plan.files = tree.is_some();
+    // A second plan starts the program on the host, so it must not replace a plan inside a container.
+    let may_ask = request.docker.is_none() && known.may_be_asked(driver.manifest());
+    let replannable = may_ask && free;
+    plan.replannable = replannable;
+    let capabilities = plan.capabilities.clone().filter(|_| replannable);
     let dir = journal.as_ref().map(|journal| journal.dir().to_owned());
     let cleanup = Arc::new(cleanup);
-    // A journal that goes with the run is known to this process only.
+    // Only this process knows of a journal that is deleted with the run.
     let known = dir.clone().filter(|dir| !cleanup.covers(dir));
-    let watched = warden::watch(Ward {
+    let watched = session_monitor::watch(MonitoredRun {
         session: session.clone(),
         key: request.key.clone(),
         label: task.label.clone(),
@@ -204,40 +226,46 @@ pub(crate) async fn prepare(
         dir: known,
         control,
         since: clock::since_boot(),
-        // The wait before it is none of its own time.
-        limit: plan.limits.total.map(|limit| limit.plus(plan.delay)),
+        // The wait before the start does not count.
+        limit: plan.attempts[0].limits.total.map(|limit| limit.plus(plan.delay)),
     });
-    let (outlet, inlet): (Option<Outlet>, _) = match watcher {
+    let (sender, receiver): (Option<EventSender>, _) = match watcher {
         Watcher::Yes => {
-            let (outlet, inlet) = hub(dir, cleanup.clone());
-            (Some(outlet), Some(inlet))
+            let (sender, receiver) = event_channel(dir, cleanup.clone());
+            (Some(sender), Some(receiver))
         }
         Watcher::No => (None, None),
     };
-    let drive = Box::new(Drive {
+    let mut drive = Box::new(Drive {
         session,
         run: Run::new(plan),
         launch,
         journal,
-        outlet,
+        sender,
         callback: task.callback.take().map(SharedCallback::into_callback),
         excerpt_limit: task.excerpt_limit,
         orders,
         tree,
         cleanup,
-        side_files,
+        side_files: cleanup_files,
         account: Some(account),
-        share: task.leg.share.take(),
+        share: task.attempt_context.share.take(),
         succession,
+        replanner: None,
         _watched: watched,
     });
-    Ok(Prepared { drive, inlet })
+    if let Some(capabilities) = capabilities {
+        let session = drive.session.clone();
+        drive.replanner =
+            Some(Box::new(Replanner { task, driver, request, session, side_files, capabilities }));
+    }
+    Ok(Prepared { drive, receiver })
 }
 
-/// The largest image that is sent along. What is larger the agent may look at itself.
+/// The largest image to send with the prompt. The agent can open a larger one itself.
 const LARGEST_IMAGE: u64 = 32 << 20;
 
-/// Reads the images that a protocol carries.
+/// Reads the images that the protocol sends with the prompt.
 fn with_images(invocation: &mut Invocation) -> Result<(), Error> {
     let Some(conversation) = &mut invocation.conversation else { return Ok(()) };
     let wanted: Vec<String> = conversation.wants(&invocation.dialect).map(str::to_owned).collect();
@@ -252,16 +280,17 @@ fn with_images(invocation: &mut Invocation) -> Result<(), Error> {
     Ok(())
 }
 
-/// Puts a command into a container. The current directory of the host means nothing there: only one that was asked for.
+/// Puts a command into a container. Only a requested working directory applies there, not the host's current one.
 fn into_container(
     mut invocation: Invocation,
     container: &str,
     session: &SessionId,
     request: &Request,
 ) -> Result<Invocation, Refusal> {
-    // What the caller sets may be a secret whatever its name, and arguments are for everybody to see.
+    // Any variable of the caller may be a secret, and every user of the machine can see arguments.
     invocation.secrets_env.extend(request.env.keys().cloned());
-    let unknown = voice(&invocation.dialect).is_some_and(|voice| !voice.needs_cwd) && request.cwd.is_none();
+    let unknown =
+        protocol_client(&invocation.dialect).is_some_and(|client| !client.needs_cwd) && request.cwd.is_none();
     if let Some(conversation) = invocation.conversation.as_mut().filter(|_| unknown) {
         conversation.cwd.clear();
     }
@@ -278,21 +307,21 @@ struct NewJournal {
 }
 
 impl NewJournal {
-    /// Opens it. While other runs of this process go on, that is done by another thread: they would wait for the disk.
+    /// Opens the journal. On another thread while this process has other runs, which would have to wait for the disk.
     async fn open(self) -> Result<Writer, Error> {
         let Self { home, meta, options } = self;
         Ok(aside::run(move || Writer::create(&home, meta, options)).await?)
     }
 }
 
-/// Describes the journal where the task wants it.
+/// Describes the journal of a task; none if the task has no journal.
 fn new_journal(
     task: &Task,
     driver: &Driver,
     request: &Request,
     session: &SessionId,
     invocations: &[Invocation],
-    known: &Known,
+    known: &KnownProgram,
     cleanup: &mut Cleanup,
 ) -> Result<Option<NewJournal>, Error> {
     let home = match &task.journal {
@@ -315,17 +344,17 @@ fn new_journal(
     if let Some(script) = &task.script {
         meta.dialect = Some(script.dialect().to_owned());
     }
-    meta.entry.clone_from(&task.leg.entry);
+    meta.entry.clone_from(&task.attempt_context.entry);
     meta.provider_version = known.version();
     meta.program = known.program();
     meta.profile = task.profile.as_ref().map(|profile| profile.name.clone());
-    meta.parent = task.leg.parent.clone().or_else(|| task.parent.clone());
+    meta.parent = task.attempt_context.parent.clone().or_else(|| task.parent.clone());
     meta.cwd.clone_from(&request.cwd);
     meta.key.clone_from(&request.key);
     meta.label.clone_from(&task.label);
     meta.container.clone_from(&request.docker);
     let limit = invocations[0].limits.total.filter(|_| !task.no_timeout);
-    meta.limit_ms = limit.map(|limit| limit.plus(task.leg.delay));
+    meta.limit_ms = limit.map(|limit| limit.plus(task.attempt_context.delay));
     meta.registered_up = BootMoment::now();
     meta.state = SessionState::Starting;
     meta.runner = meta.runner.map(|runner| Runner { sole: task.sole, ..runner });
@@ -334,7 +363,7 @@ fn new_journal(
     Ok(Some(NewJournal { home, meta, options }))
 }
 
-/// Collects what must not reach the disk.
+/// Collects the secrets that must not reach the disk.
 fn mask(task: &Task, invocations: &[Invocation]) -> Mask {
     let mut secrets: Vec<String> = Vec::new();
     for invocation in invocations {
@@ -348,44 +377,6 @@ fn mask(task: &Task, invocations: &[Invocation]) -> Mask {
     Mask::new(secrets)
 }
 
-/// Writes the files that the agent has to find, and returns where they lie.
-fn scratch(
-    session: &SessionId,
-    journal: Option<&Writer>,
-    invocations: &[Invocation],
-    cleanup: &mut Cleanup,
-) -> Result<PathBuf, Error> {
-    let files = || invocations.iter().flat_map(|invocation| &invocation.files);
-    let dir = match journal {
-        Some(journal) => journal.dir().join(SIDE_FILES),
-        None => std::env::temp_dir().join(format!("bowline-{session}-files")),
-    };
-    // The agent may run in another directory than we do.
-    let dir = std::path::absolute(&dir).unwrap_or(dir);
-    if files().next().is_none() {
-        return Ok(dir);
-    }
-    if dir.to_str().is_none() {
-        return Err(Error::NotText { path: dir });
-    }
-    // They may carry secrets that no journal keeps, so they go with the run.
-    let made = match journal {
-        Some(_) => {
-            cleanup.add(dir.clone());
-            host::private_dir(&dir)
-        }
-        // Nobody finds it by the session, should we be killed.
-        None => cleanup.make(&dir),
-    };
-    made.map_err(|source| Error::SideFile { path: dir.display().to_string(), source })?;
-    for file in files() {
-        let path = dir.join(&file.name);
-        host::private_file(&path, file.content.as_bytes())
-            .map_err(|source| Error::SideFile { path: path.display().to_string(), source })?;
-    }
-    Ok(dir)
-}
-
 fn plan(
     session: &SessionId,
     driver: &Driver,
@@ -393,82 +384,55 @@ fn plan(
     invocations: &[Invocation],
     notices: Vec<Notice>,
     task: &Task,
-) -> Plan {
+) -> RunPlan {
     let first = &invocations[0];
-    let attempt = |invocation: &Invocation| Attempt {
-        dialect: dialects::by_name(&invocation.dialect).expect("a manifest names dialects that exist"),
-        shape: invocation.shape,
-        program: invocation.program.clone(),
-        transport: match invocation.transport {
-            invocation::Transport::Pipe => spoken(invocation).unwrap_or(Transport::Pipe),
-            invocation::Transport::Pty => Transport::Pty,
-        },
-        conversation: invocation.conversation.clone(),
-        degraded: invocation.degraded.clone(),
-    };
     let fork = matches!(request.resume, Some(Resume::Fork { .. }));
     let resume = match &request.resume {
         Some(Resume::Id { native_session } | Resume::Fork { native_session }) => {
-            Some(Wanted { id: native_session.clone(), fork })
+            Some(ResumeTarget { id: native_session.clone(), fork })
         }
         Some(Resume::Latest) | None => None,
     };
     let scope = match first.stop.scope {
-        StopScope::Leader => Scope::Leader,
-        StopScope::Tree => Scope::Tree,
+        StopScope::Leader => SignalScope::Leader,
+        StopScope::Tree => SignalScope::Tree,
     };
     let polite = match first.stop.polite {
-        PoliteWay::Sigint => Polite::Signal(Signal::Interrupt, scope),
-        PoliteWay::Sigterm => Polite::Signal(Signal::Terminate, scope),
-        PoliteWay::StdinClose => Polite::CloseStdin,
-        PoliteWay::Protocol => Polite::Protocol,
+        PoliteWay::Sigint => StopMethod::Signal(StopSignal::Interrupt, scope),
+        PoliteWay::Sigterm => StopMethod::Signal(StopSignal::Terminate, scope),
+        PoliteWay::StdinClose => StopMethod::CloseStdin,
+        PoliteWay::Protocol => StopMethod::Protocol,
     };
-    let usual = engine::Limits::default();
-    let limits = engine::Limits {
-        spawn: first.limits.spawn,
-        first_event: first.limits.first_event.filter(|_| !task.no_idle_timeout),
-        idle: first.limits.idle.filter(|_| !task.no_idle_timeout),
-        in_tool: first.limits.in_tool.filter(|_| !task.no_idle_timeout),
-        total: first.limits.total.filter(|_| !task.no_timeout),
-        shutdown: first.limits.shutdown.unwrap_or(usual.shutdown).min(usual.shutdown),
-        grace: first.stop.grace.min(usual.grace),
-    };
-    Plan {
+    RunPlan {
         session: session.clone(),
         provider: driver.name().to_owned(),
         version: None,
         cwd: request.cwd.clone(),
         capabilities: driver.manifest().map(|manifest| manifest.capabilities.clone()),
         prompt: request.prompt.clone(),
-        attempts: invocations.iter().map(attempt).collect(),
-        limits,
+        attempts: invocations.iter().map(|invocation| attempt(invocation, task)).collect(),
         polite,
         resume,
         stream_fallback: stream_fallback(task),
         notices,
         opening: Vec::new(),
-        delay: task.leg.delay,
+        delay: task.attempt_context.delay,
         budget: Budget::default(),
         model: None,
         files: false,
+        replannable: false,
         zone: jiff::tz::TimeZone::system(),
     }
 }
 
-/// Returns when the prompt may be sent again without streaming: the caller's word, else the settings', else the usual.
+/// Returns when a run may send the prompt again without streaming: from the caller, else the settings, else the default.
 fn stream_fallback(task: &Task) -> StreamFallback {
     let word = task.config.as_ref().and_then(|config| config.settings.text("run.stream-fallback"));
     let set = word.and_then(|word| StreamFallback::ALL.into_iter().find(|rule| rule.as_str() == word));
     task.stream_fallback.or(set).unwrap_or_default()
 }
 
-/// Returns what the protocol is called that carries the prompt, if one does.
-fn spoken(invocation: &Invocation) -> Option<Transport> {
-    invocation.conversation.as_ref()?;
-    Some(voice(&invocation.dialect)?.transport)
-}
-
-/// Makes ready what will be started, and finds the working tree whose files are looked at.
+/// Prepares the commands, and finds the working tree whose files are compared.
 async fn launch(
     task: &mut Task,
     manifest: Option<&'static Manifest>,

@@ -1,6 +1,6 @@
 //! Drives any coding-agent command line: one task, one stream of events, one honest outcome.
 //!
-//! Two doors. The *result* door gives the answer, and a turn that failed is an `Err`:
+//! There are two ways to run a task. [`Task::answer`] returns the answer, and a turn that failed is an `Err`:
 //!
 //! ```
 //! # async fn example() -> Result<(), bowline::Error> {
@@ -12,7 +12,7 @@
 //! # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(example()).unwrap();
 //! ```
 //!
-//! The *record* door lets you watch, and a turn that failed is data:
+//! [`Task::start`] returns a [`Turn`] with events and a [`Record`], and a turn that failed is data:
 //!
 //! ```
 //! # async fn example() -> Result<(), bowline::Error> {
@@ -37,19 +37,25 @@
 //!
 //! Call [`init`] first in `main`, also under `#[tokio::main]`: then no agent, and nothing that an agent started, outlives your
 //! process, however it ends. All async calls need a tokio runtime with timers and IO, of either flavour; without one they return
-//! [`Error::NoRuntime`]. Dropping a [`Turn`] stops its agent; [`Turn::detach`] opts out. A slow reader is our problem: events wait in the
-//! journal, in memory they do not pile up.
+//! [`Error::NoRuntime`]. Dropping a [`Turn`] stops its agent; [`Turn::detach`] opts out. A slow reader costs no memory: events wait in
+//! the journal.
 //!
-//! Further rooms: [`blocking`] has the same calls without tokio, [`registry`] ends sessions by your own key from any
-//! process, [`route`] chooses among providers and sees to retries and fallbacks, [`config`] reads the files that say how,
-//! [`trust`] decides what a project's own files may do,
-//! [`service`] is one boundary for hosts that serve chats, [`journal`] reads what was recorded, [`roster`] knows
-//! who can be named, [`detect`] which agents are installed and what each can do, [`auth`] whether somebody is logged in,
-//! [`mod@models`] and [`mod@limits`] what the account offers, [`doctor`] all of it at once, and `bowline::testing` (feature
-//! `testing`) plays a script in the place of a process, so that your tests start nothing.
-//! `tracing` is told ids and counts, never what was said.
+//! Further modules:
+//!
+//! - [`blocking`]: the same calls without tokio
+//! - [`registry`]: ends sessions by your own key, from any process
+//! - [`route`]: chooses a provider, retries and falls back; [`config`]: reads the settings files
+//! - [`trust`]: decides what a project's own files may do
+//! - [`service`]: one interface for hosts that serve chats
+//! - [`journal`]: reads recorded sessions
+//! - [`roster`]: providers by name; [`detect`]: installed agents and their options; [`auth`]: logins; [`mod@models`] and
+//!   [`mod@limits`]: models and limits of the account; [`doctor`]: all of these at once
+//! - `bowline::testing` (feature `testing`): plays a script instead of starting a process
+//!
+//! `tracing` events contain ids and counts, never text of the conversation.
 
 mod agent;
+mod answer_cache;
 mod aside;
 pub mod auth;
 pub mod blocking;
@@ -65,17 +71,15 @@ pub mod doctor;
 mod drive;
 mod error;
 pub mod exit;
+mod failures;
 mod git;
 pub mod health;
 mod host;
-mod hub;
 mod installed;
 pub mod journal;
-mod keep;
 mod launch;
 pub mod limits;
 pub mod models;
-mod near;
 mod output;
 mod profile;
 mod record;
@@ -83,15 +87,16 @@ pub mod registry;
 pub mod roster;
 pub mod route;
 pub mod service;
+mod session_monitor;
+mod subscribe;
+mod suggest;
 mod task;
 #[cfg(feature = "testing")]
 pub mod testing;
-mod trouble;
 pub mod trust;
 mod turn;
-mod warden;
 
-pub use bowline_engine::fallback::{Rule, StreamFallback};
+pub use bowline_engine::fallback::{StreamFallback, StreamRule};
 pub use bowline_engine::footprint::Footprint;
 pub use bowline_engine::retry::Fallback;
 pub use bowline_engine::{Survivor, Watchdog};
@@ -110,8 +115,8 @@ pub use git::{git_in, repository_in};
 pub use host::{guarantee, init, init_lazily, start_keeper};
 pub use limits::limits;
 pub use models::models;
-pub use near::near;
 pub use profile::Profile;
 pub use record::{Attempt, Record, RecordWarning};
+pub use suggest::closest_name;
 pub use task::{NAME_LIMIT, Task, task};
 pub use turn::{Control, Turn};

@@ -1,4 +1,4 @@
-//! How much of an account's limits is used, where its program can tell. Asked at most once a minute.
+//! The usage of an account's limits, if its program can report it. Queried at most once a minute.
 
 use std::time::Duration;
 
@@ -7,14 +7,14 @@ use bowline_providers::ask::{Subject, Told};
 use bowline_providers::manifest::Manifest;
 use serde::{Deserialize, Serialize};
 
+use crate::answer_cache::AnswerCache;
 use crate::detect::{self, Ask, Breadth, Surroundings};
-use crate::keep::Keep;
 use crate::profile::Profile;
 use crate::{Error, clock, roster};
 
 pub use bowline_providers::ask::Window;
 
-/// How long an answer is good, also one that told nothing.
+/// How long an answer is valid, also a failed one.
 const GOOD_FOR: Duration = Duration::from_secs(60);
 
 /// The limits of an account.
@@ -30,10 +30,10 @@ pub struct Limits {
     pub plan: Option<String>,
     /// Each window in which usage is counted.
     pub windows: Vec<Window>,
-    /// When the program told it.
+    /// When the program reported it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub at: Option<Timestamp>,
-    /// Why nothing is known.
+    /// Why the limits are unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trouble: Option<String>,
 }
@@ -46,9 +46,9 @@ impl Limits {
     }
 }
 
-/// What is kept: an answer, or why there was none.
+/// A cached answer, or why there was none.
 #[derive(Serialize, Deserialize)]
-enum Kept {
+enum CachedLimits {
     Told(bowline_providers::ask::Limits),
     Silent(String),
 }
@@ -81,48 +81,48 @@ pub async fn of(
     let surroundings = &*Profile::seen(profile, manifest, surroundings);
     let (kept, at) = match manifest.ask.limits {
         Some(_) => asked(manifest, profile, surroundings, ask).await,
-        None => (Kept::Silent("it has no way to tell".to_owned()), None),
+        None => (CachedLimits::Silent("it has no way to tell".to_owned()), None),
     };
     let (plan, windows, trouble) = match kept {
-        Kept::Told(told) => (told.plan, told.windows, None),
-        Kept::Silent(why) => (None, Vec::new(), Some(why)),
+        CachedLimits::Told(told) => (told.plan, told.windows, None),
+        CachedLimits::Silent(why) => (None, Vec::new(), Some(why)),
     };
     let profile = profile.map(|profile| profile.name.clone());
     Limits { provider: manifest.name.clone(), profile, plan, windows, at, trouble }
 }
 
-/// Returns the limits that the program told within the last minute, without asking it.
+/// Returns the limits that the program reported within the last minute, without running it.
 pub(crate) fn remembered(
     manifest: &'static Manifest,
     profile: Option<&Profile>,
     surroundings: &Surroundings,
 ) -> Option<Limits> {
     let surroundings = &*Profile::seen(profile, manifest, surroundings);
-    let keep = Keep::of(surroundings, "limits")?;
-    let (kept, at) = keep.get(&key(manifest, profile, surroundings), GOOD_FOR, clock::wall())?;
+    let cache = AnswerCache::of(surroundings, "limits")?;
+    let (kept, at) = cache.get(&key(manifest, profile, surroundings), GOOD_FOR, clock::wall())?;
     let (plan, windows) = match kept {
-        Kept::Told(told) => (told.plan, told.windows),
-        Kept::Silent(_) => return None,
+        CachedLimits::Told(told) => (told.plan, told.windows),
+        CachedLimits::Silent(_) => return None,
     };
     let profile = profile.map(|profile| profile.name.clone());
     Some(Limits { provider: manifest.name.clone(), profile, plan, windows, at: Some(at), trouble: None })
 }
 
-/// Remembers that a program did not tell in time, so that the next one need not wait for it too.
+/// Caches that a program did not report in time, so that the next query does not wait for it.
 pub(crate) fn not_in_time(
     manifest: &'static Manifest,
     profile: Option<&Profile>,
     surroundings: &Surroundings,
 ) {
     let surroundings = &*Profile::seen(profile, manifest, surroundings);
-    let Some(keep) = Keep::of(surroundings, "limits") else { return };
+    let Some(cache) = AnswerCache::of(surroundings, "limits") else { return };
     let key = key(manifest, profile, surroundings);
-    keep.put(&key, &Kept::Silent("it did not tell in time".to_owned()), clock::wall());
+    cache.put(&key, &CachedLimits::Silent("the program did not report in time".to_owned()), clock::wall());
 }
 
 fn key(manifest: &Manifest, profile: Option<&Profile>, surroundings: &Surroundings) -> String {
     let home = manifest.auth.home.as_ref().and_then(|home| surroundings.get(&home.env)).unwrap_or_default();
-    // Two programs may go by one name: an entry of a router's file, and the provider that is named like it.
+    // Two programs may have one name: an entry of a router's file, and the provider of that name.
     let profile = profile.map(|profile| &profile.name);
     format!("{} {} {} {profile:?}", manifest.name, manifest.program, home.display())
 }
@@ -132,25 +132,27 @@ async fn asked(
     profile: Option<&Profile>,
     surroundings: &Surroundings,
     ask: &Ask,
-) -> (Kept, Option<Timestamp>) {
-    let keep = Keep::with(ask, surroundings, "limits");
+) -> (CachedLimits, Option<Timestamp>) {
+    let cache = AnswerCache::with(ask, surroundings, "limits");
     let key = key(manifest, profile, surroundings);
     let now = clock::wall();
-    if let Some((kept, at)) = keep.as_ref().and_then(|keep| keep.get(&key, GOOD_FOR, now)) {
+    if let Some((kept, at)) = cache.as_ref().and_then(|cache| cache.get(&key, GOOD_FOR, now)) {
         return (kept, Some(at));
     }
     let found = match detect::find_anywhere(manifest, None, surroundings).await {
         Ok(found) => found,
-        // It may be there in a moment, and looking costs little.
-        Err(missing) => return (Kept::Silent(format!("{missing}: {}", missing.kind)), None),
+        // Do not cache a missing program: it may be installed soon, and the search costs little.
+        Err(missing) => return (CachedLimits::Silent(format!("{missing}: {}", missing.kind)), None),
     };
     let kept = match ask.about(Subject::Limits, Breadth::All, &found, surroundings).await {
-        Some(Ok(Told::Limits(limits))) => Kept::Told(limits),
-        Some(Err(error)) => Kept::Silent(error.kind.to_string()),
-        Some(Ok(Told::Login(_) | Told::Models(_))) | None => Kept::Silent("it has no way to tell".to_owned()),
+        Some(Ok(Told::Limits(limits))) => CachedLimits::Told(limits),
+        Some(Err(error)) => CachedLimits::Silent(error.kind.to_string()),
+        Some(Ok(Told::Login(_) | Told::Models(_))) | None => {
+            CachedLimits::Silent("it has no way to tell".to_owned())
+        }
     };
-    if let Some(keep) = &keep {
-        keep.put(&key, &kept, now);
+    if let Some(cache) = &cache {
+        cache.put(&key, &kept, now);
     }
     (kept, Some(now))
 }

@@ -1,7 +1,7 @@
-//! Which models an agent offers: as the program itself tells them, for a day; else what its manifest says.
+//! The models that an agent offers: the program's own list, cached for a day, else the list of its manifest.
 //!
-//! An answer without models never takes the place of one that had some, and where the program cannot be asked now, what
-//! it told last is better than nothing; both are said.
+//! An empty list never replaces a cached list with models. If the program cannot be queried, the last cached list is used, and
+//! the result contains its time and the error.
 
 use std::time::Duration;
 
@@ -12,8 +12,8 @@ use bowline_providers::manifest::Manifest;
 use bowline_providers::models::{Objection, objection};
 use serde::{Deserialize, Serialize};
 
-use crate::detect::{self, Ask, Breadth, Found, Surroundings};
-use crate::keep::Keep;
+use crate::answer_cache::AnswerCache;
+use crate::detect::{self, Ask, Breadth, Found, Stamp, Surroundings};
 use crate::profile::Profile;
 use crate::{Error, clock, roster};
 
@@ -33,22 +33,22 @@ pub struct Models {
     /// The profile.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub profile: Option<String>,
-    /// The models, in the order in which the program tells them.
+    /// The models, in the program's order.
     pub models: Vec<Model>,
-    /// Who told them.
-    pub source: Source,
+    /// The source of the list.
+    pub source: ListSource,
     /// When.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub at: Option<Timestamp>,
-    /// Why the program was not asked, or did not answer.
+    /// Why the program was not queried, or did not answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trouble: Option<String>,
 }
 
-/// Who told which models there are.
+/// The source of a list of models.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Source {
+pub enum ListSource {
     /// The program, less than a day ago.
     Program,
     /// The program, longer ago than that, or another version of it.
@@ -57,10 +57,10 @@ pub enum Source {
     Manifest,
 }
 
-/// What is kept.
+/// A cached list.
 #[derive(Serialize, Deserialize)]
-struct Kept {
-    /// The program that told it.
+struct CachedModels {
+    /// The program that reported it.
     program: String,
     models: Vec<Model>,
 }
@@ -91,7 +91,7 @@ pub async fn of(
     ask: &Ask,
 ) -> Models {
     let surroundings = &*Profile::seen(profile, manifest, surroundings);
-    let keep = Keep::with(ask, surroundings, "models");
+    let cache = AnswerCache::with(ask, surroundings, "models");
     let key = key(manifest, surroundings);
     let now = clock::wall();
     let of = |models, source, at, trouble| {
@@ -100,9 +100,9 @@ pub async fn of(
     };
     let told = match detect::find_anywhere(manifest, None, surroundings).await {
         Ok(found) => {
-            let kept = keep.as_ref().and_then(|keep| keep.get::<Kept>(&key, GOOD_FOR, now));
+            let kept = cache.as_ref().and_then(|cache| cache.get::<CachedModels>(&key, GOOD_FOR, now));
             if let Some((kept, at)) = kept.filter(|(kept, _)| kept.program == program(&found)) {
-                return of(kept.models, Source::Program, Some(at), None);
+                return of(kept.models, ListSource::Program, Some(at), None);
             }
             asked(&found, surroundings, ask).await
         }
@@ -110,29 +110,29 @@ pub async fn of(
     };
     match told {
         Ok(Some(kept)) => {
-            if let Some(keep) = &keep {
-                keep.put(&key, &kept, now);
+            if let Some(cache) = &cache {
+                cache.put(&key, &kept, now);
             }
-            of(kept.models, Source::Program, Some(now), None)
+            of(kept.models, ListSource::Program, Some(now), None)
         }
-        told => match keep.as_ref().and_then(|keep| keep.last::<Kept>(&key, WORTH_KEEPING, now)) {
-            Some((kept, at)) => of(kept.models, Source::Kept, Some(at), told.err()),
-            None => of(declared(manifest), Source::Manifest, None, told.err()),
+        told => match cache.as_ref().and_then(|cache| cache.last::<CachedModels>(&key, WORTH_KEEPING, now)) {
+            Some((kept, at)) => of(kept.models, ListSource::Kept, Some(at), told.err()),
+            None => of(declared(manifest), ListSource::Manifest, None, told.err()),
         },
     }
 }
 
-/// Returns the models that are known without asking anybody: those that the program told last with this profile, else its
+/// Returns the known models without running a program: the last list that it reported with this profile, else its
 /// manifest's.
 pub fn known(manifest: &Manifest, profile: Option<&Profile>, surroundings: &Surroundings) -> Vec<Model> {
     let surroundings = &*Profile::seen(profile, manifest, surroundings);
-    let keep = Keep::of(surroundings, "models");
+    let cache = AnswerCache::of(surroundings, "models");
     let key = key(manifest, surroundings);
-    let kept = keep.and_then(|keep| keep.get::<Kept>(&key, GOOD_FOR, clock::wall()));
+    let kept = cache.and_then(|cache| cache.get::<CachedModels>(&key, GOOD_FOR, clock::wall()));
     kept.map_or_else(|| declared(manifest), |(kept, _)| kept.models)
 }
 
-/// Refuses a model that is known not to answer any more, or not to know the effort that is asked for.
+/// Rejects a model that is known to be retired, or to lack the requested effort.
 pub(crate) fn admit(
     manifest: &Manifest,
     request: &Request,
@@ -168,17 +168,21 @@ pub(crate) fn admit(
     Err(Refusal { provider, option, reason, hint: Some(hint.into()), category, code })
 }
 
-/// What a manifest says, without the entry that stands for no choice.
+/// Returns the models of a manifest, without the entry that stands for the default.
 fn declared(manifest: &Manifest) -> Vec<Model> {
     manifest.models.iter().filter(|model| model.id != manifest.default_model).cloned().collect()
 }
 
-/// Asks the program; nothing if it has no answer to give.
-async fn asked(found: &Found, surroundings: &Surroundings, ask: &Ask) -> Result<Option<Kept>, String> {
+/// Queries the program; none if its manifest has no such query.
+async fn asked(
+    found: &Found,
+    surroundings: &Surroundings,
+    ask: &Ask,
+) -> Result<Option<CachedModels>, String> {
     match ask.about(Subject::Models, Breadth::All, found, surroundings).await {
         Some(Ok(Told::Models(models))) if models.is_empty() => Err("it listed no models".to_owned()),
-        Some(Ok(Told::Models(models))) => Ok(Some(Kept { program: program(found), models })),
-        Some(Err(error)) => Err(format!("{error}: {}", error.kind)),
+        Some(Ok(Told::Models(models))) => Ok(Some(CachedModels { program: program(found), models })),
+        Some(Err(error)) => Err(crate::failures::in_full(&error)),
         Some(Ok(Told::Login(_) | Told::Limits(_))) | None => Ok(None),
     }
 }
@@ -186,8 +190,7 @@ async fn asked(found: &Found, surroundings: &Surroundings, ask: &Ask) -> Result<
 /// Which program it is, as far as the file tells.
 fn program(found: &Found) -> String {
     let file = found.native.as_ref().unwrap_or(&found.real);
-    let changed = std::fs::metadata(file).and_then(|meta| meta.modified()).ok().map(clock::timestamp);
-    format!("{} {}", file.display(), changed.unwrap_or(Timestamp::EPOCH))
+    Stamp::text(file)
 }
 
 /// Another directory of settings is another account, which may have other models.
@@ -212,8 +215,12 @@ mod tests {
             Model { retired: true, replaced_by: Some("new".into()), ..model("old") },
             Model { efforts: vec!["low".into(), "high".into()], ..model("new") },
         ];
-        let keep = Keep::of(&surroundings, "models").unwrap();
-        keep.put(&key(manifest, &surroundings), &Kept { program: String::new(), models }, clock::wall());
+        let cache = AnswerCache::of(&surroundings, "models").unwrap();
+        cache.put(
+            &key(manifest, &surroundings),
+            &CachedModels { program: String::new(), models },
+            clock::wall(),
+        );
         let admit = |model: &str, effort: Option<&str>| {
             let (model, effort) = (Some(model.to_owned()), effort.map(str::to_owned));
             let request = Request { model, effort, ..Request::default() };

@@ -23,16 +23,18 @@ pub(crate) async fn of(
         let mut open = 2;
         while exit.is_none() || open > 0 {
             match child.next().await {
-                process::Happening::Stdout { bytes, .. } if stdout.len() < MOST => stdout.extend(bytes),
-                process::Happening::Stderr { bytes, .. } if stderr.len() < COMPLAINTS => stderr.extend(bytes),
-                process::Happening::StdoutClosed | process::Happening::StderrClosed => open -= 1,
-                process::Happening::Exited(ended) => exit = Some(ended),
-                process::Happening::Stdout { .. }
-                | process::Happening::Stderr { .. }
-                | process::Happening::StdinWritten(_)
-                | process::Happening::StdinClosed { .. }
-                | process::Happening::Swept { .. }
-                | process::Happening::KeeperLost => {}
+                process::ChildEvent::Stdout { bytes, .. } if stdout.len() < MOST => stdout.extend(bytes),
+                process::ChildEvent::Stderr { bytes, .. } if stderr.len() < COMPLAINTS => {
+                    stderr.extend(bytes)
+                }
+                process::ChildEvent::StdoutClosed | process::ChildEvent::StderrClosed => open -= 1,
+                process::ChildEvent::Exited(ended) => exit = Some(ended),
+                process::ChildEvent::Stdout { .. }
+                | process::ChildEvent::Stderr { .. }
+                | process::ChildEvent::StdinWritten(_)
+                | process::ChildEvent::StdinClosed { .. }
+                | process::ChildEvent::Swept { .. }
+                | process::ChildEvent::KeeperLost => {}
             }
         }
         (stdout, stderr, exit)
@@ -40,10 +42,13 @@ pub(crate) async fn of(
     let (stdout, stderr, exit) =
         tokio::time::timeout(patience, run).await.map_err(|_| format!("{name} took too long"))?;
     match exit {
-        Some(process::Exit::Code(0)) => Ok(stdout),
-        Some(process::Exit::Code(_) | process::Exit::Signal(_) | process::Exit::Unknown) | None => {
+        Some(process::ExitStatus::Code(0)) => Ok(stdout),
+        Some(
+            process::ExitStatus::Code(_) | process::ExitStatus::Signal(_) | process::ExitStatus::Unknown,
+        )
+        | None => {
             let said = String::from_utf8_lossy(&stderr).trim().to_owned();
-            let ended = exit.map_or_else(|| "an unknown end".to_owned(), |exit| exit.to_string());
+            let ended = exit.map_or_else(|| "unknown exit status".to_owned(), |exit| exit.to_string());
             Err(if said.is_empty() { format!("{name}: {ended}") } else { format!("{name}: {said}") })
         }
     }

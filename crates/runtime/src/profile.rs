@@ -11,27 +11,27 @@ use bowline_providers::manifest::Manifest;
 use crate::Error;
 use crate::detect::Surroundings;
 
-/// An account of a program: the directory in which its settings and its login are.
+/// An account of a program: the directory with its settings and its login.
 ///
-/// The program is told by the variable that its manifest names. Keys that happen to be in the environment are not passed
-/// on with it: they would win over the login that is meant.
+/// The variable that the manifest names points the program to the directory. Keys of the environment are not passed to the
+/// program with a profile: they would take precedence over its login.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Profile {
     /// Its name.
     pub name: String,
-    /// Whose account it is.
+    /// The provider.
     pub provider: String,
     /// The directory.
     pub home: PathBuf,
 }
 
 impl Profile {
-    /// Says whether a provider can have this profile, or why not and what to do.
+    /// Checks whether a provider can use this profile; the error has a hint.
     pub fn suits(&self, manifest: &Manifest) -> Result<(), Error> {
         self.variable(manifest).map(drop).map_err(Error::from)
     }
 
-    /// Returns the variable that this profile sets for a provider and what it is set to, or why it cannot be had.
+    /// Returns the variable that this profile sets for a provider, and its value.
     pub(crate) fn variable(&self, manifest: &Manifest) -> Result<(String, String), Refusal> {
         let refused = |reason: String, hint: &str| self.refusal(manifest, reason, hint);
         if !bowline_providers::catalogue::same_name(manifest, &self.provider) {
@@ -56,7 +56,7 @@ impl Profile {
         Ok((home.env.clone(), dir.to_owned()))
     }
 
-    /// Returns what a program sees with this profile.
+    /// Returns the surroundings of a program with this profile.
     pub(crate) fn within(
         &self,
         manifest: &Manifest,
@@ -69,8 +69,8 @@ impl Profile {
         Ok(changed)
     }
 
-    /// Returns what a program sees, with a profile or without one. A profile that the provider cannot have is none: a task with
-    /// it is refused.
+    /// Returns the surroundings of a program, with a profile or without one. Ignores a profile that the provider cannot use: a task
+    /// with it fails.
     pub(crate) fn seen<'a>(
         profile: Option<&Self>,
         manifest: &Manifest,
@@ -93,7 +93,7 @@ impl Profile {
         Ok(())
     }
 
-    /// Keeps keys that happen to be in the environment away from the program, and says so. Those of the request stay.
+    /// Removes keys of the environment from the program's variables, with a notice. Keeps those of the request.
     pub(crate) fn alone(
         &self,
         manifest: &Manifest,

@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bowline_engine::fallback::Rule;
+use bowline_engine::fallback::StreamRule;
 use bowline_engine::footprint::Footprint;
-use bowline_engine::{Ended, Survivor, Watchdog};
+use bowline_engine::{RunEnd, Survivor, Watchdog};
 use bowline_protocol::kinds::{Outcome, StopReason, TouchedFile};
 use bowline_protocol::{Code, Exit, Failure, Millis, NativeSessionId, SessionId, Usage, UsageSource};
 use bowline_providers::views::{Digest, FailureObject, ModelSource, Refused, RunFacts};
@@ -44,41 +44,41 @@ pub struct Record {
     /// What the journal lacks, if it could not be ended well: the last events, the session's final state, or the promise
     /// that it survives a loss of power. No event can tell of it, and the turn itself is as it says here.
     pub journal_failure: Option<Failure>,
-    /// Why what was spent could not be written down, so that no budget of a day or a project knows of it.
+    /// Why the spending could not be written to the ledger. Budgets of a day or a project then do not count it.
     pub ledger_failure: Option<String>,
     /// How the turn ended.
     pub outcome: Outcome,
     /// Why, if it did not end well.
     pub failure: Option<Failure>,
-    /// Why the model stopped, where the agent tells.
+    /// Why the model stopped, if the agent reports it.
     pub stop: Option<StopReason>,
     /// The answer: the text of the last turn's messages without commentary. Nothing when it is too long to be held in
     /// memory; it is in the journal then.
     pub text: Option<String>,
-    /// The agent's own name for the session: what resuming needs.
+    /// The agent's own session id, for resuming.
     pub native_session: Option<NativeSessionId>,
-    /// The model that answered, as the agent reported it; else the one that was asked for.
+    /// The model that the agent reported; else the requested one.
     pub model: Option<String>,
     /// Where `model` comes from.
     pub model_source: Option<ModelSource>,
-    /// What it used, in normal form, over all attempts.
+    /// The usage in normal form, over all attempts.
     pub usage: Option<Usage>,
     /// Where that usage comes from: estimated as soon as that of one attempt is.
     pub usage_source: Option<UsageSource>,
-    /// What it cost in US dollars over all attempts, where the agents tell all of it.
+    /// The cost in US dollars over all attempts, if the agents report all of it.
     pub cost_usd: Option<f64>,
     /// What it cost in US dollars over all attempts, as the agents tell or else by the price list; nothing if no model is
     /// in it.
     pub cost: Option<f64>,
-    /// What that cost rests on, or why it is not known. It names the attempts whose cost is missing in the sum.
+    /// The basis of the cost, or why it is unknown. It names the attempts whose cost is missing in the sum.
     pub cost_basis: Option<String>,
     /// The files that were changed.
     pub files: Vec<TouchedFile>,
-    /// What the agent was not allowed to do.
+    /// The denied actions of the agent.
     pub refused: Vec<Refused>,
     /// How many tool calls there were.
     pub tools: u64,
-    /// How many pieces of output were not understood. [`Record::warnings`] says where to look.
+    /// The number of pieces of output that were not recognized. [`Record::warnings`] returns their place.
     pub unrecognized: u64,
     /// How many lines of output were longer than 64 MiB. They were skipped.
     pub too_long: u64,
@@ -92,7 +92,7 @@ pub struct Record {
     /// asked to.
     pub killed: Vec<Survivor>,
     /// Which rule about streams without a result applied.
-    pub rule: Rule,
+    pub rule: StreamRule,
     /// Whether the request was sent a second time, without streaming.
     pub stream_fallback: bool,
     /// Which deadline of ours ended it.
@@ -116,23 +116,23 @@ pub struct Record {
 pub struct Attempt {
     /// Its session.
     pub session: SessionId,
-    /// Who was asked, by the name in the configuration.
+    /// The provider, by its name in the configuration.
     pub name: String,
-    /// The model, as the agent named it, else as it was asked for.
+    /// The model that the agent reported; else the requested one.
     pub model: Option<String>,
     /// How it ended.
     pub outcome: Outcome,
     /// Why, if it did not end well.
     pub failure: Option<Failure>,
-    /// What it used.
+    /// Its usage.
     pub usage: Option<Usage>,
-    /// What it cost, where that is known.
+    /// Its cost, if known.
     pub cost: Option<f64>,
     /// How long the router waited before it, for a retry or for a limit.
     pub waited: Duration,
     /// How long it took, without that wait.
     pub took: Duration,
-    /// What followed, and why.
+    /// The next step, and why.
     pub then: String,
 }
 
@@ -141,7 +141,7 @@ impl Record {
         session: SessionId,
         journal: Option<PathBuf>,
         digest: Digest,
-        ended: Ended,
+        ended: RunEnd,
         took: Duration,
     ) -> Self {
         Self {
@@ -181,9 +181,9 @@ impl Record {
         }
     }
 
-    /// Adds what earlier attempts of the same request used, cost and took.
-    pub(crate) fn add_earlier(&mut self, earlier: &Earlier) {
-        let Earlier { usage, estimated, cost_usd, untold, cost, unpriced, took } = earlier;
+    /// Adds the usage, cost and time of earlier attempts of the same request.
+    pub(crate) fn add_earlier(&mut self, earlier: &EarlierAttempts) {
+        let EarlierAttempts { usage, estimated, cost_usd, untold, cost, unpriced, took } = earlier;
         let last = self.usage;
         let before = self.usage.is_some().then_some(self.usage_source).flatten();
         self.usage = match (self.usage, *usage) {
@@ -194,7 +194,7 @@ impl Record {
             let estimated = *estimated || before == Some(UsageSource::Estimated);
             self.usage_source = Some(if estimated { UsageSource::Estimated } else { UsageSource::Reported });
         }
-        // The agents' own word on all of it is known only if each has given it.
+        // The reported total is known only if every agent has reported its cost.
         let silent = self.cost_usd.is_none() && last.is_some_and(|usage| usage.total() > 0);
         self.cost_usd = sum(self.cost_usd, *cost_usd).filter(|_| !untold && !silent);
         self.cost = sum(self.cost, *cost);
@@ -206,7 +206,7 @@ impl Record {
         self.took = self.took.saturating_add(*took);
     }
 
-    /// Says whether the agent did what it was asked to.
+    /// Returns whether the turn completed.
     pub fn is_completed(&self) -> bool {
         self.outcome == Outcome::Completed
     }
@@ -220,7 +220,7 @@ impl Record {
         }
     }
 
-    /// Returns what the caller should know although the turn ended: output that was not understood or was skipped.
+    /// Returns warnings about output that was not recognized or was skipped.
     ///
     /// The command prints these on standard error.
     ///
@@ -256,22 +256,22 @@ impl Record {
     }
 }
 
-/// What the earlier attempts of a request used, cost and took together.
+/// The usage, cost and time of the earlier attempts of a request, in total.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Earlier {
+pub(crate) struct EarlierAttempts {
     usage: Option<Usage>,
     /// Whether the usage of one of them is an estimate.
     estimated: bool,
     cost_usd: Option<f64>,
-    /// Whether one of them used something and did not tell what it cost.
+    /// Whether one of them used tokens and reported no cost.
     untold: bool,
     cost: Option<f64>,
-    /// Those that used something of which the cost is not known.
+    /// The attempts with usage of unknown cost.
     unpriced: Vec<String>,
     took: Duration,
 }
 
-impl Earlier {
+impl EarlierAttempts {
     /// Adds an attempt.
     pub(crate) fn add(&mut self, name: &str, record: &Record) {
         if let Some(usage) = record.usage {
@@ -296,11 +296,11 @@ fn sum(one: Option<f64>, other: Option<f64>) -> Option<f64> {
     }
 }
 
-/// What a caller should know about the output of a turn.
+/// A warning about the output of a turn.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RecordWarning {
-    /// Lines that the dialect does not know. The answer may lack what they say.
+    /// Lines that the dialect does not recognize. Their content may be missing in the answer.
     NotUnderstood {
         /// How many.
         count: u64,
@@ -323,7 +323,10 @@ impl fmt::Display for RecordWarning {
         let was = if *count == 1 { "was" } else { "were" };
         match self {
             Self::NotUnderstood { .. } => write!(f, "{count} {lines} of output {was} not understood")?,
-            Self::TooLong { .. } => write!(f, "{count} {lines} of output above 64 MiB {was} skipped")?,
+            Self::TooLong { .. } => write!(
+                f,
+                "{count} {lines} of output above 64 MiB {was} skipped: a part of the answer may be missing"
+            )?,
         }
         match (self, journal) {
             (Self::NotUnderstood { .. }, Some(dir)) => {

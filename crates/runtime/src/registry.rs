@@ -1,14 +1,14 @@
-//! Which sessions run, by the caller's key, and how they are ended together: from this process or another.
+//! Sessions by the caller's key: lists them, and ends them together from this process or another.
 //!
-//! The data home is the registry. A session's key and label stand in its `session.json`, its lock says whether its runner
-//! lives, and who wants it ended leaves a mark there. The runner sees the mark within half a second and cancels politely;
-//! if it does not, and exists for that session alone, it is ended itself, and its keeper ends what it had started.
+//! The data home is the registry. `session.json` has the key and the label of a session, a lock shows that its runner lives,
+//! and an abort mark there ends it. The runner sees the mark within half a second and cancels the run. If it does not, and
+//! exists for that session alone, the registry ends the runner, and its keeper ends the agent's processes.
 //!
-//! A session may be forgotten: its machine slept through its deadline, or its runner was stopped and hangs. Each process
-//! that runs sessions looks once a minute, and when the clock on the wall jumps, at the limits of its own, and ends those
-//! that are over. For the other sessions of its data home it does the same when their limit is so long over that their own
-//! runners had their chance ([`Registry::kill_overdue`]). A session without a limit is never ended for its age, unless
-//! somebody asks for that ([`Registry::kill_stale`]). What a killed runner left is put in order ([`Registry::settle_lost`]).
+//! A session may miss its deadline: the machine slept, or the runner was stopped or hangs. Each process that runs sessions
+//! checks the limits of its own sessions once a minute, and when the wall clock jumps, and ends those that are over. It does
+//! the same for other sessions of its data home whose limit passed so long ago that their runners had their chance
+//! ([`Registry::kill_overdue`]). A session without a limit is never ended for its age, except by [`Registry::kill_stale`].
+//! [`Registry::settle_lost`] cleans up after a killed runner.
 //!
 //! ```
 //! # use bowline::{registry::Registry, testing};
@@ -49,28 +49,27 @@ use crate::clock::BootMoment;
 use crate::journal::{
     Abort, Home, JournalError, Runner, SessionEntry, SessionMeta, ending, is_live, update_meta,
 };
-use crate::{Control, Error, clock, task, warden};
+use crate::{Control, Error, clock, session_monitor, task};
 
 pub use damaged::DamagedSession;
 pub(crate) use marks::board;
 
-/// Waits until what killed runners left in the data homes of this process's runs is in order, as far as somebody sees to it
-/// right now, but not longer than this: for a command that is about to end, and would take the work with it. Returns whether it
-/// is.
+/// Waits until this process has finished cleaning up after killed runners, at most `patience`. For a command that is about to
+/// exit, which would stop the cleanup. Returns whether it is finished.
 pub fn settled(patience: Duration) -> bool {
-    warden::settled(patience)
+    session_monitor::settled(patience)
 }
 
-/// How long a runner gets for the polite way: it notices, asks the agent, climbs its own ladder, writes the end.
+/// The time for a runner to end by itself: it sees the mark, stops the agent, escalates if needed, and writes the end.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// How long we wait after the last means.
+/// How long to wait after the kill.
 const LAST: Duration = Duration::from_secs(5);
 
-/// How often we look whether they are gone.
+/// How often to check whether they are gone.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// The sessions of a data home, by the keys of those who started them.
+/// The sessions of a data home, by their callers' keys.
 #[derive(Clone, Debug)]
 pub struct Registry {
     home: Home,
@@ -90,32 +89,32 @@ pub struct Active {
     pub provider: String,
     /// The process that runs it.
     pub runner: Option<Runner>,
-    /// When it was registered, by the clock on the wall.
+    /// When it was registered, by the wall clock.
     pub registered_at: Timestamp,
 }
 
-/// Which sessions are listed.
+/// The sessions to list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Which {
-    /// Those whose runners live.
+pub enum SessionFilter {
+    /// Sessions whose runners live.
     Running,
-    /// Also those that are over.
+    /// Also sessions that are over.
     All,
 }
 
 /// A session of the data home.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
-pub struct Listed {
-    /// What it is.
+pub struct ListedSession {
+    /// Its description.
     pub meta: SessionMeta,
     /// Whether its runner lives.
     pub running: bool,
-    /// Why it is over. Nothing for one that runs, and for one whose runner was killed as long as nobody put it in order.
+    /// Why it is over. None for a running session, and for one whose runner was killed until it is repaired.
     pub end: Option<EndReason>,
 }
 
-/// A session that was to be ended.
+/// A session that the registry tried to end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Killed {
@@ -123,33 +122,33 @@ pub struct Killed {
     pub session: SessionId,
     /// The caller's label.
     pub label: Option<String>,
-    /// What it took.
-    pub how: How,
+    /// The result.
+    pub how: StopResult,
 }
 
-/// What it took to end a session.
+/// The result of ending a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum How {
+pub enum StopResult {
     /// Its runner cancelled it.
     Politely,
-    /// Its runner did not, and was killed, or told to kill.
+    /// Its runner did not cancel it, and was killed, or had to kill the agent.
     Killed,
-    /// Nothing helped, or nothing more could be done without ending a process that has other work.
+    /// It still runs: the kill did not help, or its process has other work and must not be killed.
     Survived,
 }
 
 impl Registry {
-    /// Looks at the sessions of this data home.
+    /// Opens the registry of this data home.
     pub fn at(home: Home) -> Self {
         Self { home }
     }
 
-    /// Looks at the sessions of the user's data home.
+    /// Opens the registry of the user's data home.
     pub fn from_env() -> Result<Self, Error> {
         Ok(Self::at(Home::from_env()?))
     }
 
-    /// Lists the sessions whose runners live. A runner that died is not among them, whatever its session's state says.
+    /// Lists the sessions whose runners live. The lock decides, not the state on file.
     pub fn active(&self) -> Result<Vec<Active>, Error> {
         let entries = self.live(|_| true)?;
         let active = |SessionEntry { meta, .. }| Active {
@@ -163,29 +162,34 @@ impl Registry {
         Ok(entries.into_iter().map(active).collect())
     }
 
-    /// Lists sessions with all that is known of them, the newest first.
-    pub fn list(&self, which: Which) -> Result<Vec<Listed>, Error> {
+    /// Lists sessions with their descriptions, the newest first.
+    pub fn list(&self, which: SessionFilter) -> Result<Vec<ListedSession>, Error> {
         let entries: Vec<SessionEntry> = match which {
-            Which::Running => self.live(|_| true)?,
-            Which::All => self.entries(|_| true)?.collect(),
+            SessionFilter::Running => self.live(|_| true)?,
+            SessionFilter::All => self.entries(|_| true)?.collect(),
         };
         let mut list = Vec::new();
         for entry in entries {
             let listed = listed(entry)?;
-            if which == Which::All || listed.running {
+            if which == SessionFilter::All || listed.running {
                 list.push(listed);
             }
         }
-        // Their names begin with their time.
+        // Names begin with the time.
         list.sort_by(|one, other| other.meta.id.as_str().cmp(one.meta.id.as_str()));
         Ok(list)
     }
 
-    /// Lists at most so many of the sessions with this key, or of all, the newest first.
+    /// Lists at most `most` sessions with this key, or of all keys, the newest first.
     ///
-    /// Their names begin with their time, so that older ones are not even looked at.
-    pub fn newest(&self, which: Which, key: Option<&str>, most: usize) -> Result<Vec<Listed>, Error> {
-        if which == Which::Running {
+    /// Names begin with the time, so older sessions are not read.
+    pub fn newest(
+        &self,
+        which: SessionFilter,
+        key: Option<&str>,
+        most: usize,
+    ) -> Result<Vec<ListedSession>, Error> {
+        if which == SessionFilter::Running {
             let mut running = self.list(which)?;
             running.retain(|listed| key.is_none() || listed.meta.key.as_deref() == key);
             running.truncate(most);
@@ -205,20 +209,20 @@ impl Registry {
         Ok(list)
     }
 
-    /// Says whether there is a session of this name, whether it runs or not.
+    /// Returns whether there is a session with this id, running or not.
     pub fn contains(&self, session: &SessionId) -> bool {
         self.home.session_dir(session).is_ok_and(|dir| SessionMeta::read(&dir).is_ok())
     }
 
-    /// Says whether a session with this key runs.
+    /// Returns whether a session with this key runs.
     pub fn has_active(&self, key: &str) -> Result<bool, Error> {
         Ok(!self.live(has_key(key))?.is_empty())
     }
 
-    /// Ends all sessions with this key and waits until they are gone. Returns which, and what it took.
+    /// Ends all sessions with this key and waits until they are gone. Returns them with the results.
     ///
-    /// The key is marked as aborted also if nothing runs: whoever is about to start something for it can ask
-    /// [`Self::was_aborted`]. Needs a tokio runtime; without one it is [`Error::NoRuntime`], and the marks are set.
+    /// Marks the key as aborted also if nothing runs: a caller that is about to start a session can check
+    /// [`Self::was_aborted`]. Needs a tokio runtime; without one it returns [`Error::NoRuntime`] after setting the marks.
     pub async fn kill_all(&self, key: &str, reason: &str) -> Result<Vec<Killed>, Error> {
         let live = self.live(has_key(key))?;
         // Sessions of versions before the limit can still be ended; no new mark is written for such a key.
@@ -226,32 +230,32 @@ impl Registry {
             task::check_name("key", Some(key))?;
         }
         let mut targets = mark(live, reason)?;
-        // Last, because it is what makes runners look at their marks.
+        // Last, because this makes runners read their marks.
         marks::set(&self.home, key, &abort(reason))?;
-        targets.extend(warden::hidden(key).into_iter().map(Target::Hidden));
+        targets.extend(session_monitor::hidden(key).into_iter().map(Target::Hidden));
         end(targets).await
     }
 
-    /// Ends the running sessions that are meant, whatever their keys, and waits until they are gone. Returns which, and what
-    /// it took. Needs a tokio runtime.
+    /// Ends the running sessions that match, with any key, and waits until they are gone. Returns them with the results. Needs a
+    /// tokio runtime.
     pub async fn kill(&self, meant: impl Fn(&SessionId) -> bool, reason: &str) -> Result<Vec<Killed>, Error> {
         self.end_marked(self.live(|meta| meant(&meta.id))?, reason).await
     }
 
-    /// Says whether somebody ended the sessions of this key, until [`Self::clear_abort`].
+    /// Returns whether the sessions of this key were aborted, until [`Self::clear_abort`].
     pub fn was_aborted(&self, key: &str) -> Result<bool, Error> {
         if marks::is_set(&self.home, key)? {
             return Ok(true);
         }
-        // A session may have been marked by itself.
+        // A single session may be marked.
         Ok(self.entries(|meta| has_key(key)(meta) && meta.abort.is_some())?.next().is_some())
     }
 
-    /// Forgets that the sessions of this key were ended.
+    /// Removes the abort marks of this key.
     pub fn clear_abort(&self, key: &str) -> Result<(), Error> {
         for SessionEntry { dir, .. } in self.entries(|meta| has_key(key)(meta) && meta.abort.is_some())? {
             match update_meta(&dir, |meta| meta.abort = None) {
-                // It was removed meanwhile.
+                // The session was removed meanwhile.
                 Err(error) if !dir.exists() => {
                     tracing::debug!(error = &error as &dyn std::error::Error, "gone")
                 }
@@ -261,30 +265,30 @@ impl Registry {
         Ok(marks::clear(&self.home, key)?)
     }
 
-    /// Ends the sessions that were registered longer ago than that, by the clock on the wall, which also went on while
-    /// the machine slept. Returns which, and what it took.
+    /// Ends the sessions that were registered longer ago than this, by the wall clock, which counts the time in which the machine
+    /// slept. Returns them with the results.
     ///
-    /// Runners end sessions by the limits that these were started with. This is for those who look after the runners,
-    /// and it also ends sessions that have no limit. Needs a tokio runtime.
+    /// Runners end sessions by their own limits. This is for a supervisor of runners, and also ends sessions without a limit. Needs
+    /// a tokio runtime.
     pub async fn kill_stale(&self, max_age: Duration) -> Result<Vec<Killed>, Error> {
         let age = Millis(u64::try_from(max_age.as_millis()).unwrap_or(u64::MAX));
         let now = clock::wall();
         let stale = self.live(|meta| now > meta.registered_at.after(age))?;
-        self.end_marked(stale, "it is older than it may get").await
+        self.end_marked(stale, "it exceeded the maximum age").await
     }
 
-    /// Ends the sessions of other processes whose own limit is long over: their runners hang, or were stopped. Returns which,
-    /// and what it took. Every process that runs sessions does this once a minute.
+    /// Ends the sessions of other processes whose limit passed long ago: their runners hang, or were stopped. Returns them with
+    /// the results. Every process that runs sessions does this once a minute.
     ///
-    /// The time goes by CLOCK_BOOTTIME, which counts sleep and cannot be set, so that a step of the time of day ends nothing. Needs a
-    /// tokio runtime.
+    /// It measures by CLOCK_BOOTTIME, which counts sleep and cannot be set: setting the time of day ends no session. Needs a tokio
+    /// runtime.
     pub async fn kill_overdue(&self) -> Result<Vec<Killed>, Error> {
         let (wall, up) = (clock::wall(), BootMoment::now());
         let over = |meta: &SessionMeta| overdue::is_abandoned(meta, wall, up.as_ref());
         let mut overdue = self.live(over)?;
-        // Our own are given up by the warden, as turns that took too long.
-        overdue.retain(|entry| warden::by_dir(&entry.dir).is_none());
-        self.end_marked(overdue, "it took longer than it may, and its runner did not end it").await
+        // The session monitor ends our own sessions, as turns that took too long.
+        overdue.retain(|entry| session_monitor::by_dir(&entry.dir).is_none());
+        self.end_marked(overdue, "it exceeded its time limit, and its runner did not end it").await
     }
 
     async fn end_marked(&self, entries: Vec<SessionEntry>, reason: &str) -> Result<Vec<Killed>, Error> {
@@ -309,7 +313,7 @@ impl Registry {
         Ok(live)
     }
 
-    /// Lists sessions. One that cannot be read is nobody's, and is told of.
+    /// Lists sessions. Logs and skips one that cannot be read.
     fn entries<'a>(
         &self,
         wanted: impl Fn(&SessionMeta) -> bool + 'a,
@@ -325,12 +329,12 @@ impl Registry {
     }
 }
 
-/// Looks at how far a session is.
-fn listed(SessionEntry { dir, mut meta }: SessionEntry) -> Result<Listed, JournalError> {
-    // First: what ends meanwhile is over, with its end.
+/// Reads the state of a session.
+fn listed(SessionEntry { dir, mut meta }: SessionEntry) -> Result<ListedSession, JournalError> {
+    // Check the lock first: a session that ends meanwhile then has its end on file.
     let (running, last) = (is_live(&dir)?, ending::of(&dir)?);
     meta.state = last.state.filter(|_| running).unwrap_or(meta.state);
-    Ok(Listed { meta, running, end: last.reason.filter(|_| !running) })
+    Ok(ListedSession { meta, running, end: last.reason.filter(|_| !running) })
 }
 
 fn left_out(error: &JournalError) {
@@ -350,7 +354,7 @@ fn mark(entries: Vec<SessionEntry>, reason: &str) -> Result<Vec<Target>, Error> 
     let mut targets = Vec::new();
     for entry in entries {
         match update_meta(&entry.dir, |meta| meta.abort = Some(abort(reason))) {
-            // It ended and was removed meanwhile: there is nothing to end.
+            // The session ended and was removed meanwhile.
             Err(_) if !entry.dir.exists() => {}
             Err(error) => return Err(error.into()),
             Ok(_) => targets.push(Target::Listed(Box::new(entry))),
@@ -359,7 +363,7 @@ fn mark(entries: Vec<SessionEntry>, reason: &str) -> Result<Vec<Target>, Error> 
     Ok(targets)
 }
 
-/// Wakes the runners, waits, and uses force where that does not help.
+/// Wakes the runners, waits, and kills those that do not end their session.
 async fn end(targets: Vec<Target>) -> Result<Vec<Killed>, Error> {
     check_runtime()?;
     targets.iter().for_each(Target::ask);
@@ -373,9 +377,9 @@ async fn end(targets: Vec<Target>) -> Result<Vec<Killed>, Error> {
     let mut killed = Vec::new();
     for (target, forced) in targets.into_iter().zip(forced) {
         let how = match (target.is_live()?, forced) {
-            (true, _) => How::Survived,
-            (false, true) => How::Killed,
-            (false, false) => How::Politely,
+            (true, _) => StopResult::Survived,
+            (false, true) => StopResult::Killed,
+            (false, false) => StopResult::Politely,
         };
         let (session, label) = match target {
             Target::Listed(entry) => (entry.meta.id, entry.meta.label),
@@ -388,29 +392,29 @@ async fn end(targets: Vec<Target>) -> Result<Vec<Killed>, Error> {
 
 /// A session that is being ended.
 enum Target {
-    /// One of the data home.
+    /// A session of the data home.
     Listed(Box<SessionEntry>),
-    /// One that only this process knows of.
-    Hidden(warden::Hidden),
+    /// A session that only this process knows of.
+    Hidden(session_monitor::Hidden),
 }
 
 impl Target {
     fn is_live(&self) -> Result<bool, JournalError> {
         match self {
             Self::Listed(entry) => entry.is_live(),
-            Self::Hidden(hidden) => Ok(warden::has(&hidden.session)),
+            Self::Hidden(hidden) => Ok(session_monitor::has(&hidden.session)),
         }
     }
 
     /// Returns the handle of a run of this process.
     fn control(&self) -> Option<Control> {
         match self {
-            Self::Listed(entry) => warden::by_dir(&entry.dir),
+            Self::Listed(entry) => session_monitor::by_dir(&entry.dir),
             Self::Hidden(hidden) => Some(hidden.control.clone()),
         }
     }
 
-    /// Wakes its runner. One that is not woken sees the mark by itself a little later.
+    /// Cancels a run of this process, or sends SIGTERM to a runner without other work. Any other runner sees the mark later.
     fn ask(&self) {
         match self.control() {
             Some(control) => control.cancel(),
@@ -418,7 +422,7 @@ impl Target {
         }
     }
 
-    /// Uses the last means, and says whether there was one.
+    /// Kills the session, and returns whether that was possible.
     fn force(&self) -> bool {
         match self.control() {
             Some(control) => {
@@ -429,7 +433,7 @@ impl Target {
         }
     }
 
-    /// Signals the runner if it is the process that it was, is not this one, and has no other work.
+    /// Signals the runner if its pid still belongs to it, it is not this process, and it has no other work.
     fn signal(&self, signal: Signal) -> bool {
         let Self::Listed(entry) = self else { return false };
         let Some(runner) = entry.meta.runner.filter(|runner| runner.sole && runner.is_there()) else {
@@ -439,14 +443,14 @@ impl Target {
         let Some(pid) = pid.filter(|_| runner.pid != std::process::id()) else { return false };
         let sent = kill_process(pid, signal);
         if let Err(error) = &sent {
-            // Gone is what was wanted; that it is not allowed shows in the end.
+            // Ignore the error: the process is gone, or the result shows that the signal was not permitted.
             tracing::debug!(pid = runner.pid, error = error as &dyn std::error::Error, "not signalled");
         }
         sent.is_ok()
     }
 }
 
-/// Waits until none of them is live, but not for ever. Says whether they are gone.
+/// Waits until none of them is live, up to a limit. Returns whether they are gone.
 async fn gone_within(targets: &[Target], span: Duration) -> Result<bool, Error> {
     let until = Instant::now() + span;
     loop {

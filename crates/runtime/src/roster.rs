@@ -1,13 +1,12 @@
-//! Who can be named: the providers that are built in, and those that a user describes.
+//! The providers by name: those that are built in, and those of the user's manifests.
 //!
-//! A user's own manifest is a file `providers/*.toml` in the configuration directory. It may name any dialect; it takes
-//! the place of a built-in provider only if it says `override = true`. The files are read each time that a name is
-//! looked up, so that a changed one counts from the next request on. A file with `kind = "executable"` describes a
-//! program that speaks the CLI provider protocol, in a few words. `acp:<command>` is an agent that speaks the Agent Client
-//! Protocol, without any file. A bad file is in the way of its own name only, and
-//! of names that nobody has.
+//! A user's own manifest is a file `providers/*.toml` in the configuration directory. It may use any dialect, and replaces a
+//! built-in provider only with `override = true`. Each lookup reads the files, so a change applies to the next request. A file
+//! with `kind = "executable"` describes a program that implements the CLI provider protocol, in a few lines. `acp:<command>` is
+//! an agent that implements the Agent Client Protocol, without any file. A bad file only affects lookups of its own name and of
+//! unknown names.
 //!
-//! Manifests are `&'static` everywhere. What is not built in is kept here for good, once for each content.
+//! Manifests are `&'static` everywhere. Those that are not built in are leaked, once for each content.
 
 mod error;
 mod health;
@@ -19,12 +18,12 @@ use std::sync::{Mutex, PoisonError};
 use bowline_providers::manifest::{Manifest, ManifestError};
 use bowline_providers::{acp, catalogue};
 
+use crate::closest_name;
 use crate::config::Places;
-use crate::near;
 
 pub use bowline_providers::executable::Executable;
 pub use error::RosterError;
-pub use health::{Health, health};
+pub use health::{HealthReport, health};
 
 /// Finds a provider by its name or one of its aliases, whatever the case and whether `-` or `_`.
 ///
@@ -39,14 +38,14 @@ pub fn find(name: &str) -> Result<&'static Manifest, RosterError> {
 
 /// Where a provider's manifest comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Origin {
+pub enum ManifestOrigin {
     /// It ships with Bowline.
     BuiltIn,
     /// A user's file.
     File(PathBuf),
 }
 
-impl std::fmt::Display for Origin {
+impl std::fmt::Display for ManifestOrigin {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::BuiltIn => f.write_str("built in"),
@@ -55,27 +54,27 @@ impl std::fmt::Display for Origin {
     }
 }
 
-/// A provider that can be named.
+/// A provider of the roster.
 #[derive(Clone, Debug)]
-pub struct Entry {
+pub struct RosterEntry {
     /// Its manifest.
     pub manifest: &'static Manifest,
-    /// Where that comes from.
-    pub origin: Origin,
+    /// The origin of the manifest.
+    pub origin: ManifestOrigin,
 }
 
-/// The providers that can be named.
+/// The providers, by name.
 #[derive(Clone, Debug, Default)]
 pub struct Roster {
     /// The directory of the user's manifests.
     dir: Option<PathBuf>,
 }
 
-/// A file in the directory: what it describes, or why it cannot be used and which names it would have had.
-type Read = Result<Entry, (Vec<String>, RosterError)>;
+/// A file in the directory: its provider, or its error and the names that it would have.
+type Read = Result<RosterEntry, (Vec<String>, RosterError)>;
 
 impl Roster {
-    /// Looks where the environment says: `bowline/providers` in the XDG configuration directory.
+    /// Uses the directory of the environment: `bowline/providers` in the XDG configuration directory.
     #[expect(clippy::disallowed_methods, reason = "the one place where the runtime looks for manifests")]
     pub fn from_env() -> Self {
         Self { dir: directory(|name| std::env::var_os(name)) }
@@ -94,7 +93,7 @@ impl Roster {
             return manifest.ok_or_else(|| RosterError::Unknown { name: name.to_owned(), nearest: None });
         }
         let built_in = catalogue::by_name(name);
-        // Whoever takes the place of a built-in provider is meant by all of its names.
+        // A manifest that replaces a built-in provider has all of its names.
         let wanted: Vec<String> = built_in.iter().map(|it| plain(&it.name)).chain([plain(name)]).collect();
         let mut bad = None;
         for read in self.read()? {
@@ -111,24 +110,24 @@ impl Roster {
         }
         match (built_in, bad) {
             (Some(manifest), _) => Ok(manifest),
-            // The name may be that of the file which cannot be read.
+            // The name may belong to the file that cannot be read.
             (None, Some(error)) => Err(error),
             (None, None) => Err(self.unknown(name)),
         }
     }
 
-    /// Makes the error about a name that no provider has.
+    /// Returns the error for an unknown name.
     fn unknown(&self, name: &str) -> RosterError {
         let all = self.all().map(|(all, _)| all).unwrap_or_default();
         let known = all.iter().flat_map(|entry| {
             let aliases = entry.manifest.aliases.iter().map(String::as_str);
             std::iter::once(entry.manifest.name.as_str()).chain(aliases)
         });
-        RosterError::Unknown { name: name.to_owned(), nearest: near(name, known).map(str::to_owned) }
+        RosterError::Unknown { name: name.to_owned(), nearest: closest_name(name, known).map(str::to_owned) }
     }
 
-    /// Returns all providers, the built-in ones first, and what is wrong with the files that cannot be used.
-    pub fn all(&self) -> Result<(Vec<Entry>, Vec<RosterError>), RosterError> {
+    /// Returns all providers, the built-in ones first, and the errors of files that cannot be used.
+    pub fn all(&self) -> Result<(Vec<RosterEntry>, Vec<RosterError>), RosterError> {
         let (mut own, mut bad) = (Vec::new(), Vec::new());
         for read in self.read()? {
             match read {
@@ -138,14 +137,14 @@ impl Roster {
         }
         let kept = |built_in: &&Manifest| {
             let name = plain(&built_in.name);
-            !own.iter().any(|entry: &Entry| plain(&entry.manifest.name) == name)
+            !own.iter().any(|entry: &RosterEntry| plain(&entry.manifest.name) == name)
         };
         let built_in = catalogue::built_in().filter(kept);
-        let built_in = built_in.map(|manifest| Entry { manifest, origin: Origin::BuiltIn });
+        let built_in = built_in.map(|manifest| RosterEntry { manifest, origin: ManifestOrigin::BuiltIn });
         Ok((built_in.chain(own.iter().cloned()).collect(), bad))
     }
 
-    /// Returns what is wrong with the files that cannot be used. The built-in providers are not looked at.
+    /// Returns the errors of files that cannot be used.
     pub fn bad(&self) -> Result<Vec<RosterError>, RosterError> {
         Ok(self.read()?.into_iter().filter_map(|read| read.err().map(|(_, error)| error)).collect())
     }
@@ -168,14 +167,14 @@ impl Roster {
         files.sort();
         let mut all: Vec<Read> = Vec::new();
         for file in files {
-            let known: Vec<Entry> = all.iter().filter_map(|read| read.as_ref().ok()).cloned().collect();
+            let known: Vec<RosterEntry> = all.iter().filter_map(|read| read.as_ref().ok()).cloned().collect();
             all.push(read(&file, &known));
         }
         Ok(all)
     }
 }
 
-fn read(file: &Path, known: &[Entry]) -> Read {
+fn read(file: &Path, known: &[RosterEntry]) -> Read {
     let text = match std::fs::read_to_string(file) {
         Ok(text) => text,
         Err(source) => return Err((stem(file), RosterError::Read { path: file.to_owned(), source })),
@@ -202,17 +201,17 @@ fn read(file: &Path, known: &[Entry]) -> Read {
             (None, Some(built_in)) if manifest.replaces && plain(&built_in.name) == plain(&manifest.name) => {
                 continue;
             }
-            (None, Some(_)) => Origin::BuiltIn,
+            (None, Some(_)) => ManifestOrigin::BuiltIn,
             (None, None) => continue,
         };
         let error = RosterError::Taken { name: name.clone(), file: file.to_owned(), first };
         return Err((names().cloned().collect(), error));
     }
-    Ok(Entry { manifest: intern(manifest), origin: Origin::File(file.to_owned()) })
+    Ok(RosterEntry { manifest: intern(manifest), origin: ManifestOrigin::File(file.to_owned()) })
 }
 
-/// Makes a provider of an executable that answers `generate`, `stream` and `health`. A relative path begins in `dir`,
-/// which is where the file lies that names it; a path without `/` is a name on `PATH`.
+/// Creates a provider from an executable with the commands `generate`, `stream` and `health`. A relative path is relative to
+/// `dir`, the directory of the file that names it; a path without `/` is a name on `PATH`.
 ///
 /// ```
 /// use bowline::roster::{self, Executable};
@@ -226,7 +225,7 @@ pub fn executable(executable: &Executable, dir: &Path) -> Result<&'static Manife
     executable.manifest().map(|manifest| intern(located(manifest, dir)))
 }
 
-/// A program that is given by a relative path lies where the file is.
+/// Resolves a relative path of a program against the directory of the file.
 fn located(mut manifest: Manifest, dir: &Path) -> Manifest {
     if manifest.program.contains('/') {
         let program = dir.join(&manifest.program);
@@ -235,9 +234,9 @@ fn located(mut manifest: Manifest, dir: &Path) -> Manifest {
     manifest
 }
 
-/// Keeps a manifest for good, once for each content.
+/// Leaks a manifest, once for each content.
 ///
-/// For manifests that are made on the spot; the ones that [`find`] returns are kept already.
+/// For manifests of your own; those that [`find`] returns are static already.
 pub fn intern(manifest: Manifest) -> &'static Manifest {
     static KEPT: Mutex<Vec<&'static Manifest>> = Mutex::new(Vec::new());
     let mut kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
@@ -249,7 +248,7 @@ pub fn intern(manifest: Manifest) -> &'static Manifest {
     manifest
 }
 
-/// Returns the names that a file which cannot be used would have had, as far as they can be read.
+/// Returns the names in a file that cannot be used, as far as they can be read.
 fn names_in(text: &str, file: &Path) -> Vec<String> {
     let mut names = stem(file);
     // Line by line: the file may not be TOML at all.

@@ -1,17 +1,17 @@
-//! Choosing an agent, and going on with another when one fails.
+//! Routing: chooses a provider, and retries or falls back to another one after a failure.
 //!
-//! The choice itself and what follows a failure are decided by `bowline_engine::route` and `bowline_engine::retry`; here the
-//! facts are gathered, the waiting is done, and runs are started one after the other. Each attempt is a session of its own
-//! whose parent is the attempt before it; its journal begins with why it was chosen and what came before. Whoever watches
-//! sees one stream over all of them, and one record at the end that lists them.
+//! `bowline_engine::route` decides the order and `bowline_engine::retry` the step after a failure. This module gathers the
+//! facts, waits, and starts one run after the other. Each attempt is a session of its own, and its parent is the attempt
+//! before it. Its journal begins with the reason for the choice. A subscriber gets one stream over all attempts, and one
+//! record at the end that lists them.
 
+mod attempts;
 mod beside;
 mod candidates;
 mod choice;
 mod entry;
 mod listed;
 mod memory;
-mod road;
 #[cfg(test)]
 mod tests;
 
@@ -20,80 +20,82 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bowline_engine::footprint::Footprint;
-use bowline_engine::retry::{self, Fallback, Start};
-use bowline_engine::route::{Decision, Memory};
+use bowline_engine::retry::{self, Fallback, OutlookStart};
+use bowline_engine::route::{RouteDecision, RouteMemory};
 use bowline_protocol::{Failure, Millis, Sampling, Timestamp};
 use bowline_providers::invocation::Preview;
 use bowline_providers::manifest::Manifest;
 use tokio::sync::{mpsc, oneshot};
 
-use crate::config::{Config, HintTuning, Origin};
+use crate::config::{Config, HintTuning, SettingOrigin};
 use crate::detect::{Ask, Surroundings};
-use crate::hub::Stream;
 use crate::launch::{self, ORDERS, Watcher};
 use crate::profile::Profile;
 use crate::record::Record;
+use crate::subscribe::EventStream;
 use crate::task::Task;
 use crate::turn::{Control, Turn};
-use crate::{Error, clock, limits, near};
+use crate::{Error, clock, closest_name, limits};
 
-use candidates::Field;
+use attempts::RoutedRun;
+use candidates::Candidates;
 use memory::Store;
-use road::Road;
 
 pub use beside::Beside;
-pub use bowline_engine::retry::{Next, Outlook, Rules, Step, Turn as Asked, between};
-pub use bowline_engine::route::{HINTS, NOT_ITS_MODEL, Problem, Strategy, Verdict, canonical};
-pub use listed::{Listed, listed};
+pub use bowline_engine::retry::{NextStep, OutlookStep, RetryOutlook, RetryRules, RouteStop, between};
+pub use bowline_engine::route::{
+    CandidateVerdict, HINTS, NOT_ITS_MODEL, RouteProblem, RouteStrategy, canonical,
+};
+pub use listed::{ListedProvider, listed};
 
-/// How long programs have to tell of their limits, unless `routing.selection_timeout` says otherwise.
+/// The timeout for programs that report their limits. `routing.selection_timeout` overrides it.
 const LIMITS_WITHIN: Duration = Duration::from_secs(3);
 
-/// The part of the caller's time that they have at most: the rest is for the work.
+/// Reporting limits may take at most one part in this many of the caller's timeout.
 const PART: u32 = 4;
 
 /// The name that leaves the choice to the router.
 pub const AUTO: &str = "auto";
 
-/// Who would be asked, in which order, and why the others would not.
+/// The providers that the router would try, in order, and the reasons why it would skip the others.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Explanation {
-    /// What sort of model was asked for.
+    /// The requested kind of model.
     pub hint: Option<String>,
-    /// Which model was asked for.
+    /// The requested model.
     pub model: Option<String>,
-    /// Who comes first.
-    pub strategy: Strategy,
-    /// What follows a failure.
-    pub rules: Rules,
+    /// The strategy that orders the providers.
+    pub strategy: RouteStrategy,
+    /// The rules for retries and fallbacks.
+    pub rules: RetryRules,
     /// The list of providers, if it comes from a file.
     pub router: Option<std::path::PathBuf>,
-    /// Keys of that file that mean nothing here.
+    /// Keys of that file that have no effect.
     pub without_effect: Vec<String>,
-    /// What is odd about the hint: that nobody has a model for it, and what may be meant.
+    /// A warning about a hint that no provider has a model for, with a suggestion.
     pub strange_hint: Option<String>,
-    /// A word on every candidate.
-    pub verdicts: Vec<Verdict>,
-    /// Who would be asked after the first has failed, with the model that the file names for that.
+    /// The verdict on every candidate.
+    pub verdicts: Vec<CandidateVerdict>,
+    /// The provider to try after the first one fails, with the file's fallback model.
     pub fallback_model: Option<(String, String)>,
-    /// The limit that would be waited for before anybody is asked: until when.
+    /// The reset time of the limit that the router would wait for before the first attempt.
     pub waits_until: Option<Timestamp>,
-    /// Why nobody would be asked.
-    pub problem: Option<Problem>,
-    /// Those who would be asked, in their order, and what is remembered of them.
-    turns: Vec<Asked>,
-    memory: Memory,
-    start: Start,
+    /// Why the router would choose no provider.
+    pub problem: Option<RouteProblem>,
+    /// The providers to try, in order, with their keys in the router's memory.
+    turns: Vec<RouteStop>,
+    memory: RouteMemory,
+    start: OutlookStart,
 }
 
 impl Explanation {
-    /// Returns those who would be asked, in their order, each with its model.
-    pub fn turns(&self) -> &[Asked] {
+    /// Returns the providers that the router would try, in order, each with its model.
+    pub fn turns(&self) -> &[RouteStop] {
         &self.turns
     }
 
-    /// Returns what would follow if every attempt failed like this, by the same decisions that a run goes by.
+    /// Returns the steps that would follow if every attempt failed like this. A run decides by the same code.
     ///
     /// ```
     /// # use bowline::{Category, Code, Failure, Footprint, testing};
@@ -105,18 +107,18 @@ impl Explanation {
     /// assert_eq!(outlook.steps[0].verdict.reason, "server: retry 1 of 1 in up to 1 s");
     /// # Ok(()) }
     /// ```
-    pub fn after(&self, failure: &Failure, footprint: Footprint) -> Outlook {
+    pub fn after(&self, failure: &Failure, footprint: Footprint) -> RetryOutlook {
         retry::outlook(&self.rules, &self.turns, &self.memory, failure, footprint, self.start)
     }
 }
 
-/// Why the router chose nobody.
+/// Why the router chose no provider.
 #[derive(Clone, Debug)]
 pub struct NoRoute {
     /// The problem.
-    pub problem: Problem,
-    /// A word on every candidate.
-    pub verdicts: Vec<Verdict>,
+    pub problem: RouteProblem,
+    /// The verdict on every candidate.
+    pub verdicts: Vec<CandidateVerdict>,
 }
 
 impl fmt::Display for NoRoute {
@@ -125,7 +127,7 @@ impl fmt::Display for NoRoute {
     }
 }
 
-/// The settings that a task goes by.
+/// Returns the settings of a task.
 fn config_of(task: &Task) -> Result<Arc<Config>, Error> {
     match &task.config {
         Some(config) => Ok(config.clone()),
@@ -136,13 +138,13 @@ fn config_of(task: &Task) -> Result<Arc<Config>, Error> {
     }
 }
 
-/// Puts together what follows a failure: the caller's word, the settings, the router's file, the usual.
-fn rules(task: &Task, config: &Config) -> Rules {
-    let wishes = &task.route;
+/// Returns the rules for retries and fallbacks: from the caller, else the settings, else the router's file, else the defaults.
+fn rules(task: &Task, config: &Config) -> RetryRules {
+    let options = &task.route;
     let routing = config.router.as_ref().map(|router| &router.routing);
     let fallback = |word: &str| Fallback::ALL.into_iter().find(|rule| rule.as_str() == word);
-    // Who names one provider and says nothing about retries means one attempt.
-    let named = candidates::is_named(task) && wishes.hint.is_none();
+    // A task that names one provider and sets no retries gets one attempt.
+    let named = candidates::is_named(task) && options.hint.is_none();
     let usual = if named { 0 } else { retry::RETRIES };
     let settings = |key: &str| config.settings.text(key).filter(|_| !named);
     let listed_retries = routing.and_then(|routing| routing.max_retries).filter(|_| !named);
@@ -150,24 +152,26 @@ fn rules(task: &Task, config: &Config) -> Rules {
         let many = settings("route.retries")?.parse::<u64>().ok()?;
         let many = u32::try_from(many).unwrap_or(u32::MAX);
         // A project's setting cannot raise what the router's file allows.
-        let by_project =
-            config.settings.get("route.retries").is_some_and(|it| matches!(it.origin, Origin::Project(..)));
+        let by_project = config
+            .settings
+            .get("route.retries")
+            .is_some_and(|it| matches!(it.origin, SettingOrigin::Project(..)));
         Some(if by_project { many.min(listed_retries.unwrap_or(many)) } else { many })
     };
-    Rules {
-        retries: wishes.retries.or_else(set_retries).or(listed_retries).unwrap_or(usual),
-        fallback: match wishes.fallback {
-            // Who names one provider and says nothing about others means that one.
+    RetryRules {
+        retries: options.retries.or_else(set_retries).or(listed_retries).unwrap_or(usual),
+        fallback: match options.fallback {
+            // A task that names one provider and sets no fallback uses only that one.
             None if candidates::is_named(task) => Fallback::None,
-            // Who lists several means that the next one is asked.
+            // A task that lists several providers falls back to the next one.
             None if candidates::is_listed(task) => Fallback::Next,
             said => said
                 .or_else(|| fallback(settings("route.fallback")?))
                 .or(routing.and_then(|routing| routing.fallback))
                 .unwrap_or_default(),
         },
-        repeat_tools: wishes.repeat_tools,
-        wait_for_limit: wishes
+        repeat_tools: options.repeat_tools,
+        wait_for_limit: options
             .wait_for_limit
             .or_else(|| settings("route.wait-for-limit")?.parse().ok())
             .unwrap_or(false),
@@ -176,7 +180,7 @@ fn rules(task: &Task, config: &Config) -> Rules {
     }
 }
 
-/// Returns how the answer is to be sampled: the caller's word, else that of the hint.
+/// Returns the sampling options: the caller's, else those of the hint.
 fn tuned(task: &Task, config: &Config) -> Sampling {
     let tuning = tuning(task, config).unwrap_or_default();
     let own = task.request.sampling;
@@ -187,13 +191,13 @@ fn tuned(task: &Task, config: &Config) -> Sampling {
     }
 }
 
-/// Returns what the router's file says about the hint.
+/// Returns the options of the hint in the router's file.
 fn tuning(task: &Task, config: &Config) -> Option<HintTuning> {
     config.router.as_ref()?.routing.hints.get(task.route.hint.as_ref()?).copied()
 }
 
-fn strategy(config: &Config) -> Strategy {
-    let named = |word: &str| Strategy::ALL.into_iter().find(|strategy| strategy.as_str() == word);
+fn strategy(config: &Config) -> RouteStrategy {
+    let named = |word: &str| RouteStrategy::ALL.into_iter().find(|strategy| strategy.as_str() == word);
     config
         .settings
         .text("route.strategy")
@@ -202,34 +206,32 @@ fn strategy(config: &Config) -> Strategy {
         .unwrap_or_default()
 }
 
-/// Says that a hint is a word that no manifest and no entry has, and what may be meant by it.
-fn strange_hint(field: &Field, config: &Config) -> Option<String> {
-    let hint = field.ask.hint.as_ref()?;
+/// Returns a warning about a hint that no manifest and no entry has, with a suggestion.
+fn strange_hint(candidates: &Candidates, config: &Config) -> Option<String> {
+    let hint = candidates.ask.hint.as_ref()?;
     let mut known: Vec<&str> = HINTS.iter().map(|(name, _)| *name).collect();
-    known.extend(
-        field.candidates.iter().flat_map(|(candidate, _)| candidate.hints.keys()).map(String::as_str),
-    );
+    known.extend(candidates.all.iter().flat_map(|(candidate, _)| candidate.hints.keys()).map(String::as_str));
     known.extend(config.router.iter().flat_map(|router| router.routing.hints.keys()).map(String::as_str));
     if known.contains(&hint.as_str()) {
         return None;
     }
-    let meant = near(hint, known).map(|meant| format!("; did you mean `{meant}`?"));
-    Some(format!("nobody has a model for the hint `{hint}`{}", meant.unwrap_or_default()))
+    let meant = closest_name(hint, known).map(|meant| format!("; did you mean `{meant}`?"));
+    Some(format!("no provider has a model for the hint `{hint}`{}", meant.unwrap_or_default()))
 }
 
-/// Says who would be asked, and why.
+/// Explains which providers the router would try.
 pub(crate) fn explain(task: &Task) -> Result<Explanation, Error> {
     let config = config_of(task)?;
     let (memory, now, rules) = (Store::of(task).read()?, clock::wall(), rules(task, &config));
-    let field = Field::gather(task, &config, &memory, now)?;
-    let mut decision = field.decide_to_tell();
-    let waits_until = road::waited_for(&mut decision, &rules).map(|(until, _)| until);
-    let Decision { order, verdicts, problem } = decision;
-    let turns = field.turns(&field.with_fallback_model(&order, &config));
-    // Only that model makes it one more than there are to be asked.
+    let candidates = Candidates::gather(task, &config, &memory, now)?;
+    let mut decision = candidates.decide_to_tell();
+    let waits_until = attempts::waited_for(&mut decision, &rules).map(|(until, _)| until);
+    let RouteDecision { order, verdicts, problem } = decision;
+    let turns = candidates.turns(&candidates.with_fallback_model(&order, &config));
+    // The list is longer than the order only if the fallback model was added.
     let second = turns.get(1).filter(|_| turns.len() > order.len());
     Ok(Explanation {
-        strange_hint: strange_hint(&field, &config),
+        strange_hint: strange_hint(&candidates, &config),
         fallback_model: second.and_then(|it| Some((it.name.clone(), it.model.clone()?))),
         hint: task.route.hint.clone(),
         model: task.request.model.clone(),
@@ -245,62 +247,61 @@ pub(crate) fn explain(task: &Task) -> Result<Explanation, Error> {
         problem,
         turns,
         memory,
-        start: Start { at: waits_until.unwrap_or(now), waits: u32::from(waits_until.is_some()) },
+        start: OutlookStart { at: waits_until.unwrap_or(now), waits: u32::from(waits_until.is_some()) },
         waits_until,
     })
 }
 
-/// Returns what would be started for the one who would be asked first.
+/// Returns the command of the first attempt.
 pub(crate) fn preview(task: &Task) -> Result<Preview, Error> {
     let config = config_of(task)?;
-    let field = Field::gather(task, &config, &Store::of(task).read()?, clock::wall())?;
-    let Decision { order, verdicts, problem } = field.decide_to_ask();
+    let candidates = Candidates::gather(task, &config, &Store::of(task).read()?, clock::wall())?;
+    let RouteDecision { order, verdicts, problem } = candidates.decide_to_ask();
     let Some(place) = order.first().filter(|_| problem.is_none()) else {
-        let problem = problem.unwrap_or(Problem::Nobody);
+        let problem = problem.unwrap_or(RouteProblem::NoneUsable);
         return Err(Error::NoRoute(Box::new(NoRoute { problem, verdicts })));
     };
-    let mut dressed = Task::of(task.request.clone());
-    dressed.streaming = task.streaming;
-    dressed.usual.timeout = task.usual.timeout;
-    dressed.trust = task.trust;
-    dressed.not_text.clone_from(&task.not_text);
-    dressed.request.sampling = tuned(task, &config);
-    field.dress(*place, None, &mut dressed, task.binary.as_ref());
-    launch::preview(&dressed)
+    let mut configured = Task::of(task.request.clone());
+    configured.streaming = task.streaming;
+    configured.defaults.timeout = task.defaults.timeout;
+    configured.trust = task.trust;
+    configured.not_text.clone_from(&task.not_text);
+    configured.request.sampling = tuned(task, &config);
+    candidates.configure(*place, None, &mut configured, task.binary.as_ref());
+    launch::preview(&configured)
 }
 
-/// A program that can tell how much of its limits is used, and with which account.
+/// A program that can report the usage of its limits, and its account.
 type Limited = (&'static Manifest, Option<Profile>);
 
-/// Returns the programs among whom there is a choice, and who can tell how much of their limits is used, and how long they
-/// may take to tell it.
+/// Returns the candidates that can report the usage of their limits, and the timeout for that. None if there is no choice.
 fn limited(task: &Task) -> Result<(Vec<Limited>, Duration), Error> {
     let config = config_of(task)?;
     let routing = config.router.as_ref().map(|router| &router.routing);
     let within = routing.and_then(|routing| routing.selection_timeout);
     let within = within.map_or(LIMITS_WITHIN, |within| Duration::from_millis(within.0));
-    let field = Field::gather(task, &config, &Store::of(task).read()?, clock::wall())?;
-    let order = field.decide().order;
-    // Who was named is asked first, whatever its limits are.
-    if order.len() < 2 || field.ask.named || task.is_scripted() || task.request.docker.is_some() {
+    let candidates = Candidates::gather(task, &config, &Store::of(task).read()?, clock::wall())?;
+    let order = candidates.decide().order;
+    // A named provider comes first regardless of its limits.
+    if order.len() < 2 || candidates.ask.named || task.is_scripted() || task.request.docker.is_some() {
         return Ok((Vec::new(), within));
     }
     let of = |place: usize| {
-        let manifest = field.about(place).filter(|manifest| manifest.ask.limits.is_some())?;
-        Some((manifest, field.profiles[place].clone()))
+        let manifest = candidates.about(place).filter(|manifest| manifest.ask.limits.is_some())?;
+        Some((manifest, candidates.profiles[place].clone()))
     };
     Ok((order.into_iter().filter_map(of).collect(), within))
 }
 
-/// Returns how long programs may take to tell of their limits before a task, where they usually have so long.
+/// Returns the timeout for reporting limits: `usual`, or less for a task with a short timeout.
 fn patience(task: &Task, usual: Duration) -> Duration {
-    let timeout = task.request.timeout_ms.or(task.usual.timeout.filter(|_| !task.no_timeout));
+    let timeout = task.request.timeout_ms.or(task.defaults.timeout.filter(|_| !task.no_timeout));
     let given = [timeout, task.spend.time].into_iter().flatten();
     given.map(|time| Duration::from_millis(time.0) / PART).fold(usual, Duration::min)
 }
 
-/// Asks programs how much of their limits is used. The answers are remembered for a minute; who takes long is not waited for.
-/// Returns how long it took: it is part of the caller's time.
+/// Queries programs for the usage of their limits, and does not wait longer than `within`. The answers are cached for a
+/// minute. Returns the elapsed time, which is part of the caller's timeout.
 async fn ask_about_limits(those: Vec<Limited>, usual: Duration, within: Duration) -> Millis {
     let began = clock::instant();
     let mut asked = tokio::task::JoinSet::new();
@@ -316,7 +317,7 @@ async fn ask_about_limits(those: Vec<Limited>, usual: Duration, within: Duration
             silent.retain(|one| told.as_ref().map_or(true, |told| one != told));
         }
     };
-    // Who had less time than usual may tell the next one who asks.
+    // A program that had less time than usual gets another chance at the next query.
     if tokio::time::timeout(within, all).await.is_err() && within == usual {
         for (manifest, profile) in silent {
             limits::not_in_time(manifest, profile.as_ref(), &Surroundings::from_env());
@@ -328,18 +329,18 @@ async fn ask_about_limits(those: Vec<Limited>, usual: Duration, within: Duration
 /// Chooses, starts, and returns the turn over all attempts.
 pub(crate) async fn start(task: Task) -> Result<Turn, Error> {
     let (orders, inbox) = mpsc::channel(ORDERS);
-    let (inlets, events) = mpsc::unbounded_channel();
+    let (receivers, events) = mpsc::unbounded_channel();
     let (those, usual) = limited(&task)?;
     let asked = ask_about_limits(those, usual, patience(&task, usual)).await;
-    let mut road = Road::plan(task, inbox, Some(inlets), asked)?;
-    let first = road.first(Watcher::Yes).await?;
+    let mut run = RoutedRun::plan(task, inbox, Some(receivers), asked)?;
+    let first = run.first(Watcher::Yes).await?;
     let session = first.session();
     let (told, done) = oneshot::channel();
     tokio::spawn(async move {
         // Whoever waited for it may have gone.
-        let _ = told.send(road.go(first).await);
+        let _ = told.send(run.go(first).await);
     });
-    Ok(Turn::new(session, Stream::several(events), Control::new(orders), done))
+    Ok(Turn::new(session, EventStream::several(events), Control::new(orders), done))
 }
 
 /// Chooses and runs to the end, without anybody who reads the events.
@@ -348,7 +349,7 @@ pub(crate) async fn run(task: Task) -> Result<Record, Error> {
     let (_orders, inbox) = mpsc::channel(1);
     let (those, usual) = limited(&task)?;
     let asked = ask_about_limits(those, usual, patience(&task, usual)).await;
-    let mut road = Road::plan(task, inbox, None, asked)?;
-    let first = road.first(Watcher::No).await?;
-    road.go(first).await
+    let mut run = RoutedRun::plan(task, inbox, None, asked)?;
+    let first = run.first(Watcher::No).await?;
+    run.go(first).await
 }

@@ -1,10 +1,11 @@
-//! What is to be done: the builder that every call starts with.
+//! The task builder. Every call of the library starts with it.
 
 mod names;
 mod routed;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -32,9 +33,9 @@ use crate::turn::Turn;
 use crate::{Error, launch, route};
 pub use names::NAME_LIMIT;
 pub(crate) use names::check_name;
-pub(crate) use routed::{Leg, Usual, Wishes};
+pub(crate) use routed::{AttemptContext, Defaults, RouteOptions};
 
-/// Says what an agent is to do.
+/// Creates a task from a prompt.
 ///
 /// ```
 /// # async fn example() -> Result<(), bowline::Error> {
@@ -48,11 +49,11 @@ pub fn task(prompt: impl Into<String>) -> Task {
     Task::of(Request { prompt: prompt.into(), ..Request::default() })
 }
 
-/// A task for an agent: the request, and how it is to be run. Nothing happens until [`Task::start`],
+/// A task for an agent: the request and its options. Nothing happens before [`Task::start`],
 /// [`Task::answer`] or [`Task::run`].
 ///
-/// A clone is another task with the same request: it runs on its own, and shares what [`Task::on_event`], [`Task::pot`] and
-/// [`Task::beside`] were given.
+/// A clone is another task with the same request. It runs on its own, and shares the values of [`Task::on_event`],
+/// [`Task::pot`] and [`Task::beside`].
 #[derive(Clone)]
 #[must_use = "a task does nothing until it is started"]
 pub struct Task {
@@ -80,31 +81,31 @@ pub struct Task {
     pub(crate) no_idle_timeout: bool,
     /// A path that is not UTF-8.
     pub(crate) not_text: Option<PathBuf>,
-    pub(crate) route: Wishes,
-    pub(crate) usual: Usual,
+    pub(crate) route: RouteOptions,
+    pub(crate) defaults: Defaults,
     pub(crate) spend: Amounts,
     pub(crate) config: Option<Arc<Config>>,
     pub(crate) trust: ProjectTrust,
-    pub(crate) leg: Leg,
+    pub(crate) attempt_context: AttemptContext,
     pub(crate) beside: Option<Beside>,
-    /// The script of this attempt, once it is known which provider is asked.
+    /// The script of this attempt, set when the provider is chosen.
     #[cfg(feature = "testing")]
     pub(crate) script: Option<crate::testing::Script>,
     #[cfg(feature = "testing")]
     pub(crate) cast: crate::testing::Cast,
 }
 
-/// The most that an event may carry of the output of a tool.
+/// The upper bound of the tool output in an event.
 const MOST_OF_OUTPUT: usize = 16 << 20;
 
-/// Where the record of a session goes.
+/// Where to write the journal of a session.
 #[derive(Clone, Debug)]
 pub(crate) enum JournalChoice {
-    /// To the user's data home.
+    /// In the user's data home.
     Default,
-    /// To this one.
+    /// In this data home.
     At(Home),
-    /// To a directory that goes with the run.
+    /// In a directory that is deleted with the run.
     Temporary,
     /// Nowhere.
     None,
@@ -117,7 +118,7 @@ impl std::fmt::Debug for Task {
 }
 
 impl Task {
-    /// Makes a task of a request.
+    /// Creates a task from a request.
     pub fn of(request: Request) -> Self {
         let journal = if request.ephemeral { JournalChoice::Temporary } else { JournalChoice::Default };
         Self {
@@ -143,12 +144,12 @@ impl Task {
             no_timeout: false,
             no_idle_timeout: false,
             not_text: None,
-            route: Wishes::default(),
-            usual: Usual::default(),
+            route: RouteOptions::default(),
+            defaults: Defaults::default(),
             spend: Amounts::default(),
             config: None,
             trust: ProjectTrust::default(),
-            leg: Leg::default(),
+            attempt_context: AttemptContext::default(),
             beside: None,
             #[cfg(feature = "testing")]
             script: None,
@@ -157,7 +158,7 @@ impl Task {
         }
     }
 
-    /// Chooses the provider by name or alias; `auto` leaves the choice to the router.
+    /// Sets the provider by name or alias; `auto` leaves the choice to the router.
     pub fn provider(mut self, name: impl Into<String>) -> Self {
         self.request.provider = Some(name.into());
         self.manifest = None;
@@ -165,7 +166,7 @@ impl Task {
         self
     }
 
-    /// Chooses the provider by its manifest: one that was looked up already ([`crate::roster`]), or made on the spot.
+    /// Sets the provider by its manifest: from [`crate::roster`], or your own.
     pub fn of_provider(mut self, manifest: &'static Manifest) -> Self {
         self.request.provider = Some(manifest.name.clone());
         self.manifest = Some(manifest);
@@ -181,26 +182,25 @@ impl Task {
         self
     }
 
-    /// Runs it with an account of its own: its settings and its login are in the profile's directory. If no provider is
-    /// chosen, it is the profile's.
+    /// Uses the settings and the login in the profile's directory. If no provider is set, the profile's provider is used.
     pub fn profile(mut self, profile: Profile) -> Self {
         self.profile = Some(profile);
         self
     }
 
-    /// Chooses the model. Without a provider, the router finds the one whose model it is.
+    /// Sets the model. Without a provider, the router chooses the provider that offers it.
     pub fn model(mut self, model: impl Into<String>) -> Self {
         self.request.model = Some(model.into());
         self
     }
 
-    /// Chooses how much the model is to think, in the provider's words.
+    /// Sets the thinking effort of the model, by the provider's name for it.
     pub fn effort(mut self, effort: impl Into<String>) -> Self {
         self.request.effort = Some(effort.into());
         self
     }
 
-    /// Agents are told paths as text. One that is none is remembered, and refused when the task is started.
+    /// Converts a path to text. A path that is not UTF-8 is remembered, and starting the task fails.
     fn text_of(&mut self, path: &Path) -> String {
         if path.to_str().is_none() {
             self.not_text.get_or_insert_with(|| path.to_owned());
@@ -221,7 +221,7 @@ impl Task {
         self
     }
 
-    /// Sends an image or another file along.
+    /// Attaches an image or another file to the prompt.
     pub fn attach(mut self, path: impl AsRef<Path>) -> Self {
         let path = self.text_of(path.as_ref());
         self.request.attachments.push(Attachment { path, media_type: None });
@@ -240,7 +240,7 @@ impl Task {
         self
     }
 
-    /// Tells the agent to hold its answer to a JSON Schema. Whether it did is the caller's to see; [`Task::answer_as`] does.
+    /// Sets a JSON Schema for the answer. Bowline does not check the answer against it; [`Task::answer_as`] parses it.
     pub fn output_schema(mut self, schema: Json) -> Self {
         self.request.output_schema = Some(schema);
         self
@@ -270,34 +270,34 @@ impl Task {
         self
     }
 
-    /// Says what the agent may do without being asked. The default is [`PermissionMode::Ask`].
+    /// Sets what the agent may do without approval. Default: [`PermissionMode::Ask`].
     pub fn permission(mut self, mode: PermissionMode) -> Self {
         self.request.permission = mode;
         self.mode_chosen = true;
         self
     }
 
-    /// Says whether a program that nothing restricts may run under [`PermissionMode::Ask`]. Without this call it runs, with
-    /// a warning, if no mode was chosen and the settings do not forbid it; a mode that was chosen is never widened.
+    /// Sets whether a program that cannot be restricted may run under [`PermissionMode::Ask`]. Default: it runs with a warning
+    /// if no mode was set and the settings do not forbid it. A mode that was set is never widened.
     pub fn unrestricted(mut self, unrestricted: Unrestricted) -> Self {
         self.unrestricted = Some(unrestricted);
         self
     }
 
-    /// Runs the program in this one of its output formats, by the provider's name for it, instead of the best one.
+    /// Sets the output format, by the provider's name for it. Default: the best one.
     pub fn format(mut self, name: impl Into<String>) -> Self {
         self.format = Some(name.into());
         self
     }
 
-    /// Passes a native argument on to the named provider's program. One that contradicts what Bowline itself passes
-    /// (permission, format, session, prompt, or anything that is a method here) is refused before anything starts.
+    /// Passes a native argument to the program of a named provider. Starting fails if the argument conflicts with one that Bowline
+    /// passes (permission, format, session, prompt, or anything that has a method here).
     pub fn agent_arg(mut self, arg: impl Into<String>) -> Self {
         self.agent_args.push(arg.into());
         self
     }
 
-    /// Passes native arguments on, as [`Task::agent_arg`] does.
+    /// Passes several native arguments; see [`Task::agent_arg`].
     pub fn agent_args<A: Into<String>>(mut self, args: impl IntoIterator<Item = A>) -> Self {
         self.agent_args.extend(args.into_iter().map(Into::into));
         self
@@ -309,41 +309,40 @@ impl Task {
         self
     }
 
-    /// Limits the cost, in US dollars. It is watched while the turn goes on, as often as the agent reports, and the agent is
-    /// told where it has such a limit of its own.
+    /// Limits the cost, in US dollars. The run compares the cost with the limit whenever the agent reports usage. An agent with
+    /// a cost limit of its own gets it too.
     pub fn max_cost(mut self, usd: f64) -> Self {
         self.request.max_cost_usd = Some(usd);
         self
     }
 
-    /// Limits the time of the whole turn.
+    /// Sets the timeout of the whole turn.
     pub fn timeout(mut self, limit: Duration) -> Self {
         self.request.timeout_ms = Some(millis(limit));
         self
     }
 
-    /// Limits the time between two signs of life.
+    /// Sets the idle timeout: the longest time without output.
     pub fn idle_timeout(mut self, limit: Duration) -> Self {
         self.request.idle_timeout_ms = Some(millis(limit));
         self
     }
 
-    /// Limits the time of the whole turn, or lifts the limit that the provider's manifest has.
+    /// Sets the timeout of the whole turn, or removes the default of the provider's manifest.
     pub fn timeout_ms(mut self, limit: Option<Millis>) -> Self {
         self.request.timeout_ms = limit;
         self.no_timeout = limit.is_none();
         self
     }
 
-    /// Limits the time between two signs of life, or lifts the limit that the provider's manifest has.
+    /// Sets the idle timeout, or removes the default of the provider's manifest.
     pub fn idle_timeout_ms(mut self, limit: Option<Millis>) -> Self {
         self.request.idle_timeout_ms = limit;
         self.no_idle_timeout = limit.is_none();
         self
     }
 
-    /// Goes on with an earlier session of the agent. If the agent does not, the turn fails; it is never a silent fresh
-    /// session.
+    /// Resumes an earlier session of the agent. If the agent begins a new session instead, the turn fails.
     ///
     /// The id is the agent's own ([`Record::native_session`](crate::Record::native_session)), or that of a Bowline session in
     /// the same data home ([`Turn::session`](crate::Turn::session)). A Bowline id that cannot be resumed is
@@ -365,13 +364,13 @@ impl Task {
         self
     }
 
-    /// Says which of our sessions this one comes from. If its program has been replaced since, a notice names both.
+    /// Sets the Bowline session that this one continues. If its program has been replaced since, a notice names both versions.
     pub fn parent(mut self, session: SessionId) -> Self {
         self.parent = Some(session);
         self
     }
 
-    /// Goes on with the agent's last session in the working directory.
+    /// Resumes the agent's last session in the working directory.
     pub fn resume_latest(mut self) -> Self {
         self.request.resume = Some(Resume::Latest);
         self
@@ -383,31 +382,31 @@ impl Task {
         self
     }
 
-    /// Says what was said before. An agent is told of it in its prompt, an executable provider as messages.
+    /// Adds earlier messages of the conversation. An agent gets them in its prompt, an executable provider as messages.
     pub fn context(mut self, messages: impl IntoIterator<Item = Message>) -> Self {
         self.request.context.extend(messages);
         self
     }
 
-    /// Hints at how the answer is sampled. Where a program chooses that itself, a notice says so.
+    /// Sets sampling options. A notice reports them as ignored if the program has no such options.
     pub fn sampling(mut self, hints: Sampling) -> Self {
         self.request.sampling = hints;
         self
     }
 
-    /// Offers a tool of the host, in the model API's form. Only executable providers can ask for one.
+    /// Offers a tool of the host, in the model API's form. Only executable providers can call one.
     pub fn host_tool(mut self, tool: Json) -> Self {
         self.request.tools.push(tool);
         self
     }
 
-    /// Adds something that the caller wants to find again.
+    /// Adds metadata of the caller.
     pub fn metadata(mut self, name: impl Into<String>, value: Json) -> Self {
         self.request.metadata.insert(name.into(), value);
         self
     }
 
-    /// Sets something that only this provider understands.
+    /// Sets an option that only this provider has.
     pub fn set(mut self, name: impl Into<String>, value: Json) -> Self {
         self.request.config.insert(name.into(), value);
         self
@@ -432,38 +431,38 @@ impl Task {
         self
     }
 
-    /// Gives the session the caller's key, by which sessions are found and ended together.
+    /// Sets the caller's key, which finds and ends sessions together.
     pub fn key(mut self, key: impl Into<String>) -> Self {
         self.request.key = Some(key.into());
         self
     }
 
-    /// Gives the session a label for people.
+    /// Sets a label for people.
     pub fn label(mut self, label: impl Into<String>) -> Self {
         self.label = Some(label.into());
         self
     }
 
-    /// Says that this process exists for this task alone and cancels it on SIGTERM, as `bowline run` does. Who ends the
-    /// session from another process may then signal this one; see [`crate::registry`].
+    /// Declares that this process exists for this task alone and cancels it on SIGTERM, as `bowline run` does. Another process
+    /// that ends the session may then signal this one; see [`crate::registry`].
     pub fn sole_process(mut self) -> Self {
         self.sole = true;
         self
     }
 
-    /// Asks for the result in one piece instead of a stream.
+    /// Turns streaming off: the agent prints its result in one piece.
     pub fn no_stream(mut self) -> Self {
         self.streaming = Streaming::Off;
         self
     }
 
-    /// Asks for a stream, which is the default.
+    /// Turns streaming on, which is the default.
     pub(crate) fn stream(mut self) -> Self {
         self.streaming = Streaming::On;
         self
     }
 
-    /// Says when a prompt may be sent once more, without streaming, if the stream ends without a result. The default is the
+    /// Sets when the run may send the prompt again, without streaming, if the stream ends without a result. The default is the
     /// setting `run.stream-fallback`, else [`StreamFallback::Untouched`]: only if the program provably did nothing with it.
     pub fn stream_fallback(mut self, when: StreamFallback) -> Self {
         self.stream_fallback = Some(when);
@@ -476,36 +475,36 @@ impl Task {
         self
     }
 
-    /// Keeps no journal. The run then waits for whoever reads its events: a slow reader slows the agent down.
+    /// Keeps no journal. The run then waits for its subscriber: a slow subscriber slows the agent down.
     pub fn without_journal(mut self) -> Self {
         self.journal = JournalChoice::None;
         self
     }
 
-    /// Limits what the session may write to disk, in bytes. A turn that would write more is ended, and says so.
+    /// Limits the size of the journal on disk, in bytes. A turn that would write more fails.
     pub fn disk_quota(mut self, bytes: u64) -> Self {
         self.quota = Some(bytes);
         self
     }
 
-    /// Says something about the request that whoever watches the run should know: a notice at its beginning.
+    /// Adds a notice to the beginning of the run's events.
     pub fn notice(mut self, code: impl Into<String>, text: impl Into<String>) -> Self {
         self.notices.push(Notice { level: Level::Info, text: text.into(), code: Some(code.into()) });
         self
     }
 
-    /// Does not ask git which files were changed.
+    /// Does not run git to list the changed files.
     pub fn without_files(mut self) -> Self {
         self.files = false;
         self
     }
 
     /// Sets how many bytes of a tool's output an event carries; 32 KiB without this. Longer output is cut, and
-    /// [`Excerpt::is_cut`](crate::Excerpt::is_cut) says so.
+    /// [`Excerpt::is_cut`](crate::Excerpt::is_cut) returns true.
     ///
     /// The whole output is in the journal, and [`Reader::tool_output`](crate::journal::Reader::tool_output) returns it. Without
-    /// a journal ([`Task::without_journal`]) there is nothing else than what the events carry. The limit is at most
-    /// 16 MiB, because events are kept in memory until they are read.
+    /// a journal ([`Task::without_journal`]) the rest is lost. The limit is at most 16 MiB, because events stay in memory until
+    /// they are read.
     ///
     /// ```
     /// let task = bowline::task("Run the tests").provider("codex").without_journal().excerpt_limit(4 << 20);
@@ -515,27 +514,28 @@ impl Task {
         self
     }
 
-    /// Calls this with every event as it becomes public, on the task that drives the run. It should be quick.
+    /// Sets a callback for every event, called when the event becomes public. It runs on the task that drives the run, so it
+    /// should be quick.
     pub fn on_event(mut self, callback: impl FnMut(&Event) + Send + 'static) -> Self {
         self.callback = Some(SharedCallback::new(callback));
         self
     }
 
-    /// Plays this script instead of starting a process. Everything else is real; only the journal goes with the run,
-    /// unless a home was chosen for it.
+    /// Plays this script instead of starting a process. Everything else is real. The journal is deleted with the run unless you
+    /// set its home.
     #[cfg(feature = "testing")]
     pub fn script(self, script: crate::testing::Script) -> Self {
         self.scripts([script])
     }
 
-    /// Plays these scripts, one for each attempt that the router makes; the last one for all further attempts.
+    /// Plays these scripts, one for each attempt of the router, and the last one for all further attempts.
     #[cfg(feature = "testing")]
     pub fn scripts(mut self, scripts: impl IntoIterator<Item = crate::testing::Script>) -> Self {
         self.cast.set(scripts);
         self.without_own_journal()
     }
 
-    /// Plays this script where that provider is asked. Providers without a script count as not installed; see
+    /// Plays this script for that provider. Providers without a script count as not installed; see
     /// [`crate::testing`].
     ///
     /// ```
@@ -552,7 +552,7 @@ impl Task {
         self.without_own_journal()
     }
 
-    /// Keeps what a test does out of the developer's own sessions.
+    /// Keeps the sessions of tests out of the developer's data home.
     #[cfg(feature = "testing")]
     fn without_own_journal(mut self) -> Self {
         if matches!(self.journal, JournalChoice::Default) {
@@ -561,45 +561,55 @@ impl Task {
         self
     }
 
-    /// Returns what would be started, without starting anything.
+    /// Returns the command that would be started, without starting it.
     pub fn preview(&self) -> Result<Preview, Error> {
         self.check_names()?;
         if self.is_routed() { route::preview(self) } else { launch::preview(self) }
     }
 
-    /// Starts the turn and returns it, to be watched and stopped. What happens to it from here on is data.
+    /// Starts the turn and returns a handle to read its events and to stop it. A failure of the turn is then data, not an error.
     ///
-    /// Needs a tokio runtime, which drives the turn: it is lost ([`Error::Lost`]) when that runtime is shut down.
+    /// Needs a tokio runtime, which drives the turn. When that runtime shuts down, the turn fails with [`Error::Lost`].
     ///
     /// # Errors
     ///
-    /// [`Error::NoRuntime`] outside of a tokio runtime, or in one without timers or IO; the others where nothing could be started.
-    pub async fn start(self) -> Result<Turn, Error> {
-        check_runtime()?;
-        self.check_names()?;
-        // Boxed: what it takes to prepare a run is some 80 kB, which would be part of the caller's future for good.
-        if self.is_routed() {
-            Box::pin(route::start(self)).await
-        } else {
-            Box::pin(launch::start(self)).await
-        }
+    /// [`Error::NoRuntime`] outside of a tokio runtime, or in one without timers or IO; other errors if nothing could be started.
+    pub fn start(self) -> impl Future<Output = Result<Turn, Error>> + Send {
+        self.dispatch(|task| Box::pin(route::start(task)), |task| Box::pin(launch::start(task)))
     }
 
-    /// Runs the turn and returns its record, whatever the outcome: the record door.
+    /// Runs the turn and returns its record, also if the turn failed.
     ///
     /// Needs a tokio runtime. Dropping the future ends the agent.
     ///
     /// # Errors
     ///
     /// As those of [`Self::start`].
-    pub async fn run(self) -> Result<Record, Error> {
-        check_runtime()?;
-        self.check_names()?;
-        if self.is_routed() { Box::pin(route::run(self)).await } else { Box::pin(launch::run(self)).await }
+    pub fn run(self) -> impl Future<Output = Result<Record, Error>> + Send {
+        self.dispatch(|task| Box::pin(route::run(task)), |task| Box::pin(launch::run(task)))
     }
 
-    /// Runs the turn and returns the answer: the result door. A turn that does not end well is an error, so that `?`
-    /// never takes an error message for the answer.
+    /// Returns the future of a task, with or without the router.
+    ///
+    /// Preparing a run takes some 80 kB, and the task itself more than 1 kB. Both are boxed when the caller creates the future:
+    /// a host that waits for hundreds of runs would otherwise hold them in its own futures.
+    fn dispatch<T>(
+        self,
+        routed: impl FnOnce(Self) -> Pin<Box<dyn Future<Output = Result<T, Error>> + Send>>,
+        direct: impl FnOnce(Self) -> Pin<Box<dyn Future<Output = Result<T, Error>> + Send>>,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        let checked = self.check_names().map_err(Box::new);
+        let future = if self.is_routed() { routed(self) } else { direct(self) };
+        async move {
+            // Check on the first poll: the caller may create the future before it enters the runtime.
+            check_runtime()?;
+            checked.map_err(|error| *error)?;
+            future.await
+        }
+    }
+
+    /// Runs the turn and returns the answer. A turn that does not complete is an error, so that `?` never returns an error
+    /// message as the answer.
     ///
     /// Needs a tokio runtime. Dropping the future ends the agent.
     ///
@@ -670,7 +680,7 @@ impl Task {
     }
 }
 
-/// Models put JSON between fences even when they are told not to.
+/// Removes code fences: models put them around JSON even if the prompt forbids it.
 fn bare_json(text: &str) -> &str {
     let text = text.trim();
     let Some(inside) = text.strip_prefix("```").and_then(|rest| rest.strip_suffix("```")) else {
@@ -689,7 +699,7 @@ mod tests {
 
     #[test]
     fn a_run_takes_little_room_in_the_callers_future() {
-        // What it takes to prepare a run has some 80 kB; hundreds of callers would keep that for as long as they run.
+        // Preparing a run takes some 80 kB, which hundreds of callers would hold as long as they run.
         let sizes = [
             size_of_val(&crate::task("hi").provider("agent").start()),
             size_of_val(&crate::task("hi").provider("agent").run()),

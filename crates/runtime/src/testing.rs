@@ -78,7 +78,7 @@ mod world;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bowline_engine::Attempt;
+use bowline_engine::AttemptPlan;
 use bowline_protocol::Exit;
 use bowline_protocol::kinds::Transport;
 use bowline_providers::dialect::Shape;
@@ -209,7 +209,7 @@ impl Script {
     }
 
     /// Puts the script's own way of speaking in the place of the provider's.
-    pub(crate) fn speaks(&self, attempt: &mut Attempt) {
+    pub(crate) fn speaks(&self, attempt: &mut AttemptPlan) {
         attempt.dialect = self.parts.dialect;
         attempt.shape = Shape::Unknown;
         attempt.program = "script".to_owned();

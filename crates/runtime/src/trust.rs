@@ -32,6 +32,7 @@ use std::io::Read as _;
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
+use bowline_providers::invocation::environment::looks_secret;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
@@ -129,6 +130,8 @@ pub enum ClaimKind {
     Runs {
         /// The program, as the file has it.
         program: String,
+        /// The arguments that the file gives it.
+        args: Vec<String>,
     },
     /// Read a variable of the user's environment.
     Reads {
@@ -139,6 +142,8 @@ pub enum ClaimKind {
     Sets {
         /// Its name.
         variable: String,
+        /// Its value; `***` for a secret.
+        value: String,
     },
     /// Send requests, with the user's key, to an address.
     Contacts {
@@ -156,20 +161,78 @@ pub enum ClaimKind {
     Configures {
         /// The name of the setting.
         option: String,
+        /// Its value; `***` for a secret.
+        value: String,
     },
+}
+
+impl ClaimKind {
+    /// A variable that is set to a value, which may hold an address.
+    pub(crate) fn set(variable: &str, value: &str) -> Self {
+        let value = unless_secret(variable, value);
+        let variable = variable.to_owned();
+        match value.contains("://") {
+            true => Self::Contacts { variable, address: value },
+            false => Self::Sets { variable, value },
+        }
+    }
+
+    /// A setting of the program that gets a value.
+    pub(crate) fn configure(option: impl Into<String>, value: &str) -> Self {
+        let option = option.into();
+        Self::Configures { value: unless_secret(&option, value), option }
+    }
+
+    /// Says it in a few words: without arguments and values.
+    fn brief(&self) -> String {
+        match self {
+            Self::Runs { program, .. } => {
+                // Of an `acp:` command, the first word is the program.
+                let command = program.strip_prefix("acp:").and_then(|it| it.split_whitespace().next());
+                match command {
+                    Some(command) => format!("runs acp:{}", visible(command)),
+                    None => format!("runs {}", visible(program)),
+                }
+            }
+            Self::Configures { option, .. } => format!("sets the option `{option}` of the program"),
+            Self::Sets { variable, .. } => format!("sets ${variable}"),
+            Self::Reads { .. } | Self::Contacts { .. } | Self::Uses { .. } => self.to_string(),
+        }
+    }
+}
+
+/// Returns a value as it may be shown. A secret is masked by the name that it has, except for an address: the user has to see where
+/// requests go, whatever the file calls it.
+fn unless_secret(name: &str, value: &str) -> String {
+    let masked = looks_secret(name) && !value.contains("://");
+    if masked { "***".to_owned() } else { value.to_owned() }
+}
+
+/// Shows one word of a command so that it can be told from the next one, and nothing in it is hidden.
+fn visible(word: &str) -> String {
+    let plain = !word.is_empty() && word.chars().all(|c| !c.is_whitespace() && !c.is_control() && c != '"');
+    if plain { word.to_owned() } else { format!("\"{}\"", word.escape_debug()) }
 }
 
 impl fmt::Display for ClaimKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Runs { program } => write!(f, "runs {program}"),
+            Self::Runs { program, args } => {
+                // An `acp:` command has its arguments in itself.
+                let whole = program.starts_with("acp:") && !program.contains(char::is_control);
+                let program = if whole { program.clone() } else { visible(program) };
+                write!(f, "runs {program}")?;
+                args.iter().try_for_each(|arg| write!(f, " {}", visible(arg)))
+            }
             Self::Reads { variable } => write!(f, "reads ${variable} of your environment"),
-            Self::Sets { variable } => write!(f, "sets ${variable}"),
+            Self::Sets { variable, value } => write!(f, "sets ${variable} to {}", visible(value)),
             Self::Contacts { variable, address } => {
-                write!(f, "sets ${variable}, so that requests go to {address}")
+                write!(f, "sets ${variable}, so that requests go to {}", visible(address))
             }
             Self::Uses { profile } => write!(f, "uses your account `{profile}`"),
-            Self::Configures { option } => write!(f, "sets the option `{option}` of the program"),
+            Self::Configures { option, value } => {
+                write!(f, "sets the option `{option}` of the program to {}", visible(value))
+            }
         }
     }
 }
@@ -196,7 +259,7 @@ impl LeftOut {
 
     /// A part of a file is not used, because of what it would do.
     pub(crate) fn part(path: &Path, line: usize, name: &str, claims: &[Claim]) -> Self {
-        let claims: Vec<String> = claims.iter().map(|claim| claim.kind.to_string()).collect();
+        let claims: Vec<String> = claims.iter().map(|claim| claim.kind.brief()).collect();
         let reason = format!("it {}", claims.join(", "));
         Self { path: path.to_owned(), line: Some(line), name: Some(name.to_owned()), reason }
     }
@@ -220,18 +283,22 @@ pub(crate) fn hash_of(bytes: &[u8]) -> String {
     Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Returns the SHA-256 of a regular file's content; nothing for one that cannot be read or is too large to pin.
-pub(crate) fn hash_of_file(path: &Path) -> Option<String> {
+/// Returns the SHA-256 of a regular file's content. Fails for other files, and for files above 64 MiB.
+pub(crate) fn hash_of_file(path: &Path) -> std::io::Result<String> {
+    let too_large = || std::io::Error::other("it is larger than 64 MiB");
     // A FIFO in the place of a file must not block: it is opened without waiting, and is no regular file.
     let flags = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
-    let file = std::fs::OpenOptions::new().read(true).custom_flags(flags).open(path).ok()?;
-    let meta = file.metadata().ok()?;
-    if !meta.is_file() || meta.len() > LARGEST_PINNED {
-        return None;
+    let file = std::fs::OpenOptions::new().read(true).custom_flags(flags).open(path)?;
+    let meta = file.metadata()?;
+    if !meta.is_file() {
+        return Err(std::io::Error::other("it is not a regular file"));
+    }
+    if meta.len() > LARGEST_PINNED {
+        return Err(too_large());
     }
     let mut bytes = Vec::new();
-    file.take(LARGEST_PINNED + 1).read_to_end(&mut bytes).ok()?;
-    (bytes.len() as u64 <= LARGEST_PINNED).then(|| hash_of(&bytes))
+    file.take(LARGEST_PINNED + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > LARGEST_PINNED { Err(too_large()) } else { Ok(hash_of(&bytes)) }
 }
 
 /// Returns the owner of a project's file if it is neither the user nor root: such a file is not read at all.

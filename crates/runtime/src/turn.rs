@@ -1,70 +1,70 @@
 //! A turn that runs: its events, and the handle that stops it.
 
-use bowline_engine::Command;
+use bowline_engine::RunCommand;
 use bowline_protocol::{Event, Millis, SessionId};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::Error;
-use crate::hub::Stream;
 use crate::record::Record;
+use crate::subscribe::EventStream;
 
-/// A turn that runs. Dropping it stops the agent; [`Turn::detach`] lets it go on.
+/// A running turn. Dropping it stops the agent; [`Turn::detach`] lets it go on.
 ///
-/// Events and control are two things: [`Turn::control`] gives a handle that any task can use while this one reads.
+/// [`Turn::control`] returns a handle that another task can use while this one reads events.
 #[derive(Debug)]
 pub struct Turn {
     session: SessionId,
-    events: Stream,
+    events: EventStream,
     control: Control,
     done: oneshot::Receiver<Result<Record, Error>>,
-    /// Whether dropping it leaves the agent alone.
+    /// Whether the agent goes on when the turn is dropped.
     detached: bool,
 }
 
-/// What a run is told from outside.
+/// An order from outside of the run.
 #[derive(Debug)]
-pub(crate) enum Order {
-    /// Somebody wants something.
-    Command(Command),
-    /// By the clock on the wall it took longer than this limit on all of it.
+pub(crate) enum RunOrder {
+    /// A command of the caller.
+    Command(RunCommand),
+    /// The run exceeded this total limit, counting the time in which the machine slept.
     Overdue(Millis),
 }
 
 /// Stops a turn, from any task. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Control {
-    orders: mpsc::Sender<Order>,
+    orders: mpsc::Sender<RunOrder>,
 }
 
 impl Control {
-    pub(crate) fn new(orders: mpsc::Sender<Order>) -> Self {
+    pub(crate) fn new(orders: mpsc::Sender<RunOrder>) -> Self {
         Self { orders }
     }
 
-    /// Asks the agent to stop, in its own polite way first, and keeps what it has said. Within two seconds it is gone.
-    /// A turn that is over stays as it is.
+    /// Stops the agent, first with its own stop signal, and keeps the partial answer. The agent is gone within two seconds.
+    /// Does nothing if the turn is over.
     pub fn cancel(&self) {
-        self.send(Order::Command(Command::Cancel));
+        self.send(RunOrder::Command(RunCommand::Cancel));
     }
 
-    /// Ends the agent and all that it started at once.
+    /// Kills the agent and every process that it started, at once.
     pub fn kill(&self) {
-        self.send(Order::Command(Command::Kill));
+        self.send(RunOrder::Command(RunCommand::Kill));
     }
 
-    /// Says whether the turn is over: there is no agent left to stop. What it said may still be read.
+    /// Returns whether the turn is over and there is no agent left to stop. There may still be events to read.
     pub fn is_over(&self) -> bool {
         self.orders.is_closed()
     }
 
-    /// Ends the turn as one that took longer than this limit, with the time in which the machine slept.
+    /// Ends the turn because it exceeded this limit, counting the time in which the machine slept.
     pub(crate) fn overdue(&self, limit: Millis) {
-        self.send(Order::Overdue(limit));
+        self.send(RunOrder::Overdue(limit));
     }
 
-    pub(crate) fn send(&self, order: Order) {
+    pub(crate) fn send(&self, order: RunOrder) {
         match self.orders.try_send(order) {
-            // Over; or as many orders wait as fit, and each of them stops it.
+            // The turn is over, or the queue is full of orders that all stop it.
             Ok(()) | Err(mpsc::error::TrySendError::Closed(_) | mpsc::error::TrySendError::Full(_)) => {}
         }
     }
@@ -73,14 +73,14 @@ impl Control {
 impl Turn {
     pub(crate) fn new(
         session: SessionId,
-        events: Stream,
+        events: EventStream,
         control: Control,
         done: oneshot::Receiver<Result<Record, Error>>,
     ) -> Self {
         Self { session, events, control, done, detached: false }
     }
 
-    /// Returns the session's id; of several attempts, that of the first.
+    /// Returns the session's id; with several attempts, that of the first.
     pub fn session(&self) -> &SessionId {
         &self.session
     }
@@ -90,28 +90,27 @@ impl Turn {
         self.control.clone()
     }
 
-    /// Waits for the next event; nothing when the turn is over, or when events cannot be read back from the journal,
-    /// which [`Self::try_next`] tells apart. A reader may be as slow as it likes: what does not fit in memory is read
-    /// from the journal.
+    /// Waits for the next event; none when the turn is over, or when the journal cannot be read. [`Self::try_next`]
+    /// distinguishes the two. A slow reader loses nothing: events that do not fit in memory come from the journal.
     ///
     /// Cancel safe: if the future is dropped (a branch of `tokio::select!`, a timeout), no event is lost.
     pub async fn next(&mut self) -> Option<Event> {
         match self.try_next().await {
             Ok(event) => event,
             Err(_) => {
-                // Without the error: what is damaged is quoted in it, and that is what somebody said.
+                // Do not log the error: it quotes the damaged line, which is part of the conversation.
                 tracing::warn!(session = %self.session, "events cannot be read back; `try_next` says why");
                 None
             }
         }
     }
 
-    /// Like [`Self::next`], but says when the journal could not be read. Cancel safe.
+    /// Like [`Self::next`], but returns an error if the journal cannot be read. Cancel safe.
     pub async fn try_next(&mut self) -> Result<Option<Event>, Error> {
         Ok(self.events.next().await?)
     }
 
-    /// Waits for the next events and returns those that are there, at most so many; none when the turn is over. Cancel safe.
+    /// Waits for the next events and returns those that are in memory, at most `most`; none when the turn is over. Cancel safe.
     pub async fn next_batch(&mut self, most: usize) -> Result<Vec<Event>, Error> {
         Ok(self.events.next_batch(most).await?)
     }
@@ -119,14 +118,14 @@ impl Turn {
     /// Waits for the end and returns the record: completed, failed, cancelled or truncated, with usage, files and
     /// survivors. Events that were not read are skipped.
     pub async fn outcome(mut self) -> Result<Record, Error> {
-        // A run without a journal waits for its reader, as long as there is one.
+        // A run without a journal waits for its subscriber, as long as there is one.
         self.events.close();
         let record = (&mut self.done).await.unwrap_or(Err(Error::Lost));
         self.detached = true;
         record
     }
 
-    /// Asks the agent to stop and waits until it and all that it started are gone.
+    /// Stops the agent and waits until it and every process that it started are gone.
     pub async fn stop(self) -> Result<Record, Error> {
         self.control.cancel();
         self.outcome().await

@@ -1,47 +1,47 @@
-//! What the address of a request means: the route in front, and which operation of which API it is.
+//! The address of a request: the route in front, the API and its operation.
 //!
-//! An API is recognised by the end of the path, so that a base address may carry anything in front of it.
+//! The end of the path determines the API, so a base address may have any prefix.
 
 use serde::Serialize;
 
 use crate::apis::{Api, Shape};
 
-/// What a path leads to.
+/// The target of a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Address {
-    /// The part behind `/r/`, which names the client and may pick the scenario.
+    /// The part behind `/r/`, which names the client and may select the scenario.
     pub(crate) route: Option<String>,
     pub(crate) operation: Operation,
-    /// The model, where the path has it.
+    /// The model, if the path has it.
     pub(crate) model: Option<String>,
-    /// The shape of the answer, where the path says it.
+    /// The shape of the response, if the path has it.
     pub(crate) shape: Option<Shape>,
 }
 
-/// What is asked for.
+/// The operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case", tag = "kind", content = "api")]
 pub enum Operation {
     /// An answer of the model.
     Generate(Api),
-    /// How many tokens a text has.
+    /// The number of tokens of a text.
     CountTokens(Api),
     /// The list of models.
     Models(Api),
     /// One of the models.
     Model(Api),
-    /// The version of the server, which one API has.
+    /// The version of the server, in one API.
     Version,
     /// The ledger of this simulator.
     Ledger,
-    /// Whether anybody is there.
+    /// A check whether the server is there.
     Root,
-    /// Nothing that is served here.
+    /// Anything else: not served.
     Unknown,
 }
 
 impl Operation {
-    /// Returns the API, if it belongs to one.
+    /// Returns the API, if the operation belongs to one.
     pub fn api(self) -> Option<Api> {
         match self {
             Self::Generate(api) | Self::CountTokens(api) | Self::Models(api) | Self::Model(api) => Some(api),
@@ -52,7 +52,7 @@ impl Operation {
 }
 
 impl Address {
-    /// Reads a path and its query. `speaks` is the API that the headers point to, for paths that several APIs have.
+    /// Parses a path and its query. `speaks` is the API that the headers suggest, for paths that several APIs have.
     pub(crate) fn read(path: &str, query: &str, speaks: Api) -> Self {
         let (route, path) = match path.strip_prefix("/r/") {
             Some(rest) => {

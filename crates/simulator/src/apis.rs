@@ -1,7 +1,7 @@
-//! The model APIs: what a request of each means, and how each says an answer or an error.
+//! The model APIs: parse the requests of each, and write its answers and errors.
 //!
-//! One file for each API. All of them are read into the same [`Asked`], and write the same [`Answer`], so that a scenario
-//! is written once and works for every program. Nothing here knows of sockets.
+//! One file for each API. All requests become the same [`ParsedRequest`], and all answers start as the same [`Answer`], so that
+//! a scenario is written once and works for every program. These modules know no sockets.
 
 mod blocks;
 mod chat_completions;
@@ -38,7 +38,7 @@ pub enum Api {
 }
 
 impl Api {
-    /// Returns the word used in the ledger and on the terminal.
+    /// Returns the word for the ledger and the terminal.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::AnthropicMessages => "anthropic-messages",
@@ -60,15 +60,15 @@ pub enum Shape {
     Whole,
     /// As server-sent events.
     Events,
-    /// As a JSON array whose elements come one by one.
+    /// As a JSON array, one element after the other.
     Array,
     /// As JSON lines.
     Lines,
 }
 
-/// What a request asks for, in words that all APIs share.
+/// The content of a request, in terms that all APIs share.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Asked {
+pub(crate) struct ParsedRequest {
     pub(crate) model: Option<String>,
     pub(crate) shape: Shape,
     pub(crate) effort: Option<String>,
@@ -79,15 +79,15 @@ pub(crate) struct Asked {
     pub(crate) images: Vec<Image>,
     pub(crate) schema: Option<Value>,
     pub(crate) previous: Option<String>,
-    pub(crate) said: Vec<Said>,
+    pub(crate) said: Vec<ConversationItem>,
 }
 
 /// A piece of the conversation, in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Said {
+pub(crate) enum ConversationItem {
     /// The user, or the program in the user's place.
     User(String),
-    /// The model; pieces that follow each other are one answer.
+    /// The model; consecutive pieces are one answer.
     Model,
     /// A tool, as an answer to a call.
     Tool,
@@ -97,9 +97,9 @@ pub(crate) enum Said {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Tool {
     pub(crate) name: String,
-    /// The group in which it is offered, which a call has to name too.
+    /// The group of the tool, which a call has to name too.
     pub(crate) namespace: Option<String>,
-    /// Whether its input is a text and no JSON.
+    /// Whether its input is a string and no JSON.
     pub(crate) takes_text: bool,
     pub(crate) schema: Option<Value>,
 }
@@ -109,7 +109,7 @@ pub(crate) struct Tool {
 pub struct Image {
     /// Its type, such as `image/png`.
     pub media_type: String,
-    /// How many bytes it has; 0 where only an address was sent.
+    /// Its size in bytes; 0 if only an address was sent.
     pub bytes: usize,
 }
 
@@ -129,17 +129,17 @@ impl Image {
     }
 }
 
-/// An answer of the model, ready to be said in any API.
+/// An answer of the model, for any API.
 #[derive(Clone, Debug)]
 pub(crate) struct Answer {
-    /// A number that no other answer has, for the ids.
+    /// A number that is unique among answers, for the ids.
     pub(crate) number: u64,
     pub(crate) model: String,
-    /// The present, in seconds since 1970.
+    /// The current time, in seconds since 1970.
     pub(crate) at: i64,
     pub(crate) think: Option<String>,
     pub(crate) deltas: Vec<String>,
-    pub(crate) calls: Vec<Called>,
+    pub(crate) calls: Vec<ToolCall>,
     pub(crate) stop: Stop,
     pub(crate) usage: Usage,
 }
@@ -156,8 +156,8 @@ impl Answer {
 
 /// A call of a tool.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Called {
-    /// A number that no other call of the conversation has.
+pub(crate) struct ToolCall {
+    /// A number that is unique among the calls of the conversation.
     pub(crate) id: String,
     pub(crate) tool: String,
     pub(crate) namespace: Option<String>,
@@ -172,7 +172,7 @@ pub(crate) enum Input {
 }
 
 impl Input {
-    /// Returns it as JSON; a text stands in a field of its own.
+    /// Returns it as JSON; a string is in a field of its own.
     fn json(&self) -> Value {
         match self {
             Self::Json(value) => value.clone(),
@@ -185,7 +185,7 @@ impl Input {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Frame {
     pub(crate) text: String,
-    /// Whether it carries a piece of text, so that the pause of the scenario stands before it.
+    /// Whether it carries text, so that the pause of the scenario precedes it.
     pub(crate) delta: bool,
 }
 
@@ -198,8 +198,8 @@ pub(crate) struct Problem {
     pub(crate) content_type: &'static str,
 }
 
-/// Reads what a request asks for. What is not there, or of another type, is not asked for.
-pub(crate) fn read(api: Api, body: &Value) -> Asked {
+/// Parses a request. Fields that are missing, or of another type, are left out.
+pub(crate) fn read(api: Api, body: &Value) -> ParsedRequest {
     match api {
         Api::AnthropicMessages => messages::read(body),
         Api::OpenaiResponses => responses::read(body),
@@ -210,7 +210,7 @@ pub(crate) fn read(api: Api, body: &Value) -> Asked {
     }
 }
 
-/// Returns the usage that the API can say: where it has no word for what is put into the cache, that is input.
+/// Returns the usage that the API can express: without a field for cache writes, they are input.
 pub(crate) fn sayable(api: Api, usage: Usage) -> Usage {
     match api {
         Api::AnthropicMessages => Usage { reasoning: 0, ..usage },
@@ -225,7 +225,7 @@ pub(crate) fn sayable(api: Api, usage: Usage) -> Usage {
     }
 }
 
-/// Says an answer as one document.
+/// Writes an answer as one document.
 pub(crate) fn whole(api: Api, answer: &Answer) -> Value {
     match api {
         Api::AnthropicMessages => messages::whole(answer),
@@ -237,7 +237,7 @@ pub(crate) fn whole(api: Api, answer: &Answer) -> Value {
     }
 }
 
-/// Says an answer in pieces.
+/// Writes an answer as a stream.
 pub(crate) fn frames(api: Api, shape: Shape, answer: &Answer) -> Vec<Frame> {
     match api {
         Api::AnthropicMessages => messages::frames(answer),
@@ -249,17 +249,17 @@ pub(crate) fn frames(api: Api, shape: Shape, answer: &Answer) -> Vec<Frame> {
     }
 }
 
-/// Says a fault that the API answers with.
+/// Writes a fault that has a response.
 pub(crate) fn problem(api: Api, fault: &Fault, model: &str) -> Problem {
     errors::problem(api, fault, model)
 }
 
-/// Says, in the middle of an answer, that it failed.
+/// Writes the failure of an answer in the middle of its stream.
 pub(crate) fn broken_off(api: Api, fault: &Fault, answer: &Answer) -> Frame {
     errors::broken_off(api, fault, answer)
 }
 
-/// Returns the frames with which a stream says that the conversation is too long, where the API says it so.
+/// Returns the frames of a stream that reports a conversation that is too long, for APIs that report it that way.
 pub(crate) fn overflow_frames(api: Api, fault: &Fault, answer: &Answer) -> Option<Vec<Frame>> {
     (api == Api::OpenaiResponses).then(|| responses::overflow(fault, answer))
 }

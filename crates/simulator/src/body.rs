@@ -1,4 +1,4 @@
-//! What is sent: a list of pieces with pauses between them, and an end that need not be a good one.
+//! The response body: a list of pieces with pauses between them, and an end that can be a failure.
 
 use std::fmt;
 use std::pin::Pin;
@@ -15,7 +15,7 @@ use crate::ledger::{Outcome, Ticket};
 /// How an answer ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ending {
-    /// As it should.
+    /// Normally.
     Good,
     /// The connection is closed before the end.
     Cut,
@@ -23,7 +23,7 @@ pub(crate) enum Ending {
     Hang,
 }
 
-/// A piece, and how long to wait before it.
+/// A piece, and the pause before it.
 #[derive(Clone, Debug)]
 pub(crate) struct Piece {
     pub(crate) pause: Duration,
@@ -36,20 +36,20 @@ impl Piece {
     }
 }
 
-/// How many pieces may wait for the socket. One, so that it is known how far the client has come.
+/// How many pieces may wait for the socket. One, so that the progress of the client is known.
 const AHEAD: usize = 1;
 
-/// A body that is fed by a task of its own, so that pauses and hangs hold up nobody.
+/// A body that a task of its own feeds, so that pauses and hangs block no other request.
 #[derive(Debug)]
 pub(crate) struct Paced {
     pieces: mpsc::Receiver<Result<Bytes, BrokenOff>>,
-    /// How much is announced. A body that is cut announces more than it sends.
+    /// The announced length. A body that is cut announces more than it sends.
     announced: Option<u64>,
-    /// How many pieces were taken from us, for the task that feeds us.
+    /// The number of pieces that were taken, for the feeding task.
     taken: Arc<AtomicUsize>,
 }
 
-/// The simulator breaks the answer off.
+/// The error with which the simulator breaks the response off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BrokenOff {
     /// By closing the connection.
@@ -67,7 +67,7 @@ impl fmt::Display for BrokenOff {
 impl std::error::Error for BrokenOff {}
 
 impl Paced {
-    /// Begins to send pieces. `whole` is the length to announce, where the answer is one document.
+    /// Starts to send pieces. `whole` is the length to announce if the response is one document.
     pub(crate) fn send(pieces: Vec<Piece>, ending: Ending, whole: Option<u64>, ticket: Ticket) -> Self {
         let (sender, receiver) = mpsc::channel(AHEAD);
         let taken = Arc::new(AtomicUsize::new(0));
@@ -75,11 +75,11 @@ impl Paced {
         Self { pieces: receiver, announced: whole, taken }
     }
 
-    /// Sends a text that nobody keeps a record of.
+    /// Sends a text that is not in the ledger.
     pub(crate) fn whole(text: String) -> Self {
         let (sender, receiver) = mpsc::channel(AHEAD);
         let announced = Some(text.len() as u64);
-        // There is room for one.
+        // The channel has capacity for one.
         let _ = sender.try_send(Ok(text.into()));
         Self { pieces: receiver, announced, taken: Arc::default() }
     }
@@ -97,7 +97,7 @@ async fn feed(
         if !piece.pause.is_zero() {
             tokio::select! {
                 () = tokio::time::sleep(piece.pause) => {}
-                // The client has left; dropping the ticket says so.
+                // The client has left; dropping the ticket records that.
                 () = sender.closed() => return,
             }
         }
@@ -106,7 +106,7 @@ async fn feed(
         }
     }
     match ending {
-        // There is room again when the last piece is on its way. Whoever knows the length takes it and leaves.
+        // There is capacity again when the last piece is on its way. A client that knows the length takes it and leaves.
         Ending::Good => {
             if sender.reserve().await.is_ok() || taken.load(Ordering::Acquire) == all {
                 ticket.end(Outcome::Sent);
@@ -117,7 +117,7 @@ async fn feed(
             // Whether the client is still there does not matter any more.
             let _ = sender.send(Err(BrokenOff::Closed)).await;
         }
-        // Until the client has had enough.
+        // Until the client closes the connection.
         Ending::Hang => sender.closed().await,
     }
 }

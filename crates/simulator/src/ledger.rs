@@ -1,7 +1,7 @@
-//! The ledger: every request as it came, what it was taken for, and what was served.
+//! The ledger: every request, how the simulator understood it, and what it served.
 //!
-//! An entry is made when a request has been read, and is finished when the answer is sent or the client has left. The
-//! file gets finished entries only, a line each, so that a line is never changed.
+//! An entry is created when a request has been read, and finished when the response is sent or the client has left. The
+//! file gets finished entries only, one on each line, so a line never changes.
 
 use std::fs::File;
 use std::io::Write;
@@ -13,12 +13,12 @@ use serde_json::Value;
 use tokio::sync::mpsc::UnboundedSender;
 
 use crate::address::Operation;
-use crate::apis::{Asked, Image, Shape};
+use crate::apis::{Image, ParsedRequest, Shape};
 use crate::pick::{PickedBy, Side};
 use crate::reply;
 use crate::scenario::{FaultKind, Usage};
 
-/// A request, and what became of it.
+/// A request and its result.
 #[derive(Clone, Debug, Serialize)]
 pub struct Entry {
     /// The number of the request, from 1.
@@ -37,14 +37,14 @@ pub struct Entry {
     pub route: Option<String>,
     /// The headers, in order; secrets are masked.
     pub headers: Vec<(String, String)>,
-    /// What was asked for.
+    /// The operation.
     pub operation: Operation,
-    /// What the request says, in words that all APIs share. Absent where no answer of a model was asked for.
+    /// The facts of the request, in terms that all APIs share. Absent if the request is not for an answer of a model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub facts: Option<Facts>,
-    /// The whole body: as JSON, or as a text if it is none.
+    /// The whole body: as JSON, or as a string if it is not JSON.
     pub body: Arc<Value>,
-    /// What answered it. Absent where no answer of a model was asked for.
+    /// The scenario that answered. Absent if the request is not for an answer of a model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub choice: Option<Choice>,
     /// The tools that the answer calls.
@@ -53,44 +53,44 @@ pub struct Entry {
     /// The status that was sent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<u16>,
-    /// The usage that is told to the client; absent where the answer did not come to its end.
+    /// The usage that the client received; absent if the response did not reach its end.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
     /// How it ended.
     pub outcome: Outcome,
 }
 
-/// What a request says.
+/// The facts of a request.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Facts {
     /// The model.
     pub model: Option<String>,
     /// Whether the answer is streamed, and how.
     pub shape: Shape,
-    /// How much thought is asked for, in the program's word.
+    /// The requested effort, in the program's word.
     pub effort: Option<String>,
-    /// The settings for thinking, as they were sent.
+    /// The settings for thinking, as sent.
     pub thinking: Option<Value>,
-    /// The most tokens that the answer may have.
+    /// The limit of tokens for the answer.
     pub max_tokens: Option<u64>,
     /// The system prompt.
     pub system: String,
-    /// The names of the tools that are offered.
+    /// The names of the offered tools.
     pub tools: Vec<String>,
-    /// What the user said, in order, without the remarks in tags that programs put in front of it and behind it.
+    /// The user's messages, in order, without the tagged remarks that programs put before and after them.
     pub users: Vec<String>,
-    /// How many answers of the model the conversation has.
+    /// The number of the model's answers in the conversation.
     pub answers: usize,
     /// The images.
     pub images: Vec<Image>,
     /// The schema for the answer.
     pub schema: Option<Value>,
-    /// The earlier response that this one follows, by its id.
+    /// The id of the earlier response that this one follows.
     pub previous: Option<String>,
 }
 
 impl Facts {
-    pub(crate) fn of(asked: &Asked) -> Self {
+    pub(crate) fn of(asked: &ParsedRequest) -> Self {
         Self {
             model: asked.model.clone(),
             shape: asked.shape,
@@ -108,23 +108,23 @@ impl Facts {
     }
 }
 
-/// What answered a request.
+/// The scenario of a request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Choice {
     /// The scenario.
     pub scenario: String,
-    /// What named it.
+    /// The source of its name.
     pub picked_by: PickedBy,
-    /// The step of it, from 1. Absent for side requests, which no scenario answers.
+    /// The step, from 1. Absent for side requests, which no scenario answers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub step: Option<usize>,
-    /// What the request is beside the conversation.
+    /// The purpose of a side request.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub side: Option<Side>,
     /// The fault that was played.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fault: Option<FaultKind>,
-    /// Whether there is no such scenario; the request was refused then.
+    /// Whether there is no such scenario; the simulator then returned an error.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub unknown: bool,
 }
@@ -133,11 +133,11 @@ pub struct Choice {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Outcome {
-    /// It goes on.
+    /// It is in progress.
     Open,
-    /// The answer was sent to its end.
+    /// The whole response was sent.
     Sent,
-    /// The simulator broke it off, as the scenario says.
+    /// The simulator broke it off, as the scenario requires.
     BrokenOff,
     /// The client left before the end.
     ClientLeft,
@@ -145,12 +145,12 @@ pub enum Outcome {
     Stopped,
 }
 
-/// What the simulator tells whoever watches it.
+/// Notifications of the simulator.
 #[derive(Clone, Debug)]
 pub enum News {
     /// A request is over.
     Over(Box<Entry>),
-    /// The file of the ledger could not be written; nothing more is written to it.
+    /// The ledger's file could not be written; the simulator writes no more to it.
     LedgerLost(String),
 }
 
@@ -172,7 +172,7 @@ impl Ledger {
         Self { inner: Mutex::new(Inner { entries: Vec::new(), file, watcher }) }
     }
 
-    /// Writes a request down. The number of the entry is given here.
+    /// Records a request. The entry gets its number here.
     pub(crate) fn open(self: &Arc<Self>, mut entry: Entry) -> Ticket {
         let mut inner = self.lock();
         entry.seq = inner.entries.len() as u64 + 1;
@@ -186,7 +186,7 @@ impl Ledger {
         self.lock().entries.clone()
     }
 
-    /// Ends what is still open, because the simulator ends.
+    /// Ends the open entries, because the simulator stops.
     pub(crate) fn stop(&self) {
         let open: Vec<u64> =
             self.lock().entries.iter().filter(|it| it.outcome == Outcome::Open).map(|it| it.seq).collect();
@@ -229,7 +229,7 @@ impl Ledger {
         }
     }
 
-    /// A panic elsewhere leaves the entries as they are, and they are what somebody will want to see then.
+    /// A panic elsewhere leaves the entries intact, and they are needed to find its cause.
     fn lock(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -238,13 +238,13 @@ impl Ledger {
 impl Inner {
     fn tell(&self, news: News) {
         if let Some(watcher) = &self.watcher {
-            // Whoever watched may have enough.
+            // The receiver may be gone.
             let _ = watcher.send(news);
         }
     }
 }
 
-/// An entry that is still open. Dropping it means that the client left: whoever serves is dropped then.
+/// An open entry. Dropping it means that the client left: hyper drops the service then.
 #[derive(Debug)]
 pub(crate) struct Ticket {
     ledger: Arc<Ledger>,

@@ -1,11 +1,11 @@
-//! Fake model APIs on loopback: what agent command lines talk to when nobody has an account.
+//! Fake model APIs on loopback: agent command lines talk to them instead of a vendor, without an account.
 //!
 //! A [`Simulator`] serves Anthropic's Messages, OpenAI's Responses and chat completions, Google's `generateContent` and
-//! Ollama's own API on one port. What it answers is written in scenarios ([`Scenario`]), one of which a request picks by a
-//! marker in its prompt, by its address or by a header. Every request is kept in a ledger ([`Entry`]), so that a test can
-//! say what a program sent, and whether its account of tokens is what was served.
+//! Ollama's own API on one port. Scenarios ([`Scenario`]) define the answers. A request selects one by a
+//! marker in its prompt, by its address or by a header. A ledger ([`Entry`]) has every request, so that a test can
+//! check what a program sent, and whether it reports the served tokens.
 //!
-//! It knows nothing of the programs that talk to it: how each is pointed here stands in its manifest.
+//! This crate does not know the programs that talk to it: each manifest defines how to point its program here.
 
 mod address;
 mod apis;

@@ -1,10 +1,10 @@
-//! What the APIs say beside answers of a model: their models, their version, how many tokens a text has.
+//! Responses besides answers: lists of models, versions, token counts.
 
 use serde_json::{Value, json};
 
 use crate::apis::Api;
 
-/// The models that are listed. Any other is answered for too.
+/// The listed models. The simulator accepts every other name too.
 const MODELS: &[&str] = &["simulated-large", "simulated-small"];
 
 /// Lists the models.
@@ -47,7 +47,7 @@ pub(crate) fn model(api: Api, id: &str) -> Value {
     }
 }
 
-/// Says how many tokens a request has: a quarter of its bytes, which is as good a guess as any.
+/// Estimates the tokens of a request: a quarter of its bytes.
 pub(crate) fn tokens(api: Api, bytes: usize) -> Value {
     let tokens = (bytes / 4).max(1);
     if api == Api::GoogleGenerate {

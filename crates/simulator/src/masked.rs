@@ -1,6 +1,6 @@
-//! Requests without their secrets: what the ledger may keep of headers and addresses.
+//! Requests without their secrets: the headers and addresses that the ledger keeps.
 
-/// Headers that carry a secret.
+/// Headers with a secret.
 const SECRET: &[&str] = &[
     "authorization",
     "proxy-authorization",
@@ -11,13 +11,13 @@ const SECRET: &[&str] = &[
     "x-auth-token",
 ];
 
-/// Parameters of an address that carry a secret.
+/// Query parameters with a secret.
 const SECRET_PARAMETERS: &[&str] = &["key", "api_key", "access_token", "token"];
 
-/// What stands in the place of a secret.
+/// The replacement of a secret.
 const MASK: &str = "***";
 
-/// Returns the value of a header, without what is secret in it. The scheme of an authorization stays.
+/// Returns the value of a header without its secret. The scheme of an authorization stays.
 pub(crate) fn header(name: &str, value: &str) -> String {
     if !SECRET.contains(&name) {
         return value.to_owned();

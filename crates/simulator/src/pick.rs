@@ -1,19 +1,19 @@
 //! Which scenario answers a request, and which of its steps.
 //!
-//! The scenario is named by a header, by a marker in the prompt, or by the route, in this order. The step follows from
-//! the conversation in the request: as many answers as the model has given since the marker, so many steps are over.
-//! Programs retry, and ask for titles and summaries beside the conversation; a counter of requests would be wrong soon.
+//! A header, a marker in the prompt, or the route names the scenario, in this order. The step follows from
+//! the conversation in the request: the number of the model's answers since the marker is the number of finished steps.
+//! A counter of requests would soon be wrong: programs retry, and send side requests for titles and summaries.
 
 use std::collections::{BTreeMap, HashMap};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use serde::Serialize;
 
-use crate::apis::{Api, Asked, Said};
+use crate::apis::{Api, ConversationItem, ParsedRequest};
 use crate::reply;
-use crate::scenario::{Act, After, Scenario, Step};
+use crate::scenario::{After, Scenario, Step, StepAction};
 
-/// What named the scenario.
+/// The source of the scenario's name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PickedBy {
@@ -23,25 +23,25 @@ pub enum PickedBy {
     Marker,
     /// The route in the address.
     Route,
-    /// Nothing: it is the default.
+    /// None of these: the default scenario.
     Default,
 }
 
-/// What a request is beside the conversation.
+/// The purpose of a side request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Side {
-    /// It asks for a title of the conversation.
+    /// A title of the conversation.
     Title,
-    /// It asks for a summary of the conversation.
+    /// A summary of the conversation.
     Summary,
-    /// It tries whether the account may ask at all.
+    /// A check whether the account is allowed to send requests.
     Probe,
-    /// It wants data about the conversation, for the program itself.
+    /// Data about the conversation, for the program itself.
     Utility,
 }
 
-/// A name in the prompt, with what stands behind it.
+/// A name in the prompt, with its values.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Marker {
     pub(crate) name: String,
@@ -89,35 +89,35 @@ fn marker(text: &str) -> Option<(Marker, &str)> {
     }
 }
 
-/// What is picked for a request.
+/// The selected scenario of a request.
 #[derive(Clone, Debug)]
 pub(crate) struct Picked {
     pub(crate) scenario: usize,
     pub(crate) by: PickedBy,
     pub(crate) values: BTreeMap<String, String>,
-    /// Where in the conversation the scenario begins.
+    /// The index in the conversation at which the scenario begins.
     begins: usize,
 }
 
-/// A scenario that was asked for and does not exist.
+/// A named scenario that does not exist.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Unknown {
     pub(crate) name: String,
     pub(crate) by: PickedBy,
 }
 
-/// Picks the scenario. `scenarios` has one called `default`.
+/// Selects the scenario. `scenarios` has one called `default`.
 pub(crate) fn scenario(
     scenarios: &[Scenario],
-    asked: &Asked,
+    asked: &ParsedRequest,
     header: Option<&str>,
     route: Option<&str>,
 ) -> Result<Picked, Unknown> {
     let find = |name: &str| scenarios.iter().position(|scenario| scenario.name == name);
     let unknown = |name: &str, by| Unknown { name: name.to_owned(), by };
     let marked = asked.said.iter().enumerate().rev().find_map(|(at, said)| match said {
-        Said::User(text) => Some((at, markers(reply::own(text)).pop()?)),
-        Said::Model | Said::Tool => None,
+        ConversationItem::User(text) => Some((at, markers(reply::own(text)).pop()?)),
+        ConversationItem::Model | ConversationItem::Tool => None,
     });
     let (begins, values) =
         marked.as_ref().map_or((0, BTreeMap::new()), |(at, marker)| (*at, marker.values.clone()));
@@ -130,41 +130,41 @@ pub(crate) fn scenario(
         return find(name)
             .map_or_else(|| Err(unknown(name, PickedBy::Marker)), |it| pick(it, PickedBy::Marker));
     }
-    // A route may be no more than the name of a client. What stands behind the `~` tells clients of the same scenario
-    // apart.
+    // A route may be just the name of a client. The text behind the `~` separates clients of the same
+    // scenario.
     if let Some(index) = route.and_then(|route| find(route.split('~').next().unwrap_or(route))) {
         return pick(index, PickedBy::Route);
     }
     pick(find("default").unwrap_or(0), PickedBy::Default)
 }
 
-/// How often steps that answer several times have answered, by conversation.
+/// How often steps with a limited number of answers have answered, by conversation.
 #[derive(Debug, Default)]
-pub(crate) struct Attempts(HashMap<Key, u32>);
+pub(crate) struct Attempts(HashMap<AttemptKey, u32>);
 
 #[derive(Debug, PartialEq, Eq, Hash)]
-struct Key {
+struct AttemptKey {
     route: Option<String>,
     scenario: usize,
     step: usize,
-    /// What the user said where the scenario begins, and how much was said before.
+    /// The number of messages before the scenario begins.
     begins: usize,
-    /// A hash is enough: prompts are long, and these are kept.
+    /// A hash of the user's message there. The text itself would be long, and the map keeps it.
     prompt: u64,
 }
 
 impl Attempts {
-    /// Chooses the step that answers, and counts it if it answers a certain number of times.
+    /// Selects the step, and counts it if it answers a limited number of times.
     pub(crate) fn step(
         &mut self,
         scenario: &Scenario,
         picked: &Picked,
-        asked: &Asked,
+        asked: &ParsedRequest,
         route: Option<&str>,
     ) -> usize {
         let since = &asked.said[picked.begins.min(asked.said.len())..];
         let mut over = answers(since);
-        let last_is_tool = matches!(asked.said.last(), Some(Said::Tool));
+        let last_is_tool = matches!(asked.said.last(), Some(ConversationItem::Tool));
         let holds = |step: &Step| match step.after {
             None => true,
             Some(After::ToolResult) => last_is_tool,
@@ -172,9 +172,9 @@ impl Attempts {
         };
         let mut last = scenario.steps.len() - 1;
         for (index, step) in scenario.steps.iter().enumerate() {
-            let is_fault = matches!(step.act, Act::Fault(_));
+            let is_fault = matches!(step.act, StepAction::Fault(_));
             if over > 0 {
-                // A fault leaves nothing in the conversation that could be counted; it is over with what comes after.
+                // A fault leaves no answer in the conversation to count; it is over when a later step has answered.
                 over -= usize::from(!is_fault);
                 if !is_fault {
                     last = index;
@@ -186,10 +186,10 @@ impl Attempts {
             }
             let Some(times) = step.times else { return index };
             let prompt = since.iter().find_map(|said| match said {
-                Said::User(text) => Some(hash(text)),
-                Said::Model | Said::Tool => None,
+                ConversationItem::User(text) => Some(hash(text)),
+                ConversationItem::Model | ConversationItem::Tool => None,
             });
-            let key = Key {
+            let key = AttemptKey {
                 route: route.map(str::to_owned),
                 scenario: picked.scenario,
                 step: index,
@@ -202,8 +202,8 @@ impl Attempts {
                 return index;
             }
         }
-        // All steps are over: the last one that answered goes on answering.
-        if matches!(scenario.steps[scenario.steps.len() - 1].act, Act::Reply(_)) {
+        // All steps are finished: the last one that answered repeats.
+        if matches!(scenario.steps[scenario.steps.len() - 1].act, StepAction::Reply(_)) {
             last = scenario.steps.len() - 1;
         }
         last
@@ -216,29 +216,29 @@ fn hash(text: &str) -> u64 {
     hasher.finish()
 }
 
-/// Counts the answers of the model: what it says in one go is one answer.
-pub(crate) fn answers(said: &[Said]) -> usize {
-    let is_model = |said: &Said| *said == Said::Model;
-    let begins = |pair: &[Said]| is_model(&pair[1]) && !is_model(&pair[0]);
+/// Counts the answers of the model: consecutive pieces are one answer.
+pub(crate) fn answers(said: &[ConversationItem]) -> usize {
+    let is_model = |said: &ConversationItem| *said == ConversationItem::Model;
+    let begins = |pair: &[ConversationItem]| is_model(&pair[1]) && !is_model(&pair[0]);
     usize::from(said.first().is_some_and(is_model)) + said.windows(2).filter(|pair| begins(pair)).count()
 }
 
-/// How many characters of a system prompt say what a request is for.
+/// How many characters of a system prompt show the purpose of a request.
 const PURPOSE: usize = 300;
 
-/// Recognises a request that stands beside the conversation.
-pub(crate) fn side(api: Api, asked: &Asked) -> Option<Side> {
+/// Recognises a side request.
+pub(crate) fn side(api: Api, asked: &ParsedRequest) -> Option<Side> {
     // With tools it is the conversation, and the program has miscounted.
     if asked.max_tokens == Some(1) && asked.tools.is_empty() {
         return Some(Side::Probe);
     }
     let last = asked.said.iter().rev().find_map(|said| match said {
-        Said::User(text) => Some(text.as_str()),
-        Said::Model | Said::Tool => None,
+        ConversationItem::User(text) => Some(text.as_str()),
+        ConversationItem::Model | ConversationItem::Tool => None,
     });
     let last = last.unwrap_or_default().to_lowercase();
     let system = asked.system.to_lowercase();
-    // It reads the conversation for what is worth remembering, and has tools to write that down.
+    // It reads the conversation for facts to remember, and has tools to store them.
     if system.contains("memory extraction") {
         return Some(Side::Utility);
     }
@@ -247,7 +247,7 @@ pub(crate) fn side(api: Api, asked: &Asked) -> Option<Side> {
             ["create a detailed summary of the conversation", "detailed summary of our conversation"];
         return summary.iter().any(|words| last.contains(words)).then_some(Side::Summary);
     }
-    // What the whole request is about is said first; further down a program's own prompt has all these words.
+    // The purpose of a request stands at its beginning; further down a program's own prompt has all these words.
     let purpose: String = system.chars().take(PURPOSE).collect();
     if purpose.contains("title") || last.contains("generate a title") {
         return Some(Side::Title);
@@ -255,7 +255,7 @@ pub(crate) fn side(api: Api, asked: &Asked) -> Option<Side> {
     if purpose.contains("summar") || last.contains("summary of the conversation") {
         return Some(Side::Summary);
     }
-    // Programs that speak this API ask for data about the conversation, and never hold an answer to a schema.
+    // Programs that use this API send such requests with a schema, and never require one for an answer.
     (api == Api::GoogleGenerate && asked.schema.is_some()).then_some(Side::Utility)
 }
 

@@ -1,27 +1,27 @@
-//! From a step and a request to the answer that is sent: names replaced, tools chosen, text cut into deltas.
+//! Builds the answer from a step and a request: replaces names, selects tools, splits text into deltas.
 
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
-use crate::apis::{self, Answer, Asked, Called, Input, Said, Tool};
+use crate::apis::{self, Answer, ConversationItem, Input, ParsedRequest, Tool, ToolCall};
 use crate::scenario::names::{self, NUMBER, Piece};
-use crate::scenario::{Call, Form, Reply, Say, Scenario, Stop, USUAL, Usage};
+use crate::scenario::{Call, Form, Reply, ReplyText, Scenario, Stop, USUAL, Usage};
 
-/// How many characters a delta has where the scenario does not cut the text itself.
+/// The size of a delta in characters, unless the scenario splits the text itself.
 const DELTA: usize = 24;
 
-/// What a side request costs.
+/// The usage of a side request.
 pub(crate) const SIDE_USAGE: Usage =
     Usage { input: 7, output: 3, cache_read: 0, cache_write: 0, reasoning: 0 };
 
-/// What `{name}` stands for in the texts of a scenario.
+/// The values of `{name}` in the texts of a scenario.
 #[derive(Debug, Default)]
 pub(crate) struct Names(BTreeMap<String, String>);
 
 impl Names {
-    /// Collects the names: what the request says, then what the scenario says, then what the marker says.
-    pub(crate) fn of(scenario: &Scenario, marked: &BTreeMap<String, String>, asked: &Asked) -> Self {
+    /// Collects the names: those of the request, then those of the scenario, then those of the marker.
+    pub(crate) fn of(scenario: &Scenario, marked: &BTreeMap<String, String>, asked: &ParsedRequest) -> Self {
         let users: Vec<&str> = users(asked).collect();
         let mut names = BTreeMap::new();
         let mut give = |name: &str, value: String| names.insert(name.to_owned(), value);
@@ -51,7 +51,7 @@ impl Names {
                 Piece::Name(name) => match (number, self.0.get(name)) {
                     (Some(number), _) if name == NUMBER => out.push_str(&number.to_string()),
                     (_, Some(value)) => out.push_str(value),
-                    // A scenario has no such name; this text is our own, such as JSON after a schema.
+                    // A scenario has no such name; this text is our own, such as JSON from a schema.
                     (_, None) => out.extend(["{", name, "}"]),
                 },
             }
@@ -60,16 +60,16 @@ impl Names {
     }
 }
 
-/// Returns what the user said. Programs put remarks of their own into the user's messages, in tags: they do not count.
-pub(crate) fn users(asked: &Asked) -> impl Iterator<Item = &str> {
+/// Returns the user's own words. Programs add tagged remarks to the user's messages: they do not count.
+pub(crate) fn users(asked: &ParsedRequest) -> impl Iterator<Item = &str> {
     let texts = asked.said.iter().filter_map(|said| match said {
-        Said::User(text) => Some(own(text)),
-        Said::Model | Said::Tool => None,
+        ConversationItem::User(text) => Some(own(text)),
+        ConversationItem::Model | ConversationItem::Tool => None,
     });
     texts.filter(|text| !text.is_empty())
 }
 
-/// Takes remarks in tags away from both ends of a text.
+/// Removes tagged remarks from both ends of a text.
 pub(crate) fn own(text: &str) -> &str {
     let mut text = text.trim();
     while let Some(rest) = behind_tag(text) {
@@ -98,8 +98,8 @@ fn before_tag(text: &str) -> Option<&str> {
     is_tag(name).then(|| text.rfind(&format!("<{name}")).map(|at| &text[..at]))?
 }
 
-/// Finds the folder in which a program works. They all tell the model, each in its own words.
-fn cwd(asked: &Asked) -> Option<String> {
+/// Finds the working directory of a program. All programs send it to the model, each in its own words.
+fn cwd(asked: &ParsedRequest) -> Option<String> {
     const WORDS: &[&str] = &[
         "<cwd>",
         "working directory:",
@@ -112,8 +112,8 @@ fn cwd(asked: &Asked) -> Option<String> {
         "in the directory:",
     ];
     let users = asked.said.iter().filter_map(|said| match said {
-        Said::User(text) => Some(text.as_str()),
-        Said::Model | Said::Tool => None,
+        ConversationItem::User(text) => Some(text.as_str()),
+        ConversationItem::Model | ConversationItem::Tool => None,
     });
     for text in std::iter::once(asked.system.as_str()).chain(users) {
         let lower = text.to_ascii_lowercase();
@@ -128,12 +128,12 @@ fn cwd(asked: &Asked) -> Option<String> {
     None
 }
 
-/// Puts an answer together.
-pub(crate) fn answer(reply: &Reply, names: &Names, asked: &Asked, number: u64, at: i64) -> Answer {
+/// Builds an answer.
+pub(crate) fn answer(reply: &Reply, names: &Names, asked: &ParsedRequest, number: u64, at: i64) -> Answer {
     let mut deltas = match &reply.say {
-        Say::Nothing => Vec::new(),
-        Say::Deltas(deltas) => deltas.iter().map(|delta| names.put(delta, None)).collect(),
-        Say::Text { text, repeat } => {
+        ReplyText::Nothing => Vec::new(),
+        ReplyText::Deltas(deltas) => deltas.iter().map(|delta| names.put(delta, None)).collect(),
+        ReplyText::Text { text, repeat } => {
             cut(&(1..=*repeat).map(|number| names.put(text, Some(number))).collect::<String>())
         }
     };
@@ -157,13 +157,13 @@ pub(crate) fn answer(reply: &Reply, names: &Names, asked: &Asked, number: u64, a
     }
 }
 
-/// Puts the short answer of a side request together.
-pub(crate) fn side_answer(asked: &Asked, number: u64, at: i64) -> Answer {
+/// Builds the short answer of a side request.
+pub(crate) fn side_answer(asked: &ParsedRequest, number: u64, at: i64) -> Answer {
     let text = match &asked.schema {
         Some(schema) => apis::fill(schema).to_string(),
         None => "A simulated conversation".to_owned(),
     };
-    let reply = Reply { say: Say::Deltas(vec![text]), usage: Some(SIDE_USAGE), ..Reply::default() };
+    let reply = Reply { say: ReplyText::Deltas(vec![text]), usage: Some(SIDE_USAGE), ..Reply::default() };
     answer(&reply, &Names::default(), asked, number, at)
 }
 
@@ -172,9 +172,9 @@ fn cut(text: &str) -> Vec<String> {
     characters.chunks(DELTA).map(|piece| piece.iter().collect()).collect()
 }
 
-/// Chooses the form whose tool is offered. Where none is, the first is called anyway, as models do, unless there is
-/// something to say instead.
-fn choose<'a>(call: &'a Call, asked: &'a Asked) -> Option<(&'a Form, Option<&'a Tool>)> {
+/// Selects the form whose tool is offered. Without one, the first is called anyway, as models do, unless there is
+/// a text to send instead.
+fn choose<'a>(call: &'a Call, asked: &'a ParsedRequest) -> Option<(&'a Form, Option<&'a Tool>)> {
     let offered = |form: &'a Form| {
         let tool = asked.tools.iter().find(|tool| tool.name == form.tool)?;
         Some((form, Some(tool)))
@@ -186,13 +186,13 @@ fn choose<'a>(call: &'a Call, asked: &'a Asked) -> Option<(&'a Form, Option<&'a 
     }
 }
 
-fn called(form: &Form, tool: Option<&Tool>, names: &Names, number: u64, index: usize) -> Called {
+fn called(form: &Form, tool: Option<&Tool>, names: &Names, number: u64, index: usize) -> ToolCall {
     let schema = tool.and_then(|tool| tool.schema.as_ref());
     let input = match (&form.text, &form.input) {
         (Some(text), _) => {
             let text = names.put(text, None);
             match (tool, schema.and_then(only_text)) {
-                // The same tool may be offered as a function with one field for the text.
+                // A program may offer the same tool as a function with one field for the text.
                 (Some(Tool { takes_text: false, .. }), Some(field)) => {
                     Input::Json(Value::Object(Map::from_iter([(field, text.into())])))
                 }
@@ -202,7 +202,7 @@ fn called(form: &Form, tool: Option<&Tool>, names: &Names, number: u64, index: u
         (None, Some(table)) => Input::Json(Value::Object(fields(table, schema, names))),
         (None, None) => Input::Json(schema.map_or_else(|| serde_json::json!({}), apis::fill)),
     };
-    Called {
+    ToolCall {
         id: format!("sim{number:06}x{index}"),
         tool: form.tool.clone(),
         namespace: tool.and_then(|tool| tool.namespace.clone()),
@@ -217,7 +217,7 @@ fn only_text(schema: &Value) -> Option<String> {
     texts.next().map(|(name, _)| name.clone())
 }
 
-/// Makes the input of a call. Programs give the same tool different fields, and some refuse what they do not know, so that
+/// Builds the input of a call. Programs give the same tool different fields, and some reject unknown ones, so
 /// only fields of the tool's schema are sent.
 fn fields(table: &toml::Table, schema: Option<&Value>, names: &Names) -> Map<String, Value> {
     let known = schema.and_then(|schema| schema["properties"].as_object());

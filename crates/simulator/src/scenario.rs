@@ -1,7 +1,7 @@
-//! A scenario: what the model says, request by request, and what goes wrong.
+//! A scenario: the model's answers, request by request, and the faults.
 //!
-//! This is the form of the files, as they are written. What of a step cannot be meant is found when the file is read
-//! ([`read`]), so that whoever answers requests may trust it. `docs/simulator.md` describes every key.
+//! These types are the form of the files. Parsing ([`read`]) rejects contradictory steps, so that the code that answers
+//! requests can rely on them. `docs/simulator.md` describes every key.
 
 mod built_in;
 mod error;
@@ -17,20 +17,20 @@ use serde::{Deserialize, Serialize};
 pub use error::{Mistake, ScenarioError};
 pub(crate) use read::is_name;
 
-/// What the model says in one conversation.
+/// The model's part of one conversation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Scenario {
-    /// The name by which it is picked.
+    /// The name that selects it.
     pub name: String,
-    /// What it is for.
+    /// Its purpose.
     pub about: String,
-    /// What stands for `{name}` in its texts, unless the marker in the prompt says otherwise.
+    /// The values of `{name}` in its texts; a marker in the prompt can override them.
     pub(crate) values: BTreeMap<String, String>,
     pub(crate) steps: Vec<Step>,
 }
 
 impl Scenario {
-    /// Reads a scenario from its text. `file` is the name that errors carry.
+    /// Parses a scenario. `file` is the name in errors.
     pub fn parse(name: &str, file: &str, text: &str) -> Result<Self, ScenarioError> {
         read::scenario(name, file, text)
     }
@@ -53,18 +53,18 @@ impl Scenario {
 /// One answer of the model, or one fault.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Step {
-    /// When it answers; a step whose condition does not hold is passed over.
+    /// When it answers; a step whose condition does not hold is skipped.
     pub(crate) after: Option<After>,
-    /// How long nothing is sent, not even headers.
+    /// The time before anything is sent, headers included.
     pub(crate) wait: Duration,
-    /// How often it answers before the next one does. Without it, a reply answers once and a fault for ever.
+    /// How often it answers before the next one does. Without it, a reply answers once and a fault always.
     pub(crate) times: Option<u32>,
-    pub(crate) act: Act,
+    pub(crate) act: StepAction,
 }
 
-/// What a step does.
+/// The action of a step.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Act {
+pub(crate) enum StepAction {
     Reply(Reply),
     Fault(Fault),
 }
@@ -73,7 +73,7 @@ pub(crate) enum Act {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Reply {
     pub(crate) think: Option<String>,
-    pub(crate) say: Say,
+    pub(crate) say: ReplyText,
     /// The pause before each delta.
     pub(crate) every: Duration,
     pub(crate) calls: Vec<Call>,
@@ -81,22 +81,22 @@ pub(crate) struct Reply {
     pub(crate) stop: Option<Stop>,
 }
 
-/// What is said.
+/// The text.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) enum Say {
+pub(crate) enum ReplyText {
     #[default]
     Nothing,
-    /// A text, said so many times; cut into deltas by the simulator.
+    /// A text, repeated this many times; the simulator splits it into deltas.
     Text { text: String, repeat: u32 },
     /// A text in the pieces in which it is sent.
     Deltas(Vec<String>),
 }
 
-/// Who spoke last, as a condition of a step.
+/// The last speaker, as a condition of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum After {
-    /// A tool: the request carries results that the model has not seen.
+    /// A tool: the request has results that the model has not seen.
     ToolResult,
     /// The user.
     User,
@@ -106,23 +106,23 @@ pub(crate) enum After {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Stop {
-    /// It has said everything.
+    /// The answer is complete.
     End,
-    /// It wants tools to run.
+    /// Tools have to run.
     Tools,
-    /// It ran out of tokens.
+    /// The token limit was reached.
     MaxTokens,
-    /// It does not want to answer.
+    /// The model refuses.
     Refusal,
 }
 
-/// A call of a tool. Programs name their tools differently, so that it has several forms.
+/// A tool call. Programs name their tools differently, so it has several forms.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Call {
     /// The forms; the first one whose tool the request offers is used, and the first one if none is offered.
     pub(crate) forms: Vec<Form>,
-    /// What is said instead when no tool of the forms is offered.
+    /// The text instead, if no tool of the forms is offered.
     pub(crate) otherwise: Option<String>,
 }
 
@@ -133,38 +133,38 @@ pub(crate) struct Form {
     pub(crate) tool: String,
     /// The input, as a table.
     pub(crate) input: Option<toml::Table>,
-    /// The input of a tool that takes a text and no JSON.
+    /// The input of a tool that takes a string and no JSON.
     pub(crate) text: Option<String>,
-    /// Whether the input is made up from the schema of the tool.
+    /// Whether to generate the input from the schema of the tool.
     #[serde(default)]
     pub(crate) filled: bool,
 }
 
-/// Tokens, in the normal form: `input` excludes what the cache has to do with, `output` includes reasoning.
+/// Tokens, in the normal form: `input` excludes cached tokens, `output` includes reasoning.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Usage {
-    /// Tokens read that the cache had no part in.
+    /// Input tokens without the cache.
     pub input: u64,
-    /// Tokens written.
+    /// Output tokens.
     pub output: u64,
     /// Tokens read from the cache.
     pub cache_read: u64,
-    /// Tokens read and put into the cache.
+    /// Tokens written to the cache.
     pub cache_write: u64,
-    /// How many of the output were thoughts.
+    /// Reasoning tokens, part of the output.
     pub reasoning: u64,
 }
 
-/// What a reply costs where the scenario does not say.
+/// The default usage of a reply.
 pub(crate) const USUAL: Usage =
     Usage { input: 120, output: 34, cache_read: 1000, cache_write: 40, reasoning: 0 };
 
-/// What goes wrong.
+/// A fault.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Fault {
     pub(crate) kind: FaultKind,
-    /// What the API says about it, instead of its usual words.
+    /// The message, instead of the usual one.
     pub(crate) message: Option<String>,
     /// The status, instead of the usual one.
     pub(crate) status: Option<u16>,
@@ -185,15 +185,15 @@ pub enum FaultKind {
     NotFound,
     /// 413.
     TooLarge,
-    /// 429, with a time after which to try again.
+    /// 429, with a retry time.
     RateLimit,
     /// The quota is used up.
     Quota,
-    /// There is no money left.
+    /// The balance is used up.
     Billing,
     /// 500.
     ServerError,
-    /// 502, from something in between that speaks HTML.
+    /// 502 in HTML, from a proxy.
     BadGateway,
     /// 503.
     Unavailable,
@@ -203,38 +203,38 @@ pub enum FaultKind {
     ContextOverflow,
     /// The connection is closed without an answer.
     Close,
-    /// The connection is reset, as somebody does who does not want to talk.
+    /// The connection is reset, as by a server that refuses it.
     Refused,
-    /// Nothing is ever answered.
+    /// No response, ever.
     Hang,
-    /// Headers are sent, and nothing else.
+    /// Headers, and nothing else.
     HangAfterHeaders,
     /// The answer begins and never goes on.
     HangMidway,
     /// The connection is closed in the middle of the answer.
     Cut,
-    /// The answer begins, and then the API says that it failed.
+    /// The answer begins, and then the API reports a failure.
     StreamError,
-    /// A part of the answer is not what the API says it is.
+    /// A part of the answer is malformed.
     Garbage,
 }
 
 /// When a fault happens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum When {
-    /// Instead of an answer: the API says what is wrong.
+    /// Instead of an answer: the API returns an error.
     Answered,
     /// Before an answer: the connection is closed.
     Closed,
     /// Before an answer: the connection is reset.
     Refused,
-    /// Before an answer: there is none.
+    /// Before an answer: nothing is sent.
     Never,
     /// While an answer is sent.
     Midway(Midway),
 }
 
-/// What happens while an answer is sent.
+/// A fault in the middle of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Midway {
     HangAfterHeaders,
@@ -245,7 +245,7 @@ pub(crate) enum Midway {
 }
 
 impl FaultKind {
-    /// Says when the fault happens.
+    /// Returns when the fault happens.
     pub(crate) fn when(self) -> When {
         match self {
             Self::BadRequest

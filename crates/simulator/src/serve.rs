@@ -1,4 +1,4 @@
-//! One request: read, written down, answered as the scenario says.
+//! One request: read, recorded, answered according to the scenario.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -10,18 +10,18 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::address::{Address, Operation};
-use crate::apis::{self, Answer, Api, Asked, Problem, Shape};
+use crate::apis::{self, Answer, Api, ParsedRequest, Problem, Shape};
 use crate::body::{BrokenOff, Ending, Paced, Piece};
 use crate::ledger::{Choice, Entry, Facts, Ledger, Outcome, Ticket};
 use crate::pick::{self, Attempts};
 use crate::reply::{self, Names};
-use crate::scenario::{Act, Fault, FaultKind, Midway, Reply, Say, Scenario, When};
+use crate::scenario::{Fault, FaultKind, Midway, Reply, ReplyText, Scenario, StepAction, When};
 use crate::{listing, masked};
 
-/// The longest request that is read. Prompts of a megabyte are ordinary; so are some images.
+/// The longest request body. Prompts of a megabyte are ordinary; so are some images.
 const LONGEST: usize = 256 * 1024 * 1024;
 
-/// What all connections share.
+/// The state that all connections share.
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) scenarios: Vec<Scenario>,
@@ -92,12 +92,12 @@ pub(crate) async fn request(shared: Arc<Shared>, request: Request<Incoming>) -> 
             Ok(_) => generate(&shared, api, &asked, &head.headers, &address, ticket).await,
             Err(error) => refuse(api, StatusCode::BAD_REQUEST, &error, ticket),
         },
-        // Some programs try a WebSocket first. With this answer they go on without one.
+        // Some programs try a WebSocket first. After this response they go on without one.
         (Operation::Generate(api), _) if head.headers.contains_key("upgrade") => {
-            refuse(api, StatusCode::UPGRADE_REQUIRED, "there is no WebSocket here: use POST", ticket)
+            refuse(api, StatusCode::UPGRADE_REQUIRED, "WebSockets are not supported: use POST", ticket)
         }
         (Operation::Generate(api), _) => {
-            refuse(api, StatusCode::METHOD_NOT_ALLOWED, "this address takes POST", ticket)
+            refuse(api, StatusCode::METHOD_NOT_ALLOWED, "this address needs POST", ticket)
         }
         (Operation::CountTokens(api), _) => document(200, &listing::tokens(api, bytes.len()), ticket),
         (Operation::Models(api), _) => document(200, &listing::models(api), ticket),
@@ -113,7 +113,7 @@ pub(crate) async fn request(shared: Arc<Shared>, request: Request<Incoming>) -> 
     }
 }
 
-/// Guesses from the headers who asks, for addresses that several APIs have.
+/// Guesses the API from the headers, for addresses that several APIs have.
 fn speaks(headers: &HeaderMap) -> Api {
     if headers.contains_key("anthropic-version") || headers.contains_key("x-api-key") {
         Api::AnthropicMessages
@@ -134,8 +134,8 @@ fn not_json(headers: &HeaderMap, error: &serde_json::Error) -> String {
     }
 }
 
-/// Reads a request, and what its address says about it.
-fn asked(api: Api, address: &Address, body: &Value) -> Asked {
+/// Reads a request, with the facts of its address.
+fn asked(api: Api, address: &Address, body: &Value) -> ParsedRequest {
     let mut asked = apis::read(api, body);
     asked.shape = address.shape.unwrap_or(asked.shape);
     asked.model = address.model.clone().or(asked.model);
@@ -145,7 +145,7 @@ fn asked(api: Api, address: &Address, body: &Value) -> Asked {
 async fn generate(
     shared: &Shared,
     api: Api,
-    asked: &Asked,
+    asked: &ParsedRequest,
     headers: &HeaderMap,
     address: &Address,
     ticket: Ticket,
@@ -174,10 +174,8 @@ async fn generate(
         Ok(picked) => picked,
         Err(unknown) => {
             ticket.choose(choice);
-            let error = format!(
-                "there is no scenario `{}`; `bowline simulate --list` lists what there is",
-                unknown.name
-            );
+            let error =
+                format!("there is no scenario `{}`; `bowline simulate --list` lists them", unknown.name);
             return refuse(api, StatusCode::BAD_REQUEST, &error, ticket);
         }
     };
@@ -188,7 +186,7 @@ async fn generate(
     };
     choice.step = Some(step + 1);
     let step = &scenario.steps[step];
-    if let Act::Fault(fault) = &step.act {
+    if let StepAction::Fault(fault) = &step.act {
         choice.fault = Some(fault.kind);
     }
     ticket.choose(choice);
@@ -196,22 +194,22 @@ async fn generate(
         tokio::time::sleep(step.wait).await;
     }
     match &step.act {
-        Act::Reply(reply) => {
+        StepAction::Reply(reply) => {
             let names = Names::of(scenario, &picked.values, asked);
             answer(api, asked, reply::answer(reply, &names, asked, number, at), reply.every, ticket)
         }
-        Act::Fault(fault) => fail(api, asked, fault, number, at, ticket).await,
+        StepAction::Fault(fault) => fail(api, asked, fault, number, at, ticket).await,
     }
 }
 
 /// Sends an answer.
-fn answer(api: Api, asked: &Asked, mut answer: Answer, every: Duration, ticket: Ticket) -> Answered {
+fn answer(api: Api, asked: &ParsedRequest, mut answer: Answer, every: Duration, ticket: Ticket) -> Answered {
     answer.usage = apis::sayable(api, answer.usage);
     ticket.status(200);
     ticket.usage(answer.usage);
     ticket.called(answer.calls.iter().map(|call| call.tool.clone()).collect());
     if asked.shape == Shape::Whole {
-        // What would be streamed takes as long as a whole.
+        // A whole response takes as long as the stream would.
         let pause = every * u32::try_from(answer.deltas.len()).unwrap_or(u32::MAX);
         let bytes = apis::whole(api, &answer).to_string().into_bytes();
         let length = bytes.len() as u64;
@@ -231,12 +229,19 @@ fn answer(api: Api, asked: &Asked, mut answer: Answer, every: Duration, ticket: 
     respond(200, content_type(asked.shape), &[("cache-control", "no-cache".to_owned())], body)
 }
 
-/// What is being said when the answer goes wrong.
+/// The text of an answer that goes wrong.
 const HALF: &str = "This answer begins as it should, goes on for a while, and would have come to a good end.";
 
 /// Plays a fault.
-async fn fail(api: Api, asked: &Asked, fault: &Fault, number: u64, at: i64, ticket: Ticket) -> Answered {
-    let half = Reply { say: Say::Text { text: HALF.to_owned(), repeat: 1 }, ..Reply::default() };
+async fn fail(
+    api: Api,
+    asked: &ParsedRequest,
+    fault: &Fault,
+    number: u64,
+    at: i64,
+    ticket: Ticket,
+) -> Answered {
+    let half = Reply { say: ReplyText::Text { text: HALF.to_owned(), repeat: 1 }, ..Reply::default() };
     let answer = reply::answer(&half, &Names::default(), asked, number, at);
     match fault.kind.when() {
         When::Closed => {
@@ -247,7 +252,7 @@ async fn fail(api: Api, asked: &Asked, fault: &Fault, number: u64, at: i64, tick
             ticket.end(Outcome::BrokenOff);
             Err(BrokenOff::Reset)
         }
-        // The client leaves, and this is dropped with the ticket.
+        // The client leaves, and this is dropped together with the ticket.
         When::Never => std::future::pending().await,
         When::Midway(what) if asked.shape == Shape::Whole => midway_whole(api, what, fault, &answer, ticket),
         When::Midway(what) => midway(api, asked.shape, what, fault, &answer, ticket),
@@ -266,7 +271,7 @@ async fn fail(api: Api, asked: &Asked, fault: &Fault, number: u64, at: i64, tick
     }
 }
 
-/// Plays a fault that happens while one document is sent.
+/// Plays a fault in the middle of one document.
 fn midway_whole(api: Api, what: Midway, fault: &Fault, answer: &Answer, ticket: Ticket) -> Answered {
     let text = apis::whole(api, answer).to_string();
     let half = || vec![Piece::now(text.as_bytes()[..text.len() / 2].to_vec())];
@@ -275,7 +280,7 @@ fn midway_whole(api: Api, what: Midway, fault: &Fault, answer: &Answer, ticket: 
         Midway::Hang => (half(), Ending::Hang, text.len()),
         Midway::Cut => (half(), Ending::Cut, text.len()),
         Midway::Garbage => (half(), Ending::Good, text.len() / 2),
-        // There is no stream in which it could be said.
+        // There is no stream that could carry the error.
         Midway::StreamError => {
             let fault = Fault { kind: FaultKind::ServerError, ..fault.clone() };
             return said(apis::problem(api, &fault, &answer.model), ticket);
@@ -285,7 +290,7 @@ fn midway_whole(api: Api, what: Midway, fault: &Fault, answer: &Answer, ticket: 
     respond(200, "application/json", &[], Paced::send(pieces, ending, Some(length as u64), ticket))
 }
 
-/// Plays a fault that happens while a stream is sent.
+/// Plays a fault in the middle of a stream.
 fn midway(api: Api, shape: Shape, what: Midway, fault: &Fault, answer: &Answer, ticket: Ticket) -> Answered {
     ticket.status(200);
     let frames = apis::frames(api, shape, answer);
@@ -306,7 +311,7 @@ fn midway(api: Api, shape: Shape, what: Midway, fault: &Fault, answer: &Answer, 
             Ending::Good
         }
         Midway::Garbage => {
-            // Half of a frame, and the end that makes a whole of it. The other half never comes.
+            // Half of a frame, and the delimiter that ends it. The other half never comes.
             let broken = behind.first().map_or("", |frame| frame.text.trim_end());
             let cut = broken.char_indices().nth(broken.chars().count() / 2).map_or(0, |(at, _)| at);
             sent.push(Piece::now(format!("{}\n\n", &broken[..cut])));
@@ -329,7 +334,7 @@ fn content_type(shape: Shape) -> &'static str {
     }
 }
 
-/// Refuses a request that has nothing to do with a scenario.
+/// Refuses a request that no scenario is responsible for.
 fn refuse(api: Api, status: StatusCode, message: &str, ticket: Ticket) -> Answered {
     let fault = Fault {
         kind: FaultKind::BadRequest,
@@ -340,7 +345,7 @@ fn refuse(api: Api, status: StatusCode, message: &str, ticket: Ticket) -> Answer
     said(apis::problem(api, &fault, ""), ticket)
 }
 
-/// Says an error.
+/// Sends an error.
 fn said(problem: Problem, ticket: Ticket) -> Answered {
     ticket.status(problem.status);
     let length = problem.body.len() as u64;
@@ -357,7 +362,7 @@ fn document(status: u16, value: &Value, ticket: Ticket) -> Answered {
     respond(status, "application/json", &[], body)
 }
 
-/// Shows the ledger. This request is not in it.
+/// Returns the ledger. This request is not in it.
 fn ledger(shared: &Shared, query: &str) -> Answered {
     let route = query.split('&').find_map(|pair| pair.strip_prefix("route="));
     let mut entries = shared.ledger.entries();

@@ -1,4 +1,4 @@
-//! The server: where it listens, how it starts and how it ends.
+//! The server: its address, start and stop.
 
 use std::fs::OpenOptions;
 use std::io;
@@ -19,31 +19,31 @@ use crate::pick::Attempts;
 use crate::scenario::Scenario;
 use crate::serve::{self, Shared};
 
-/// An address at which nobody listens, for trying what a program does when a connection is refused.
+/// An address without a listener, to test how a program reacts to a refused connection.
 pub const REFUSED: &str = "http://127.0.0.1:1";
 
-/// How a simulator is started.
+/// The options of a simulator.
 #[derive(Debug)]
 pub struct Options {
-    /// Where it listens. Port 0 is any free one.
+    /// The address. Port 0 is any free one.
     pub listen: SocketAddr,
-    /// Who may reach it.
+    /// The machines that can reach it.
     pub reach: Reach,
-    /// Scenarios beside the built-in ones. One of the same name stands in for the built-in one.
+    /// Scenarios besides the built-in ones. One with the same name replaces the built-in one.
     pub scenarios: Vec<Scenario>,
-    /// A file to which the ledger is appended, a line for each request.
+    /// A file for the ledger: one line is appended for each request.
     pub ledger_file: Option<PathBuf>,
-    /// Who is told of requests as they end.
+    /// The receiver of finished requests.
     pub watcher: Option<mpsc::UnboundedSender<News>>,
 }
 
-/// Who may reach a simulator.
+/// The machines that can reach a simulator.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Reach {
     /// This machine only.
     #[default]
     Loopback,
-    /// Whoever can reach the address.
+    /// Every machine that can reach the address.
     Anywhere,
 }
 
@@ -62,10 +62,10 @@ impl Default for Options {
 /// Why a simulator does not start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// Others could reach it, and nobody said that they may.
+    /// Other machines could reach it, and the caller did not allow that.
     #[error("`{0}` can be reached from other machines")]
     NotLoopback(SocketAddr),
-    /// Somebody listens there already.
+    /// The address is in use.
     #[error("port {} of {} is in use", .0.port(), .0.ip())]
     PortInUse(SocketAddr),
     /// It cannot listen there.
@@ -73,7 +73,7 @@ pub enum StartError {
     Listen {
         /// The address.
         address: SocketAddr,
-        /// Why not.
+        /// The cause.
         #[source]
         source: io::Error,
     },
@@ -82,7 +82,7 @@ pub enum StartError {
     Ledger {
         /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The cause.
         #[source]
         source: io::Error,
     },
@@ -91,7 +91,7 @@ pub enum StartError {
     SameName(String),
 }
 
-/// A running simulator. It ends when it is dropped.
+/// A running simulator. Dropping it stops it.
 #[derive(Debug)]
 pub struct Simulator {
     address: SocketAddr,
@@ -129,18 +129,18 @@ impl Simulator {
         Ok(Self { address, ledger, stop: Some(stop), serving })
     }
 
-    /// Returns where it listens.
+    /// Returns its address.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Returns the base address for a client. A route names the client in the ledger, and picks the scenario of the same
+    /// Returns the base address for a client. A route names the client in the ledger, and selects the scenario of the same
     /// name; `scenario~anything` does both for several clients of one scenario.
     pub fn base_url(&self, route: Option<&str>) -> String {
         base_url(self.address, route)
     }
 
-    /// Returns the ledger, in the order in which requests came.
+    /// Returns the ledger, in the order of the requests.
     pub fn ledger(&self) -> Vec<Entry> {
         self.ledger.entries()
     }
@@ -152,11 +152,11 @@ impl Simulator {
         entries
     }
 
-    /// Ends it. Requests that are still open are written down as stopped.
+    /// Stops it. Open requests are recorded as stopped.
     pub async fn stop(mut self) {
         self.ledger.stop();
         drop(self.stop.take());
-        // It ends by itself now; a panic in it was told on standard error.
+        // It ends by itself now; a panic in it was printed on standard error.
         let _ = (&mut self.serving).await;
     }
 }
@@ -168,7 +168,7 @@ impl Drop for Simulator {
     }
 }
 
-/// Returns the base address for a client of a simulator that listens on an address. Who listens everywhere is reached on loopback.
+/// Returns the base address for a client of a simulator. One that listens on all addresses is reached on loopback.
 pub fn base_url(address: SocketAddr, route: Option<&str>) -> String {
     let ip = if address.ip().is_unspecified() { Ipv4Addr::LOCALHOST.into() } else { address.ip() };
     let base = SocketAddr::new(ip, address.port());
@@ -186,7 +186,7 @@ fn not_listening(address: SocketAddr, source: io::Error) -> StartError {
     }
 }
 
-/// Puts the caller's scenarios in the places of built-in ones, or behind them.
+/// Replaces built-in scenarios by those of the caller with the same name, and appends the others.
 fn together(more: Vec<Scenario>) -> Result<Vec<Scenario>, StartError> {
     let mut all = Scenario::built_in();
     let built_in = all.len();
@@ -209,14 +209,14 @@ async fn serve(listener: TcpListener, shared: Arc<Shared>, mut stopped: oneshot:
     loop {
         tokio::select! {
             accepted = listener.accept() => {
-                // What cannot be accepted is a client that left, or one too many; the next one may be neither.
+                // A failed accept is a client that left, or one too many; the next one may succeed.
                 if let Ok((stream, _)) = accepted {
                     connections.spawn(connection(stream, Arc::clone(&shared)));
                 } else {
                     tokio::time::sleep(std::time::Duration::from_millis(10)).await;
                 }
             }
-            // A finished connection leaves nothing to look at.
+            // A finished connection has no result.
             Some(_) = connections.join_next() => {}
             _ = &mut stopped => break,
         }
@@ -225,20 +225,20 @@ async fn serve(listener: TcpListener, shared: Arc<Shared>, mut stopped: oneshot:
 }
 
 async fn connection(stream: TcpStream, shared: Arc<Shared>) {
-    // Deltas are small, and each is to arrive when it is sent. Without this they only arrive later.
+    // Deltas are small, and each has to arrive when it is sent. Nagle's algorithm would delay them.
     let _ = stream.set_nodelay(true);
     let service = service_fn(move |request| serve::request(Arc::clone(&shared), request));
     let mut serving = http1::Builder::new().serve_connection(TokioIo::new(stream), service);
-    // An error is a client that left or an answer that a scenario breaks off. Both stand in the ledger.
+    // An error is a client that left or a response that a scenario breaks off. The ledger has both.
     if let Err(error) = (&mut serving).await
         && is_reset(&error)
     {
-        // Dropped like this, a socket says RST instead of a polite end. Where it cannot, it is closed at least.
+        // Dropped like this, a socket sends RST instead of FIN. If that fails, it is closed normally.
         let _ = serving.into_parts().io.into_inner().set_zero_linger();
     }
 }
 
-/// Says whether the scenario wants the connection reset.
+/// Returns whether the scenario requires a reset.
 fn is_reset(error: &hyper::Error) -> bool {
     let cause = std::error::Error::source(error).and_then(|it| it.downcast_ref::<BrokenOff>());
     cause == Some(&BrokenOff::Reset)

@@ -1,18 +1,18 @@
-//! Ways of cutting a stream into the chunks in which a pipe may deliver it.
+//! Ways to split a stream into chunks, as a pipe may deliver it.
 
-/// A way of cutting, the same every time for the same seed.
+/// A way to split, the same every time for the same seed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Chunking {
     seed: u64,
 }
 
 impl Chunking {
-    /// Makes the way of cutting that belongs to a seed. Seed 0 gives single bytes, the hardest case.
+    /// Creates the way to split that belongs to a seed. Seed 0 gives single bytes, the hardest case.
     pub fn new(seed: u64) -> Self {
         Self { seed }
     }
 
-    /// Cuts the bytes. No piece is empty, and joined they are the bytes again.
+    /// Splits the bytes. No piece is empty, and joined they are the bytes again.
     pub fn cut(self, bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
         let mut state = self.seed;
         let mut rest = bytes;
@@ -26,14 +26,14 @@ impl Chunking {
         })
     }
 
-    /// Picks a place in `0..=length`.
+    /// Picks an offset in `0..=length`.
     pub fn place(self, length: usize) -> usize {
         let mut state = self.seed.wrapping_add(1);
         usize::try_from(scramble(&mut state) % (length as u64 + 1)).unwrap_or(length)
     }
 }
 
-/// The longest piece is longer than a line usually is, so that some pieces hold several lines and some none.
+/// The longest piece is longer than a usual line, so that some pieces hold several lines and some none.
 fn next_length(state: &mut u64) -> usize {
     if *state == 0 {
         return 1;

@@ -1,4 +1,4 @@
-//! What must hold for the reading of failures, of usage, and of text that goes to a terminal.
+//! Promises about the classification of failures, the parsing of usage, and text for a terminal.
 
 use bowline_protocol::{Exit, Timestamp};
 use bowline_providers::failure::{self, Evidence, Report};
@@ -6,7 +6,7 @@ use bowline_providers::moment::Moment;
 use bowline_providers::{ansi, usage};
 use serde_json::Value;
 
-/// Checks that any text and any exit give a verdict whose guidance is its category's.
+/// Checks that any text and any exit give a verdict with the guidance of its category.
 pub fn check_classify(text: &str, exit: Option<Exit>, timed_out: bool) {
     let now = Moment::utc(Timestamp::EPOCH);
     let report = Report::of(text);
@@ -24,14 +24,14 @@ pub fn check_classify(text: &str, exit: Option<Exit>, timed_out: bool) {
     }
 }
 
-/// Checks that any JSON is either no usage or one that can be added up.
+/// Checks that any JSON is either not a usage or one that can be added up.
 pub fn check_usage(value: &Value) {
     let Some(usage) = usage::read(value) else { return };
     assert!(usage.total() >= usage.input.max(usage.output), "the total is less than a part: {usage:?}");
     assert_eq!(usage.since(&usage).total(), 0, "a report adds to itself: {usage:?}");
 }
 
-/// Checks that text which is meant for a terminal cannot command it.
+/// Checks that text for a terminal contains no control sequences.
 pub fn check_terminal_text(text: &str) {
     let stripped = ansi::strip(text);
     assert!(!ansi::has_control(&stripped), "a sequence survived: {stripped:?}");

@@ -1,38 +1,38 @@
-//! What must hold for the decoding of any output in any dialect.
+//! Promises about the decoding of any output in any dialect.
 
 use std::collections::HashSet;
 
 use bowline_protocol::kinds::TurnEnded;
 use bowline_protocol::{Event, Exit, Kind, MessageId, RawFile, SessionId, Timestamp};
 use bowline_providers::decode::{Cause, Decoder, End, Stamp};
-use bowline_providers::dialect::Draft;
+use bowline_providers::dialect::UnnumberedEvent;
 use bowline_providers::dialects::{self, Entry};
 use bowline_providers::moment::Moment;
 
 use crate::Chunking;
 
-/// What stands between standard output and standard error in the bytes of a fuzz input. Never valid UTF-8, so that no
-/// text has to be kept out of the input for its sake.
+/// The separator of standard output and standard error in the bytes of a fuzz input. It is never valid UTF-8, so that no
+/// text has to be kept out of the input because of it.
 pub const SEPARATOR: &[u8] = b"\xFF\xFE";
 
 /// The output of one process, as a fuzz input describes it.
 #[derive(Clone, Debug)]
 pub struct Case<'a> {
-    /// How it speaks.
+    /// The dialect.
     pub entry: &'static Entry,
-    /// How its output comes.
+    /// The chunks of its output.
     pub chunking: Chunking,
-    /// How it ends.
+    /// Its exit.
     pub end: End,
-    /// What it prints.
+    /// Its standard output.
     pub stdout: &'a [u8],
-    /// What it prints to standard error.
+    /// Its standard error.
     pub stderr: &'a [u8],
 }
 
 impl<'a> Case<'a> {
     /// Reads a fuzz input: one byte each for the dialect, the chunking and the end, then the output.
-    /// `None` if it is too short to say what it is.
+    /// `None` if it is too short.
     pub fn read(input: &'a [u8]) -> Option<Self> {
         let (&[dialect, chunking, end], output) = input.split_first_chunk::<3>()?;
         let place = memchr_pair(output);
@@ -46,7 +46,7 @@ impl<'a> Case<'a> {
         })
     }
 
-    /// Writes what stands before the output in a fuzz input, for a dialect whose process ends well.
+    /// Writes the head of a fuzz input, for a dialect whose process exits with 0.
     pub fn header(dialect: &str) -> Option<[u8; 3]> {
         let place = dialects::ALL.iter().position(|entry| entry.name == dialect)?;
         Some([u8::try_from(place).ok()?, 1, 0])
@@ -73,7 +73,7 @@ fn end_of(byte: u8) -> End {
 
 /// Checks every promise of the decoder for one output.
 ///
-/// That a dialect says something about every line that is not blank is asserted by the decoder itself, in builds with
+/// The decoder itself asserts that a dialect reports every line that is not blank, in builds with
 /// debug assertions, which these are.
 pub fn check_decode(case: &Case<'_>) {
     let whole = decode(case, |bytes| vec![bytes]);
@@ -84,8 +84,8 @@ pub fn check_decode(case: &Case<'_>) {
     check_account(&whole);
 }
 
-/// Decodes with standard error in the middle of standard output; `cut` says how the three stretches come.
-fn decode<'a>(case: &Case<'a>, cut: impl Fn(&'a [u8]) -> Vec<&'a [u8]>) -> Vec<Draft> {
+/// Decodes with standard error in the middle of standard output; `cut` splits the three parts into chunks.
+fn decode<'a>(case: &Case<'a>, cut: impl Fn(&'a [u8]) -> Vec<&'a [u8]>) -> Vec<UnnumberedEvent> {
     let now = Moment::utc(Timestamp::EPOCH);
     let mut drafts = Vec::new();
     let mut decoder = Decoder::new(case.entry);
@@ -98,7 +98,7 @@ fn decode<'a>(case: &Case<'a>, cut: impl Fn(&'a [u8]) -> Vec<&'a [u8]>) -> Vec<D
 }
 
 /// Spans lie inside their files, and in each file they go forward without overlapping.
-fn check_spans(case: &Case<'_>, drafts: &[Draft]) {
+fn check_spans(case: &Case<'_>, drafts: &[UnnumberedEvent]) {
     for (file, bytes) in [(RawFile::Stdout, case.stdout), (RawFile::Stderr, case.stderr)] {
         let mut last = (0, 0);
         for span in drafts.iter().filter_map(|draft| draft.raw).filter(|span| span.file == file) {
@@ -118,8 +118,8 @@ fn check_spans(case: &Case<'_>, drafts: &[Draft]) {
     assert_eq!(elsewhere, None, "a span in a file that was never read");
 }
 
-/// The account of turns and messages: see the promises in `bowline_providers::decode`.
-fn check_account(drafts: &[Draft]) {
+/// Turns and messages: see the promises in `bowline_providers::decode`.
+fn check_account(drafts: &[UnnumberedEvent]) {
     let mut turn: Option<u32> = None;
     let mut turns = 0;
     let mut open: HashSet<&MessageId> = HashSet::new();
@@ -168,13 +168,13 @@ fn check_ended(ended: &TurnEnded) {
 }
 
 fn check_cost(cost: Option<f64>) {
-    // JSON has no word for infinity, so such a cost would be lost on the way.
+    // JSON cannot express infinity, so such a cost would be lost.
     assert!(cost.is_none_or(f64::is_finite), "a cost that cannot be written: {cost:?}");
 }
 
 /// Checks that every event of an output can be written and read again.
 ///
-/// Apart from [`check_decode`], because a fuzzer that watches the writer learns its branches instead of the dialects'.
+/// Separate from [`check_decode`], because a fuzzer that watches the writer learns its branches instead of the dialects'.
 pub fn check_wire(case: &Case<'_>) {
     let mut stamp = Stamp::new(SessionId::from("s1"));
     for (place, draft) in decode(case, |bytes| vec![bytes]).into_iter().enumerate() {
@@ -183,7 +183,7 @@ pub fn check_wire(case: &Case<'_>) {
         let written = serde_json::to_string(&event).expect("an event is plain JSON");
         assert!(!written.contains('\n'), "an event is one line");
         let read: Event = serde_json::from_str(&written).unwrap_or_else(|error| panic!("{error}: {written}"));
-        // Not compared whole: reading a fraction may differ from it in the last bit.
+        // Not compared whole: a parsed fraction may differ in the last bit.
         assert_eq!(
             (read.seq, read.turn, read.raw),
             (event.seq, event.turn, event.raw),

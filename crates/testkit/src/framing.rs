@@ -1,4 +1,4 @@
-//! What must hold for the cutting of streams into frames.
+//! Promises about the splitting of streams into frames.
 
 use bowline_providers::dialect::Framing;
 use bowline_providers::framing::{Frame, Framer};
@@ -14,7 +14,7 @@ struct Kept {
     cut: bool,
 }
 
-/// Checks that frames do not depend on the chunks, and that they tell the truth about their places.
+/// Checks that frames do not depend on the chunks, and that their spans are right.
 pub fn check_framing(framing: Framing, cap: usize, input: &[u8], chunking: Chunking) {
     let whole = frames(framing, cap, std::iter::once(input));
     let pieces = frames(framing, cap, chunking.cut(input));
@@ -38,7 +38,7 @@ pub fn check_framing(framing: Framing, cap: usize, input: &[u8], chunking: Chunk
                 assert!(between.is_empty(), "bytes were lost before the document: {between:?}");
                 check_slice(frame, source);
             }
-            // The data of an event is joined from several lines, so it is no slice of the input.
+            // The data of an event is joined from several lines, so it is not a slice of the input.
             Framing::LinesOrEvents => {
                 assert!(
                     frame.cut || frame.bytes.len() <= source.len(),
@@ -54,7 +54,7 @@ pub fn check_framing(framing: Framing, cap: usize, input: &[u8], chunking: Chunk
     }
 }
 
-/// Of a frame over the cap only the beginning is kept; any other is the input itself.
+/// A frame over the limit keeps only its beginning; any other is the input itself.
 fn check_slice(frame: &Kept, source: &[u8]) {
     if frame.cut {
         assert!(source.starts_with(&frame.bytes), "the head of a long frame is not its beginning: {frame:?}");

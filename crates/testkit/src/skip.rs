@@ -1,8 +1,8 @@
-//! Tests that cannot run here say so, instead of passing in silence.
+//! Reports tests that cannot run here, instead of letting them pass silently.
 
 use std::io::Write;
 
-/// Says that a test was skipped, and why. Return right after it.
+/// Reports a skipped test and the reason. Return right after it.
 ///
 /// The test runner hides what a passing test prints, so the line also goes to the file that `cargo xtask test` names
 /// in `BOWLINE_SKIPPED_FILE`; that command shows all of them at its end.
@@ -13,7 +13,7 @@ pub fn skip(test: &str, reason: &str) {
         reason = "a test process is an edge, and this is how xtask reaches it"
     )]
     let file = std::env::var_os("BOWLINE_SKIPPED_FILE");
-    // A test that is skipped has nothing better to do with an error than to fail.
+    // A skipped test fails if it cannot report the skip.
     let mut out: Box<dyn Write> = match file {
         Some(file) => {
             Box::new(std::fs::OpenOptions::new().append(true).create(true).open(file).expect("opens"))

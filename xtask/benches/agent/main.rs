@@ -2,13 +2,14 @@
 //!
 //! A program of its own, and a small one: how long a program takes to come to its `main` depends on its size.
 
-use std::io::{BufWriter, Write};
+use std::io::{BufRead, BufWriter, Write};
 use std::process::ExitCode;
 use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// The variable that says what to play: `deltas N`, `bytes N`, `paced N MICROS`, `items N` (as Codex does), or `hello`.
+/// The variable that says what to play: `deltas N`, `bytes N`, `paced N MICROS`, `items N` (as Codex does), `hello`, or
+/// `reader`, a bare host program that starts this one with `hello` and reads its lines.
 const PART: &str = "BENCH_AGENT";
 
 fn main() -> ExitCode {
@@ -18,6 +19,9 @@ fn main() -> ExitCode {
     let number = |place: usize| words.get(place).and_then(|word| word.parse().ok()).unwrap_or(0_u64);
     let mut out = BufWriter::with_capacity(64 * 1024, std::io::stdout().lock());
     let played = (|| -> std::io::Result<()> {
+        if words[0] == "reader" {
+            return reader();
+        }
         if words[0] == "items" {
             return items(&mut out, number(1));
         }
@@ -54,6 +58,28 @@ fn main() -> ExitCode {
         out.flush()
     })();
     if played.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// Starts an agent and reads it, as the smallest host program does that is of any use.
+#[expect(clippy::disallowed_methods, reason = "this is what a bare host costs")]
+fn reader() -> std::io::Result<()> {
+    #[derive(serde::Deserialize)]
+    struct Line<'a> {
+        #[serde(rename = "type", borrow)]
+        kind: std::borrow::Cow<'a, str>,
+    }
+    let mut child = std::process::Command::new(std::env::current_exe()?)
+        .env(PART, "hello")
+        .stdin(std::process::Stdio::null())
+        .stdout(std::process::Stdio::piped())
+        .spawn()?;
+    let from = child.stdout.take().ok_or(std::io::ErrorKind::BrokenPipe)?;
+    let mut ended = false;
+    for line in std::io::BufReader::new(from).lines() {
+        ended |= serde_json::from_str::<Line<'_>>(&line?)?.kind == "result";
+    }
+    let done = ended && child.wait()?.success();
+    if done { Ok(()) } else { Err(std::io::ErrorKind::UnexpectedEof.into()) }
 }
 
 /// Whole messages, each an item of its own.

@@ -15,9 +15,6 @@ use bowline_testkit::{LONG_TURNS, LongTurn};
 /// The fold that every run makes of its events; no view.
 const DIGEST: &str = "digest";
 
-/// Dialects over whose events all views are measured: one with many pieces, one with whole messages.
-const VIEWED: &[&str] = &["claude", "codex-exec"];
-
 /// Formats whose records repeat all that came before, by the words of their specifications.
 const CUMULATIVE: &[&str] = &["pi-partials", "chunks"];
 
@@ -30,9 +27,7 @@ pub(crate) fn list() -> Result<()> {
     for turn in LONG_TURNS {
         writeln!(out, "{} {DIGEST} {}", turn.dialect, turn.lines())?;
         for view in views::ALL.iter().filter(|view| !CUMULATIVE.contains(&view.name)) {
-            if VIEWED.contains(&turn.dialect) {
-                writeln!(out, "{} {} {}", turn.dialect, view.name, turn.lines())?;
-            }
+            writeln!(out, "{} {} {}", turn.dialect, view.name, turn.lines())?;
         }
     }
     Ok(())

@@ -42,7 +42,8 @@ fn run() -> Result<()> {
         bail!("run this by `cargo xtask bench doctor`")
     };
     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
-    let scratch = std::env::temp_dir().join(format!("bowline-bench-doctor-{}", std::process::id()));
+    let scratch = std::path::Path::new(env!("CARGO_TARGET_TMPDIR"))
+        .join(format!("bowline-bench-doctor-{}", std::process::id()));
     let measured = measure(bowline, repeats.parse()?, node, programs, &scratch);
     std::fs::remove_dir_all(&scratch)?;
     measured

@@ -28,6 +28,20 @@ pub(crate) fn peak_megabytes() -> f64 {
     kilobytes / 1024.0
 }
 
+/// Returns how much memory this process has asked for and not given back, in kilobytes. Nothing where the allocator does not
+/// count it.
+pub(crate) fn heap_kilobytes() -> Option<f64> {
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    {
+        // SAFETY: it only reads the counters of the allocator, under the allocator's own locks.
+        #[expect(unsafe_code, reason = "the standard library has no call for it")]
+        let counted = unsafe { libc::mallinfo2() };
+        Some((counted.uordblks + counted.hblkhd) as f64 / 1024.0)
+    }
+    #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
+    None
+}
+
 /// Returns how much memory this process has that is no file's, in kilobytes.
 pub(crate) fn anonymous_kilobytes() -> f64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();

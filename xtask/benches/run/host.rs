@@ -26,7 +26,7 @@ pub(crate) fn task(part: &str) -> Result<Task> {
 }
 
 pub(crate) fn home() -> Result<(std::path::PathBuf, Home)> {
-    let dir = std::env::temp_dir().join(format!("bowline-bench-{}", std::process::id()));
+    let dir = std::path::Path::new(crate::SCRATCH).join(format!("bowline-bench-{}", std::process::id()));
     std::fs::create_dir_all(&dir)?;
     Ok((dir.clone(), Home::at(dir)))
 }
@@ -52,13 +52,15 @@ pub(crate) fn hello(bowline: &str) -> Result<Vec<Bar>> {
     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
     let (dir, _) = home()?;
     let program = crate::agent()?;
-    let (mut alone, mut command) = (f64::MAX, f64::MAX);
+    let (mut alone, mut reader, mut command) = (f64::MAX, f64::MAX, f64::MAX);
     for _ in 0..REPEATS {
-        let before = children_cpu()?;
-        for _ in 0..HELLOS {
-            bare::spawn("hello")?.wait_with_output()?;
+        for (part, least) in [("hello", &mut alone), ("reader", &mut reader)] {
+            let before = children_cpu()?;
+            for _ in 0..HELLOS {
+                ensure!(bare::spawn(part)?.wait_with_output()?.status.success(), "{part} failed");
+            }
+            *least = least.min(children_cpu()? - before);
         }
-        alone = alone.min(children_cpu()? - before);
         let before = children_cpu()?;
         for _ in 0..HELLOS {
             let status = Command::new(bowline)
@@ -71,36 +73,38 @@ pub(crate) fn hello(bowline: &str) -> Result<Vec<Bar>> {
                 .stdout(Stdio::null())
                 .status()?;
             ensure!(status.success(), "the command failed: {status}");
-            // The keeper outlives the command by a moment and is ours then.
-            while rustix::process::wait(rustix::process::WaitOptions::empty())
-                .is_ok_and(|waited| waited.is_some())
-            {}
+            many::wait_for_keepers()?;
         }
         command = command.min(children_cpu()? - before);
     }
     std::fs::remove_dir_all(&dir)?;
     let each = |total: f64| total / f64::from(HELLOS) * 1e3;
-    let beside = || format!("command {:.1} ms, agent alone {:.1} ms", each(command), each(alone));
+    let beside = format!(
+        "command {:.1} ms, bare host {:.1} ms, agent alone {:.1} ms",
+        each(command),
+        each(reader),
+        each(alone)
+    );
     Ok(vec![
         Bar {
             what: "hello world: CPU of command and keeper beyond the agent",
             value: each(command - alone),
             unit: " ms",
             limit: 8.0,
-            beside: beside(),
+            beside: beside.clone(),
         },
         Bar {
-            what: "hello world: CPU of all of it, beside a bare spawn",
-            value: command / alone,
+            what: "hello world: CPU of all of it, beside a bare host program",
+            value: command / reader,
             unit: " x",
             limit: 3.0,
-            beside: beside(),
+            beside,
         },
     ])
 }
 
 /// How often hello is said together: the system counts the CPU time of children in hundredths of a second.
-const HELLOS: u32 = 20;
+const HELLOS: u32 = 50;
 
 /// Returns the CPU time of all descendants that ended and were waited for.
 pub(crate) fn children_cpu() -> Result<f64> {
@@ -264,6 +268,7 @@ pub(crate) fn part(part: &str, size: usize) -> Result<()> {
             let record = runtime.block_on(task.on_event(|_| {}).run())?;
             ensure!(record.is_completed(), "it failed: {record:?}");
         }
+        "items" => many::read_items(&runtime, size)?,
         "sessions" | "watched" => many::sessions(&runtime, part, size, &home)?,
         _ => anyhow::bail!("no such part: {part}"),
     }

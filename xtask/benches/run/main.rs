@@ -16,6 +16,11 @@ use anyhow::{Context, Result, bail};
 /// The variable with the path of the agent.
 pub(crate) const AGENT: &str = "BENCH_AGENT_PROGRAM";
 
+/// Where data homes are: in the build's own folder. The system's folder for temporary files may be in memory, or lie in a
+/// part of the disk whose inodes are used up, where making a file takes 130 us instead of 5. Agents
+/// run outside of it: it is in a repository, and a run there calls git.
+pub(crate) const SCRATCH: &str = env!("CARGO_TARGET_TMPDIR");
+
 /// The variable that tells the agent what to play.
 pub(crate) const PART: &str = "BENCH_AGENT";
 
@@ -51,6 +56,7 @@ fn run() -> Result<()> {
     match args[..] {
         // Parts that need a process of their own, because they measure a whole process.
         ["host", part, size] => host::part(part, size.parse()?),
+        ["bare-items", size] => bare::cost_of_items(size.parse()?).and_then(host::tell),
         ["bare", size] => bare::alone(size.parse()?),
         ["keeping", size] => bare::keeping(size.parse()?),
         ["all", bowline, deltas] => all(bowline, deltas.parse()?),
@@ -59,15 +65,17 @@ fn run() -> Result<()> {
 }
 
 fn all(bowline: &str, deltas: usize) -> Result<()> {
+    many::note_own_keeper()?;
     let mut bars = host::hello(bowline).context("hello world")?;
     bars.extend(host::latency_of_a_start().context("the start")?);
     bars.extend(host::throughput(deltas).context("throughput")?);
     bars.extend(many::through_the_command(bowline, deltas).context("the command")?);
     bars.extend(many::items(deltas).context("messages")?);
-    bars.extend(many::commands(bowline).context("short commands")?);
     bars.extend(host::memory().context("memory")?);
     bars.extend(host::added_latency().context("latency")?);
     bars.extend(many::many_sessions().context("200 sessions")?);
+    // Last: for minutes after so many files are deleted, ext4 looks long for a free inode.
+    bars.extend(many::commands(bowline).context("short commands")?);
     let mut out = std::io::stdout().lock();
     writeln!(out, "\n{:<62} {:>9} {:>8}", "what", "figure", "at most")?;
     for Bar { what, value, unit, limit, beside } in bars {

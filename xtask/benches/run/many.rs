@@ -1,26 +1,30 @@
 //! Many of something: sessions at once, messages in a turn, sessions on file, calls of the command.
 
 use std::process::{Command, Stdio};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use bowline::journal::Home;
 use bowline::{Kind, PermissionMode};
+use rustix::process::{Pid, WaitOptions};
 
 use crate::host::{self, REPEATS, apart, children_cpu, spent};
 use crate::{Bar, bare, clock};
 
-/// Runs so many slow sessions in this process. Prints CPU time, peak memory, memory for each session, and how late the
-/// events came.
+/// Runs so many slow sessions in this process. Prints CPU time, peak memory, for each session its heap and its memory that is
+/// no file's, and how late the events came.
 pub(crate) fn sessions(
     runtime: &tokio::runtime::Runtime,
     part: &str,
     size: usize,
     home: &Home,
 ) -> Result<()> {
-    let late = Arc::new(Mutex::new(Vec::new()));
+    // With all its room from the start: what the benchmark keeps is no cost of a session.
+    let late = Arc::new(Mutex::new(Vec::with_capacity(size * 400)));
     let (before, anonymous) = (clock::cpu(), clock::anonymous_kilobytes());
+    let heap = || clock::heap_kilobytes().unwrap_or(f64::NAN);
+    let heap_before = heap();
     let (done, each) = runtime.block_on(async {
         let mut set = tokio::task::JoinSet::new();
         for _ in 0..size {
@@ -38,7 +42,7 @@ pub(crate) fn sessions(
         }
         // All of them run, and none is near its end.
         tokio::time::sleep(Duration::from_secs(12)).await;
-        let each = (clock::anonymous_kilobytes() - anonymous) / size as f64;
+        let each = [heap() - heap_before, clock::anonymous_kilobytes() - anonymous];
         let mut done = 0;
         while let Some(record) = set.join_next().await {
             done += usize::from(record??.is_completed());
@@ -48,7 +52,7 @@ pub(crate) fn sessions(
     ensure!(done == size, "{done} of {size} completed");
     host::tell((clock::cpu() - before).as_secs_f64())?;
     host::tell(clock::peak_megabytes())?;
-    host::tell(each)?;
+    each.into_iter().try_for_each(|kilobytes| host::tell(kilobytes / size as f64))?;
     let mut late = std::mem::take(&mut *late.lock().expect("nobody panics with it"));
     ensure!(late.len() == size * 400, "events are missing: {}", late.len());
     host::tell(clock::percentile(&mut late, 99))
@@ -60,7 +64,7 @@ pub(crate) fn many_sessions() -> Result<Vec<Bar>> {
     let callback = apart(&["host", "watched", "200"])?;
     let plain = apart(&["bare", "200"])?[0];
     let keeping = apart(&["keeping", "200"])?[0];
-    let [cpu, peak, each, late] = journal[..] else { anyhow::bail!("four figures: {journal:?}") };
+    let [cpu, peak, heap, anonymous, late] = journal[..] else { anyhow::bail!("five figures: {journal:?}") };
     let beside = |cost: f64| format!("{cost:.2} s; bare {plain:.2} s, each for 80,000 events");
     let kept = format!("{}; {:.2} x a bare reader that keeps two files", beside(cpu), cpu / keeping);
     let without = |place: usize| callback.get(place).copied().unwrap_or(f64::NAN);
@@ -74,11 +78,11 @@ pub(crate) fn many_sessions() -> Result<Vec<Bar>> {
         },
         Bar { what: "the same with journals, CPU", value: cpu / plain, unit: " x", limit: 3.0, beside: kept },
         Bar {
-            what: "the same with journals, memory of a session that is no file's",
-            value: each,
+            what: "the same with journals, heap of a session",
+            value: heap,
             unit: " kB",
             limit: 40.0,
-            beside: format!("{:.1} kB without", without(2)),
+            beside: format!("{:.1} kB without; {anonymous:.1} kB of resident memory", without(2)),
         },
         Bar {
             what: "the same with journals, peak memory",
@@ -92,7 +96,7 @@ pub(crate) fn many_sessions() -> Result<Vec<Bar>> {
             value: late,
             unit: " ms",
             limit: 10.0,
-            beside: format!("{:.1} ms without", without(3)),
+            beside: format!("{:.1} ms without", without(4)),
         },
     ])
 }
@@ -103,13 +107,7 @@ pub(crate) fn items(items: usize) -> Result<Vec<Bar>> {
     let (mut bare, mut ours) = (f64::MAX, f64::MAX);
     for _ in 0..REPEATS {
         bare = bare.min(bare::cost_of_items(items)?);
-        ours = ours.min(spent(|| {
-            let task = host::task(&format!("items {items}"))?.provider("codex");
-            let task = task.permission(PermissionMode::Edit).without_journal().on_event(|_| {});
-            let record = runtime.block_on(task.run())?;
-            ensure!(record.is_completed(), "it failed: {record:?}");
-            Ok(())
-        })?);
+        ours = ours.min(spent(|| read_items(&runtime, items))?);
     }
     let each = |cost: f64| cost / items as f64 * 1e6;
     Ok(vec![Bar {
@@ -119,6 +117,15 @@ pub(crate) fn items(items: usize) -> Result<Vec<Bar>> {
         limit: 1.5,
         beside: format!("{:.2} us an item; bare {:.2}", each(ours), each(bare)),
     }])
+}
+
+/// Reads a turn of so many messages by a callback.
+pub(crate) fn read_items(runtime: &tokio::runtime::Runtime, items: usize) -> Result<()> {
+    let task = host::task(&format!("items {items}"))?.provider("codex");
+    let task = task.permission(PermissionMode::Edit).without_journal().on_event(|_| {});
+    let record = runtime.block_on(task.run())?;
+    ensure!(record.is_completed(), "it failed: {record:?}");
+    Ok(())
 }
 
 /// Many deltas through the command with a journal, beside a bare reader. The agent's own time is taken off.
@@ -143,7 +150,7 @@ pub(crate) fn through_the_command(bowline: &str, deltas: usize) -> Result<Vec<Ba
         let mut out = child.stdout.take().context("no pipe")?;
         let printed = std::io::copy(&mut out, &mut std::io::sink())?;
         ensure!(child.wait()?.success() && printed > deltas as u64 * 100, "the command failed");
-        wait_for_keepers();
+        wait_for_keepers()?;
         command = command.min(children_cpu()? - before);
         std::fs::remove_dir_all(dir.join("sessions"))?;
     }
@@ -159,9 +166,37 @@ pub(crate) fn through_the_command(bowline: &str, deltas: usize) -> Result<Vec<Ba
     }])
 }
 
-/// Keepers outlive their command by a moment and are ours then.
-fn wait_for_keepers() {
-    while rustix::process::wait(rustix::process::WaitOptions::empty()).is_ok_and(|waited| waited.is_some()) {}
+/// Waits for the keepers of commands: they outlive their command by a moment, and this process inherits them.
+///
+/// This process has a keeper of its own, which lives as long as it does, so a wait for any child would not end.
+pub(crate) fn wait_for_keepers() -> Result<()> {
+    let own = OWN_KEEPER.get().copied().flatten();
+    for child in children()? {
+        if Some(child) != own {
+            rustix::process::waitpid(Some(child), WaitOptions::empty())?;
+        }
+    }
+    Ok(())
+}
+
+/// The keeper of this process.
+static OWN_KEEPER: OnceLock<Option<Pid>> = OnceLock::new();
+
+/// Notes the keeper of this process. Called before anything else is started.
+pub(crate) fn note_own_keeper() -> Result<()> {
+    let children = children()?;
+    ensure!(children.len() <= 1, "only the keeper may run yet: {children:?}");
+    OWN_KEEPER.get_or_init(|| children.first().copied());
+    Ok(())
+}
+
+fn children() -> Result<Vec<Pid>> {
+    let mut found = Vec::new();
+    for thread in std::fs::read_dir("/proc/self/task")? {
+        let listed = std::fs::read_to_string(thread?.path().join("children"))?;
+        found.extend(listed.split_whitespace().filter_map(|pid| Pid::from_raw(pid.parse().ok()?)));
+    }
+    Ok(found)
 }
 
 /// How many sessions are on file.

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 use serde::Deserialize;
@@ -54,16 +55,29 @@ fn try_on(provider: &str, control: &Control, script: &str, installed: &Installed
     fs::set_permissions(&spoiled, fs::Permissions::from_mode(0o755))?;
 
     let file = folder()?.join(format!("control-{provider}-{}.json", control.script));
-    // What an earlier run left must not be taken for this one's.
-    _ = fs::remove_file(&file);
-    let mut call = bowline(installed)?.arg(provider).arg("--binary").arg(&spoiled);
-    for case in &control.only {
-        call = call.arg("--only").arg(case);
+    let call = |file: &Path| -> Result<BTreeSet<String>> {
+        // A report of an earlier run must not be taken for one of this run.
+        _ = fs::remove_file(file);
+        let mut call = bowline(installed)?.arg(provider).arg("--binary").arg(&spoiled);
+        for case in &control.only {
+            call = call.arg("--only").arg(case);
+        }
+        // The call must fail; the report says whether for the right reason.
+        _ = call.arg("--save").arg(file).quiet_output();
+        let report = read(file)?;
+        for cell in report.red().filter(|cell| !control.red.contains(&cell.case)) {
+            let reason = cell.reason.as_deref().unwrap_or("no reason given");
+            report::line(format_args!("    control: {provider}: {} is red: {reason}", cell.case));
+        }
+        Ok(report.red().map(|cell| cell.case.clone()).collect())
+    };
+    let mut red = call(&file)?;
+    if red != control.red {
+        // Like a red cell of the suite, a wrong set gets a second try: a case with a time limit can fail on a busy
+        // machine. A control that is wrong is wrong twice.
+        report::line(format_args!("    control: {provider} once more, because {red:?} is red"));
+        red = call(&file)?;
     }
-    // It must fail; the report says whether for the right reason.
-    _ = call.arg("--save").arg(&file).quiet_output();
-    let report = read(&file)?;
-    let red: BTreeSet<String> = report.red().map(|cell| cell.case.clone()).collect();
     if red != control.red {
         bail!(
             "{} on {provider}: {:?} should be red, and {red:?} is; the report is {}",

@@ -9,10 +9,11 @@ use super::Report;
 pub(super) fn file(reports: &[Report]) -> (&'static str, String) {
     let mut text = String::from(
         "# Compatibility\n\n\
-         Written by `cargo xtask certify --write` from the reports of `bowline certify` on the programs that `conformance/`\n\
-         pins; CI compares. Each program was run as it ships, without a network, against the simulator.\n\n\
-         `yes` proven · `no` the program cannot, for the reason below · `later` needs a part of Bowline that comes later, or\n\
-         is a fault that is known · empty: older programs are put through a part of the suite only.\n\n| |",
+         After reading this page you know which promises of Bowline hold for which version of which agent.\n\n\
+         `cargo xtask certify --write` generates this page from the reports of `bowline certify` on the programs that\n\
+         `conformance/` pins; CI compares. Each program ran as it ships, without a network, against the simulator.\n\n\
+         `yes` proven · `no` the program cannot do it, for the reason below · `later` needs a part of Bowline that does not\n\
+         exist yet, or is a known fault · empty: older programs run only the smoke cases.\n\n| |",
     );
     for report in reports {
         let version = report.version.as_deref().unwrap_or("?");

@@ -2,7 +2,16 @@
 
 use crate::{File, Violation};
 
-const DOCUMENTS: &[&str] = &["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md"];
+const DOCUMENTS: &[&str] = &[
+    "README.md",
+    "ARCHITECTURE.md",
+    "CONTRIBUTING.md",
+    "CHANGELOG.md",
+    "AGENTS.md",
+    "docs/README.md",
+    "docs/style.md",
+    ".github/workflows/ci.yml",
+];
 
 /// Finds documents that are missing.
 pub(crate) fn existence(files: &[File]) -> Vec<Violation> {
@@ -40,6 +49,29 @@ pub(crate) fn links(files: &[File]) -> Vec<Violation> {
                         number,
                         format!("the link to `{target}` leads nowhere: there is no {path}"),
                     ));
+                }
+            }
+        }
+    }
+    found
+}
+
+/// Finds modules that the map names and that do not exist: code such as `engine/run/ladder`, which begins with a crate.
+pub(crate) fn modules(files: &[File]) -> Vec<Violation> {
+    let mut found = Vec::new();
+    for file in files.iter().filter(|file| file.path == "ARCHITECTURE.md") {
+        for (number, line) in file.lines() {
+            for span in line.split('`').skip(1).step_by(2) {
+                let Some((name, module)) = span.split_once('/') else { continue };
+                let (folder, module) = (format!("crates/{name}/"), module.trim_end_matches('/'));
+                let path = format!("{folder}src/{module}");
+                let (as_file, as_folder) = (format!("{path}.rs"), format!("{path}/"));
+                let is_crate = files.iter().any(|file| file.path.starts_with(&folder));
+                let exists = |file: &File| file.path == as_file || file.path.starts_with(&as_folder);
+                if is_crate && !module.is_empty() && !files.iter().any(exists) {
+                    found.push(
+                        file.violation(number, format!("there is no module `{span}`: correct the map")),
+                    );
                 }
             }
         }
@@ -145,6 +177,18 @@ fn a_dead_link_is_caught() {
     assert_eq!(check("[a](docs/design/a.md), [b](docs/design), [c](#here)\n"), 0);
     assert_eq!(check("[a](docs/b.md)\n"), 1);
     assert_eq!(check("```\n[a](docs/b.md)\n```\n"), 0);
+}
+
+#[test]
+fn a_module_that_does_not_exist_is_caught() {
+    let tree =
+        ["crates/engine/src/run/ladder.rs", "crates/engine/src/retry.rs"].map(|path| File::new(path, ""));
+    let check = |text: &str| modules(&[&tree[..], &[File::new("ARCHITECTURE.md", text)]].concat()).len();
+    assert_eq!(
+        check("`engine/run`, `engine/run/ladder`, `engine/retry`, `docs/style.md`, `fuzz/`, `run/end`\n"),
+        0
+    );
+    assert_eq!(check("`engine/run/lader` and `engine/retries`\n"), 2);
 }
 
 #[test]

@@ -9,10 +9,11 @@ mod docs;
 mod names;
 mod purity;
 mod source;
-mod tree;
+mod type_names;
+mod voice;
 mod whitespace;
 
-use tree::{File, Violation, files};
+use xtask::tree::{self, File, Violation, files};
 
 /// Fails with all violations, one a line.
 #[track_caller]
@@ -79,6 +80,11 @@ fn links_in_documents_resolve() {
 }
 
 #[test]
+fn modules_on_the_map_exist() {
+    report(&docs::modules(&files()));
+}
+
+#[test]
 fn commands_in_documents_exist() {
     use clap::CommandFactory;
     let xtask = xtask::args::Args::command();
@@ -94,4 +100,14 @@ fn commands_in_documents_exist() {
 #[test]
 fn text_files_are_clean() {
     report(&whitespace::clean(&files()));
+}
+
+#[test]
+fn type_names_are_unique_in_their_crate() {
+    report(&type_names::shared(&files()));
+}
+
+#[test]
+fn documents_and_comments_name_the_actor() {
+    report(&voice::idiom(&files()));
 }

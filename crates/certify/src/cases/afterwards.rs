@@ -1,32 +1,32 @@
-//! What can only be said when everything else is over.
+//! Cases that judge all runs, after all others have finished.
 //!
-//! A claim about runs needs runs of the sort that it speaks about: where there were none, it is not proven, and red.
+//! Such a case needs runs of the kind that it judges. Without any, it is not proven, and red.
 
-use crate::account::Sums;
+use crate::account::RunTotals;
 use crate::trouble::{Trouble, Verdict, hold};
 
-pub(super) fn understood(sums: &Sums) -> Verdict {
+pub(super) fn understood(sums: &RunTotals) -> Verdict {
     none(&sums.unrecognized)?;
-    some(sums.completed, "no turn was completed", "text")?;
+    some(sums.completed, "no turn completed", "text")?;
     some(sums.with_tools, "no tool was called", "edit")
 }
 
-pub(super) fn leaves_nothing(sums: &Sums) -> Verdict {
+pub(super) fn leaves_nothing(sums: &RunTotals) -> Verdict {
     none(&sums.left_behind)?;
     some(sums.with_tools, "no run that called a tool ended by itself", "edit")
 }
 
-pub(super) fn no_survivors(sums: &Sums) -> Verdict {
+pub(super) fn no_survivors(sums: &RunTotals) -> Verdict {
     none(&sums.survivors)?;
     some(sums.by_themselves, "no run ended by itself", "text")?;
     some(sums.stopped, "no run was stopped", "stop")
 }
 
-pub(super) fn stays_home(sums: &Sums) -> Verdict {
+pub(super) fn stays_home(sums: &RunTotals) -> Verdict {
     match &sums.attempts_to_leave {
-        Ok(0) => some(sums.asked, "the model was never asked", "text"),
+        Ok(0) => some(sums.asked, "the program sent no request to the model", "text"),
         Ok(count) => Err(Trouble::new(format_args!(
-            "{count} connections or names found no way out of the namespace, or nobody at a port in it"
+            "{count} connections or lookups had no route out of the namespace, or were refused by a port in it"
         ))),
         Err(why) => Err(Trouble::new(why)),
     }
@@ -36,19 +36,19 @@ fn none(found: &[String]) -> Verdict {
     if found.is_empty() { Ok(()) } else { Err(Trouble(found.to_vec())) }
 }
 
-/// Is content if there was something to look at; else says which case has it.
+/// Succeeds if there were such runs; otherwise names the case that has them.
 fn some(runs: u64, otherwise: &str, case: &str) -> Verdict {
-    hold(runs > 0, || format!("{otherwise}, so that nothing is proven; `{case}` does that"))
+    hold(runs > 0, || format!("{otherwise}, so nothing is proven; the case `{case}` has such runs"))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// A claim that holds after these runs, and does not when one sort of them is missing.
-    fn check(claim: fn(&Sums) -> Verdict, needs: &[fn(&mut Sums)]) {
+    /// The promise holds after these runs, and fails when one kind of them is missing.
+    fn check(claim: fn(&RunTotals) -> Verdict, needs: &[fn(&mut RunTotals)]) {
         let with = |missing: Option<usize>| {
-            let mut sums = Sums { attempts_to_leave: Ok(0), ..Sums::default() };
+            let mut sums = RunTotals { attempts_to_leave: Ok(0), ..RunTotals::default() };
             let there = needs.iter().enumerate().filter(|(at, _)| Some(*at) != missing);
             there.for_each(|(_, run)| run(&mut sums));
             claim(&sums)
@@ -71,7 +71,7 @@ mod tests {
     #[test]
     fn what_was_found_is_the_evidence() {
         let found = vec!["text: pid 7: sleep".to_owned()];
-        let sums = Sums {
+        let sums = RunTotals {
             completed: 1,
             with_tools: 1,
             by_themselves: 1,
@@ -81,7 +81,7 @@ mod tests {
             survivors: found.clone(),
             left_behind: found.clone(),
             attempts_to_leave: Ok(2),
-            ..Sums::default()
+            ..RunTotals::default()
         };
         for claim in [understood, leaves_nothing, no_survivors] {
             assert_eq!(claim(&sums), Err(Trouble(found.clone())));

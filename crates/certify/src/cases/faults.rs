@@ -1,4 +1,4 @@
-//! What it makes of a model's API that does not work. Each fault has a category that a router can act on, told within
+//! How the program reports a model API that fails. Each fault has a category that a router can act on, reported within
 //! half a minute: by the program, or by our deadline with the category of its last notice.
 
 use bowline_protocol::Category;
@@ -6,17 +6,17 @@ use bowline_protocol::kinds::Outcome;
 use bowline_simulator::Entry;
 
 use crate::case::{Body, Case, Claim};
-use crate::place::Room;
+use crate::place::CaseContext;
 use crate::trouble::{Verdict, hold, short};
 
-/// A fault, and what it may be called.
+/// A fault, and its categories.
 #[derive(Debug)]
 pub(crate) struct Fault {
-    /// The scenario; none where nobody listens at the address.
+    /// The scenario; none if the connection is refused.
     pub(crate) scenario: Option<&'static str>,
     /// The categories that are right.
     categories: &'static [Category],
-    /// Whether a program may also overcome it: the scenario then answers the second request well.
+    /// Whether a program may also recover: the scenario then answers the second request.
     may_pass: bool,
 }
 
@@ -39,74 +39,70 @@ macro_rules! faults {
 }
 
 faults! {
-    "fault-400", "a bad request is a validation failure", Some("bad-request"), [Validation];
-    "fault-401", "a refused key is an authentication failure", Some("unauthorized"), [Authentication];
-    "fault-403", "a forbidden request is an authentication failure", Some("forbidden"), [Authentication];
-    "fault-404", "a model that does not exist is not found", Some("not-found"), [NotFound];
-    "fault-413", "a request that is too large is a validation failure", Some("too-large"), [Validation];
-    "fault-429", "too many requests are a rate limit", Some("rate-limit"), [RateLimit];
-    "fault-quota", "a used-up quota is a quota failure", Some("quota"), [Quota];
-    "fault-billing", "no money left is a quota failure", Some("billing"), [Quota];
-    "fault-500", "a server that fails is a server failure", Some("server-error"), [Server];
-    "fault-503", "a server that is away is a server failure", Some("unavailable"), [Server];
-    "fault-529", "an overloaded server is a server failure", Some("overloaded"), [Server, RateLimit];
-    "fault-overflow", "a context that is too long is a validation failure", Some("context-overflow"), [Validation];
-    "fault-close", "a connection that closes is a network failure", Some("close"), [Network];
-    "fault-refused", "nobody at the address is a network failure", None, [Network];
-    "fault-hang", "an API that says nothing is a timeout", Some("hang"), [Timeout];
-    "fault-hang-headers", "an API that stops after its headers is a timeout", Some("hang-after-headers"), [Timeout];
-    "fault-cut", "an answer that breaks off is no success", Some("cut"), [Network, Server];
-    "fault-garbage", "garbage in an answer is a failure, or is overcome with nothing lost", Some("garbage-once"), [Network, Server, Validation, Unknown] passes;
+    "fault-400", "a bad request is a `validation` failure", Some("bad-request"), [Validation];
+    "fault-401", "a rejected key is an `authentication` failure", Some("unauthorized"), [Authentication];
+    "fault-403", "a forbidden request is an `authentication` failure", Some("forbidden"), [Authentication];
+    "fault-404", "an unknown model is a `not_found` failure", Some("not-found"), [NotFound];
+    "fault-413", "a request that is too large is a `validation` failure", Some("too-large"), [Validation];
+    "fault-429", "too many requests are a `rate_limit` failure", Some("rate-limit"), [RateLimit];
+    "fault-quota", "a used-up quota is a `quota` failure", Some("quota"), [Quota];
+    "fault-billing", "an exhausted balance is a `quota` failure", Some("billing"), [Quota];
+    "fault-500", "an internal server error is a `server` failure", Some("server-error"), [Server];
+    "fault-503", "an unavailable server is a `server` failure", Some("unavailable"), [Server];
+    "fault-529", "an overloaded server is a `server` or `rate_limit` failure", Some("overloaded"), [Server, RateLimit];
+    "fault-overflow", "a context overflow is a `validation` failure", Some("context-overflow"), [Validation];
+    "fault-close", "a closed connection is a `network` failure", Some("close"), [Network];
+    "fault-refused", "a refused connection is a `network` failure", None, [Network];
+    "fault-hang", "an API that never responds is a `timeout` failure", Some("hang"), [Timeout];
+    "fault-hang-headers", "an API that stops after its headers is a `timeout` failure", Some("hang-after-headers"), [Timeout];
+    "fault-cut", "an answer that breaks off is a failure", Some("cut"), [Network, Server];
+    "fault-garbage", "garbage in an answer is a failure, or the program recovers and loses no text", Some("garbage-once"), [Network, Server, Validation, Unknown] passes;
 }
 
-/// Tries a fault.
-pub(crate) async fn attempt(room: Room, fault: &'static Fault) -> Verdict {
+/// Tests a fault.
+pub(crate) async fn attempt(context: CaseContext, fault: &'static Fault) -> Verdict {
     let (place, prompt) = match fault.scenario {
-        Some(scenario) => (room.place("one").await?, format!("[[{scenario}]] Say something.")),
-        None => (room.deserted("one").await?, "Say something.".to_owned()),
+        Some(scenario) => (context.place("one").await?, format!("[[{scenario}]] Say something.")),
+        None => (context.deserted("one").await?, "Say something.".to_owned()),
     };
     let seen = place.run(place.task(&prompt)).await?;
     if fault.scenario.is_some() {
-        seen.hold(!place.requests().is_empty(), || "the model was never asked".to_owned())?;
+        seen.hold(!place.requests().is_empty(), || "the program sent no request to the model".to_owned())?;
     }
-    let expected = room.subject.manifest.certify.categories.get(room.case);
+    let expected = context.subject.manifest.certify.categories.get(context.case);
     let right = expected.map_or(fault.categories, |it| &it.categories);
     if expected.is_some() {
-        // A program that tries again without a word is let off; one that hangs is not.
+        // A program that retries silently is excused; one that hangs is not.
         seen.hold(place.all_requests().len() > 1 || fault.scenario.is_none(), || {
-            "it asked once and hung".to_owned()
+            "it sent one request and hung".to_owned()
         })?;
     }
     if fault.may_pass && seen.record.is_completed() {
         return overcome(seen.text(), &place.requests()).map_err(|it| seen.trouble(it.0.join("; ")));
     }
-    seen.hold(seen.record.outcome == Outcome::Failed, || "it is not told as a failure".to_owned())?;
+    seen.hold(seen.record.outcome == Outcome::Failed, || "the turn did not fail".to_owned())?;
     let told = seen.record.failure.as_ref().map(|failure| failure.category);
     seen.hold(told.is_some_and(|told| right.contains(&told)), || {
         let right: Vec<&str> = right.iter().map(|it| it.as_str()).collect();
-        format!("it should be {}", right.join(" or "))
+        format!("the category should be {}", right.join(" or "))
     })
 }
 
-/// What the scenario says when it is asked again.
+/// The scenario's answer to the second request.
 const SECOND: &str = "This time it went well.";
 
-/// What the simulator says in an answer that goes wrong. Where the API says the whole text once more at its end, a
+/// The beginning of the answer that goes wrong. If the API repeats the whole text at its end, a
 /// program can have all of it.
 const FIRST: &str =
     "This answer begins as it should, goes on for a while, and would have come to a good end.";
 
-/// Is content if nothing is lost: the program asked again and tells the second answer and nothing of the first, or it has
-/// the first one whole.
+/// Succeeds if no text is lost: the program sent a second request and reports only its answer, or it has the
+/// first answer whole.
 fn overcome(text: &str, requests: &[Entry]) -> Verdict {
     let good = requests.iter().filter(|entry| entry.choice.as_ref().is_some_and(|it| it.fault.is_none()));
     let right = if good.count() > 0 { SECOND } else { FIRST };
     hold(text.trim() == right, || {
-        format!(
-            "it says that all is well after {} requests; served {right:?}, got {}",
-            requests.len(),
-            short(text)
-        )
+        format!("the turn completed after {} requests; served {right:?}, got {}", requests.len(), short(text))
     })
 }
 

@@ -1,35 +1,35 @@
-//! Whether what is asked for arrives at the other end.
+//! Whether options reach the model.
 
 use bowline::Task;
 use bowline_protocol::{Json, Kind};
 use bowline_providers::manifest::run::RunFlag;
 use bowline_simulator::Entry;
 
-use crate::place::{Place, Room, Seen};
+use crate::place::{CaseContext, Place, WatchedRun};
 use crate::trouble::{Trouble, Verdict, short};
 
 const MARK: &str = "Answer as an old boatswain named Hawser would.";
 
-pub(super) async fn model(room: Room) -> Verdict {
-    let place = room.place("one").await?;
+pub(super) async fn model(context: CaseContext) -> Verdict {
+    let place = context.place("one").await?;
     let wanted = place.other_model().to_owned();
     let seen = place.run(place.task("[[text]] Say something.").model(&wanted)).await?;
-    // Some programs name a model with its provider, and the API without. An alias is a part of what it stands for.
+    // Some programs name a model with its provider, and the API without. An alias is a part of the full name.
     let bare = wanted.rsplit('/').next().unwrap_or_default();
     let stands_for = |model: &str| model.split(['-', '/']).any(|part| part == bare);
     let asked: Vec<String> =
         facts(&place, &seen)?.iter().filter_map(|it| it.facts.as_ref()?.model.clone()).collect();
     seen.hold(asked.iter().any(|model| *model == wanted || model == bare || stands_for(model)), || {
-        format!("chosen {wanted}, asked {asked:?}")
+        format!("chosen {wanted}, requested {asked:?}")
     })
 }
 
-pub(super) async fn effort(room: Room) -> Verdict {
-    let values = room.subject.manifest.run.flags.get(&RunFlag::Effort).map(|how| how.values.clone());
+pub(super) async fn effort(context: CaseContext) -> Verdict {
+    let values = context.subject.manifest.run.flags.get(&RunFlag::Effort).map(|how| how.values.clone());
     let values = values.unwrap_or_default();
     let wanted = values.iter().find(|value| *value == "high").or(values.last()).cloned();
     let wanted = wanted.unwrap_or_else(|| "high".to_owned());
-    let place = room.place("one").await?;
+    let place = context.place("one").await?;
     let seen = place.run(place.task("[[text]] Say something.").effort(&wanted)).await?;
     let requests = facts(&place, &seen)?;
     let arrived = |entry: &Entry| {
@@ -38,44 +38,44 @@ pub(super) async fn effort(room: Room) -> Verdict {
     };
     let seen_there: Vec<Option<String>> = requests.iter().map(arrived).collect();
     seen.hold(seen_there.iter().flatten().any(|it| *it == wanted), || {
-        format!("chosen {wanted}, asked {seen_there:?}")
+        format!("chosen {wanted}, requested {seen_there:?}")
     })
 }
 
-pub(super) async fn system(room: Room) -> Verdict {
-    let how = room.subject.manifest.run.flags.get(&RunFlag::System);
-    // What stands in the prompt leaves the program's own words where they are; anything else replaces them.
+pub(super) async fn system(context: CaseContext) -> Verdict {
+    let how = context.subject.manifest.run.flags.get(&RunFlag::System);
+    // A system prompt inside the prompt leaves the program's own in place; any other replaces it.
     let replaces = how.is_some_and(|how| how.before.is_none() && how.after.is_none());
-    let given = given(&room, |task| task.system_prompt(MARK)).await?;
+    let given = given(&context, |task| task.system_prompt(MARK)).await?;
     let (kept, of) = kept(&given.own, &given.now);
     given
         .seen
         .hold(of > 0, || "the program has no system prompt of its own that could be replaced".to_owned())?;
-    // Programs go on telling the model where it works and which tools there are.
+    // Programs still send the working directory and the list of tools.
     given.seen.hold(!replaces || kept * 10 <= of * 7, || {
-        format!("it was added and replaced nothing: {kept} of {of} lines of the program's own prompt are still sent")
+        format!("it was added instead of replacing: {kept} of {of} lines of the program's own prompt are still sent")
     })
 }
 
-pub(super) async fn append_system(room: Room) -> Verdict {
-    let given = given(&room, |task| task.append_system_prompt(MARK)).await?;
+pub(super) async fn append_system(context: CaseContext) -> Verdict {
+    let given = given(&context, |task| task.append_system_prompt(MARK)).await?;
     let (kept, of) = kept(&given.own, &given.now);
     given.seen.hold(of > 0 && kept * 10 >= of * 9, || {
-        format!("it was not added but replaced something: {kept} of {of} lines of the program's own prompt are sent")
+        format!("it replaced instead of adding: {kept} of {of} lines of the program's own prompt are sent")
     })
 }
 
-/// A run with words for the system prompt, and the system prompts without and with them.
+/// A run with a system prompt, and the system prompts that arrived without and with it.
 struct Given {
-    seen: Seen,
+    seen: WatchedRun,
     own: String,
     now: String,
 }
 
-/// Asks twice, without and with words for the system prompt, which have to arrive.
-async fn given(room: &Room, with: impl FnOnce(Task) -> Task) -> Result<Given, Trouble> {
+/// Runs twice, without and with a system prompt, which has to arrive.
+async fn given(context: &CaseContext, with: impl FnOnce(Task) -> Task) -> Result<Given, Trouble> {
     const PROMPT: &str = "[[text]] Say something.";
-    let (one, two) = (room.place("one").await?, room.place("two").await?);
+    let (one, two) = (context.place("one").await?, context.place("two").await?);
     let (plain, seen) = tokio::join!(one.run(one.task(PROMPT)), two.run(with(two.task(PROMPT))));
     let (plain, seen) = (plain?, seen?);
     let (before, requests) = (facts(&one, &plain)?, facts(&two, &seen)?);
@@ -83,14 +83,12 @@ async fn given(room: &Room, with: impl FnOnce(Task) -> Task) -> Result<Given, Tr
         let facts = entry.facts.as_ref();
         facts.is_some_and(|it| it.system.contains(MARK) || it.users.iter().any(|text| text.contains(MARK)))
     };
-    // Not every one: a program may also ask what to remember.
+    // Not in every request: a program may also send one for its memory.
     let Some(arrived) = requests.iter().find(|entry| said(entry)) else {
         let system = requests.first().map(|entry| short(&system_of(entry))).unwrap_or_default();
-        return Err(
-            seen.trouble(format_args!("{MARK:?} is not in what was sent; the system prompt is {system}"))
-        );
+        return Err(seen.trouble(format_args!("{MARK:?} is in no request; the system prompt is {system}")));
     };
-    // They say where they work, which is not the same place.
+    // The two runs have different working directories, which the prompts contain.
     let now = system_of(arrived).replace(&*two.project.to_string_lossy(), "");
     let own = before.iter().map(system_of).max_by_key(String::len).unwrap_or_default();
     Ok(Given { seen, own: own.replace(&*one.project.to_string_lossy(), ""), now })
@@ -100,22 +98,22 @@ fn system_of(entry: &Entry) -> String {
     entry.facts.as_ref().map(|it| it.system.clone()).unwrap_or_default()
 }
 
-/// Counts the lines of a prompt that stand in another one, and all of them. Short ones, such as headings, prove nothing.
+/// Counts the lines of a prompt that are part of another one, and all of them. Short lines, such as headings, prove nothing.
 fn kept(own: &str, now: &str) -> (usize, usize) {
     const LONG: usize = 40;
     let lines: Vec<&str> = own.lines().map(str::trim).filter(|line| line.chars().count() >= LONG).collect();
     (lines.iter().filter(|line| now.contains(**line)).count(), lines.len())
 }
 
-pub(super) async fn schema(room: Room) -> Verdict {
+pub(super) async fn schema(context: CaseContext) -> Verdict {
     let schema = r#"{"type":"object","properties":{"knot":{"type":"string"}},"required":["knot"],"additionalProperties":false}"#;
     let schema: Json = serde_json::from_str(schema).expect("it is valid JSON");
-    let place = room.place("one").await?;
+    let place = context.place("one").await?;
     let seen = place.run(place.task("[[schema]] Name a knot.").output_schema(schema)).await?;
     seen.completed()?;
     let requests = facts(&place, &seen)?;
     let arrived = requests.iter().any(|entry| entry.body.to_string().contains("\"knot\""));
-    seen.hold(arrived, || "the schema is not in what was sent".to_owned())?;
+    seen.hold(arrived, || "the schema is in no request".to_owned())?;
     let answer = serde_json::from_str::<serde_json::Value>(seen.text());
     seen.hold(answer.as_ref().is_ok_and(|it| it["knot"].is_string()), || {
         format!("the answer is {}", short(seen.text()))
@@ -124,8 +122,8 @@ pub(super) async fn schema(room: Room) -> Verdict {
 
 const IMAGE_PROMPT: &str = "[[text]] What is in the image?";
 
-pub(super) async fn image(room: Room) -> Verdict {
-    let place = room.place("one").await?;
+pub(super) async fn image(context: CaseContext) -> Verdict {
+    let place = context.place("one").await?;
     let file = place.project.join("dot.png");
     std::fs::write(&file, PNG)?;
     let seen = place.run(place.task(IMAGE_PROMPT).attach(&file)).await?;
@@ -133,7 +131,7 @@ pub(super) async fn image(room: Room) -> Verdict {
     let requests = facts(&place, &seen)?;
     let images = |entry: &Entry| entry.facts.as_ref().map_or(0, |it| it.images.len());
     seen.hold(requests.iter().any(|entry| images(entry) > 0), || {
-        // A program that leaves an image out may say why in what it sends instead.
+        // A program that leaves an image out may send the reason instead.
         let sent = seen.events.iter().filter_map(|event| {
             if let Kind::UserMessage(message) = &event.kind { Some(message.text.as_str()) } else { None }
         });
@@ -145,9 +143,9 @@ pub(super) async fn image(room: Room) -> Verdict {
     })
 }
 
-pub(super) async fn large_prompt(room: Room) -> Verdict {
+pub(super) async fn large_prompt(context: CaseContext) -> Verdict {
     const SIZE: usize = 900 * 1024;
-    let place = room.place("one").await?;
+    let place = context.place("one").await?;
     let mut prompt = String::from("[[text]] Count the ropes.\n");
     let mut line = 0;
     while prompt.len() < SIZE {
@@ -169,17 +167,21 @@ pub(super) async fn large_prompt(room: Room) -> Verdict {
     };
     seen.hold(requests.iter().any(whole), || {
         format!(
-            "sent {} bytes; the longest text of the user that arrived has {}",
+            "sent {} bytes; the longest user message that arrived has {}",
             prompt.len(),
             longest.unwrap_or_default()
         )
     })
 }
 
-/// Returns the requests of the conversation; that there were none is trouble.
-fn facts(place: &Place, seen: &Seen) -> Result<Vec<Entry>, Trouble> {
+/// Returns the requests of the conversation, or fails if there were none.
+fn facts(place: &Place, seen: &WatchedRun) -> Result<Vec<Entry>, Trouble> {
     let requests: Vec<Entry> = place.requests().into_iter().filter(|entry| entry.facts.is_some()).collect();
-    if requests.is_empty() { Err(seen.trouble("the model was never asked")) } else { Ok(requests) }
+    if requests.is_empty() {
+        Err(seen.trouble("the program sent no request to the model"))
+    } else {
+        Ok(requests)
+    }
 }
 
 /// A red dot: 8 by 8 pixels.

@@ -1,4 +1,4 @@
-//! Whether a program that may only look runs code of the repository that it looks at.
+//! Whether a program with permission to read only runs code of the repository that it reads.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -6,28 +6,29 @@ use std::path::Path;
 use bowline_providers::manifest::run::Mode;
 use serde_json::Value;
 
-use crate::place::Room;
+use crate::place::CaseContext;
 use crate::trouble::Verdict;
 
-/// The files of a repository that wants its code run in every form that one of the programs knows.
+/// The files of a repository with code to run, in every form that one of the programs knows.
 const HOSTILE: &str = include_str!("fixtures/hostile_repository.json");
 
-/// Lays a repository that wants its code run in every form that one of the programs knows, and looks whether any of it ran, in
+/// Creates a repository with code to run in every form that one of the programs knows, and checks whether any of it ran, in
 /// both modes that promise it.
-pub(super) async fn code(room: Room) -> Verdict {
+pub(super) async fn code(context: CaseContext) -> Verdict {
     for (name, mode) in [("read", Mode::Read), ("ask", Mode::Ask)] {
-        let refused =
-            |mode: &Mode| room.subject.manifest.permission.get(mode).is_none_or(|how| how.refused.is_some());
+        let refused = |mode: &Mode| {
+            context.subject.manifest.permission.get(mode).is_none_or(|how| how.refused.is_some())
+        };
         if !refused(&mode) {
-            code_in(&room, name, mode).await?;
+            code_in(&context, name, mode).await?;
         }
     }
     Ok(())
 }
 
-async fn code_in(room: &Room, name: &str, mode: Mode) -> Verdict {
-    let place = room.place(name).await?;
-    // Outside the repository, so that writing it is no change to a file of the project.
+async fn code_in(context: &CaseContext, name: &str, mode: Mode) -> Verdict {
+    let place = context.place(name).await?;
+    // Outside the repository, so that writing it does not change a file of the project.
     let log = place.home.join("executed-by-the-repository.txt");
     let hostile = HostileRepository::read(&log);
     for (path, text) in &hostile.repository {
@@ -37,7 +38,7 @@ async fn code_in(room: &Room, name: &str, mode: Mode) -> Verdict {
         }
         std::fs::write(path, text)?;
     }
-    // Some programs have a gate of their own, which many users have switched off.
+    // Some programs have a check of their own, which many users have disabled.
     for (path, wanted) in &hostile.home {
         let path = place.home.join(path);
         let own = std::fs::read(&path).ok().and_then(|it| serde_json::from_slice::<Value>(&it).ok());
@@ -55,7 +56,7 @@ async fn code_in(room: &Room, name: &str, mode: Mode) -> Verdict {
         );
     }
     seen.completed()?;
-    seen.hold(place.was_answered_by("text"), || "the model was never asked".to_owned())
+    seen.hold(place.was_answered_by("text"), || "the program sent no request to the model".to_owned())
 }
 
 /// The files of the repository, each of which appends its name to a log when its code runs, and settings that the user has
@@ -96,7 +97,7 @@ fn filled(text: &str, log: &str) -> String {
     filled.replace("@LOG@", log)
 }
 
-/// Puts values into an object, and leaves what else is there.
+/// Sets values of an object, and keeps its other values.
 fn merge(into: &mut Value, wanted: &Value) {
     let Value::Object(wanted) = wanted else {
         *into = wanted.clone();

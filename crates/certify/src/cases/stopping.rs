@@ -1,4 +1,4 @@
-//! Whether it can be ended, at any time, with nobody left and nothing lost.
+//! Whether a run can be ended at any time, with no process left and no text lost.
 
 use std::time::Duration;
 
@@ -7,18 +7,18 @@ use bowline_protocol::Category;
 use bowline_protocol::kinds::Outcome;
 
 use super::asking;
-use crate::place::{Room, Seen, StopWhen};
+use crate::place::{CaseContext, StopCondition, WatchedRun};
 use crate::trouble::{Verdict, short};
 
-/// The longest time from asking for the end to the end.
+/// The longest time from the cancellation to the end.
 const PATIENCE: Duration = Duration::from_millis(2500);
 
-pub(super) async fn in_the_answer(room: Room) -> Verdict {
-    let place = room.place("one").await?;
-    let when = if asking(room.subject.manifest).streams_text {
-        StopWhen::Deltas(3)
+pub(super) async fn in_the_answer(context: CaseContext) -> Verdict {
+    let place = context.place("one").await?;
+    let when = if asking(context.subject.manifest).streams_text {
+        StopCondition::Deltas(3)
     } else {
-        StopWhen::Asked(Duration::from_millis(700))
+        StopCondition::Asked(Duration::from_millis(700))
     };
     let seen = place.stop(place.task("[[slow]] Count."), when).await?;
     let said: String = seen
@@ -27,64 +27,66 @@ pub(super) async fn in_the_answer(room: Room) -> Verdict {
         .filter_map(|event| if let Kind::TextDelta(it) = &event.kind { Some(it.text.as_str()) } else { None })
         .collect();
     gone(&seen)?;
-    seen.hold(!said.contains("forty"), || "it said everything, though it was stopped".to_owned())?;
+    seen.hold(!said.contains("forty"), || {
+        "the whole answer arrived although the run was stopped".to_owned()
+    })?;
     seen.hold(seen.text().trim().starts_with(said.trim()), || {
-        format!("{} was said, {} was kept", short(&said), short(seen.text()))
+        format!("{} was printed, {} was kept", short(&said), short(seen.text()))
     })
 }
 
-/// That it ends is our doing in the end; that it ends when it is asked to is its own.
-pub(super) async fn when_asked(room: Room) -> Verdict {
-    let place = room.place("one").await?;
-    let when = StopWhen::Asked(Duration::from_millis(300));
+/// Bowline ends every program in the end; this case tests whether the program exits on its own stop signal.
+pub(super) async fn when_asked(context: CaseContext) -> Verdict {
+    let place = context.place("one").await?;
+    let when = StopCondition::Asked(Duration::from_millis(300));
     let seen = place.stop(place.task("[[slow]] Count."), when).await?;
     was_asked(&seen)?;
-    seen.hold(seen.record.exit != Some(Exit::Signal(9)), || "it had to be killed".to_owned())?;
+    seen.hold(seen.record.exit != Some(Exit::Signal(9)), || "the program had to be killed".to_owned())?;
     let killed: Vec<String> =
         seen.record.killed.iter().map(|it| format!("pid {}: {}", it.pid, short(&it.command))).collect();
-    seen.hold(killed.is_empty(), || format!("it ended, but these had to be killed: {killed:?}"))?;
+    seen.hold(killed.is_empty(), || {
+        format!("the program exited, but these processes had to be killed: {killed:?}")
+    })?;
     gone(&seen)
 }
 
-pub(super) async fn in_a_tool(room: Room) -> Verdict {
-    let place = room.place("one").await?;
+pub(super) async fn in_a_tool(context: CaseContext) -> Verdict {
+    let place = context.place("one").await?;
     let file = place.project.join("started");
     let prompt = format!("[[shell command=\"touch {}; sleep 300\"]] Run it.", file.display());
-    let seen = place.stop(place.free(&prompt), StopWhen::File(file.clone())).await?;
+    let seen = place.stop(place.free(&prompt), StopCondition::File(file.clone())).await?;
     seen.hold(file.exists(), || "the tool never ran".to_owned())?;
     gone(&seen)
 }
 
-pub(super) async fn timeout(room: Room) -> Verdict {
-    let place = room.place("one").await?;
+pub(super) async fn timeout(context: CaseContext) -> Verdict {
+    let place = context.place("one").await?;
     let seen = place.run(place.task("[[hang]] Wait.").timeout(Duration::from_secs(12))).await?;
-    seen.hold(!place.requests().is_empty(), || "the model was never asked".to_owned())?;
+    seen.hold(!place.requests().is_empty(), || "the program sent no request to the model".to_owned())?;
     let category = seen.record.failure.as_ref().map(|failure| failure.category);
     seen.hold(seen.record.outcome == Outcome::Failed && category == Some(Category::Timeout), || {
-        "a run that waits for ever is not a timeout".to_owned()
+        "the hanging run did not end as a timeout".to_owned()
     })?;
-    nobody_left(&seen)
+    no_process_left(&seen)
 }
 
-/// Is content if the run was cancelled, quickly, and all its processes are gone.
-fn gone(seen: &Seen) -> Verdict {
+/// Succeeds if the run was cancelled quickly and all its processes are gone.
+fn gone(seen: &WatchedRun) -> Verdict {
     was_asked(seen)?;
     seen.hold(seen.record.outcome == Outcome::Cancelled, || {
-        "it was stopped, and is not cancelled".to_owned()
+        "the run was stopped, but its outcome is not `cancelled`".to_owned()
     })?;
     let took = seen.stopping.unwrap_or_default();
     seen.hold(took <= PATIENCE, || format!("it took {} ms to end", took.as_millis()))?;
-    nobody_left(seen)
+    no_process_left(seen)
 }
 
-fn was_asked(seen: &Seen) -> Verdict {
-    seen.hold(seen.stopping.is_some(), || {
-        "it ended, or came to nothing, before there was anything to stop".to_owned()
-    })
+fn was_asked(seen: &WatchedRun) -> Verdict {
+    seen.hold(seen.stopping.is_some(), || "the run ended before there was anything to stop".to_owned())
 }
 
-/// Looks for processes of the session by the marker in their environment, not by what our own report says.
-fn nobody_left(seen: &Seen) -> Verdict {
+/// Looks for processes of the session by the marker in their environment, independently of our own report.
+fn no_process_left(seen: &WatchedRun) -> Verdict {
     let mark = format!("{}={}", bowline_process::SESSION_VARIABLE, seen.record.session);
     let mut alive = Vec::new();
     for entry in std::fs::read_dir("/proc").into_iter().flatten().flatten() {

@@ -1,4 +1,4 @@
-//! What is said about two reports.
+//! The differences of two reports, in words.
 
 use super::*;
 use crate::report::{Cell, FORMAT};

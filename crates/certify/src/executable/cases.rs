@@ -1,33 +1,33 @@
-//! What is asked of an executable provider, and how each thing is tried.
+//! The cases for executable providers, and how to test them.
 
 use std::future::Future;
 use std::pin::Pin;
 use std::time::Duration;
 
-use bowline_process::Exit;
+use bowline_process::ExitStatus;
 use serde_json::{Value, json};
 
-use super::call::{Said, Subject};
+use super::call::{CallOutput, Subject};
 use crate::trouble::{Trouble, Verdict, hold, short};
 
-/// How long a refusal may take.
+/// The time limit of a rejection.
 const REFUSAL: Duration = Duration::from_secs(10);
 
-/// How long the answer to `health` may take.
+/// The time limit of `health`.
 const HEALTH: Duration = Duration::from_secs(5);
 
-/// Below this, nobody can tell a stream from an answer that is quick.
+/// Below this, a stream cannot be distinguished from a fast answer.
 const QUICK: Duration = Duration::from_secs(1);
 
 type Trying<'a> = Pin<Box<dyn Future<Output = Verdict> + Send + 'a>>;
 
-/// One thing that is asked of an executable provider.
+/// One promise of an executable provider.
 pub struct Case {
     /// The name, for `--only` and for reports.
     pub name: &'static str,
-    /// What is asked, in a sentence.
+    /// The promise, in a sentence.
     pub about: &'static str,
-    /// The command that it is about.
+    /// The command that it tests.
     pub(super) of: &'static str,
     pub(super) body: for<'a> fn(&'a Subject) -> Trying<'a>,
 }
@@ -46,21 +46,21 @@ macro_rules! cases {
 }
 
 cases! {
-    "generate" of "generate", "`generate` answers with one object that has every required field", generate;
-    "stream" of "stream", "`stream` answers with chunks that have every required field", stream;
-    "streams" of "stream", "chunks come while the answer is made, not all at its end", streams;
+    "generate" of "generate", "`generate` returns one object with every required field", generate;
+    "stream" of "stream", "`stream` returns chunks with every required field", stream;
+    "streams" of "stream", "chunks arrive while the answer is generated, not all at its end", streams;
     "content-delta" of "stream", "`content` of every chunk is the sum of the `delta`s so far", content_delta;
     "done-once" of "stream", "exactly one chunk is `done`, and it is the last", done_once;
-    "health" of "health", "`health` says within five seconds that it is well", health;
-    "version" of "--version", "`--version` says which version it is", version;
-    "unknown-command" of "generate", "a command that it does not know is refused, with a reason", unknown_command;
-    "bad-json" of "generate", "a request that is no JSON is refused, with a reason", bad_json;
-    "empty-prompt" of "generate", "an empty prompt is answered, or refused with a reason", empty_prompt;
-    "unicode" of "generate", "letters of every script go in and come out whole", unicode;
-    "large-prompt" of "generate", "a prompt of a megabyte is read to its end", large_prompt;
+    "health" of "health", "`health` exits with 0 within five seconds", health;
+    "version" of "--version", "`--version` prints the version", version;
+    "unknown-command" of "generate", "an unknown command is rejected, with a reason", unknown_command;
+    "bad-json" of "generate", "a request that is not JSON is rejected, with a reason", bad_json;
+    "empty-prompt" of "generate", "an empty prompt is answered, or rejected with a reason", empty_prompt;
+    "unicode" of "generate", "a prompt with letters of many scripts is answered in UTF-8", unicode;
+    "large-prompt" of "generate", "a prompt of one megabyte is read to its end", large_prompt;
     "context" of "generate", "context, settings, metadata and hints are accepted", context;
-    "unknown-fields" of "generate", "fields that it does not know are passed over", unknown_fields;
-    "ends-when-asked" of "generate", "it is gone two seconds after it was asked to end", ends_when_asked;
+    "unknown-fields" of "generate", "unknown fields are ignored", unknown_fields;
+    "ends-when-asked" of "generate", "the program exits within two seconds of SIGTERM", ends_when_asked;
     "leaves-nothing" of "generate", "no process outlives a call", leaves_nothing;
 }
 
@@ -82,17 +82,17 @@ async fn generate(subject: &Subject) -> Verdict {
     ] {
         match answer.get(field) {
             Some(value) if is_good(value) => {}
-            Some(value) => wrong.push(format!("`{field}` is {value}, which is not of its type")),
+            Some(value) => wrong.push(format!("`{field}` is {value}, which has the wrong type")),
             None => wrong.push(format!("`{field}` is missing")),
         }
     }
     if answer["content"] == "" {
-        wrong.push("`content` is empty, though it was asked to say hello".to_owned());
+        wrong.push("`content` is empty, but the prompt was to say hello".to_owned());
     }
     if let Some(reason) =
         answer["finish_reason"].as_str().filter(|it| !["stop", "length", "tool_use"].contains(it))
     {
-        wrong.push(format!("`finish_reason` is {reason:?}; stop, length and tool_use are known"));
+        wrong.push(format!("`finish_reason` is {reason:?}; it has to be stop, length or tool_use"));
     }
     if wrong.is_empty() {
         return Ok(());
@@ -101,13 +101,13 @@ async fn generate(subject: &Subject) -> Verdict {
     Err(Trouble(wrong))
 }
 
-/// A chunk, and when it had come.
+/// A chunk, and when it arrived.
 struct Chunk {
     value: Value,
     at: Duration,
 }
 
-/// Returns the chunks of the long answer. What is no object cannot be looked at further.
+/// Returns the chunks of the long answer. A line that is not an object ends the test.
 async fn chunks(subject: &Subject) -> Result<Vec<Chunk>, Trouble> {
     let said = subject.streamed().await?;
     ended_well(said)?;
@@ -120,7 +120,7 @@ async fn chunks(subject: &Subject) -> Result<Vec<Chunk>, Trouble> {
             continue;
         }
         let value: Value = serde_json::from_str(line).ok().filter(Value::is_object).ok_or_else(|| {
-            Trouble::new(format_args!("a line of `stream` is no JSON object: {}", short(line)))
+            Trouble::new(format_args!("a line of `stream` is not a JSON object: {}", short(line)))
         })?;
         chunks.push(Chunk { value, at: said.when(end - 1) });
     }
@@ -139,7 +139,7 @@ async fn stream(subject: &Subject) -> Verdict {
         ] {
             match value.get(field) {
                 Some(found) if is_good(found) => {}
-                Some(found) => wrong.push(format!("`{field}` is {found}, which is not of its type")),
+                Some(found) => wrong.push(format!("`{field}` is {found}, which has the wrong type")),
                 None => wrong.push(format!("`{field}` is missing")),
             }
         }
@@ -163,13 +163,11 @@ async fn streams(subject: &Subject) -> Verdict {
     let took = subject.streamed().await?.took;
     let with_text: Vec<&Chunk> =
         chunks.iter().filter(|it| it.value["delta"].as_str().is_some_and(|it| !it.is_empty())).collect();
-    hold(with_text.len() >= 2, || {
-        format!("a long answer came in {} chunk with text: that is no stream", with_text.len())
-    })?;
+    hold(with_text.len() >= 2, || format!("a long answer arrived in {} chunk with text", with_text.len()))?;
     let first = with_text[0].at;
     hold(took < QUICK || first.as_secs_f64() < took.as_secs_f64() * 0.9, || {
         format!(
-            "the first text came after {first:.1?}, and the end after {took:.1?}: all of it came at the end"
+            "the first text arrived after {first:.1?}, the end after {took:.1?}: all text arrived at the end"
         )
     })
 }
@@ -222,7 +220,7 @@ async fn bad_json(subject: &Subject) -> Verdict {
     for word in words {
         let said = subject.call(word, Some("{\"prompt\": \"no end".to_owned()), REFUSAL).await?;
         refused(&said)
-            .map_err(|trouble| trouble.and(format_args!("this was `{}`", subject.written(word))))?;
+            .map_err(|trouble| trouble.and(format_args!("the command was `{}`", subject.written(word))))?;
     }
     Ok(())
 }
@@ -241,7 +239,7 @@ async fn unicode(subject: &Subject) -> Verdict {
 async fn large_prompt(subject: &Subject) -> Verdict {
     let prompt = format!("{}\nHow many words was that, roughly?", "word ".repeat(210_000));
     let request = subject.request(&prompt)?.to_string();
-    // A model may have too small a window for it; then that is told.
+    // The model's context may be too small for it; then the provider has to report that.
     answered_or_refused(&subject.call("generate", Some(request), subject.patience).await?)
 }
 
@@ -273,74 +271,74 @@ async fn leaves_nothing(subject: &Subject) -> Verdict {
     let left = subject.left();
     hold(left.is_empty(), || {
         let list: Vec<String> = left.iter().map(|it| format!("{} ({})", it.command, it.pid)).collect();
-        format!("these outlived their call: {}", list.join(", "))
+        format!("processes that outlived their call: {}", list.join(", "))
     })
 }
 
 fn utf8(bytes: &[u8]) -> Result<&str, Trouble> {
     std::str::from_utf8(bytes).map_err(|error| {
         Trouble::new(format_args!("standard output is not UTF-8: {error}"))
-            .and(format_args!("it is {}", short(&String::from_utf8_lossy(bytes))))
+            .and(format_args!("the bytes are {}", short(&String::from_utf8_lossy(bytes))))
     })
 }
 
-/// Returns what `error` says; absent, null and empty mean that there is none.
+/// Returns `error`; absent, null and empty mean success.
 fn error_of(answer: &Value) -> Option<&Value> {
     answer.get("error").filter(|error| !error.is_null() && *error != "")
 }
 
-fn told(said: &Said) -> Trouble {
+fn told(said: &CallOutput) -> Trouble {
     Trouble::new(format_args!("standard output: {}", short(&String::from_utf8_lossy(&said.stdout))))
         .and(format_args!("standard error: {}", short(&String::from_utf8_lossy(&said.stderr))))
 }
 
-pub(super) fn because(what: String, said: &Said) -> Trouble {
+pub(super) fn because(what: String, said: &CallOutput) -> Trouble {
     let mut trouble = Trouble::new(what);
     trouble.0.extend(told(said).0);
     trouble
 }
 
-fn ended_well(said: &Said) -> Verdict {
+fn ended_well(said: &CallOutput) -> Verdict {
     match said.exit {
-        Some(Exit::Code(0)) => Ok(()),
-        Some(exit) => Err(because(format!("it ended with {exit}"), said)),
-        None => Err(because("it did not end".to_owned(), said)),
+        Some(ExitStatus::Code(0)) => Ok(()),
+        Some(exit) => Err(because(format!("the program ended with {exit}"), said)),
+        None => Err(because("the program did not exit".to_owned(), said)),
     }
 }
 
-/// Returns the answer of a call that went well.
-fn answered(said: &Said) -> Result<Value, Trouble> {
+/// Returns the response of a successful call.
+fn answered(said: &CallOutput) -> Result<Value, Trouble> {
     ended_well(said)?;
     let text = utf8(&said.stdout)?;
     let answer: Value = serde_json::from_str(text.trim())
         .ok()
         .filter(Value::is_object)
-        .ok_or_else(|| because("it answered with what is no JSON object".to_owned(), said))?;
+        .ok_or_else(|| because("the output is not a JSON object".to_owned(), said))?;
     if let Some(error) = error_of(&answer) {
         return Err(because(format!("`error` is {error}"), said));
     }
-    hold(answer["content"].is_string(), || "`content` is not a text".to_owned())
+    hold(answer["content"].is_string(), || "`content` is not a string".to_owned())
         .map_err(|trouble| because(trouble.0.join(""), said))?;
     Ok(answer)
 }
 
-/// Is content with a failure that says why.
-pub(super) fn refused(said: &Said) -> Verdict {
+/// Succeeds if the call failed and gave a reason.
+pub(super) fn refused(said: &CallOutput) -> Verdict {
     match said.exit {
-        Some(Exit::Code(0)) => {
-            return Err(because("it ended with exit code 0, as if all were well".to_owned(), said));
+        Some(ExitStatus::Code(0)) => {
+            return Err(because("the program reported success with exit code 0".to_owned(), said));
         }
-        Some(Exit::Code(_)) => {}
-        Some(Exit::Signal(_) | Exit::Unknown) | None => return ended_well(said),
+        Some(ExitStatus::Code(_)) => {}
+        Some(ExitStatus::Signal(_) | ExitStatus::Unknown) | None => return ended_well(said),
     }
     let reason = !String::from_utf8_lossy(&said.stderr).trim().is_empty();
-    hold(reason, || "it says no reason on standard error".to_owned())
+    hold(reason, || "standard error has no reason".to_owned())
         .map_err(|trouble| because(trouble.0.join(""), said))
 }
 
-/// Is content with an answer, and with a failure that says why, there or in the answer.
-fn answered_or_refused(said: &Said) -> Verdict {
-    if said.exit == Some(Exit::Code(0)) {
+/// Succeeds if the call has an answer, or failed with a reason, on standard error or in the response.
+fn answered_or_refused(said: &CallOutput) -> Verdict {
+    if said.exit == Some(ExitStatus::Code(0)) {
         let answer: Option<Value> = serde_json::from_slice(&said.stdout).ok();
         let explained = answer.as_ref().is_some_and(|answer| error_of(answer).is_some());
         return if explained { Ok(()) } else { answered(said).map(|_| ()) };

@@ -1,11 +1,11 @@
-//! The suite as a list: what the documentation says of it, and whether every manifest can answer it.
+//! The list of cases: the documentation has a row for each, and every manifest claims it or gives a reason.
 
 use std::collections::BTreeSet;
 
 use bowline_certify::cases;
 use bowline_providers::catalogue;
 
-/// The table in `docs/certify.md` is this list.
+/// The table in `docs/certify.md` equals this list.
 #[test]
 fn every_case_is_documented() {
     let rows: Vec<String> = cases()
@@ -16,9 +16,19 @@ fn every_case_is_documented() {
     assert_eq!(there, rows, "the table should be:\n{}", rows.join("\n"));
 }
 
-/// A manifest that names a case which is not there says something about nothing.
+/// `cargo xtask certify --write` generates `docs/compatibility.md` from reports; a changed case must change its row too.
 #[test]
-fn manifests_name_cases_that_there_are() {
+fn the_generated_page_has_the_words_of_every_case() {
+    let page = include_str!("../../../../docs/compatibility.md");
+    for case in cases() {
+        let row = format!("| `{}`: {} |", case.name, case.about);
+        assert!(page.contains(&row), "docs/compatibility.md has no row that begins with\n{row}");
+    }
+}
+
+/// An entry for an unknown case has no effect, so it is a mistake.
+#[test]
+fn manifests_name_existing_cases() {
     let names: BTreeSet<&str> = cases().map(|case| case.name).collect();
     for manifest in catalogue::built_in() {
         let certify = &manifest.certify;
@@ -29,9 +39,9 @@ fn manifests_name_cases_that_there_are() {
     }
 }
 
-/// What is not claimed has a reason; without one the suite would be red for a provider that nobody has tried yet.
+/// A case that is not claimed without a reason would be red.
 #[test]
-fn what_is_not_claimed_has_a_reason() {
+fn an_unclaimed_case_has_a_reason() {
     for manifest in catalogue::built_in().filter(|it| it.simulate.is_some()) {
         for case in cases() {
             assert!(case.is_answered_by(manifest), "{}: `{}` needs a reason", manifest.name, case.name);

@@ -16,39 +16,39 @@ pub(crate) struct ConfigArgs {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ConfigAction {
-    /// Show what is set, and where
+    /// Show the settings and the files that set them
     Show {
-        /// Also what is not set, with what each setting is
+        /// Include settings without a value, with a description of each
         #[arg(long)]
         all: bool,
-        /// Print JSON, for programs
+        /// Print JSON
         #[arg(long)]
         json: bool,
     },
     /// Print one setting
     Get {
-        /// Its name, such as run.provider
+        /// Name of the setting, such as run.provider
         #[arg(value_name = "KEY")]
         key: String,
     },
-    /// Change one setting; comments in the file stay
+    /// Change one setting; keep the comments in the file
     Set {
-        /// Its name, such as run.provider
+        /// Name of the setting, such as run.provider
         #[arg(value_name = "KEY")]
         key: String,
-        /// Its value
+        /// New value
         #[arg(value_name = "VALUE")]
         value: String,
-        /// In the project's file instead of yours
+        /// Change the project's file instead of yours
         #[arg(long)]
         project: bool,
     },
-    /// Take one setting out of the file
+    /// Remove one setting from the file
     Unset {
-        /// Its name, such as run.provider
+        /// Name of the setting, such as run.provider
         #[arg(value_name = "KEY")]
         key: String,
-        /// In the project's file instead of yours
+        /// Change the project's file instead of yours
         #[arg(long)]
         project: bool,
     },
@@ -56,7 +56,7 @@ pub(crate) enum ConfigAction {
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct InitArgs {
-    /// Ask nothing
+    /// Do not prompt
     #[arg(long, short = 'y')]
     pub(crate) yes: bool,
 
@@ -67,7 +67,7 @@ pub(crate) struct InitArgs {
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct CompletionsArgs {
-    /// Which shell
+    /// Shell to complete in
     #[arg(value_name = "SHELL")]
     pub(crate) shell: clap_complete::Shell,
 }

@@ -4,30 +4,30 @@ use std::path::PathBuf;
 
 use clap::ValueEnum;
 
-use super::request::{Limit, Permission, limit};
+use super::request::{PermissionArg, TimeLimit, limit};
 
 pub(crate) const EXAMPLES: &str = "Examples:
   echo '{\"prompt\":\"What is 2+2?\"}' | bowline provide NAME generate
   printf '#!/bin/sh\\nexec bowline provide NAME \"$@\"\\n' >my-provider
 
-What was said before and the system prompt are put before the prompt, as text. Temperature and the like are the agent's own \
-    business: the answer's metadata says so.";
+The command puts earlier messages and the system prompt in front of the prompt, as text. It does not pass on sampling \
+    options such as temperature; the metadata of the response lists what was left out.";
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct ProvideArgs {
-    /// Which agent (`bowline providers` lists them)
+    /// Provider to run (`bowline providers` lists them)
     #[arg(value_name = "PROVIDER")]
     pub(crate) provider: String,
 
-    /// What is asked of it; a JSON request is read from standard input
+    /// Protocol command; the JSON request is read from standard input
     #[arg(value_name = "COMMAND")]
     pub(crate) command: ProvideCommand,
 
-    /// The program to run instead of the one on PATH
+    /// Program to run instead of the one on PATH
     #[arg(long, value_name = "PATH")]
     pub(crate) binary: Option<PathBuf>,
 
-    /// The model, unless the request names one
+    /// Model to use if the request names none
     #[arg(long, short = 'm', value_name = "NAME")]
     pub(crate) model: Option<String>,
 
@@ -35,22 +35,22 @@ pub(crate) struct ProvideArgs {
     #[arg(long, short = 'C', value_name = "DIR")]
     pub(crate) cwd: Option<PathBuf>,
 
-    /// What the agent may do without being asked. Nobody can be asked here, so `ask` refuses what needs asking
+    /// Actions that the agent may take without approval. Nothing can be approved during a run, so `ask` denies what needs approval
     #[arg(long, value_name = "MODE", default_value = "ask")]
-    pub(crate) permission: Permission,
+    pub(crate) permission: PermissionArg,
 
-    /// The longest that an answer may take, such as 90s or 10m; `none` for no limit
+    /// Stop the agent after this time, such as 90s or 10m; `none` for no limit
     #[arg(long, value_name = "TIME", value_parser = limit)]
-    pub(crate) timeout: Option<Limit>,
+    pub(crate) timeout: Option<TimeLimit>,
 }
 
 /// A command of the protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ProvideCommand {
-    /// Answer in one piece
+    /// Return the whole response at once
     Generate,
-    /// Answer in chunks
+    /// Return the response in chunks
     Stream,
-    /// Say whether the agent is there
+    /// Report whether the agent is installed
     Health,
 }

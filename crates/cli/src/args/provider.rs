@@ -12,52 +12,52 @@ pub(crate) struct ProviderArgs {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ProviderCommand {
-    /// Write the beginning of an executable provider
+    /// Create an executable provider from a template
     New(NewArgs),
-    /// Ask a provider whether it is well; it has five seconds
+    /// Check the health of a provider; the timeout is five seconds
     Health(HealthArgs),
 }
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct NewArgs {
-    /// Its name
+    /// Name of the provider
     pub(crate) name: String,
 
-    /// The language
+    /// Language of the template
     #[arg(long, value_name = "LANG")]
-    pub(crate) lang: Lang,
+    pub(crate) lang: TemplateLanguage,
 
-    /// Where it is written
+    /// Directory to write to
     #[arg(long, value_name = "DIR", default_value = ".")]
     pub(crate) dir: PathBuf,
 
-    /// Rust: take the crate `bowline-provider` from this checkout of Bowline instead of the registry, where it is not yet
+    /// Rust only: use the crate `bowline-provider` of this Bowline checkout; the crate is not on the registry yet
     #[arg(long, value_name = "DIR")]
     pub(crate) kit: Option<PathBuf>,
 }
 
-/// A language.
+/// A language of the templates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Lang {
-    /// With the crate `bowline-provider`
+pub(crate) enum TemplateLanguage {
+    /// Uses the crate `bowline-provider`
     Rust,
-    /// With the standard library of Python 3
+    /// Uses the standard library of Python 3
     Python,
-    /// With POSIX shell and awk
+    /// Uses POSIX shell and awk
     Sh,
 }
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct HealthArgs {
-    /// The provider (`bowline providers` lists them)
+    /// Provider to check (`bowline providers` lists them)
     #[arg(value_name = "NAME", required_unless_present = "executable")]
     pub(crate) name: Option<String>,
 
-    /// An executable provider by its path
+    /// Check the executable provider at this path
     #[arg(long, value_name = "PATH", conflicts_with = "name")]
     pub(crate) executable: Option<PathBuf>,
 
-    /// Print JSON, for programs
+    /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
 }

@@ -7,8 +7,8 @@ use bowline_protocol::Category;
 use super::request::{RequestArgs, span};
 
 pub(crate) const EXAMPLES: &str =
-    "No agent is started. The command takes the options of `bowline run` and makes the same \
-    decisions; without a provider the router chooses, as with `--provider auto`.
+    "Starts no agent. Takes the options of `bowline run` and makes the same decisions. Without a \
+    provider, the router chooses, as with `--provider auto`.
 
 Examples:
   bowline route --hint fast --explain
@@ -23,39 +23,39 @@ pub(crate) struct RouteArgs {
     #[command(flatten)]
     pub(crate) request: RequestArgs,
 
-    /// Say a word on every candidate, and what would follow each category of failure
+    /// Explain every candidate, and what would happen after each failure category
     #[arg(long)]
     pub(crate) explain: bool,
 
-    /// Say step by step what would follow this category of failure, such as rate_limit
+    /// Show step by step what would happen after a failure of this category, such as rate_limit
     #[arg(long, value_name = "CATEGORY", value_parser = category, help_heading = AFTER)]
     pub(crate) after: Option<Category>,
 
-    /// Suppose that a tool had run by then
+    /// Assume that a tool had run before the failure
     #[arg(long, help_heading = AFTER)]
     pub(crate) tool_ran: bool,
 
-    /// Suppose that the agent had said how long to wait, such as 20s or 4h
+    /// Assume that the agent reported this time to wait, such as 20s or 4h
     #[arg(long, value_name = "TIME", value_parser = span, help_heading = AFTER)]
     pub(crate) retry_after: Option<Duration>,
 
-    /// Print JSON, for programs: all of it
+    /// Print everything as JSON
     #[arg(long)]
     pub(crate) json: bool,
 }
 
 const PROMPT: &str =
-    "What the agent would be told, where its length matters; `-` reads it from standard input";
+    "Task for the agent, if its length matters to the decision; `-` reads it from standard input";
 const PROVIDER: &str =
-    "Which agent (`bowline providers` lists them); without it, the router chooses as with `auto`";
-const AFTER: &str = "What if an attempt failed";
+    "Provider to run (`bowline providers` lists them). Default: `auto`, the router chooses";
+const AFTER: &str = "Simulated failure";
 
 fn category(text: &str) -> Result<Category, String> {
     // As people may write it: rate-limit, "rate limit".
     let name = text.trim().to_lowercase().replace(['-', ' '], "_");
     let names = Category::ALL.map(Category::as_str);
     Category::ALL.into_iter().find(|it| it.as_str() == name).ok_or_else(|| {
-        let meant = bowline::near(&name, names).map(|it| format!("; did you mean `{it}`?"));
-        format!("one of {} is wanted{}", names.join(", "), meant.unwrap_or_default())
+        let meant = bowline::closest_name(&name, names).map(|it| format!("; did you mean `{it}`?"));
+        format!("expected one of {}{}", names.join(", "), meant.unwrap_or_default())
     })
 }

@@ -12,60 +12,60 @@ pub(crate) struct SessionsArgs {
     #[command(subcommand)]
     pub(crate) action: Option<SessionsAction>,
 
-    /// Those with this key only, which `run --key` gave them
+    /// List only sessions with this key, set by `run --key`
     #[arg(long, value_name = "KEY", value_parser = super::request::key)]
     pub(crate) key: Option<String>,
 
-    /// Also those that are over, and how they ended
+    /// Include finished sessions and their outcome
     #[arg(long)]
     pub(crate) all: bool,
 
-    /// List at most so many, the newest first; 0 lists all
+    /// Maximum number of sessions, newest first; 0 lists all
     #[arg(long, value_name = "N", default_value_t = 100)]
     pub(crate) limit: usize,
 
-    /// Print JSON, for programs
+    /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
 }
 
-/// What is done with sessions, other than to list them.
+/// The subcommands of `bowline sessions`.
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum SessionsAction {
-    /// Remove sessions that are over or damaged, with their journals
+    /// Remove finished or damaged sessions and their journals
     Remove(RemoveArgs),
 }
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct RemoveArgs {
-    /// Sessions to remove, as `bowline sessions --all` names them
+    /// Ids of the sessions to remove (`bowline sessions --all` lists them)
     #[arg(value_name = "ID", required = true)]
     pub(crate) sessions: Vec<String>,
 }
 
-pub(crate) const STOP_EXAMPLES: &str = "The command that runs a session is asked first, and cancels the agent politely: the \
-    answer so far is kept. After five seconds it is ended, with all that the agent started. The beginning or the end of an id \
-    is enough where only one session has it.
+pub(crate) const STOP_EXAMPLES: &str = "The command that runs the session cancels the agent and keeps the answer so far. After five \
+    seconds, `stop` kills that command and every process that the agent started. An unambiguous beginning or end of an id is \
+    enough.
 
 Examples:
   bowline stop s-20261115-083000123-000g40zz
   bowline stop --key chat-42
   bowline stop --all
 
-Exit code 1 if a session could not be ended, 2 if there is no such session or it is over.";
+Exit code 1 if a session could not be stopped, 2 if it does not exist or is finished.";
 
 #[derive(Debug, clap::Args)]
 #[command(group = clap::ArgGroup::new("which").required(true))]
 pub(crate) struct StopArgs {
-    /// The sessions, as `bowline sessions` and the end of a run name them
+    /// Ids of the sessions to stop (`bowline sessions` lists them; a run prints its id at the end)
     #[arg(value_name = "ID", group = "which")]
     pub(crate) sessions: Vec<String>,
 
-    /// All with this key, which `run --key` gave them
+    /// Stop all sessions with this key, set by `run --key`
     #[arg(long, value_name = "KEY", value_parser = super::request::key, group = "which")]
     pub(crate) key: Option<String>,
 
-    /// All that run
+    /// Stop all running sessions
     #[arg(long, group = "which")]
     pub(crate) all: bool,
 }

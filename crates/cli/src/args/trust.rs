@@ -1,12 +1,12 @@
 //! The arguments of `bowline trust`.
 
 pub(crate) const EXAMPLES: &str =
-    "A project's files come with its repository. Without trust they only narrow and order what you have: entries that name a \
-program, a variable, an address or an account are ignored. With `--permission read` or `ask`, agents do not run the \
+    "A project's files come with its repository. Untrusted files can only restrict and order your own providers; Bowline ignores \
+entries that name a program, a variable, an address or an account. With `--permission read` or `ask`, agents do not run the \
 repository's hooks, MCP servers and plugins either.
 
-`bowline trust` prints what the files would do and pins their content (SHA-256), with the programs inside the project that \
-they name. A file that changes is untrusted again. An agent cannot trust: the command refuses to pin inside a session.
+`bowline trust` prints what the files would run and pins their content (SHA-256), and the programs inside the project that \
+they name. A changed file is untrusted again. An agent cannot trust files: inside a session, only `--show` works.
 
 Examples:
   bowline trust --show
@@ -15,7 +15,7 @@ Examples:
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct TrustArgs {
-    /// Print what the files would do and whether they are trusted; change nothing
+    /// Print what the files would run and whether they are trusted; change nothing
     #[arg(long, conflicts_with = "remove")]
     pub(crate) show: bool,
 
@@ -23,7 +23,7 @@ pub(crate) struct TrustArgs {
     #[arg(long)]
     pub(crate) remove: bool,
 
-    /// Print JSON, for programs
+    /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
 }

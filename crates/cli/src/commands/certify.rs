@@ -1,5 +1,4 @@
-//! `bowline certify`: what Bowline promises about an agent program, tried on the program itself, without a network, an
-//! account or the user's settings.
+//! `bowline certify`: runs the contract suite against an agent program, without a network, an account or the user's settings.
 
 mod executable;
 mod matrix;
@@ -22,10 +21,9 @@ use crate::error::{CommandError, Fault};
 use crate::output::Stdout;
 use crate::suggest;
 use crate::time;
-use progress::Bar;
+use progress::ProgressBar;
 
-/// The only variables that are left to us and to the program: where programs are, how text is written, and where
-/// temporary files go. Nobody's keys.
+/// The only variables that we and the program keep: paths of programs, locale, terminal and temporary files. No keys.
 const KEPT: [&str; 10] = [
     "PATH",
     "LANG",
@@ -39,7 +37,7 @@ const KEPT: [&str; 10] = [
     "RUST_BACKTRACE",
 ];
 
-/// How long an answer about itself may take: programs are slow on a busy machine, and this is no race.
+/// The timeout of a question about the program itself. Programs are slow on a busy machine.
 const ASK_FOR: Duration = Duration::from_secs(20);
 
 /// Runs the command.
@@ -53,34 +51,35 @@ pub(crate) fn run(args: &CertifyArgs, stdout: &mut Stdout) -> Result<(), Command
         return executable::run(args, manifest, stdout);
     }
     if !args.set.is_empty() || !args.env.is_empty() {
-        return Err(CommandError::new(Fault::Usage, "`--set` and `--env` are for executable providers")
-            .hint("an agent is certified with the settings of its manifest and nobody's environment"));
+        let what = "`--set` and `--env` apply to executable providers only";
+        let hint = "leave them out: an agent is certified in a clean environment";
+        return Err(CommandError::new(Fault::Usage, what).hint(hint));
     }
     if manifest.simulate.is_none() {
-        let what = format!("`{}` cannot be certified", manifest.name);
-        return Err(CommandError::new(Fault::Usage, what)
-            .caused_by("its manifest does not say how it is pointed at the simulator (`[simulate]`)"));
+        let (what, why) =
+            (format!("`{}` cannot be certified", manifest.name), "its manifest has no `[simulate]` section");
+        return Err(CommandError::new(Fault::Usage, what).caused_by(why));
     }
     args.only.iter().try_for_each(|name| suggest::case(name))?;
     let suite = if args.smoke { Suite::Smoke } else { Suite::Full };
     if bowline_certify::chosen(suite, &args.only).is_empty() {
-        let what = "none of the named cases is among those of `--smoke`";
+        let what = "`--smoke` includes none of the named cases";
         return Err(CommandError::new(Fault::Usage, what).hint("leave out `--smoke`"));
     }
     let before = prepare(args, manifest)?;
-    // Before the environment is cleared: it says where the user's data home is.
+    // Before the environment is cleared: it has the path of the user's data directory.
     let data_home = Home::from_env().ok();
     let found = detect::find(manifest, args.binary.as_deref(), &Search::from_env()).map_err(missing)?;
     let scratch = scratch()?;
 
-    // From here on there is no network and nobody's environment. There is no other thread yet.
+    // From here on there is no network, and the environment is clean. There must be no other thread yet.
     let home = scratch.join("home");
     let (network, why_open) = seclusion::enter(&KEPT, &[("HOME", home.as_os_str())]);
     let attempts_before = seclusion::attempts_to_leave().unwrap_or_default();
-    let mut bar = Bar::new(std::io::stderr().is_terminal());
+    let mut bar = ProgressBar::new(std::io::stderr().is_terminal());
     if let Some(why) = why_open {
         bar.line(&format!(
-            "warning: the program is not cut off from the network ({why}); only its settings keep it at the simulator"
+            "warning: the program is not isolated from the network ({why}); only its settings direct it to the simulator"
         ));
     }
     let keep = if args.keep { Keep::All } else { Keep::Red };
@@ -101,16 +100,16 @@ pub(crate) fn run(args: &CertifyArgs, stdout: &mut Stdout) -> Result<(), Command
         };
         tokio::select! {
             report = tried => Some(report),
-            // Whoever was being tried is ended with us: its keeper sees to that.
+            // The keeper kills the program under test when this process ends.
             () = interrupted() => None,
         }
     });
     bar.clear();
     let Some(mut report) = report else {
         drop(runtime);
-        // What a dying program still writes there stays, in a temporary directory.
+        // A dying program may still write there; the directory is temporary.
         let _ = std::fs::remove_dir_all(&scratch);
-        progress::say("interrupted; nothing was kept\n");
+        progress::say("interrupted; no result was saved\n");
         return Err(CommandError::told(130));
     };
     report.drift = before.map(|before| bowline_certify::drift(&before, &report));
@@ -121,7 +120,7 @@ pub(crate) fn run(args: &CertifyArgs, stdout: &mut Stdout) -> Result<(), Command
     finish(args, &report, Some(&scratch), stdout)
 }
 
-/// Keeps what a whole suite found, for `bowline doctor` and the footer of runs. A part of the suite certifies nothing, and
+/// Saves the result of a whole suite for `bowline doctor` and the footer of runs. A part of the suite certifies nothing, and
 /// neither does a program that a run would not start.
 fn keep_certificate(report: &Report, home: &Home) {
     let Some(version) = &report.version else { return };
@@ -130,22 +129,22 @@ fn keep_certificate(report: &Report, home: &Home) {
     let kept = Certificate::new(&report.provider, version, time::now(), failed).keep(home);
     if let Err(error) = kept {
         let place = home.path().display();
-        progress::say(&format!("warning: the result could not be kept in {place}: {error}\n"));
+        progress::say(&format!("warning: could not save the result in {place}: {error}\n"));
     }
 }
 
-/// Reads the older report and sees that the new one can be saved, before anything is tried: minutes later would be too late.
+/// Reads the older report and checks that the new one can be saved, before the suite runs for minutes.
 fn prepare(args: &CertifyArgs, manifest: &Manifest) -> Result<Option<Report>, CommandError> {
     let before = args.against.as_deref().map(|file| read_report(file, manifest)).transpose()?;
     if let Some(file) = &args.save {
-        // Only tried: a run that is interrupted, or killed, leaves no empty file behind.
+        // Remove the file again: an interrupted run must not leave an empty one.
         let tried = std::fs::write(fresh(file), "").and_then(|()| std::fs::remove_file(fresh(file)));
         tried.map_err(|error| not_saved(file, error))?;
     }
     Ok(before)
 }
 
-/// Asks the program about itself, anew: what somebody kept of an earlier answer is not evidence.
+/// Queries the program about itself. A cached answer is not evidence, so the cache is off.
 async fn subject(manifest: &'static Manifest, found: &Found) -> Subject {
     let ask = Ask { deadline: ASK_FOR, cache: None };
     let program = found.program().to_owned();
@@ -166,7 +165,7 @@ async fn subject(manifest: &'static Manifest, found: &Found) -> Subject {
     }
 }
 
-/// Waits for somebody who wants an end. Without signals there is nobody.
+/// Waits for a signal that ends the command; forever if no handler can be installed.
 async fn interrupted() {
     use tokio::signal::unix::{SignalKind, signal};
     let kinds = [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()].map(signal);
@@ -180,7 +179,7 @@ async fn interrupted() {
     }
 }
 
-/// The program cannot be had: says how it can.
+/// Reports a missing program, with the way to install it.
 fn missing(missing: Missing) -> CommandError {
     let what = missing.to_string();
     let Missing { kind, hint, .. } = missing;
@@ -209,13 +208,13 @@ fn finish(
         return if report.holds() { Ok(()) } else { Err(CommandError::told(1)) };
     };
     if report.holds() && !args.keep {
-        // What cannot be removed is in a temporary directory, and harms nobody.
+        // If this fails, the files stay in a temporary directory.
         let _ = std::fs::remove_dir_all(scratch);
         return Ok(());
     }
-    let whose = if args.keep { "What the cases left" } else { "What the red cases left" };
+    let whose = if args.keep { "Files of the cases" } else { "Files of the red cases" };
     stdout.flush()?;
-    progress::say(&format!("{whose} is in {}\n", scratch.display()));
+    progress::say(&format!("{whose}: {}\n", scratch.display()));
     if report.holds() { Ok(()) } else { Err(CommandError::told(1)) }
 }
 
@@ -223,44 +222,47 @@ fn read_report(file: &Path, manifest: &Manifest) -> Result<Report, CommandError>
     let wrong = |cause: Box<dyn std::error::Error + Send + Sync>| {
         CommandError::new(Fault::Configuration, format!("could not read the report `{}`", file.display()))
             .caused_by(cause)
-            .hint("a report is what `bowline certify PROVIDER --save FILE` writes")
+            .hint("use a report of `bowline certify PROVIDER --save FILE`")
     };
     let text = std::fs::read_to_string(file).map_err(|error| wrong(error.into()))?;
     let report: Report = serde_json::from_str(&text).map_err(|error| wrong(error.into()))?;
     if report.format != bowline_certify::FORMAT {
         return Err(wrong(
-            format!("it is of form {}, and we know {}", report.format, bowline_certify::FORMAT).into(),
+            format!(
+                "the report has format {}; this version reads format {}",
+                report.format,
+                bowline_certify::FORMAT
+            )
+            .into(),
         ));
     }
     if report.provider != manifest.name {
-        return Err(wrong(
-            format!("it is about {}, and not about {}", report.provider, manifest.name).into(),
-        ));
+        return Err(wrong(format!("the report is about {}, not {}", report.provider, manifest.name).into()));
     }
     Ok(report)
 }
 
-/// Makes an empty directory for homes, projects and journals, that nobody else can enter or have made before.
+/// Creates an empty directory for homes, projects and journals. Its name cannot be guessed, and other users cannot enter it.
 fn scratch() -> Result<PathBuf, CommandError> {
     use std::hash::BuildHasher as _;
     use std::os::unix::fs::DirBuilderExt as _;
 
     let base = std::env::temp_dir();
-    // Keyed anew each time: a name that cannot be guessed.
+    // `RandomState` has new keys each time, so the name cannot be guessed.
     let number = std::hash::RandomState::new().hash_one(std::process::id());
     let dir = base.join(format!("bowline-certify-{number:016x}"));
     let mut builder = std::fs::DirBuilder::new();
     builder.mode(0o700);
     let made = builder.create(&dir).and_then(|()| builder.create(dir.join("home")));
     made.map(|()| dir).map_err(|error| {
-        let what = format!("could not make a scratch directory in `{}`", base.display());
+        let what = format!("could not create a scratch directory in `{}`", base.display());
         CommandError::new(Fault::Configuration, what)
             .caused_by(error)
-            .hint("set TMPDIR to a directory that you may write to")
+            .hint("set TMPDIR to a writable directory")
     })
 }
 
-/// Returns the file that takes the place of another one when it is whole.
+/// Returns the temporary file that replaces a file when it is complete.
 fn fresh(file: &Path) -> PathBuf {
     let mut name = file.file_name().unwrap_or_default().to_owned();
     name.push(".new");

@@ -1,8 +1,7 @@
-//! `bowline __complete`: what a shell can put in the place of the word that is being typed. The scripts of
-//! `bowline completions` call it.
+//! `bowline __complete`: the completions of the last word. The scripts of `bowline completions` call it.
 //!
-//! It executes no agent and reads only what is kept: manifests, settings, remembered lists of models, and the names and
-//! `session.json` of the newest sessions. Whatever cannot be read adds nothing; a shell has no place for an error.
+//! It starts no agent and reads only files: manifests, settings, cached lists of models, and the names and `session.json` of
+//! the newest sessions. A file that cannot be read adds nothing, because a shell cannot show an error here.
 
 use bowline::config::{Config, KEYS, Key, KeyKind};
 use bowline::detect::Surroundings;
@@ -16,22 +15,22 @@ use super::session_ids;
 use crate::args::{Args, CompleteArgs};
 use crate::error::CommandError;
 use crate::output::Stdout;
-use crate::output::sink::Format;
+use crate::output::sink::OutputFormat;
 
-/// The most sessions that are offered; the newest come first.
+/// The maximum number of sessions, newest first.
 const SESSIONS: usize = 50;
 
-/// The words for the sort of model that is wanted.
+/// The values of `--hint`.
 const HINTS: [&str; 6] = ["fast", "capable", "codegen", "long-context", "agentic", "cheap"];
 
-/// What may stand there, and what it is.
+/// A completion and its description.
 type Candidate = (String, String);
 
-/// Prints the candidates, a line for each: the word, then a tab and what it is.
+/// Prints the candidates, a line each: the word, a tab, and its description.
 pub(crate) fn run(args: &CompleteArgs, stdout: &mut Stdout) -> Result<(), CommandError> {
     let mut text = String::new();
     for (word, about) in candidates(&args.words) {
-        // A shell puts the word into the command line as it is: one that it would expand or execute is not offered.
+        // The shell inserts the word unquoted, so skip words that it would expand or execute.
         if !word.chars().all(is_inert) {
             continue;
         }
@@ -41,30 +40,30 @@ pub(crate) fn run(args: &CompleteArgs, stdout: &mut Stdout) -> Result<(), Comman
     stdout.print_laid_out(&text)
 }
 
-/// Says whether a character has no meaning of its own to any of the shells, in the middle of a word.
+/// Returns whether no shell gives a character a special meaning in the middle of a word.
 fn is_inert(c: char) -> bool {
     c.is_ascii_alphanumeric() || "._:@/+,=-".contains(c)
 }
 
-/// Where the word that is typed stands: what came before it, understood.
-struct Place {
+/// The parsed words before the one that is being typed.
+struct CompletionContext {
     command: Command,
-    /// The names of the commands on the way, such as `config set`.
+    /// The command and its subcommands, such as `config set`.
     path: Vec<String>,
-    /// How many arguments without a name came before.
+    /// The number of positional arguments so far.
     positional: usize,
-    /// The option whose value is typed.
+    /// The option whose value is being typed.
     option: Option<Arg>,
-    /// Options that came before, and their values.
+    /// The options so far, with their values.
     given: Vec<(String, String)>,
-    /// Arguments without a name that came before.
+    /// The positional arguments so far.
     words: Vec<String>,
 }
 
-/// Returns what may stand in the place of the last word.
+/// Returns the completions of the last word.
 fn candidates(words: &[String]) -> Vec<Candidate> {
     let Some((typed, before)) = words.split_last() else { return Vec::new() };
-    // Bash takes `--provider=cl` for three words.
+    // Bash splits `--provider=cl` into three words.
     let typed = if typed == "=" { "" } else { typed.as_str() };
     let place = understood(before);
     if let Some(option) = &place.option {
@@ -91,11 +90,11 @@ fn candidates(words: &[String]) -> Vec<Candidate> {
     fitting(all, typed)
 }
 
-/// Follows the words before the one that is typed.
-fn understood(before: &[String]) -> Place {
+/// Parses the words before the one that is being typed.
+fn understood(before: &[String]) -> CompletionContext {
     let mut command = Args::command();
     command.build();
-    let mut place = Place {
+    let mut place = CompletionContext {
         command,
         path: Vec::new(),
         positional: 0,
@@ -124,8 +123,8 @@ fn understood(before: &[String]) -> Place {
     place
 }
 
-impl Place {
-    /// Takes an option, without its first dash.
+impl CompletionContext {
+    /// Parses an option, without its first dash.
     fn take_option(&mut self, flags: &str) {
         let (option, value) = match flags.strip_prefix('-') {
             Some(long) => {
@@ -153,7 +152,7 @@ impl Place {
     }
 }
 
-/// Keeps what begins as it is typed. Of a list such as `first,sec`, the last name is typed.
+/// Keeps the candidates that begin with the typed text. Completes the last name of a list such as `first,sec`.
 fn fitting(all: Vec<Candidate>, typed: &str) -> Vec<Candidate> {
     let listed = typed.rsplit_once(',');
     let (front, last) = listed.map_or((String::new(), typed), |(front, last)| (format!("{front},"), last));
@@ -170,8 +169,8 @@ fn about(help: Option<&clap::builder::StyledStr>) -> String {
     help.map(ToString::to_string).unwrap_or_default()
 }
 
-/// Returns what an option or an argument may be, where that is known.
-fn values(arg: &Arg, place: &Place) -> Vec<Candidate> {
+/// Returns the known values of an option or an argument.
+fn values(arg: &Arg, place: &CompletionContext) -> Vec<Candidate> {
     let possible = arg.get_possible_values();
     if !possible.is_empty() {
         let shown = possible.iter().filter(|value| !value.is_hide_set());
@@ -191,20 +190,22 @@ fn values(arg: &Arg, place: &Place) -> Vec<Candidate> {
         "profile" => plain(profiles()),
         "hint" => named(&HINTS),
         "fallback" => named(&bowline::Fallback::ALL.map(bowline::Fallback::as_str)),
-        "output" => plain(Format::names().map(str::to_owned).collect()),
+        "output" => plain(OutputFormat::names().map(str::to_owned).collect()),
         "view" => plain(views::ALL.iter().map(|entry| entry.name.to_owned()).collect()),
         "dialect" => {
             dialects::ALL.iter().map(|entry| (entry.name.to_owned(), entry.about.to_owned())).collect()
         }
-        "format" => plain(meant(place).map(|it| it.formats.keys().cloned().collect()).unwrap_or_default()),
+        "format" => {
+            plain(named_provider(place).map(|it| it.formats.keys().cloned().collect()).unwrap_or_default())
+        }
         "only" => plain(bowline_certify::cases().map(|case| case.name.to_owned()).collect()),
         "after" => named(&bowline_protocol::Category::ALL.map(bowline_protocol::Category::as_str)),
         _ => Vec::new(),
     }
 }
 
-/// Returns the providers, those of the router's file among them.
-fn providers(place: &Place) -> Vec<Candidate> {
+/// Returns the providers, including those of the router's file.
+fn providers(place: &CompletionContext) -> Vec<Candidate> {
     let (all, _) = Roster::from_env().all().unwrap_or_default();
     let mut names: Vec<Candidate> =
         all.iter().map(|entry| (entry.manifest.name.clone(), entry.manifest.title.clone())).collect();
@@ -220,21 +221,21 @@ fn providers(place: &Place) -> Vec<Candidate> {
     names
 }
 
-/// Returns the provider that the words before name.
-fn meant(place: &Place) -> Option<&'static Manifest> {
+/// Returns the provider that the earlier words name.
+fn named_provider(place: &CompletionContext) -> Option<&'static Manifest> {
     let name = place.given("provider").or_else(|| place.words.first().map(String::as_str))?;
     Roster::from_env().find(name).ok()
 }
 
-/// Returns the models that are remembered: of the provider that is named, else of all.
-fn models(place: &Place) -> Vec<Candidate> {
+/// Returns the cached models of the named provider, else of all.
+fn models(place: &CompletionContext) -> Vec<Candidate> {
     let surroundings = Surroundings::from_env();
     let of = |manifest: &Manifest| {
         let known = bowline::models::known(manifest, None, &surroundings).into_iter();
         let shown = known.filter(|model| !model.hidden && !model.retired);
         shown.map(|model| (model.id, manifest.title.clone())).collect::<Vec<_>>()
     };
-    if let Some(manifest) = meant(place) {
+    if let Some(manifest) = named_provider(place) {
         return of(manifest);
     }
     let (all, _) = Roster::from_env().all().unwrap_or_default();
@@ -263,8 +264,8 @@ fn settings() -> Vec<Candidate> {
     fixed.map(|key| (key.name.to_owned(), key.about.to_owned())).collect()
 }
 
-/// Returns what the setting may be that the words before name.
-fn setting_values(place: &Place) -> Vec<Candidate> {
+/// Returns the possible values of the setting that the earlier words name.
+fn setting_values(place: &CompletionContext) -> Vec<Candidate> {
     let Some(key) = place.words.first().and_then(|name| Key::named(name)) else { return Vec::new() };
     let words: Vec<String> = match (key.name, key.kind) {
         ("run.provider", _) => {

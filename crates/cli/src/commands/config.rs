@@ -1,11 +1,11 @@
-//! `bowline config`: what is set, where, and how to change it.
+//! `bowline config`: shows and changes settings.
 
 use std::path::PathBuf;
 
 use bowline::config::{KEYS, Key, edit};
 use serde_json::json;
 
-use super::tables::Table;
+use super::tables::TextTable;
 use super::trust;
 use crate::args::config::{ConfigAction, ConfigArgs};
 use crate::error::{CommandError, Fault};
@@ -25,7 +25,7 @@ pub(crate) fn run(args: &ConfigArgs, stdout: &mut Stdout) -> Result<(), CommandE
     }
 }
 
-/// Refuses a value that names a provider which there is not. The file itself may name one that comes later, with a project.
+/// Rejects a value that names an unknown provider. The file itself may name one that a project defines later.
 fn check(key: &str, value: &str) -> Result<(), CommandError> {
     let names_providers = match Key::spelled(key).ok().and_then(|name| Key::named(&name)).map(|key| key.name)
     {
@@ -33,7 +33,7 @@ fn check(key: &str, value: &str) -> Result<(), CommandError> {
         Some("profiles.*.provider") => true,
         Some(_) | None => false,
     };
-    // An empty value is refused with what the setting is.
+    // `edit::set` rejects an empty value with a better message.
     if !names_providers || value.trim().is_empty() || value.starts_with("acp:") {
         return Ok(());
     }
@@ -41,7 +41,7 @@ fn check(key: &str, value: &str) -> Result<(), CommandError> {
 }
 
 /// A line of the table.
-struct Row {
+struct SettingRow {
     key: String,
     value: String,
     origin: String,
@@ -50,16 +50,16 @@ struct Row {
 
 fn show(all: bool, as_json: bool, stdout: &mut Stdout) -> Result<(), CommandError> {
     let config = trust::load(None)?;
-    let set = config.settings.all().map(|(key, setting)| Row {
+    let set = config.settings.all().map(|(key, setting)| SettingRow {
         key: key.to_owned(),
         value: setting.value.clone(),
         origin: setting.origin.to_string(),
         about: Key::named(key).map(|key| key.about).unwrap_or_default(),
     });
-    let mut rows: Vec<Row> = set.collect();
+    let mut rows: Vec<SettingRow> = set.collect();
     if all {
         let open = KEYS.iter().filter(|key| config.settings.get(key.name).is_none());
-        rows.extend(open.map(|key| Row {
+        rows.extend(open.map(|key| SettingRow {
             key: key.name.to_owned(),
             value: if key.default.is_empty() { "-".to_owned() } else { key.default.to_owned() },
             origin: "default".to_owned(),
@@ -76,14 +76,14 @@ fn show(all: bool, as_json: bool, stdout: &mut Stdout) -> Result<(), CommandErro
     }
     let layout = stdout.layout();
     let mut text = if rows.is_empty() {
-        layout.paragraph(0, "nothing is set; `bowline config show --all` lists what can be")
+        layout.paragraph(0, "no settings; `bowline config show --all` lists the available ones")
     } else if all {
-        let head = ["SETTING", "VALUE", "FROM", "WHAT IT IS"];
+        let head = ["SETTING", "VALUE", "FROM", "DESCRIPTION"];
         let rows = rows.into_iter().map(|row| [row.key, row.value, row.origin, row.about.to_owned()]);
-        Table::new(head, rows).whole(&[0]).render(layout)
+        TextTable::new(head, rows).whole(&[0]).render(layout)
     } else {
         let rows = rows.into_iter().map(|row| [row.key, row.value, row.origin]);
-        Table::new(["SETTING", "VALUE", "FROM"], rows).whole(&[0]).render(layout)
+        TextTable::new(["SETTING", "VALUE", "FROM"], rows).whole(&[0]).render(layout)
     };
     for file in config.files() {
         text.push_str(&layout.paragraph(0, &format!("read: {}", file.display())));
@@ -101,13 +101,13 @@ fn get(name: &str, stdout: &mut Stdout) -> Result<(), CommandError> {
     let config = trust::load(None)?;
     let value = config.settings.text(name).unwrap_or(key.default);
     if value.is_empty() {
-        // Nothing is printed where nothing is set, and a script can tell.
+        // Print nothing, so that a script can detect a setting without a value.
         return Err(CommandError::told(1));
     }
     stdout.print(&format!("{value}\n"))
 }
 
-/// Returns the file that is to be changed.
+/// Returns the settings file to change.
 pub(crate) fn file(project: bool) -> Result<PathBuf, CommandError> {
     let places = bowline::config::Places::from_env(None);
     let path = if project {
@@ -116,7 +116,7 @@ pub(crate) fn file(project: bool) -> Result<PathBuf, CommandError> {
         places.user_settings()
     };
     path.ok_or_else(|| {
-        CommandError::new(Fault::Configuration, "there is no place for the file of settings")
+        CommandError::new(Fault::Configuration, "no directory for the settings file")
             .hint("set HOME or XDG_CONFIG_HOME")
     })
 }

@@ -1,11 +1,11 @@
-//! `bowline decode`: what an agent printed, as events or in another format.
+//! `bowline decode`: converts the output of an agent into events or another format.
 
 use std::path::Path;
 
 use bowline_protocol::SessionId;
 use bowline_providers::catalogue;
 use bowline_providers::decode::{Cause, Decoder, End, Stamp};
-use bowline_providers::dialect::{Draft, Shape};
+use bowline_providers::dialect::{Shape, UnnumberedEvent};
 use bowline_providers::moment::Moment;
 use bowline_providers::views::Setup;
 
@@ -13,7 +13,7 @@ use super::input;
 use crate::args::DecodeArgs;
 use crate::error::{CommandError, Fault};
 use crate::output::Stdout;
-use crate::output::view::Viewer;
+use crate::output::view::ViewWriter;
 use crate::{suggest, time};
 
 /// Decodes a file or standard input.
@@ -28,15 +28,13 @@ pub(crate) fn run(args: &DecodeArgs, stdout: &mut Stdout) -> Result<(), CommandE
     let end = End { exit: input::exit(&args.ending)?, cause: Cause::Exited };
     if args.stderr.as_deref() == Some(Path::new("-")) {
         return Err(CommandError::new(Fault::Usage, "standard error cannot be read from standard input")
-            .hint(
-                "standard input is what the agent printed; give what it wrote to standard error as a file",
-            ));
+            .hint("save the standard error of the agent and pass `--stderr FILE`"));
     }
     let mut stderr = args.stderr.as_deref().map(|path| input::open(Some(path))).transpose()?;
     let mut source = input::open(args.file.as_deref())?;
 
-    let mut printer = Printer {
-        viewer: Viewer::new(view, &Setup { provider: provider.map(|it| it.name.clone()), ours: false }),
+    let mut printer = EventPrinter {
+        viewer: ViewWriter::new(view, &Setup { provider: provider.map(|it| it.name.clone()), ours: false }),
         stamp: Stamp::new(SessionId::from("decode")),
         moment: time::moment(args.now.as_deref())?,
         drafts: Vec::new(),
@@ -62,20 +60,20 @@ pub(crate) fn run(args: &DecodeArgs, stdout: &mut Stdout) -> Result<(), CommandE
 
 fn no_dialect() -> CommandError {
     CommandError::new(Fault::Usage, "neither a dialect nor a provider is given")
-        .hint("say how the output is to be read: `--dialect NAME` (`bowline dialects` lists them)")
-        .hint("or whose output it is: `--provider NAME` (`bowline providers` lists them)")
+        .hint("name the dialect: `--dialect NAME` (`bowline dialects` lists them)")
+        .hint("or the provider that printed the output: `--provider NAME` (`bowline providers` lists them)")
 }
 
-/// Numbers events and prints them in the wanted format.
-struct Printer<'a> {
-    viewer: Viewer,
+/// Numbers events and prints them in one format.
+struct EventPrinter<'a> {
+    viewer: ViewWriter,
     stamp: Stamp,
     moment: Moment,
-    drafts: Vec<Draft>,
+    drafts: Vec<UnnumberedEvent>,
     stdout: &'a mut Stdout,
 }
 
-impl Printer<'_> {
+impl EventPrinter<'_> {
     fn print(&mut self) -> Result<(), CommandError> {
         for draft in self.drafts.drain(..) {
             self.viewer.event(&self.stamp.stamp(draft, self.moment.at));

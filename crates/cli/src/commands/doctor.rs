@@ -1,4 +1,4 @@
-//! `bowline doctor`: what is here, what works, and what helps where it does not.
+//! `bowline doctor`: checks agents and the machine, and prints fixes.
 
 mod lines;
 
@@ -8,64 +8,72 @@ use std::path::PathBuf;
 use bowline::Profile;
 use bowline::config::Config;
 use bowline::detect::{Cache, Search};
-use bowline::doctor::{self, Checkup, Condition, Item, News, Requests, Row};
-use bowline::roster::{Entry, Origin, Roster};
-use bowline_providers::invocation::external::ExternalCli;
+use bowline::doctor::{self, Checkup, Condition, MachineItem, News, Requests, Row};
+use bowline::roster::{ManifestOrigin, Roster, RosterEntry};
+use bowline_providers::invocation::external::{ByModel, ExternalCli};
 use bowline_providers::manifest::{Chosen, Manifest};
 use serde::Serialize;
 
-use crate::args::knowing::DoctorArgs;
+use crate::args::inspection::DoctorArgs;
 use crate::commands::run::runtime;
 use crate::commands::{account, trust};
 use crate::error::{CommandError, Fault};
 use crate::output::Stdout;
+use crate::terminal;
 
-/// The exit code of a machine on which no agent can be used.
+/// The exit code if no agent is usable.
 const NOTHING_USABLE: u8 = 4;
 
-/// The exit code of a machine on which runs fail whatever the agent: that of such a run.
+/// The exit code if runs fail with every agent. Such a run has the same code.
 const BAD_MACHINE: u8 = 3;
 
-/// All that was found out, for programs.
+/// The output of `--json`.
 #[derive(Serialize)]
-struct Report {
+struct DoctorReport {
     v: u32,
     agents: Vec<Row>,
-    /// External CLIs, by the model that stands for each.
+    /// External CLIs, by model.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     external: Vec<ExternalRow>,
-    machine: Vec<Item>,
+    machine: Vec<MachineItem>,
     usable: Vec<String>,
 }
 
-/// A program in the form of the specification for pi. It is looked for and never asked: nothing is known of it but its line.
+/// An external CLI, in the form of the specification for pi. Doctor looks for its program and never starts it.
 #[derive(Serialize)]
 struct ExternalRow {
     model: String,
     program: String,
-    /// Where it is; absent where it is not installed.
+    /// The path; `None` if it is not installed.
     #[serde(skip_serializing_if = "Option::is_none")]
     path: Option<PathBuf>,
 }
 
 /// Looks for the external CLIs of the configuration.
 fn external() -> Vec<ExternalRow> {
-    let Ok(config) = Config::load(None) else { return Vec::new() };
+    Config::load(None).map(|config| found(config.external.programs())).unwrap_or_default()
+}
+
+/// Looks for the programs of external CLIs.
+fn found(programs: &ByModel) -> Vec<ExternalRow> {
     let row = |(model, program): (&String, &ExternalCli)| {
-        let program = program.executable.clone().unwrap_or_else(|| model.clone());
+        let program = program.program(model).to_owned();
         let path = bowline::detect::on_path(&program, &Search::from_env());
         ExternalRow { model: model.clone(), program, path }
     };
-    config.external.programs().iter().map(row).collect()
+    programs.iter().map(row).collect()
 }
 
 /// Runs the command.
 pub(crate) fn run(args: &DoctorArgs, stdout: &mut Stdout) -> Result<(), CommandError> {
-    let (mut providers, mut accounts) = account::meant(&args.providers, args.profile.as_deref())?;
-    if providers.is_empty() {
+    let asked = account::providers_and_external(&args.providers, args.profile.as_deref())?;
+    let (mut providers, mut accounts) = (asked.named, asked.accounts);
+    let external =
+        if args.providers.is_empty() && args.profile.is_none() { external() } else { found(&asked.external) };
+    let asked_externals = !asked.external.is_empty();
+    if providers.is_empty() && !asked_externals {
         (providers, accounts) = everybody()?;
     }
-    let external = if args.providers.is_empty() && args.profile.is_none() { external() } else { Vec::new() };
     let mut checkup = Checkup { accounts, ..Checkup::of(providers.clone()) };
     if args.fresh {
         checkup.ask.cache = checkup.ask.cache.map(Cache::anew);
@@ -78,6 +86,11 @@ pub(crate) fn run(args: &DoctorArgs, stdout: &mut Stdout) -> Result<(), CommandE
     report.agents.sort_by_key(|row| providers.iter().position(|it| it.name == row.provider));
     let usable = report.agents.iter().filter(|row| row.is_usable());
     report.usable = usable.map(|row| row.provider.clone()).collect();
+    // External CLIs count only if they were named, because the router never picks one by itself.
+    let counted: &[ExternalRow] = if asked_externals { &report.external } else { &[] };
+    let found = counted.iter().filter(|row| row.path.is_some()).map(|row| row.model.clone());
+    report.usable.extend(found);
+    let all = report.agents.len() + counted.len();
     let bad = report.machine.iter().filter(|item| item.condition == Condition::Bad);
     let bad: Vec<&str> = bad.map(|item| item.name).collect();
     if args.json {
@@ -89,7 +102,7 @@ pub(crate) fn run(args: &DoctorArgs, stdout: &mut Stdout) -> Result<(), CommandE
         let layout = stdout.layout();
         stdout.print_laid_out(&lines::external(&report.external))?;
         stdout.print_laid_out(&lines::machine(&report.machine, layout))?;
-        stdout.print_laid_out(&lines::end(&report.usable, report.agents.len(), &bad, layout))?;
+        stdout.print_laid_out(&lines::end(&report.usable, all, &bad, layout))?;
     }
     stdout.flush()?;
     match (bad.is_empty(), report.usable.is_empty()) {
@@ -99,15 +112,24 @@ pub(crate) fn run(args: &DoctorArgs, stdout: &mut Stdout) -> Result<(), CommandE
     }
 }
 
-/// Shows each agent as soon as it is known.
-async fn watch(checkup: Checkup, args: &DoctorArgs, stdout: &mut Stdout) -> Result<Report, CommandError> {
+/// Prints each agent as soon as its check ends.
+async fn watch(
+    checkup: Checkup,
+    args: &DoctorArgs,
+    stdout: &mut Stdout,
+) -> Result<DoctorReport, CommandError> {
     let mut news = doctor::begin(checkup)?;
     let layout = stdout.layout();
     if !args.json {
         stdout.print_laid_out(&lines::head(layout))?;
     }
-    let mut report =
-        Report { v: 1, agents: Vec::new(), external: Vec::new(), machine: Vec::new(), usable: Vec::new() };
+    let mut report = DoctorReport {
+        v: 1,
+        agents: Vec::new(),
+        external: Vec::new(),
+        machine: Vec::new(),
+        usable: Vec::new(),
+    };
     while let Some(news) = news.recv().await {
         match news {
             News::Agent(row) => {
@@ -123,26 +145,28 @@ async fn watch(checkup: Checkup, args: &DoctorArgs, stdout: &mut Stdout) -> Resu
     Ok(report)
 }
 
-/// Returns all providers but those that are only chosen by name, and those that the router's file has under names of its own
-/// with their accounts.
+/// Returns all providers except those that are only chosen by name, and the enabled entries of the router's file with their
+/// accounts.
 fn everybody() -> Result<(Vec<&'static Manifest>, BTreeMap<String, Profile>), CommandError> {
-    // What a person has described themselves is listed whether it is chosen freely or not.
+    // The user's own manifests are always listed.
     let (all, _) = Roster::from_env().all().map_err(bowline::Error::from)?;
-    let meant = |entry: &Entry| entry.manifest.chosen != Chosen::ByName || entry.origin != Origin::BuiltIn;
+    let meant = |entry: &RosterEntry| {
+        entry.manifest.chosen != Chosen::ByName || entry.origin != ManifestOrigin::BuiltIn
+    };
     let mut chosen: Vec<_> = all.into_iter().filter(meant).map(|entry| (entry.manifest, None)).collect();
-    // What is wrong with the files is told among our own surroundings.
+    // The checks of the machine report invalid files.
     if let Ok(config) = trust::load(None) {
         chosen.extend(of_the_file(&config));
     }
     Ok(account::each_once(chosen))
 }
 
-/// Returns those that the router's file has switched on.
+/// Returns the enabled entries of the router's file.
 fn of_the_file(config: &Config) -> Vec<(&'static Manifest, Option<Profile>)> {
     let entries = config.router.iter().flat_map(|router| &router.providers).filter(|entry| entry.enabled);
     let listed = entries.filter_map(|entry| match bowline::route::listed(config, &entry.name) {
         Ok(listed) => listed.map(|listed| (listed.manifest, listed.profile)),
-        // What is wrong with one of them is no reason to say nothing of the others.
+        // One invalid entry must not hide the others.
         Err(error) => {
             tell(&format!("warning: {error}\n"));
             None
@@ -152,7 +176,5 @@ fn of_the_file(config: &Config) -> Vec<(&'static Manifest, Option<Profile>)> {
 }
 
 fn tell(text: &str) {
-    use std::io::Write as _;
-    // Nothing can be done about a standard error that does not take it.
-    let _ = std::io::stderr().write_all(bowline_providers::ansi::harmless(text).as_bytes());
+    terminal::tell(&bowline_providers::ansi::harmless(text));
 }

@@ -7,27 +7,27 @@ use bowline_providers::manifest::Manifest;
 
 use crate::error::{CommandError, Fault};
 
-/// Returns the provider that a program is.
+/// Makes a provider of an executable.
 pub(crate) fn provider(path: &Path) -> Result<&'static Manifest, CommandError> {
     let shown = path.display();
     let wrong = |why: &str| CommandError::new(Fault::Usage, format!("`--executable {shown}` {why}"));
     let Some(text) = path.to_str().filter(|text| !text.is_empty()) else {
-        return Err(wrong("is not a path that can be passed on").hint("choose a path in UTF-8"));
+        return Err(wrong("is not a UTF-8 path").hint("use a UTF-8 path"));
     };
     if path.is_dir() {
         return Err(wrong("is a directory").hint("name the program in it"));
     }
-    // A name alone is looked for on `PATH`, by whoever runs it.
+    // A name without a slash is looked up on `PATH` when the program starts.
     if text.contains('/') && !path.exists() {
-        let message = format!("`--executable {shown}` is not there");
+        let message = format!("`--executable {shown}` does not exist");
         return Err(CommandError::new(Fault::Missing, message).hint("check the path"));
     }
-    let dir = std::env::current_dir().map_err(|error| wrong("cannot be found from here").caused_by(error))?;
+    let dir = std::env::current_dir().map_err(|error| wrong("cannot be resolved").caused_by(error))?;
     roster::executable(&Executable::at(name(path), text), &dir)
-        .map_err(|error| wrong("cannot be a provider").caused_by(error))
+        .map_err(|error| wrong("cannot be used as a provider").caused_by(error))
 }
 
-/// Returns what a program is called without its folder and its ending.
+/// Returns the name of a program without its directory and extension.
 fn name(path: &Path) -> String {
     let stem = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);

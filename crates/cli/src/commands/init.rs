@@ -1,6 +1,6 @@
 //! `bowline init`: a commented file of settings to begin with.
 
-use std::io::{BufRead as _, IsTerminal as _, Write as _};
+use std::io::{BufRead as _, IsTerminal as _};
 
 use bowline::config::{KEYS, edit};
 
@@ -8,12 +8,13 @@ use super::config::file;
 use crate::args::config::InitArgs;
 use crate::error::{CommandError, Fault};
 use crate::output::Stdout;
+use crate::terminal;
 
 /// Runs the command.
 pub(crate) fn run(args: &InitArgs, stdout: &mut Stdout) -> Result<(), CommandError> {
     let path = file(args.project)?;
     if path.exists() {
-        let message = format!("`{}` is there already", path.display());
+        let message = format!("`{}` already exists", path.display());
         return Err(CommandError::new(Fault::Usage, message).hint("change it with `bowline config set`"));
     }
     let usable: Vec<&str> = bowline::detect::usable().iter().map(|manifest| manifest.name.as_str()).collect();
@@ -39,8 +40,7 @@ pub(crate) fn run(args: &InitArgs, stdout: &mut Stdout) -> Result<(), CommandErr
 fn ask(usable: &[&str], proposed: Option<&str>) -> Result<Option<String>, CommandError> {
     let question = question(usable, proposed);
     loop {
-        // A terminal that does not take the question does not give an answer either.
-        let _ = write!(std::io::stderr(), "{question}");
+        terminal::tell(&question);
         let mut line = String::new();
         let read = std::io::stdin()
             .lock()
@@ -56,10 +56,7 @@ fn ask(usable: &[&str], proposed: Option<&str>) -> Result<Option<String>, Comman
         match crate::suggest::provider(answer) {
             Ok(manifest) => return Ok(Some(manifest.name.clone())),
             Err(_) => {
-                let _ = writeln!(
-                    std::io::stderr(),
-                    "there is no provider `{answer}`; `bowline providers` lists them"
-                );
+                terminal::tell(&format!("there is no provider `{answer}`; `bowline providers` lists them\n"));
             }
         }
     }
@@ -78,12 +75,13 @@ fn question(usable: &[&str], proposed: Option<&str>) -> String {
     }
 }
 
-/// Writes the file: every setting with what it is, those that nobody chose as comments.
+/// Returns the text of the file: every setting with its description, those without a value as comments.
 fn written(provider: Option<&str>) -> String {
-    let mut text = "# Settings of Bowline. What begins with `#` is not set and shows what could be.\n\
-        # A flag comes before the environment, that before a project's .bowline/bowline.toml, that before this file.\n\
-        # `bowline config show` says what counts and where it comes from.\n"
-        .to_owned();
+    let mut text =
+        "# Settings of Bowline. Lines that begin with `#` are not set; they show what is possible.\n\
+        # Precedence: flag, environment, a project's .bowline/bowline.toml, this file.\n\
+        # `bowline config show` prints the effective settings and their sources.\n"
+            .to_owned();
     let mut section = "";
     for key in KEYS {
         let (above, name) = key.name.rsplit_once('.').unwrap_or(("", key.name));

@@ -1,27 +1,28 @@
-//! What a command is given to look at: a file or standard input, and how an agent's process ended.
+//! Input of commands: a file or standard input, and the end of an agent's process.
 
 use std::fs::File;
-use std::io::{self, IsTerminal, Read, Write};
+use std::io::{self, IsTerminal, Read};
 use std::path::Path;
 
 use bowline_protocol::Exit;
 
 use crate::args::EndingArgs;
 use crate::error::{CommandError, Fault};
+use crate::terminal;
 
 /// Something to read, and its name for error messages.
-pub(crate) struct Source {
+pub(crate) struct InputSource {
     reader: Box<dyn Read>,
     name: String,
 }
 
 /// Opens a file, or standard input for `-` or nothing.
-pub(crate) fn open(path: Option<&Path>) -> Result<Source, CommandError> {
+pub(crate) fn open(path: Option<&Path>) -> Result<InputSource, CommandError> {
     match path {
         Some(path) if path != Path::new("-") => {
             let name = format!("`{}`", path.display());
             match File::open(path) {
-                Ok(file) => Ok(Source { reader: Box::new(file), name }),
+                Ok(file) => Ok(InputSource { reader: Box::new(file), name }),
                 Err(error) => {
                     Err(CommandError::new(Fault::Usage, format!("could not open {name}")).caused_by(error))
                 }
@@ -31,14 +32,14 @@ pub(crate) fn open(path: Option<&Path>) -> Result<Source, CommandError> {
             let stdin = io::stdin();
             if stdin.is_terminal() {
                 // A command that waits in silence looks like one that hangs.
-                let _ = writeln!(io::stderr(), "reading standard input; Ctrl-D ends it");
+                terminal::tell("reading standard input; press Ctrl-D to end it\n");
             }
-            Ok(Source { reader: Box::new(stdin.lock()), name: "standard input".to_owned() })
+            Ok(InputSource { reader: Box::new(stdin.lock()), name: "standard input".to_owned() })
         }
     }
 }
 
-impl Source {
+impl InputSource {
     /// Gives everything to `take`, in pieces as they come.
     pub(crate) fn each_chunk(
         &mut self,

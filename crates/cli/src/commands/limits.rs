@@ -1,4 +1,4 @@
-//! `bowline limits`: how much of each account's limits is used, and until when.
+//! `bowline limits`: shows the usage limits of accounts, how much is used, and when they reset.
 
 use bowline::detect::{Ask, Surroundings};
 use bowline::limits::{self, Limits, Window};
@@ -6,25 +6,25 @@ use bowline_protocol::{Millis, Timestamp};
 use bowline_providers::catalogue;
 use bowline_providers::manifest::Manifest;
 
-use crate::args::knowing::LimitsArgs;
+use crate::args::inspection::LimitsArgs;
 use crate::commands::account;
 use crate::commands::run::runtime;
-use crate::commands::tables::{Layout, Table};
+use crate::commands::tables::{Layout, TextTable};
 use crate::error::{CommandError, Fault};
 use crate::output::Stdout;
 use crate::{human, time};
 
 /// Runs the command.
 pub(crate) fn run(args: &LimitsArgs, stdout: &mut Stdout) -> Result<(), CommandError> {
-    let (named, profiles) = account::meant(args.provider.as_slice(), args.profile.as_deref())?;
+    let (named, profiles) = account::providers(args.provider.as_slice(), args.profile.as_deref())?;
     if let Some(manifest) = named.iter().find(|manifest| manifest.ask.limits.is_none()) {
         let can = catalogue::built_in().filter(|it| it.ask.limits.is_some());
         let can: Vec<&str> = can.map(|it| it.name.as_str()).collect();
         return Err(CommandError::new(
             Fault::Usage,
-            format!("{} has no way to tell its limits", manifest.title),
+            format!("{} does not report its limits", manifest.title),
         )
-        .hint(format!("those that can tell are {}", can.join(" and "))));
+        .hint(format!("providers that report limits: {}", can.join(", "))));
     }
     let can_tell = || bowline::detect::installed().into_iter().filter(|it| it.ask.limits.is_some()).collect();
     let providers: Vec<&'static Manifest> = if named.is_empty() { can_tell() } else { named.clone() };
@@ -41,7 +41,7 @@ pub(crate) fn run(args: &LimitsArgs, stdout: &mut Stdout) -> Result<(), CommandE
         let mut accounts = Vec::new();
         for asked in asked {
             accounts.push(asked.await.map_err(|error| {
-                CommandError::new(Fault::Internal, "could not ask for limits").caused_by(error)
+                CommandError::new(Fault::Internal, "could not query limits").caused_by(error)
             })?);
         }
         Ok::<_, CommandError>(accounts)
@@ -55,17 +55,17 @@ pub(crate) fn run(args: &LimitsArgs, stdout: &mut Stdout) -> Result<(), CommandE
     if let ([manifest], [Limits { trouble: Some(why), .. }]) = (&named[..], &accounts[..]) {
         return Err(CommandError::new(
             Fault::Missing,
-            format!("the limits of {} are not known", manifest.title),
+            format!("the limits of {} are unknown", manifest.title),
         )
         .caused_by(why.clone())
-        .hint(format!("`bowline doctor {}` says more", manifest.name)));
+        .hint(format!("run `bowline doctor {}` for details", manifest.name)));
     }
     if args.json {
         return Ok(());
     }
     if accounts.is_empty() {
-        return Err(CommandError::new(Fault::Missing, "no agent that can tell its limits is installed")
-            .hint("`bowline doctor` says which agents are here"));
+        return Err(CommandError::new(Fault::Missing, "no installed agent reports its limits")
+            .hint("`bowline doctor` shows which agents are installed"));
     }
     let (now, zone) = (time::now(), jiff::tz::TimeZone::system());
     let layout = stdout.layout();
@@ -77,7 +77,7 @@ fn shown(account: &Limits, now: Timestamp, zone: &jiff::tz::TimeZone, layout: La
     let plan = account.plan.as_ref().map(|plan| format!(" ({plan})")).unwrap_or_default();
     let whose = account::whose(&account.provider, account.profile.as_deref()) + &plan;
     if let Some(why) = &account.trouble {
-        let title = layout.paragraph(0, &format!("{whose}: not known"));
+        let title = layout.paragraph(0, &format!("{whose}: unknown"));
         return format!("{title}{}\n", layout.paragraph(2, why));
     }
     if account.windows.is_empty() {
@@ -87,7 +87,7 @@ fn shown(account: &Limits, now: Timestamp, zone: &jiff::tz::TimeZone, layout: La
         let resets = window.resets_at.map(|at| human::when(at, now, zone)).unwrap_or_default();
         [window.name.clone(), used(window), length(window), resets]
     });
-    let table = Table::new(["WINDOW", "USED", "OF", "STARTS ANEW"], rows).indent(2);
+    let table = TextTable::new(["WINDOW", "USED", "OF", "RESETS"], rows).indent(2);
     format!("{}{}\n", layout.paragraph(0, &whose), table.render(layout))
 }
 
@@ -126,7 +126,7 @@ mod tests {
         let now = "2026-11-15T08:00:00Z".parse().unwrap();
         insta::assert_snapshot!(shown(&account, now, &jiff::tz::TimeZone::UTC, Layout::Pipe), @r"
         agent (plus)
-          WINDOW     USED   OF          STARTS ANEW
+          WINDOW     USED   OF          RESETS
           five hour  6 %    5 h         at 09:45 (in 1 h 45 min)
           seven day  100 %  7 days
           odd        ?      1 h 30 min
@@ -135,7 +135,7 @@ mod tests {
             Limits { trouble: Some("log in first".into()), windows: Vec::new(), plan: None, ..account };
         assert_eq!(
             shown(&unknown, now, &jiff::tz::TimeZone::UTC, Layout::Pipe),
-            "agent: not known\n  log in first\n\n"
+            "agent: unknown\n  log in first\n\n"
         );
     }
 }

@@ -1,33 +1,35 @@
 //! `bowline models`: which models an agent offers.
 
-use bowline::config::{Config, External};
+use bowline::config::Config;
 use bowline::detect::{Ask, Cache, Surroundings};
-use bowline::models::{self, Model, Models, Source};
+use bowline::models::{self, ListSource, Model, Models};
 use bowline_protocol::Timestamp;
 use bowline_providers::ansi::harmless;
 use bowline_providers::manifest::Manifest;
 
-use crate::args::knowing::ModelsArgs;
+use crate::args::inspection::ModelsArgs;
 use crate::commands::account;
 use crate::commands::run::runtime;
-use crate::commands::tables::{Layout, Table};
+use crate::commands::tables::{Layout, TextTable};
 use crate::error::{CommandError, Fault};
 use crate::output::Stdout;
 use crate::time;
 
 /// Why nothing is known of some.
-const UNTOLD: &str = "it has no way to tell them";
+const UNTOLD: &str = "the program cannot list its models";
 
 /// Runs the command.
 pub(crate) fn run(args: &ModelsArgs, stdout: &mut Stdout) -> Result<(), CommandError> {
-    let (named, profiles) = account::meant(args.provider.as_slice(), args.profile.as_deref())?;
+    let asked = account::providers_and_external(args.provider.as_slice(), args.profile.as_deref())?;
+    let (named, profiles) = (asked.named, asked.accounts);
+    let all_installed = named.is_empty() && asked.external.is_empty();
     let providers: Vec<&'static Manifest> =
-        if named.is_empty() { bowline::detect::installed() } else { named.clone() };
+        if all_installed { bowline::detect::installed() } else { named.clone() };
     // An external CLI is chosen by its model, which is the name of its entry.
-    let external = if named.is_empty() {
-        Config::load(None).map(|config| config.external).unwrap_or_default()
+    let external = if all_installed {
+        Config::load(None).map(|config| config.external.programs().clone()).unwrap_or_default()
     } else {
-        External::default()
+        asked.external
     };
     let mut ask = Ask::at_length();
     if args.fresh {
@@ -46,7 +48,7 @@ pub(crate) fn run(args: &ModelsArgs, stdout: &mut Stdout) -> Result<(), CommandE
         let mut lists = Vec::new();
         for asked in asked {
             lists.push(asked.await.map_err(|error| {
-                CommandError::new(Fault::Internal, "could not ask for models").caused_by(error)
+                CommandError::new(Fault::Internal, "could not query models").caused_by(error)
             })?);
         }
         Ok::<_, CommandError>(lists)
@@ -57,7 +59,7 @@ pub(crate) fn run(args: &ModelsArgs, stdout: &mut Stdout) -> Result<(), CommandE
     if args.json {
         let mut all = lists.iter().map(serde_json::to_value).collect::<Result<Vec<_>, _>>();
         if let Ok(all) = &mut all {
-            all.extend(external.programs().keys().map(|model| {
+            all.extend(external.keys().map(|model| {
                 serde_json::json!({ "provider": model, "external": true, "models": [{ "id": model }] })
             }));
         }
@@ -71,28 +73,28 @@ pub(crate) fn run(args: &ModelsArgs, stdout: &mut Stdout) -> Result<(), CommandE
         && list.models.is_empty()
     {
         let error =
-            CommandError::new(Fault::Missing, format!("the models of {} are not known", manifest.title));
+            CommandError::new(Fault::Missing, format!("the models of {} are unknown", manifest.title));
         let error = match &list.trouble {
-            Some(why) => {
-                error.caused_by(why.clone()).hint(format!("`bowline doctor {}` says more", manifest.name))
-            }
+            Some(why) => error
+                .caused_by(why.clone())
+                .hint(format!("run `bowline doctor {}` for details", manifest.name)),
             None => error.caused_by(UNTOLD),
         };
-        return Err(error.hint("a model can be named all the same, with `bowline run --model NAME`"));
+        return Err(error.hint("`bowline run --model NAME` still accepts any name"));
     }
     if args.json {
         return Ok(());
     }
-    if lists.is_empty() && external.programs().is_empty() {
+    if lists.is_empty() && external.is_empty() {
         return Err(CommandError::new(Fault::Missing, "no agent is installed")
-            .hint("`bowline doctor` says how to come by one"));
+            .hint("`bowline doctor` shows how to install one"));
     }
     let now = time::now();
     let layout = stdout.layout();
     lists.iter().try_for_each(|list| stdout.print_laid_out(&shown(list, now, layout)))?;
     let name = |text: &str| harmless(text).replace('\n', " ");
-    for (model, program) in external.programs() {
-        let program = program.executable.as_deref().unwrap_or(model);
+    for (model, program) in &external {
+        let program = program.program(model);
         stdout.print(&format!("{}  external CLI: {}\n", name(model), name(program)))?;
     }
     Ok(())
@@ -101,28 +103,26 @@ pub(crate) fn run(args: &ModelsArgs, stdout: &mut Stdout) -> Result<(), CommandE
 /// Returns the lines about one agent.
 fn shown(list: &Models, now: Timestamp, layout: Layout) -> String {
     let whose = match (list.source, list.at) {
-        (Source::Program, _) => String::new(),
-        (Source::Kept, Some(at)) => format!(" (as it told them at {at})"),
-        (Source::Kept, None) => String::new(),
-        // Of some it is all that there is to know; others would have been asked.
-        (Source::Manifest, _) if list.trouble.is_some() => {
-            " (the names that Bowline's manifest has; the program was not asked)".to_owned()
+        (ListSource::Program, _) => String::new(),
+        (ListSource::Kept, Some(at)) => format!(" (as reported at {at})"),
+        (ListSource::Kept, None) => String::new(),
+        // Some programs cannot list models at all; others failed to.
+        (ListSource::Manifest, _) if list.trouble.is_some() => {
+            " (from Bowline's manifest; the program was not queried)".to_owned()
         }
-        (Source::Manifest, _) => {
-            " (the names that Bowline's manifest has; the program cannot be asked)".to_owned()
-        }
+        (ListSource::Manifest, _) => " (from Bowline's manifest; the program cannot be queried)".to_owned(),
     };
     let name = account::whose(&list.provider, list.profile.as_deref());
     if list.models.is_empty() {
         let why = layout.paragraph(2, list.trouble.as_deref().unwrap_or(UNTOLD));
-        return format!("{}{why}\n", layout.paragraph(0, &format!("{name}: not known")));
+        return format!("{}{why}\n", layout.paragraph(0, &format!("{name}: unknown")));
     }
     let trouble = list.trouble.as_ref().map(|why| layout.paragraph(2, why)).unwrap_or_default();
     let rows = list
         .models
         .iter()
         .map(|model| [model.id.clone(), kind(model), model.efforts.join(" "), remarks(model, now)]);
-    let table = Table::new(["MODEL", "IS", "EFFORTS", ""], rows).whole(&[0]).indent(2);
+    let table = TextTable::new(["MODEL", "KIND", "EFFORTS", ""], rows).whole(&[0]).indent(2);
     let title = layout.paragraph(0, &format!("{name}{whose}"));
     format!("{title}{trouble}{}\n", table.render(layout))
 }
@@ -172,13 +172,13 @@ mod tests {
                 Model { replaced_by: Some("big-2".into()), ..model("big-1") },
                 Model { replaced_by: Some("big-1".into()), retired: true, ..model("big-0") },
             ],
-            source: Source::Program,
+            source: ListSource::Program,
             at: None,
             trouble: None,
         };
         insta::assert_snapshot!(shown(&list, Timestamp::EPOCH, Layout::Pipe), @r"
         agent
-          MODEL  IS              EFFORTS
+          MODEL  KIND            EFFORTS
           big    alias of big-2            default
           big-2  pinned          low high
           big-1  pinned                    newer: big-2

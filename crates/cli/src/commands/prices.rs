@@ -1,8 +1,8 @@
-//! `bowline prices`: what models cost, as far as Bowline knows.
+//! `bowline prices`: lists the model prices that Bowline knows.
 
 use bowline_providers::prices;
 
-use super::tables::Table;
+use super::tables::TextTable;
 use super::trust;
 use crate::args::TableArgs;
 use crate::error::{CommandError, Fault};
@@ -33,7 +33,7 @@ pub(crate) fn run(args: &TableArgs, stdout: &mut Stdout) -> Result<(), CommandEr
     });
     let head = ["MODELS", "INPUT", "OUTPUT", "CACHE READ", "CACHE WRITE", "AS OF"];
     let layout = stdout.layout();
-    let mut text = Table::new(head, cells).whole(&[5]).render(layout);
+    let mut text = TextTable::new(head, cells).whole(&[5]).render(layout);
     text.push('\n');
     for note in NOTES {
         text.push_str(&layout.paragraph(0, note));
@@ -47,9 +47,9 @@ pub(crate) fn run(args: &TableArgs, stdout: &mut Stdout) -> Result<(), CommandEr
     stdout.print_laid_out(&text)
 }
 
-/// What a reader of the table has to know.
+/// Notes below the table.
 const NOTES: [&str; 3] = [
-    "US dollars per million tokens, list prices. The first row that fits a model counts; a model in no row has no price.",
-    "Where two prices of a model are known, the list has the higher one: a budget must not be exceeded unnoticed.",
-    "What an agent itself reports comes before this list. `bowline config set prices.MODEL.input 3` and `prices.MODEL.output 15` change it.",
+    "US dollars per million tokens, list prices. Bowline uses the first row that matches a model; a model without a row has no price.",
+    "If two prices of a model are known, the list has the higher one, so that no budget is exceeded unnoticed.",
+    "A cost that the agent reports takes precedence over this list. `bowline config set prices.MODEL.input 3` and `prices.MODEL.output 15` change it.",
 ];

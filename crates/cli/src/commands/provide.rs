@@ -1,8 +1,8 @@
-//! `bowline provide`: any agent as an executable provider, by the CLI provider protocol.
+//! `bowline provide`: makes any agent an executable provider, by the CLI provider protocol.
 //!
-//! The request is one of a model's API; an agent's command line takes a prompt. So the system prompt and what was said
-//! before become text before it, the model is passed on, and of everything else the metadata of the answer say that it was not. Budgets,
-//! prices and the entry of the router's file count as they do for `bowline run`.
+//! The protocol's request is that of a model API, but an agent takes only a prompt. So the command puts the system prompt and the
+//! earlier messages in front of the prompt, passes the model on, and lists everything else in the metadata of the response.
+//! Budgets, prices and the entry of the router's file apply as for `bowline run`.
 
 use std::io::Read;
 use std::time::Duration;
@@ -15,14 +15,14 @@ use bowline_providers::manifest::{Manifest, PromptStyle};
 
 use super::{provider, run};
 use crate::args::provide::{ProvideArgs, ProvideCommand};
-use crate::args::request::Limit;
+use crate::args::request::TimeLimit;
 use crate::error::{CommandError, Fault};
-use crate::human::Detail;
+use crate::human::DetailLevel;
 use crate::output::Stdout;
 use crate::output::sink::Sink;
 use crate::{suggest, terminal};
 
-/// How long the version may be waited for. Who asks for health waits five seconds.
+/// The timeout of the version. The caller of `health` waits five seconds.
 const HEALTH: Duration = Duration::from_secs(4);
 
 /// Runs the command.
@@ -38,7 +38,7 @@ pub(crate) fn run(args: &ProvideArgs, stdout: &mut Stdout) -> Result<(), Command
     run::warn(&config);
     let request = request()?;
     let task = task(args, manifest, &request)?;
-    // What the router's file has under this name comes with all that its entry says.
+    // An entry of the router's file brings its own options.
     let listed = config.router.as_ref().is_some_and(|router| router.entry(&args.provider).is_some());
     let task = match profile {
         _ if listed => task.provider(&args.provider),
@@ -47,7 +47,7 @@ pub(crate) fn run(args: &ProvideArgs, stdout: &mut Stdout) -> Result<(), Command
     };
     let task = task.config(config);
     let cwd = terminal::cwd(args.cwd.as_deref());
-    let options = terminal::options(Detail::Usual, run::permission(Some(args.permission)), cwd);
+    let options = terminal::options(DetailLevel::Usual, run::permission(Some(args.permission)), cwd);
     let sink = Sink::new(format, options, Some(manifest.name.clone()));
     let (_, code) = run::runtime()?.block_on(run::to_the_end(task, sink))?;
     if code == 0 { Ok(()) } else { Err(CommandError::told(code)) }
@@ -69,9 +69,9 @@ fn task(
     request: &kit::Request,
 ) -> Result<Task, CommandError> {
     let prompt = match manifest.prompt {
-        // It takes messages as they are.
+        // The provider accepts messages.
         PromptStyle::Request => request.prompt.clone(),
-        // What was said before does not make an empty prompt one.
+        // Earlier messages do not replace an empty prompt.
         PromptStyle::Stdin | PromptStyle::Arg if request.prompt.trim().is_empty() => String::new(),
         PromptStyle::Stdin | PromptStyle::Arg | PromptStyle::Protocol => flattened(request),
     };
@@ -106,11 +106,11 @@ fn task(
         task = task.notice("setting_ignored", text);
     }
     if !native && !request.metadata.is_empty() {
-        let text = "`metadata` is not passed on: the program has no place for it".to_owned();
+        let text = "`metadata` is not passed on: the program does not accept it".to_owned();
         task = task.notice("setting_ignored", text);
     }
     if !native && request.context.iter().any(|message| !message.tool_calls.is_empty()) {
-        let text = "tool calls of the earlier conversation are not told to the program".to_owned();
+        let text = "tool calls of the earlier conversation are not passed on".to_owned();
         task = task.notice("context_shortened", text);
     }
     if let Some(binary) = &args.binary {
@@ -125,18 +125,19 @@ fn task(
     }
     Ok(match args.timeout {
         None => task,
-        Some(Limit::None) => task.timeout_ms(None),
-        Some(Limit::Of(span)) => {
+        Some(TimeLimit::None) => task.timeout_ms(None),
+        Some(TimeLimit::Of(span)) => {
             task.timeout_ms(Some(Millis(u64::try_from(span.as_millis()).unwrap_or(u64::MAX))))
         }
     })
 }
 
 fn json(value: &serde_json::Value) -> Result<Json, CommandError> {
-    Json::of(value).map_err(|error| CommandError::new(Fault::Internal, "a value is no JSON").caused_by(error))
+    Json::of(value)
+        .map_err(|error| CommandError::new(Fault::Internal, "a value is not JSON").caused_by(error))
 }
 
-/// Puts a message into our words.
+/// Converts a message.
 fn message(said: &kit::Message) -> Result<Message, CommandError> {
     let role = match said.role.as_str() {
         "user" => Role::User,
@@ -144,17 +145,16 @@ fn message(said: &kit::Message) -> Result<Message, CommandError> {
         "system" => Role::System,
         "tool" => Role::Tool,
         other => {
-            let message = format!("the request has a message of `{other}`");
-            return Err(
-                CommandError::new(Fault::Usage, message).hint("there is system, user, assistant and tool")
-            );
+            let message = format!("the request has a message with the role `{other}`");
+            return Err(CommandError::new(Fault::Usage, message)
+                .hint("possible roles: system, user, assistant, tool"));
         }
     };
     let tool_calls = said.tool_calls.iter().map(json).collect::<Result<_, _>>()?;
     Ok(Message { role, content: said.content.clone(), tool_calls, tool_call_id: said.tool_call_id.clone() })
 }
 
-/// Writes a request as one text: the system prompt first, then who said what.
+/// Writes a request as one text: the system prompt, then each message with its role.
 fn flattened(request: &kit::Request) -> String {
     let mut text = String::new();
     if let Some(system) = request.system_prompt.as_deref().filter(|system| !system.trim().is_empty()) {
@@ -176,7 +176,7 @@ fn flattened(request: &kit::Request) -> String {
     text + "User: " + &request.prompt
 }
 
-/// Says whether the agent is there and answers.
+/// Reports whether the agent is installed and prints its version.
 fn health(args: &ProvideArgs, manifest: &'static Manifest, stdout: &mut Stdout) -> Result<(), CommandError> {
     if !manifest.probe.health.is_empty() {
         return provider::say_health(manifest, false, stdout);
@@ -187,9 +187,9 @@ fn health(args: &ProvideArgs, manifest: &'static Manifest, stdout: &mut Stdout) 
             CommandError::new(Fault::Missing, missing.to_string()).caused_by(missing.kind).hint(hint)
         })?;
     let ask = Ask { deadline: HEALTH, ..Ask::from_env() };
-    let version = run::runtime()?.block_on(ask.version(&found)).map_err(|error| {
-        CommandError::new(Fault::Missing, error.to_string()).caused_by(error.kind.to_string())
-    })?;
+    let version = run::runtime()?
+        .block_on(ask.version(&found))
+        .map_err(|error| CommandError::new(Fault::Missing, error.to_string()).caused_by(error.kind))?;
     stdout.print(&format!("OK: {} {version}\n", manifest.title))
 }
 

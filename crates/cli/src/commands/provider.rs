@@ -1,9 +1,9 @@
-//! `bowline provider`: an executable provider, begun, or asked whether it is well.
+//! `bowline provider`: creates an executable provider, or checks its health.
 
 mod new;
 
 use bowline::detect::{ProbeError, ProbeErrorKind};
-use bowline::roster::{self, Health};
+use bowline::roster::{self, HealthReport};
 use bowline_providers::manifest::Manifest;
 
 use super::{executable, run};
@@ -29,24 +29,24 @@ fn health(args: &HealthArgs, stdout: &mut Stdout) -> Result<(), CommandError> {
     say_health(manifest, args.json, stdout)
 }
 
-/// Asks a provider whether it is well, and says what it says.
+/// Runs the health check of a provider and prints the result.
 pub(crate) fn say_health(
     manifest: &'static Manifest,
     json: bool,
     stdout: &mut Stdout,
 ) -> Result<(), CommandError> {
     let asked = run::runtime()?.block_on(roster::health(manifest));
-    let Some(health) = asked.map_err(|error| unanswered(&error))? else {
-        let message = format!("`{}` cannot be asked whether it is well", manifest.name);
+    let Some(health) = asked.map_err(unanswered)? else {
+        let message = format!("`{}` has no health check", manifest.name);
         return Err(CommandError::new(Fault::Usage, message)
-            .caused_by("it is no executable provider, and its manifest has no `probe.health`")
-            .hint(format!("`bowline doctor {}` says how it is", manifest.name)));
+            .caused_by("it is not an executable provider, and its manifest has no `probe.health`")
+            .hint(format!("run `bowline doctor {}` instead", manifest.name)));
     };
     stdout.print(&told(manifest, &health, json))?;
     if health.well { Ok(()) } else { Err(CommandError::told(1)) }
 }
 
-fn told(manifest: &Manifest, health: &Health, json: bool) -> String {
+fn told(manifest: &Manifest, health: &HealthReport, json: bool) -> String {
     if json {
         let object = serde_json::json!({
             "provider": manifest.name,
@@ -57,7 +57,7 @@ fn told(manifest: &Manifest, health: &Health, json: bool) -> String {
         });
         return format!("{object:#}\n");
     }
-    let word = if health.well { "is well" } else { "is not well" };
+    let word = if health.well { "is healthy" } else { "is not healthy" };
     let said = if health.said.is_empty() { String::new() } else { format!(": {}", health.said) };
     let code = match (health.well, health.code) {
         (true, _) => String::new(),
@@ -67,7 +67,7 @@ fn told(manifest: &Manifest, health: &Health, json: bool) -> String {
     format!("{} {word}{code}{said}\n", manifest.name)
 }
 
-fn unanswered(error: &ProbeError) -> CommandError {
+fn unanswered(error: ProbeError) -> CommandError {
     let kind = match error.kind {
         ProbeErrorKind::Spawn(_) => Fault::Missing,
         ProbeErrorKind::TooSlow { .. } => Fault::TooSlow,
@@ -78,5 +78,5 @@ fn unanswered(error: &ProbeError) -> CommandError {
         | ProbeErrorKind::NotTold(_)
         | ProbeErrorKind::Home { .. } => Fault::Internal,
     };
-    CommandError::new(kind, error.to_string()).caused_by(error.kind.to_string())
+    CommandError::new(kind, error.to_string()).caused_by(error.kind)
 }

@@ -1,11 +1,11 @@
 //! `bowline providers` and `bowline dialects`: tables for people, JSON for programs.
 
 use bowline::config::{Config, External};
-use bowline::roster::{Entry, Roster};
+use bowline::roster::{Roster, RosterEntry};
 use bowline_providers::dialects;
 use bowline_providers::invocation::external::ExternalCli;
 
-use super::tables::{Layout, Table};
+use super::tables::{Layout, TextTable};
 use crate::args::TableArgs;
 use crate::error::{CommandError, Fault};
 use crate::output::Stdout;
@@ -13,7 +13,7 @@ use crate::output::Stdout;
 /// Lists the providers.
 pub(crate) fn providers(args: &TableArgs, stdout: &mut Stdout) -> Result<(), CommandError> {
     let (providers, bad) = Roster::from_env().all()?;
-    // What is wrong with the file is told by `bowline doctor`, and by a run that needs it.
+    // `bowline doctor`, and a run that needs the file, report what is wrong with it.
     let external = Config::load(None).map(|config| config.external).unwrap_or_default();
     if args.json {
         stdout.print(&json(&providers, &external)?)?;
@@ -27,18 +27,18 @@ pub(crate) fn providers(args: &TableArgs, stdout: &mut Stdout) -> Result<(), Com
     }
 }
 
-fn json(providers: &[Entry], external: &External) -> Result<String, CommandError> {
-    let object = |entry: &Entry| {
+fn json(providers: &[RosterEntry], external: &External) -> Result<String, CommandError> {
+    let object = |entry: &RosterEntry| {
         let mut object = serde_json::to_value(entry.manifest)?;
         object["origin"] = entry.origin.to_string().into();
         Ok(object)
     };
     let list = providers.iter().map(object).collect::<Result<Vec<_>, serde_json::Error>>();
     let described = |(model, program): (&String, &ExternalCli)| {
-        // Its variables may be secrets, so that only this is shown.
+        // Its variables may be secrets and are left out.
         serde_json::json!({
             "name": model,
-            "program": program.executable.as_deref().unwrap_or(model),
+            "program": program.program(model),
             "origin": origin(external),
             "external": true,
         })
@@ -52,19 +52,19 @@ fn json(providers: &[Entry], external: &External) -> Result<String, CommandError
     Ok(format!("{:#}\n", serde_json::Value::from(list)))
 }
 
-/// Says which file describes external CLIs.
+/// Returns the file that defines the external CLIs.
 fn origin(external: &External) -> String {
     external.path().map(|path| path.display().to_string()).unwrap_or_default()
 }
 
-fn rows(providers: &[Entry], external: &External, layout: Layout) -> String {
+fn rows(providers: &[RosterEntry], external: &External, layout: Layout) -> String {
     let described = external.programs().iter().map(|(model, program)| {
-        let program = program.executable.as_ref().unwrap_or(model).clone();
+        let program = program.program(model).to_owned();
         let (formats, prompt) = ("external".to_owned(), "arg".to_owned());
         [model.clone(), program, formats, prompt, origin(external), String::new()]
     });
-    let rows = providers.iter().map(|Entry { manifest: provider, origin }| {
-        // The default stands first.
+    let rows = providers.iter().map(|RosterEntry { manifest: provider, origin }| {
+        // The default comes first.
         let others = provider.formats.keys().filter(|name| **name != provider.default_format);
         let formats: Vec<&str> =
             std::iter::once(&provider.default_format).chain(others).map(String::as_str).collect();
@@ -77,8 +77,8 @@ fn rows(providers: &[Entry], external: &External, layout: Layout) -> String {
             provider.aliases.join(", "),
         ]
     });
-    let head = ["NAME", "PROGRAM", "FORMATS", "PROMPT", "FROM", "ALSO CALLED"];
-    Table::new(head, rows.chain(described)).whole(&[0, 1]).render(layout)
+    let head = ["NAME", "PROGRAM", "FORMATS", "PROMPT", "FROM", "ALIASES"];
+    TextTable::new(head, rows.chain(described)).whole(&[0, 1]).render(layout)
 }
 
 /// Lists the dialects.
@@ -99,6 +99,6 @@ pub(crate) fn dialects(args: &TableArgs, stdout: &mut Stdout) -> Result<(), Comm
     let rows = dialects::ALL
         .iter()
         .map(|entry| [entry.name.to_owned(), entry.terminal.as_str().to_owned(), entry.about.to_owned()]);
-    let table = Table::new(["NAME", "A TURN ENDS BY", "WHAT IT IS"], rows).whole(&[0]);
+    let table = TextTable::new(["NAME", "A TURN ENDS BY", "DESCRIPTION"], rows).whole(&[0]);
     stdout.print_laid_out(&table.render(stdout.layout()))
 }

@@ -1,35 +1,34 @@
-//! `bowline route`: who would be asked, why the others would not, and what would follow a failure.
+//! `bowline route`: explains which provider the router would choose, why it would skip the others, and what would follow a
+//! failure.
 
 mod after;
 #[cfg(test)]
 mod tests;
-
-use std::io::Write as _;
 
 use bowline::Task;
 use bowline::route::Explanation;
 use bowline_providers::ansi::harmless;
 use serde_json::json;
 
-use super::run::{self, Meant, Whom};
-use super::tables::{Layout, Table, Tone};
+use super::run::{self, RequestTarget, ResolvedRequest};
+use super::tables::{Layout, TextTable, Tone};
 use crate::args::request::RequestArgs;
 use crate::args::route::RouteArgs;
 use crate::error::{CommandError, Fault};
 use crate::output::Stdout;
-use after::Suppose;
+use crate::terminal;
+use after::AssumedFailure;
 
-/// What the choice is made for where nothing is said: any prompt, because only its length matters.
+/// The prompt if none is given. Only its length matters.
 const PROMPT: &str = "Say hello.";
 
 /// Runs the command.
 pub(crate) fn run(args: &RouteArgs, stdout: &mut Stdout) -> Result<(), CommandError> {
-    let explained = task(&Meant::of(&asked(&args.request))?)?.explain().map_err(CommandError::from)?;
+    let explained =
+        task(&ResolvedRequest::of(&with_router(&args.request))?)?.explain().map_err(CommandError::from)?;
     let text = answer(args, &explained, stdout.layout());
     if let Some(strange) = &explained.strange_hint {
-        let line = format!("warning: {}\n", harmless(strange));
-        // Nothing can be done about a standard error that does not take it.
-        let _ = std::io::stderr().write_all(line.as_bytes());
+        terminal::tell(&format!("warning: {}\n", harmless(strange)));
     }
     stdout.print_laid_out(&text)?;
     match explained.problem {
@@ -41,34 +40,34 @@ pub(crate) fn run(args: &RouteArgs, stdout: &mut Stdout) -> Result<(), CommandEr
     }
 }
 
-/// Makes the task that is explained.
-fn task(meant: &Meant) -> Result<Task, CommandError> {
-    let one = match &meant.whom {
-        Whom::One(one) => Some(one),
-        Whom::Router => None,
-        Whom::Several(_) => {
-            let error = CommandError::new(Fault::Usage, "`bowline route` is about one choice at a time");
-            return Err(error.hint("those side by side are all asked: name one of them to see what follows"));
+/// Makes the task to explain.
+fn task(resolved: &ResolvedRequest) -> Result<Task, CommandError> {
+    let one = match &resolved.target {
+        RequestTarget::One(one) => Some(one),
+        RequestTarget::Router => None,
+        RequestTarget::Several(_) => {
+            let error = CommandError::new(Fault::Usage, "`bowline route` explains one provider at a time");
+            return Err(error.hint("name one of the providers; `bowline run` runs all of them in parallel"));
         }
     };
-    // What stands in a pipe is not waited for unless it is meant.
-    let prompt = match meant.args.prompt.as_deref() {
+    // Read standard input only if the prompt is `-`.
+    let prompt = match resolved.args.prompt.as_deref() {
         Some("-") => run::prompt(Some("-"))?,
         said => said.unwrap_or(PROMPT).to_owned(),
     };
-    meant.task(&prompt, one)
+    resolved.task(&prompt, one)
 }
 
-/// Says that the router is to choose, where nobody is named.
-fn asked(args: &RequestArgs) -> RequestArgs {
+/// Sets `--provider auto` if the request names no provider.
+fn with_router(args: &RequestArgs) -> RequestArgs {
     let named = args.provider.is_some() || args.executable.is_some() || args.profile.is_some();
     let provider = if named || args.resume.is_some() { None } else { Some(bowline::route::AUTO.to_owned()) };
     RequestArgs { provider: args.provider.clone().or(provider), ..args.clone() }
 }
 
-/// Writes what was asked for.
+/// Formats the explanation.
 fn answer(args: &RouteArgs, explained: &Explanation, layout: Layout) -> String {
-    let suppose = Suppose::of(args);
+    let suppose = AssumedFailure::of(args);
     if args.json {
         let json = format!("{:#}\n", in_json(explained, &suppose));
         return if layout == Layout::Pipe { json } else { harmless(&json).into_owned() };
@@ -80,7 +79,7 @@ fn answer(args: &RouteArgs, explained: &Explanation, layout: Layout) -> String {
             return first(explained).map_or_else(String::new, |first| layout.paragraph(0, &first));
         }
     };
-    // Where nobody is asked, nobody fails.
+    // Without a candidate there is no failure to explain.
     if !explained.turns().is_empty() {
         if !text.is_empty() {
             text.push('\n');
@@ -90,8 +89,8 @@ fn answer(args: &RouteArgs, explained: &Explanation, layout: Layout) -> String {
     text
 }
 
-/// Returns those who would be asked, in their order.
-fn in_order(explained: &Explanation) -> Vec<&bowline::route::Verdict> {
+/// Returns the providers that would be tried, in their order.
+fn in_order(explained: &Explanation) -> Vec<&bowline::route::CandidateVerdict> {
     let mut asked: Vec<_> = explained.verdicts.iter().filter(|verdict| verdict.turn.is_some()).collect();
     asked.sort_by_key(|verdict| verdict.turn);
     asked
@@ -115,7 +114,7 @@ fn in_words(explained: &Explanation, layout: Layout) -> String {
             verdict.reason.clone(),
         ]
     });
-    let table = Table::new(["TURN", "NAME", "MODEL", "WHY"], rows).whole(&[0, 1]).tone(0, tone);
+    let table = TextTable::new(["ORDER", "NAME", "MODEL", "WHY"], rows).whole(&[0, 1]).tone(0, tone);
     let mut text = table.render(layout);
     text.push('\n');
     for line in rules(explained) {
@@ -124,7 +123,7 @@ fn in_words(explained: &Explanation, layout: Layout) -> String {
     text
 }
 
-/// Returns the colour of a turn: those that would not be asked are faint.
+/// Returns the colour of an order: skipped providers are faint.
 fn tone(turn: &str) -> Tone {
     match turn {
         "1" => Tone::Good,
@@ -133,7 +132,7 @@ fn tone(turn: &str) -> Tone {
     }
 }
 
-/// Says by which rules was chosen, a line for each thing that is worth one.
+/// Describes the rules of the choice, a line each.
 fn rules(explained: &Explanation) -> Vec<String> {
     let rules = &explained.rules;
     let retries = match rules.retries {
@@ -147,21 +146,18 @@ fn rules(explained: &Explanation) -> Vec<String> {
     };
     let mut lines = vec![format!("strategy {strategy}, {retries} each, fallback {fallback}, {by}")];
     if let Some(until) = explained.waits_until {
-        lines.push(format!("it would wait for the limit first, until {until}"));
+        lines.push(format!("the run would first wait for the limit, until {until}"));
     }
     if let Some((name, model)) = &explained.fallback_model {
-        lines.push(format!("the first falls back to {name} with {model}"));
+        lines.push(format!("the first provider falls back to {name} with {model}"));
     }
     if !explained.without_effect.is_empty() {
-        lines.push(format!(
-            "read there and without effect, because it only describes: {}",
-            explained.without_effect.join(", ")
-        ));
+        lines.push(format!("descriptive keys without effect: {}", explained.without_effect.join(", ")));
     }
     lines
 }
 
-fn in_json(explained: &Explanation, suppose: &Suppose) -> serde_json::Value {
+fn in_json(explained: &Explanation, suppose: &AssumedFailure) -> serde_json::Value {
     let candidates: Vec<_> = explained
         .verdicts
         .iter()

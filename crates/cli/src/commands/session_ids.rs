@@ -1,16 +1,17 @@
-//! Session ids as people type them: whole, or as much of the beginning or the end as only one session has.
+//! Session ids as people type them: whole, or an unambiguous beginning or end.
 
 use bowline::journal::Home;
 
 use crate::error::{CommandError, Fault};
 
-/// The fewest characters that are taken for a part of an id.
+/// The minimum length of a part of an id.
 const LEAST: usize = 4;
 
-/// The most sessions that an error names.
+/// The maximum number of sessions that an error lists.
 const NAMED: usize = 5;
 
-/// Returns the ids of all sessions, the newest first. A data home that cannot be read counts as empty; the command that needs it reports the error.
+/// Returns the ids of all sessions, newest first. A data directory that cannot be read counts as empty; the command that needs
+/// it reports the error.
 pub(crate) fn all() -> Vec<String> {
     let dirs = Home::from_env().ok().and_then(|home| std::fs::read_dir(home.sessions_dir()).ok());
     let names = dirs.into_iter().flatten().flatten().filter_map(|entry| entry.file_name().into_string().ok());
@@ -19,7 +20,7 @@ pub(crate) fn all() -> Vec<String> {
     ids
 }
 
-/// Completes a part of an id to the only one that has it. Anything else stays as it is: it may be an agent's own id.
+/// Completes a part of an id if it is unambiguous. Returns anything else unchanged: it may be an agent's own id.
 pub(crate) fn whole(typed: &str) -> Result<String, CommandError> {
     among(typed, &all())
 }

@@ -1,10 +1,8 @@
-//! `bowline sessions` and `bowline stop`: which sessions run, from whatever process, and how they are ended.
-
-use std::io::Write as _;
+//! `bowline sessions` and `bowline stop`: list and stop the sessions of all processes.
 
 use bowline::journal::JournalError;
 use bowline::kinds::{EndReason, SessionState};
-use bowline::registry::{DamagedSession, How, Killed, Listed, Registry, Which};
+use bowline::registry::{DamagedSession, Killed, ListedSession, Registry, SessionFilter, StopResult};
 use bowline_protocol::{SessionId, Timestamp};
 use bowline_providers::ansi::harmless;
 use serde::Serialize;
@@ -12,14 +10,14 @@ use serde::Serialize;
 use crate::args::sessions::{RemoveArgs, SessionsAction, SessionsArgs, StopArgs};
 use crate::commands::run::runtime;
 use crate::commands::session_ids;
-use crate::commands::tables::{Layout, Table, Tone};
+use crate::commands::tables::{Layout, TextTable, Tone};
 use crate::error::{CommandError, Fault};
 use crate::output::Stdout;
-use crate::{human, time};
+use crate::{human, terminal, time};
 
 /// A session in the list.
 #[derive(Debug, Serialize)]
-struct Row {
+struct SessionRow {
     session: SessionId,
     provider: String,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -28,16 +26,16 @@ struct Row {
     label: Option<String>,
     since: Timestamp,
     running: bool,
-    /// What it does, or how it ended.
+    /// The current state, or the outcome.
     state: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     cwd: Option<String>,
-    /// Why it cannot be read.
+    /// The reason why it cannot be read.
     #[serde(skip_serializing_if = "Option::is_none")]
     problem: Option<String>,
 }
 
-impl From<DamagedSession> for Row {
+impl From<DamagedSession> for SessionRow {
     fn from(DamagedSession { session, changed_at, problem, .. }: DamagedSession) -> Self {
         Self {
             state: "damaged",
@@ -53,8 +51,8 @@ impl From<DamagedSession> for Row {
     }
 }
 
-impl From<Listed> for Row {
-    fn from(Listed { meta, running, end, .. }: Listed) -> Self {
+impl From<ListedSession> for SessionRow {
+    fn from(ListedSession { meta, running, end, .. }: ListedSession) -> Self {
         Self {
             state: if running { doing(meta.state) } else { ended(meta.state, end) },
             session: meta.id,
@@ -74,7 +72,7 @@ pub(crate) fn run(args: &SessionsArgs, stdout: &mut Stdout) -> Result<(), Comman
     if let Some(SessionsAction::Remove(args)) = &args.action {
         return remove(args, stdout);
     }
-    let which = if args.all { Which::All } else { Which::Running };
+    let which = if args.all { SessionFilter::All } else { SessionFilter::Running };
     let most = if args.limit == 0 { usize::MAX } else { args.limit };
     let registry = Registry::from_env()?;
     let mut listed = registry.newest(which, args.key.as_deref(), most.saturating_add(1))?;
@@ -83,11 +81,11 @@ pub(crate) fn run(args: &SessionsArgs, stdout: &mut Stdout) -> Result<(), Comman
         listed.truncate(most);
         note(&format!("only the newest {most} are listed; `--limit 0` lists all"));
     }
-    let mut rows: Vec<Row> = listed.into_iter().map(Row::from).collect();
+    let mut rows: Vec<SessionRow> = listed.into_iter().map(SessionRow::from).collect();
     if args.all && args.key.is_none() {
-        // Not those that are older than what is listed.
+        // Skip damaged sessions that are older than the list.
         let oldest = rows.last().filter(|_| is_cut).map(|row| row.session.clone());
-        rows.extend(registry.damaged(oldest.as_ref())?.into_iter().map(Row::from));
+        rows.extend(registry.damaged(oldest.as_ref())?.into_iter().map(SessionRow::from));
         rows.sort_by(|one, other| other.session.as_str().cmp(one.session.as_str()));
     }
     if args.json {
@@ -110,21 +108,21 @@ pub(crate) fn run(args: &SessionsArgs, stdout: &mut Stdout) -> Result<(), Comman
         return Ok(());
     }
     note(match which {
-        Which::All => "there is no such session",
-        Which::Running => "no such session is running; `--all` also lists those that are over",
+        SessionFilter::All => "no sessions found",
+        SessionFilter::Running => "no running sessions found; `--all` includes finished ones",
     });
     Ok(())
 }
 
-fn shown(rows: &[Row], now: Timestamp, zone: &jiff::tz::TimeZone, layout: Layout) -> String {
+fn shown(rows: &[SessionRow], now: Timestamp, zone: &jiff::tz::TimeZone, layout: Layout) -> String {
     let text = |text: &Option<String>| text.clone().unwrap_or_default();
     let rows = rows.iter().map(|row| {
         let (state, began) = (row.state.replace('_', " "), human::when(row.since, now, zone));
         let (key, label, cwd) = (text(&row.key), text(&row.label), text(&row.cwd));
         [row.session.to_string(), row.provider.clone(), state, began, key, label, cwd]
     });
-    let head = ["SESSION", "PROVIDER", "STATE", "BEGAN", "KEY", "LABEL", "DIRECTORY"];
-    Table::new(head, rows).whole(&[0]).tone(2, tone).render(layout)
+    let head = ["SESSION", "PROVIDER", "STATE", "STARTED", "KEY", "LABEL", "DIRECTORY"];
+    TextTable::new(head, rows).whole(&[0]).tone(2, tone).render(layout)
 }
 
 /// Returns the colour of a state.
@@ -137,7 +135,7 @@ fn tone(state: &str) -> Tone {
     }
 }
 
-/// Returns the word for what a running session does.
+/// Returns the name of the state of a running session.
 fn doing(state: SessionState) -> &'static str {
     match state {
         SessionState::Created => "created",
@@ -147,12 +145,12 @@ fn doing(state: SessionState) -> &'static str {
         SessionState::Idle => "idle",
         SessionState::WaitingForApproval => "waiting_for_approval",
         SessionState::PausedByHuman => "paused_by_human",
-        // The last words are being written.
+        // The runner is still writing the end.
         SessionState::Stopping | SessionState::Completed | SessionState::Failed => "stopping",
     }
 }
 
-/// Returns the word for how a session ended.
+/// Returns the name of the outcome of a session.
 fn ended(last: SessionState, reason: Option<EndReason>) -> &'static str {
     match (reason, last) {
         (Some(EndReason::Stopped), _) => "stopped",
@@ -160,12 +158,12 @@ fn ended(last: SessionState, reason: Option<EndReason>) -> &'static str {
         (Some(EndReason::PolicyViolation), _) => "policy_violation",
         (Some(EndReason::Exited) | None, SessionState::Completed) => "completed",
         (Some(EndReason::Exited), _) | (None, SessionState::Failed) => "failed",
-        // Its runner was killed; without a reason, nobody has put it in order yet.
+        // Its runner was killed. Without a reason, no later run has cleaned it up yet.
         (Some(EndReason::Lost) | None, _) => "lost",
     }
 }
 
-/// Removes sessions that are over or damaged.
+/// Removes finished or damaged sessions.
 fn remove(args: &RemoveArgs, stdout: &mut Stdout) -> Result<(), CommandError> {
     let registry = Registry::from_env()?;
     let runtime = runtime()?;
@@ -177,7 +175,7 @@ fn remove(args: &RemoveArgs, stdout: &mut Stdout) -> Result<(), CommandError> {
     Ok(())
 }
 
-/// Says why a session was not removed.
+/// Makes the error of a session that was not removed.
 fn not_removed(id: &str, error: bowline::Error) -> CommandError {
     let bowline::Error::Journal(problem) = &error else { return error.into() };
     if matches!(problem, JournalError::NoSession { .. } | JournalError::BadId { .. }) {
@@ -186,12 +184,12 @@ fn not_removed(id: &str, error: bowline::Error) -> CommandError {
     }
     if matches!(problem, JournalError::Locked { .. }) {
         return CommandError::new(Fault::Usage, format!("the session `{id}` is running"))
-            .hint(format!("end it first: `bowline stop {id}`"));
+            .hint(format!("stop it first: `bowline stop {id}`"));
     }
     error.into()
 }
 
-/// Ends sessions.
+/// Stops sessions.
 pub(crate) fn stop(args: &StopArgs, stdout: &mut Stdout) -> Result<(), CommandError> {
     const REASON: &str = "bowline stop";
     let registry = Registry::from_env()?;
@@ -200,7 +198,7 @@ pub(crate) fn stop(args: &StopArgs, stdout: &mut Stdout) -> Result<(), CommandEr
     let args = &StopArgs { sessions: whole?, key: args.key.clone(), all: args.all };
     let killed = runtime()?.block_on(async {
         match &args.key {
-            // A key of which nothing runs is not marked: nobody would take the mark away.
+            // Do not mark a key without running sessions: no runner would remove the mark.
             Some(key) if !registry.has_active(key)? => Ok(Vec::new()),
             Some(key) => registry.kill_all(key, REASON).await,
             None => {
@@ -211,30 +209,30 @@ pub(crate) fn stop(args: &StopArgs, stdout: &mut Stdout) -> Result<(), CommandEr
     for Killed { session, label, how, .. } in &killed {
         let label = label.as_ref().map(|label| format!(" ({label})")).unwrap_or_default();
         let how = match how {
-            How::Politely => "ended",
-            How::Killed => "killed: it did not end when it was asked to",
-            How::Survived => continue,
+            StopResult::Politely => "stopped",
+            StopResult::Killed => "killed: it did not stop in time",
+            StopResult::Survived => continue,
         };
         stdout.print(&harmless(&format!("{session}{label}: {how}\n")))?;
     }
-    let survived = killed.iter().filter(|it| it.how == How::Survived).map(|it| it.session.as_str());
+    let survived = killed.iter().filter(|it| it.how == StopResult::Survived).map(|it| it.session.as_str());
     let survived: Vec<&str> = survived.collect();
     if !survived.is_empty() {
-        let message = format!("could not be ended: {}", survived.join(", "));
+        let message = format!("could not stop: {}", survived.join(", "));
         return Err(CommandError::new(Fault::Unfit, message)
-            .hint("whoever runs it hangs and has other sessions too, or belongs to another user"));
+            .hint("the process that runs it hangs and has other sessions, or belongs to another user"));
     }
     if args.all && killed.is_empty() {
         note("no session is running");
     }
     match missing(args, &registry, &killed)? {
         Some(message) => Err(CommandError::new(Fault::Usage, message)
-            .hint("`bowline sessions` lists those that run, `bowline sessions --all` the others too")),
+            .hint("`bowline sessions` lists running sessions, `bowline sessions --all` all of them")),
         None => Ok(()),
     }
 }
 
-/// Says what was asked for and is not there.
+/// Returns the error about a requested session that is not running.
 fn missing(args: &StopArgs, registry: &Registry, killed: &[Killed]) -> Result<Option<String>, CommandError> {
     if let Some(key) = args.key.as_ref().filter(|_| killed.is_empty()) {
         return Ok(Some(format!("no session with the key `{key}` is running")));
@@ -242,12 +240,12 @@ fn missing(args: &StopArgs, registry: &Registry, killed: &[Killed]) -> Result<Op
     let left = args.sessions.iter().find(|id| !killed.iter().any(|it| it.session.as_str() == *id));
     let Some(id) = left else { return Ok(None) };
     Ok(Some(match registry.contains(&SessionId::from(id.as_str())) {
-        true => format!("the session `{id}` is not running: it is over"),
+        true => format!("the session `{id}` is already finished"),
         false => format!("there is no session `{id}`"),
     }))
 }
 
-/// Says what is not on standard output, because it is not what was asked for. Whether anybody reads it does not matter.
+/// Prints a note to standard error: standard output has only the requested list.
 fn note(text: &str) {
-    let _ = writeln!(std::io::stderr(), "{text}");
+    terminal::tell(&format!("{text}\n"));
 }

@@ -1,4 +1,4 @@
-//! `bowline` alone, `bowline version`, `completions` and `man`: what shells and readers of manuals want, made of the same list as the help.
+//! `bowline` without a command, `version`, `completions` and `man`, generated from the same definitions as the help.
 
 use clap::CommandFactory as _;
 use clap_complete::Shell;
@@ -9,10 +9,10 @@ use crate::args::config::CompletionsArgs;
 use crate::error::{CommandError, Fault};
 use crate::output::Stdout;
 
-/// Prints the help, as `cargo` and `gh` do where no command is given.
+/// Prints the help, as `cargo` and `gh` do without a command.
 pub(crate) fn help(stdout: &mut Stdout) -> Result<(), CommandError> {
     let help = Args::command().render_help();
-    // What the parser drew has its own colours, and nothing foreign in it.
+    // The parser's text is ours and has its own colours, so it need not be made harmless.
     let text = match stdout.layout() {
         Layout::Terminal { colour: true, .. } => help.ansi().to_string(),
         Layout::Terminal { .. } | Layout::Pipe => help.to_string(),
@@ -25,9 +25,9 @@ pub(crate) fn version(stdout: &mut Stdout) -> Result<(), CommandError> {
     stdout.print(&Args::command().render_version())
 }
 
-/// Prints a script that completes commands.
+/// Prints a completion script.
 pub(crate) fn completions(args: &CompletionsArgs, stdout: &mut Stdout) -> Result<(), CommandError> {
-    // These call `bowline __complete`, which knows names of providers, models and sessions.
+    // These call `bowline __complete`, which completes names of providers, models and sessions.
     let scripts = [
         (Shell::Bash, include_str!("shell/bowline.bash")),
         (Shell::Zsh, include_str!("shell/bowline.zsh")),
@@ -36,7 +36,7 @@ pub(crate) fn completions(args: &CompletionsArgs, stdout: &mut Stdout) -> Result
     if let Some((_, script)) = scripts.iter().find(|(shell, _)| *shell == args.shell) {
         return stdout.print(script);
     }
-    // The other shells get what is known beforehand: commands and options.
+    // Scripts for the other shells are static: commands and options.
     let mut text = Vec::new();
     clap_complete::generate(args.shell, &mut Args::command(), "bowline", &mut text);
     stdout.print(&String::from_utf8_lossy(&text))
@@ -50,7 +50,7 @@ pub(crate) fn man(stdout: &mut Stdout) -> Result<(), CommandError> {
     let mut command = Args::command();
     command.build();
     let mut page = Vec::new();
-    // Its own list of commands would name manual pages that are not there.
+    // Leave out its list of commands, which refers to manual pages that do not exist.
     let man = clap_mangen::Man::new(command.clone());
     man.render_title(&mut page).map_err(failed)?;
     man.render_name_section(&mut page).map_err(failed)?;

@@ -1,9 +1,8 @@
-//! `bowline simulate`: fake model APIs on loopback, until somebody ends them.
+//! `bowline simulate`: serves fake model APIs until it is interrupted.
 
 mod environment;
 mod lines;
 
-use std::io::Write as _;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 
@@ -16,6 +15,7 @@ use crate::args::simulate::{PORT, SimulateArgs};
 use crate::commands::{run, tables};
 use crate::error::{CommandError, Fault};
 use crate::output::Stdout;
+use crate::terminal;
 
 /// Runs the command.
 pub(crate) fn run(args: &SimulateArgs, stdout: &mut Stdout) -> Result<(), CommandError> {
@@ -45,17 +45,19 @@ async fn serve(
     let [mut interrupt, mut terminate] = match signals {
         [Ok(interrupt), Ok(terminate)] => [interrupt, terminate],
         [Err(error), _] | [_, Err(error)] => {
-            return Err(CommandError::new(Fault::Internal, "could not listen to signals").caused_by(error));
+            return Err(
+                CommandError::new(Fault::Internal, "could not install the signal handlers").caused_by(error)
+            );
         }
     };
     let (watcher, mut news) = mpsc::unbounded_channel();
-    // Who names an address with `--listen` says who may come.
+    // Only `--listen` opens the simulator to other machines.
     let reach = if args.listen.is_some() { Reach::Anywhere } else { Reach::Loopback };
     let options =
         Options { listen, reach, scenarios, ledger_file: args.ledger.clone(), watcher: Some(watcher) };
     let simulator = Simulator::start(options).await.map_err(not_started)?;
     if !simulator.address().ip().is_loopback() {
-        tell("warning: other machines can reach this simulator, and it answers everybody\n");
+        tell("warning: other machines can reach this simulator, and it serves every request\n");
     }
     stdout.print(&format!("{}\n", simulator.base_url(None)))?;
     stdout.flush()?;
@@ -77,27 +79,26 @@ fn show(news: &News) {
     match news {
         News::Over(entry) => tell(&lines::line(entry)),
         News::LedgerLost(error) => {
-            tell(&format!("warning: the ledger could not be written, and is not any more: {error}\n"));
+            tell(&format!("warning: could not write the ledger; later requests are not recorded: {error}\n"));
         }
     }
 }
 
-/// Tells a person something. What clients sent is in it, so that it is made harmless.
+/// Prints to standard error. The text contains input of clients, so it is made harmless.
 fn tell(text: &str) {
-    // Nothing can be done about a standard error that does not take it.
-    let _ = anstream::stderr().write_all(ansi::harmless(text).as_bytes());
+    terminal::tell(&ansi::harmless(text));
 }
 
 fn not_started(error: StartError) -> CommandError {
     let message = "could not start the simulator";
     match error {
-        StartError::PortInUse(_) => CommandError::new(Fault::Configuration, message)
-            .caused_by(error)
-            .hint("end what uses it, or choose another with `--port N`; `--port 0` takes any free one"),
+        StartError::PortInUse(_) => CommandError::new(Fault::Configuration, message).caused_by(error).hint(
+            "stop the other process, or choose another port with `--port N`; `--port 0` takes any free one",
+        ),
         StartError::NotLoopback(_) => CommandError::new(Fault::Usage, message).caused_by(error),
         StartError::SameName(_) => CommandError::new(Fault::Usage, message)
             .caused_by(error)
-            .hint("a scenario is named after its file: rename one of them"),
+            .hint("rename one of the files: a scenario is named after its file"),
         StartError::Listen { .. } => CommandError::new(Fault::Configuration, message)
             .caused_by(error)
             .hint("`--listen` takes an address of this machine, such as 127.0.0.1:8484"),
@@ -116,7 +117,7 @@ fn not_read(error: ScenarioError) -> CommandError {
     let ours = CommandError::new(Fault::Configuration, message);
     match error {
         ScenarioError::Unreadable { source, .. } => ours.caused_by(source),
-        ScenarioError::Name { .. } => ours.hint("a scenario is named after its file: rename it"),
+        ScenarioError::Name { .. } => ours.hint("rename the file: a scenario is named after its file"),
         ScenarioError::Wrong(mistake) => {
             ours.caused_by(*mistake).hint("docs/simulator.md describes the form of a scenario")
         }
@@ -126,7 +127,7 @@ fn not_read(error: ScenarioError) -> CommandError {
 fn check(files: &[std::path::PathBuf], stdout: &mut Stdout) -> Result<(), CommandError> {
     for path in files {
         let scenario = read(path)?;
-        stdout.print(&format!("{}: `[[{}]]` is a good scenario\n", path.display(), scenario.name))?;
+        stdout.print(&format!("{}: `[[{}]]` is a valid scenario\n", path.display(), scenario.name))?;
     }
     Ok(())
 }
@@ -137,6 +138,6 @@ fn list(more: Vec<Scenario>, stdout: &mut Stdout) -> Result<(), CommandError> {
     all.extend(more);
     all.sort_by(|a, b| a.name.cmp(&b.name));
     let rows = all.into_iter().map(|scenario| [scenario.name, scenario.about]);
-    let table = tables::Table::new(["NAME", "WHAT HAPPENS"], rows).whole(&[0]);
+    let table = tables::TextTable::new(["NAME", "WHAT HAPPENS"], rows).whole(&[0]);
     stdout.print_laid_out(&table.render(stdout.layout()))
 }

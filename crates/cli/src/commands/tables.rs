@@ -1,8 +1,8 @@
 //! Tables: fitted to the terminal that shows them, plain columns in a pipe.
 //!
-//! A pipe gets one line for each row and every column, whatever the widths, so that scripts can rely on them. A terminal gets
-//! lines that fit its width: cells wrap inside their column, columns without any value are left out. Cells come from files and
-//! from other programs: any text is drawn, none can cause a panic, and none reaches the terminal as a control sequence.
+//! A pipe gets one line for each row with every column, so that scripts can rely on the form. A terminal gets lines that fit
+//! its width: cells wrap inside their column, and columns without any value are left out. Cells come from files and other
+//! programs: no text causes a panic, and none reaches the terminal as a control sequence.
 
 use bowline_providers::ansi::harmless;
 use unicode_width::UnicodeWidthChar as _;
@@ -10,21 +10,21 @@ use unicode_width::UnicodeWidthChar as _;
 /// The blanks between two columns.
 const GAP: usize = 2;
 
-/// The narrowest that a column which wraps may become.
+/// The minimum width of a column that wraps.
 const NARROWEST: usize = 8;
 
-/// The widest that other rows are padded to; a longer cell only makes its own row longer.
+/// The maximum padding; a longer cell only makes its own row longer.
 const PADDED: usize = 100;
 
-/// The most columns of one cell that a terminal shows. `--json` has all of it.
+/// The maximum width of a cell on a terminal. `--json` has all of it.
 const SHOWN: usize = 400;
 
-/// The lines for which a table is laid out.
+/// The destination of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Layout {
-    /// A file or another program reads them.
+    /// A file or another program.
     Pipe,
-    /// A terminal of this many columns shows them.
+    /// A terminal with this many columns.
     Terminal { width: usize, colour: bool },
 }
 
@@ -53,7 +53,7 @@ impl Tone {
 }
 
 impl Layout {
-    /// Paints a text that is harmless already.
+    /// Colours a text that is harmless already.
     pub(crate) fn paint(self, tone: Tone, text: &str) -> String {
         match self {
             Self::Terminal { colour: true, .. } if tone != Tone::Plain && !text.is_empty() => {
@@ -63,7 +63,7 @@ impl Layout {
         }
     }
 
-    /// Writes a paragraph as lines that fit, each behind this many blanks. In a pipe it stays one line.
+    /// Wraps a paragraph and indents its lines. In a pipe it stays one line.
     pub(crate) fn paragraph(self, indent: usize, text: &str) -> String {
         let text = in_one_line(text);
         let lines = match self {
@@ -76,7 +76,7 @@ impl Layout {
 
 /// A table: a line of headings, and rows.
 #[derive(Debug)]
-pub(crate) struct Table<const N: usize> {
+pub(crate) struct TextTable<const N: usize> {
     head: [&'static str; N],
     rows: Vec<[String; N]>,
     whole: &'static [usize],
@@ -87,32 +87,32 @@ pub(crate) struct Table<const N: usize> {
 /// Chooses the colour of a cell by its text.
 type CellTone = fn(&str) -> Tone;
 
-impl<const N: usize> Table<N> {
+impl<const N: usize> TextTable<N> {
     /// Makes a table of harmless cells, each one line.
     pub(crate) fn new(head: [&'static str; N], rows: impl IntoIterator<Item = [String; N]>) -> Self {
         let rows = rows.into_iter().map(|row| row.map(|cell| in_one_line(&cell))).collect();
         Self { head, rows, whole: &[], indent: 0, tone: None }
     }
 
-    /// Never wraps these columns: people copy what is in them.
+    /// Never wraps these columns, because people copy their values.
     pub(crate) fn whole(mut self, columns: &'static [usize]) -> Self {
         self.whole = columns;
         self
     }
 
-    /// Begins each line with blanks.
+    /// Indents each line.
     pub(crate) fn indent(mut self, columns: usize) -> Self {
         self.indent = columns;
         self
     }
 
-    /// Paints the cells of one column.
+    /// Colours the cells of one column.
     pub(crate) fn tone(mut self, column: usize, tone: fn(&str) -> Tone) -> Self {
         self.tone = Some((column, tone));
         self
     }
 
-    /// Writes the table.
+    /// Formats the table.
     pub(crate) fn render(mut self, layout: Layout) -> String {
         if layout != Layout::Pipe {
             self.rows.iter_mut().flatten().for_each(|cell| cut(cell, SHOWN));
@@ -130,7 +130,7 @@ impl<const N: usize> Table<N> {
         text
     }
 
-    /// Decides how wide each column is; 0 leaves it out.
+    /// Returns the width of each column; 0 leaves it out.
     fn widths(&self, layout: Layout) -> [usize; N] {
         let mut widths = [0; N];
         for (column, width) in widths.iter_mut().enumerate() {
@@ -142,7 +142,7 @@ impl<const N: usize> Table<N> {
         if let Layout::Terminal { width, .. } = layout {
             let shown = widths.iter().filter(|width| **width > 0).count();
             let room = width.saturating_sub(self.indent + GAP * shown.saturating_sub(1));
-            // Words are broken only where the lines would not fit otherwise.
+            // Break words only if the lines would not fit otherwise.
             let narrowest =
                 |column: usize, floor: usize| if self.whole.contains(&column) { usize::MAX } else { floor };
             let words = self.longest_words();
@@ -154,7 +154,7 @@ impl<const N: usize> Table<N> {
         widths
     }
 
-    /// Returns how wide the longest word of each column is, and at least how narrow a column may become.
+    /// Returns the width of the longest word of each column, at least the minimum width.
     fn longest_words(&self) -> [usize; N] {
         std::array::from_fn(|column| {
             let cells = self.rows.iter().map(|row| row[column].as_str()).chain([self.head[column]]);
@@ -164,7 +164,7 @@ impl<const N: usize> Table<N> {
     }
 }
 
-/// Takes columns from the widest that is wider than it has to be, until all of them fit or nothing can be taken.
+/// Narrows the widest column that is above its minimum, until all fit or all are at their minimum.
 fn shrink<const N: usize>(widths: &mut [usize; N], floors: &[usize; N], room: usize) {
     while widths.iter().sum::<usize>() > room {
         let wide = widths.iter_mut().zip(floors).filter(|(width, floor)| **width > **floor);
@@ -175,7 +175,7 @@ fn shrink<const N: usize>(widths: &mut [usize; N], floors: &[usize; N], room: us
     }
 }
 
-/// Writes one row: as many lines as its longest cell needs on a terminal, one in a pipe. A column of width 0 is left out.
+/// Formats one row: as many lines as its longest cell needs on a terminal, one in a pipe. A column of width 0 is left out.
 pub(crate) fn lines<const N: usize>(
     cells: &[String; N],
     widths: &[usize; N],
@@ -196,7 +196,7 @@ pub(crate) fn lines<const N: usize>(
     let mut text = String::new();
     for line in 0..height {
         let mut drawn = " ".repeat(indent);
-        // Blanks are owed until something follows them: no line ends with a blank.
+        // Write blanks only before the next text, so that no line ends with a blank.
         let mut owed = 0;
         for (column, width) in widths.iter().enumerate() {
             if *width == 0 && layout != Layout::Pipe {
@@ -261,7 +261,7 @@ fn wrap(text: &str, width: usize) -> Vec<String> {
         }
         for c in word.chars() {
             let wide = c.width().unwrap_or(0);
-            // A character that is wider than the column stands alone in its line.
+            // A character that is wider than the column gets its own line.
             if used > 0 && used + wide > width {
                 lines.push(String::new());
                 used = 0;
@@ -287,13 +287,13 @@ mod tests {
 
     const NARROW: Layout = Layout::Terminal { width: 40, colour: false };
 
-    fn sample() -> Table<4> {
+    fn sample() -> TextTable<4> {
         let row = |cells: [&str; 4]| cells.map(str::to_owned);
         let rows = [
             row(["s-20261115-1", "", "a text of several words that does not fit", "x"]),
             row(["s-2", "", "short", "y"]),
         ];
-        Table::new(["ID", "KEY", "WHY", "END"], rows).whole(&[0])
+        TextTable::new(["ID", "KEY", "WHY", "END"], rows).whole(&[0])
     }
 
     #[test]
@@ -330,10 +330,10 @@ mod tests {
     #[test]
     fn one_long_cell_neither_pads_the_others_nor_floods_a_terminal() {
         let rows = || [["x".repeat(65_536), "a".to_owned()], ["b".to_owned(), "c".to_owned()]];
-        let piped = Table::new(["LABEL", "KEY"], rows()).render(Layout::Pipe);
+        let piped = TextTable::new(["LABEL", "KEY"], rows()).render(Layout::Pipe);
         assert!(piped.lines().last().is_some_and(|line| line.len() < 110), "the others are not padded");
         assert!(piped.contains(&"x".repeat(65_536)), "nothing is lost");
-        let shown = Table::new(["LABEL", "KEY"], rows()).render(NARROW);
+        let shown = TextTable::new(["LABEL", "KEY"], rows()).render(NARROW);
         assert!(shown.lines().count() < 20, "{shown}");
     }
 
@@ -345,7 +345,7 @@ mod tests {
     }
 
     proptest! {
-        /// Labels, keys and paths are anybody's: long, wide, empty, with control characters and combining marks.
+        /// Labels, keys and paths can be any text: long, wide, empty, with control characters and combining marks.
         #[test]
         fn no_text_makes_a_table_panic_or_reach_a_terminal_raw(
             rows in prop::collection::vec(
@@ -361,7 +361,7 @@ mod tests {
             width in 0usize..200,
         ) {
             for layout in [Layout::Pipe, Layout::Terminal { width, colour: false }] {
-                let table = Table::new(["A", "B", "C"], rows.clone()).whole(&[1]).indent(2);
+                let table = TextTable::new(["A", "B", "C"], rows.clone()).whole(&[1]).indent(2);
                 let text = table.render(layout);
                 prop_assert!(!text.chars().any(|c| c.is_control() && c != '\n'), "{text:?}");
                 if layout == Layout::Pipe {

@@ -1,7 +1,7 @@
-//! `bowline trust`: what a project's files would do, and whether they may. Also: telling what was left out of them.
+//! `bowline trust`: shows what a project's files would run, and pins their content. Also prints the warnings about ignored
+//! parts of untrusted files.
 
 use std::fmt::Write as _;
-use std::io::Write as _;
 use std::path::Path;
 use std::sync::Once;
 
@@ -11,17 +11,19 @@ use bowline_providers::ansi;
 use serde_json::{Value, json};
 
 use crate::args::trust::TrustArgs;
+use crate::commands::tables::Layout;
 use crate::error::{CommandError, Fault};
+use crate::human::wrapped_lines;
 use crate::output::Stdout;
 use crate::terminal;
 
-/// The variables by which an agent's processes are known.
+/// The variables that mark the processes of an agent.
 const SESSION_MARKS: [&str; 2] = ["BOWLINE_SESSION_ID", "BOWLINE_SPAWN"];
 
-/// The most ignored parts of a project's files that are printed one by one.
+/// The maximum number of warnings about ignored parts.
 const MOST_WARNINGS: usize = 10;
 
-/// What the command did.
+/// The action of the command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum TrustAction {
     Shown,
@@ -33,9 +35,9 @@ enum TrustAction {
 /// Runs the command.
 pub(crate) fn run(args: &TrustArgs, stdout: &mut Stdout) -> Result<(), CommandError> {
     if let Some(mark) = SESSION_MARKS.iter().find(|mark| terminal::variable(mark).is_some() && !args.show) {
-        return Err(CommandError::new(Fault::NotAllowed, "an agent cannot decide about trust")
-            .caused_by(format!("{mark} is set: this is a process of a session"))
-            .hint("run `bowline trust` yourself, in a terminal of your own"));
+        return Err(CommandError::new(Fault::NotAllowed, "an agent cannot trust project files")
+            .caused_by(format!("{mark} is set: this process belongs to a session"))
+            .hint("run `bowline trust` in your own terminal"));
     }
     let review = TrustReview::of(&Places::from_env(None)).map_err(failed)?;
     let done = if args.remove {
@@ -49,7 +51,11 @@ pub(crate) fn run(args: &TrustArgs, stdout: &mut Stdout) -> Result<(), CommandEr
     if args.json {
         return stdout.print(&format!("{:#}\n", report(&review, done)));
     }
-    stdout.print(&ansi::harmless(&text(&review, done)))
+    let text = text(&review, done);
+    match stdout.layout() {
+        Layout::Terminal { width, .. } => stdout.print(&wrapped_lines(&text, width)),
+        Layout::Pipe => stdout.print(&ansi::harmless(&text)),
+    }
 }
 
 fn failed(error: TrustError) -> CommandError {
@@ -57,21 +63,20 @@ fn failed(error: TrustError) -> CommandError {
         return error.into();
     }
     if matches!(error, TrustError::Foreign { .. }) {
-        return CommandError::new(Fault::Configuration, error.to_string()).hint(
-            "its owner could change it after you have looked at it; copy it, or `chown` it to yourself",
-        );
+        return CommandError::new(Fault::Configuration, error.to_string())
+            .hint("copy it, or `chown` it to yourself: its owner could change it after your review");
     }
-    CommandError::new(Fault::Configuration, "could not decide about trust").caused_by(error)
+    CommandError::new(Fault::Configuration, "could not update the trust").caused_by(error)
 }
 
-/// Reads the files that concern a directory, and tells once what of the project's is not used.
+/// Reads the configuration of a directory, and warns once about ignored parts of the project's files.
 pub(crate) fn load(cwd: Option<&Path>) -> Result<Config, ConfigError> {
     let config = Config::load(cwd)?;
     tell(&config);
     Ok(config)
 }
 
-/// Tells on standard error what is not used of the project's files, once for a command.
+/// Prints the warnings about ignored parts, once for a command.
 fn tell(config: &Config) {
     static TOLD: Once = Once::new();
     if config.left_out.is_empty() {
@@ -92,13 +97,12 @@ fn tell(config: &Config) {
                 one_line(&file.display().to_string())
             );
         }
-        text.push_str("hint: `bowline trust` shows what this project's files would do, and trusts them\n");
-        // Nothing can be done about a standard error that does not take it.
-        let _ = std::io::stderr().write_all(text.as_bytes());
+        text.push_str("hint: `bowline trust` shows what this project's files would run, and trusts them\n");
+        terminal::tell(&text);
     });
 }
 
-/// A project chooses its own names: a line of its own cannot be made of them.
+/// Puts a text on one line: names of a project must not forge lines of our output.
 fn one_line(text: &str) -> String {
     ansi::harmless(text).replace('\n', " ")
 }
@@ -113,17 +117,23 @@ fn text(review: &TrustReview, done: TrustAction) -> String {
         }
     }
     if review.files.is_empty() {
-        text.push_str("  it has no files that need trust\n");
+        text.push_str("  no files that need trust\n");
+    }
+    // Without files there is no state to print, unless the trust was removed.
+    let said_nothing = matches!(done, TrustAction::Pinned | TrustAction::NothingToRemove)
+        || (done == TrustAction::Shown && review.state == TrustState::Unpinned);
+    if review.files.is_empty() && said_nothing {
+        return text;
     }
     let state = match (done, &review.state) {
         (TrustAction::Shown, TrustState::Unpinned) => {
-            "not trusted; `bowline trust` trusts these files as they are"
+            "not trusted; `bowline trust` trusts their current content"
         }
-        (TrustAction::Shown, TrustState::Trusted) => "trusted; `bowline trust --remove` withdraws it",
+        (TrustAction::Shown, TrustState::Trusted) => "trusted; `bowline trust --remove` withdraws the trust",
         (TrustAction::Shown, TrustState::Changed(_)) => {
-            "not trusted any more: files have changed; `bowline trust` trusts them as they are now"
+            "no longer trusted: files have changed; `bowline trust` trusts their current content"
         }
-        (TrustAction::Pinned, _) => "trusted as they are now; a file that changes is untrusted again",
+        (TrustAction::Pinned, _) => "trusted with their current content; a changed file is untrusted again",
         (TrustAction::Removed, _) => "no longer trusted",
         (TrustAction::NothingToRemove, _) => "was not trusted",
     };
@@ -137,7 +147,7 @@ fn remark(file: &ReviewedFile) -> String {
         words.push("a program that a file above runs".to_owned());
     }
     if !file.agents.is_empty() {
-        words.push(format!("{} may run code by it", file.agents.join(", ")));
+        words.push(format!("{} may run code from it", file.agents.join(", ")));
     }
     if matches!(file.state, TrustState::Changed(_)) {
         words.push("new or changed since it was trusted".to_owned());
@@ -148,14 +158,21 @@ fn remark(file: &ReviewedFile) -> String {
 fn report(review: &TrustReview, done: TrustAction) -> Value {
     let claim = |(name, claim): &(String, Claim)| {
         let (word, object) = match &claim.kind {
-            ClaimKind::Runs { program } => ("runs", program),
+            ClaimKind::Runs { program, .. } => ("runs", program),
             ClaimKind::Reads { variable } => ("reads", variable),
-            ClaimKind::Sets { variable } => ("sets", variable),
+            ClaimKind::Sets { variable, .. } => ("sets", variable),
             ClaimKind::Contacts { address, .. } => ("contacts", address),
             ClaimKind::Uses { profile } => ("uses", profile),
-            ClaimKind::Configures { option } => ("configures", option),
+            ClaimKind::Configures { option, .. } => ("configures", option),
         };
-        json!({"line": claim.line, "name": name, "claim": word, "value": object})
+        let mut all = json!({"line": claim.line, "name": name, "claim": word, "value": object});
+        match &claim.kind {
+            ClaimKind::Runs { args, .. } => all["args"] = json!(args),
+            ClaimKind::Contacts { variable, .. } => all["variable"] = json!(variable),
+            ClaimKind::Configures { value, .. } | ClaimKind::Sets { value, .. } => all["to"] = json!(value),
+            ClaimKind::Reads { .. } | ClaimKind::Uses { .. } => {}
+        }
+        all
     };
     let files: Vec<Value> = review
         .files

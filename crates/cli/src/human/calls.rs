@@ -1,17 +1,17 @@
-//! Tool calls: one line each, with what it is about and how it ended.
+//! Tool calls: one line each, with its subject and outcome.
 
 use bowline_protocol::kinds::{ToolFinished, ToolKind, ToolStarted, ToolStatus, ToolUpdated};
 use bowline_protocol::{Json, Timestamp, ToolId};
 use serde_json::Value;
 
-use super::canvas::{Line, Paint};
+use super::line::{Paint, PaintedLine};
+use super::tool_details::EditChange;
 use super::words::{self, Glyphs};
-use super::work::Change;
 
-/// The most columns of a reason in the line of a call.
+/// The maximum width of a reason in the line of a call.
 const REASON: usize = 100;
 
-/// The arguments that say what a call is about, in the order in which they are looked for.
+/// The arguments that can be the subject of a call, in order of preference.
 const TELLING: [&str; 19] = [
     "file_path",
     "filePath",
@@ -34,15 +34,15 @@ const TELLING: [&str; 19] = [
     "text",
 ];
 
-/// The calls that have not ended.
+/// The open calls.
 #[derive(Debug, Default)]
-pub(super) struct Calls {
-    open: Vec<Call>,
+pub(super) struct OpenCalls {
+    open: Vec<ToolCall>,
 }
 
-/// One call.
+/// One tool call.
 #[derive(Clone, Debug)]
-pub(super) struct Call {
+pub(super) struct ToolCall {
     id: ToolId,
     name: String,
     pub(super) kind: ToolKind,
@@ -50,30 +50,30 @@ pub(super) struct Call {
     title: String,
     nested: bool,
     started: Timestamp,
-    /// The arguments, as far as they are known.
+    /// The arguments so far.
     input: Option<Json>,
-    /// The end of what it has printed so far.
+    /// The end of its output so far.
     tail: String,
 }
 
-/// The most of what a call prints that is kept until it ends.
+/// The maximum size of the kept output of an open call.
 const TAIL: usize = 8 * 1024;
 
-impl Call {
+impl ToolCall {
     /// Returns the arguments.
     pub(super) fn arguments(&self) -> Option<Value> {
         self.input.as_ref()?.read().ok()
     }
 
-    /// Returns what the call changes, if it is an edit whose arguments say so.
-    pub(super) fn change(&self) -> Option<Change> {
-        if self.kind == ToolKind::Edit { Change::of(&self.arguments()?) } else { None }
+    /// Returns the change of an edit, if its arguments contain it.
+    pub(super) fn change(&self) -> Option<EditChange> {
+        if self.kind == ToolKind::Edit { EditChange::of(&self.arguments()?) } else { None }
     }
 
-    /// Returns what the call printed, or the end of it.
+    /// Returns the output of the call, or its end.
     pub(super) fn output<'a>(&'a self, end: &'a ToolFinished) -> &'a str {
         match &end.output {
-            // The beginning of a long output does not say how it ended.
+            // The event has only the beginning of a long output; the end is more useful.
             Some(output) if output.is_cut() && !self.tail.is_empty() => &self.tail,
             Some(output) => &output.text,
             None => &self.tail,
@@ -88,24 +88,24 @@ impl Call {
         }
     }
 
-    /// Returns the tool, as the agent names it.
+    /// Returns the agent's name of the tool.
     pub(super) fn tool(&self) -> &str {
         &self.name
     }
 
-    /// Says whether the call is about a path outside the working directory, and if it can be told, in which directory. Paths
-    /// below the working directory were shortened.
+    /// Returns `Some` if the subject is a path outside the working directory, with the directory if it is known. Paths below
+    /// the working directory were shortened.
     pub(super) fn outside(&self) -> Option<Option<&str>> {
         let path = &self.subject;
         if path.starts_with("../") {
             return Some(None);
         }
         let (dir, _) = path.strip_prefix('/').map(|_| path)?.rsplit_once('/')?;
-        // Nobody is told to let an agent into everything.
+        // Never suggest to add the root directory.
         Some(Some(dir).filter(|dir| !dir.is_empty()))
     }
 
-    /// Returns the tool and what the call is about.
+    /// Returns the tool and the subject.
     pub(super) fn label(&self) -> String {
         let name = words::one_line(&self.name);
         let subject = if self.subject.is_empty() { &self.title } else { &self.subject };
@@ -119,13 +119,13 @@ impl Call {
         }
     }
 
-    /// Returns how long it has been running.
+    /// Returns the time since the start.
     pub(super) fn age(&self, now: Timestamp) -> String {
         words::whole_seconds(now.since(self.started))
     }
 
     /// Returns the line of the ended call.
-    pub(super) fn ended(&self, end: &ToolFinished, at: Timestamp, glyphs: Glyphs) -> Line {
+    pub(super) fn ended(&self, end: &ToolFinished, at: Timestamp, glyphs: Glyphs) -> PaintedLine {
         let took = at.since(self.started);
         let change = self.change().filter(|_| end.status == ToolStatus::Completed).map(|it| it.counts());
         let took = (took.0 >= 100).then(|| took.to_string());
@@ -144,18 +144,18 @@ impl Call {
         self.line(paint, glyph).and(Paint::Dim, outcome)
     }
 
-    /// Returns the line of a call whose end was never told.
-    pub(super) fn abandoned(&self, glyphs: Glyphs) -> Line {
-        self.line(Paint::Yellow, glyphs.refused()).and(Paint::Dim, ": had not ended")
+    /// Returns the line of a call without a reported end.
+    pub(super) fn abandoned(&self, glyphs: Glyphs) -> PaintedLine {
+        self.line(Paint::Yellow, glyphs.refused()).and(Paint::Dim, ": did not finish")
     }
 
-    fn line(&self, paint: Paint, glyph: &str) -> Line {
+    fn line(&self, paint: Paint, glyph: &str) -> PaintedLine {
         let indent = if self.nested { "  " } else { "" };
-        Line::of(paint, format!("{indent}{glyph} ")).and(Paint::Plain, self.label())
+        PaintedLine::of(paint, format!("{indent}{glyph} ")).and(Paint::Plain, self.label())
     }
 }
 
-/// Says why a call failed, from what it gave back.
+/// Returns the reason of a failed call: the first line of its output.
 fn reason(end: &ToolFinished, glyphs: Glyphs) -> String {
     let text = end.output.as_ref().map_or("", |output| output.text.as_str());
     match text.lines().find(|line| !line.trim().is_empty()) {
@@ -164,22 +164,22 @@ fn reason(end: &ToolFinished, glyphs: Glyphs) -> String {
     }
 }
 
-impl Calls {
-    /// Returns the call that began last and has not ended, and how many run beside it.
-    pub(super) fn running(&self) -> Option<(&Call, usize)> {
+impl OpenCalls {
+    /// Returns the latest open call, and the number of the other open calls.
+    pub(super) fn running(&self) -> Option<(&ToolCall, usize)> {
         self.open.last().map(|call| (call, self.open.len() - 1))
     }
 
     /// Finds an open call.
-    pub(super) fn find(&self, id: &ToolId) -> Option<&Call> {
+    pub(super) fn find(&self, id: &ToolId) -> Option<&ToolCall> {
         self.open.iter().find(|call| call.id == *id)
     }
 
-    /// Takes the beginning of a call.
+    /// Records the start of a call.
     pub(super) fn started(&mut self, tool: &ToolStarted, at: Timestamp, cwd: Option<&str>) {
         let head = || tool.input_head.as_ref().and_then(|head| from_head(&head.text, cwd));
         let subject = tool.input.as_ref().and_then(|input| subject(input, cwd)).or_else(head);
-        let call = Call {
+        let call = ToolCall {
             id: tool.id.clone(),
             name: tool.name.clone(),
             kind: tool.kind,
@@ -191,18 +191,24 @@ impl Calls {
             tail: String::new(),
         };
         match self.open.iter_mut().find(|open| open.id == tool.id) {
-            // Told a second time, with more.
+            // Reported again, with more details.
             Some(open) => {
                 let subject = if call.subject.is_empty() { open.subject.clone() } else { call.subject };
                 let (input, tail) = (call.input.or(open.input.take()), std::mem::take(&mut open.tail));
-                *open =
-                    Call { subject, started: open.started, title: open.title.clone(), input, tail, ..call };
+                *open = ToolCall {
+                    subject,
+                    started: open.started,
+                    title: open.title.clone(),
+                    input,
+                    tail,
+                    ..call
+                };
             }
             None => self.open.push(call),
         }
     }
 
-    /// Takes what became known about a call.
+    /// Records an update of a call.
     pub(super) fn updated(&mut self, update: &ToolUpdated, cwd: Option<&str>) {
         let Some(call) = self.open.iter_mut().find(|call| call.id == update.id) else { return };
         if let Some(subject) = update.input.as_ref().and_then(|input| subject(input, cwd)) {
@@ -219,25 +225,25 @@ impl Calls {
         }
     }
 
-    /// Takes the end of a call and returns the call.
-    pub(super) fn finished(&mut self, id: &ToolId) -> Option<Call> {
+    /// Removes an ended call and returns it.
+    pub(super) fn finished(&mut self, id: &ToolId) -> Option<ToolCall> {
         let place = self.open.iter().position(|call| call.id == *id)?;
         Some(self.open.remove(place))
     }
 
-    /// Returns the calls that never ended, and forgets them.
-    pub(super) fn abandon(&mut self) -> Vec<Call> {
+    /// Removes the calls that never ended and returns them.
+    pub(super) fn abandon(&mut self) -> Vec<ToolCall> {
         std::mem::take(&mut self.open)
     }
 }
 
-/// Finds what a call is about in its arguments.
+/// Finds the subject of a call in its arguments.
 fn subject(input: &Json, cwd: Option<&str>) -> Option<String> {
     let arguments: Value = input.read().ok()?;
     TELLING.iter().filter_map(|key| arguments.get(key)).find_map(|value| said(value, cwd))
 }
 
-/// Finds what a call is about in the beginning of arguments that were too long to carry.
+/// Finds the subject of a call in truncated arguments.
 fn from_head(head: &str, cwd: Option<&str>) -> Option<String> {
     TELLING.iter().find_map(|key| {
         let (_, rest) = head.split_once(&format!("\"{key}\""))?;
@@ -247,7 +253,7 @@ fn from_head(head: &str, cwd: Option<&str>) -> Option<String> {
     })
 }
 
-/// Writes an argument in one line: a path from the working directory, a command without the shell around it.
+/// Formats an argument in one line: a relative path, or a command without its shell.
 fn said(value: &Value, cwd: Option<&str>) -> Option<String> {
     let text = match value {
         Value::String(text) => bare_command(text).unwrap_or(text).to_owned(),
@@ -258,7 +264,7 @@ fn said(value: &Value, cwd: Option<&str>) -> Option<String> {
                 words => words.join(" "),
             }
         }
-        // A change of several files: a list of objects with a path each, or an object with the paths as keys.
+        // A change of several files is a list of objects with a path each, or an object with the paths as keys.
         Value::Array(changes) => {
             let path =
                 |change: &Value| change.get("path").and_then(Value::as_str).map(|path| short(path, cwd));
@@ -271,14 +277,14 @@ fn said(value: &Value, cwd: Option<&str>) -> Option<String> {
     (!line.is_empty()).then_some(line)
 }
 
-/// Takes the shell away that some agents put around every command.
+/// Removes the shell that some agents wrap around every command.
 fn bare_command(text: &str) -> Option<&str> {
     let (shell, rest) = text.split_once(" -lc '").or_else(|| text.split_once(" -c '"))?;
     let script = rest.strip_suffix('\'')?;
     (shell.ends_with("sh") && !shell.contains(' ') && !script.contains('\'')).then_some(script)
 }
 
-/// Writes a path from the working directory, if it lies below.
+/// Makes a path relative to the working directory, if it is below it.
 pub(super) fn short(path: &str, cwd: Option<&str>) -> String {
     let below = cwd.filter(|cwd| cwd.len() > 1).and_then(|cwd| path.strip_prefix(cwd)?.strip_prefix('/'));
     below.filter(|rest| !rest.is_empty()).unwrap_or(path).to_owned()

@@ -1,4 +1,4 @@
-//! Which files were changed, by the best source that told of any.
+//! The changed files, from the best source that reported any.
 
 use std::collections::BTreeMap;
 
@@ -6,28 +6,28 @@ use bowline_protocol::kinds::{FileOperation, FilesTouched, TouchSource};
 
 use super::{calls, words};
 
-/// How many files the footer names.
+/// The maximum number of files in the footer.
 const NAMED: usize = 10;
 
-/// The files that were changed, by path.
+/// The changed files, by path.
 #[derive(Debug, Default)]
-pub(super) struct Files {
-    git: BTreeMap<String, Mark>,
-    watched: BTreeMap<String, Mark>,
-    told: BTreeMap<String, Mark>,
+pub(super) struct ChangedFiles {
+    git: BTreeMap<String, FileMark>,
+    watched: BTreeMap<String, FileMark>,
+    told: BTreeMap<String, FileMark>,
 }
 
-/// What became of a file, as version control writes it.
+/// The change of a file, with the letter of version control.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Mark {
+enum FileMark {
     Added,
     Modified,
     Deleted,
     Moved,
 }
 
-impl Files {
-    /// Takes in touched files.
+impl ChangedFiles {
+    /// Records touched files.
     pub(super) fn touched(&mut self, touched: &FilesTouched) {
         let list = match touched.seen_by {
             TouchSource::Git => &mut self.git,
@@ -37,31 +37,31 @@ impl Files {
         for file in &touched.files {
             let mark = match file.operation {
                 FileOperation::Read => continue,
-                FileOperation::Create => Mark::Added,
-                FileOperation::Write => Mark::Modified,
-                FileOperation::Delete => Mark::Deleted,
-                FileOperation::Move => Mark::Moved,
+                FileOperation::Create => FileMark::Added,
+                FileOperation::Write => FileMark::Modified,
+                FileOperation::Delete => FileMark::Deleted,
+                FileOperation::Move => FileMark::Moved,
             };
             match list.get_mut(&file.path) {
-                // A new file that is written again is still new.
-                Some(before) if *before == Mark::Added && mark == Mark::Modified => {}
+                // A new file stays new if it is written again.
+                Some(before) if *before == FileMark::Added && mark == FileMark::Modified => {}
                 Some(before) => *before = mark,
                 None => drop(list.insert(file.path.clone(), mark)),
             }
         }
     }
 
-    /// Returns the lines of the footer; none when nothing was changed.
+    /// Returns the lines of the footer; none if no file changed.
     pub(super) fn lines(&self, cwd: Option<&str>, ellipsis: &str) -> Vec<String> {
         let best = [&self.git, &self.watched, &self.told].into_iter().find(|list| !list.is_empty());
         let Some(list) = best else { return Vec::new() };
         let mut lines = vec![format!("changed: {}", words::many(list.len() as u64, "file"))];
         for (path, mark) in list.iter().take(NAMED) {
             let letter = match mark {
-                Mark::Added => 'A',
-                Mark::Modified => 'M',
-                Mark::Deleted => 'D',
-                Mark::Moved => 'R',
+                FileMark::Added => 'A',
+                FileMark::Modified => 'M',
+                FileMark::Deleted => 'D',
+                FileMark::Moved => 'R',
             };
             lines.push(format!("  {letter} {}", words::one_line(&calls::short(path, cwd))));
         }
@@ -77,7 +77,7 @@ mod tests {
     use super::*;
     use bowline_protocol::kinds::TouchedFile;
 
-    fn touch(files: &mut Files, seen_by: TouchSource, list: &[(&str, FileOperation)]) {
+    fn touch(files: &mut ChangedFiles, seen_by: TouchSource, list: &[(&str, FileOperation)]) {
         let list = list
             .iter()
             .map(|(path, operation)| TouchedFile { path: (*path).to_owned(), operation: *operation });
@@ -86,7 +86,7 @@ mod tests {
 
     #[test]
     fn git_is_believed_before_the_agent() {
-        let mut files = Files::default();
+        let mut files = ChangedFiles::default();
         assert!(files.lines(None, "…").is_empty());
         touch(&mut files, TouchSource::Agent, &[("/w/a", FileOperation::Read)]);
         assert!(files.lines(None, "…").is_empty());
@@ -102,7 +102,7 @@ mod tests {
 
     #[test]
     fn many_files_are_counted() {
-        let mut files = Files::default();
+        let mut files = ChangedFiles::default();
         let names: Vec<String> = (0..22).map(|n| format!("f{n}")).collect();
         for name in &names {
             touch(&mut files, TouchSource::Git, &[(name, FileOperation::Write)]);

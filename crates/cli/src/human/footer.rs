@@ -1,22 +1,22 @@
-//! The end of a run in words: why there is no complete answer, and what it took.
+//! The text of the end of a run: the failure, and the footer.
 
 use bowline_protocol::kinds::{Outcome, StopReason};
 use bowline_protocol::{Category, Code, Failure, Millis, Timestamp, UsageSource};
 use bowline_providers::views::Tally;
 
 use super::words::{self, Glyphs};
-use super::{AgentHints, Options, Summary};
+use super::{AgentHints, RenderOptions, RunSummary};
 use crate::error;
 
-/// How many of the last lines of the agent's standard error are shown.
+/// The maximum number of lines of the agent's standard error.
 const TAIL: usize = 5;
 
-/// The most columns of one of them.
+/// The maximum width of such a line.
 const TAIL_WIDTH: usize = 200;
 
-/// Says why a turn failed, in the form of every error.
-pub(super) fn failure(failure: &Failure, now: Timestamp, options: &Options) -> String {
-    // The code is what people search for; a code of one word that is said already is not said twice.
+/// Formats the failure of a turn like every other error.
+pub(super) fn failure(failure: &Failure, now: Timestamp, options: &RenderOptions) -> String {
+    // People search for the code. Leave it out if the message has the same word.
     let (mut what, code) = (what(failure).to_owned(), words::one_line(failure.code.as_str()));
     if !what.split(' ').any(|word| word == code) {
         what.push_str(&format!(" ({code})"));
@@ -36,7 +36,7 @@ pub(super) fn failure(failure: &Failure, now: Timestamp, options: &Options) -> S
     if hints.is_empty() {
         hints.extend(advice(failure, &options.agent));
     }
-    // What is said above is not said again.
+    // Do not repeat lines that are printed above.
     hints.retain(|hint| !causes.contains(hint));
     let mut text = error::form(&what, &causes, &hints);
     for line in tail(failure, options.glyphs) {
@@ -45,29 +45,29 @@ pub(super) fn failure(failure: &Failure, now: Timestamp, options: &Options) -> S
     text
 }
 
-/// Says what kind of failure it is.
+/// Returns the text of a failure, by its code or category.
 fn what(failure: &Failure) -> &'static str {
-    #[expect(clippy::wildcard_enum_match_arm, reason = "the other codes say no more than their category")]
+    #[expect(clippy::wildcard_enum_match_arm, reason = "the other codes have the text of their category")]
     match failure.code {
-        Code::Truncated => return "the agent's output ended before its answer did",
+        Code::Truncated => return "the agent's output ended before the answer was complete",
         Code::Empty => return "the agent printed nothing",
         Code::Crashed => return "the agent crashed",
         Code::Killed => return "the agent was killed",
         Code::NotInstalled => return "the agent is not installed",
-        Code::CannotStart => return "the agent is there, but cannot be started",
-        Code::DiskFull => return "there is no room left to record the run",
-        Code::DiskQuota => return "the session has recorded as much as it may",
+        Code::CannotStart => return "the agent is installed, but cannot be started",
+        Code::DiskFull => return "no disk space is left to record the run",
+        Code::DiskQuota => return "the session reached the size limit of its journal",
         Code::NotLoggedIn => return "the agent is not logged in",
         Code::ContextOverflow => return "the conversation is too long for the model",
-        Code::MaxTurns => return "the agent stopped at its limit of turns",
+        Code::MaxTurns => return "the agent reached its turn limit",
         Code::Budget => return "the budget is used up",
-        Code::GaveUpWaiting => return "the agent kept retrying until the deadline",
-        Code::FlagRejected => return "the agent does not know one of its arguments",
-        Code::FormatChanged => return "nothing of what the agent printed was understood",
+        Code::GaveUpWaiting => return "the agent kept retrying until the timeout",
+        Code::FlagRejected => return "the agent rejected one of its arguments",
+        Code::FormatChanged => return "Bowline could not decode any of the agent's output",
         Code::ModelNotFound => return "the model does not exist",
         Code::SessionNotFound => return "the session does not exist",
         Code::CleanupUnconfirmed => return "some of the agent's processes may still be running",
-        Code::Policy => return "the policy forbids it",
+        Code::Policy => return "a policy forbids it",
         Code::Overloaded => return "the model's service is overloaded",
         Code::Refused => return "the model refused to answer",
         Code::UntrustedFolder => return "the agent does not trust this folder",
@@ -76,42 +76,51 @@ fn what(failure: &Failure) -> &'static str {
     match failure.category {
         Category::Quota => "a usage limit is reached",
         Category::RateLimit => "too many requests",
-        Category::Authentication => "the login or key was refused",
-        Category::Validation => "the request was refused as invalid",
+        Category::Authentication => "the login or API key was rejected",
+        Category::Validation => "the request was rejected as invalid",
         Category::Network => "the network failed",
         Category::Server => "the model's service failed",
-        Category::Timeout => "it took too long",
-        Category::NotFound => "something does not exist",
-        Category::Configuration => "the setup is wrong",
+        Category::Timeout => "the run timed out",
+        Category::NotFound => "something was not found",
+        Category::Configuration => "the setup is invalid",
         Category::Unknown => "the agent failed",
     }
 }
 
-/// Says whether waiting as long as the agent said helps. A used-up quota is not there again after the second that lies
-/// between two of the agent's own retries, and an agent that gave up waiting has waited for that already.
+/// Returns whether the reported wait helps. An exhausted quota is not back after the second between two of the agent's own
+/// retries, and an agent that gave up has waited that long already.
 fn helps(failure: &Failure, wait: Millis) -> bool {
     const A_MINUTE: Millis = Millis(60_000);
     wait >= A_MINUTE || (failure.category != Category::Quota && failure.code != Code::GaveUpWaiting)
 }
 
-/// Says what to try, where nobody else does.
+/// Returns a hint, if the failure itself has none.
 fn advice(failure: &Failure, agent: &AgentHints) -> Option<String> {
     if failure.code == Code::Killed {
         return None;
     }
     let name = agent.name.as_deref().map(|name| format!(" {name}")).unwrap_or_default();
-    if failure.code == Code::ModelNotFound {
-        return Some(format!("`bowline models{name}` lists the models; `--model NAME` chooses one"));
+    // A bare 404 rejects the model, if the request named one.
+    let may_be_model = failure.code == Code::NotFound && agent.model.is_some();
+    if failure.code == Code::ModelNotFound || may_be_model {
+        let meant = match (&agent.model, &agent.nearest_model) {
+            (_, Some(nearest)) => format!("did you mean `--model {nearest}`? "),
+            (Some(model), None) if may_be_model => {
+                format!("the model `{}` may not exist: ", words::one_line(model))
+            }
+            (_, None) => String::new(),
+        };
+        return Some(format!("{meant}`bowline models{name}` lists the models; `--model NAME` chooses one"));
     }
     if failure.category == Category::Authentication {
         return Some(match &agent.login {
-            Some(login) => format!("log in with `{login}`, or give it a key"),
-            None => format!("`bowline doctor{name}` says how to log in"),
+            Some(login) => format!("log in with `{login}`, or set an API key"),
+            None => format!("`bowline doctor{name}` shows how to log in"),
         });
     }
     let advice = match failure.category {
         Category::RateLimit | Category::Network | Category::Server | Category::Timeout => {
-            Some("nothing is wrong with the request; try again, or choose another provider with --provider")
+            Some("try again, or choose another provider with --provider; the request is valid")
         }
         Category::Quota => Some("wait for the limit to reset, or choose another provider with --provider"),
         Category::Authentication
@@ -123,7 +132,7 @@ fn advice(failure: &Failure, agent: &AgentHints) -> Option<String> {
     advice.map(str::to_owned)
 }
 
-/// Returns the end of the agent's standard error, where nothing better explains the failure.
+/// Returns the end of the agent's standard error, if nothing better explains the failure.
 fn tail(failure: &Failure, glyphs: Glyphs) -> Vec<String> {
     let unexplained = matches!(
         failure.code,
@@ -137,43 +146,43 @@ fn tail(failure: &Failure, glyphs: Glyphs) -> Vec<String> {
     lines[lines.len().saturating_sub(TAIL)..].to_vec()
 }
 
-/// Says how a run ended that did not fail, where there is something to say.
+/// Describes an incomplete end that is not a failure.
 pub(super) fn ending(tally: &Tally, said_anything: bool) -> Option<&'static str> {
     match (tally.outcome, tally.stop) {
         (Some(Outcome::Cancelled), _) if said_anything => Some("cancelled; the answer so far is kept"),
         (Some(Outcome::Cancelled), _) => Some("cancelled before the agent answered"),
         (Some(Outcome::Completed), Some(StopReason::MaxTokens)) => {
-            Some("the answer is cut: it reached the model's limit of output")
+            Some("the answer is truncated: it reached the model's output limit")
         }
-        (Some(Outcome::Completed), Some(StopReason::MaxTurns)) => Some("stopped at the limit of turns"),
+        (Some(Outcome::Completed), Some(StopReason::MaxTurns)) => Some("stopped at the turn limit"),
         (Some(Outcome::Completed), Some(StopReason::Refusal)) => Some("the model refused to answer"),
         (Some(Outcome::Completed), Some(StopReason::ToolUse)) => {
-            Some("the agent waits for a tool that its host has to run")
+            Some("the agent is waiting for a tool that its host must run")
         }
         (Some(Outcome::Completed), Some(StopReason::EndTurn | StopReason::Cancelled) | None)
             if !said_anything =>
         {
-            Some("the agent said nothing")
+            Some("the agent returned no answer")
         }
         (Some(Outcome::Completed), Some(StopReason::EndTurn | StopReason::Cancelled) | None)
         | (Some(Outcome::Failed | Outcome::Truncated) | None, _) => None,
     }
 }
 
-/// The last line: who answered, what it took, and the session.
+/// The last line: provider, model, time, usage and session.
 #[derive(Debug)]
-pub(super) struct Footer<'a> {
+pub(super) struct RunFooter<'a> {
     pub(super) provider: Option<&'a str>,
     pub(super) retries: u64,
-    /// Whether it says how many tokens came from a cache.
+    /// Whether it has the number of cached tokens.
     pub(super) cached: bool,
 }
 
-impl Footer<'_> {
-    /// Writes the line. Where it does not fit, tokens are left out first, then retries, model and cost; provider, time and
+impl RunFooter<'_> {
+    /// Formats the line. If it does not fit, tokens are left out first, then retries, model and cost; provider, time and
     /// session always stay.
-    pub(super) fn line(&self, summary: &Summary, tally: &Tally, columns: usize, glyphs: Glyphs) -> String {
-        // What is left out first has the highest number.
+    pub(super) fn line(&self, summary: &RunSummary, tally: &Tally, columns: usize, glyphs: Glyphs) -> String {
+        // The part with the highest number is left out first.
         let mut parts: Vec<(u8, String)> = Vec::new();
         parts.extend(self.provider.map(|provider| (0, words::one_line(provider))));
         let model = tally.named_model().map(words::one_line).filter(|model| !model.is_empty());
@@ -220,13 +229,22 @@ mod tests {
 
     #[test]
     fn a_hint_names_the_command_that_helps() {
-        let agent = AgentHints { name: Some("knot".into()), login: Some("knot auth login".into()) };
+        let (name, login) = (Some("knot".to_owned()), Some("knot auth login".to_owned()));
+        let agent = AgentHints { name, login, ..AgentHints::default() };
         let refused = Failure::new(Category::Authentication, Code::NotLoggedIn, "401".to_owned());
-        assert_eq!(hint(&refused, &agent), "log in with `knot auth login`, or give it a key");
-        assert_eq!(hint(&refused, &AgentHints::default()), "`bowline doctor` says how to log in");
+        assert_eq!(hint(&refused, &agent), "log in with `knot auth login`, or set an API key");
+        assert_eq!(hint(&refused, &AgentHints::default()), "`bowline doctor` shows how to log in");
         let unknown = Failure::new(Category::NotFound, Code::ModelNotFound, "no such model".to_owned());
         let models = "`bowline models knot` lists the models; `--model NAME` chooses one";
         assert_eq!(hint(&unknown, &agent), models);
+        // A bare 404 is about the model only if one was named.
+        let missing = Failure::new(Category::NotFound, Code::NotFound, "404".to_owned());
+        assert_eq!(hint(&missing, &agent), "");
+        let agent = AgentHints { model: Some("bowlin".into()), ..agent };
+        assert_eq!(hint(&missing, &agent), format!("the model `bowlin` may not exist: {models}"));
+        let agent = AgentHints { nearest_model: Some("bowline-2".into()), ..agent };
+        let meant = format!("did you mean `--model bowline-2`? {models}");
+        assert_eq!((hint(&missing, &agent), hint(&unknown, &agent)), (meant.clone(), meant));
     }
 
     #[test]

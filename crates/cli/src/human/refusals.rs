@@ -1,26 +1,26 @@
-//! What the agent was not allowed to do, and the flag that would allow it.
+//! Denied calls of the agent, and the flag that would allow them.
 
 use bowline_protocol::kinds::{ApprovalAsked, ApprovalDecided, ToolKind};
 use bowline_protocol::{ApprovalCategory, ApprovalId, Decider, Decision, PermissionMode, ToolId};
 
-use super::calls::{Call, Calls};
+use super::calls::{OpenCalls, ToolCall};
 use super::{Remedies, words};
 
-/// How many refusals are kept apart; the others are counted.
+/// The maximum number of separate denials; the others are counted.
 const KEPT: usize = 20;
 
-/// The refusals of a run.
+/// The denied calls of a run.
 #[derive(Debug)]
 pub(super) struct Refusals {
     mode: PermissionMode,
     has: Remedies,
-    asked: Vec<Asked>,
-    refused: Vec<Refused>,
+    asked: Vec<PendingApproval>,
+    refused: Vec<DeniedCall>,
     left_out: u64,
 }
 
 #[derive(Debug)]
-struct Asked {
+struct PendingApproval {
     id: ApprovalId,
     tool: Option<ToolId>,
     summary: String,
@@ -28,26 +28,26 @@ struct Asked {
 }
 
 #[derive(Debug)]
-struct Refused {
-    /// The call, until its turn ends: other turns may use the same name.
+struct DeniedCall {
+    /// The call, until its turn ends: other turns may use the same id.
     tool: Option<ToolId>,
     what: String,
     remedy: Remedy,
     times: u64,
 }
 
-/// What would allow it.
+/// The flag that would allow a denied call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Remedy {
     Edit,
-    /// The same, for a command: inside the program's sandbox.
+    /// The same, for a command that runs in the program's sandbox.
     Sandbox,
-    /// The tool by its name, which is fit to be typed into a shell.
+    /// `--allow-tool` with a name that is safe in a shell.
     Tool(String),
-    /// The directory that the agent may not look into, if its name is fit to be typed.
+    /// `--add-dir` with a path that is safe in a shell.
     AddDir(Option<String>),
     Yolo,
-    /// Nothing that we have: a person said no, or everything is allowed already.
+    /// No flag helps: a person denied it, or everything is allowed already.
     Nothing,
 }
 
@@ -56,9 +56,9 @@ impl Refusals {
         Self { mode, has, asked: Vec::new(), refused: Vec::new(), left_out: 0 }
     }
 
-    /// Takes a question.
+    /// Records a request for approval.
     pub(super) fn asked(&mut self, asked: &ApprovalAsked) {
-        self.asked.push(Asked {
+        self.asked.push(PendingApproval {
             id: asked.id.clone(),
             tool: asked.tool.clone(),
             summary: words::one_line(&asked.summary),
@@ -66,13 +66,13 @@ impl Refusals {
         });
     }
 
-    /// Returns what waits for a decision.
+    /// Returns the call that waits for a decision.
     pub(super) fn waiting(&self) -> Option<&str> {
         self.asked.last().map(|asked| asked.summary.as_str())
     }
 
-    /// Takes a decision.
-    pub(super) fn decided(&mut self, decided: &ApprovalDecided, calls: &Calls) {
+    /// Records a decision.
+    pub(super) fn decided(&mut self, decided: &ApprovalDecided, calls: &OpenCalls) {
         let place = self.asked.iter().position(|asked| asked.id == decided.id);
         let asked = place.map(|place| self.asked.remove(place));
         let refused = matches!(decided.decision, Decision::Deny | Decision::DenyAlways);
@@ -86,12 +86,12 @@ impl Refusals {
             (_, Some(call)) => self.remedy_of(call),
             (_, None) => self.remedy(kind_of(asked.category), ""),
         };
-        let what = call.map_or_else(|| asked.summary.clone(), Call::label);
+        let what = call.map_or_else(|| asked.summary.clone(), ToolCall::label);
         self.add(asked.tool, what, remedy);
     }
 
-    /// Takes a call that was not allowed. The decision on it may have been told before.
-    pub(super) fn denied(&mut self, id: &ToolId, call: Option<&Call>) {
+    /// Records a denied call. Its decision may have been recorded before.
+    pub(super) fn denied(&mut self, id: &ToolId, call: Option<&ToolCall>) {
         if self.refused.iter().any(|refused| refused.tool.as_ref() == Some(id)) {
             return;
         }
@@ -102,13 +102,13 @@ impl Refusals {
         self.add(Some(id.clone()), what, remedy);
     }
 
-    /// Other turns may use the same names for other calls.
+    /// Forgets the ids of calls, because other turns may use them again.
     pub(super) fn turn_ended(&mut self) {
         self.asked.clear();
         self.refused.iter_mut().for_each(|refused| refused.tool = None);
     }
 
-    /// Returns a line for each thing that would have to be allowed.
+    /// Returns a line for each remedy.
     pub(super) fn lines(&self) -> Vec<String> {
         let mut remedies: Vec<&Remedy> = Vec::new();
         for refused in &self.refused {
@@ -124,8 +124,9 @@ impl Refusals {
     }
 
     fn line(&self, remedy: &Remedy) -> String {
-        let same: Vec<&Refused> = self.refused.iter().filter(|refused| refused.remedy == *remedy).collect();
-        let what = |refused: &&Refused| match refused.times {
+        let same: Vec<&DeniedCall> =
+            self.refused.iter().filter(|refused| refused.remedy == *remedy).collect();
+        let what = |refused: &&DeniedCall| match refused.times {
             1 => refused.what.clone(),
             times => format!("{} ({times} times)", refused.what),
         };
@@ -150,18 +151,18 @@ impl Refusals {
     }
 
     fn add(&mut self, tool: Option<ToolId>, what: String, remedy: Remedy) {
-        let same = |refused: &&mut Refused| refused.what == what && refused.remedy == remedy;
+        let same = |refused: &&mut DeniedCall| refused.what == what && refused.remedy == remedy;
         if let Some(refused) = self.refused.iter_mut().find(same) {
             refused.times += 1;
             refused.tool = tool;
         } else if self.refused.len() < KEPT {
-            self.refused.push(Refused { tool, what, remedy, times: 1 });
+            self.refused.push(DeniedCall { tool, what, remedy, times: 1 });
         } else {
             self.left_out += 1;
         }
     }
 
-    fn remedy_of(&self, call: &Call) -> Remedy {
+    fn remedy_of(&self, call: &ToolCall) -> Remedy {
         match call.outside() {
             Some(dir) if self.has.by_dir && call.kind == ToolKind::Read => {
                 let fit = dir.filter(|dir| is_plain_path(dir)).map(str::to_owned);
@@ -172,7 +173,7 @@ impl Refusals {
     }
 
     fn remedy(&self, kind: ToolKind, tool: &str) -> Remedy {
-        // The option may have a name of its own for what the agent calls otherwise.
+        // The agent's option may name the tool differently.
         #[expect(clippy::wildcard_enum_match_arm, reason = "the other sorts have no name but the agent's")]
         let named = match kind {
             ToolKind::Execute => self.has.names.execute.as_deref(),
@@ -180,7 +181,7 @@ impl Refusals {
             _ => None,
         };
         let name = named.unwrap_or(tool);
-        // What was given already did not help.
+        // The request has this flag already, and it did not help.
         let is_new = !self.has.allowed.iter().any(|allowed| allowed == name);
         let by_name = match self.has.by_name && is_plain(name) && is_new {
             true => Remedy::Tool(name.to_owned()),
@@ -213,7 +214,7 @@ impl Refusals {
     }
 }
 
-/// Says whether a tool's name can be typed as it is. It comes from the agent, and people paste what we print.
+/// Returns whether a tool's name is safe in a shell. It comes from the agent, and people paste printed commands.
 fn is_plain(name: &str) -> bool {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | ':');
     !name.is_empty()
@@ -222,7 +223,7 @@ fn is_plain(name: &str) -> bool {
         && !name.starts_with('-')
 }
 
-/// The same for a directory.
+/// Returns whether a path is safe in a shell.
 fn is_plain_path(path: &str) -> bool {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-' | '/');
     path.starts_with('/') && path.len() <= 200 && path.chars().all(plain)
@@ -288,7 +289,7 @@ mod tests {
     fn a_look_outside_names_the_option_for_directories() {
         let line = |mode, has, kind: &str, path: &str| {
             let tool = serde_json::json!({"id": "c1", "name": "Look", "owner": "cli", "kind": kind, "input": {"path": path}});
-            let mut calls = Calls::default();
+            let mut calls = OpenCalls::default();
             let at = bowline_protocol::Timestamp::EPOCH;
             calls.started(&serde_json::from_value(tool).expect("a call"), at, Some("/w"));
             let mut refusals = Refusals::new(mode, has);
@@ -298,7 +299,7 @@ mod tests {
         for mode in [PermissionMode::Ask, PermissionMode::Yolo] {
             let usual = |kind, path| line(mode, Remedies::USUAL, kind, path);
             assert_eq!(usual("read", "/etc/a"), "refused: Look /etc/a; --add-dir /etc would allow it");
-            // Nobody is told to let it in everywhere, nor to paste what a shell would read.
+            // Never suggest the root directory, or a path that a shell would interpret.
             for path in ["/nope", "/x y/a", "/$(id)/a", "../a"] {
                 let expected = format!("refused: Look {path}; --add-dir with the directory would allow it");
                 assert_eq!(usual("read", path), expected);

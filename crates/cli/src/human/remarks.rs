@@ -1,4 +1,4 @@
-//! Events that are one line for the reader, and how much the reader must want to know to see it.
+//! Events that are shown as one line, and the level of detail that shows them.
 
 use bowline_protocol::kinds::{
     CompactTrigger, ContextCompacted, Gap, Level, LimitReported, LimitState, McpServerStatus, McpState,
@@ -8,16 +8,16 @@ use bowline_protocol::kinds::{
 use bowline_protocol::{Kind, Timestamp};
 use jiff::tz::TimeZone;
 
-use super::canvas::{Line, Paint};
+use super::line::{Paint, PaintedLine};
 use super::words;
 
-/// A wait before a retry that looks as if nothing happened.
+/// A wait before a retry that is announced at every level, because the command looks stuck.
 const LONG_WAIT: bowline_protocol::Millis = bowline_protocol::Millis(5_000);
 
-/// How much the reader must want to know.
+/// The level of detail that shows a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Weight {
-    /// Whatever the streams are.
+pub(super) enum RemarkLevel {
+    /// Always.
     Always,
     /// On a terminal, or with `-v`.
     Usual,
@@ -27,55 +27,55 @@ pub(super) enum Weight {
     Everything,
 }
 
-/// A line about something that happened.
+/// A line about an event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Remark {
-    pub(super) weight: Weight,
+    pub(super) weight: RemarkLevel,
     label: &'static str,
     pub(super) text: String,
 }
 
 impl Remark {
-    fn new(weight: Weight, label: &'static str, text: String) -> Self {
+    fn new(weight: RemarkLevel, label: &'static str, text: String) -> Self {
         Self { weight, label, text }
     }
 
     pub(super) fn warning(text: impl Into<String>) -> Self {
-        Self::new(Weight::Always, "warning: ", text.into())
+        Self::new(RemarkLevel::Always, "warning: ", text.into())
     }
 
     pub(super) fn usual(text: impl Into<String>) -> Self {
-        Self::new(Weight::Usual, "", text.into())
+        Self::new(RemarkLevel::Usual, "", text.into())
     }
 
     pub(super) fn verbose(text: impl Into<String>) -> Self {
-        Self::new(Weight::Verbose, "", text.into())
+        Self::new(RemarkLevel::Verbose, "", text.into())
     }
 
-    pub(super) fn line(&self) -> Line {
+    pub(super) fn line(&self) -> PaintedLine {
         match self.label {
-            "" => Line::of(Paint::Dim, &*self.text),
-            label => Line::of(Paint::Yellow, label).and(Paint::Plain, &*self.text),
+            "" => PaintedLine::of(Paint::Dim, &*self.text),
+            label => PaintedLine::of(Paint::Yellow, label).and(Paint::Plain, &*self.text),
         }
     }
 }
 
-/// Returns the line about an event, if it is one that a line is enough for.
+/// Returns the line about an event; `None` for events that are shown in another way.
 pub(super) fn remark(kind: &Kind, now: Timestamp, zone: &TimeZone) -> Option<Remark> {
     let one_line = words::one_line;
     Some(match kind {
         Kind::Notice(notice) => match notice.level {
-            // What a program never said before concerns those who maintain its dialect.
+            // A new field of the program concerns the maintainers of its dialect only.
             Level::Info if notice.code.as_deref() == Some("novel") => Remark::verbose(one_line(&notice.text)),
             Level::Info => Remark::usual(one_line(&notice.text)),
             Level::Warn => Remark::warning(one_line(&notice.text)),
-            // Those are ours: the agent said nothing.
+            // The watchdog is ours, so this is not an error that the agent reported.
             Level::Error if notice.code.as_deref().is_some_and(|code| code.starts_with("watchdog_")) => {
                 Remark::warning(one_line(&notice.text))
             }
-            // Shown only when the turn survived it: `error:` is what the end is told with.
+            // Shown only if the turn continues: the end of the turn has the label `error:`.
             Level::Error => {
-                Remark::warning(format!("the agent told of an error: {}", one_line(&notice.text)))
+                Remark::warning(format!("the agent reported an error: {}", one_line(&notice.text)))
             }
         },
         Kind::LimitReported(limit) => return limit_reported(limit, now, zone),
@@ -85,7 +85,7 @@ pub(super) fn remark(kind: &Kind, now: Timestamp, zone: &TimeZone) -> Option<Rem
         Kind::ModelChanged(changed) => {
             let reason = changed.reason.as_deref().map(|reason| format!(": {}", one_line(reason)));
             let model = one_line(&changed.model);
-            Remark::usual(format!("the model is {model} from here on{}", reason.unwrap_or_default()))
+            Remark::usual(format!("the model is now {model}{}", reason.unwrap_or_default()))
         }
         Kind::McpServerStatus(server) => mcp_server(server),
         Kind::RouteChosen(route) => {
@@ -114,14 +114,14 @@ pub(super) fn remark(kind: &Kind, now: Timestamp, zone: &TimeZone) -> Option<Rem
             one_line(&degraded.instead)
         )),
         Kind::TransportSwitched(switched) => Remark::verbose(format!(
-            "connected by {} instead of {}: {}",
+            "connected with {} instead of {}: {}",
             transport(switched.to),
             transport(switched.from),
             one_line(&switched.reason)
         )),
         Kind::ResumeAnswered(resume) => resume_answered(resume),
         Kind::DivergenceFound(divergence) => Remark::warning(format!(
-            "the agent's own history differs from ours: {}",
+            "the agent's own history differs from Bowline's: {}",
             one_line(&divergence.summary)
         )),
         Kind::ProcessSpawned(process) => {
@@ -135,14 +135,15 @@ pub(super) fn remark(kind: &Kind, now: Timestamp, zone: &TimeZone) -> Option<Rem
         Kind::ProcessLeaked(process) => {
             let (command, reason) = (one_line(&process.command), one_line(&process.reason));
             Remark::warning(match process.pid {
-                // Nobody could be asked, and what it is says why.
-                0 => format!("perhaps still running: {command}"),
-                pid => format!("still running: {command} (pid {pid}) could not be ended: {reason}"),
+                // Without a pid there is no reason either; the command describes both.
+                0 => format!("possibly still running: {command}"),
+                pid => format!("still running: {command} (pid {pid}) could not be killed: {reason}"),
             })
         }
         Kind::Gap(gap) => Remark::warning(missing(gap)),
+        // The end of the run warns about all of them, with the path of the raw output.
         Kind::Unrecognized(what) if what.reason == UnrecognizedReason::TooLong => {
-            Remark::warning(too_long(what))
+            Remark::verbose(too_long(what))
         }
         Kind::Unrecognized(what) => Remark::verbose(not_understood(what)),
         Kind::QuestionAsked(question) => Remark::usual(asked(&question.text, &question.choices)),
@@ -212,7 +213,7 @@ fn transport(transport: Transport) -> &'static str {
     }
 }
 
-/// Says that a request is tried again; `left` is what is left of the waiting time.
+/// Describes a retry; `left` is the rest of the wait, in seconds.
 pub(super) fn retry(retrying: &Retrying, left: Option<u64>) -> String {
     let which = match (retrying.attempt, retrying.max_attempts) {
         (Some(attempt), Some(most)) => format!(" ({attempt} of {most})"),
@@ -229,24 +230,24 @@ pub(super) fn retry(retrying: &Retrying, left: Option<u64>) -> String {
     format!("retrying{which}{wait}: {why}")
 }
 
-/// Says that the whole request is sent again, by us. Of a long wait everybody wants to know: it looks as if nothing happened.
+/// Returns the line about a retry by Bowline. A long wait is shown always, because the command looks stuck.
 pub(super) fn sent_again(retrying: &Retrying, now: Timestamp, zone: &TimeZone) -> Remark {
     let wait = retrying.delay_ms.unwrap_or_default();
     if retrying.max_attempts.is_none() {
         let when = words::when(now.after(wait), now, zone);
-        return Remark::new(Weight::Always, "", format!("waiting for the limit, which starts anew {when}"));
+        return Remark::new(RemarkLevel::Always, "", format!("waiting for the limit, which resets {when}"));
     }
     let category = retrying.category.as_str().replace('_', " ");
-    let weight = if wait >= LONG_WAIT { Weight::Always } else { Weight::Usual };
+    let weight = if wait >= LONG_WAIT { RemarkLevel::Always } else { RemarkLevel::Usual };
     Remark::new(weight, "", format!("retrying in {wait} ({category})"))
 }
 
-/// Says that a limit was waited for and is over.
+/// Returns the line about the end of a wait for a usage limit.
 pub(super) fn goes_on() -> Remark {
-    Remark::new(Weight::Always, "", "the wait for the limit is over: going on".to_owned())
+    Remark::new(RemarkLevel::Always, "", "the wait for the limit is over: continuing".to_owned())
 }
 
-/// Says what the agent is busy with. That it waits for its model is what the spinner says anyway.
+/// Describes the activity of the agent; `None` for a wait for the model, which the spinner shows.
 pub(super) fn busy_with(status: &str) -> Option<String> {
     match status {
         "" | "requesting" => None,
@@ -291,28 +292,31 @@ fn mcp_server(server: &McpServerStatus) -> Remark {
     let error =
         server.error.as_deref().map(|error| format!(": {}", words::one_line(error))).unwrap_or_default();
     match server.state {
-        McpState::Failed => Remark::warning(format!("the MCP server {name} does not work{error}")),
-        McpState::NeedsLogin => Remark::warning(format!("the MCP server {name} wants a login{error}")),
-        McpState::Connecting => Remark::verbose(format!("the MCP server {name} is being connected")),
-        McpState::Ready => Remark::verbose(format!("the MCP server {name} works")),
-        McpState::Disabled => Remark::verbose(format!("the MCP server {name} is switched off")),
+        McpState::Failed => Remark::warning(format!("the MCP server {name} failed{error}")),
+        McpState::NeedsLogin => Remark::warning(format!("the MCP server {name} needs a login{error}")),
+        McpState::Connecting => Remark::verbose(format!("the MCP server {name} is connecting")),
+        McpState::Ready => Remark::verbose(format!("the MCP server {name} is connected")),
+        McpState::Disabled => Remark::verbose(format!("the MCP server {name} is disabled")),
     }
 }
 
 fn resume_answered(resume: &ResumeAnswered) -> Remark {
     let wanted = words::one_line(resume.wanted.as_str());
     match resume.answer {
-        ResumeAnswer::Resumed => Remark::verbose(format!("the session {wanted} goes on")),
+        ResumeAnswer::Resumed => Remark::verbose(format!("the session {wanted} was resumed")),
         ResumeAnswer::Rejected => {
-            let got = resume.got.as_ref().map(|got| format!("; this is {}", words::one_line(got.as_str())));
+            let got = resume
+                .got
+                .as_ref()
+                .map(|got| format!("; the new session is {}", words::one_line(got.as_str())));
             Remark::warning(format!("the session {wanted} was not resumed{}", got.unwrap_or_default()))
         }
         ResumeAnswer::Unknown => {
-            Remark::warning(format!("the agent does not say whether the session {wanted} was resumed"))
+            Remark::warning(format!("the agent does not report whether the session {wanted} was resumed"))
         }
-        ResumeAnswer::TimedOut => {
-            Remark::warning(format!("no answer came in time on resuming the session {wanted}"))
-        }
+        ResumeAnswer::TimedOut => Remark::warning(format!(
+            "the agent did not confirm in time that the session {wanted} was resumed"
+        )),
     }
 }
 
@@ -325,18 +329,18 @@ fn missing(gap: &Gap) -> String {
     format!("missing: {what}: {}", words::one_line(&gap.reason))
 }
 
-/// A line above the limit may have held a part of the answer: that is told whatever was asked for.
+/// Describes a line above the size limit, which may have been a part of the answer.
 fn too_long(what: &Unrecognized) -> String {
     let bytes = words::many(what.head.bytes, "byte");
-    format!("a line of {bytes} is too long and was skipped: a part of the answer may be missing")
+    format!("a line of {bytes} is too long and was skipped")
 }
 
 fn not_understood(what: &Unrecognized) -> String {
     let name = what.type_name.as_deref().map(|name| format!(" of type {}", words::one_line(name)));
     let rest =
-        what.count.map(|count| format!(", and {} behind it", words::many(count.saturating_sub(1), "piece")));
+        what.count.map(|count| format!(", and {}", words::many(count.saturating_sub(1), "more piece")));
     let (name, rest) = (name.unwrap_or_default(), rest.unwrap_or_default());
-    format!("not understood: {}{name}{rest}", words::many(what.head.bytes, "byte"))
+    format!("not recognized: {}{name}{rest}", words::many(what.head.bytes, "byte"))
 }
 
 fn asked(text: &str, choices: &[String]) -> String {
@@ -358,15 +362,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_that_was_skipped_for_its_length_is_told_and_noise_is_not() {
+    fn lines_that_were_skipped_are_told_at_the_end() {
         let remark = |reason| {
             let head = Excerpt { text: "{".to_owned(), bytes: 70_000_000 };
             let what = Unrecognized { reason, count: None, head, type_name: None };
             remark(&Kind::Unrecognized(what), Timestamp::EPOCH, &TimeZone::UTC).expect("a remark")
         };
         let skipped = remark(UnrecognizedReason::TooLong);
-        assert!(matches!(skipped.weight, Weight::Always), "{skipped:?}");
+        assert!(matches!(skipped.weight, RemarkLevel::Verbose), "{skipped:?}");
         assert!(skipped.text.contains("70000000 bytes"), "{skipped:?}");
-        assert!(!matches!(remark(UnrecognizedReason::Noise).weight, Weight::Always));
+        assert!(!matches!(remark(UnrecognizedReason::Noise).weight, RemarkLevel::Always));
     }
 }

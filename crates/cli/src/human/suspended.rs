@@ -1,22 +1,22 @@
-//! Errors that the end of the turn may explain better, and that are shown if it goes on.
+//! Errors that wait for the end of the turn: the failure may explain them better. If the turn continues, they are printed.
 
 use bowline_protocol::kinds::Retrying;
 use bowline_protocol::{Failure, Kind, Timestamp};
 
-use super::busy::is_background;
+use super::activity::is_background;
 use super::remarks::Remark;
 use super::{remarks, words};
 
-/// A remark that is not shown if the failure of the turn says the same.
+/// A remark that is dropped if the failure of the turn has the same text.
 #[derive(Debug)]
-pub(super) struct Suspended {
+pub(super) struct SuspendedError {
     pub(super) remark: Remark,
-    /// The agent's words; nothing for a limit, which a failure repeats by its end.
+    /// The text of the agent; `None` for a usage limit, which a failure repeats as its reset time.
     pub(super) words: Option<String>,
 }
 
-impl Suspended {
-    /// Says whether a failure says the same.
+impl SuspendedError {
+    /// Returns whether a failure covers the remark.
     pub(super) fn is_told_by(&self, failure: &Failure) -> bool {
         match &self.words {
             Some(_) => self.is_told_in(&failure.message),
@@ -24,7 +24,7 @@ impl Suspended {
         }
     }
 
-    /// Says whether a text says the same.
+    /// Returns whether a text covers the remark.
     pub(super) fn is_told_in(&self, text: &str) -> bool {
         let message = words::one_line(text);
         let same =
@@ -34,7 +34,7 @@ impl Suspended {
 }
 
 impl super::Renderer {
-    /// The request is sent again, and why is told with that.
+    /// Starts another attempt. `why` is printed with it.
     pub(super) fn begin_again(&mut self, why: &str) {
         self.suspended.retain(|suspended| !suspended.is_told_in(why));
         self.resume();
@@ -42,15 +42,15 @@ impl super::Renderer {
         self.speech.begin_again();
     }
 
-    /// The same agent is asked again, by us, after a while.
+    /// Shows that Bowline retries with the same provider.
     pub(super) fn ask_again(&mut self, retrying: &Retrying, now: Timestamp) {
         self.begin_again(&retrying.message);
-        // Retries are counted; a limit is waited for as often as it takes.
+        // Retries have a maximum; the wait for a usage limit has none.
         self.busy.waits = retrying.max_attempts.is_none();
         self.show(&remarks::sent_again(retrying, now, &self.options.zone));
     }
 
-    /// What was waited for is over.
+    /// Shows that the wait for a usage limit has ended.
     pub(super) fn go_on(&mut self, kind: &Kind) {
         if matches!(kind, Kind::ProcessSpawned(_)) && std::mem::take(&mut self.busy.waits) {
             self.show(&remarks::goes_on());
@@ -58,7 +58,7 @@ impl super::Renderer {
     }
 }
 
-/// Says whether an event may stand between an error and the end of the turn that it explains.
+/// Returns whether an event may come between an error and the end of the turn.
 pub(super) fn is_beside_the_end(kind: &Kind) -> bool {
     is_background(kind)
         || matches!(
@@ -71,7 +71,7 @@ pub(super) fn is_beside_the_end(kind: &Kind) -> bool {
                 | Kind::TurnEnded(_)
                 | Kind::SessionEnded(_)
                 | Kind::SessionStateChanged(_)
-                // Why the request is sent again says what the error was.
+                // These repeat the error as the reason for the next attempt.
                 | Kind::RouteChosen(_)
                 | Kind::FallbackTaken(_)
         )

@@ -1,24 +1,26 @@
-//! Numbers, times and foreign text in the words of a terminal. Pure, and without any layout.
+//! Formats numbers, times and foreign text for a terminal.
+
+use std::ops::Range;
 
 use bowline_protocol::{Millis, Timestamp};
 use bowline_providers::ansi;
 use jiff::tz::TimeZone;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-/// The most bytes of a foreign text that are looked at for one line.
+/// The maximum number of bytes of a foreign text in one line.
 const LOOKED_AT: usize = 4 * 1024;
 
-/// The characters that we draw with.
+/// The character set for symbols.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Glyphs {
-    /// The locale shows UTF-8.
+    /// UTF-8.
     Unicode,
-    /// It does not, or nobody knows.
+    /// The locale is not UTF-8, or unknown.
     Ascii,
 }
 
 impl Glyphs {
-    /// Returns what a locale shows, given `LC_ALL`, `LC_CTYPE` and `LANG`: the first that is set decides.
+    /// Returns the character set of a locale, given `LC_ALL`, `LC_CTYPE` and `LANG`: the first that is set decides.
     pub(crate) fn of_locale(variables: [Option<&str>; 3]) -> Self {
         let locale = variables.into_iter().flatten().find(|value| !value.is_empty()).unwrap_or_default();
         let locale = locale.to_ascii_lowercase();
@@ -41,22 +43,27 @@ impl Glyphs {
         self.pick("…", "...")
     }
 
-    /// Stands between the figures of a line.
+    /// Returns the separator of figures.
     pub(super) fn dot(self) -> &'static str {
         self.pick(" · ", ", ")
     }
 
-    /// Stands before lines that are not the answer: thoughts, sub-agents.
+    /// Returns the prefix of lines that are not the answer: thinking, sub-agents.
     pub(super) fn bar(self) -> &'static str {
         self.pick("│", "|")
     }
 
-    /// Stands before the items of a list.
+    /// Returns the rule below the header of a table.
+    pub(super) fn rule(self) -> &'static str {
+        self.pick("─", "-")
+    }
+
+    /// Returns the bullet of a list.
     pub(super) fn bullet(self) -> &'static str {
         self.pick("•", "*")
     }
 
-    /// One of the spinner's pictures.
+    /// Returns a frame of the spinner.
     pub(super) fn spinner(self, place: u64) -> &'static str {
         const ROUND: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
         const PLAIN: [&str; 4] = ["|", "/", "-", "\\"];
@@ -74,7 +81,7 @@ impl Glyphs {
     }
 }
 
-/// Makes one harmless line of a foreign text: white space of any length becomes one blank.
+/// Makes one harmless line of a foreign text: white space becomes one blank.
 pub(super) fn one_line(text: &str) -> String {
     let head = &text[..text.floor_char_boundary(LOOKED_AT)];
     let mut line = String::with_capacity(head.len());
@@ -90,47 +97,87 @@ pub(super) fn one_line(text: &str) -> String {
     ansi::harmless(&line).into_owned()
 }
 
-/// Returns how many columns a text takes.
+/// Returns the width of a text in columns.
 pub(super) fn width(text: &str) -> usize {
     text.width()
 }
 
-/// Returns how many columns a character takes; control characters take none.
+/// Returns the width of a character in columns; control characters have none.
 pub(super) fn char_width(c: char) -> usize {
     c.width().unwrap_or(0)
 }
 
-/// Breaks a text between words, so that no line is longer than so many columns unless a word is.
+/// Wraps a text at words. A line is longer than the width only if a word is.
 pub(crate) fn wrapped(text: &str, columns: usize) -> String {
-    let (mut out, mut used) = (String::new(), 0);
-    for word in text.split(' ') {
-        let wide = width(word);
-        if used > 0 && used + 1 + wide > columns {
+    let mut out = String::new();
+    let mut from = 0;
+    for gap in breaks(text, columns, 0) {
+        out.push_str(&text[from..gap.start]);
+        out.push('\n');
+        from = gap.end;
+    }
+    out.push_str(&text[from..]);
+    out
+}
+
+/// Wraps each line of a text at words, and indents the continuation.
+pub(crate) fn wrapped_lines(text: &str, columns: usize) -> String {
+    let mut out = String::new();
+    for line in text.split_inclusive('\n') {
+        let indent = hanging(line, columns);
+        let mut from = 0;
+        for gap in breaks(line.trim_end_matches('\n'), columns, indent) {
+            out.push_str(&line[from..gap.start]);
             out.push('\n');
-            used = 0;
-        } else if used > 0 {
-            out.push(' ');
-            used += 1;
+            out.push_str(&" ".repeat(indent));
+            from = gap.end;
         }
-        out.push_str(word);
-        used += wide;
+        out.push_str(&line[from..]);
     }
     out
 }
 
-/// Returns the beginning of a text that fits into so many columns; at least one character.
-pub(super) fn head(text: &str, columns: usize) -> &str {
-    let mut used = 0;
-    let end = text.char_indices().find(|(_, c)| {
-        used += char_width(*c);
-        used > columns
-    });
-    let end = end.map_or(text.len(), |(end, _)| end);
-    let first = text.chars().next().map_or(0, char::len_utf8);
-    &text[..end.max(first)]
+/// Returns the indentation of the continuation: a little more than the first line, if the width allows.
+pub(super) fn hanging(line: &str, columns: usize) -> usize {
+    let own = line.len() - line.trim_start_matches(' ').len();
+    if own + 2 <= columns / 4 { own + 2 } else { 0 }
 }
 
-/// Cuts a text to so many columns.
+/// Returns the gaps between words at which to break a line. A part is longer than the width only if a word is. The parts after
+/// the first are indented.
+pub(super) fn breaks(line: &str, columns: usize, indent: usize) -> Vec<Range<usize>> {
+    let mut gaps = Vec::new();
+    // The last possible break, and the width up to its end.
+    let (mut last, mut used) = (None::<Range<usize>>, 0);
+    let body = line.len() - line.trim_start_matches(' ').len();
+    let mut place = 0;
+    for word in line.split_inclusive(' ') {
+        let text = word.trim_end_matches(' ');
+        let wide = width(text);
+        if used + wide > columns
+            && let Some(gap) = last.take()
+        {
+            used = indent;
+            gaps.push(gap);
+        }
+        used += wide;
+        let end = place + text.len();
+        place += word.len();
+        if place <= body {
+            used += word.len() - text.len();
+            continue;
+        }
+        // Several blanks in a row are one gap.
+        last = Some(match last.filter(|gap| gap.end == end) {
+            Some(gap) => gap.start..place,
+            None => end..place,
+        });
+        used += word.len() - text.len();
+    }
+    gaps
+}
+
+/// Cuts a text to a width in columns.
 pub(super) fn cut(text: &str, columns: usize, glyphs: Glyphs) -> String {
     if width(text) <= columns {
         return text.to_owned();
@@ -152,12 +199,12 @@ pub(super) fn cut(text: &str, columns: usize, glyphs: Glyphs) -> String {
     out
 }
 
-/// Writes a span of time in whole seconds: what a clock on the screen shows.
+/// Formats a duration in whole seconds.
 pub(super) fn whole_seconds(passed: Millis) -> String {
     Millis(passed.0 / 1000 * 1000).to_string()
 }
 
-/// Writes a count of tokens: `340`, `1.2k`, `3M`.
+/// Formats a count of tokens: `340`, `1.2k`, `3M`.
 pub(super) fn count(number: u64) -> String {
     let short = |unit: u64, name: &str| {
         let tenths = number / (unit / 10);
@@ -175,7 +222,7 @@ pub(super) fn count(number: u64) -> String {
     }
 }
 
-/// Writes an amount of dollars; nothing when there is nothing worth writing.
+/// Formats an amount of dollars; `None` for a negligible one.
 pub(super) fn money(dollars: f64) -> Option<String> {
     if dollars.is_nan() || dollars < 0.00005 {
         return None;
@@ -183,7 +230,7 @@ pub(super) fn money(dollars: f64) -> Option<String> {
     Some(bowline::budget::dollars(dollars))
 }
 
-/// Writes when something will be: `at 14:10 (in 2 h 5 min)`, with the date when it is another day.
+/// Formats a time: `at 14:10 (in 2 h 5 min)`, with the date if it is another day.
 pub(crate) fn when(at: Timestamp, now: Timestamp, zone: &TimeZone) -> String {
     let civil = |at: Timestamp| {
         let instant =
@@ -196,13 +243,13 @@ pub(crate) fn when(at: Timestamp, now: Timestamp, zone: &TimeZone) -> String {
     if at <= now {
         return clock;
     }
-    // In minutes: the seconds until a limit ends are noise.
+    // Round to minutes: seconds are noise here.
     let left = at.since(now).0;
     let rounded = if left < 60_000 { left } else { (left + 30_000) / 60_000 * 60_000 };
     format!("{clock} (in {})", Millis(rounded))
 }
 
-/// Writes a number of things: `1 line`, `3 lines`.
+/// Formats a number of things: `1 line`, `3 lines`.
 pub(super) fn many(number: u64, thing: &str) -> String {
     if number == 1 { format!("1 {thing}") } else { format!("{number} {thing}s") }
 }
@@ -253,8 +300,11 @@ mod tests {
         assert_eq!(wrapped("one two three", 7), "one two\nthree");
         assert_eq!(wrapped("日本 語の abc", 7), "日本\n語の\nabc");
         assert_eq!(wrapped("muchtoolong word", 4), "muchtoolong\nword");
-        assert_eq!(head("日本語", 5), "日本");
-        assert_eq!(head("日本語", 1), "日");
+        assert_eq!(wrapped_lines("hint: one two three\n", 12), "hint: one\n  two three\n");
+        assert_eq!(wrapped_lines("    a b  c d e\nshort\n", 12), "    a b  c d\ne\nshort\n");
+        assert_eq!(wrapped_lines("  a  b c d e f g h i j", 20), "  a  b c d e f g h i\n    j");
+        assert_eq!(wrapped_lines("a muchtoolongword b\n\n", 8), "a\n  muchtoolongword\n  b\n\n");
+        assert_eq!(wrapped_lines("日本 語の 文", 9), "日本 語の\n  文");
     }
 
     #[test]

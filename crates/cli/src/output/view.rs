@@ -1,4 +1,4 @@
-//! A view on its way to standard output: events are written as they come.
+//! Writes events to standard output in one of the formats for programs.
 
 use bowline_protocol::Event;
 use bowline_providers::views::{Entry, Setup, View};
@@ -7,46 +7,46 @@ use serde::Serialize;
 use super::Stdout;
 use crate::error::{CommandError, Fault};
 
-/// The view whose object is the record of the run: the library writes it.
+/// The view that is the record of the run. The library makes it.
 const OF_RECORD: &str = "summary";
 
-/// Says whether a format is the record, so that the events need not be looked at.
+/// Returns whether a format is the record, so that events can be skipped.
 pub(crate) fn is_record(entry: &Entry) -> bool {
     entry.name == OF_RECORD
 }
 
 /// Writes events in one format.
 #[derive(Debug)]
-pub(crate) struct Viewer {
-    /// Absent where the record is written.
+pub(crate) struct ViewWriter {
+    /// `None` if the record is written.
     view: Option<Box<dyn View>>,
     text: String,
 }
 
-impl Viewer {
+impl ViewWriter {
     pub(crate) fn new(entry: &Entry, setup: &Setup) -> Self {
         Self { view: Some((entry.make)(setup)), text: String::new() }
     }
 
-    /// Makes one for a run, of which there is a record at the end.
+    /// Makes a viewer for a run, which has a record at the end.
     pub(crate) fn of_run(entry: &Entry, setup: &Setup) -> Self {
         let view = (!is_record(entry)).then(|| (entry.make)(setup));
         Self { view, text: String::new() }
     }
 
-    /// Takes an event. Nothing is printed before `flush`, so that events that come together cost one write.
+    /// Takes an event. `flush` prints, so that a batch of events costs one write.
     pub(crate) fn event(&mut self, event: &Event) {
         if let Some(view) = &mut self.view {
             view.event(event, &mut self.text);
         }
     }
 
-    /// Says whether so much waits that it is printed before more is added.
+    /// Returns whether the buffer should be flushed before the next event.
     pub(crate) fn is_full(&self) -> bool {
         self.text.len() >= super::FULL
     }
 
-    /// Prints what the events so far mean, and makes sure that it is seen.
+    /// Prints the events so far.
     pub(crate) fn flush(&mut self, stdout: &mut Stdout) -> Result<(), CommandError> {
         if self.text.is_empty() {
             return Ok(());
@@ -56,7 +56,7 @@ impl Viewer {
         stdout.flush()
     }
 
-    /// Prints what is due at the end.
+    /// Prints the end.
     pub(crate) fn finish(&mut self, stdout: &mut Stdout) -> Result<(), CommandError> {
         self.flush(stdout)?;
         match &mut self.view {
@@ -65,7 +65,7 @@ impl Viewer {
         }
     }
 
-    /// Prints what is due at the end of a run.
+    /// Prints the end of a run.
     pub(crate) fn finish_run(
         &mut self,
         record: &impl Serialize,
@@ -79,7 +79,7 @@ impl Viewer {
     }
 }
 
-/// Returns a record as a line.
+/// Returns a record as a line of JSON.
 pub(crate) fn object(record: &impl Serialize) -> Result<String, CommandError> {
     let object = serde_json::to_string(record).map_err(|error| {
         CommandError::new(Fault::Internal, "could not write the record of the run").caused_by(error)

@@ -65,7 +65,7 @@ fn what_it_cannot_do_is_said() {
     let agent = world.script("work/agent.sh", AGENT);
     let provider = format!("acp:{}", agent.display());
     let ended = world.bowline(&["run", "--provider", &provider, "--model", "big", "Tie it."]).end().exits(1);
-    assert!(ended.stderr.contains("the agent lets nobody choose the model"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("the agent has no setting for the model"), "{}", ended.stderr);
     let ended = world.bowline(&["run", "--provider", "acp: ", "Tie it."]).end().exits(2);
     assert!(ended.stderr.contains("acp:"), "{}", ended.stderr);
     let ended = world.bowline(&["run", "--provider", "acp:no-such-agent", "Tie it."]).end().exits(4);
@@ -82,7 +82,7 @@ while :; do printf '{"jsonrpc":"2.0","id":"%s","method":"no/such/method","params
     let agent = world.script("work/agent.sh", asks);
     let provider = format!("acp:{}", agent.display());
     let ended = world.run(&provider, "Tie it.").end().exits(1);
-    assert!(ended.stderr.contains("does not read what it is told"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("does not read its standard input"), "{}", ended.stderr);
 }
 
 #[test]

@@ -152,12 +152,12 @@ fn a_budget_of_nothing_starts_nobody() {
     for key in ["request.cost", "request.tokens", "day.cost", "day.tokens", "project.cost", "project.tokens"]
     {
         set(&world, &format!("budget.{key}"), "0");
-        world.claude(&script).end().exits(5).tells(&["is used up: it is 0, so that nothing may be spent"]);
+        world.claude(&script).end().exits(5).tells(&["is used up: the limit is 0"]);
         std::fs::remove_file(world.path("work/.config/bowline/bowline.toml")).expect("the file");
     }
     for option in ["--max-cost", "--max-tokens"] {
         let ended = world.claude(&script).with(&[option, "0"]).end().exits(2);
-        ended.tells(&[&format!("`{option} 0`"), "nothing may be spent"]);
+        ended.tells(&[&format!("error: `{option}` must be greater than 0\n")]);
     }
     assert!(!world.path("started").exists());
     world.claude(&script).end().exits(0);
@@ -213,5 +213,5 @@ fn a_ledger_that_lacks_an_earlier_attempt_is_told_of() {
     world.script("second", &format!("cat >/dev/null; rm -f {path}; {}", answering()));
     let ended = run(&world, &["-p", "auto"]).end().exits(0);
     assert_eq!(lines(&world).len(), 1, "the second is written");
-    ended.tells(&["what this run spent could not be written down"]);
+    ended.tells(&["could not record the cost of this run"]);
 }

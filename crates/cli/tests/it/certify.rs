@@ -41,7 +41,7 @@ fn what_cannot_be_tried_is_said() {
     let case = show(&["certify", "claude", "--only", "txt"], "");
     assert!(case.contains("exit 2") && case.contains("did you mean `text`?"), "{case}");
     let practice = show(&["certify", "practice"], "");
-    assert!(practice.contains("exit 2") && practice.contains("does not say how"), "{practice}");
+    assert!(practice.contains("exit 2") && practice.contains("has no `[simulate]` section"), "{practice}");
 }
 
 #[test]
@@ -89,8 +89,8 @@ fn a_program_is_alone_and_what_it_tries_is_seen() {
         assert_eq!(report["version"], "9.9.9");
         assert_eq!(status(&report, "detect"), "green");
         // The answer is right, but nobody asked the model for it.
-        assert!(evidence(&report, "text").contains("the model was never asked"), "{report}");
-        assert!(evidence(&report, "stays-home").contains("found no way out"), "{report}");
+        assert!(evidence(&report, "text").contains("the program sent no request to the model"), "{report}");
+        assert!(evidence(&report, "stays-home").contains("had no route out"), "{report}");
 
         let scratch = std::fs::read_dir(world.path("tmp")).expect("a directory").flatten();
         let scratch =
@@ -113,7 +113,7 @@ fn what_is_looked_for_on_loopback_is_seen() {
         skip("certify::what_is_looked_for_on_loopback_is_seen", "there are no network namespaces here");
         return;
     }
-    assert!(evidence(&report, "stays-home").contains("1 connections or names found"), "{report}");
+    assert!(evidence(&report, "stays-home").contains("1 connections or lookups had"), "{report}");
 }
 
 /// One that hangs costs its own case, after its deadline, and no other.

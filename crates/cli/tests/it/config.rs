@@ -11,7 +11,7 @@ fn settings_are_shown_with_their_origin_and_changed_with_their_comments_kept() {
     };
     let shown =
         |args: &[&str]| config(args).exits(0).stdout.replace(&world.root().display().to_string(), "WORLD");
-    assert_eq!(shown(&["show"]), "nothing is set; `bowline config show --all` lists what can be\n");
+    assert_eq!(shown(&["show"]), "no settings; `bowline config show --all` lists the available ones\n");
     config(&["get", "run.provider"]).exits(1);
     assert_eq!(shown(&["get", "route.retries"]), "2\n");
     config(&["set", "run.provider", "auto"]).exits(0);
@@ -81,7 +81,7 @@ fn a_file_to_begin_with_is_written_once() {
         ended.stdout
     );
     world.bowline(&["config", "show", "--all"]).end().exits(0);
-    world.bowline(&["init", "--yes"]).end().exits(2).tells(&["is there already", "bowline config set"]);
+    world.bowline(&["init", "--yes"]).end().exits(2).tells(&["already exists", "bowline config set"]);
 }
 
 #[test]

@@ -1,6 +1,5 @@
 //! Agents in a container, against a `docker` that writes down its arguments and runs the command on this machine.
 
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -42,8 +41,7 @@ impl World {
         let dir = tempfile::tempdir().expect("a directory");
         let bin = dir.path().join("bin");
         std::fs::create_dir(&bin).expect("a directory");
-        std::fs::write(bin.join("docker"), DOCKER).expect("writable");
-        std::fs::set_permissions(bin.join("docker"), PermissionsExt::from_mode(0o755)).expect("a mode");
+        bowline_testkit::write_program(&bin.join("docker"), DOCKER);
         // Inside, the practice agent is found by its name like any other program.
         std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_bowline"), bin.join("bowline")).expect("a link");
         Self { mark: format!("{name}-{}", std::process::id()), dir }
@@ -169,9 +167,8 @@ fn what_the_agent_started_in_the_container_is_ended_there() {
 fn words_of_docker_from_the_agent_are_no_refusal() {
     let world = World::new("words");
     let agent = world.dir.path().join("bin/claude");
-    std::fs::write(&agent, "#!/bin/sh\necho 'the extension is not running' >&2\nsleep 600 &\nsleep 600\n")
-        .expect("writable");
-    std::fs::set_permissions(&agent, PermissionsExt::from_mode(0o755)).expect("a mode");
+    let text = "#!/bin/sh\necho 'the extension is not running' >&2\nsleep 600 &\nsleep 600\n";
+    bowline_testkit::write_program(&agent, text);
     let output =
         world.command_of("claude", &["--timeout", "2s", "hi"], "").output().expect("the command ends");
     assert_eq!(output.status.code(), Some(124), "{output:?}");
@@ -188,7 +185,7 @@ fn a_container_that_does_not_answer_leaves_a_leak_that_is_told() {
     assert!(!leaked.contains("\"pid\""), "nobody knows a pid: {leaked}");
     let output = World::new("leaks-in-words").run(&["practice: say hello"], "yes");
     let said = String::from_utf8_lossy(&output.stderr);
-    assert!(said.contains("perhaps still running: the agent in container box ("), "{said}");
+    assert!(said.contains("possibly still running: the agent in container box ("), "{said}");
     assert!(said.contains("no such container") && !said.contains("pid 0"), "{said}");
 }
 

@@ -53,12 +53,10 @@ impl Machine {
 
     /// Writes a program; `$HERE` is the machine, and each start leaves a line in `started`.
     pub(crate) fn program(&self, name: &str, body: &str) {
-        use std::os::unix::fs::PermissionsExt as _;
         let path = self.path("bin").join(name);
         let here = self.dir.path().display();
         let text = format!("#!/bin/sh\nHERE='{here}'\necho \"{name} $*\" >> \"$HERE/started\"\n{body}\n");
-        std::fs::write(&path, text).expect("it is there");
-        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).expect("it is there");
+        bowline_testkit::write_program(&path, text);
     }
 
     /// Writes a program that answers as it was recorded.
@@ -134,10 +132,7 @@ fn a_machine_without_agents() {
         "{stdout}"
     );
     assert!(stdout.contains(&format!("+ data home {}", machine.path("data").display())), "{stdout}");
-    assert!(
-        stdout.ends_with("\nNo agent can be used. `bowline demo` shows a run without one.\n"),
-        "{stdout}"
-    );
+    assert!(stdout.ends_with("\nNo agent is usable. `bowline demo` plays a run without one.\n"), "{stdout}");
     let (code, report) = machine.json(&["doctor", "--json"], &[]);
     assert_eq!(
         (code, &report["v"], &report["usable"]),
@@ -202,7 +197,7 @@ fn a_machine_with_all_agents() {
         "+ claude 2.1.325 certified logged in (an API key) text read ask edit yolo on PATH"
     );
     assert!(stdout.contains("no login was found: a Google login, or an API key; fix: gemini\n"), "{stdout}");
-    assert!(stdout.ends_with("\n1 of 2 can be used: claude\n"), "{stdout}");
+    assert!(stdout.ends_with("\n1 of 2 is usable: claude\n"), "{stdout}");
 }
 
 #[test]
@@ -228,7 +223,7 @@ fn one_that_hangs_is_named_and_holds_up_nobody() {
     for (provider, what) in [
         ("qwen", "`qwen --version`: it prints no version, but: no version here"),
         ("pi", "`pi --version`: it was ended by SIGSEGV before it had answered"),
-        ("copilot", "`copilot --version`: it says no version and exits with 3: no config"),
+        ("copilot", "`copilot --version`: it prints no version and exits with 3: no config"),
     ] {
         assert_eq!(row(&report, provider)["problems"][0]["what"], what);
     }
@@ -305,6 +300,16 @@ esac"#,
     );
     let (_, degraded, _) = run(&["--no-stream"]);
     assert_eq!(degraded, Vec::<Value>::new(), "nobody asked for a stream");
+    // A format that was chosen is no loss, on the command line or in the settings.
+    let (arguments, degraded, _) = run(&["--format", "stream-json"]);
+    assert!(arguments.contains("--output-format stream-json"), "{arguments}");
+    assert_eq!(degraded, Vec::<Value>::new(), "it was chosen on the command line");
+    let dir = machine.path("home/.config/bowline");
+    std::fs::create_dir_all(&dir).expect("a directory");
+    std::fs::write(dir.join("bowline.toml"), "[providers.claude]\nformat = \"stream-json\"\n")
+        .expect("a file");
+    let (_, degraded, _) = run(&[]);
+    assert_eq!(degraded, Vec::<Value>::new(), "it was chosen in the settings");
 }
 
 #[test]
@@ -336,7 +341,7 @@ fn models_are_listed_and_retired_ones_refused() {
     let (code, _, stderr) = text(&machine.run(&["models", "codex"], &[]));
     assert_eq!(code, 4);
     assert!(
-        stderr.starts_with("error: the models of Codex CLI are not known\ncaused by: `codex` cannot be had"),
+        stderr.starts_with("error: the models of Codex CLI are unknown\ncaused by: `codex` cannot be had"),
         "{stderr}"
     );
     let (code, _, stderr) = text(&machine.run(&["models"], &[]));
@@ -353,7 +358,7 @@ fn models_are_listed_and_retired_ones_refused() {
     assert_eq!((code, stderr.as_str()), (0, ""));
     insta::assert_snapshot!(stdout, @r"
     codex
-      MODEL  IS      EFFORTS
+      MODEL  KIND    EFFORTS
       new    pinned  low high  default
       old    pinned            retired: use new
     ");
@@ -391,17 +396,17 @@ fn limits_are_told() {
     assert_eq!((code, stderr.as_str()), (0, ""));
     insta::assert_snapshot!(stdout, @r"
     codex (plus)
-      WINDOW   USED  OF   STARTS ANEW
+      WINDOW   USED  OF   RESETS
       primary  12 %  5 h
     ");
     let (code, accounts) = machine.json(&["limits", "--json"], &[]);
     assert_eq!((code, &accounts[0]["windows"][0]["used_percent"]), (0, &12.0.into()));
     assert_eq!(machine.started().len(), 1, "asked once a minute");
     let (code, _, stderr) = text(&machine.run(&["limits", "pi"], &[]));
-    let told = "error: pi has no way to tell its limits\nhint: those that can tell are claude and codex\n";
+    let told = "error: pi does not report its limits\nhint: providers that report limits: claude, codex\n";
     assert_eq!((code, stderr.as_str()), (2, told));
     let (code, _, stderr) = text(&machine.run(&["limits", "claude"], &[]));
-    assert_eq!((code, stderr.lines().next()), (4, Some("error: the limits of Claude Code are not known")));
+    assert_eq!((code, stderr.lines().next()), (4, Some("error: the limits of Claude Code are unknown")));
     let (code, _, stderr) = text(&machine.run(&["limits", "codx"], &[]));
     assert_eq!(code, 2, "{stderr}");
 }
@@ -441,7 +446,7 @@ fn a_data_home_that_cannot_be_written_to_keeps_runs_from_working() {
     let (code, stdout, _) = text(&machine.run(&["doctor", "practice"], &env));
     assert_eq!(code, 3, "{stdout}");
     assert!(stdout.contains(&format!("! data home {home} cannot be written to: ")), "{stdout}");
-    assert!(stdout.ends_with("\nNo run will work before this does: data home\n"), "{stdout}");
+    assert!(stdout.ends_with("\nRuns fail until this is fixed: data home\n"), "{stdout}");
     let (code, report) = machine.json(&["doctor", "practice", "--json"], &env);
     assert_eq!((code, &report["machine"][0]["condition"]), (3, &"bad".into()));
     let (code, ..) = text(&machine.run(&["run", "--provider", "practice", "hi"], &env));
@@ -480,7 +485,10 @@ MODELS='[{{"id":"'"$WHO"'-1"}}]'
     for command in ["doctor", "models", "limits"] {
         assert_eq!(refused(&[command, "--profile", "work"]), (3, no_home.to_owned()));
         let (code, stderr) = refused(&[command, "--profile", "home"]);
-        assert_eq!((code, stderr.as_str()), (2, "error: there is no profile `home`\nhint: there is work\n"));
+        assert_eq!(
+            (code, stderr.as_str()),
+            (2, "error: there is no profile `home`\nhint: existing profiles: work\n")
+        );
     }
     set("profiles.work.home", &home);
     set("profiles.other.provider", "opencode");
@@ -541,7 +549,7 @@ MODELS='[{{"id":"'"$WHO"'-1"}}]'
     )
     .expect("it is there");
     let listed = explain("work-account-1", &[]);
-    assert!(listed.contains("1     at-work  work-account-1"), "{listed}");
+    assert!(listed.contains("1      at-work  work-account-1"), "{listed}");
     let unlisted = explain("usual-1", &[]);
     assert!(!unlisted.contains("1     at-work"), "{unlisted}");
 }

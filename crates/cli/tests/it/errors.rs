@@ -10,7 +10,7 @@ exit 2
 --- stderr
 error: there is no dialect `steam-json`
 hint: did you mean `stream-json`?
-hint: `bowline dialects` lists what there is
+hint: `bowline dialects` lists the dialects
 "#);
     insta::assert_snapshot!(show(&["decode", "--provider", "cluade"], ""), @r#"
 exit 2
@@ -26,7 +26,7 @@ exit 2
 --- stderr
 error: `qwen` has no output format `jsn`
 hint: did you mean `json`?
-hint: it has json, stream-json, stream-json-partial, text
+hint: its formats: json, stream-json, stream-json-partial, text
 "#);
     insta::assert_snapshot!(show(&["decode", "--dialect", "text", "--view", "sumary"], ""), @r#"
 exit 2
@@ -34,7 +34,7 @@ exit 2
 --- stderr
 error: there is no view `sumary`
 hint: did you mean `summary`?
-hint: there is events, text, summary, pi, pi-partials, simple, chunks, generate, stream-events, provider-events
+hint: possible values: events, text, summary, pi, pi-partials, simple, chunks, generate, stream-events, provider-events
 "#);
     insta::assert_snapshot!(show(&["classify", "--provider", "zzz"], ""), @r#"
 exit 2
@@ -76,13 +76,13 @@ fn a_number_below_zero_is_taken_for_the_value_that_it_is() {
 exit 2
 --- stdout
 --- stderr
-error: `--max-cost -1` is no amount of money
+error: `--max-cost -1` is not an amount of money
 hint: write it as 0.50
 "#);
     for option in ["--max-turns", "--max-tokens", "--retries"] {
         let text = show(&["run", "-p", "practice", option, "-1", "hi"], "");
         let message =
-            format!("error: invalid value `-1` for `{option} <N>`: a whole number such as 3 is wanted\n");
+            format!("error: invalid value `-1` for `{option} <N>`: expected a whole number such as 3\n");
         assert!(text.starts_with("exit 2\n") && text.contains(&message), "{text}");
     }
 }
@@ -102,8 +102,8 @@ exit 2
 --- stdout
 --- stderr
 error: neither a dialect nor a provider is given
-hint: say how the output is to be read: `--dialect NAME` (`bowline dialects` lists them)
-hint: or whose output it is: `--provider NAME` (`bowline providers` lists them)
+hint: name the dialect: `--dialect NAME` (`bowline dialects` lists them)
+hint: or the provider that printed the output: `--provider NAME` (`bowline providers` lists them)
 "#);
     insta::assert_snapshot!(show(&["decode", "--dialect", "text", "--vieww", "x"], ""), @r#"
 exit 2
@@ -149,7 +149,7 @@ fn a_command_that_there_is_not_is_understood_by_its_meaning() {
     let nonsense = show(&["qqqqqq"], "");
     assert!(!nonsense.contains("did you mean"), "{nonsense}");
     assert!(show(&["help", "ls"], "").contains("did you mean `bowline sessions`?"));
-    assert!(show(&["login"], "").contains("`bowline doctor` names it"));
+    assert!(show(&["login"], "").contains("`bowline doctor` prints it"));
 }
 
 #[test]

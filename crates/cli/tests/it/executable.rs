@@ -215,10 +215,10 @@ fn health_is_asked_within_five_seconds() {
     let ask =
         |path: &Path| world.bowline(&["provider", "health", "--executable", path.to_str().expect("a path")]);
     let well = world.script("well", RECORDER);
-    assert_eq!(ask(&well).end().exits(0).stdout, "well is well: OK\n");
+    assert_eq!(ask(&well).end().exits(0).stdout, "well is healthy: OK\n");
     assert_eq!(text(&well, "args"), "health\n");
     let ill = world.script("ill", "echo 'ollama not available' >&2; exit 7");
-    assert_eq!(ask(&ill).end().exits(1).stdout, "ill is not well (exit code 7): ollama not available\n");
+    assert_eq!(ask(&ill).end().exits(1).stdout, "ill is not healthy (exit code 7): ollama not available\n");
     let told = summary(&ask(&ill).with(&["--json"]).end().exits(1).stdout);
     assert_eq!((&told["well"], &told["exit_code"]), (&json!(false), &json!(7)));
     ask(Path::new("./nowhere")).end().exits(4);
@@ -227,5 +227,5 @@ fn health_is_asked_within_five_seconds() {
     assert!(ended.stderr.contains("did not answer within 5 s"), "{}", ended.stderr);
     assert!(began.elapsed().as_secs() < 30);
     let ended = world.bowline(&["provider", "health", "claude"]).end().exits(2);
-    assert!(ended.stderr.contains("cannot be asked whether it is well"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("has no health check"), "{}", ended.stderr);
 }

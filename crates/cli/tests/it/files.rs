@@ -84,7 +84,9 @@ fn servers_that_cannot_be_had_are_refused_and_disabled_ones_left_out() {
         let call = world.practice(&["say done"]).with(&["--mcp-config".as_ref(), config.as_os_str()]);
         call.with(&["--dry-run", "--output", "json"]).end()
     };
-    try_it(r#"{"mcpServers":{"a":{"type":"sse","url":"http://x"}}}"#).exits(2).tells(&["of type `sse`"]);
+    try_it(r#"{"mcpServers":{"a":{"type":"sse","url":"http://x"}}}"#)
+        .exits(2)
+        .tells(&["has the unknown type `sse`"]);
     try_it(r#"{"mcpServers":{"a":{"command":"c","cwd":"/x"}}}"#).exits(2).tells(&["unknown field `cwd`"]);
     for name in ["", " "] {
         let nameless = format!(r#"{{"mcpServers":{{"{name}":{{"command":"c"}}}}}}"#);
@@ -138,7 +140,7 @@ fn a_session_of_ours_is_resumed_after_a_crash_and_only_by_its_provider() {
     let ours = ours.file_name().unwrap().to_str().unwrap().to_owned();
 
     let other = world.run("claude", "hi").with(&["--resume", &ours]).end().exits(2);
-    other.tells(&[&format!("the session {ours} is one of `practice`, not of `claude`"), "hint: leave out"]);
+    other.tells(&[&format!("the session {ours} belongs to `practice`, not to `claude`"), "hint: leave out"]);
     // The session says which agent it is, also where the environment has another opinion.
     let call = world.bowline(&["run", "--resume", &ours, "--output", "jsonl", "practice: say two"]);
     let ended = call.env("BOWLINE_PROVIDER", "claude").end().exits(0);
@@ -169,7 +171,7 @@ fn a_session_of_ours_goes_on_where_it_was_held() {
     assert_eq!(ran_in(&[]), real(&there));
     assert_eq!(ran_in(&["--cwd", "other"]), real(&other));
     let ended = world.practice(&["say two"]).with(&["--resume", &ours, "-v"]).end().exits(0);
-    ended.tells(&[&format!("the session goes on in {}", real(&there))]);
+    ended.tells(&[&format!("resuming the session in {}", real(&there))]);
     // By the settings of that directory, wherever it is typed.
     std::fs::create_dir(there.join(".bowline")).unwrap();
     std::fs::write(there.join(".bowline/bowline.toml"), "[run]\npermission = \"read\"\n").unwrap();
@@ -188,8 +190,8 @@ fn a_session_of_ours_goes_on_where_it_was_held() {
     let gone = world.practice(&["say two"]).with(&["--resume", &ours]).end().exits(2);
     gone.tells(&[
         "the directory of the session, ",
-        "/there, is not there",
-        "hint: say where to go on with `--cwd DIR`",
+        "/there, does not exist",
+        "hint: choose another directory with `--cwd DIR`",
     ]);
     let none =
         world.practice(&["say two"]).with(&["--resume", "s-20261116-030130268-n7v1y63y"]).end().exits(2);

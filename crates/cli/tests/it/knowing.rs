@@ -48,7 +48,7 @@ fn a_bad_file_of_settings_keeps_every_run_from_working() {
             assert_eq!((code, stderr.as_str()), (3, ""), "{stdout}");
             assert!(stdout.contains(&format!("\n! settings  {place}")), "{stdout}");
             assert!(stdout.contains(&format!("\n            2 | {content}\n")), "{stdout}");
-            assert!(stdout.ends_with("\nNo run will work before this does: settings\n"), "{stdout}");
+            assert!(stdout.ends_with("\nRuns fail until this is fixed: settings\n"), "{stdout}");
             // What the run says was expected stands on the screen, too.
             let hints = refused.lines().filter_map(|line| line.strip_prefix("hint: "));
             hints.for_each(|hint| assert!(stdout.contains(hint), "{hint}: {stdout}"));
@@ -112,7 +112,7 @@ fn an_agent_of_which_no_version_and_no_login_is_known_can_be_used() {
     let (_, stdout, _) = text(&machine.run(&["doctor", "acp:acpagent"], &[]));
     let line = stdout.lines().next().expect("a line");
     assert!(line.starts_with("+ acp:acpagent ?") && line.contains("login unknown"), "{line}");
-    assert!(stdout.ends_with("\n1 of 1 can be used: acp:acpagent\n"), "{stdout}");
+    assert!(stdout.ends_with("\n1 of 1 is usable: acp:acpagent\n"), "{stdout}");
 
     // The example that ships, whose program complains of `--version`.
     machine
@@ -124,7 +124,7 @@ fn an_agent_of_which_no_version_and_no_login_is_known_can_be_used() {
     let (code, stdout, stderr) =
         text(&machine.run(&["run", "-p", "omnara", "--permission", "ask", "hi"], &[]));
     assert_eq!((code, stdout.trim()), (0, "Done."), "{stderr}");
-    check("omnara", "it says no version and exits with 2: unknown option");
+    check("omnara", "it prints no version and exits with 2: unknown option");
     let (_, report) = machine.json(&["doctor", "omnara", "--json"], &[("OMNARA_API_KEY", "made-up")]);
     assert_eq!(row(&report, "omnara")["auth"]["status"], "authenticated");
 
@@ -307,7 +307,7 @@ fn names_of_models_that_nobody_told_are_marked() {
     let machine = Machine::new();
     let (code, stdout, _) = text(&machine.run(&["models", "claude"], &[]));
     assert_eq!(code, 0, "{stdout}");
-    let first = "claude (the names that Bowline's manifest has; the program was not asked)\n  `claude` cannot be had: ";
+    let first = "claude (from Bowline's manifest; the program was not queried)\n  `claude` cannot be had: ";
     assert!(stdout.starts_with(first), "{stdout}");
     let names: Vec<&str> = stdout.lines().skip(3).filter(|line| !line.is_empty()).collect();
     assert!(!names.is_empty() && names.iter().all(|line| line.contains(" alias")), "{stdout}");

@@ -4,7 +4,8 @@ use std::io::{BufRead as _, BufReader};
 use std::process::Stdio;
 
 use crate::pty::{Shown, shown};
-use crate::world::World;
+use crate::route::{answering, routed, run};
+use crate::world::{Call, Ended, World, wait_until};
 
 /// Checks that every line of the answer is a row of its own, and so is everything else.
 #[track_caller]
@@ -79,6 +80,63 @@ fn a_reader_that_goes_away_stops_the_agent_and_fails_the_run() {
         }
         world.nobody_is_left();
     }
+}
+
+/// Closes the output of a command before it has printed anything, and returns how it ended.
+fn unread(call: Call<'_>) -> Ended {
+    let (running, stdout) = call.start_unread();
+    drop(stdout);
+    running.end().exits(141)
+}
+
+#[test]
+fn a_reader_that_goes_away_stops_several_agents() {
+    // The first one is done at once; the other one would go on.
+    let goes_on = format!("sleep 60; touch went-on.txt; {}", answering());
+    let world = routed(&[("first", answering()), ("second", goes_on)], "");
+    for format in ["human", "text", "jsonl", "json"] {
+        let ended = unread(run(&world, &["--provider", "first,second", "-o", format]));
+        let expected =
+            "error: the reader of standard output closed it; the agents that still ran were stopped\n";
+        assert!(ended.stderr.contains(expected), "{format}: {}", ended.stderr);
+        assert_eq!(ended.stderr.matches("hint: session s-").count(), 2, "{format}: {}", ended.stderr);
+        assert!(!world.path("work/went-on.txt").exists());
+    }
+    world.nobody_is_left();
+}
+
+#[test]
+fn a_reader_of_a_provider_that_goes_away_stops_the_agent() {
+    for word in ["generate", "stream"] {
+        let world = World::new();
+        let request =
+            serde_json::json!({"prompt": "practice: say one\npractice: sleep 400ms\npractice: say two"});
+        let call = world.bowline(&["provide", "practice", word]).env("PRACTICE_PACE", "0");
+        let ended = unread(call.input(request.to_string()));
+        assert!(
+            ended.stderr.starts_with("error: the reader of standard output closed it; the agent "),
+            "{word}: {}",
+            ended.stderr
+        );
+        world.nobody_is_left();
+    }
+}
+
+#[test]
+fn a_reader_of_the_demo_that_goes_away_stops_it() {
+    let world = World::new();
+    let ended = unread(world.bowline(&["demo", "--fast"]));
+    assert!(ended.stderr.starts_with("error: the reader of standard output closed it"), "{}", ended.stderr);
+    // It closes the pipe while the agent works.
+    let world = World::new();
+    let (running, stdout) = world.bowline(&["demo"]).start_unread();
+    let mut stdout = BufReader::new(stdout);
+    stdout.read_line(&mut String::new()).expect("a line");
+    wait_until("the journal", || !world.journals_begun().is_empty());
+    drop(stdout);
+    let ended = running.end().exits(141);
+    assert!(ended.stderr.contains("error: the reader of standard output closed it; the agent "), "{ended:?}");
+    world.nobody_is_left();
 }
 
 #[test]

@@ -82,7 +82,7 @@ fn an_executable_provider_gets_messages_as_they_are() {
         assert_eq!(serde_json::from_slice::<Value>(&sent).expect("JSON"), request);
     }
     let ended = world.bowline(&["provide", "mine", "health"]).end().exits(0);
-    assert_eq!(ended.stdout, "mine is well: fine\n");
+    assert_eq!(ended.stdout, "mine is healthy: fine\n");
     // What it does not claim to have is not held against it.
     let ended = world.bowline(&["certify", "mine", "--only", "generate", "--only", "streams"]).end().exits(0);
     assert!(ended.stdout.contains("1 green, 0 red, 1 not claimed"), "{}", ended.stdout);

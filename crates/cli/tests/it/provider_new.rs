@@ -40,7 +40,7 @@ fn a_script_is_written_once_and_keeps_the_contract() {
         assert_eq!(world.bowline(&run).end().exits(0).stdout.trim(), "You said: Hello, world!");
         is_certified(&world, &format!("./{file}"));
         let again = new().end().exits(2);
-        assert!(again.stderr.contains("is there already"), "{}", again.stderr);
+        assert!(again.stderr.contains("already exists"), "{}", again.stderr);
         let described = ended.stdout.split("providers/my-model.toml:\n").nth(1).expect("a file to write");
         let dir = world.path("work/.config/bowline/providers");
         std::fs::create_dir_all(&dir).expect("a directory");
@@ -75,7 +75,7 @@ fn a_project_in_rust_is_built_and_keeps_the_contract() {
     };
     assert_eq!(read("other"), read("my-model"));
     let ended = new(&["third"]).exits(0);
-    assert!(ended.stdout.contains("`bowline-provider` is on no registry yet"), "{}", ended.stdout);
+    assert!(ended.stdout.contains("`bowline-provider` is not on the registry yet"), "{}", ended.stdout);
     new(&["fourth", "--kit", "."]).exits(2).tells(&["`--kit .` has no crate `bowline-provider`"]);
     assert!(!world.path("work/fourth").exists(), "nothing was written");
 }
@@ -101,8 +101,8 @@ fn what_cannot_be_written_is_said() {
     };
     refused(&["My Model", "--lang", "sh"], "cannot be the name of a provider");
     refused(&["../x", "--lang", "sh"], "cannot be the name of a provider");
-    refused(&["x", "--lang", "cobol"], "there is rust, python, sh");
-    refused(&["x", "--lang", "sh", "--kit", "."], "`--kit` is for `--lang rust`");
+    refused(&["x", "--lang", "cobol"], "possible values: rust, python, sh");
+    refused(&["x", "--lang", "sh", "--kit", "."], "`--kit` applies to `--lang rust` only");
     assert_eq!(std::fs::read_dir(world.path("work")).expect("a directory").count(), 0, "nothing was written");
 }
 
@@ -116,14 +116,14 @@ fn a_red_cell_comes_with_its_evidence() {
         .end()
         .exits(1);
     assert!(ended.stdout.contains("red          generate"), "{}", ended.stdout);
-    assert!(ended.stdout.contains("`content` is not a text"), "{}", ended.stdout);
-    assert!(ended.stdout.contains("as if all were well"), "{}", ended.stdout);
+    assert!(ended.stdout.contains("`content` is not a string"), "{}", ended.stdout);
+    assert!(ended.stdout.contains("reported success with exit code 0"), "{}", ended.stdout);
     assert!(ended.stdout.contains("0 green, 2 red"), "{}", ended.stdout);
     let ended = world.bowline(&["certify", "--executable", path, "--only", "generat"]).end().exits(2);
     assert!(ended.stderr.contains("did you mean `generate`?"), "{}", ended.stderr);
     world.bowline(&["certify", "--executable", path, "--smoke"]).end().exits(2);
     let nowhere = world.bowline(&["certify", "--executable", "./nowhere"]).end().exits(4);
-    assert_eq!(nowhere.stderr, "error: `--executable ./nowhere` is not there\nhint: check the path\n");
+    assert_eq!(nowhere.stderr, "error: `--executable ./nowhere` does not exist\nhint: check the path\n");
     let ended = world.bowline(&["certify", "claude", "--set", "a=1"]).end().exits(2);
-    assert!(ended.stderr.contains("are for executable providers"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("apply to executable providers only"), "{}", ended.stderr);
 }

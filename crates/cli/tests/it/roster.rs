@@ -28,11 +28,25 @@ fn a_users_provider_is_run_by_its_name_and_by_the_path_beside_its_file() {
     let ended = world.run("My_Agent", "hello").end().exits(0);
     assert_eq!(ended.stdout.trim(), "you said: hello");
     // A changed program and a changed file count from the next request on.
-    std::fs::write(&script, "#!/bin/sh\necho new\n").expect("a script");
+    bowline_testkit::write_program(&script, "#!/bin/sh\necho new\n");
     assert_eq!(world.run("my-agent", "hello").end().exits(0).stdout.trim(), "new");
     std::fs::remove_file(&script).expect("it is there");
     let ended = world.run("my-agent", "hello").end().exits(4);
     assert!(ended.stderr.contains("agent.sh"), "{}", ended.stderr);
+}
+
+/// A manifest without hints: the names of its own models tell which one suits `--hint`.
+#[test]
+fn a_hint_finds_its_model_in_the_providers_own_list() {
+    let world = World::new();
+    let models = r#"models = [{ id = "default", name = "Default" }, { id = "knot-3-max", name = "Max" }, { id = "knot-3-flash", name = "Flash" }]"#;
+    let flags = "[run.flags]\nmodel = { args = [\"--model\", \"{value}\"] }\n";
+    own(&world, "a.toml", &format!("{models}\ndefault_model = \"default\"\n{}{flags}", agent("my-agent")));
+    world.script("work/.config/bowline/providers/agent.sh", "cat >/dev/null; echo \"$*\"");
+    for (hint, model) in [("fast", "knot-3-flash"), ("capable", "knot-3-max")] {
+        let ended = world.run("my-agent", "hello").with(&["--hint", hint]).end().exits(0);
+        assert_eq!(ended.stdout.trim(), format!("--model {model}"), "{}", ended.stderr);
+    }
 }
 
 #[test]
@@ -131,7 +145,7 @@ fn the_limit_of_silence_is_that_of_the_first_word_too() {
     let line = r#"{"type":"result","subtype":"success","result":"late"}"#;
     world.script("work/.config/bowline/providers/agent.sh", &format!("sleep 1.5; echo '{line}'"));
     let ask = |args: &[&str]| world.run("late", "hello").with(args).end();
-    ask(&["--timeout", "30s"]).exits(124).tells(&["said nothing within 0.6 s"]);
+    ask(&["--timeout", "30s"]).exits(124).tells(&["printed nothing within 0.6 s"]);
     for limit in ["none", "20s"] {
         assert_eq!(ask(&["--timeout", "30s", "--idle-timeout", limit]).exits(0).stdout.trim(), "late");
     }

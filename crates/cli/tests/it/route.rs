@@ -74,12 +74,12 @@ fn whoever_has_a_file_for_the_router_need_not_name_a_provider() {
     ask().exits(2).tells(&[
         "ignored `first`: it runs ",
         "ignored `second`: it runs ",
-        "error: no provider is chosen",
+        "error: no provider is selected",
     ]);
     world.bowline(&["trust"]).after("cd project").end().exits(0);
     ask().exits(2).tells(&[
-        "error: no provider is chosen",
-        "hint: `--provider auto` chooses by ",
+        "error: no provider is selected",
+        "hint: `--provider auto` uses ",
         "/.bowline/router.yaml, which came with the project",
     ]);
     // The project's settings may ask for one of its own that are trusted.
@@ -99,14 +99,14 @@ fn whoever_has_a_file_for_the_router_need_not_name_a_provider() {
     std::fs::remove_file(project.join("bowline.toml")).expect("the file");
     let settings = world.path("work/.config/bowline/bowline.toml");
     std::fs::write(&settings, "[run]\nmodel = \"claude-sonnet-4-5\"\n").expect("a file");
-    ask().exits(2).tells(&["error: no provider is chosen"]);
+    ask().exits(2).tells(&["error: no provider is selected"]);
     std::fs::remove_file(&settings).expect("the file");
     let chosen =
         world.bowline(&["run", "--cwd", "project", "--retries", "0", "-p", "auto", "hi"]).end().exits(0);
     assert!(chosen.stdout.contains("hello"));
     std::fs::write(&own, "providers:\n  - {name: first, enabled: false}\n").expect("a file");
     std::fs::remove_file(project.join("router.yaml")).expect("the file");
-    ask().exits(2).tells(&["error: no provider is chosen"]);
+    ask().exits(2).tells(&["error: no provider is selected"]);
 }
 
 #[test]
@@ -133,7 +133,7 @@ fn a_wait_for_a_limit_is_told_where_nothing_can_be_drawn() {
         let world = routed(&[("only", limited)], "");
         let args = ["--provider", "auto", "--wait-for-limit", "--output", format];
         let running = run(&world, &args).start();
-        running.tells("waiting for the limit, which starts anew ");
+        running.tells("waiting for the limit, which resets ");
         running.tells(" (in 1 h)\n");
         running.signal(Signal::INT);
         running.end().exits(130);
@@ -249,19 +249,19 @@ fn who_keeps_failing_is_left_alone_and_the_explanation_says_so() {
         world.bowline(&all).env("ANTHROPIC_API_KEY", "made-up").end()
     };
     insta::assert_snapshot!(explain(&["--explain"]).exits(0).stdout.replace(&world.root().display().to_string(), "WORLD"), @r"
-    TURN  NAME    MODEL        WHY
-    1     first   its default  priority 50
-    2     second  its default  priority 50
+    ORDER  NAME    MODEL        WHY
+    1      first   its default  priority 50
+    2      second  its default  priority 50
 
     strategy priority, 2 retries each, fallback next, by WORLD/work/.config/bowline/router.yaml
 
-    AFTER                                      RETRY                               THEN               WHY
-    quota, not_found, unknown                  no                                  asks second; ends  nobody left to fall back to
-    rate_limit                                 2 times, after up to 1 s, 2 s       ends               no fallback under `next`
-    authentication, validation, configuration  no                                  ends               no fallback under `next`
-    network, server, timeout                   each 2 times, after up to 1 s, 2 s  asks second; ends  nobody left to fall back to
+    AFTER                                      RETRY                               THEN                WHY
+    quota, not_found, unknown                  no                                  tries second; ends  no other agent to fall back to
+    rate_limit                                 2 times, after up to 1 s, 2 s       ends                no fallback under `next`
+    authentication, validation, configuration  no                                  ends                no fallback under `next`
+    network, server, timeout                   each 2 times, after up to 1 s, 2 s  tries second; ends  no other agent to fall back to
 
-    what runs into a budget, or is stopped, ends; so does everything once a tool ran or may have run
+    the run ends if it exceeds a budget, is cancelled, or fails after a tool ran or may have run
     ");
     assert_eq!(explain(&[]).exits(0).stdout, "first\n");
     for _ in 0..5 {
@@ -269,13 +269,13 @@ fn who_keeps_failing_is_left_alone_and_the_explanation_says_so() {
     }
     let ended = explain(&["--explain"]).exits(0);
     assert!(
-        ended.stdout.contains("it failed 5 times within a minute, and is left alone for another"),
+        ended.stdout.contains("it failed 5 times within a minute and is skipped for another"),
         "{}",
         ended.stdout
     );
     let told = explain(&["--after", "server"]).exits(0).stdout;
     assert!(
-        told.contains("server  2 times, after up to 1 s, 2 s  ends  nobody left to fall back to\n"),
+        told.contains("server  2 times, after up to 1 s, 2 s  ends  no other agent to fall back to\n"),
         "{told}"
     );
     // The other one has a program of its own, and nothing is held against it.
@@ -353,9 +353,9 @@ fn a_profile_is_an_account_and_one_that_is_not_there_is_not_passed_over() {
     std::fs::write(world.path("work/.config/bowline/bowline.toml"), settings).expect("a file");
     let explained =
         || world.bowline(&["route", "--explain"]).env("ANTHROPIC_API_KEY", "x").end().exits(0).stdout;
-    assert!(explained().contains("no login is seen"), "{}", explained());
+    assert!(explained().contains("no login was found"), "{}", explained());
     std::fs::write(account.join(".credentials.json"), "{\"made\": \"up\"}").expect("a file");
-    assert!(!explained().contains("no login is seen"), "{}", explained());
+    assert!(!explained().contains("no login was found"), "{}", explained());
     run(&world, &["--provider", "auto"]).end().exits(0);
     let told = std::fs::read_to_string(world.path("work/account.txt")).expect("it ran");
     assert_eq!(told, account.display().to_string());
@@ -363,7 +363,7 @@ fn a_profile_is_an_account_and_one_that_is_not_there_is_not_passed_over() {
     run(&world, &["--profile", "home"])
         .end()
         .exits(2)
-        .tells(&["error: there is no profile `home`", "hint: there is work"]);
+        .tells(&["error: there is no profile `home`", "hint: existing profiles: work"]);
 }
 
 #[test]
@@ -403,6 +403,27 @@ fn programs_in_the_form_for_pi_are_run_by_the_model_that_stands_for_them() {
     std::fs::write(dir.join("config.json"), config).expect("a file");
     let ended = run(&world, &["--model", "my-cli", "--permission", "yolo"]).end().exits(0);
     assert_eq!(ended.stdout, "--mode json --model m-1 --json -p Say hello.\n");
+    // Its name is good wherever a provider is named.
+    let ended = run(&world, &["--provider", "my-cli", "--permission", "yolo"]).end().exits(0);
+    assert_eq!(ended.stdout, "--mode json --model m-1 --json -p Say hello.\n");
+    let ended = run(&world, &["--provider", "my-cli,practice", "--permission", "yolo"]).end().exits(0);
+    assert!(ended.stdout.contains("--model m-1"), "{}", ended.stdout);
+    let ask = |args: &[&str]| world.bowline(args).no_prompt().end();
+    let models = ask(&["models", "my-cli"]).exits(0);
+    assert!(
+        models.stdout.starts_with("my-cli  external CLI: ") && models.stdout.lines().count() == 1,
+        "{models:?}"
+    );
+    let doctor = ask(&["doctor", "my-cli"]).exits(0);
+    assert!(
+        doctor.stdout.contains("+ my-cli") && doctor.stdout.contains("1 of 1 is usable: my-cli"),
+        "{doctor:?}"
+    );
+    for command in [&["limits", "my-cli"][..], &["certify", "my-cli"], &["provide", "my-cli", "generate"]] {
+        let refused = ask(command).exits(2);
+        refused.tells(&["`my-cli` is an external CLI", "hint: `bowline run --provider my-cli` runs it"]);
+    }
+    ask(&["models", "my-cly"]).exits(2).tells(&["there is no provider `my-cly`"]);
 }
 
 #[test]
@@ -504,14 +525,14 @@ fn many_change_the_settings_at_once_and_nothing_is_written_that_cannot_be_read()
 #[test]
 fn a_hint_that_nobody_has_is_told_and_an_empty_one_is_refused() {
     let world = routed(&[("first", answering())], "");
-    let strange = "warning: nobody has a model for the hint `fsat`; did you mean `fast`?\n";
+    let strange = "warning: no provider has a model for the hint `fsat`; did you mean `fast`?\n";
     let ended = run(&world, &["--hint", "fsat"]).end().exits(0);
     ended.tells(&[strange]);
     let explain = |hint: &str| world.bowline(&["route", "--hint", hint]).env("ANTHROPIC_API_KEY", "x").end();
     assert_eq!(explain("fsat").exits(0).stderr, strange);
     assert_eq!(explain("cheap").exits(0).stderr, "", "everybody knows what is meant");
     for call in [explain("  "), run(&world, &["--hint", ""]).end()] {
-        call.exits(2).tells(&["a word such as fast or capable is wanted"]);
+        call.exits(2).tells(&["expected a hint such as fast or capable"]);
     }
 }
 

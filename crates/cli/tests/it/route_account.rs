@@ -31,7 +31,7 @@ fn each_entry_is_asked_for_its_own_limits() {
     let ended = run(&world, &["--provider", "auto", "-v"]).end().exits(0);
     ended.tells(&["second: priority 50"]);
     let explained = explain(&world, &[("ANTHROPIC_API_KEY", "made-up")]);
-    assert!(explained.contains("its five hour limit is used up, and resets in "), "{explained}");
+    assert!(explained.contains("its five hour limit is used up and resets in "), "{explained}");
 }
 
 #[test]
@@ -40,11 +40,11 @@ fn a_limit_that_is_known_is_told_or_waited_for() {
     run(&world, &["--provider", "auto"]).end().exits(1);
     let ended = run(&world, &["--provider", "auto"]).end().exits(1);
     ended.tells(&[
-        "error: the limits of all who could be asked are used up; the first to reset is that of only, at ",
+        "error: the limits of all usable providers are used up; the first to reset is that of only, at ",
         "hint: `--wait-for-limit` waits until then",
     ]);
     let running = run(&world, &["--provider", "auto", "--wait-for-limit"]).start();
-    running.tells("waiting for the limit, which starts anew ");
+    running.tells("waiting for the limit, which resets ");
     running.signal(Signal::INT);
     running.end().exits(130);
 }
@@ -57,11 +57,11 @@ fn a_login_may_be_a_variable_of_the_entry_or_the_word_of_the_program() {
     let world = routed(&[("first", String::new()), ("second", answering())], "");
     world.script("first", &status);
     let unseen =
-        "after the others, because no login is seen and only the program itself can tell; priority 50";
+        "after the others, because no login was found (only the program itself can tell); priority 50";
     assert_eq!(explain(&world, &[]).matches(unseen).count(), 2);
     world.bowline(&["doctor", "first"]).end();
     let explained = explain(&world, &[]);
-    assert!(explained.contains("1     first   its default  priority 50\n"), "{explained}");
+    assert!(explained.contains("1      first   its default  priority 50\n"), "{explained}");
 
     let file = world.path("work/.config/bowline/router.yaml");
     let text = std::fs::read_to_string(&file).expect("a file");

@@ -102,8 +102,8 @@ fn what_is_wrong_is_said_as_run_says_it() {
     route(&world, &["--after", "rate_limt"]).exits(2).tells(&["did you mean `rate_limit`?"]);
     route(&world, &["--after", "server", "--retry-after", "soon"])
         .exits(2)
-        .tells(&["a time such as 90s, 10m or 1h30m is wanted"]);
-    route(&world, &["--provider", "first,second"]).exits(2).tells(&["is about one choice at a time"]);
+        .tells(&["expected a time such as 90s, 10m or 1h30m"]);
+    route(&world, &["--provider", "first,second"]).exits(2).tells(&["explains one provider at a time"]);
     let refused =
         route(&world, &["--provider", "second", "--fallback", "next", "--max-turns", "3", "--explain"]);
     refused.exits(4).tells(&["second: codex cannot be run with `--max-turns`"]);
@@ -124,10 +124,10 @@ fn who_is_named_and_not_there_is_fallen_back_from_on_request() {
     let named = ["--provider", "codex", "--fallback", "next", "--explain"];
     let told = route(&world, &named).exits(0).stdout;
     assert!(
-        told.contains("1     codex  its default  it was named, although `codex` is not installed\n"),
+        told.contains("1      codex  its default  it was named, although `codex` is not installed\n"),
         "{told}"
     );
-    assert!(told.contains("2     first  its default  priority 50\n"), "{told}");
+    assert!(told.contains("2      first  its default  priority 50\n"), "{told}");
     route(&world, &["--provider", "codex", "--explain"])
         .exits(4)
         .tells(&["hint: codex: `codex` is not installed"]);
@@ -140,8 +140,8 @@ fn who_is_named_and_not_there_is_fallen_back_from_on_request() {
     let named = ["--provider", "wrong", "--fallback", "next"];
     for ended in [run(&world, &named).end(), route(&world, &named)] {
         ended.exits(3).tells(&[
-            "error: `wrong` cannot be asked: there is no profile `nobodys`; none are set\n",
-            "a mistake there does not fall back to somebody else",
+            "error: `wrong` cannot be used: there is no profile `nobodys`; none are set\n",
+            "Bowline does not fall back from an invalid entry",
         ]);
     }
 }

@@ -51,7 +51,7 @@ fn a_model_that_two_may_have_is_a_mistake_of_the_command_line_and_both_are_named
     let ended = run(&world, &["--model", "claude-sonnet-4-5"]).env("PATH", path).end().exits(2);
     ended.tells(&[
         "error: the model `claude-sonnet-4-5` may be meant for claude or other",
-        "hint: say whom you mean with `--provider NAME`",
+        "hint: name the provider with `--provider NAME`",
     ]);
     assert!(world.journals_begun().is_empty(), "nobody was asked");
 }
@@ -138,6 +138,31 @@ fn what_is_described_badly_is_in_the_way_of_those_only_who_ask_for_it() {
     run(&world, &["--model", "my-cli"]).end().exits(3).tells(&["cli-providers.json:1:"]);
 }
 
+/// A key that the form does not have is a warning with its line, and the entry is used; one that seems to limit it is not ignored.
+#[test]
+fn unknown_keys_of_an_entry_are_told_and_the_file_is_used() {
+    let world = routed(&[("first", answering())], "");
+    let file = world.path("work/.config/bowline/router.yaml");
+    let text = std::fs::read_to_string(&file).expect("the file");
+    let with = |key: &str| {
+        std::fs::write(&file, text.replace("config: {", &format!("config: {{{key}, "))).expect("a file");
+        run(&world, &["--provider", "first"]).end()
+    };
+    let ended = with("modle: opus, base_url: somewhere, max_retries: 3").exits(0);
+    assert_eq!(ended.stdout, "hello\n");
+    ended.tells(&[
+        "router.yaml:3: ignored `modle` in `config` of `first`: Claude Code has no such setting; did you mean `model`?",
+        "router.yaml:3: ignored `base_url` in `config` of `first`: Claude Code has no such setting\n",
+        "router.yaml:3: ignored `max_retries` in `config` of `first`: Claude Code has no such setting\n",
+    ]);
+    with("permission: read").exits(3).tells(&[
+        "router.yaml:3:",
+        "`permission` is not known",
+        "seems to limit it",
+    ]);
+    with("timout: 5s").exits(3).tells(&["hint: did you mean `timeout`?"]);
+}
+
 #[test]
 fn names_of_the_routers_file_are_known_to_every_command_that_asks_about_providers() {
     let version = "case \"$1\" in --version) echo '2.1.0 (Claude Code)'; exit 0;; esac\n";
@@ -168,8 +193,8 @@ fn names_of_the_routers_file_are_known_to_every_command_that_asks_about_provider
     let models = ask(&["models", "mine"]);
     assert!(models.stdout.starts_with("mine"), "{models:?}");
     let limits = ask(&["limits", "own"]);
-    assert!(limits.stderr.contains("own has no way to tell its limits"), "{limits:?}");
-    assert!(ask(&["provider", "health", "own"]).exits(0).stdout.starts_with("own is well"));
+    assert!(limits.stderr.contains("own does not report its limits"), "{limits:?}");
+    assert!(ask(&["provider", "health", "own"]).exits(0).stdout.starts_with("own is healthy"));
     let provided =
         world.bowline(&["provide", "own", "generate"]).no_prompt().input(r#"{"prompt":"hi"}"#).end();
     assert!(provided.exits(0).stdout.contains("knot"));
@@ -207,7 +232,10 @@ fn what_a_program_in_the_form_for_pi_is_given_is_what_its_entry_says() {
     run(&world, &["--model", "my-cli"]).end().exits(0).tells(&["warning: my-cli cannot be restricted"]);
     let held = run(&world, &["--model", "my-cli", "--permission", "ask"]).end().exits(4);
     assert!(!held.stderr.contains("not known as a model"), "{}", held.stderr);
-    held.tells(&["hint: my-cli: ", "add `permissionArgs.ask` to the configuration; `--permission yolo` if"]);
+    held.tells(&[
+        "hint: my-cli: ",
+        "add `permissionArgs.ask` to the configuration, or use `--permission yolo` to",
+    ]);
     // Its model names the program, so that its sessions can go on.
     let resumed =
         run(&world, &["--model", "my-cli", "--permission", "yolo", "--resume", "s-7"]).end().exits(0);
@@ -270,7 +298,7 @@ echo '{{"type":"agent_end","messages":[]}}'"#,
     }
     let ours = session(&asked(&["--provider", "mine"]).exits(0));
     let other = asked(&["--resume", &ours, "--provider", "claude"]).exits(2);
-    other.tells(&["is one of `mine`, not of `claude`"]);
+    other.tells(&["belongs to `mine`, not to `claude`"]);
     // Another project's file may have the same name; it is not what held the session.
     let project = world.path("work/other/.bowline");
     std::fs::create_dir_all(&project).expect("a directory");
@@ -281,5 +309,5 @@ echo '{{"type":"agent_end","messages":[]}}'"#,
     asked(&["--resume", &ours, "--cwd", "other"]).exits(0).tells(&["ignored `mine`: it runs "]);
     assert!(!std::fs::read_to_string(&log).expect("a log").contains("evil"));
     std::fs::remove_file(files.join("router.yaml")).expect("the file");
-    asked(&["--resume", &ours]).exits(2).tells(&["is one of `mine`, which no file has any more"]);
+    asked(&["--resume", &ours]).exits(2).tells(&["belongs to `mine`, which is no longer configured"]);
 }

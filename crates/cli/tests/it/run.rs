@@ -34,7 +34,7 @@ fn a_pipe_that_is_slow_to_speak_is_waited_for() {
     let world = World::new();
     let mut running = world.run("practice", "practice: show").open_input().start();
     running.tells("waiting for the end of standard input");
-    running.tells("hint: if nothing is meant to come");
+    running.tells("hint: if the prompt is complete");
     assert!(!running.is_over() && world.agents().is_empty(), "nothing is begun with half a prompt");
     running.writes("late words");
     let ended = running.end().exits(0);
@@ -112,8 +112,8 @@ fn a_schema_is_an_object_in_a_file_of_a_sane_size() {
     for (path, said) in [
         ("list.json", "`--schema list.json` is JSON, but not an object"),
         ("text.json", "`--schema text.json` is not JSON"),
-        ("odd.json", "`--schema odd.json` is no JSON Schema that an answer can be held to"),
-        ("elsewhere.json", "a schema is whole in its file: nothing is fetched"),
+        ("odd.json", "`--schema odd.json` is not a usable JSON Schema"),
+        ("elsewhere.json", "put the whole schema into the file: Bowline fetches nothing"),
         ("large.json", "`--schema large.json` is larger than 4 MiB"),
         ("pipe", "`--schema pipe` is not a regular file"),
         ("/dev/zero", "`--schema /dev/zero` is not a regular file"),
@@ -216,7 +216,7 @@ fn the_provider_comes_from_the_option_or_the_environment() {
         .tells(&["did you mean `practice`?"]);
 
     let ended = world.bowline(&["run", say]).env("PATH", world.path("tmp")).end().exits(2);
-    let texts = ["error: no provider is chosen", "claude, codex, gemini", "none of them is installed"];
+    let texts = ["error: no provider is selected", "claude, codex, gemini", "none of them is installed"];
     ended.tells(&texts).tells(&["--provider NAME", "BOWLINE_PROVIDER", "bowline demo"]);
 }
 
@@ -247,28 +247,28 @@ exit 2
 --- stderr
 error: there is no output format `jsn`
 hint: did you mean `json`?
-hint: there is human, jsonl, text, json, pi, pi-partials, simple, chunks, generate, stream-events, provider-events
+hint: possible values: human, jsonl, text, json, pi, pi-partials, simple, chunks, generate, stream-events, provider-events
 "#);
     insta::assert_snapshot!(run(&["--provider", "practice", "--permission", "maybe", "hi"]).show(), @r#"
 exit 2
 --- stdout
 --- stderr
 error: invalid value `maybe` for `--permission <MODE>`
-hint: there is read, ask, edit, yolo
+hint: possible values: read, ask, edit, yolo
 hint: `bowline --help` lists the commands, `bowline COMMAND --help` their options
 "#);
     insta::assert_snapshot!(run(&["--provider", "practice", "--timeout", "soon", "hi"]).show(), @r#"
 exit 2
 --- stdout
 --- stderr
-error: invalid value `soon` for `--timeout <TIME>`: a time such as 90s, 10m or 1h30m, or `none`, is wanted
+error: invalid value `soon` for `--timeout <TIME>`: expected a time such as 90s, 10m or 1h30m, or `none`
 hint: `bowline --help` lists the commands, `bowline COMMAND --help` their options
 "#);
     insta::assert_snapshot!(run(&["--provider", "practice", "--env", "X", "hi"]).show(), @r#"
 exit 2
 --- stdout
 --- stderr
-error: invalid value `X` for `--env <NAME[=VALUE]>`: `X` is not set here; X=VALUE sets it
+error: invalid value `X` for `--env <NAME[=VALUE]>`: `X` is not set in this environment; use X=VALUE
 hint: `bowline --help` lists the commands, `bowline COMMAND --help` their options
 "#);
     insta::assert_snapshot!(run(&["--provider", "practice", "--resume", "x", "--continue", "hi"]).show(), @r#"
@@ -297,8 +297,8 @@ caused by: No such file or directory (os error 2)
 exit 2
 --- stdout
 --- stderr
-error: `--max-cost 0` means that nothing may be spent, and so nobody is asked
-hint: leave it out for no limit, or allow a little
+error: `--max-cost` must be greater than 0
+hint: leave it out for no limit
 "#);
     assert!(world.journals().is_empty(), "nothing was begun");
 }
@@ -311,14 +311,14 @@ fn what_a_provider_cannot_do_is_refused_with_a_reason() {
 exit 2
 --- stdout
 --- stderr
-error: gemini cannot be run with `--max-turns`: it has no option for it, only a setting (`model.maxSessionTurns`)
+error: gemini cannot be run with `--max-turns`: it has no option for this, only a setting (`model.maxSessionTurns`)
 hint: limit the time with `--timeout`
 "#);
     insta::assert_snapshot!(run(&["--provider", "codex", "--max-turns", "3", "hi"]).show(), @r#"
 exit 2
 --- stdout
 --- stderr
-error: codex cannot be run with `--max-turns`: it has no limit of turns
+error: codex cannot be run with `--max-turns`: it has no turn limit
 hint: limit the time with `--timeout`
 "#);
     let long = "x".repeat(1_048_577);

@@ -134,13 +134,24 @@ fn a_second_attempt_has_the_only_result() {
     let world = World::new();
     let result = r#"{"type":"result","subtype":"success","is_error":false,"result":"done"}"#;
     let script = format!(
-        "case \"$*\" in *stream-json*) echo 'error: unknown option' >&2; exit 1;; esac; cat >/dev/null; echo '{result}'"
+        "case \"$*\" in *stream-json*) echo 'error: unknown option --output-format' >&2; exit 1;; esac; cat >/dev/null; echo '{result}'"
     );
     let ended = world.claude(&script).with(&["--output", "stream-events"]).end().exits(0);
     let results: Vec<&str> = ended.stdout.lines().filter(|line| line.contains("ResultEvent")).collect();
     assert_eq!(results.len(), 1, "{}", ended.stdout);
     assert!(results[0].contains(r#""result":"done""#), "{}", results[0]);
     assert_eq!(world.journal().check().count("fallback_taken"), 1);
+}
+
+/// A service that answers 404 and nothing else: the hint names the command, and the closest model of the agent's own list.
+#[test]
+fn an_unknown_model_gets_the_command_that_helps() {
+    let result = r#"{"type":"result","subtype":"success","is_error":true,"api_error_status":404,"result":"API Error: 404","session_id":"s"}"#;
+    let script = format!("cat >/dev/null; echo '{result}'; exit 1");
+    let ended = |model: &str| World::new().claude(&script).with(&["--model", model]).end().exits(1);
+    let lists = "`bowline models claude` lists the models; `--model NAME` chooses one";
+    ended("sonet").tells(&[&format!("did you mean `--model sonnet`? {lists}")]);
+    ended("something-else").tells(&[&format!("the model `something-else` may not exist: {lists}")]);
 }
 
 #[test]
@@ -209,7 +220,7 @@ fn what_each_format_has_is_written_down() {
     let page = std::fs::read_to_string(page).expect("a page");
     let world = World::new();
     let help = world.bowline(&["run", "--help"]).end().exits(0).stdout;
-    let formats = help.split("What to print: ").nth(1).and_then(|it| it.split(" [").next()).expect("a list");
+    let formats = help.split("Output format: ").nth(1).and_then(|it| it.split(" [").next()).expect("a list");
     for format in formats.split(',').map(str::trim) {
         assert!(page.contains(&format!("\n| `{format}` |")), "the format {format}");
     }

@@ -163,7 +163,7 @@ fn a_git_that_hangs_does_not_keep_the_agent_from_starting() {
     slow_git(&world, "work");
     let ended = world.practice(&["say done"]).env("PATH", path(&world)).end().exits(0);
     assert_eq!(ended.stdout, "done\n");
-    ended.tells(&["which files change will not be known: git"]);
+    ended.tells(&["the changed files will be unknown: git"]);
     world.journal().check().ended("completed");
 
     let world = World::new();
@@ -192,7 +192,7 @@ fn ctrl_c_twice_does_not_wait_for_git_after_the_answer() {
     running.tells("cancelling");
     let asked = now();
     running.signal(Signal::INT);
-    let ended = running.end().exits(0).tells(&["git was not waited for"]);
+    let ended = running.end().exits(0).tells(&["did not wait for git"]);
     assert!(asked.elapsed() < Duration::from_millis(2_500), "it took {:?}", asked.elapsed());
     assert_eq!(ended.stdout, "done\n", "the answer was complete");
     world.journal().check().ended("completed");

@@ -54,9 +54,78 @@ fn the_demo_fits_a_narrow_terminal() {
     assert!(rows.contains("(+3 -2"), "{rows}");
 }
 
+/// A table, an answer with one, and a sentence that is wider than the terminals of these tests.
+const TABLE: &str = r"**Result**\n\n| file | what it does |\n|---|---|\n| a.rs | it reads the arguments of the command and of its files |\n| b.rs | it runs |\n";
+
+#[test]
+fn a_table_fits_the_terminal() {
+    let world = World::new();
+    let script = format!("say \"{TABLE}\"");
+    let shown_at = |width| shown(&world.practice(&[&script]), ALONE, width).rows;
+    let rows = shown_at(80);
+    let expected = [
+        "Result",
+        "file  what it does",
+        "────  ──────────────────────────────────────────────────────",
+        "a.rs  it reads the arguments of the command and of its files",
+        "b.rs  it runs",
+    ];
+    assert_eq!(rows[..5], expected, "{rows:#?}");
+    let rows = shown_at(40);
+    assert_eq!(
+        rows[3..6],
+        ["a.rs  it reads the arguments of the", "      command and of its files", "b.rs  it runs"]
+    );
+    let rows = shown_at(14);
+    assert!(rows.contains(&"file: a.rs".to_owned()), "{rows:#?}");
+    // A pipe gets what the agent wrote.
+    let ended = world.practice(&[&script]).end().exits(0);
+    assert!(ended.stdout.contains("| file | what it does |\n|---|---|\n"), "{}", ended.stdout);
+}
+
+#[test]
+fn several_answers_are_rendered_for_a_person_alone() {
+    let saying = answering().replace("hello", TABLE);
+    let world = routed(&[("first", saying.clone()), ("second", saying)], "");
+    let call = || run(&world, &["--provider", "first,second"]);
+    let person = shown(&call(), ALONE, 80);
+    for row in ["Result", "file  what it does", "b.rs  it runs"] {
+        assert_eq!(person.rows.iter().filter(|shown| *shown == row).count(), 2, "{row}: {:#?}", person.rows);
+    }
+    assert!(person.bytes.contains("\u{1b}[1mResult\u{1b}[0m"), "{}", person.bytes);
+    let raw = "**Result**\n\n| file | what it does |\n|---|---|\n";
+    assert_eq!(call().end().exits(0).stdout.matches(raw).count(), 2);
+    let text = shown(&call().with(&["-o", "text"]), ALONE, 80);
+    assert_eq!(
+        text.rows.iter().filter(|row| *row == "| file | what it does |").count(),
+        2,
+        "{:#?}",
+        text.rows
+    );
+}
+
+#[test]
+fn long_lines_of_ours_end_between_words() {
+    let world = World::new();
+    let whole = |rows: &[String], word: &str| {
+        assert!(rows.iter().any(|row| row.split_whitespace().any(|it| it == word)), "{word}: {rows:#?}");
+    };
+    let error = shown(&world.bowline(&["run", "--provider", "practise", "hi"]), ALONE, 30).rows;
+    let piped = world.bowline(&["run", "--provider", "practise", "hi"]).end().exits(2).stderr;
+    let words = piped.split_whitespace().filter(|word| word.len() < 28);
+    words.for_each(|word| whole(&error, word));
+    assert!(piped.lines().any(|line| line.len() > 30), "{piped}");
+    // So do those of a run.
+    let rows = shown(&world.practice(&["fail 529 the service has far too much to do today"]), ALONE, 30).rows;
+    let piped = world.practice(&["fail 529 the service has far too much to do today"]).end().stderr;
+    piped.split_whitespace().filter(|word| word.len() < 28).for_each(|word| whole(&rows, word));
+}
+
 #[test]
 fn several_end_with_their_cost_and_session() {
-    let world = routed(&[("first", answering()), ("second", answering())], "");
+    // Both take long enough for their progress to be drawn.
+    let slow = format!("sleep 0.5; {}", answering());
+    let world = routed(&[("first", slow.clone()), ("second", slow)], "");
     let shown = shown(&run(&world, &["--provider", "first,second"]), ALONE, 100);
     for name in ["first", "second"] {
         assert!(shown.rows.iter().any(|row| *row == format!("== {name} ==")), "{:#?}", shown.rows);

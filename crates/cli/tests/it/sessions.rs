@@ -45,8 +45,8 @@ fn sessions_are_found_and_ended_by_their_key() {
     assert!(table.contains("the first") && table.contains(" other "), "{table}");
 
     let stopped = told(&world, &["stop", "--key", "k"]).exits(0);
-    assert_eq!(stopped.stdout.matches(": ended\n").count(), 2, "{}", stopped.stdout);
-    assert!(stopped.stdout.contains(" (the first): ended\n"), "{}", stopped.stdout);
+    assert_eq!(stopped.stdout.matches(": stopped\n").count(), 2, "{}", stopped.stdout);
+    assert!(stopped.stdout.contains(" (the first): stopped\n"), "{}", stopped.stdout);
     for running in [one, two] {
         let ended = running.end_among_others();
         assert!(ended.stdout.contains("here"), "what was said is kept: {}", ended.stdout);
@@ -77,8 +77,8 @@ fn a_session_is_ended_by_its_name_and_one_that_is_over_is_told_apart_from_none()
     let id = listed(&world, &[])[0]["session"].as_str().unwrap().to_owned();
     // The one that runs is ended whatever else was asked for.
     let ended = told(&world, &["stop", over, &id]).exits(2);
-    assert_eq!(ended.stdout, format!("{id}: ended\n"));
-    ended.tells(&[&format!("error: the session `{over}` is not running: it is over")]);
+    assert_eq!(ended.stdout, format!("{id}: stopped\n"));
+    ended.tells(&[&format!("error: the session `{over}` is already finished")]);
     let _ = running.end_among_others();
     told(&world, &["stop", "s-nobody"]).exits(2).tells(&["error: there is no session `s-nobody`"]);
     world.nobody_is_left();
@@ -105,13 +105,13 @@ fn what_cannot_be_meant_is_refused() {
     for command in ["run", "sessions", "stop"] {
         for key in ["", " "] {
             let ended = told(&world, &[command, "--key", key]).exits(2);
-            ended.tells(&["for `--key <KEY>`: a key has at least one character"]);
+            ended.tells(&["for `--key <KEY>`: a key needs at least one character"]);
         }
     }
     // Another process could never find it.
     let ended = world.practice(&["say hi"]).with(&["--key", "k", "--ephemeral"]).end().exits(2);
     ended.tells(&[
-        "error: `--key` is for finding a session, and one that is `--ephemeral` is found by nobody",
+        "error: `--key` cannot be used with `--ephemeral`: other processes cannot find an ephemeral session",
     ]);
     assert!(world.journals_begun().is_empty());
 }
@@ -123,7 +123,7 @@ fn no_name_is_too_long_for_the_list() {
     world.practice(&["say hi"]).with(&["--key", &fits, "--label", &fits]).end().exits(0);
     for option in ["--key", "--label"] {
         let ended = world.practice(&["say hi"]).with(&[option, &tall]).end().exits(2);
-        ended.tells(&["at most 256 bytes are allowed, and it has 65536"]);
+        ended.tells(&["65536 bytes is too long; the maximum is 256 bytes"]);
     }
     assert_eq!(listed(&world, &["--all"]).len(), 1, "what is refused starts nothing");
     // A session of a version that had no limit is listed all the same.
@@ -144,7 +144,7 @@ fn a_session_is_found_by_a_part_of_its_id_and_one_that_is_not_there_is_named() {
     let running = hanging(&world, "here", &[]);
     let id = listed(&world, &[])[0]["session"].as_str().unwrap().to_owned();
     let end = &id[id.len() - 8..];
-    assert_eq!(told(&world, &["stop", end]).exits(0).stdout, format!("{id}: ended\n"));
+    assert_eq!(told(&world, &["stop", end]).exits(0).stdout, format!("{id}: stopped\n"));
     let _ = running.end_among_others();
     world.practice(&["say again"]).with(&["--resume", end, "--dry-run"]).end();
     let resume = |options: &[&str]| told(&world, &[&["run"], options, &["hi"]].concat()).exits(2);

@@ -9,7 +9,7 @@ fn several_are_asked_side_by_side() {
     assert!(ended.stdout.contains("== first ==\nhello\n"), "{}", ended.stdout);
     assert!(ended.stdout.contains("== second ==\n"), "{}", ended.stdout);
     ended.tells(&["second: error: ", "second: caused by: API Error: Invalid API key"]);
-    run(&world, &["--provider", "first,first"]).end().exits(2).tells(&["error: `first` is asked twice"]);
+    run(&world, &["--provider", "first,first"]).end().exits(2).tells(&["error: `first` is named twice"]);
     // Every object and every line says whose it is.
     for format in ["json", "jsonl", "generate", "chunks", "pi", "simple", "stream-events", "provider-events"]
     {
@@ -49,14 +49,14 @@ fn an_answer_is_held_to_the_schema() {
     let ended = asked("unfit").exits(1);
     assert_eq!(ended.stdout.trim(), r#"{"line": "seven"}"#, "what it said is not kept back");
     ended.tells(&[
-        "error: what the agent answered is not as it should be by `--schema schema.json`",
+        "error: the answer of the agent does not match `--schema schema.json`",
         "caused by: at /line: value is not of type \"integer\"",
     ]);
-    asked("chatty").exits(1).tells(&["what the agent answered is not JSON, as it should be by `--schema"]);
+    asked("chatty").exits(1).tells(&["the answer of the agent is not JSON, as required by `--schema"]);
     // Whoever failed has an error of its own.
     assert!(!asked("failed").exits(4).stderr.contains("--schema"));
-    let ended = asked("fit,unfit").exits(1).tells(&["error: what unfit answered is not as it should be"]);
-    assert!(!ended.stderr.contains("what fit answered"), "{}", ended.stderr);
+    let ended = asked("fit,unfit").exits(1).tells(&["error: the answer of unfit does not match"]);
+    assert!(!ended.stderr.contains("the answer of fit"), "{}", ended.stderr);
     // The practice agent obeys.
     let ended = world.run("practice", "hi").with(&["--schema", "schema.json", "-o", "text"]).end().exits(0);
     assert!(ended.stdout.contains("\"line\""), "{}", ended.stdout);
@@ -86,7 +86,7 @@ fn those_side_by_side_tell_what_was_refused_and_share_one_budget() {
         assert!(ended.stdout.contains(&format!("== {name} ==\nso far\n")), "{}", ended.stdout);
         assert!(ended.stderr.contains(&format!("{name}: error: the budget is used up")), "{}", ended.stderr);
     }
-    ended.tells(&["6000 so far with those that run beside it"]);
+    ended.tells(&["6000 so far with the agents that share the request"]);
     world.nobody_is_left();
 }
 
@@ -94,7 +94,7 @@ fn those_side_by_side_tell_what_was_refused_and_share_one_budget() {
 fn nobody_is_asked_if_the_program_of_one_of_them_is_not_there() {
     let world = crate::route::routed(&[("first", "touch asked.txt".to_owned())], "");
     let ended = crate::route::run(&world, &["--provider", "first,qwen"]).end().exits(4);
-    ended.tells(&["error: qwen cannot be asked: ", "hint: nobody was asked; "]);
+    ended.tells(&["error: qwen cannot run: ", "; no agent was started"]);
     assert!(!world.path("work/asked.txt").exists(), "the first one was asked");
     assert!(world.journals_begun().is_empty());
 }

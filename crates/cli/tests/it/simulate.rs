@@ -129,7 +129,7 @@ fn a_port_in_use_is_said() {
         "exit 3\n--- stdout\n--- stderr\n\
          error: could not start the simulator\n\
          caused by: port PORT of 127.0.0.1 is in use\n\
-         hint: end what uses it, or choose another with `--port N`; `--port 0` takes any free one\n"
+         hint: stop the other process, or choose another port with `--port N`; `--port 0` takes any free one\n"
     );
 }
 
@@ -138,7 +138,7 @@ fn who_lets_other_machines_in_is_warned() {
     let running = Running::start(&["--listen", "0.0.0.0:0"]);
     let (_, told) = running.end(Signal::INT);
     assert!(
-        told.starts_with("warning: other machines can reach this simulator, and it answers everybody\n"),
+        told.starts_with("warning: other machines can reach this simulator, and it serves every request\n"),
         "{told}"
     );
 }
@@ -161,7 +161,7 @@ fn scenarios_are_listed_checked_and_added() {
     assert!(listed.contains("\ndefault "), "{listed}");
     assert_eq!(
         plain(show(&["simulate", "--check", &good], "")),
-        "exit 0\n--- stdout\nDIR/mine.toml: `[[mine]]` is a good scenario\n--- stderr\n"
+        "exit 0\n--- stdout\nDIR/mine.toml: `[[mine]]` is a valid scenario\n--- stderr\n"
     );
     let refused = plain(show(&["simulate", "--check", &bad], ""));
     let lines: Vec<&str> = refused.lines().collect();
@@ -194,7 +194,7 @@ fn scenarios_are_listed_checked_and_added() {
         plain(show(&["simulate", "--scenario", &badly_named], "")),
         "exit 3\n--- stdout\n--- stderr\n\
          error: `DIR/Bad Name.toml` cannot name a scenario: `Bad Name` is not made of small letters, digits and `-`\n\
-         hint: a scenario is named after its file: rename it\n"
+         hint: rename the file: a scenario is named after its file\n"
     );
     assert_eq!(
         plain(show(&["simulate", "--check", folder.path().join("none.toml").to_str().expect("text")], "")),
@@ -218,15 +218,15 @@ fn what_points_a_program_at_it_is_printed() {
     assert_eq!(
         show(&["simulate", "--print-env", "practice"], ""),
         "exit 2\n--- stdout\n--- stderr\n\
-         error: the manifest of `practice` does not say how to point it at a simulator\n\
-         hint: there is claude, codex, gemini, qwen, pi, opencode, copilot, grok-cli, claude-acp, codex-acp\n"
+         error: the manifest of `practice` has no `[simulate]` section\n\
+         hint: providers with that section: claude, codex, gemini, qwen, pi, opencode, copilot, grok-cli, claude-acp, codex-acp\n"
     );
     let unknown = show(&["simulate", "--print-env", "cluade"], "");
     assert!(unknown.contains("hint: did you mean `claude`?"), "{unknown}");
     let everywhere = show(&["simulate", "--print-env", "grok-cli", "--listen", "0.0.0.0:9000"], "");
     assert!(everywhere.contains("GROK_BASE_URL=http://127.0.0.1:9000/v1\n"), "{everywhere}");
     let no_route = show(&["simulate", "--print-env", "claude", "--route", "a/b"], "");
-    assert!(no_route.contains("error: `a/b` cannot be a route\n"), "{no_route}");
+    assert!(no_route.contains("error: `a/b` is not a valid route\n"), "{no_route}");
     let no_port = show(&["simulate", "--print-env", "claude", "--port", "0"], "");
     assert!(no_port.contains("error: the address of a simulator needs its port"), "{no_port}");
 }
@@ -253,6 +253,6 @@ fn files_are_written_into_a_fresh_home_and_nothing_is_overwritten() {
     let other: Vec<&str> = args.iter().copied().chain(["--port", "9000"]).collect();
     let refused = show(&other, "");
     assert!(refused.starts_with("exit 3\n"), "{refused}");
-    assert!(refused.contains("/.codex/config.toml` is there already, and says something else"), "{refused}");
+    assert!(refused.contains("/.codex/config.toml` already exists with other content"), "{refused}");
     assert_eq!(std::fs::read_to_string(home.join(".codex/config.toml")).expect("it is there"), config);
 }

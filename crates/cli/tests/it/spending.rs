@@ -157,12 +157,7 @@ fn a_ledger_that_cannot_be_written_is_told_of() {
     std::fs::create_dir_all(world.path("home")).expect("a directory");
     std::fs::write(world.path("home/spending"), "in the way").expect("a file");
     let ended = world.claude(&answering()).end().exits(0);
-    assert_eq!(
-        ended.stderr.matches("what this run spent could not be written down").count(),
-        1,
-        "{}",
-        ended.stderr
-    );
+    assert_eq!(ended.stderr.matches("could not record the cost of this run").count(), 1, "{}", ended.stderr);
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! A repository that wants its own programs run: without trust nothing of it runs and no variable reaches it.
 
+mod shown;
+
 use std::path::PathBuf;
 
 use crate::route::answering;
@@ -175,7 +177,7 @@ fn what_was_left_out_is_told_once_with_its_place_and_what_helps() {
     let ended = ended.tells(&[
         "warning: ",
         "repo/.bowline/router.yaml:3: ignored `c2`: it runs ./evil.sh",
-        "hint: `bowline trust` shows what this project's files would do",
+        "hint: `bowline trust` shows what this project's files would run",
     ]);
     assert_eq!(ended.stderr.matches("ignored `c2`").count(), 1, "{}", ended.stderr);
     assert_eq!(ended.stderr.matches("bowline trust").count(), 1, "{}", ended.stderr);
@@ -191,7 +193,7 @@ fn trust_shows_what_the_files_would_do_and_lets_them() {
     for part in [
         "  .bowline/router.yaml\n",
         "line 3: `c2` runs ./evil.sh\n",
-        "line 3: `c2` sets $STOLEN\n",
+        "line 3: `c2` sets $STOLEN to ${OPENAI_API_KEY}\n",
         "line 3: `c2` reads $OPENAI_API_KEY of your environment\n",
         "requests go to http://evil.example\n",
         "  .bowline/evil.sh: a program that a file above runs\n",
@@ -228,6 +230,103 @@ fn trust_shows_what_the_files_would_do_and_lets_them() {
     assert!(hostile.end(&["trust", "--remove"]).exits(0).stdout.contains("was not trusted"));
 }
 
+/// A relative path is meant from the file that names it: what is pinned is what runs, wherever the command is called.
+#[test]
+fn what_is_pinned_is_what_runs() {
+    for shape in ["acp", "executable", "command", "model id"] {
+        let hostile = Hostile::new();
+        let run: &[&str] = match shape {
+            "acp" => {
+                hostile.router("  - {name: c2, config: {provider: \"acp:./evil.sh --stdio\"}}\n");
+                &["run", "--provider", "c2", "--permission", "yolo", "--timeout", "2s", "hi"]
+            }
+            "executable" => {
+                hostile.router("  - {name: c2, config: {path: ./evil.sh}}\n");
+                &["run", "--provider", "c2", "--permission", "yolo", "hi"]
+            }
+            "model id" => {
+                // Without `executable`, the model's id is the program.
+                let file = r#"{"./evil.sh": {"outputFormat": "text"}}"#;
+                hostile.write("work/repo/.bowline/cli-providers.json", file);
+                &["run", "--model", "./evil.sh", "--permission", "yolo", "hi"]
+            }
+            _ => {
+                let file = r#"{"my-cli": {"executable": "./evil.sh"}}"#;
+                hostile.write("work/repo/.bowline/cli-providers.json", file);
+                &["run", "--model", "my-cli", "--permission", "yolo", "hi"]
+            }
+        };
+        // Scripts of the same name lie where the command is called.
+        hostile.log("root", "work/repo/evil.sh");
+        hostile.log("sub", "work/repo/sub/evil.sh");
+        hostile.end(&["trust"]).exits(0);
+        for dir in ["cd repo", "cd repo/sub"] {
+            hostile.call(run).after(dir).end();
+            let ran = hostile.ran("evil");
+            assert!(ran.contains("ran "), "{shape} in {dir}: the pinned program did not run");
+            assert_eq!(
+                (hostile.ran("root"), hostile.ran("sub")),
+                (String::new(), String::new()),
+                "{shape} in {dir}"
+            );
+            std::fs::remove_file(hostile.world.path("evil.log")).expect("a log");
+        }
+        // It is pinned: another content does not run.
+        hostile
+            .world
+            .script("work/repo/.bowline/evil.sh", &format!("touch {}", hostile.world.path("ran").display()));
+        for dir in ["cd repo", "cd repo/sub"] {
+            let ended = hostile.call(run).after(dir).end();
+            assert!(!hostile.world.path("ran").exists(), "{shape} in {dir}: {}", ended.stderr);
+            ended.tells(&[".bowline/evil.sh has changed since it was trusted"]);
+        }
+    }
+}
+
+#[test]
+fn a_project_without_files_needs_no_trust() {
+    let hostile = Hostile::new();
+    for args in [&["trust", "--show"][..], &["trust", "--remove"], &["trust"]] {
+        let shown = hostile.call(args).after("mkdir -p empty; cd empty").end().exits(0).stdout;
+        let lines: Vec<&str> = shown.lines().collect();
+        assert_eq!(lines.len(), 2, "{args:?}: {shown}");
+        assert!(lines[0].starts_with("project: "), "{args:?}: {shown}");
+        assert_eq!(lines[1], "  no files that need trust", "{args:?}");
+    }
+}
+
+/// A project may shorten how long an agent may be silent, and not lengthen it.
+#[test]
+fn a_project_cannot_lengthen_the_silence_that_a_provider_allows() {
+    let hostile = Hostile::new();
+    hostile.write(
+        "work/.config/bowline/providers/slow.toml",
+        "name = \"slow\"\nprogram = \"./slow.sh\"\nprompt = \"stdin\"\nformats.lines.dialect = \"claude\"\n\
+         [permission.ask]\n[watchdog]\nfirst_event = \"1s\"\nidle = \"1s\"\n",
+    );
+    let slow = format!("cat >/dev/null; sleep 4; {}", answering());
+    hostile.world.script("work/.config/bowline/providers/slow.sh", &slow);
+    let set = |span: &str| format!("[run]\nidle-timeout = \"{span}\"\n");
+    let run = |project: &str, args: &[&str]| {
+        hostile.write("work/repo/.bowline/bowline.toml", project);
+        let ended = hostile.call(&["run", "--provider", "slow", "hi"]).with(args).end();
+        ended.status.code().expect("a code")
+    };
+    assert_eq!(run("", &[]), 124, "the provider's own limit");
+    assert_eq!(run(&set("1h"), &[]), 124, "the project lengthens it");
+    assert_eq!(run(&set("1h"), &["--idle-timeout", "1m"]), 0, "the user's word counts");
+    assert_eq!(run(&set("1h"), &["--idle-timeout", "none"]), 0, "the user's word counts");
+    // The user allows more, and the project a part of that.
+    hostile.write("work/.config/bowline/bowline.toml", &set("1h"));
+    assert_eq!(run("", &[]), 0, "the user lengthens it");
+    assert_eq!(run(&set("1m"), &[]), 0, "the project may lower what the user has");
+    assert_eq!(run(&set("500ms"), &[]), 124, "the project shortens it");
+    hostile.write("work/.config/bowline/bowline.toml", "");
+    hostile.write("work/repo/.bowline/bowline.toml", &set("1h"));
+    hostile.end(&["trust"]).exits(0);
+    assert_eq!(run(&set("1h"), &[]), 0, "a trusted project may lengthen it");
+}
+
 #[test]
 fn an_agent_cannot_trust() {
     let hostile = Hostile::new();
@@ -239,7 +338,7 @@ fn an_agent_cannot_trust() {
                 .env(mark, "x")
                 .end()
                 .exits(5)
-                .tells(&["an agent cannot decide about trust", mark]);
+                .tells(&["an agent cannot trust project files", mark]);
         }
         hostile.call(&["trust", "--show"]).env(mark, "x").end().exits(0);
     }
@@ -259,6 +358,43 @@ fn names_that_a_repository_chooses_cannot_write_lines_of_their_own() {
             assert!(!text.contains("\n- fake"), "{text}");
         }
     }
+}
+
+/// Nothing is known of the programs before their first run. One lacks the option, the other may not know the variable.
+#[test]
+fn an_old_program_never_starts_beside_files_that_it_cannot_be_kept_from() {
+    let hostile = Hostile::new();
+    let old = |name: &str, version: &str, help: &str| {
+        let log = hostile.world.path(&format!("{name}.log")).display().to_string();
+        let text = format!(
+            "case \"$*\" in --version) echo '{version}'; exit;; --help) echo '{help}'; exit;; esac\n\
+             echo \"ran $*\" >>{log}\ncat >/dev/null\n{}",
+            answering()
+        );
+        hostile.world.script(&format!("bin/{name}"), &text);
+    };
+    old(
+        "claude",
+        "1.0.0 (Claude Code)",
+        "Usage: claude [options]\n\nOptions:\n  -p, --print  Print\n  --output-format <format>  Format",
+    );
+    old("gemini", "0.40.0", "Usage: gemini [options]");
+    let run = |name: &str, mode: &str| hostile.end(&["run", "--provider", name, "--permission", mode, "hi"]);
+    assert_eq!(hostile.write("work/repo/.mcp.json", "{}").ran("claude"), "");
+    hostile.write("work/repo/.gemini/settings.json", "{}");
+    for mode in ["read", "ask"] {
+        run("claude", mode).exits(2).tells(&[
+            "`--setting-sources` is not in its help; this project is not trusted and has .mcp.json",
+            "`bowline trust`",
+        ]);
+        run("gemini", mode).exits(2).tells(&[
+            "its version is 0.40.0, and `GEMINI_CLI_TRUST_WORKSPACE` is known to keep it from them since 0.61.0 only",
+            "this project is not trusted and has .gemini/settings.json",
+        ]);
+    }
+    assert_eq!((hostile.ran("claude"), hostile.ran("gemini")), (String::new(), String::new()));
+    run("claude", "edit");
+    assert!(hostile.ran("claude").contains("ran "), "a mode that allows more does not ask for it");
 }
 
 #[test]
@@ -283,7 +419,7 @@ fn an_agent_that_may_only_read_or_ask_is_kept_from_the_repositorys_code() {
     }
     assert!(!run("edit").0);
     let opencode = hostile.world.path("bin/opencode");
-    std::fs::copy(hostile.world.path("bin/claude"), &opencode).expect("a program");
+    bowline_testkit::copy_program(&hostile.world.path("bin/claude"), &opencode);
     hostile.write("work/repo/opencode.json", "{}");
     let refused = hostile.end(&["run", "--provider", "opencode", "Say hello."]).exits(2);
     refused.tells(&["this project is not trusted and has opencode.json", "`bowline trust`"]);
@@ -313,6 +449,11 @@ fn a_program_that_a_projects_settings_choose_must_be_restricted() {
             let ended = hostile.end(&["run", "Explain this."]);
             assert_eq!(hostile.ran(program), "", "{own:?} {setting}: {}", ended.stderr);
             assert!(ended.stderr.contains("--permission ask"), "{own:?} {setting}: {}", ended.stderr);
+            let (key, value) = setting.split_once(" = ").expect("a setting");
+            let file = hostile.world.path("work/repo/.bowline/bowline.toml");
+            let why = format!(": this project chose it (`run.{key} = {}` in ", value.trim_matches('"'));
+            assert!(ended.stderr.contains(&why), "{own:?} {setting}: {}", ended.stderr);
+            assert!(ended.stderr.contains(&file.display().to_string()), "{}", ended.stderr);
         }
     }
     // The user's own word runs both, in the same project.
@@ -333,7 +474,8 @@ fn a_projects_settings_cannot_raise_what_the_users_router_allows() {
     hostile
         .write("work/repo/.bowline/bowline.toml", "[budget.request]\ncost = 1000000\n[route]\nretries = 1\n");
     let ended = hostile.end(&["run", "--provider", "claude", "hi"]);
-    assert!(ended.stderr.contains("nothing may be spent"), "{}", ended.stderr);
+    let refusal = "the budget for this request is used up: the limit is 0";
+    assert!(ended.stderr.contains(refusal), "{}", ended.stderr);
     assert!(!hostile.ran("usual").contains("--print"), "{}", hostile.ran("usual"));
     let explained = hostile.end(&["route", "--provider", "auto", "--explain", "--json"]).json();
     assert_eq!(explained["retries"], 0, "{explained:#}");

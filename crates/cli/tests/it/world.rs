@@ -60,8 +60,7 @@ impl World {
     /// Writes a program that the tests play an agent with.
     pub(crate) fn script(&self, name: &str, text: &str) -> PathBuf {
         let path = self.path(name);
-        std::fs::write(&path, format!("#!/bin/sh\n{text}\n")).expect("a script");
-        self.mode(&path, 0o755);
+        bowline_testkit::write_program(&path, format!("#!/bin/sh\n{text}\n"));
         path
     }
 
@@ -259,7 +258,7 @@ impl<'a> Call<'a> {
     }
 
     fn start_with(self, prepare: impl FnOnce(&mut Child)) -> Running<'a> {
-        let mut child = spawn(&mut self.command());
+        let mut child = self.command().spawn().expect("the command starts");
         prepare(&mut child);
         let stdin = child.stdin.take();
         let (stdin, feeder) = match self.input {
@@ -275,21 +274,6 @@ impl<'a> Call<'a> {
     /// Runs it to its end.
     pub(crate) fn end(self) -> Ended {
         self.start().end()
-    }
-}
-
-/// Starts a command. A copy that was made while another thread forked may be busy for a moment.
-fn spawn(command: &mut Command) -> Child {
-    let began = now();
-    loop {
-        match command.spawn() {
-            Err(error)
-                if error.kind() == std::io::ErrorKind::ExecutableFileBusy && began.elapsed() < LONG =>
-            {
-                std::thread::sleep(Duration::from_millis(10));
-            }
-            other => return other.expect("the command starts"),
-        }
     }
 }
 
@@ -309,8 +293,7 @@ fn reachable(world: &World, uid: u32) -> PathBuf {
     }
     let copy = world.path("bowline");
     if !copy.exists() {
-        std::fs::copy(&own, &copy).expect("a copy of the command");
-        world.mode(&copy, 0o755);
+        bowline_testkit::copy_program(&own, &copy);
     }
     copy
 }

@@ -55,7 +55,7 @@ fn answered_by_the_second(programs: &Programs, place: &Place) {
     let rejected = &attempts[0].route()["rejected"][0];
     assert_eq!(rejected["provider"], first);
     let reason = rejected["reason"].as_str().expect("a sentence");
-    assert!(reason.starts_with("it failed 5 times within a minute, and is left alone"), "{reason}");
+    assert!(reason.starts_with("it failed 5 times within a minute and is skipped"), "{reason}");
 }
 
 fn heals(programs: &Programs, case: &str) {

@@ -18,7 +18,7 @@ use std::io::Write as _;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use bowline_certify::seclusion::{self, Network};
+use bowline_certify::seclusion::{self, NetworkAccess};
 use libtest_mimic::{Arguments, Trial};
 
 use crate::place::Programs;
@@ -66,7 +66,7 @@ fn main() -> ExitCode {
     commands::trials(&programs, &mut trials);
     doctor::trials(&programs, &mut trials);
     let conclusion = libtest_mimic::run(&arguments, trials);
-    if network == Network::Loopback {
+    if network == NetworkAccess::Loopback {
         let left = seclusion::attempts_to_leave().expect("the kernel counts them");
         if left > 0 {
             say(&format!("routes: something tried {left} times to reach what is not this machine"));

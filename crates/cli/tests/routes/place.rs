@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use bowline_certify::seclusion::Network;
+use bowline_certify::seclusion::NetworkAccess;
 use bowline_providers::catalogue;
 use bowline_providers::manifest::Manifest;
 use bowline_providers::simulate;
@@ -36,7 +36,7 @@ pub(crate) struct Programs {
     /// Those that are named by their command.
     pub(crate) commands: Vec<Spoken>,
     node: Option<PathBuf>,
-    network: Network,
+    network: NetworkAccess,
 }
 
 /// A real program.
@@ -85,7 +85,7 @@ struct Routes {
 }
 
 impl Programs {
-    pub(crate) fn read(file: &OsStr, network: Network) -> Self {
+    pub(crate) fn read(file: &OsStr, network: NetworkAccess) -> Self {
         let text = std::fs::read_to_string(file).expect("xtask wrote the file");
         let Written { node, programs } = serde_json::from_str(&text).expect("xtask wrote it as JSON");
         let routes = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../conformance/routes.toml");
@@ -162,7 +162,7 @@ impl Place {
         let path = std::iter::once(&*dir.join("bin")).chain(node).map(Path::to_owned).collect::<Vec<_>>();
         let path = path.into_iter().chain(["/usr/bin", "/bin"].map(PathBuf::from));
         env.insert("PATH".to_owned(), std::env::join_paths(path).unwrap().into_string().unwrap());
-        if programs.network == Network::Open {
+        if programs.network == NetworkAccess::Open {
             // Where they could get out, they are at least sent to nobody.
             for name in ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"] {
                 env.insert(name.to_owned(), REFUSED.to_owned());
@@ -174,12 +174,9 @@ impl Place {
 
     /// Puts something before a provider's program that stops it as soon as it is started, so that it never says anything.
     pub(crate) fn stop_at_once(&self, program: &Program) {
-        use std::os::unix::fs::PermissionsExt as _;
         let link = self.dir.join("bin").join(&program.manifest().program);
         let script = format!("#!/bin/sh\n'{}' \"$@\" &\nkill -STOP $!\nwait\n", program.path.display());
-        std::fs::remove_file(&link).unwrap();
-        std::fs::write(&link, script).unwrap();
-        std::fs::set_permissions(&link, std::fs::Permissions::from_mode(0o755)).unwrap();
+        bowline_testkit::write_program(&link, script);
     }
 
     /// Panics unless all processes that were started on this machine are gone soon. The keeper outlives the command by a moment.

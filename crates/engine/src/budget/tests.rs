@@ -1,20 +1,20 @@
-//! Limits, reached and not, with what the finding rests on.
+//! Limits, reached and not, with the source of each finding.
 
 use bowline_protocol::kinds::Outcome;
 
 use super::*;
 
-fn guard(amounts: Amounts, before: Amounts) -> Guard {
-    let limits = vec![Limit { extent: Extent::Request, amounts, before }];
-    Guard::new(Budget { limits, ..Budget::default() })
+fn guard(amounts: Amounts, before: Amounts) -> BudgetGuard {
+    let limits = vec![BudgetLimit { extent: BudgetScope::Request, amounts, before }];
+    BudgetGuard::new(Budget { limits, ..Budget::default() })
 }
 
 fn spent(output: u64, source: UsageSource, cost_usd: Option<f64>) -> Option<Spent> {
     Some(Spent { usage: Usage { output, ..Usage::default() }, source, cost_usd })
 }
 
-fn over(text: &str) -> Option<Finding> {
-    Some(Finding::Over(text.to_owned()))
+fn over(text: &str) -> Option<BudgetFinding> {
+    Some(BudgetFinding::Over(text.to_owned()))
 }
 
 const COST: Amounts = Amounts { cost: Some(0.5), tokens: None, time: None };
@@ -22,7 +22,7 @@ const TOKENS: Amounts = Amounts { cost: None, tokens: Some(1_000), time: None };
 const NONE: Amounts = Amounts { cost: None, tokens: None, time: None };
 
 #[test]
-fn the_agents_own_word_comes_first() {
+fn the_agents_own_report_comes_first() {
     let mut guard = guard(COST, NONE);
     assert_eq!(guard.check(spent(10, UsageSource::Reported, Some(0.49)), Some("practice-1")), None);
     assert_eq!(
@@ -33,7 +33,7 @@ fn the_agents_own_word_comes_first() {
 }
 
 #[test]
-fn else_the_price_list_is_asked_and_named() {
+fn otherwise_the_price_list_is_used_and_named() {
     assert_eq!(
         guard(COST, NONE).check(spent(24_000, UsageSource::Reported, None), Some("practice-1")),
         over(
@@ -51,14 +51,14 @@ fn else_the_price_list_is_asked_and_named() {
 }
 
 #[test]
-fn a_model_without_a_price_is_told_once() {
+fn an_unknown_price_is_reported_once() {
     let mut guard = guard(COST, NONE);
     let first = guard.check(spent(6_000, UsageSource::Reported, None), Some("mystery"));
     assert_eq!(
         first,
-        Some(Finding::Blind(
-            "the limit of money is not watched: what `mystery` costs is not known; `bowline prices` lists the models \
-             that are"
+        Some(BudgetFinding::Unchecked(
+            "the cost limit cannot be checked: the price of `mystery` is unknown; `bowline prices` lists the \
+             known ones"
                 .into()
         ))
     );
@@ -83,24 +83,24 @@ fn nothing_is_found_before_anything_is_used() {
 }
 
 #[test]
-fn what_others_use_of_a_day_counts_as_it_becomes_known() {
-    let limits = vec![Limit { extent: Extent::Day, amounts: COST, before: NONE }];
-    let mut guard = Guard::new(Budget { limits, ..Budget::default() });
-    // Those who share the request are among all the others of the day, and not counted twice.
+fn usage_of_other_runs_counts_against_the_day_once_known() {
+    let limits = vec![BudgetLimit { extent: BudgetScope::Day, amounts: COST, before: NONE }];
+    let mut guard = BudgetGuard::new(Budget { limits, ..Budget::default() });
+    // The agents that share the request are part of the day's usage, and not counted twice.
     guard.others(Amounts { cost: Some(0.5), ..NONE });
     assert_eq!(guard.check(spent(10, UsageSource::Reported, Some(0.2)), None), None);
-    guard.before(Extent::Project, Amounts { cost: Some(0.5), ..NONE });
+    guard.before(BudgetScope::Project, Amounts { cost: Some(0.5), ..NONE });
     assert_eq!(guard.check(spent(10, UsageSource::Reported, Some(0.2)), None), None);
-    guard.before(Extent::Day, Amounts { cost: Some(0.31), ..NONE });
+    guard.before(BudgetScope::Day, Amounts { cost: Some(0.31), ..NONE });
     assert_eq!(
         guard.check(spent(10, UsageSource::Reported, Some(0.2)), None),
         over(
             "the budget of $0.5000 for today is used up: $0.5100 so far with other runs, as the agent reports"
         )
     );
-    let limits = vec![Limit { extent: Extent::Project, amounts: TOKENS, before: NONE }];
-    let mut guard = Guard::new(Budget { limits, ..Budget::default() });
-    guard.before(Extent::Project, Amounts { tokens: Some(2_000), ..NONE });
+    let limits = vec![BudgetLimit { extent: BudgetScope::Project, amounts: TOKENS, before: NONE }];
+    let mut guard = BudgetGuard::new(Budget { limits, ..Budget::default() });
+    guard.before(BudgetScope::Project, Amounts { tokens: Some(2_000), ..NONE });
     assert_eq!(
         guard.check(None, None),
         over("the budget of 1000 tokens for this project is used up: 2000 so far, all of it by other runs")
@@ -108,7 +108,7 @@ fn what_others_use_of_a_day_counts_as_it_becomes_known() {
 }
 
 #[test]
-fn what_was_counted_by_its_text_stays_so_when_the_turn_has_ended() {
+fn an_estimate_stays_an_estimate_when_the_turn_has_ended() {
     let mut guard = guard(TOKENS, NONE);
     let usage = Usage { output: 1_000, ..Usage::default() };
     let report = UsageReported {
@@ -134,6 +134,7 @@ fn ended(usage: Usage) -> TurnEnded {
         failure: None,
         usage: Some(usage),
         cost_usd: None,
+        num_turns: None,
         running_tools: Vec::new(),
         running_tasks: Vec::new(),
     }
@@ -179,7 +180,7 @@ fn a_limit_is_reached_at_its_last_cent_and_token() {
         let found = guard(TOKENS, NONE).check(spent(tokens, UsageSource::Reported, None), None);
         assert_eq!(found.is_some(), reached, "{tokens}");
     }
-    // A limit of nothing is reached by the first that is used, and not before.
+    // A limit of zero is reached by the first usage, and not before.
     let nothing = Amounts { cost: Some(0.0), tokens: Some(0), ..NONE };
     assert_eq!(guard(nothing, NONE).check(spent(0, UsageSource::Reported, Some(0.0)), None), None);
     assert!(guard(nothing, NONE).check(spent(0, UsageSource::Reported, Some(0.01)), None).is_some());
@@ -199,14 +200,14 @@ fn amounts_add_up_except_for_time() {
 }
 
 #[test]
-fn what_those_use_who_share_a_request_counts_and_is_told() {
+fn usage_of_agents_that_share_a_request_counts_and_is_reported() {
     let mut guard = guard(COST, NONE);
     guard.others(Amounts { cost: Some(0.4), ..NONE });
     assert_eq!(guard.check(spent(1, UsageSource::Reported, Some(0.09)), None), None);
     assert_eq!(
         guard.check(spent(1, UsageSource::Reported, Some(0.1)), None),
         over(
-            "the budget of $0.5000 for this request is used up: $0.5000 so far with those that run beside it, \
+            "the budget of $0.5000 for this request is used up: $0.5000 so far with the agents that share the request, \
              as the agent reports"
         )
     );
@@ -214,13 +215,13 @@ fn what_those_use_who_share_a_request_counts_and_is_told() {
 
 #[test]
 fn the_shortest_time_counts_and_is_named() {
-    let limit = |extent, millis, before| Limit {
+    let limit = |extent, millis, before| BudgetLimit {
         extent,
         amounts: Amounts { time: Some(Millis(millis)), ..NONE },
         before: Amounts { time: Some(Millis(before)), ..NONE },
     };
-    let limits = vec![limit(Extent::Day, 90_000, 0), limit(Extent::Request, 60_000, 70_000)];
-    let mut guard = Guard::new(Budget { limits, ..Budget::default() });
+    let limits = vec![limit(BudgetScope::Day, 90_000, 0), limit(BudgetScope::Request, 60_000, 70_000)];
+    let mut guard = BudgetGuard::new(Budget { limits, ..Budget::default() });
     guard.begins(Millis(5_000));
     guard.begins(Millis(9_000));
     assert_eq!(
@@ -229,7 +230,7 @@ fn the_shortest_time_counts_and_is_named() {
         "what is over is over at once, from the first beginning on"
     );
     assert_eq!(guard.time_is_over(), "the budget of 1 min for this request is used up");
-    let mut unlimited = Guard::new(Budget::default());
+    let mut unlimited = BudgetGuard::new(Budget::default());
     unlimited.begins(Millis(1));
     assert_eq!(unlimited.deadline(), None);
     assert_eq!(unlimited.time_is_over(), "the budget of 0 s for this request is used up");
@@ -247,7 +248,7 @@ fn report(output: u64, source: UsageSource) -> UsageReported {
 }
 
 #[test]
-fn what_is_reported_comes_before_what_is_counted_and_each_turn_anew() {
+fn reports_come_before_estimates_in_each_turn() {
     let usage = Usage { output: 10, ..Usage::default() };
     let counted = |reports: &[UsageReported], ends: bool| {
         let mut guard = guard(TOKENS, NONE);
@@ -268,7 +269,7 @@ fn what_is_reported_comes_before_what_is_counted_and_each_turn_anew() {
         assert_eq!(counted(&[text.clone(), told.clone()], ends), REPORTED);
         assert_eq!(counted(&[nothing.clone(), text.clone()], ends), ESTIMATED, "nothing is no word");
     }
-    // What one turn was counted by says nothing about the next; what is counted stays so.
+    // The source of one turn says nothing about the next; an estimate stays an estimate.
     let mut guard = guard(TOKENS, NONE);
     guard.reported(&told);
     guard.turn_ended(&ended(usage));
@@ -286,32 +287,55 @@ fn what_is_reported_comes_before_what_is_counted_and_each_turn_anew() {
 }
 
 #[test]
-fn blindness_is_told_only_of_money_that_somebody_limits_and_tokens_that_are_reported() {
+fn an_unknown_price_is_reported_only_under_a_cost_limit_with_reported_tokens() {
     let blind = |amounts: Amounts, spent: Option<Spent>| {
-        matches!(guard(amounts, NONE).check(spent, Some("mystery")), Some(Finding::Blind(_)))
+        matches!(guard(amounts, NONE).check(spent, Some("mystery")), Some(BudgetFinding::Unchecked(_)))
     };
     let tokens = Amounts { tokens: Some(1_000_000), ..NONE };
     assert!(blind(COST, spent(1, UsageSource::Reported, None)));
     assert!(!blind(COST, spent(0, UsageSource::Reported, None)), "nothing is used yet");
     assert!(!blind(COST, spent(1, UsageSource::Estimated, None)), "it may yet be reported");
     assert!(!blind(COST, spent(1, UsageSource::Reported, Some(0.1))), "it is told");
-    assert!(!blind(tokens, spent(1, UsageSource::Reported, None)), "nobody limits money");
+    assert!(!blind(tokens, spent(1, UsageSource::Reported, None)), "no cost limit");
 }
 
 #[test]
-fn a_price_of_ones_own_is_taken_and_a_model_that_is_not_told_has_none() {
+fn a_configured_price_is_used_and_an_unknown_model_has_none() {
     let usage = Usage { output: 1_000_000, ..Usage::default() };
     let unknown = sum(usage, None, false, None, &[]);
     assert_eq!(
         (unknown.cost, unknown.basis.as_str()),
-        (None, "which model answers was not told, so that its price is not known")
+        (None, "the agent did not report its model, so the price is unknown")
     );
     let named = Budget { model: Some("practice-1".to_owned()), ..Budget::default() };
-    assert_eq!(Guard::new(named).sum(spent(1_000_000, UsageSource::Reported, None), None).cost, Some(25.0));
+    assert_eq!(
+        BudgetGuard::new(named).sum(spent(1_000_000, UsageSource::Reported, None), None).cost,
+        Some(25.0)
+    );
 }
 
 #[test]
 fn extents_have_names() {
-    let names = [Extent::Request, Extent::Day, Extent::Project].map(|extent| extent.to_string());
+    let names =
+        [BudgetScope::Request, BudgetScope::Day, BudgetScope::Project].map(|extent| extent.to_string());
     assert_eq!(names, ["this request", "today", "this project"]);
+}
+
+#[test]
+fn a_day_names_other_runs_only_for_what_they_used() {
+    fn check(amounts: Amounts, before: Amounts, spent: Option<Spent>, so_far: &str) {
+        let limits = vec![BudgetLimit { extent: BudgetScope::Day, amounts, before }];
+        let found = BudgetGuard::new(Budget { limits, ..Budget::default() }).check(spent, None);
+        let Some(BudgetFinding::Over(text)) = found else { panic!("{so_far}: not reached") };
+        assert!(text.ends_with(so_far), "{text}");
+    }
+    let (cost, tokens) = (Amounts { cost: Some(0.5), ..NONE }, Amounts { tokens: Some(1_000), ..NONE });
+    let of_cost = |own| spent(0, UsageSource::Reported, Some(own));
+    let of_tokens = |own| spent(own, UsageSource::Reported, None);
+    check(COST, NONE, of_cost(0.5), "$0.5000 so far, as the agent reports");
+    check(COST, cost, of_cost(0.01), "$0.5100 so far with other runs, as the agent reports");
+    check(COST, cost, of_cost(0.0), "$0.5000 so far, all of it by other runs");
+    check(TOKENS, NONE, of_tokens(1_000), "1000 so far, as the agent reports");
+    check(TOKENS, tokens, of_tokens(1), "1001 so far with other runs, as the agent reports");
+    check(TOKENS, tokens, of_tokens(0), "1000 so far, all of it by other runs");
 }

@@ -20,7 +20,13 @@ fn told(code: Code) -> Failure {
 }
 
 #[track_caller]
-fn check(outcome: Outcome, failure: Option<&Failure>, has_text: bool, footprint: Footprint, expect: Rule) {
+fn check(
+    outcome: Outcome,
+    failure: Option<&Failure>,
+    has_text: bool,
+    footprint: Footprint,
+    expect: StreamRule,
+) {
     let end = StreamEnd { has_text, ..ended(outcome, failure, footprint) };
     assert_eq!(decide(&end, StreamFallback::BeforeTools, true), expect, "{end:?}");
 }
@@ -29,15 +35,15 @@ fn check(outcome: Outcome, failure: Option<&Failure>, has_text: bool, footprint:
 fn the_rule_of_the_specification() {
     use Footprint::{ModelAnswered, ToolRan, Unexplained};
     let late = Failure::new(Category::Timeout, Code::TimedOut, "late");
-    check(Outcome::Completed, None, false, Unexplained, Rule::Result);
-    check(Outcome::Cancelled, None, true, Unexplained, Rule::Aborted);
-    check(Outcome::Failed, Some(&told(Code::ServerError)), false, Unexplained, Rule::Result);
-    check(Outcome::Truncated, None, true, ToolRan, Rule::KeepText);
-    check(Outcome::Truncated, None, false, Unexplained, Rule::Retry);
-    check(Outcome::Truncated, None, false, ToolRan, Rule::ToolRan);
-    check(Outcome::Failed, Some(&crash()), true, ModelAnswered, Rule::Retry);
-    check(Outcome::Failed, Some(&crash()), true, ToolRan, Rule::ToolRan);
-    check(Outcome::Failed, Some(&late), true, Unexplained, Rule::GiveUp);
+    check(Outcome::Completed, None, false, Unexplained, StreamRule::Result);
+    check(Outcome::Cancelled, None, true, Unexplained, StreamRule::Aborted);
+    check(Outcome::Failed, Some(&told(Code::ServerError)), false, Unexplained, StreamRule::Result);
+    check(Outcome::Truncated, None, true, ToolRan, StreamRule::KeepText);
+    check(Outcome::Truncated, None, false, Unexplained, StreamRule::Retry);
+    check(Outcome::Truncated, None, false, ToolRan, StreamRule::ToolRan);
+    check(Outcome::Failed, Some(&crash()), true, ModelAnswered, StreamRule::Retry);
+    check(Outcome::Failed, Some(&crash()), true, ToolRan, StreamRule::ToolRan);
+    check(Outcome::Failed, Some(&late), true, Unexplained, StreamRule::GiveUp);
     for (category, code) in [
         (Category::RateLimit, Code::RateLimited),
         (Category::Quota, Code::Billing),
@@ -45,13 +51,13 @@ fn the_rule_of_the_specification() {
         (Category::Authentication, Code::InvalidCredentials),
     ] {
         let hopeless = Failure::new(category, code, "no");
-        check(Outcome::Failed, Some(&hopeless), false, Unexplained, Rule::GiveUp);
+        check(Outcome::Failed, Some(&hopeless), false, Unexplained, StreamRule::GiveUp);
     }
     let killed = Failure { exit: Some(Exit::Signal(9)), ..crash() };
-    check(Outcome::Failed, Some(&killed), false, Unexplained, Rule::GiveUp);
+    check(Outcome::Failed, Some(&killed), false, Unexplained, StreamRule::GiveUp);
 }
 
-/// Every footprint under every rule, for an end that another form may mend.
+/// Every footprint under every rule, for a failure that another form may fix.
 #[test]
 fn by_default_only_what_is_untouched_is_sent_again() {
     for footprint in Footprint::ALL {
@@ -59,22 +65,22 @@ fn by_default_only_what_is_untouched_is_sent_again() {
         for (outcome, failure) in [(Outcome::Truncated, None), (Outcome::Failed, Some(crash()))] {
             let end = ended(outcome, failure.as_ref(), footprint);
             let strict = match footprint {
-                Footprint::PromptNotSent | Footprint::UsageError => Rule::Retry,
-                Footprint::ToolRan => Rule::ToolRan,
+                Footprint::PromptNotSent | Footprint::UsageError => StreamRule::Retry,
+                Footprint::ToolRan => StreamRule::ToolRan,
                 Footprint::NoWork
                 | Footprint::Unexplained
                 | Footprint::ModelAnswered
                 | Footprint::NotUnderstood
-                | Footprint::FilesChanged => Rule::NotSentAgain,
+                | Footprint::FilesChanged => StreamRule::NotSentAgain,
             };
             assert_eq!(decide(&end, StreamFallback::default(), true), strict, "{end:?}");
-            let specified = if tool_ran { Rule::ToolRan } else { Rule::Retry };
+            let specified = if tool_ran { StreamRule::ToolRan } else { StreamRule::Retry };
             assert_eq!(decide(&end, StreamFallback::BeforeTools, true), specified, "{end:?}");
-            assert_eq!(decide(&end, StreamFallback::Always, true), Rule::Retry, "{end:?}");
+            assert_eq!(decide(&end, StreamFallback::Always, true), StreamRule::Retry, "{end:?}");
             for wanted in StreamFallback::ALL {
-                assert_eq!(decide(&end, wanted, false), Rule::GiveUp, "there is no other form");
+                assert_eq!(decide(&end, wanted, false), StreamRule::GiveUp, "there is no other form");
             }
-            assert_eq!(decide(&end, StreamFallback::Never, true), Rule::GiveUp, "{end:?}");
+            assert_eq!(decide(&end, StreamFallback::Never, true), StreamRule::GiveUp, "{end:?}");
         }
     }
 }
@@ -86,25 +92,25 @@ fn a_program_that_does_not_know_the_better_form_has_given_no_result() {
         let end = ended(Outcome::Failed, Some(&told), Footprint::PromptNotSent);
         assert_eq!(
             decide(&end, StreamFallback::default(), true),
-            Rule::Result,
+            StreamRule::Result,
             "{code}: it steps down nowhere"
         );
         let down = StreamEnd { steps_down: true, ..end };
-        let expect = if code == Code::ServerError { Rule::Result } else { Rule::Retry };
+        let expect = if code == Code::ServerError { StreamRule::Result } else { StreamRule::Retry };
         assert_eq!(decide(&down, StreamFallback::default(), true), expect, "{code}");
     }
 }
 
 #[test]
-fn every_word_is_told_once() {
+fn every_name_is_unique() {
     let rules = [
-        (Rule::Result, "result", false),
-        (Rule::Aborted, "aborted", false),
-        (Rule::KeepText, "accumulated_text", true),
-        (Rule::Retry, "stream_fallback", true),
-        (Rule::ToolRan, "tool_ran", true),
-        (Rule::NotSentAgain, "not_sent_again", true),
-        (Rule::GiveUp, "give_up", false),
+        (StreamRule::Result, "result", false),
+        (StreamRule::Aborted, "aborted", false),
+        (StreamRule::KeepText, "accumulated_text", true),
+        (StreamRule::Retry, "stream_fallback", true),
+        (StreamRule::ToolRan, "tool_ran", true),
+        (StreamRule::NotSentAgain, "not_sent_again", true),
+        (StreamRule::GiveUp, "give_up", false),
     ];
     for (rule, word, is_told) in rules {
         let about = rule.about().unwrap_or_default();

@@ -1,84 +1,84 @@
-//! What would follow if every attempt failed in the same way: the decisions of a request, played ahead.
+//! Simulates a request in which every attempt fails in the same way.
 //!
-//! Each step is the word of [`decide`] on what a request would know then: who is left, how often somebody was asked, and what
-//! the breaker makes of it. It is taken that an attempt fails at once and that the longest wait is drawn.
+//! Each step is the result of [`decide`] with the facts that the request would have then: the agents that are left, the retries
+//! so far, and the state of the breakers. It assumes that an attempt fails at once and that the longest wait is drawn.
 
 use bowline_protocol::{Failure, Millis, Timestamp};
 
-use super::{Attempt, Next, Rules, Verdict, Wait, decide, told};
+use super::{FailedAttempt, NextStep, RetryRules, RetryVerdict, RetryWait, decide, named_wait};
 use crate::footprint::Footprint;
-use crate::route::Memory;
+use crate::route::RouteMemory;
 
-/// The most attempts that are played. Whoever asks for more retries knows how they go on.
+/// The most attempts to simulate. More of them would only repeat.
 const MOST: usize = 200;
 
-/// Somebody who is asked in their turn.
+/// An agent in the order of a route.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Turn {
-    /// What people call it.
+pub struct RouteStop {
+    /// The name to show to people.
     pub name: String,
-    /// The model that it is asked with.
+    /// The model to use.
     pub model: Option<String>,
-    /// The name under which it is remembered.
+    /// Its key in the route memory.
     pub key: String,
 }
 
-/// Where a request stands before its first attempt.
+/// The state of a request before its first attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Start {
-    /// When that is.
+pub struct OutlookStart {
+    /// The time.
     pub at: Timestamp,
-    /// How often a limit was waited for already.
+    /// How often the request waited for a limit already.
     pub waits: u32,
 }
 
-/// An attempt that fails, and what is done then.
+/// An attempt that fails, and the next step.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Step {
-    /// Whose turn it was.
+pub struct OutlookStep {
+    /// The index of the agent in the route.
     pub turn: usize,
-    /// How often it had been asked again.
+    /// How often it was retried before.
     pub retries: u32,
-    /// What is done, and why.
-    pub verdict: Verdict,
+    /// The next step and its reason.
+    pub verdict: RetryVerdict,
     /// The shortest and the longest wait before the next attempt.
     pub wait: (Millis, Millis),
-    /// Whose turn it is next.
+    /// The index of the next agent.
     pub next: Option<usize>,
 }
 
-/// All attempts of a request that fail.
+/// All failing attempts of a request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Outlook {
-    /// One after the other.
-    pub steps: Vec<Step>,
-    /// Whether there would be more of them.
+pub struct RetryOutlook {
+    /// The attempts in order.
+    pub steps: Vec<OutlookStep>,
+    /// Whether more attempts would follow.
     pub goes_on: bool,
 }
 
-/// Returns who comes after a turn and is not left alone by the breaker.
+/// Returns the next agent after `turn` whose breaker allows requests.
 pub fn next_turn(
-    turns: &[Turn],
-    memory: &Memory,
+    turns: &[RouteStop],
+    memory: &RouteMemory,
     turn: usize,
     now: Timestamp,
-    may: impl Fn(&Turn) -> bool,
+    may: impl Fn(&RouteStop) -> bool,
 ) -> Option<usize> {
     let free =
         |place: &usize| may(&turns[*place]) && memory.state(&turns[*place].key, now).refuses(now).is_none();
     (turn + 1..turns.len()).find(free)
 }
 
-/// Plays a request in which every attempt fails in the same way.
+/// Simulates a request in which every attempt fails in the same way.
 pub fn outlook(
-    rules: &Rules,
-    turns: &[Turn],
-    memory: &Memory,
+    rules: &RetryRules,
+    turns: &[RouteStop],
+    memory: &RouteMemory,
     failure: &Failure,
     footprint: Footprint,
-    start: Start,
-) -> Outlook {
-    let (mut memory, mut outlook) = (memory.clone(), Outlook::default());
+    start: OutlookStart,
+) -> RetryOutlook {
+    let (mut memory, mut outlook) = (memory.clone(), RetryOutlook::default());
     let (mut turn, mut retries, mut waits, mut now) = (0, 0, start.waits, start.at);
     while turn < turns.len() {
         if outlook.steps.len() == MOST {
@@ -88,22 +88,22 @@ pub fn outlook(
         memory.sent(&turns[turn].key, "", now);
         memory.failed(&turns[turn].key, failure, now);
         let after = next_turn(turns, &memory, turn, now, |_| true);
-        let attempt = Attempt {
+        let attempt = FailedAttempt {
             failure,
             retries,
             waits,
             footprint,
             next: after.map(|after| turns[after].name.as_str()),
         };
-        let verdict = decide(rules, &attempt, now, Wait::Told);
+        let verdict = decide(rules, &attempt, now, RetryWait::Bounds);
         let (wait, next) = match verdict.next {
-            Next::Retry { .. } => (rules.bounds(retries, told(failure, now)), Some(turn)),
-            Next::Wait { until } => ((until.since(now), until.since(now)), Some(turn)),
-            Next::FallBack => ((Millis(0), Millis(0)), after),
-            Next::Stop => ((Millis(0), Millis(0)), None),
+            NextStep::Retry { .. } => (rules.bounds(retries, named_wait(failure, now)), Some(turn)),
+            NextStep::Wait { until } => ((until.since(now), until.since(now)), Some(turn)),
+            NextStep::FallBack => ((Millis(0), Millis(0)), after),
+            NextStep::Stop => ((Millis(0), Millis(0)), None),
         };
-        let waits_for_limit = matches!(verdict.next, Next::Wait { .. });
-        outlook.steps.push(Step { turn, retries, verdict, wait, next });
+        let waits_for_limit = matches!(verdict.next, NextStep::Wait { .. });
+        outlook.steps.push(OutlookStep { turn, retries, verdict, wait, next });
         let Some(next) = next else { break };
         (retries, waits) = match (next == turn, waits_for_limit) {
             (false, _) => (0, 0),

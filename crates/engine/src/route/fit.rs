@@ -1,24 +1,24 @@
-//! Whether a request fits into a context, and how it is made to.
+//! Checks whether a request fits into a context window, and shortens it.
 
 use bowline_protocol::Request;
 use serde::{Deserialize, Serialize};
 
-/// What is left out of a request that is too long.
+/// The part to remove from a request that is too long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Truncation {
-    /// What was said first, message by message.
+    /// The oldest messages, one by one.
     Oldest,
-    /// All that was said before.
+    /// All earlier messages.
     Context,
     /// The middle of the prompt.
     Prompt,
-    /// Something of everything: the middle of the prompt and of each message.
+    /// Some of everything: the middle of the prompt and of each message.
     Proportional,
 }
 
 impl Truncation {
-    /// Every way.
+    /// All variants.
     pub const ALL: [Self; 4] = [Self::Oldest, Self::Context, Self::Prompt, Self::Proportional];
 
     /// Returns the word used in files.
@@ -32,15 +32,15 @@ impl Truncation {
     }
 }
 
-/// What stands in the place of what was left out.
+/// The text that replaces a removed part.
 const LEFT_OUT: &str = "\n[…]\n";
 
-/// Estimates how many tokens a request has, its system prompt and what was said before included.
+/// Estimates the tokens of a request, including its system prompt and its earlier messages.
 pub fn tokens(request: &Request) -> u64 {
     of_text(&request.prompt) + beside_prompt(request)
 }
 
-/// Estimates how many tokens a text has: one for every four letters, rounded up.
+/// Estimates the tokens of a text: one for every four letters, rounded up.
 fn of_text(text: &str) -> u64 {
     (text.chars().count() as u64).div_ceil(4)
 }
@@ -54,7 +54,7 @@ fn system(request: &Request) -> u64 {
     parts.into_iter().flatten().map(|text| of_text(text)).sum()
 }
 
-/// Shortens a request until it has at most so many tokens; says whether it does then. Nothing is taken from the system prompt.
+/// Shortens a request to at most this many tokens. Returns whether it fits then. Never shortens the system prompt.
 pub fn shorten(request: &mut Request, most: u64, how: Truncation) -> bool {
     let all = tokens(request);
     if all <= most {
@@ -85,7 +85,7 @@ pub fn shorten(request: &mut Request, most: u64, how: Truncation) -> bool {
     !request.prompt.trim().is_empty() && tokens(request) <= most
 }
 
-/// Takes the middle out of a text, so that it has at most so many tokens.
+/// Removes the middle of a text, so that it has at most this many tokens.
 fn cut(text: &mut String, most: u64) {
     let letters = text.chars().count();
     let most = usize::try_from(most.saturating_mul(4)).unwrap_or(usize::MAX);
@@ -139,7 +139,14 @@ mod tests {
     }
 
     #[test]
-    fn each_way_leaves_out_what_it_says() {
+    fn each_way_has_the_same_name_in_code_and_files() {
+        for how in Truncation::ALL {
+            assert_eq!(serde_json::to_string(&how).unwrap(), format!("\"{}\"", how.as_str()));
+        }
+    }
+
+    #[test]
+    fn each_truncation_removes_its_part() {
         for how in Truncation::ALL {
             assert_eq!(shortened(30, how), (true, 40, vec![40, 40]), "{how:?}: what fits stays");
         }
@@ -150,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_made_to_fit_is_said() {
+    fn a_request_that_cannot_fit_is_reported() {
         assert!(!shortened(5, Truncation::Oldest).0);
         assert!(!shortened(5, Truncation::Context).0);
         assert!(!shortened(20, Truncation::Prompt).0, "nothing would be left of the prompt");

@@ -1,6 +1,6 @@
-//! What sort of model is wanted, by name.
+//! Hints: names for kinds of models.
 
-/// The hints that everybody knows, with what each is for. Others may be made up in the configuration.
+/// The built-in hints, each with its use. A configuration may define others.
 pub const HINTS: [(&str, &str); 6] = [
     ("fast", "short and simple tasks"),
     ("capable", "hard reasoning"),
@@ -10,7 +10,7 @@ pub const HINTS: [(&str, &str); 6] = [
     ("cheap", "when money matters most"),
 ];
 
-/// Other words for them.
+/// Aliases of the hints.
 const ALIASES: [(&str, &str); 5] = [
     ("code", "codegen"),
     ("quick", "fast"),
@@ -19,7 +19,7 @@ const ALIASES: [(&str, &str); 5] = [
     ("longcontext", "long-context"),
 ];
 
-/// Returns the proper name of a hint.
+/// Returns the canonical name of a hint.
 pub fn canonical(hint: &str) -> String {
     let plain = hint.trim().to_ascii_lowercase().replace('_', "-");
     let alias = ALIASES.iter().find(|(alias, _)| *alias == plain);

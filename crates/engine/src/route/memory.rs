@@ -1,54 +1,54 @@
-//! What is remembered between requests: who failed, who is slow, whose turn it is. Kept in a file by somebody else.
+//! The router's memory between requests: failures, latencies, and the last turn. The caller stores it in a file.
 
 use std::collections::BTreeMap;
 
 use bowline_protocol::{Failure, Millis, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use crate::breaker::{Breaker, State};
+use crate::breaker::{Breaker, BreakerState};
 
-/// The version of the form.
+/// The version of the format.
 const FORM: u32 = 1;
 
-/// The most providers, profiles and models that are remembered.
+/// The most entries to keep.
 const MOST: usize = 512;
 
-/// How much the latest measurement counts.
+/// The weight of the latest measurement.
 const WEIGHT: f64 = 0.3;
 
-/// All that is remembered.
+/// The memory of the router.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Memory {
+pub struct RouteMemory {
     v: u32,
-    /// Whose turn it was last, where they take turns.
+    /// The candidate that had the last turn, for round-robin.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last: Option<String>,
-    /// By provider, profile and model.
+    /// Entries by provider, profile and model.
     #[serde(default)]
-    entries: BTreeMap<String, Entry>,
+    entries: BTreeMap<String, MemoryEntry>,
 }
 
-impl Default for Memory {
+impl Default for RouteMemory {
     fn default() -> Self {
         Self { v: FORM, last: None, entries: BTreeMap::new() }
     }
 }
 
-/// What is remembered of one provider, profile and model.
+/// The memory of one provider, profile and model.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Entry {
-    /// Whether it is left alone.
+pub struct MemoryEntry {
+    /// Its circuit breaker.
     pub breaker: Breaker,
-    /// How long it takes to the first word, on average.
+    /// The average time to the first output.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub latency_ms: Option<f64>,
-    /// When it was last asked.
+    /// When it was last used.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub at: Option<Timestamp>,
 }
 
-/// Returns the name under which something is remembered.
+/// Returns the key of an entry.
 pub fn key(provider: &str, profile: Option<&str>, model: Option<&str>) -> String {
     let mut key = provider.to_owned();
     if let Some(profile) = profile {
@@ -62,38 +62,38 @@ pub fn key(provider: &str, profile: Option<&str>, model: Option<&str>) -> String
     key
 }
 
-impl Memory {
-    /// Says whether it was written in a form that this version reads.
+impl RouteMemory {
+    /// Returns whether this version can read the format.
     pub fn is_known(&self) -> bool {
         self.v == FORM
     }
 
-    /// Returns whether somebody is left alone.
-    pub fn state(&self, key: &str, now: Timestamp) -> State {
-        self.entries.get(key).map_or(State::Closed, |entry| entry.breaker.state(now))
+    /// Returns the state of a candidate's breaker.
+    pub fn state(&self, key: &str, now: Timestamp) -> BreakerState {
+        self.entries.get(key).map_or(BreakerState::Closed, |entry| entry.breaker.state(now))
     }
 
-    /// Forgets requests that try, where whoever sent them is gone.
+    /// Forgets probing requests whose sender is gone.
     pub fn forget_gone(&mut self, is_there: impl Fn(&str) -> bool) {
         self.entries.values_mut().for_each(|entry| entry.breaker.forget_gone(&is_there));
     }
 
-    /// Returns how long somebody takes to the first word.
+    /// Returns the average time to the first output.
     pub fn latency(&self, key: &str) -> Option<Millis> {
         self.entries.get(key)?.latency_ms.map(|millis| Millis(millis.round() as u64))
     }
 
-    /// Says whose turn it is, so that the next one comes next.
+    /// Records which candidate has its turn, so that the next one follows.
     pub fn takes_turn(&mut self, name: &str) {
         self.last = Some(name.to_owned());
     }
 
-    /// Says that somebody is asked, and by whom.
+    /// Records that a process sends a request to a candidate.
     pub fn sent(&mut self, key: &str, by: &str, now: Timestamp) {
         self.entry(key, now).breaker.sent(by, now);
     }
 
-    /// Says that somebody answered, and how long the first word took.
+    /// Records that a candidate answered, and its time to the first output.
     pub fn answered(&mut self, key: &str, first_word: Option<Millis>, now: Timestamp) {
         let entry = self.entry(key, now);
         entry.breaker.answered();
@@ -103,19 +103,19 @@ impl Memory {
         }
     }
 
-    /// Says that somebody failed.
+    /// Records that a candidate failed.
     pub fn failed(&mut self, key: &str, failure: &Failure, now: Timestamp) {
         self.entry(key, now).breaker.failed(failure, now);
     }
 
-    /// Says that nobody waited for the answer.
+    /// Records that the caller cancelled the request.
     pub fn abandoned(&mut self, key: &str, now: Timestamp) {
         self.entry(key, now).breaker.abandoned();
     }
 
-    fn entry(&mut self, key: &str, now: Timestamp) -> &mut Entry {
+    fn entry(&mut self, key: &str, now: Timestamp) -> &mut MemoryEntry {
         if self.entries.len() >= MOST && !self.entries.contains_key(key) {
-            // Whoever was asked longest ago is forgotten, those who are left alone last.
+            // Forget the entry that was used longest ago; keep entries with an active breaker as long as possible.
             let oldest = self
                 .entries
                 .iter()

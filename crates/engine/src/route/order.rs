@@ -1,26 +1,26 @@
-//! Who comes first.
+//! The order of the candidates.
 
 use bowline_protocol::Millis;
 use serde::{Deserialize, Serialize};
 
-use super::{Ask, Candidate, Facts, Login, Meant};
+use super::{Candidate, CandidateFacts, CandidateModel, LoginState, RouteRequest};
 
-/// How those who can be asked are put in order.
+/// How to order the candidates that can be used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Strategy {
+pub enum RouteStrategy {
     /// The highest priority first.
     #[default]
     Priority,
-    /// In turn.
+    /// Each in its turn.
     RoundRobin,
-    /// Whoever has the first word soonest.
+    /// The shortest time to the first output first.
     LeastLatency,
-    /// Whose model costs least.
+    /// The cheapest model first.
     LeastCost,
 }
 
-impl Strategy {
+impl RouteStrategy {
     /// Every strategy.
     pub const ALL: [Self; 4] = [Self::Priority, Self::RoundRobin, Self::LeastLatency, Self::LeastCost];
 
@@ -35,16 +35,21 @@ impl Strategy {
     }
 }
 
-/// Puts those who can be asked in order. Who has a model for the hint comes before who has none.
-pub(super) fn sort(ask: &Ask, candidates: &[(Candidate, Facts)], meant: &[Meant], order: &mut [usize]) {
+/// Orders the candidates that can be used. A candidate with a model for the hint comes before one without.
+pub(super) fn sort(
+    ask: &RouteRequest,
+    candidates: &[(Candidate, CandidateFacts)],
+    meant: &[CandidateModel],
+    order: &mut [usize],
+) {
     if ask.listed {
         return order.sort_unstable();
     }
-    // Each sort keeps the order of equals, so that the earlier ones decide among them.
+    // These sorts are stable: a later sort keeps the order of earlier ones among equals.
     order.sort_by_key(|place| std::cmp::Reverse(candidates[*place].0.priority));
     match ask.strategy {
-        Strategy::Priority => {}
-        Strategy::RoundRobin => {
+        RouteStrategy::Priority => {}
+        RouteStrategy::RoundRobin => {
             order.sort_unstable();
             let last = ask.last.as_ref();
             let after = candidates.iter().position(|(candidate, _)| Some(&candidate.name) == last);
@@ -53,11 +58,11 @@ pub(super) fn sort(ask: &Ask, candidates: &[(Candidate, Facts)], meant: &[Meant]
                 order.rotate_left(first);
             }
         }
-        // Nobody can be compared who was never tried.
-        Strategy::LeastLatency => {
+        // A candidate without a measurement comes first, so that it gets measured.
+        RouteStrategy::LeastLatency => {
             order.sort_by_key(|place| candidates[*place].1.latency.unwrap_or(Millis(0)))
         }
-        Strategy::LeastCost => order.sort_by(|one, other| {
+        RouteStrategy::LeastCost => order.sort_by(|one, other| {
             let cost = |place: &usize| {
                 candidates[*place].1.price.as_ref().map_or(f64::INFINITY, |price| price.blended())
             };
@@ -70,50 +75,54 @@ pub(super) fn sort(ask: &Ask, candidates: &[(Candidate, Facts)], meant: &[Meant]
     if ask.hint.is_some() {
         order.sort_by_key(|place| !meant[*place].fits);
     }
-    // Nobody is left out for it: somebody slow is better than nobody.
+    // A slow candidate comes last, but stays in the list: it is better than none.
     order.sort_by_key(|place| too_slow(ask, &candidates[*place].1).is_some());
-    order.sort_by_key(|place| candidates[*place].1.login != Login::Seen);
+    order.sort_by_key(|place| candidates[*place].1.login != LoginState::Seen);
     order.sort_by_key(|place| !candidates[*place].0.named);
 }
 
-/// Returns how long somebody takes to the first word, if that is too long.
-fn too_slow(ask: &Ask, facts: &Facts) -> Option<Millis> {
+/// Returns the time to the first output, if it is too long.
+fn too_slow(ask: &RouteRequest, facts: &CandidateFacts) -> Option<Millis> {
     facts.latency.zip(ask.max_latency).filter(|(takes, most)| takes > most).map(|(takes, _)| takes)
 }
 
-/// Says why somebody is where they are.
-pub(super) fn reason(ask: &Ask, (candidate, facts): &(Candidate, Facts), meant: &Meant) -> String {
+/// Returns the reason for a candidate's position.
+pub(super) fn reason(
+    ask: &RouteRequest,
+    (candidate, facts): &(Candidate, CandidateFacts),
+    meant: &CandidateModel,
+) -> String {
     let place = match ask.strategy {
         _ if ask.listed => "in the order of the request".to_owned(),
-        Strategy::Priority => format!("priority {}", candidate.priority),
-        Strategy::RoundRobin => match &ask.last {
+        RouteStrategy::Priority => format!("priority {}", candidate.priority),
+        RouteStrategy::RoundRobin => match &ask.last {
             Some(last) => format!("in turn, after {last}"),
             None => "in turn".to_owned(),
         },
-        Strategy::LeastLatency => match facts.latency {
-            Some(latency) => format!("its first word takes {}", latency),
-            None => "how fast it is was never measured, so it is tried".to_owned(),
+        RouteStrategy::LeastLatency => match facts.latency {
+            Some(latency) => format!("its first output takes {}", latency),
+            None => "its speed was never measured, so it is tried first".to_owned(),
         },
-        Strategy::LeastCost => match &facts.price {
+        RouteStrategy::LeastCost => match &facts.price {
             Some(price) => format!("${:.2} a million tokens, {}", price.blended(), price.as_of),
-            None => "what it costs is not known".to_owned(),
+            None => "its price is unknown".to_owned(),
         },
     };
     let place = if ask.prefer_local && candidate.local && !ask.listed {
-        format!("runs here; {place}")
+        format!("runs on this machine; {place}")
     } else {
         place
     };
     let place = match (too_slow(ask, facts), ask.max_latency) {
         (Some(takes), Some(most)) if !ask.listed => {
-            format!("last, because its first word takes {takes}, and {most} is allowed; {place}")
+            format!("last, because its first output takes {takes} and only {most} is allowed; {place}")
         }
         _ => place,
     };
-    let place = if facts.login == Login::Seen || ask.listed {
+    let place = if facts.login == LoginState::Seen || ask.listed {
         place
     } else {
-        format!("after the others, because no login is seen and only the program itself can tell; {place}")
+        format!("after the others, because no login was found (only the program itself can tell); {place}")
     };
     match (&ask.hint, meant.fits) {
         (Some(hint), true) => format!("has a model for `{hint}`; {place}"),

@@ -1,5 +1,5 @@
-//! How a run ends once its process has: the tree is swept, the files are looked at, the end of the output is judged, and
-//! then there is one more attempt or the session is over.
+//! The end of a run after its process has exited: the tree is swept, the changed files are read, the end of the output is
+//! judged, and then one more attempt begins or the session is over.
 
 use bowline_protocol::kinds::{
     CapabilityDegraded, EndReason, FallbackTaken, FilesTouched, Level, Notice, Outcome, ProcessLeaked,
@@ -7,39 +7,43 @@ use bowline_protocol::kinds::{
 };
 use bowline_protocol::{Category, Code, Exit, Failure, Kind, Millis};
 use bowline_providers::decode::{Cause, End};
+use bowline_providers::dialect::Shape;
 
-use super::ladder::Why;
-use super::{Action, DRAIN, DRAIN_AT_MOST, Ended, Now, PATIENCE, Phase, Run, Step, Survivor, Swept};
-use crate::fallback::{self, Rule, StreamEnd};
-use crate::footprint::{Footprint, Traces};
+use super::ladder::StopCause;
+use super::{
+    DRAIN, DRAIN_AT_MOST, Now, PATIENCE, Run, RunAction, RunEnd, RunPhase, RunStep, Survivor, SweepResult,
+};
+use crate::fallback::{self, StreamEnd, StreamRule};
+use crate::footprint::{AttemptTraces, Footprint};
+use crate::usage_error::rejects_ours;
 
-/// What descendants of a program that has ended get between SIGTERM and SIGKILL.
+/// The time between SIGTERM and SIGKILL for descendants of a program that has exited.
 const SWEEP_GRACE: Millis = Millis(250);
 
 impl Run {
-    pub(super) fn exited(&mut self, exit: Exit, now: Now, step: &mut Step) {
-        if self.phase != Phase::Running || self.process.exit.is_some() {
+    pub(super) fn exited(&mut self, exit: Exit, now: Now, step: &mut RunStep) {
+        if self.phase != RunPhase::Running || self.process.exit.is_some() {
             return;
         }
         self.process.exit = Some(exit);
         if let Some(pid) = self.process.pid {
-            self.say(Kind::ProcessReaped(ProcessReaped { pid, exit }), now, step);
+            self.emit(Kind::ProcessReaped(ProcessReaped { pid, exit }), now, step);
         }
         if self.process.is_closed() {
             self.sweep(now, step);
         } else {
             let until = self.patience(DRAIN, now);
-            self.phase = Phase::Draining { until, at_most: self.patience(DRAIN_AT_MOST, now) };
+            self.phase = RunPhase::Draining { until, at_most: self.patience(DRAIN_AT_MOST, now) };
         }
     }
 
-    pub(super) fn sweep(&mut self, now: Now, step: &mut Step) {
-        self.phase = Phase::Sweeping { until: now.up.plus(PATIENCE) };
+    pub(super) fn sweep(&mut self, now: Now, step: &mut RunStep) {
+        self.phase = RunPhase::Sweeping { until: now.up.plus(PATIENCE) };
         let until = self.patience(SWEEP_GRACE, now);
-        step.actions.push(Action::Sweep(Millis(until.0.saturating_sub(now.up.0))));
+        step.actions.push(RunAction::Sweep(Millis(until.0.saturating_sub(now.up.0))));
     }
 
-    /// Returns until when whoever outlives the program is waited for: for so long, but not beyond the moment at which the
+    /// Returns how long to wait for processes that outlive the program: the usual time, but not beyond the moment at which the
     /// program itself would have been killed.
     fn patience(&self, usual: Millis, now: Now) -> Millis {
         let ladder = self.ladder.as_ref().map(|ladder| ladder.kill_at);
@@ -47,12 +51,12 @@ impl Run {
         now.up.plus(usual).min(latest.unwrap_or(Millis(u64::MAX))).max(now.up)
     }
 
-    pub(super) fn swept(&mut self, swept: Swept, now: Now, step: &mut Step) {
-        if !matches!(self.phase, Phase::Sweeping { .. }) {
+    pub(super) fn swept(&mut self, swept: SweepResult, now: Now, step: &mut RunStep) {
+        if !matches!(self.phase, RunPhase::Sweeping { .. }) {
             return;
         }
-        let Swept { ended, killed, survivors } = swept;
-        // Where we ended the program, what it had started ended with it, and that is no news; unless it had to be killed.
+        let SweepResult { ended, killed, survivors } = swept;
+        // If the run ended the program, its descendants ended with it, which needs no report; unless they had to be killed.
         if self.ladder.is_some() {
             self.killed.extend(killed);
         } else if !ended.is_empty() {
@@ -60,81 +64,90 @@ impl Run {
                 ended.iter().map(|it| format!("{} (pid {})", it.command, it.pid)).collect();
             let text = format!("outlived the agent, and was ended: {}", them.join(", "));
             let code = Some("left_behind".to_owned());
-            self.say(Kind::Notice(Notice { level: Level::Info, text, code }), now, step);
+            self.emit(Kind::Notice(Notice { level: Level::Info, text, code }), now, step);
             self.left_behind.extend(ended);
         }
         for Survivor { pid, command } in &survivors {
             let reason = "it did not end when it was killed".to_owned();
             let leaked = ProcessLeaked { pid: *pid, command: command.clone(), reason };
-            self.say(Kind::ProcessLeaked(leaked), now, step);
+            self.emit(Kind::ProcessLeaked(leaked), now, step);
         }
         self.survivors.extend(survivors);
         if self.process.is_closed() {
-            self.look(now, step);
+            self.look_at_files(now, step);
         } else {
-            self.phase = Phase::Closing { until: now.up.plus(DRAIN) };
+            self.phase = RunPhase::Closing { until: now.up.plus(DRAIN) };
         }
     }
 
-    pub(super) fn look(&mut self, now: Now, step: &mut Step) {
+    pub(super) fn look_at_files(&mut self, now: Now, step: &mut RunStep) {
         if self.plan.files {
-            self.phase = Phase::Looking { until: now.up.plus(PATIENCE) };
-            step.actions.push(Action::LookAtFiles);
+            self.phase = RunPhase::Looking { until: now.up.plus(PATIENCE) };
+            step.actions.push(RunAction::LookAtFiles);
         } else {
             self.judge(now, step);
         }
     }
 
-    pub(super) fn files(&mut self, files: Vec<TouchedFile>, now: Now, step: &mut Step) {
-        if !matches!(self.phase, Phase::Looking { .. }) {
+    pub(super) fn files(&mut self, files: Vec<TouchedFile>, now: Now, step: &mut RunStep) {
+        if !matches!(self.phase, RunPhase::Looking { .. }) {
             return;
         }
         if !files.is_empty() {
-            self.account.seen = self.account.seen.max(Footprint::FilesChanged);
+            self.state.seen = self.state.seen.max(Footprint::FilesChanged);
             let touched = FilesTouched { seen_by: TouchSource::Git, files, room: None };
-            self.say(Kind::FilesTouched(touched), now, step);
+            self.emit(Kind::FilesTouched(touched), now, step);
         }
         self.judge(now, step);
     }
 
-    /// Judges the end of the output, then begins the second attempt or ends the session.
-    pub(super) fn judge(&mut self, now: Now, step: &mut Step) {
+    /// Judges the end of the output, then concludes, or has the program's help read first.
+    pub(super) fn judge(&mut self, now: Now, step: &mut RunStep) {
         let why = self.ladder.take().map(|ladder| ladder.why);
         let (exit, cause) = match &why {
             None => (self.process.exit, Cause::Exited),
-            Some(Why::Cancelled | Why::Trouble(_)) => (self.process.exit, Cause::Cancelled),
-            Some(Why::TimedOut(..)) => (self.process.exit, Cause::TimedOut),
-            // We ended it, so how it ended says nothing about its answer.
-            Some(Why::Lingering) => (None, Cause::Exited),
+            Some(StopCause::Cancelled | StopCause::Trouble(_)) => (self.process.exit, Cause::Cancelled),
+            Some(StopCause::TimedOut(..)) => (self.process.exit, Cause::TimedOut),
+            // The run ended the program, so its exit says nothing about its answer.
+            Some(StopCause::Lingering) => (None, Cause::Exited),
         };
         self.why = why;
-        if matches!(self.phase, Phase::Spawning | Phase::Running) {
-            // Its process was given up, or never was: what it said last cannot make us stop it again.
-            self.phase = Phase::Looking { until: now.up };
+        if matches!(self.phase, RunPhase::Spawning | RunPhase::Running) {
+            // The process was given up, or never ran. Its last output must not make the run stop it again.
+            self.phase = RunPhase::Looking { until: now.up };
         }
         self.decoder.finish(&End { exit, cause }, &self.moment, &mut self.drafts);
-        self.pass(now, step);
-        // But it may be a reason of ours not to ask a second time.
+        self.emit_decoded(now, step);
+        // But it may be a reason on our side against a second attempt.
         if let Some(ladder) = self.ladder.take() {
             self.why = Some(ladder.why);
         }
         let footprint = self.footprint_of_attempt();
-        self.account.footprint = self.account.footprint.max(footprint);
+        self.state.footprint = self.state.footprint.max(footprint);
+        if self.should_replan(footprint) {
+            self.replan(footprint, now, step);
+        } else {
+            self.conclude(footprint, now, step);
+        }
+    }
+
+    /// Begins the second attempt or ends the session, once the attempt is judged.
+    pub(super) fn conclude(&mut self, footprint: Footprint, now: Now, step: &mut RunStep) {
         self.rule = self.rule_of_the_end(footprint);
-        let again = self.rule == Rule::Retry;
+        let again = self.rule == StreamRule::Retry;
         if let Some(about) = self.rule.about() {
-            let failure = self.account.failure.clone().unwrap_or_else(|| {
+            let failure = self.state.failure.clone().unwrap_or_else(|| {
                 Failure::new(Category::Unknown, Code::Truncated, "the stream ended without a result")
             });
             let kind = if again {
-                let (from, to) = ("streaming".to_owned(), "non-streaming".to_owned());
+                let (from, to) = ("streaming".to_owned(), self.next_form().to_owned());
                 let rule = self.rule.as_str().to_owned();
                 let reason = Some(footprint.reason().to_owned());
                 Kind::FallbackTaken(FallbackTaken { from, to, rule, reason, failure: Box::new(failure) })
             } else {
-                Kind::Notice(not_again(self.rule, about, footprint))
+                Kind::Notice(not_sent_again(self.rule, about, footprint))
             };
-            self.say(kind, now, step);
+            self.emit(kind, now, step);
             if again {
                 self.step_down(now, step);
             }
@@ -142,7 +155,7 @@ impl Run {
         if again {
             self.attempt += 1;
             self.decoder = Self::decoder(&self.plan, self.attempt);
-            self.account.next_attempt(self.plan.resume.clone());
+            self.state.next_attempt(self.plan.resume.clone());
             self.why = None;
             self.spawn(now, step);
         } else {
@@ -150,41 +163,50 @@ impl Run {
         }
     }
 
-    /// Says what the next form has to do without, and why it is taken.
-    fn step_down(&mut self, now: Now, step: &mut Step) {
-        let why = self.account.failure.as_ref().map_or("it ended without a word", |it| it.message.as_str());
+    /// Returns the name of the next form for people. By its help a program may still have one that is read line by line.
+    fn next_form(&self) -> &'static str {
+        let next = self.plan.attempts.get(self.attempt + 1);
+        let by_lines = next.is_some_and(|next| next.shape == Shape::Lines);
+        if self.by_help && by_lines { "another format" } else { "non-streaming" }
+    }
+
+    /// Reports what the next form lacks, and why the run takes it.
+    fn step_down(&mut self, now: Now, step: &mut RunStep) {
+        let why = self.state.failure.as_ref().map_or("it ended without a message", |it| it.message.as_str());
         let reason = format!("the better form did not work: {why}");
         let next = self.plan.attempts.get(self.attempt + 1).map(|next| next.degraded.clone());
         for degraded in next.unwrap_or_default() {
-            let reason = reason.clone();
-            self.say(Kind::CapabilityDegraded(CapabilityDegraded { reason, ..degraded }), now, step);
+            // The help names the missing option, which is more exact than the program's error.
+            let reason = if self.by_help { degraded.reason.clone() } else { reason.clone() };
+            self.emit(Kind::CapabilityDegraded(CapabilityDegraded { reason, ..degraded }), now, step);
         }
     }
 
     /// Returns what the program of this attempt may have done with the prompt.
     fn footprint_of_attempt(&self) -> Footprint {
         let attempt = &self.plan.attempts[self.attempt];
-        let traces = Traces {
-            seen: self.account.seen,
-            prompted: self.account.prompted,
+        let traces = AttemptTraces {
+            seen: self.state.seen,
+            prompted: self.state.prompted,
             generates_only: attempt.dialect.generates_only(),
             steps: attempt.dialect.steps_of(attempt.shape),
             shape: attempt.shape,
             framing: attempt.dialect.framing,
-            usage_reported: self.account.usage_reported,
-            printed: self.account.has_printed(),
-            timed_out: matches!(self.why, Some(Why::TimedOut(..))),
-            trouble: matches!(self.why, Some(Why::Trouble(_))),
-            failure: self.account.failure.as_ref(),
+            usage_reported: self.state.usage_reported,
+            printed: self.state.has_printed(),
+            rejects_ours: rejects_ours(&self.state.stderr_head, &attempt.program, &attempt.options),
+            timed_out: matches!(self.why, Some(StopCause::TimedOut(..))),
+            trouble: matches!(self.why, Some(StopCause::Trouble(_))),
+            failure: self.state.failure.as_ref(),
         };
         traces.footprint()
     }
 
-    fn rule_of_the_end(&self, footprint: Footprint) -> Rule {
+    fn rule_of_the_end(&self, footprint: Footprint) -> StreamRule {
         let end = StreamEnd {
-            outcome: self.account.outcome.unwrap_or(Outcome::Truncated),
-            failure: self.account.failure.as_ref(),
-            has_text: self.account.has_text,
+            outcome: self.state.outcome.unwrap_or(Outcome::Truncated),
+            failure: self.state.failure.as_ref(),
+            has_text: self.state.has_text,
             footprint,
             steps_down: self
                 .plan
@@ -192,31 +214,31 @@ impl Run {
                 .get(self.attempt + 1)
                 .is_some_and(|next| !next.degraded.is_empty()),
         };
-        // Trouble of our own is not the stream's: a second attempt would meet the same.
-        let ours = matches!(self.why, Some(Why::Trouble(_)));
+        // An error on our side is not the stream's fault: a second attempt would meet the same error.
+        let ours = matches!(self.why, Some(StopCause::Trouble(_)));
         let again = self.attempt + 1 < self.plan.attempts.len() && !ours && !self.no_more;
         fallback::decide(&end, self.plan.stream_fallback, again)
     }
 
-    fn end(&mut self, now: Now, step: &mut Step) {
-        let outcome = self.account.outcome.unwrap_or(Outcome::Truncated);
+    fn end(&mut self, now: Now, step: &mut RunStep) {
+        let outcome = self.state.outcome.unwrap_or(Outcome::Truncated);
         let state =
             if outcome == Outcome::Completed { SessionState::Completed } else { SessionState::Failed };
-        self.state(state, None, now, step);
+        self.change_state(state, None, now, step);
         let reason = match &self.why {
-            None | Some(Why::Lingering) => EndReason::Exited,
-            Some(Why::Cancelled | Why::Trouble(_)) => EndReason::Stopped,
-            Some(Why::TimedOut(..)) => EndReason::TimedOut,
+            None | Some(StopCause::Lingering) => EndReason::Exited,
+            Some(StopCause::Cancelled | StopCause::Trouble(_)) => EndReason::Stopped,
+            Some(StopCause::TimedOut(..)) => EndReason::TimedOut,
         };
-        self.say(Kind::SessionEnded(SessionEnded { exit: self.process.exit, reason }), now, step);
-        self.phase = Phase::Over;
+        self.emit(Kind::SessionEnded(SessionEnded { exit: self.process.exit, reason }), now, step);
+        self.phase = RunPhase::Over;
         let timed_out = match &self.why {
-            Some(Why::TimedOut(which, _)) => Some(*which),
+            Some(StopCause::TimedOut(which, _)) => Some(*which),
             _ => None,
         };
-        let ended = Ended {
+        let ended = RunEnd {
             outcome,
-            failure: self.account.failure.take(),
+            failure: self.state.failure.take(),
             exit: self.process.exit,
             survivors: std::mem::take(&mut self.survivors),
             left_behind: std::mem::take(&mut self.left_behind),
@@ -224,22 +246,25 @@ impl Run {
             rule: self.rule,
             stream_fallback: self.attempt > 0,
             timed_out,
-            tool_ran: self.account.tool_ever_ran,
-            footprint: self.account.footprint,
+            tool_ran: self.state.tool_ever_ran,
+            footprint: self.state.footprint,
         };
-        step.actions.push(Action::Done(Box::new(ended)));
+        step.actions.push(RunAction::Done(Box::new(ended)));
     }
 }
 
-/// Makes the remark that a request is not sent once more, and why.
-fn not_again(rule: Rule, about: &str, footprint: Footprint) -> Notice {
+/// Makes the notice that a request is not sent once more, and why.
+fn not_sent_again(rule: StreamRule, about: &str, footprint: Footprint) -> Notice {
     let code = Some(rule.as_str().to_owned());
-    // That the prompt is sent once is the ordinary case: the failure itself is what people have to read.
+    // That the prompt is sent once is the usual case: people should read the failure itself.
     let (level, text) = match rule {
-        Rule::NotSentAgain => (Level::Info, format!("{about}: {}", footprint.reason())),
-        Rule::Result | Rule::Aborted | Rule::KeepText | Rule::Retry | Rule::ToolRan | Rule::GiveUp => {
-            (Level::Warn, about.to_owned())
-        }
+        StreamRule::NotSentAgain => (Level::Info, format!("{about}: {}", footprint.reason())),
+        StreamRule::Result
+        | StreamRule::Aborted
+        | StreamRule::KeepText
+        | StreamRule::Retry
+        | StreamRule::ToolRan
+        | StreamRule::GiveUp => (Level::Warn, about.to_owned()),
     };
     Notice { level, text, code }
 }

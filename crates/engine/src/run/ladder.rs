@@ -1,23 +1,23 @@
-//! How a program is ended: politely, then with SIGTERM to all of its tree, then with SIGKILL.
+//! The stop ladder: how a program is ended. First politely, then SIGTERM to its whole tree, then SIGKILL.
 
 use bowline_protocol::{Failure, Millis};
 
-use super::values::{Action, Plan, Polite, Scope, Signal, Watchdog};
+use super::values::{RunAction, SignalScope, StopMethod, StopSignal, Watchdog};
 
 /// Why a program is being ended.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Why {
-    /// A client wants it.
+pub(super) enum StopCause {
+    /// The caller cancelled.
     Cancelled,
     /// A deadline passed.
     TimedOut(Watchdog, Millis),
     /// It has given its answer and does not exit.
     Lingering,
-    /// Something that makes going on impossible or wrong.
+    /// An error that makes going on impossible or wrong.
     Trouble(Box<Failure>),
 }
 
-impl Why {
+impl StopCause {
     pub(super) fn in_words(&self) -> String {
         match self {
             Self::Cancelled => "the caller cancelled".to_owned(),
@@ -28,75 +28,81 @@ impl Why {
     }
 }
 
-/// How far we went.
+/// The steps of the ladder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Rung {
+pub(super) enum LadderStep {
     Polite,
     Terminate,
     Kill,
 }
 
-/// A ladder that somebody is on.
+/// The progress on the ladder.
 #[derive(Debug)]
-pub(super) struct Ladder {
-    pub(super) why: Why,
-    pub(super) rung: Rung,
-    /// When the next rung is due.
+pub(super) struct StopLadder {
+    pub(super) why: StopCause,
+    pub(super) reached: LadderStep,
+    /// When the next step is due.
     pub(super) next_at: Millis,
-    /// When patience is over, for its process and for whoever it leaves.
+    /// When SIGKILL is due, for the process and for its descendants.
     pub(super) kill_at: Millis,
 }
 
-/// How much of the grace the polite way gets.
+/// The polite step gets one part in so many of the grace.
 const POLITE_SHARE: u64 = 2;
 
 /// How long a program that has answered gets between SIGTERM and SIGKILL.
 pub(super) const LINGERING_GRACE: Millis = Millis(200);
 
-/// What it gets of that even if we come late ourselves.
+/// The least of that time, if the run itself is late.
 const LINGERING_AT_LEAST: Millis = Millis(50);
 
-/// How long we wait for the end of a killed process to be told.
+/// How long the run waits for the exit of a killed process.
 const REAPED_WITHIN: Millis = Millis(5_000);
 
-impl Ladder {
-    /// Steps on the first rung. A program that has answered has to be gone at some time, whoever else wants it to go.
-    pub(super) fn begin(why: Why, plan: &Plan, gone_by: Option<Millis>, now: Millis) -> (Self, Action) {
+impl StopLadder {
+    /// Begins with the first step. A program that has answered has to exit by `gone_by`, whatever the cause of the stop is.
+    pub(super) fn begin(
+        why: StopCause,
+        polite: &StopMethod,
+        grace: Millis,
+        gone_by: Option<Millis>,
+        now: Millis,
+    ) -> (Self, RunAction) {
         let gone_by = gone_by.map(|at| at.max(now.plus(LINGERING_AT_LEAST)));
-        if matches!(why, Why::Lingering) {
-            // The answer is there: nothing is lost by skipping the polite way.
+        if matches!(why, StopCause::Lingering) {
+            // The answer is complete: skipping the polite step loses nothing.
             let kill_at = gone_by.unwrap_or(now.plus(LINGERING_GRACE));
-            let ladder = Self { why, rung: Rung::Terminate, next_at: kill_at, kill_at };
-            return (ladder, Action::Signal(Signal::Terminate, Scope::Tree));
+            let ladder = Self { why, reached: LadderStep::Terminate, next_at: kill_at, kill_at };
+            return (ladder, RunAction::Signal(StopSignal::Terminate, SignalScope::Tree));
         }
-        let first = match &plan.polite {
-            Polite::Signal(signal, scope) => Action::Signal(*signal, *scope),
-            Polite::CloseStdin | Polite::Protocol => Action::CloseStdin,
+        let first = match polite {
+            StopMethod::Signal(signal, scope) => RunAction::Signal(*signal, *scope),
+            StopMethod::CloseStdin | StopMethod::Protocol => RunAction::CloseStdin,
         };
-        let kill_at = now.plus(plan.limits.grace).min(gone_by.unwrap_or(Millis(u64::MAX)));
+        let kill_at = now.plus(grace).min(gone_by.unwrap_or(Millis(u64::MAX)));
         let next_at = now.plus(Millis(kill_at.0.saturating_sub(now.0) / POLITE_SHARE));
-        (Self { why, rung: Rung::Polite, next_at, kill_at }, first)
+        (Self { why, reached: LadderStep::Polite, next_at, kill_at }, first)
     }
 
-    /// Makes a ladder of which nothing is left to climb.
-    pub(super) fn over(why: Why) -> Self {
-        Self { why, rung: Rung::Kill, next_at: Millis(u64::MAX), kill_at: Millis(u64::MAX) }
+    /// Creates a ladder without further steps.
+    pub(super) fn over(why: StopCause) -> Self {
+        Self { why, reached: LadderStep::Kill, next_at: Millis(u64::MAX), kill_at: Millis(u64::MAX) }
     }
 
-    /// Steps on the next rung; nothing when the last one has been tried for long enough.
-    pub(super) fn climb(&mut self, now: Millis) -> Option<Action> {
-        match self.rung {
-            Rung::Polite if now < self.kill_at => {
-                self.rung = Rung::Terminate;
+    /// Takes the next step. Returns `None` when the last one was tried for long enough.
+    pub(super) fn next_step(&mut self, now: Millis) -> Option<RunAction> {
+        match self.reached {
+            LadderStep::Polite if now < self.kill_at => {
+                self.reached = LadderStep::Terminate;
                 self.next_at = self.kill_at;
-                Some(Action::Signal(Signal::Terminate, Scope::Tree))
+                Some(RunAction::Signal(StopSignal::Terminate, SignalScope::Tree))
             }
-            Rung::Polite | Rung::Terminate => {
-                self.rung = Rung::Kill;
+            LadderStep::Polite | LadderStep::Terminate => {
+                self.reached = LadderStep::Kill;
                 self.next_at = now.plus(REAPED_WITHIN);
-                Some(Action::KillTree)
+                Some(RunAction::KillTree)
             }
-            Rung::Kill => None,
+            LadderStep::Kill => None,
         }
     }
 }

@@ -1,10 +1,13 @@
-//! Runs as tables: what happens, and what the run makes of it. No process, no sleeping.
+//! Runs as tables: inputs, and the resulting events and actions. No process, no sleeping.
 
 mod budget;
+mod edges;
 mod ladder;
 mod once;
 mod preparing;
 mod random;
+mod replan;
+mod stopping;
 mod world;
 
 use bowline_protocol::kinds::{Outcome, TouchedFile};
@@ -41,30 +44,38 @@ fn a_second_turn_after_the_first_result_is_waited_for() {
 
 #[test]
 fn a_protocol_begins_answers_stops_and_hangs_up() {
-    let talking = || {
-        let mut world = World::with(World::by_protocol);
+    let talking = |polite: StopMethod| {
+        let mut world = World::with(|plan| {
+            World::by_protocol(plan);
+            plan.polite = polite;
+        });
         world.start();
         assert!(world.log().ends_with("state:running !write"), "we have the first word: {}", world.log());
         world.says(r#"{"id":1,"result":{"protocolVersion":1}}"#);
         world.says(r#"{"id":2,"result":{"sessionId":"x"}}"#);
         world
     };
-    let mut world = talking();
+    let mut world = talking(StopMethod::Protocol);
     world.says(r#"{"id":3,"result":{"stopReason":"end_turn"}}"#);
     assert!(world.log().ends_with("turn_ended:completed !close-stdin"), "{}", world.log());
     world.exits(0).swept();
     assert_eq!(world.ended().outcome, Outcome::Completed);
 
-    let mut world = talking();
-    world.command(Command::Cancel);
+    let mut world = talking(StopMethod::Protocol);
+    world.command(RunCommand::Cancel);
     assert!(world.log().ends_with("state:stopping !write"), "it is asked in its own words: {}", world.log());
     world.says(r#"{"id":3,"result":{"stopReason":"cancelled"}}"#).exits(0).swept();
     assert_eq!(world.ended().outcome, Outcome::Cancelled);
 
-    // Before there is a prompt, nothing can be stopped by a word.
+    // The plan decides how the program is stopped, not what its dialect can do.
+    let mut world = talking(StopMethod::CloseStdin);
+    world.command(RunCommand::Cancel);
+    assert!(world.log().ends_with("state:stopping !close-stdin"), "{}", world.log());
+
+    // Before the prompt is sent, no protocol message can stop a turn.
     let mut world = World::with(World::by_protocol);
     world.start();
-    world.command(Command::Cancel);
+    world.command(RunCommand::Cancel);
     assert!(world.log().ends_with("state:stopping !close-stdin"), "{}", world.log());
     world.wait_for_action("!signal(Terminate, Tree)");
     world.killed(15).swept();
@@ -72,10 +83,10 @@ fn a_protocol_begins_answers_stops_and_hangs_up() {
 }
 
 #[test]
-fn a_real_failure_that_was_told_is_not_hidden_by_a_cancel() {
+fn a_reported_failure_is_not_hidden_by_a_cancel() {
     let mut world = World::new();
     world.start();
-    world.command(Command::Cancel);
+    world.command(RunCommand::Cancel);
     world.says(r#"{"type":"result","subtype":"success","is_error":true,"api_error_status":429,"result":"API Error: Request rejected (429)","session_id":"s"}"#);
     world.exits(1).swept();
     let failure = world.ended().failure.expect("a failure");
@@ -85,7 +96,7 @@ fn a_real_failure_that_was_told_is_not_hidden_by_a_cancel() {
 #[test]
 fn each_watchdog_names_itself() {
     // limits, what happens before, the notice, the category.
-    type Case = (fn(&mut Limits), &'static [&'static str], &'static str);
+    type Case = (fn(&mut RunLimits), &'static [&'static str], &'static str);
     let cases: [Case; 4] = [
         (|limits| limits.first_event = Some(Millis(3_000)), &[], "watchdog_first_event"),
         (|limits| limits.idle = Some(Millis(3_000)), &[INIT], "watchdog_idle"),
@@ -93,7 +104,7 @@ fn each_watchdog_names_itself() {
         (|limits| limits.total = Some(Millis(3_000)), &[INIT], "watchdog_total"),
     ];
     for (set, lines, code) in cases {
-        let mut world = World::with(|plan| set(&mut plan.limits));
+        let mut world = World::with(|plan| set(&mut plan.attempts[0].limits));
         world.start();
         for line in lines {
             world.says(line);
@@ -119,7 +130,7 @@ fn each_watchdog_names_itself() {
 #[test]
 fn a_start_that_takes_too_long_ends_too() {
     let mut world = World::new();
-    world.give(Input::Begin);
+    world.give(RunInput::Begin);
     world.wait(60_000);
     assert_eq!(world.ended().timed_out, Some(Watchdog::Spawn));
 }
@@ -127,8 +138,8 @@ fn a_start_that_takes_too_long_ends_too() {
 #[test]
 fn a_tool_may_be_silent_for_longer_than_the_agent() {
     let mut world = World::with(|plan| {
-        plan.limits.idle = Some(Millis(3_000));
-        plan.limits.in_tool = None;
+        plan.attempts[0].limits.idle = Some(Millis(3_000));
+        plan.attempts[0].limits.in_tool = None;
     });
     world.start();
     world.says(INIT).says(world::TOOL).wait(600_000);
@@ -137,7 +148,7 @@ fn a_tool_may_be_silent_for_longer_than_the_agent() {
 
 #[test]
 fn silence_is_remarked_upon_well_before_a_watchdog_acts() {
-    let mut world = World::with(|plan| plan.limits.idle = Some(Millis(60_000)));
+    let mut world = World::with(|plan| plan.attempts[0].limits.idle = Some(Millis(60_000)));
     world.start();
     world.says(INIT).wait(25_000);
     assert!(world.log().ends_with("notice:stall"), "{}", world.log());
@@ -148,9 +159,14 @@ fn silence_is_remarked_upon_well_before_a_watchdog_acts() {
 }
 
 #[test]
-fn a_late_first_word_is_remarked_upon_before_its_watchdog_acts() {
+fn a_late_first_output_is_reported_before_its_watchdog_acts() {
     let mut world = World::with(|plan| {
-        plan.limits = Limits { first_event: Some(Millis(60_000)), idle: None, total: None, ..plan.limits };
+        plan.attempts[0].limits = RunLimits {
+            first_event: Some(Millis(60_000)),
+            idle: None,
+            total: None,
+            ..plan.attempts[0].limits
+        };
     });
     world.start();
     world.wait(25_000);
@@ -159,7 +175,7 @@ fn a_late_first_word_is_remarked_upon_before_its_watchdog_acts() {
 
 #[test]
 fn a_deadline_in_a_retry_has_the_category_of_the_retry() {
-    let mut world = World::with(|plan| plan.limits.total = Some(Millis(10_000)));
+    let mut world = World::with(|plan| plan.attempts[0].limits.total = Some(Millis(10_000)));
     world.start();
     world.says(INIT).says(r#"{"type":"system","subtype":"api_retry","attempt":1,"max_retries":10,"retry_delay_ms":593,"error_status":529,"error":"overloaded","session_id":"s"}"#);
     world.wait_for_action("!signal(Interrupt, Leader)");
@@ -174,12 +190,12 @@ fn a_held_pipe_ends_after_a_short_drain() {
     let mut world = World::new();
     world.start();
     world.says(INIT).says(RESULT);
-    world.give(Input::Exited(Exit::Code(0)));
+    world.give(RunInput::Exited(Exit::Code(0)));
     let exited = world.now;
     world.wait_for_action("!sweep");
     assert!(world.now.0 - exited.0 <= 250);
-    world.give(Input::Swept(Swept::default()));
-    world.says("a late word of somebody else");
+    world.give(RunInput::Swept(SweepResult::default()));
+    world.says("late output of another process");
     world.wait(1_000);
     assert_eq!(world.ended().outcome, Outcome::Completed);
 }
@@ -189,7 +205,7 @@ fn a_writer_cannot_hold_up_the_end_for_ever() {
     let mut world = World::new();
     world.start();
     world.says(INIT).says(RESULT);
-    world.give(Input::Exited(Exit::Code(0)));
+    world.give(RunInput::Exited(Exit::Code(0)));
     for _ in 0..20 {
         world.says("noise").wait(100);
     }
@@ -201,11 +217,11 @@ fn output_that_ends_while_the_program_lives_is_given_a_second() {
     let mut world = World::new();
     world.start();
     world.says(INIT).says(&text("half"));
-    world.give(Input::StdoutClosed);
+    world.give(RunInput::StdoutClosed);
     world.wait_for_action("!signal(Terminate, Tree)");
-    world.give(Input::StderrClosed);
-    world.give(Input::Exited(Exit::Signal(15)));
-    world.give(Input::Swept(Swept::default()));
+    world.give(RunInput::StderrClosed);
+    world.give(RunInput::Exited(Exit::Signal(15)));
+    world.give(RunInput::Swept(SweepResult::default()));
     assert_eq!(world.ended().outcome, Outcome::Truncated);
 }
 
@@ -214,36 +230,36 @@ fn daemon() -> Survivor {
 }
 
 #[test]
-fn what_outlived_the_program_is_named() {
+fn processes_that_outlived_the_program_are_named() {
     let mut world = World::new();
     world.start();
     world.says(INIT).says(RESULT).exits(0);
-    world.give(Input::Swept(Swept { ended: vec![daemon()], ..Swept::default() }));
+    world.give(RunInput::Swept(SweepResult { ended: vec![daemon()], ..SweepResult::default() }));
     assert!(world.log().contains("notice"), "{}", world.log());
     assert_eq!(world.ended().left_behind, [daemon()]);
     assert_eq!(world.ended().outcome, Outcome::Completed);
 }
 
 #[test]
-fn what_ends_with_a_program_that_we_ended_is_no_news() {
+fn descendants_that_end_with_a_stopped_program_are_not_reported() {
     let mut world = World::new();
     world.start();
     world.says(INIT);
-    world.give(Input::Command(Command::Cancel));
-    world.give(Input::Exited(Exit::Signal(2))).give(Input::StdoutClosed).give(Input::StderrClosed);
-    world.give(Input::Swept(Swept { ended: vec![daemon()], ..Swept::default() }));
+    world.give(RunInput::Command(RunCommand::Cancel));
+    world.give(RunInput::Exited(Exit::Signal(2))).give(RunInput::StdoutClosed).give(RunInput::StderrClosed);
+    world.give(RunInput::Swept(SweepResult { ended: vec![daemon()], ..SweepResult::default() }));
     assert_eq!((&world.ended().left_behind, &world.ended().killed), (&Vec::new(), &Vec::new()));
 }
 
 #[test]
-fn what_had_to_be_killed_with_a_program_that_we_ended_is_named() {
+fn descendants_killed_with_a_stopped_program_are_named() {
     let mut world = World::new();
     world.start();
     world.says(INIT);
-    world.give(Input::Command(Command::Cancel));
-    world.give(Input::Exited(Exit::Signal(2))).give(Input::StdoutClosed).give(Input::StderrClosed);
-    let swept = Swept { ended: vec![daemon()], killed: vec![daemon()], ..Swept::default() };
-    world.give(Input::Swept(swept));
+    world.give(RunInput::Command(RunCommand::Cancel));
+    world.give(RunInput::Exited(Exit::Signal(2))).give(RunInput::StdoutClosed).give(RunInput::StderrClosed);
+    let swept = SweepResult { ended: vec![daemon()], killed: vec![daemon()], ..SweepResult::default() };
+    world.give(RunInput::Swept(swept));
     assert_eq!((world.ended().left_behind.len(), &world.ended().killed), (0, &vec![daemon()]));
 }
 
@@ -252,7 +268,7 @@ fn survivors_are_named() {
     let mut world = World::new();
     world.start();
     world.says(INIT).says(RESULT).exits(0);
-    world.give(Input::Swept(Swept { survivors: vec![daemon()], ..Swept::default() }));
+    world.give(RunInput::Swept(SweepResult { survivors: vec![daemon()], ..SweepResult::default() }));
     assert!(world.log().contains("process_leaked"));
     assert_eq!(world.ended().survivors.len(), 1);
 }
@@ -260,21 +276,21 @@ fn survivors_are_named() {
 #[test]
 fn a_program_that_is_not_there_fails_the_turn() {
     let mut world = World::new();
-    world.give(Input::Begin);
+    world.give(RunInput::Begin);
     let failure = Failure::new(Category::NotFound, Code::NotInstalled, "no such program");
-    world.give(Input::SpawnFailed(SpawnFailure { failure: failure.clone() }));
+    world.give(RunInput::SpawnFailed(SpawnFailure { failure: failure.clone() }));
     assert_eq!(world.ended().failure, Some(failure));
     assert_eq!(world.log().matches("turn_ended:failed").count(), 1);
 }
 
 #[test]
-fn files_are_told_before_the_end() {
+fn files_are_reported_before_the_end() {
     let mut world = World::with(|plan| plan.files = true);
     world.start();
     world.says(INIT).says(RESULT).exits(0).swept();
     assert!(world.log().ends_with("!look"), "{}", world.log());
     let operation = bowline_protocol::kinds::FileOperation::Write;
-    world.give(Input::Files(vec![TouchedFile { path: "a".to_owned(), operation }]));
+    world.give(RunInput::Files(vec![TouchedFile { path: "a".to_owned(), operation }]));
     assert!(world.log().ends_with("files_touched state:completed session_ended !done"), "{}", world.log());
 }
 
@@ -285,7 +301,7 @@ fn a_stream_without_a_result_is_tried_once_without_streaming() {
     world.says(INIT).exits(0).swept();
     assert!(world.log().contains("turn_ended:truncated fallback_taken:stream_fallback"), "{}", world.log());
     assert!(world.log().ends_with("!spawn(1)"), "{}", world.log());
-    world.give(Input::Spawned { pid: 8, containment: "test" });
+    world.give(RunInput::Spawned { pid: 8, containment: "test" });
     world.says(RESULT);
     world.exits(0).swept();
     let ended = world.ended();
@@ -294,6 +310,12 @@ fn a_stream_without_a_result_is_tried_once_without_streaming() {
     let second = world.events.iter().rfind(|event| event.raw.is_some()).expect("an event with a span");
     assert_eq!(second.turn, Some(2));
     assert!(second.raw.expect("a span").start >= INIT.len() as u64, "behind what the first process wrote");
+    let spawned = world.events.iter().filter_map(|event| {
+        let Kind::ProcessSpawned(process) = &event.kind else { return None };
+        Some((process.dialect.as_deref(), process.raw_start))
+    });
+    let whole = INIT.len() as u64 + 1;
+    assert_eq!(spawned.collect::<Vec<_>>(), [(Some("claude"), 0), (Some("claude"), whole)]);
 }
 
 #[test]
@@ -301,8 +323,8 @@ fn a_late_cancel_does_not_let_it_begin_again() {
     let mut world = World::with(World::two_attempts);
     world.start();
     world.says(INIT);
-    world.give(Input::Exited(Exit::Code(1)));
-    world.command(Command::Cancel).wait(1_000).swept().wait(1_000);
+    world.give(RunInput::Exited(Exit::Code(1)));
+    world.command(RunCommand::Cancel).wait(1_000).swept().wait(1_000);
     assert!(!world.log().contains("!spawn(1)"), "{}", world.log());
     assert_eq!(world.ended().outcome, Outcome::Failed);
 }
@@ -311,11 +333,11 @@ fn a_late_cancel_does_not_let_it_begin_again() {
 fn a_second_attempt_has_to_be_in_the_wanted_session_too() {
     let mut world = World::with(|plan| {
         World::two_attempts(plan);
-        plan.resume = Some(Wanted { id: "s".into(), fork: false });
+        plan.resume = Some(ResumeTarget { id: "s".into(), fork: false });
     });
     world.start();
     world.says(INIT).exits(3).swept();
-    world.give(Input::Spawned { pid: 8, containment: "test" });
+    world.give(RunInput::Spawned { pid: 8, containment: "test" });
     world.says(&RESULT.replace("\"s\"", "\"another\"")).exits(0).swept();
     assert_eq!(world.ended().failure.map(|failure| failure.code), Some(Code::SessionNotFound));
 }
@@ -326,7 +348,7 @@ fn a_stream_without_a_result_is_not_repeated_after_a_tool() {
     world.start();
     world.says(INIT).says(world::TOOL).exits(0).swept();
     assert!(world.log().contains("notice:tool_ran"), "{}", world.log());
-    assert_eq!(world.ended().rule, Rule::ToolRan);
+    assert_eq!(world.ended().rule, StreamRule::ToolRan);
 }
 
 #[test]
@@ -335,14 +357,14 @@ fn text_without_a_result_is_the_answer() {
     world.start();
     world.says(INIT).says(&text("Hello")).exits(0).swept();
     assert!(world.log().contains("notice:accumulated_text"), "{}", world.log());
-    assert_eq!((world.ended().rule, world.ended().outcome), (Rule::KeepText, Outcome::Truncated));
+    assert_eq!((world.ended().rule, world.ended().outcome), (StreamRule::KeepText, Outcome::Truncated));
 }
 
 #[test]
 fn a_resume_has_four_answers() {
-    let wanted = |fork| move |plan: &mut Plan| plan.resume = Some(Wanted { id: "s".into(), fork });
+    let wanted = |fork| move |plan: &mut RunPlan| plan.resume = Some(ResumeTarget { id: "s".into(), fork });
     let init = |id: &str| INIT.replace("\"s\"", &format!("\"{id}\""));
-    // the agent says, whether a branch is wanted, the answer, whether it is stopped.
+    // the agent's session, whether a fork is wanted, the answer, whether the run stops.
     for (id, fork, answer, stopped) in [
         ("s", false, "resumed", false),
         ("other", false, "rejected", true),
@@ -364,7 +386,7 @@ fn a_resume_has_four_answers() {
     assert!(world.log().contains("resume_answered:unknown"), "{}", world.log());
     let mut world = World::with(|plan| {
         wanted(false)(plan);
-        plan.limits.total = Some(Millis(1_000));
+        plan.attempts[0].limits.total = Some(Millis(1_000));
     });
     world.start();
     world.wait_for_action("!signal(Interrupt, Leader)");
@@ -378,7 +400,7 @@ fn trouble_of_our_own_ends_the_run_with_its_reason() {
     world.start();
     world.says(INIT);
     let full = Failure::new(Category::Configuration, Code::DiskFull, "no space left");
-    world.give(Input::Trouble(full));
+    world.give(RunInput::Trouble(full));
     world.says(RESULT).exits(0).swept();
     assert_eq!(world.ended().failure.map(|failure| failure.code), Some(Code::DiskFull));
 }
@@ -388,9 +410,9 @@ fn trouble_of_our_own_is_not_tried_again() {
     let mut world = World::with(World::two_attempts);
     world.start();
     world.says(INIT);
-    world.give(Input::Trouble(Failure::new(Category::Configuration, Code::Unknown, "input/output error")));
+    world.give(RunInput::Trouble(Failure::new(Category::Configuration, Code::Unknown, "input/output error")));
     world.killed(2).swept();
-    assert_eq!(world.ended().rule, Rule::GiveUp, "{}", world.log());
+    assert_eq!(world.ended().rule, StreamRule::GiveUp, "{}", world.log());
     assert!(!world.log().contains("!spawn(1)"), "{}", world.log());
 }
 
@@ -399,7 +421,7 @@ fn a_deadline_that_the_machine_slept_through_is_a_deadline() {
     let mut world = World::new();
     world.start();
     world.says(INIT).says(&text("Half"));
-    world.give(Input::Overdue(Millis(120_000)));
+    world.give(RunInput::Overdue(Millis(120_000)));
     world.exits(143).swept();
     let ended = world.ended();
     assert_eq!((ended.outcome, ended.timed_out), (Outcome::Failed, Some(Watchdog::Total)));
@@ -408,11 +430,11 @@ fn a_deadline_that_the_machine_slept_through_is_a_deadline() {
     let log = world.log();
     assert!(log.contains("notice") && log.contains("session_ended"), "{log}");
 
-    // One that has given its answer has given it.
+    // A complete answer stays complete.
     let mut world = World::new();
     world.start();
     world.says(INIT).says(&text("Whole")).says(RESULT);
-    world.give(Input::Overdue(Millis(120_000)));
+    world.give(RunInput::Overdue(Millis(120_000)));
     world.exits(143).swept();
     assert_eq!(world.ended().outcome, Outcome::Completed);
 }
@@ -422,21 +444,21 @@ fn a_kill_does_not_wait_for_git() {
     let mut world = World::with(|plan| plan.files = true);
     world.start();
     world.says(INIT).says(&text("Whole")).says(RESULT).exits(0).swept();
-    world.command(Command::Cancel);
+    world.command(RunCommand::Cancel);
     assert!(!world.run.is_over(), "who asks politely gets the files too");
-    world.command(Command::Kill);
+    world.command(RunCommand::Kill);
     assert!(world.run.is_over(), "{}", world.log());
     assert_eq!(world.ended().outcome, Outcome::Completed, "the answer was complete");
-    assert!(!world.log().contains("!kill"), "nobody was left to be killed: {}", world.log());
+    assert!(!world.log().contains("!kill"), "no process was left to be killed: {}", world.log());
 }
 
 #[test]
-fn a_kill_does_not_wait_for_whoever_holds_a_pipe() {
+fn a_kill_does_not_wait_for_a_process_that_holds_a_pipe() {
     let mut world = World::new();
     world.start();
     world.says(INIT).says(&text("Whole")).says(RESULT);
-    world.give(Input::Exited(Exit::Code(0)));
+    world.give(RunInput::Exited(Exit::Code(0)));
     assert!(!world.log().contains("!sweep"), "{}", world.log());
-    world.command(Command::Kill);
+    world.command(RunCommand::Kill);
     assert!(world.log().ends_with("!sweep"), "{}", world.log());
 }

@@ -1,4 +1,4 @@
-//! What goes into a run and what comes out: plain values.
+//! The inputs and outputs of a run: plain values.
 
 use bowline_protocol::kinds::{CapabilityDegraded, Notice, Outcome, TouchedFile, Transport};
 use bowline_protocol::{
@@ -8,22 +8,22 @@ use bowline_providers::conversation::Conversation;
 use bowline_providers::dialect::Shape;
 use bowline_providers::dialects;
 
-use crate::budget::{Amounts, Budget, Extent};
-use crate::fallback::{Rule, StreamFallback};
+use crate::budget::{Amounts, Budget, BudgetScope};
+use crate::fallback::{StreamFallback, StreamRule};
 use crate::footprint::Footprint;
 
-/// When something happens: the wall clock for people, and a clock that never jumps for deadlines.
+/// The time of an input: the wall clock for people, and a monotonic clock for deadlines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Now {
     /// The time of day.
     pub wall: Timestamp,
-    /// How long the run has been going on.
+    /// The time since the run began.
     pub up: Millis,
 }
 
-/// All that a run needs to know before it begins.
+/// Everything that a run needs before it begins.
 #[derive(Clone, Debug)]
-pub struct Plan {
+pub struct RunPlan {
     /// The session.
     pub session: SessionId,
     /// The provider's name.
@@ -32,82 +32,99 @@ pub struct Plan {
     pub version: Option<String>,
     /// The working directory.
     pub cwd: Option<String>,
-    /// What the provider can do.
+    /// The capabilities of the provider.
     pub capabilities: Option<Capabilities>,
-    /// What the user says.
+    /// The user's prompt.
     pub prompt: String,
-    /// How the program is started: the usual way, then the non-streaming one if there is one.
-    pub attempts: Vec<Attempt>,
-    /// How long things may take.
-    pub limits: Limits,
-    /// How the program is asked to stop.
-    pub polite: Polite,
-    /// The session that has to be gone on with.
-    pub resume: Option<Wanted>,
+    /// How the program is started: the usual form first, then the non-streaming form if there is one.
+    pub attempts: Vec<AttemptPlan>,
+    /// How the program is stopped politely.
+    pub polite: StopMethod,
+    /// The session to resume.
+    pub resume: Option<ResumeTarget>,
     /// When the request may be sent again without streaming.
     pub stream_fallback: StreamFallback,
-    /// Remarks about the request, told at the beginning.
+    /// Notices about the request, emitted at the beginning.
     pub notices: Vec<Notice>,
-    /// What is told at the beginning: why this agent, what came before it, what cannot be had of it as it is installed.
+    /// Events to emit at the beginning: why this agent, what came before it, what it lacks as installed.
     pub opening: Vec<Kind>,
     /// How long to wait before the program is started.
     pub delay: Millis,
-    /// What it may use.
+    /// The budget.
     pub budget: Budget,
-    /// The model that answers unless another is named, where we ourselves say which.
+    /// The model that answers unless another is named, if Bowline chose it.
     pub model: Option<String>,
-    /// Whether to look at the files before and after: the working directory lies in a working tree.
+    /// Whether to read the files before and after: the working directory is in a working tree.
     pub files: bool,
+    /// Whether the host can read the program's help and plan again ([`RunAction::Replan`]): it did not know the help when it
+    /// made this plan, and the caller did not choose the form.
+    pub replannable: bool,
     /// The zone of times that the agent writes without one.
     pub zone: jiff::tz::TimeZone,
 }
 
-/// A session that has to be gone on with.
+/// A session to resume.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Wanted {
-    /// The agent's name for it.
+pub struct ResumeTarget {
+    /// The agent's id of it.
     pub id: NativeSessionId,
-    /// Whether a branch of it is wanted, which has a name of its own.
+    /// Whether to fork it. The fork has an id of its own.
     pub fork: bool,
 }
 
-/// One way of starting the program.
+/// One form of starting the program.
 #[derive(Clone, Debug)]
-pub struct Attempt {
-    /// How it speaks then.
+pub struct AttemptPlan {
+    /// The dialect of its output.
     pub dialect: &'static dialects::Entry,
-    /// The shape of what it prints.
+    /// The shape of its output.
     pub shape: Shape,
-    /// The program, for people.
+    /// The program, to show to people.
     pub program: String,
-    /// How we are connected.
+    /// The options passed to it, without their values. A usage error has to name one of them.
+    pub options: Vec<String>,
+    /// How the program is connected to us.
     pub transport: Transport,
-    /// What is asked, where a protocol carries it.
+    /// The conversation, if a protocol carries the prompt.
     pub conversation: Option<Box<Conversation>>,
-    /// What this form has to do without beside a better one that was tried before it.
+    /// The capabilities that this form lacks compared with a better one that was tried before it.
     pub degraded: Vec<CapabilityDegraded>,
+    /// The time limits of this form. A form that prints nothing before its end is silent all the time, so its limits on silence
+    /// are longer. The limits of the first form apply from the beginning.
+    pub limits: RunLimits,
 }
 
-/// How long things may take. What is absent is not limited.
+/// The result of reading the program's help after a usage error.
+#[derive(Clone, Debug)]
+pub enum ReplanResult {
+    /// Keep the plan: the help has every option that was used, or cannot be read.
+    Unchanged,
+    /// The best form that the program has by its help, and notices about it. It replaces the forms that were not tried yet.
+    Instead(Box<AttemptPlan>, Vec<Notice>),
+    /// The program must not be started again: it lacks an option that a promise needs. Contains the reason.
+    Refused(String),
+}
+
+/// Time limits. `None` means unlimited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
+pub struct RunLimits {
     /// Until the program runs.
     pub spawn: Option<Millis>,
-    /// From there until it says anything.
+    /// From then until its first output.
     pub first_event: Option<Millis>,
     /// Between two signs of life.
     pub idle: Option<Millis>,
     /// Between two signs of life while a tool runs.
     pub in_tool: Option<Millis>,
-    /// For all of it.
+    /// For the whole run.
     pub total: Option<Millis>,
-    /// From the end of the answer until the program is told to go.
+    /// From the end of the answer until SIGTERM.
     pub shutdown: Millis,
-    /// From the wish to stop until the last means.
+    /// From the request to stop until SIGKILL.
     pub grace: Millis,
 }
 
-impl Default for Limits {
+impl Default for RunLimits {
     fn default() -> Self {
         Self {
             spawn: Some(Millis(30_000)),
@@ -115,91 +132,91 @@ impl Default for Limits {
             idle: None,
             in_tool: None,
             total: None,
-            // Who has answered is gone a second later, and who is to stop after two: what is missing here is for the
-            // kill, for the end of the pipes, and for a machine that has more to do.
+            // A program is gone one second after its answer, and two seconds after a request to stop. The rest of that time is
+            // for the kill, for closing the pipes, and for a busy machine.
             shutdown: Millis(550),
             grace: Millis(1_700),
         }
     }
 }
 
-/// How a program is asked to stop.
+/// How a program is stopped politely.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Polite {
+pub enum StopMethod {
     /// By a signal.
-    Signal(Signal, Scope),
-    /// By the end of its input.
+    Signal(StopSignal, SignalScope),
+    /// By closing its standard input.
     CloseStdin,
-    /// By words in its own protocol, where there is something to be stopped; else by the end of its input.
+    /// By a message of its own protocol if a turn is running; else by closing its standard input.
     Protocol,
 }
 
-/// The signals that we send.
+/// The signals that a run sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Signal {
+pub enum StopSignal {
     /// SIGINT.
     Interrupt,
     /// SIGTERM.
     Terminate,
 }
 
-/// Whom a signal reaches.
+/// The processes that a signal goes to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Scope {
-    /// The process that we started.
+pub enum SignalScope {
+    /// The process that was started.
     Leader,
-    /// It and everything that descends from it: a launcher passes nothing on.
+    /// That process and all its descendants: a launcher does not pass signals on.
     Tree,
 }
 
-/// What a sweep found.
+/// The result of a sweep.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Swept {
-    /// What was alive and is ended.
+pub struct SweepResult {
+    /// The processes that were alive and were ended.
     pub ended: Vec<Survivor>,
-    /// Those among them that had to be killed.
+    /// The processes among them that had to be killed.
     pub killed: Vec<Survivor>,
-    /// What could not be ended.
+    /// The processes that could not be ended.
     pub survivors: Vec<Survivor>,
 }
 
-/// A process that is still there.
+/// A process of the agent that outlived its program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Survivor {
     /// Its process id.
     pub pid: u32,
-    /// What it is.
+    /// Its command line.
     pub command: String,
 }
 
 /// Why a program could not be started.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SpawnFailure {
-    /// What it means for the turn.
+    /// The failure of the turn.
     pub failure: Failure,
 }
 
-/// What a client wants.
+/// A command from the caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Command {
-    /// Stop politely, and keep what there is.
+pub enum RunCommand {
+    /// Stop politely, and keep the output so far.
     Cancel,
     /// Stop at once.
     Kill,
 }
 
-/// What happened.
+/// An input of a run: something that happened.
 #[derive(Debug)]
-pub enum Input<'a> {
+pub enum RunInput<'a> {
     /// The run begins.
     Begin,
-    /// The files were looked at before the start, or could not be, and why.
+    /// The files were read before the start, or could not be, with the reason.
     Prepared(Result<(), String>),
     /// The program runs.
     Spawned {
         /// Its process id.
         pid: u32,
-        /// The promise in force about what it may leave behind.
+        /// The guarantee about processes that it may leave behind.
         containment: &'a str,
     },
     /// The program could not be started.
@@ -208,68 +225,72 @@ pub enum Input<'a> {
     Stdout(&'a [u8]),
     /// It wrote to standard error.
     Stderr(&'a [u8]),
-    /// There will be no more standard output.
+    /// Standard output is closed.
     StdoutClosed,
-    /// There will be no more standard error.
+    /// Standard error is closed.
     StderrClosed,
-    /// It ended.
+    /// The program exited.
     Exited(Exit),
-    /// Its tree is gone, but for these.
-    Swept(Swept),
-    /// What git says about the files.
+    /// The tree was swept.
+    Swept(SweepResult),
+    /// The changed files, from git.
     Files(Vec<TouchedFile>),
-    /// A client wants something.
-    Command(Command),
-    /// We cannot go on: the disk is full, say.
+    /// The program's help was read, or could not be.
+    Replanned(ReplanResult),
+    /// A command from the caller.
+    Command(RunCommand),
+    /// An error on our side that ends the run, such as a full disk.
     Trouble(Failure),
-    /// With the time in which the machine slept it took longer than this limit on all of it. Our own clock slept too.
+    /// Including the time in which the machine slept, the run took longer than this total limit. The monotonic clock slept too.
     Overdue(Millis),
-    /// What those have used who share the budget of its request.
+    /// The usage of the agents that share the request's budget.
     Others(Amounts),
-    /// What was used of a day or a project before it, and by others meanwhile.
-    Before(Vec<(Extent, Amounts)>),
-    /// Something worth a remark happened to our own machinery.
+    /// The usage of a day or a project before this run, and by other runs since.
+    Before(Vec<(BudgetScope, Amounts)>),
+    /// A notice about our own machinery.
     Remark(Notice),
     /// A deadline may have passed.
     Timer,
 }
 
-/// What is to be done. Events come first: what is done is known before it is done.
+/// An action for the caller. Publish the step's events first, then carry out its actions.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Action {
-    /// Look at the files before anybody changes them, and tell. Once something is to be spawned, nobody waits for it.
+pub enum RunAction {
+    /// Read the state of the files before the agent changes them, and report it. Stop waiting for it when `Spawn` comes.
     Prepare,
-    /// Start the program in the way of this attempt.
+    /// Start the program in the form of this attempt.
     Spawn(usize),
     /// Write to its standard input.
     Write(Vec<u8>),
     /// Close its standard input.
     CloseStdin,
     /// Send a signal.
-    Signal(Signal, Scope),
-    /// End the whole tree at once.
+    Signal(StopSignal, SignalScope),
+    /// Kill the whole tree at once.
     KillTree,
-    /// End what is left of the tree, and tell. It has this long between SIGTERM and SIGKILL.
+    /// End the remaining processes of the tree, and report. They get this long between SIGTERM and SIGKILL.
     Sweep(Millis),
-    /// Look what became of the files, and tell.
+    /// Read which files changed, and report them.
     LookAtFiles,
-    /// It is over.
-    Done(Box<Ended>),
+    /// Read the program's help, plan again with the options that it has, and report. At most once in a run.
+    Replan,
+    /// The run is over.
+    Done(Box<RunEnd>),
 }
 
-/// What one input led to.
+/// The events and actions that follow from one input.
 #[derive(Debug, Default)]
-pub struct Step {
-    /// What happened, numbered.
+pub struct RunStep {
+    /// The numbered events.
     pub events: Vec<Event>,
-    /// What is to be done.
-    pub actions: Vec<Action>,
-    /// Whether the events have to be safe on disk before anything else happens.
+    /// The actions to carry out.
+    pub actions: Vec<RunAction>,
+    /// Whether the events have to be synced to disk. Actions do not wait for it.
     pub durable: bool,
 }
 
-impl Step {
-    /// Empties it for the next input.
+impl RunStep {
+    /// Clears it for the next input.
     pub fn clear(&mut self) {
         self.events.clear();
         self.actions.clear();
@@ -279,29 +300,29 @@ impl Step {
 
 /// How a run ended.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Ended {
+pub struct RunEnd {
     /// How its last turn ended.
     pub outcome: Outcome,
     /// Why, if it did not end well.
     pub failure: Option<Failure>,
-    /// How the process ended, if there was one.
+    /// How the process ended, if one was started.
     pub exit: Option<Exit>,
-    /// What could not be ended.
+    /// The processes that could not be ended.
     pub survivors: Vec<Survivor>,
-    /// Processes that outlived a program which had ended by itself. They were ended.
+    /// Processes that outlived a program which had exited by itself. They were ended.
     pub left_behind: Vec<Survivor>,
-    /// Processes of a program that we ended, which did not end when they were asked to and were killed. The program's own
-    /// process is not among them: its exit tells.
+    /// Processes of a program that we ended, which did not end on SIGTERM and were killed. The program's own process is not
+    /// among them: see its exit.
     pub killed: Vec<Survivor>,
-    /// Which rule about streams without a result applied.
-    pub rule: Rule,
+    /// The rule about streams without a result that applied.
+    pub rule: StreamRule,
     /// Whether the request was sent a second time.
     pub stream_fallback: bool,
-    /// Whether a deadline of ours ended it.
+    /// The watchdog that ended the run.
     pub timed_out: Option<Watchdog>,
     /// Whether a tool ran.
     pub tool_ran: bool,
-    /// What the program may have done with the prompt. Of a turn that ended well it says nothing.
+    /// The work that the program may have done with the prompt. Meaningless for a turn that ended well.
     pub footprint: Footprint,
 }
 
@@ -310,13 +331,13 @@ pub struct Ended {
 pub enum Watchdog {
     /// The program did not start in time.
     Spawn,
-    /// It said nothing at all.
+    /// It printed nothing at all.
     FirstEvent,
-    /// It fell silent.
+    /// It stopped printing.
     Idle,
-    /// It fell silent while a tool ran.
+    /// It stopped printing while a tool ran.
     InTool,
-    /// All of it took too long.
+    /// The whole run took too long.
     Total,
 }
 
@@ -332,30 +353,30 @@ impl Watchdog {
         }
     }
 
-    /// Says what to try, in the words of the command line.
+    /// Returns a hint, with flags of the command line.
     pub(super) fn remedy(self) -> &'static str {
         match self {
-            Self::Spawn | Self::FirstEvent => "try again; if it stays so, run the program by itself",
+            Self::Spawn | Self::FirstEvent => "try again; if it happens again, run the program by itself",
             Self::Idle => "give it more time with `--idle-timeout`, or try again",
-            Self::InTool => "let it wait as long as it takes with `--idle-timeout none`, or try again",
+            Self::InTool => "allow any silence with `--idle-timeout none`, or try again",
             Self::Total => "give it more time with `--timeout`, or try again",
         }
     }
 
-    /// Says what happened, in words.
+    /// Returns a sentence about what happened.
     pub fn about(self, limit: Millis) -> String {
         let limit = seconds(limit);
         match self {
             Self::Spawn => format!("the program did not start within {limit}"),
-            Self::FirstEvent => format!("the program said nothing within {limit}"),
-            Self::Idle => format!("nothing came from the program for {limit}"),
-            Self::InTool => format!("nothing came from the program for {limit} while a tool ran"),
+            Self::FirstEvent => format!("the program printed nothing within {limit}"),
+            Self::Idle => format!("no output from the program for {limit}"),
+            Self::InTool => format!("no output from the program for {limit} while a tool ran"),
             Self::Total => format!("the turn took longer than {limit}"),
         }
     }
 }
 
-/// Writes a span of time as people do.
+/// Formats a duration in seconds for people.
 pub(super) fn seconds(span: Millis) -> String {
     if span.0.is_multiple_of(1000) {
         format!("{} s", span.0 / 1000)

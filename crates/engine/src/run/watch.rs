@@ -3,47 +3,47 @@
 use bowline_protocol::Millis;
 
 use super::ladder::LINGERING_GRACE;
-use super::values::{Limits, Watchdog, seconds};
+use super::values::{RunLimits, Watchdog, seconds};
 
-/// The share of a limit after which a silence is remarked upon.
+/// The share of a limit after which the run reports a silence: a third.
 const STALL_SHARE: u64 = 3;
 
-/// A silence shorter than this is not worth a remark.
+/// The shortest silence to report.
 const STALL_AT_LEAST: Millis = Millis(10_000);
 
-/// How long a silence may be before it is remarked upon, where no limit says.
+/// The silence to report if no limit is set.
 const STALL_UNLIMITED: Millis = Millis(120_000);
 
-/// What a look at the clock found.
+/// The result of a check of the clock.
 #[derive(Debug, PartialEq)]
-pub(super) enum Bite {
+pub(super) enum WatchdogFinding {
     None,
-    /// Nothing came for a while. A remark, no more.
+    /// No output for a while. Only a notice.
     Stall(String),
     /// It has answered and does not exit.
     Lingering,
     Watchdog(Watchdog, Millis),
 }
 
-/// The clocks of one attempt.
+/// The watchdogs of one attempt.
 #[derive(Debug)]
-pub(super) struct Watch {
-    limits: Limits,
+pub(super) struct Watchdogs {
+    limits: RunLimits,
     /// When the run began.
     began: Option<Millis>,
     spawning_since: Millis,
     running_since: Option<Millis>,
-    /// When standard output was first heard.
+    /// Whether the program has written to standard output.
     heard: bool,
     last_sign: Millis,
     /// When the answer was complete.
     finished: Option<Millis>,
-    stall_told: bool,
+    stall_reported: bool,
     in_tool: bool,
 }
 
-impl Watch {
-    pub(super) fn new(limits: Limits) -> Self {
+impl Watchdogs {
+    pub(super) fn new(limits: RunLimits) -> Self {
         Self {
             limits,
             began: None,
@@ -52,9 +52,14 @@ impl Watch {
             heard: false,
             last_sign: Millis(0),
             finished: None,
-            stall_told: false,
+            stall_reported: false,
             in_tool: false,
         }
+    }
+
+    /// Sets the limits of another form of the program. The total time goes on.
+    pub(super) fn set_limits(&mut self, limits: RunLimits) {
+        self.limits = limits;
     }
 
     pub(super) fn begin(&mut self, now: Millis) {
@@ -70,42 +75,42 @@ impl Watch {
 
     pub(super) fn running(&mut self, now: Millis) {
         self.running_since = Some(now);
-        self.alive(now);
+        self.sign_of_life(now);
     }
 
-    /// There was a sign of life.
-    pub(super) fn alive(&mut self, now: Millis) {
+    /// Records a sign of life.
+    pub(super) fn sign_of_life(&mut self, now: Millis) {
         self.last_sign = now;
-        self.stall_told = false;
+        self.stall_reported = false;
     }
 
-    /// Standard output was heard.
-    pub(super) fn heard(&mut self, now: Millis) {
+    /// Records output on standard output.
+    pub(super) fn stdout_seen(&mut self, now: Millis) {
         self.heard = true;
-        self.alive(now);
+        self.sign_of_life(now);
     }
 
-    /// The answer is complete: from now on the program should exit.
+    /// Records that the answer is complete: the program should exit now.
     pub(super) fn finished(&mut self, now: Millis) {
         self.finished.get_or_insert(now);
     }
 
-    /// Returns when nobody may be there any more who belongs to a complete answer.
+    /// Returns when every process of a completed answer has to be gone.
     pub(super) fn gone_by(&self) -> Option<Millis> {
         self.finished.map(|since| since.plus(self.limits.shutdown).plus(LINGERING_GRACE))
     }
 
-    /// There is more to come.
-    pub(super) fn goes_on(&mut self) {
+    /// Records that more output will follow.
+    pub(super) fn answer_reopened(&mut self) {
         self.finished = None;
     }
 
-    /// Whether the agent works at something of which it need not speak meanwhile.
+    /// Sets whether the agent works at something that may be silent.
     pub(super) fn in_tool(&mut self, working: bool) {
         self.in_tool = working;
     }
 
-    /// The limit between two signs of life, and the watchdog that keeps it.
+    /// Returns the limit between two signs of life, with its watchdog.
     fn silence(&self, in_tool: bool) -> Option<(Watchdog, Millis)> {
         if in_tool {
             self.limits.in_tool.map(|limit| (Watchdog::InTool, limit))
@@ -114,7 +119,7 @@ impl Watch {
         }
     }
 
-    /// When a silence is remarked upon: well before a watchdog acts.
+    /// Returns when the run reports a silence: well before a watchdog acts.
     fn stall_after(&self) -> Millis {
         let first = self.limits.first_event.filter(|_| !self.heard);
         let limits = [self.silence(self.in_tool).map(|(_, limit)| limit), self.limits.total, first];
@@ -123,12 +128,12 @@ impl Watch {
         after.clamp(STALL_AT_LEAST, STALL_UNLIMITED)
     }
 
-    /// When all of it has taken too long, and the limit.
+    /// Returns when the total limit is reached, and the limit.
     pub(super) fn total_at(&self) -> Option<(Millis, Millis)> {
         self.began.zip(self.limits.total).map(|(began, limit)| (began.plus(limit), limit))
     }
 
-    /// Every deadline that is running, with what passes then.
+    /// Returns every running deadline, with its watchdog and limit.
     fn deadlines(&self) -> impl Iterator<Item = (Millis, Watchdog, Millis)> {
         let running = self.running_since;
         let at = |since: Option<Millis>, limit: Option<Millis>, which| {
@@ -148,31 +153,32 @@ impl Watch {
         .flatten()
     }
 
-    /// Returns when it is time to look again.
+    /// Returns when the next check is due.
     pub(super) fn deadline(&self) -> Option<Millis> {
         let finished = self.finished.map(|since| since.plus(self.limits.shutdown));
-        let stall = (self.running_since.is_some() && !self.stall_told && self.finished.is_none())
+        let stall = (self.running_since.is_some() && !self.stall_reported && self.finished.is_none())
             .then(|| self.last_sign.plus(self.stall_after()));
         self.deadlines().map(|(at, ..)| at).chain(finished).chain(stall).min()
     }
 
-    /// Looks at the clock.
-    pub(super) fn check(&mut self, now: Millis) -> Bite {
+    /// Checks the clock.
+    pub(super) fn check(&mut self, now: Millis) -> WatchdogFinding {
+        // First: a run with a complete answer must not end as a timeout.
         if self.finished.is_some_and(|since| now >= since.plus(self.limits.shutdown)) {
-            return Bite::Lingering;
+            return WatchdogFinding::Lingering;
         }
         if let Some((_, which, limit)) = self.deadlines().find(|(at, ..)| now >= *at) {
-            return Bite::Watchdog(which, limit);
+            return WatchdogFinding::Watchdog(which, limit);
         }
         let silent = Millis(now.0.saturating_sub(self.last_sign.0));
         if self.running_since.is_some()
-            && !self.stall_told
+            && !self.stall_reported
             && self.finished.is_none()
             && silent >= self.stall_after()
         {
-            self.stall_told = true;
-            return Bite::Stall(format!("nothing has come from the program for {}", seconds(silent)));
+            self.stall_reported = true;
+            return WatchdogFinding::Stall(format!("no output from the program for {}", seconds(silent)));
         }
-        Bite::None
+        WatchdogFinding::None
     }
 }

@@ -1,4 +1,4 @@
-//! The practice agent as a program of its own, for tests that want it without the rest of Bowline.
+//! The practice agent as a separate program, for tests without the rest of Bowline.
 
 use std::process::ExitCode;
 

@@ -1,4 +1,4 @@
-//! Asking for a permission: whoever started the agent answers over standard input. Where nobody does, the answer is no.
+//! Permission requests: the host answers over standard input. Without an answer, the request is denied.
 
 use std::io::BufRead;
 
@@ -7,13 +7,13 @@ use serde_json::Value;
 use super::Player;
 use crate::tools::{Call, Refusal, refusal};
 
-/// What Claude Code 2.1.325 says of a question that nobody can answer any more.
-const NOBODY: &str =
+/// The message of Claude Code 2.1.325 for a request that can no longer be answered.
+const NO_RESPONSE: &str =
     "Tool permission request failed: AbortError: Tool permission stream closed before response received";
 
 impl Player<'_> {
-    /// Says why a tool may not be used, if it may not. Where it only lacks a permission, somebody is asked for it, if the
-    /// script wants that and the dialect has words for it.
+    /// Returns why a tool is denied, if it is. If it only lacks a permission, the agent requests it from the host, if the
+    /// script and the dialect support that.
     pub(super) fn forbidden(&mut self, call: &Call) -> Option<String> {
         let why = match refusal(&call.tool, self.options, &self.cwd)? {
             Refusal::Forbidden(why) => return Some(why),
@@ -31,7 +31,7 @@ impl Player<'_> {
     }
 }
 
-/// Waits for the answer to a question; nothing when it is yes, else why not.
+/// Waits for the response to a request; none if it is allowed, otherwise the reason.
 fn answer(question: &str) -> Option<String> {
     for line in std::io::stdin().lock().lines() {
         let Ok(line) = line else { break };
@@ -46,5 +46,5 @@ fn answer(question: &str) -> Option<String> {
             _ => Some(answer["message"].as_str().unwrap_or("The user doesn't want to proceed.").to_owned()),
         };
     }
-    Some(NOBODY.to_owned())
+    Some(NO_RESPONSE.to_owned())
 }

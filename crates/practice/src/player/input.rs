@@ -1,4 +1,4 @@
-//! Where the prompt and the script come from, and what of standard input is read for them.
+//! The source of the prompt and the script, and how much of standard input is read.
 
 use std::io::{IsTerminal, Read};
 
@@ -7,14 +7,14 @@ use serde_json::Value;
 use crate::options::{Options, variable};
 use crate::script::{self, Step};
 
-/// As far into a prompt `answer-early` is looked for.
+/// How far into a prompt to look for `answer-early`.
 const BEGINNING: usize = 64 * 1024;
 
-/// What there is to play.
+/// The prompt and the script.
 #[derive(Debug)]
 pub(super) struct Input {
     pub(super) prompt: String,
-    /// The script as a text, for a process that is started to play it.
+    /// The script as a text, for another process that plays it.
     pub(super) script: String,
     pub(super) steps: Vec<Step>,
     /// How much of standard input was read.
@@ -22,7 +22,7 @@ pub(super) struct Input {
 }
 
 impl Input {
-    /// Reads what is left of standard input.
+    /// Reads the rest of standard input.
     pub(super) fn read_rest(&mut self) -> Result<(), String> {
         let rest = std::io::copy(&mut std::io::stdin().lock(), &mut std::io::sink())
             .map_err(|error| format!("could not read standard input: {error}"))?;
@@ -31,7 +31,7 @@ impl Input {
     }
 }
 
-/// Takes the script and the prompt from where the options say.
+/// Reads the script and the prompt according to the options.
 pub(super) fn take(options: &Options) -> Result<Input, String> {
     let script = match options.value("script") {
         Some(path) => {

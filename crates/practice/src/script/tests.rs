@@ -1,4 +1,4 @@
-//! Every documented directive is read; what is wrong is said.
+//! The parser reads every documented directive, and reports mistakes.
 
 use super::*;
 
@@ -15,7 +15,7 @@ fn every_documented_directive_is_parsed() {
 
 #[test]
 fn every_directive_that_is_parsed_is_documented() {
-    // The names in the source of the parser: what stands in quotes at the beginning of an arm.
+    // The names in the source of the parser: the quoted text at the beginning of an arm.
     let source = include_str!("../script.rs");
     let arms = source.lines().map(str::trim).filter(|line| line.starts_with('"') && line.contains("=>"));
     let names = arms.flat_map(|line| {
@@ -55,15 +55,15 @@ fn a_prompt_without_directives_has_none() {
 #[test]
 fn a_bad_directive_is_an_error_that_says_why() {
     for (line, why) in [
-        ("fly", "there is none of that name and form; --help lists them"),
-        ("init", "there is none of that name and form; --help lists them"),
-        ("hang on", "`hang` takes nothing"),
-        ("exit 300", "`300` is not a number that fits"),
+        ("fly", "unknown name or form; --help lists the directives"),
+        ("init", "unknown name or form; --help lists the directives"),
+        ("hang on", "`hang` takes no argument"),
+        ("exit 300", "`300` is not a number, or is too large"),
         ("bytes xyz", "`xyz` is not a byte in hexadecimal: write two digits"),
         ("bytes +f", "`+f` is not a byte in hexadecimal: write two digits"),
-        ("sleep 2h", "`h` is no unit of time: write `2s` or `500ms`"),
-        ("ignore sigkill", "it can be deaf to sigterm, sigint and sighup"),
-        ("child", "say which: plain, sleep, setsid, daemon, holds-stdout or ignores-sigterm"),
+        ("sleep 2h", "`h` is not a unit of time: write `2s` or `500ms`"),
+        ("ignore sigkill", "it can ignore sigterm, sigint and sighup"),
+        ("child", "it needs one of plain, sleep, setsid, daemon, holds-stdout or ignores-sigterm"),
         ("say", "it needs a text"),
         ("tool edit \"a", "a quote is not closed"),
     ] {

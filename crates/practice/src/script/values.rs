@@ -15,7 +15,7 @@ pub(super) fn text(rest: &str) -> Result<String, String> {
     if words.len() == 1 { Ok(words.concat()) } else { Ok(rest.to_owned()) }
 }
 
-/// Cuts a text into words; those with spaces stand in double quotes.
+/// Splits a text into words; those with spaces are in double quotes.
 pub(super) fn words(text: &str) -> Result<Vec<String>, String> {
     let mut words = Vec::new();
     let mut chars = text.chars().peekable();
@@ -40,7 +40,7 @@ pub(super) fn words(text: &str) -> Result<Vec<String>, String> {
                     Some('n') => word.push('\n'),
                     Some('t') => word.push('\t'),
                     Some(c @ ('"' | '\\')) => word.push(c),
-                    other => return Err(format!("`\\{}` means nothing", other.unwrap_or(' '))),
+                    other => return Err(format!("`\\{}` is not an escape", other.unwrap_or(' '))),
                 },
                 Some(c) => word.push(c),
             }
@@ -52,7 +52,7 @@ pub(super) fn words(text: &str) -> Result<Vec<String>, String> {
 
 /// Reads a number.
 pub(super) fn number<T: std::str::FromStr>(text: &str) -> Result<T, String> {
-    text.trim().parse().map_err(|_| format!("`{}` is not a number that fits", text.trim()))
+    text.trim().parse().map_err(|_| format!("`{}` is not a number, or is too large", text.trim()))
 }
 
 /// Reads a size: `123`, `64KB`, `2MB`, `1GB`; with `KiB`, `MiB`, `GiB` in powers of two.
@@ -66,7 +66,7 @@ pub(super) fn size(text: &str) -> Result<u64, String> {
         "KiB" => 1 << 10,
         "MiB" => 1 << 20,
         "GiB" => 1 << 30,
-        other => return Err(format!("`{other}` is no unit of size: write `2MB`")),
+        other => return Err(format!("`{other}` is not a unit of size: write `2MB`")),
     };
     number::<u64>(digits)?.checked_mul(unit).ok_or_else(|| "that is too much".to_owned())
 }
@@ -78,7 +78,7 @@ pub(super) fn time(text: &str) -> Result<Duration, String> {
         "ms" => 1,
         "" | "s" => 1000,
         "m" => 60_000,
-        other => return Err(format!("`{other}` is no unit of time: write `2s` or `500ms`")),
+        other => return Err(format!("`{other}` is not a unit of time: write `2s` or `500ms`")),
     };
     number::<u64>(digits)?
         .checked_mul(millis)

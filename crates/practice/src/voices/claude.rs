@@ -1,4 +1,4 @@
-//! As Claude Code speaks with `--output-format stream-json --include-partial-messages`, or `json`, in 2.1.325.
+//! The output of Claude Code 2.1.325 with `--output-format stream-json --include-partial-messages`, or `json`.
 
 use std::fmt::Write;
 
@@ -14,21 +14,21 @@ use crate::tools::{Call, Done, Outcome, Tool};
 /// Claude's voice.
 #[derive(Debug)]
 pub(super) struct Claude {
-    /// Only the result is printed, as one document.
+    /// Print only the result, as one document.
     pub(super) document: bool,
     begun: bool,
     message: Option<Message>,
-    /// What every line ends with; the same for all lines of a message, so that pieces cost little.
+    /// The end of every line; the same for all lines of a message, so that deltas are cheap.
     tail: String,
-    /// Somebody was asked whether the tool may be used, so that a refusal is not the program's own.
+    /// The host was asked for permission, so a denial is not the program's own.
     asked: bool,
-    /// A tool is at work.
+    /// A tool is running.
     pub(super) working: Option<Call>,
-    /// How many results there were.
+    /// The number of results.
     pub(super) results: u64,
 }
 
-/// An answer of the model that is being said.
+/// The current answer of the model.
 #[derive(Debug)]
 struct Message {
     id: String,
@@ -72,7 +72,7 @@ impl Claude {
         stage.out.end_line();
     }
 
-    /// Returns the message that is being said, and begins one if there is none.
+    /// Returns the current message, and starts one if there is none.
     fn message(&mut self, stage: &mut Stage) -> &mut Message {
         if self.message.is_none() {
             let number = stage.next_id();
@@ -102,7 +102,7 @@ impl Claude {
         self.message.as_mut().expect("it was made above")
     }
 
-    /// Ends the message that is being said, if there is one.
+    /// Ends the current message, if there is one.
     fn finish_message(&mut self, reason: &str, stage: &mut Stage) {
         if self.message.as_ref().is_some_and(|message| message.open.is_some()) {
             self.close(stage);
@@ -162,7 +162,7 @@ impl Voice for Claude {
     }
 
     fn open(&mut self, block: Block, stage: &mut Stage) {
-        // What is said after a text is another message.
+        // Text after a text is another message.
         if block == Block::Text && self.message.as_ref().is_some_and(|message| message.said) {
             self.finish_message("end_turn", stage);
         }
@@ -186,7 +186,7 @@ impl Voice for Claude {
         if self.document {
             return;
         }
-        // Written by hand: benches take hundreds of thousands of these.
+        // Written by hand: benchmarks print hundreds of thousands of these.
         let mut line = String::with_capacity(text.len() + 320);
         _ = write!(
             line,
@@ -222,7 +222,7 @@ impl Voice for Claude {
     }
 
     fn call(&mut self, call: &Call, stage: &mut Stage) {
-        // The block is told whole only. The real program also streams its input; there is no recording of that yet.
+        // The block is written whole only. The real program also streams its input; there is no recording of that yet.
         let input = input(&call.tool);
         let content = json!({"type": "tool_use", "id": call.id, "name": call.tool.name(), "input": input});
         let message = self.message(stage);
@@ -300,7 +300,7 @@ impl Voice for Claude {
     }
 
     fn part(&mut self, signal: i32, stage: &mut Stage) -> Parting {
-        // A SIGTERM or SIGHUP ends it without a word, and so does a SIGINT before the first answer; `json` never has one.
+        // SIGTERM and SIGHUP end it without output, and so does SIGINT before the first answer; `json` never has any.
         if signal != SIGINT {
             return super::usual(signal);
         }
@@ -331,7 +331,7 @@ pub(super) fn input(tool: &Tool) -> Value {
     }
 }
 
-/// Returns what the model is told of a tool's work, and what the user is.
+/// Returns the result of a tool, for the model and for the user.
 fn told(tool: &Tool, done: &Done) -> (String, Value) {
     let before = done.before.as_deref().unwrap_or_default();
     let patch = |after: &str| {

@@ -1,4 +1,4 @@
-//! How a turn ends in Claude Code's words: well, with an error, at a limit, or by an interrupt.
+//! The end of a turn in the form of Claude Code: completed, failed, at a limit, or interrupted.
 
 use serde_json::{Value, json};
 
@@ -9,7 +9,7 @@ use crate::stage::{Stage, Usage};
 use crate::tools::Call;
 
 impl Claude {
-    /// Says the message that stands for an error of the server.
+    /// Writes the message for an error of the server.
     pub(super) fn api_error(&self, status: u16, words: &str, stage: &mut Stage) {
         let text = said(status, words);
         let mut line = json!({"type": "assistant", "message": {"id": clock::uuid(), "model": "<synthetic>",
@@ -28,7 +28,7 @@ impl Claude {
         self.print(&line, stage);
     }
 
-    /// Says the result of a turn.
+    /// Writes the result of a turn.
     pub(super) fn result(&mut self, ending: &Ending, stage: &mut Stage) {
         let mut line = self.common(stage);
         let words = ending.words();
@@ -65,7 +65,7 @@ impl Claude {
         self.results += 1;
     }
 
-    /// Says what an interrupt leaves: what was said so far, and a result that is none.
+    /// Writes the end of an interrupted turn: the text so far, and an empty result.
     pub(super) fn interrupted(&mut self, stage: &mut Stage) {
         self.close(stage);
         let (words, reason) = if let Some(call) = self.working.take() {
@@ -92,7 +92,7 @@ impl Claude {
         self.results += 1;
     }
 
-    /// Returns what all results have.
+    /// Returns the common fields of results.
     fn common(&self, stage: &Stage) -> Value {
         let (used, cost) = (stage.usage, stage.usage.cost());
         let millis = u64::try_from(stage.elapsed().as_millis()).unwrap_or(u64::MAX);
@@ -109,14 +109,14 @@ impl Claude {
             "modelUsage": models, "permission_denials": denials, "uuid": clock::uuid(),
             "result_index": self.results});
         if !self.document {
-            // The part of this turn; a document has only the whole session's.
+            // The part of this turn; a document has only that of the whole session.
             line["model_usage_since_last_result"] = if self.results == 0 { models } else { json!({}) };
         }
         line
     }
 }
 
-/// Returns the words in which an error of the server is told.
+/// Returns the message for an error of the server.
 fn said(status: u16, words: &str) -> String {
     match status {
         429 => format!("API Error: Request rejected (429) · {words}"),

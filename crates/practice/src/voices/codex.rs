@@ -1,4 +1,4 @@
-//! As `codex exec --json` speaks in 0.166.0: whole items, no pieces.
+//! The output of `codex exec --json` 0.166.0: whole items, no deltas.
 
 use serde_json::{Value, json};
 use signal_hook::consts::SIGINT;
@@ -15,9 +15,9 @@ pub(super) struct Codex {
     items: u64,
     open: Option<Block>,
     text: String,
-    /// What the answer had so far besides text.
+    /// The parts of the answer so far besides text.
     letters: usize,
-    /// The item of the tool that is at work.
+    /// The item of the running tool.
     working: String,
 }
 
@@ -77,7 +77,7 @@ impl Voice for Codex {
         self.close(stage);
         self.letters += 40;
         self.finish(stage);
-        // A patch that is refused never becomes an item, so its beginning is told with its end.
+        // A denied patch never becomes an item, so its start is written together with its end.
         if let Some(command) = command(&call.tool) {
             self.working = self.next();
             let item = json!({"id": self.working, "type": "command_execution", "command": command,
@@ -167,7 +167,7 @@ impl Voice for Codex {
     }
 }
 
-/// Returns the command that does what a tool does, for those that are commands here.
+/// Returns the shell command for a tool, for tools that are commands here.
 fn command(tool: &Tool) -> Option<String> {
     match tool {
         Tool::Read { path } => Some(format!("/bin/bash -lc 'cat {path}'")),

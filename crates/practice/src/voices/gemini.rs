@@ -1,4 +1,4 @@
-//! As Gemini CLI speaks with `-o stream-json` in 0.61.0. It does not tell what it thinks.
+//! The output of Gemini CLI 0.61.0 with `-o stream-json`. It does not report thinking.
 
 use serde_json::{Value, json};
 
@@ -86,7 +86,7 @@ impl Voice for Gemini {
                 None
             }
             Outcome::Failed(why) => Some(("edit_no_occurrence_found", why.clone())),
-            // What needs a question is not there at all when nobody can be asked.
+            // Without a person to answer, tools that need approval are not registered at all.
             Outcome::Refused(_) => Some((
                 "tool_not_registered",
                 format!(

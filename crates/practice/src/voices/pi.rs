@@ -1,4 +1,4 @@
-//! As pi speaks with `--mode json` in 0.87.1.
+//! The output of pi 0.87.1 with `--mode json`.
 
 use serde_json::{Value, json};
 
@@ -11,9 +11,9 @@ use crate::tools::{Call, Outcome, Tool};
 /// Pi's voice.
 #[derive(Debug, Default)]
 pub(super) struct Pi {
-    /// A turn is open: pi's turns are answers of the model with the tools that they use.
+    /// A turn is open: pi's turns are answers of the model with their tools.
     turn: bool,
-    /// The blocks of the message that is being said.
+    /// The blocks of the current message.
     message: Option<Vec<Value>>,
     open: Option<Block>,
     text: String,
@@ -45,7 +45,7 @@ impl Pi {
         stage.out.json(&line);
     }
 
-    /// Ends the message that is being said.
+    /// Ends the current message.
     fn finish(&mut self, reason: &str, stage: &mut Stage) {
         self.close(stage);
         let Some(content) = self.message.take() else { return };
@@ -75,7 +75,7 @@ impl Voice for Pi {
     }
 
     fn open(&mut self, block: Block, stage: &mut Stage) {
-        // What is said after a text is another message, so that the last one is the answer.
+        // Text after a text is another message, so that the last one is the answer.
         let said = self.message.iter().flatten().any(|block| block["type"] == "text");
         if block == Block::Text && said {
             self.finish("stop", stage);
@@ -97,7 +97,7 @@ impl Voice for Pi {
             None => return,
         };
         self.text.push_str(text);
-        // Written by hand: benches take hundreds of thousands of these.
+        // Written by hand: benchmarks print hundreds of thousands of these.
         let line = format!(
             "{{\"type\":\"message_update\",\"usage\":{{\"input\":0,\"output\":0,\"cacheRead\":0,\"cacheWrite\":0,\"totalTokens\":0,\"cost\":{{\"input\":0,\"output\":0,\"cacheRead\":0,\"cacheWrite\":0,\"total\":0}}}},\"assistantMessageEvent\":{{\"type\":\"{kind}\",\"contentIndex\":{},\"delta\":{}}}}}",
             self.index(),
@@ -170,7 +170,7 @@ impl Voice for Pi {
     }
 
     fn whole(&mut self, text: &str, stage: &mut Stage) {
-        // It has one message at a time, so what is open ends before this one and goes on behind it.
+        // It has one message at a time, so the open one ends before this one and continues after it.
         let open = self.open;
         if open.is_some() {
             self.finish("stop", stage);
@@ -215,7 +215,7 @@ impl Voice for Pi {
     }
 
     fn code(&self, _: &Ending) -> u8 {
-        // With JSON it exits with 0 whatever happened; the stream tells.
+        // With JSON it always exits with 0; the stream has the failure.
         0
     }
 }

@@ -1,4 +1,4 @@
-//! Plain text: the messages, and nothing about what was done.
+//! Plain text: the messages, without tools.
 
 use super::{Block, Ending, Parting, Voice};
 use crate::stage::Stage;

@@ -1,8 +1,8 @@
-//! What the agent leaves behind, counted by a marker in the environment.
+//! Processes that the agent leaves behind, counted by a marker in the environment.
 
 use crate::support::{Agent, PATIENCE, Started, marked, now};
 
-/// Kills what a test left, also when it fails.
+/// Kills the processes of a test, also when it fails.
 struct Left(String);
 
 impl Left {
@@ -21,7 +21,7 @@ impl Left {
     fn end(&self) {
         for pid in self.pids() {
             let pid = i32::try_from(pid).ok().and_then(rustix::process::Pid::from_raw).expect("a pid");
-            // It may have ended by itself in between.
+            // It may have exited by itself in the meantime.
             _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
         }
     }
@@ -33,7 +33,7 @@ impl Drop for Left {
     }
 }
 
-/// Runs an agent to its exit, whoever else holds its pipes.
+/// Runs an agent to its exit, even if another process holds its pipes.
 fn run(left: &Left, directives: &str) -> Started {
     let mut agent = Agent::plays(directives).env("PRACTICE_MARK", left.value()).start();
     assert!(agent.wait().success(), "{directives}");
@@ -107,7 +107,7 @@ fn a_child_can_be_deaf_to_sigterm() {
     while left.pids().len() == 2 && now() < deadline {
         std::thread::sleep(std::time::Duration::from_millis(5));
     }
-    // The plain one is gone; time for the other to be, too, if it were not deaf.
+    // The plain one is gone; the other would be gone by now, if it did not ignore signals.
     std::thread::sleep(std::time::Duration::from_millis(200));
     assert_eq!(left.pids().len(), 1);
 }

@@ -1,4 +1,4 @@
-//! Every directive, played: what our reader makes of it, and how the process ends.
+//! Every directive, played: the decoded result, and the exit of the process.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ fn play(directives: &str) -> Ran {
     Agent::plays(directives).run()
 }
 
-/// A play and what it must come to: the directives, the outcome, the text, the lines that are not recognized, the exit code.
+/// A play and its expected result: the directives, the outcome, the text, the unrecognized lines, the exit code.
 type Case = (&'static str, &'static str, &'static str, usize, i32);
 
 const CASES: &[Case] = &[
@@ -82,7 +82,7 @@ fn a_bad_directive_is_an_error_of_usage() {
     assert_eq!(ran.stdout, b"");
     assert_eq!(
         ran.stderr,
-        "practice-agent: bad directive `practice: fly away`: there is none of that name and form; --help lists them\n"
+        "practice-agent: bad directive `practice: fly away`: unknown name or form; --help lists the directives\n"
     );
 }
 

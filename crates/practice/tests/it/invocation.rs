@@ -1,4 +1,4 @@
-//! What Bowline makes of a request is what the agent gets: every option, through the manifest.
+//! The agent gets every option of a request through the manifest.
 
 use bowline_protocol::{Attachment, Json, McpServer, PermissionMode, Request, Resume};
 use bowline_providers::catalogue;
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::support::{Agent, PROVIDER};
 
-/// Builds the command for a request and gives its arguments to the agent, as the runtime would.
+/// Builds the command for a request and passes its arguments to the agent, as the runtime does.
 fn received(request: &Request, folder: Agent) -> Value {
     let manifest = catalogue::by_name(PROVIDER).expect("it is on the list");
     let invocation: Invocation = build(manifest, request, &Wish::default()).expect("nothing is refused");

@@ -1,4 +1,4 @@
-//! The practice agent, started and read as any other agent is: what it prints goes through our own readers.
+//! The practice agent, started and read like any other agent: our own decoders read its output.
 
 mod children;
 mod directives;

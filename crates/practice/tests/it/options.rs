@@ -1,4 +1,4 @@
-//! What is asked for arrives, and is honoured.
+//! Options arrive, and the agent honours them.
 
 use bowline_protocol::Exit;
 use serde_json::{Value, json};

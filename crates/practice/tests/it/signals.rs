@@ -1,4 +1,4 @@
-//! How it ends when it is asked to.
+//! How the agent ends after a signal.
 
 use bowline_protocol::Exit;
 
@@ -8,7 +8,7 @@ const SIGHUP: i32 = 1;
 const SIGINT: i32 = 2;
 const SIGTERM: i32 = 15;
 
-/// Sends a signal when the agent has begun to speak, at a pace that leaves time for it.
+/// Sends a signal when the agent has started to print, at a pace that leaves time for it.
 fn interrupt(format: &str, signal: i32) -> Ran {
     let mut agent = Agent::plays("pace 1\nsay Hello\ndelta 100000 x 8").format(format).start();
     agent.wait_for("Hello");
@@ -49,7 +49,7 @@ fn an_interrupted_tool_is_told() {
     assert_eq!(ran.exit, Exit::Code(0));
     assert_eq!(ran.outcome(), "cancelled");
     assert!(String::from_utf8(ran.stdout).expect("UTF-8").contains("interrupted by user for tool use"));
-    // As the real one, it ends its tools when it is asked to end.
+    // Like the real one, it kills its tools on a stop signal.
     while !marked(&mark).is_empty() {
         assert!(now() < deadline, "the command lives on");
         std::thread::sleep(std::time::Duration::from_millis(5));

@@ -1,4 +1,4 @@
-//! What the tests share: the agent is started here, and its output is read here.
+//! Shared by the tests: starts the agent, and reads its output.
 
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use bowline_providers::moment::Moment;
 use bowline_providers::{catalogue, dialects, views};
 use serde_json::Value;
 
-/// What the agent is called.
+/// The name of the agent.
 pub(crate) const PROVIDER: &str = "practice";
 
 /// The formats that print lines of JSON.
@@ -22,7 +22,7 @@ pub(crate) const LINES: &[&str] = &["stream-json", "codex", "gemini", "pi"];
 /// All formats.
 pub(crate) const FORMATS: &[&str] = &["stream-json", "json", "text", "codex", "gemini", "pi"];
 
-/// Nothing here takes longer than this; what does is stuck.
+/// The time limit of every step.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A run of the agent, in a directory of its own.
@@ -35,7 +35,7 @@ pub(crate) struct Agent {
 }
 
 impl Agent {
-    /// An agent that is told this, at no pace.
+    /// An agent with this prompt, without pauses.
     pub(crate) fn told(prompt: &str) -> Self {
         let folder = Arc::new(tempfile::tempdir().expect("a directory"));
         let home = folder.path().join("home").display().to_string();
@@ -48,7 +48,7 @@ impl Agent {
         }
     }
 
-    /// An agent that plays these directives, one a line.
+    /// An agent that plays these directives, one on each line.
     pub(crate) fn plays(directives: &str) -> Self {
         let lines: Vec<String> = directives.lines().map(|line| format!("practice: {line}")).collect();
         Self::told(&lines.join("\n"))
@@ -70,7 +70,7 @@ impl Agent {
         Self { folder: Arc::clone(&self.folder), format, args, env, stdin: self.stdin.clone() }
     }
 
-    /// Takes these arguments and no others.
+    /// Uses these arguments and no others.
     pub(crate) fn only(mut self, args: &[String]) -> Self {
         self.format.clear();
         self.args = args.to_vec();
@@ -157,7 +157,7 @@ fn collect(mut pipe: impl Read + Send + 'static, paused: Arc<AtomicBool>) -> mps
     receiver
 }
 
-/// An agent that is at work.
+/// A running agent.
 pub(crate) struct Started {
     child: Child,
     stdout: mpsc::Receiver<Vec<u8>>,
@@ -167,7 +167,7 @@ pub(crate) struct Started {
     warned: Vec<u8>,
     format: String,
     paused: Arc<AtomicBool>,
-    /// It works there, so it must not be removed before its end.
+    /// It works there, so the directory must not be removed before its end.
     _folder: Arc<tempfile::TempDir>,
 }
 
@@ -176,7 +176,7 @@ impl Started {
         self.child.id()
     }
 
-    /// Waits until its standard output has this.
+    /// Waits until its standard output has this text.
     pub(crate) fn wait_for(&mut self, text: &str) {
         let deadline = now() + PATIENCE;
         while !String::from_utf8_lossy(&self.seen).contains(text) {
@@ -190,7 +190,7 @@ impl Started {
         }
     }
 
-    /// Waits until its standard error has this.
+    /// Waits until its standard error has this text.
     pub(crate) fn wait_for_stderr(&mut self, text: &str) {
         while !String::from_utf8_lossy(&self.warned).contains(text) {
             self.warned.extend(self.stderr.recv_timeout(PATIENCE).expect("it says more"));
@@ -202,7 +202,7 @@ impl Started {
         self.paused.store(true, Ordering::SeqCst);
     }
 
-    /// Waits for the end of its standard output, while it may still live.
+    /// Waits for the end of its standard output, while the process may still live.
     pub(crate) fn wait_for_eof(&mut self) {
         loop {
             match self.stdout.recv_timeout(PATIENCE) {
@@ -213,7 +213,7 @@ impl Started {
         }
     }
 
-    /// Says whether somebody holds its standard output open. What comes is kept.
+    /// Returns whether a process holds its standard output open. The output is kept.
     pub(crate) fn is_open(&mut self) -> bool {
         loop {
             match self.stdout.recv_timeout(Duration::from_millis(200)) {
@@ -275,12 +275,12 @@ impl Started {
     }
 }
 
-/// What a run left.
+/// The result of a run.
 pub(crate) struct Ran {
     pub(crate) stdout: Vec<u8>,
     pub(crate) stderr: String,
     pub(crate) exit: Exit,
-    /// All of the prompt was taken.
+    /// Whether the whole prompt was read.
     pub(crate) all_written: bool,
     format: String,
 }
@@ -317,7 +317,7 @@ impl Ran {
         serde_json::from_str(&text).expect("one object")
     }
 
-    /// The heads of the lines that our reader does not know.
+    /// The heads of the lines that our decoder does not know.
     pub(crate) fn unrecognized(&self) -> Vec<String> {
         let head = |event: &Event| {
             if let Kind::Unrecognized(what) = &event.kind { Some(what.head.text.clone()) } else { None }
@@ -338,7 +338,7 @@ impl Ran {
     }
 }
 
-/// The clock, for patience only.
+/// The clock, for time limits only.
 #[expect(clippy::disallowed_methods, reason = "tests wait for conditions, and not for ever")]
 pub(crate) fn now() -> Instant {
     Instant::now()

@@ -1,4 +1,4 @@
-//! The task that a prompt without directives plays.
+//! The task for a prompt without directives.
 
 use bowline_protocol::Kind;
 
@@ -125,7 +125,7 @@ fn it_asks_where_it_is_told_to_and_takes_silence_for_a_no() {
     let events = format!("{:?}", ran.events());
     assert!(events.contains("ClientLost"), "nobody was there: {events}");
 
-    // Somebody who is there is heard.
+    // A host that is there can answer.
     let answer = |behavior: &str| {
         let id = "practice-toolu_practice000001";
         let response = format!(r#"{{"behavior":"{behavior}","message":"not today"}}"#);
@@ -140,7 +140,7 @@ fn it_asks_where_it_is_told_to_and_takes_silence_for_a_no() {
     assert!(!agent.path("notes.md").exists());
     assert!(String::from_utf8_lossy(&ran.stdout).contains("not today"));
 
-    // What nobody can allow is not asked for.
+    // The agent does not request a permission that would not help.
     let ran = Agent::plays(script).args(["--deny-tool", "Write"]).run();
     assert!(!ran.kinds().contains(&"approval_asked".to_owned()), "{:?}", ran.kinds());
 }

@@ -1,10 +1,11 @@
-//! A cgroup (version 2) for every tree: the kernel's own account of who belongs to it.
+//! A cgroup (version 2) for every tree: the kernel's own list of the tree's processes.
 //!
-//! The directory is made below our own cgroup, which works for root and where the directory was delegated to us; it
-//! is refused otherwise, quietly, and the keeper does without.
+//! The keeper creates the directory below its own cgroup. That works for root, and where the directory was delegated to this
+//! user. Otherwise the kernel refuses it, and the keeper works without cgroups.
 //!
-//! The name of a cgroup names its keeper, and the keeper holds a lock on the directory. What has neither a living keeper nor a
-//! lock was abandoned: its keeper and its host were killed together. The next keeper in the same place ends what lives in it.
+//! The name of a cgroup names its keeper, and the keeper holds a lock on the directory. A cgroup without a living keeper and
+//! without a lock is abandoned: its keeper and its host were killed together. The next keeper in the same directory ends its
+//! processes.
 
 use std::fs;
 use std::io;
@@ -17,33 +18,33 @@ use std::time::Duration;
 use rustix::fs::{Access, FlockOperation, Mode, OFlags};
 
 use super::fork;
-use super::scan::Process;
+use super::scan::ProcessEntry;
 
-/// How often, and with what pause, it is looked whether an abandoned cgroup is empty. The next keeper tries again.
+/// How often, and with what pause, the keeper checks whether an abandoned cgroup is empty. The next keeper tries again.
 const EMPTY_LOOKS: u32 = 50;
 const EMPTY_PAUSE: Duration = Duration::from_millis(1);
 
-/// Where a keeper makes cgroups.
+/// The directory in which a keeper creates cgroups.
 #[derive(Debug)]
-pub(crate) struct Parent {
+pub(crate) struct CgroupParent {
     path: PathBuf,
     name: CgroupName,
-    /// The next one, made already: that it could be made and is as it should be is the proof that cgroups work here.
+    /// The next cgroup, created in advance. That it could be created, and has the right type, proves that cgroups work here.
     spare: Option<Cgroup>,
 }
 
-impl Parent {
-    /// Finds our own cgroup, and makes the first child of it.
+impl CgroupParent {
+    /// Finds our own cgroup and creates the first one below it.
     pub(crate) fn find() -> Option<Self> {
-        let own = Process::read(std::process::id().cast_signed())?;
+        let own = ProcessEntry::read(std::process::id().cast_signed())?;
         let name = CgroupName { pid: own.pid, start: own.start, number: 0 };
         let mut parent = Self { path: own_path()?, name, spare: None };
-        // Sandboxes refuse `clone3`. All else that a birth in a cgroup needs is older than `cgroup.kill` (Linux 5.14).
+        // Sandboxes refuse `clone3`. Everything else that a start in a cgroup needs is older than `cgroup.kill` (Linux 5.14).
         if !fork::can_clone3() {
             return None;
         }
         let first = parent.make().ok()?;
-        // In a threaded cgroup the new one is `domain invalid`. Moving into it also needs the right to write in our own.
+        // In a threaded cgroup the new one is `domain invalid`. Moving into it also needs write access to our own.
         let kind = fs::read(first.path.join("cgroup.type")).unwrap_or_default();
         let works = first.path.join("cgroup.kill").exists()
             && kind == b"domain\n"
@@ -66,12 +67,12 @@ impl Parent {
         let path = self.path.join(self.name.to_string());
         fs::create_dir(&path)?;
         let directory = open(&path)?;
-        // Another keeper that looks for abandoned ones may hold it for an instant; it sees that we live.
+        // Another keeper that looks for abandoned cgroups may hold the lock for an instant; it sees that we are alive.
         let _: Result<(), _> = rustix::fs::flock(&directory, FlockOperation::NonBlockingLockExclusive);
         Ok(Cgroup { path, directory: Some(Arc::new(directory)) })
     }
 
-    /// Ends what lives in abandoned cgroups beside ours, and removes them.
+    /// Ends the processes of abandoned cgroups beside ours, and removes the cgroups.
     pub(crate) fn end_abandoned(&self) {
         for cgroup in abandoned_in(&self.path) {
             cgroup.end();
@@ -87,7 +88,7 @@ impl Parent {
             let Some((pid, _)) = rest.split_once('-').filter(|(_, rest)| !rest.contains('-')) else {
                 continue;
             };
-            // One in which a process lives cannot be removed, so a keeper that we cannot see loses nothing but time.
+            // The kernel does not remove a cgroup with a process in it. A keeper that we cannot see loses an empty one at most.
             if pid.parse::<u32>().is_ok() && !Path::new("/proc").join(pid).exists() {
                 Cgroup::at(entry.path()).remove();
             }
@@ -95,7 +96,7 @@ impl Parent {
     }
 }
 
-impl Drop for Parent {
+impl Drop for CgroupParent {
     fn drop(&mut self) {
         if let Some(spare) = self.spare.take() {
             spare.remove();
@@ -103,7 +104,7 @@ impl Drop for Parent {
     }
 }
 
-/// The name of a cgroup: its keeper, as a process id and a start time, and a number.
+/// The name of a cgroup: the keeper's process id and start time, and a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct CgroupName {
     pid: i32,
@@ -129,11 +130,11 @@ impl CgroupName {
     }
 
     fn keeper_lives(self) -> bool {
-        Process::read(self.pid).is_some_and(|keeper| keeper.start == self.start && !keeper.dead)
+        ProcessEntry::read(self.pid).is_some_and(|keeper| keeper.start == self.start && !keeper.dead)
     }
 }
 
-/// Returns the abandoned cgroups in a directory. One in which this process lives is not among them.
+/// Returns the abandoned cgroups in a directory, without one that this process is in.
 fn abandoned_in(parent: &Path) -> Vec<Cgroup> {
     let own = own_path();
     let entries = fs::read_dir(parent).into_iter().flatten().flatten();
@@ -143,8 +144,8 @@ fn abandoned_in(parent: &Path) -> Vec<Cgroup> {
         if name.keeper_lives() || own.as_ref().is_none_or(|own| own.starts_with(&path)) {
             return None;
         }
-        // A keeper in another pid namespace is not to be seen, or has another number; its lock shows that it lives. The lock
-        // that we get by this also keeps others from doing the same.
+        // A keeper in another pid namespace is invisible here, or has another number; its lock shows that it is alive. Taking
+        // the lock also keeps other keepers from ending the same cgroup.
         let directory = open(&path).ok()?;
         rustix::fs::flock(&directory, FlockOperation::NonBlockingLockExclusive).ok()?;
         Some(Cgroup { path, directory: Some(Arc::new(directory)) })
@@ -175,22 +176,22 @@ fn open(path: &Path) -> io::Result<OwnedFd> {
 #[derive(Debug, Clone)]
 pub(crate) struct Cgroup {
     path: PathBuf,
-    /// Held by its keeper, with the lock that says that it is not abandoned.
+    /// Open in its keeper, which holds the lock on it. The lock marks the cgroup as in use.
     directory: Option<Arc<OwnedFd>>,
 }
 
 impl Cgroup {
-    /// Takes over a cgroup that a keeper made.
+    /// Refers to a cgroup that a keeper created.
     pub(crate) fn at(path: PathBuf) -> Self {
         Self { path, directory: None }
     }
 
-    /// Returns the directory, for a child to be born in.
+    /// Returns the directory, to start a child in it.
     pub(crate) fn directory(&self) -> Option<BorrowedFd<'_>> {
         self.directory.as_ref().map(AsFd::as_fd)
     }
 
-    /// Ends all that is in it, and removes it.
+    /// Kills all its processes, and removes it.
     pub(crate) fn end(&self) {
         for _ in 0..EMPTY_LOOKS {
             if self.processes().is_empty() {
@@ -206,12 +207,12 @@ impl Cgroup {
         self.path.as_os_str().as_bytes()
     }
 
-    /// Ends all that is in it. That it is gone meanwhile is no error: then nothing is in it.
+    /// Kills all its processes. A failed write means that the cgroup is gone, with its processes.
     pub(crate) fn kill(&self) {
         let _: io::Result<()> = fs::write(self.path.join("cgroup.kill"), "1");
     }
 
-    /// Returns the living processes in it and in the cgroups that they made below it.
+    /// Returns the living processes in it and in the cgroups that they created below it.
     pub(crate) fn processes(&self) -> Vec<i32> {
         let mut found = Vec::new();
         for path in directories(&self.path) {
@@ -221,15 +222,16 @@ impl Cgroup {
         found
     }
 
-    /// Removes it, if nobody lives in it.
+    /// Removes it, if it has no process.
     pub(crate) fn remove(&self) {
+        // The kernel refuses to remove a cgroup that has another one inside: inner ones first.
         for path in directories(&self.path).iter().rev() {
             let _: io::Result<()> = fs::remove_dir(path);
         }
     }
 }
 
-/// The directory and all below it, outer ones first.
+/// Returns the directory and all directories below it, outer ones first.
 fn directories(path: &Path) -> Vec<PathBuf> {
     let mut found = vec![path.to_owned()];
     let mut next = 0;
@@ -250,7 +252,7 @@ fn mount_point(mounts: &[u8]) -> Option<PathBuf> {
     let mut lines = mounts.split(|byte| *byte == b'\n').map(|line| line.split(|byte| *byte == b' '));
     lines.find_map(|mut fields| {
         let (_, path, kind) = (fields.next()?, fields.next()?, fields.next()?);
-        // Blanks and backslashes are written as octal; a cgroup mount with one would be strange, and is passed over.
+        // The kernel writes blanks and backslashes as octal. A cgroup mount with one would be unusual, and is skipped.
         let plain = kind == b"cgroup2" && !path.contains(&b'\\');
         plain.then(|| PathBuf::from(std::ffi::OsStr::from_bytes(path)))
     })
@@ -265,7 +267,7 @@ mod tests {
         let name = CgroupName { pid: 42, start: 7, number: 3 };
         assert_eq!(name.to_string(), "bowline-42-7-3");
         assert_eq!(CgroupName::parse("bowline-42-7-3"), Some(name));
-        // Those of version 2.0 had no start time: their keepers hold no lock, so nothing in them is ended.
+        // Names of version 2.0 had no start time. Their keepers hold no lock, so nothing in them is ended.
         for other in
             ["bowline-42-1", "bowline-42-trial", "bowline-42-7-3-1", "bowline-0-7-3", "bowline--7-3", "x"]
         {
@@ -275,7 +277,7 @@ mod tests {
 
     #[test]
     fn a_process_with_another_start_is_not_the_keeper() {
-        let own = Process::read(std::process::id().cast_signed()).unwrap();
+        let own = ProcessEntry::read(std::process::id().cast_signed()).unwrap();
         let name = CgroupName { pid: own.pid, start: own.start, number: 1 };
         assert!(name.keeper_lives());
         assert!(!CgroupName { start: own.start + 1, ..name }.keeper_lives());

@@ -1,11 +1,11 @@
-//! A keeper that is started before it is needed: a copy of a process that has one thread, or the program executed again.
+//! Starts a keeper before it is needed: a copy of a process that has one thread, or the program executed again.
 //!
-//! Executing a large program costs more than all that a keeper does for one short run: its libraries are loaded and its
-//! addresses set right once more. A copy spares that. Where there are threads already, a copy would have the locks that they
-//! held; then the program is executed, and becomes ready while the host does something else.
+//! Executing a large program costs more than everything that a keeper does for one short run: the loader loads and relocates
+//! its libraries once more. A copy saves that. A process with several threads cannot be copied, because the copy would keep the
+//! locks that the other threads held; it executes the program, which becomes ready while the host goes on.
 //!
-//! A keeper that was started early is used only if nothing has changed since that agents inherit ([`is_like_us`]): a service that
-//! starts as root and then becomes another user must not start its agents as root.
+//! A keeper that was started early is used only if nothing that agents inherit has changed since ([`is_like_us`]): a service
+//! that starts as root and then becomes another user must not start its agents as root.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -17,29 +17,30 @@ use std::sync::{Mutex, PoisonError};
 use rustix::net::{AddressFamily, SocketFlags, SocketType};
 use rustix::process::Pid;
 
-use super::keeper::{self, Cgroups};
+use super::keeper;
 use super::{before_main, fork, link};
+use crate::supervisor::CgroupMode;
 
-/// The one that was started and is not in use yet. If it never is, its socket closes with our end, and it goes.
-static READY: Mutex<Option<Early>> = Mutex::new(None);
+/// The keeper that was started and is not in use yet. If it is never used, its socket closes with this process, and it exits.
+static READY: Mutex<Option<StartedKeeper>> = Mutex::new(None);
 
-/// A keeper that was started and has not said hello yet.
+/// A keeper that was started and has not sent its hello yet.
 #[derive(Debug)]
-pub(crate) struct Early {
+pub(crate) struct StartedKeeper {
     pub(crate) socket: OwnedFd,
     pub(crate) keeper: Pid,
-    /// The process that started it. A copy of that process, forked later, must not talk to its keeper.
+    /// The process that started it. A copy of that process, forked later, must not use its keeper.
     host: u32,
 }
 
-impl Early {
+impl StartedKeeper {
     pub(crate) fn new(socket: OwnedFd, keeper: Pid) -> Self {
         Self { socket, keeper, host: std::process::id() }
     }
 }
 
-/// Takes the keeper that was started early, if there is one that this process can use.
-pub(crate) fn take() -> Option<Early> {
+/// Takes the keeper that was started early, if this process can use it.
+pub(crate) fn take() -> Option<StartedKeeper> {
     let early = READY.lock().unwrap_or_else(PoisonError::into_inner).take()?;
     if early.host != std::process::id() {
         return None;
@@ -47,14 +48,14 @@ pub(crate) fn take() -> Option<Early> {
     if is_like_us(early.keeper) {
         return Some(early);
     }
-    // The end of its socket ends it; it is our child, so we reap it.
+    // The keeper exits when its socket closes. It is our child, so we reap it.
     let keeper = early.keeper;
     drop(early);
     fork::reap(keeper.as_raw_nonzero().get());
     None
 }
 
-/// Says whether agents of this keeper would be started as the same user, with the same rights and limits, as by this process.
+/// Returns whether this keeper would start agents as the same user, with the same rights and limits, as this process.
 fn is_like_us(keeper: Pid) -> bool {
     let keeper = format!("/proc/{}", keeper.as_raw_nonzero());
     let (ours, theirs) = (Path::new("/proc/self"), Path::new(&keeper));
@@ -86,7 +87,7 @@ fn is_like_us(keeper: Pid) -> bool {
             .all(|link| target(ours, link) == target(theirs, link))
 }
 
-/// Makes the two ends of the socket between host and keeper.
+/// Creates the two ends of the socket between host and keeper.
 pub(crate) fn sockets() -> io::Result<(OwnedFd, OwnedFd)> {
     Ok(rustix::net::socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?)
 }
@@ -94,49 +95,50 @@ pub(crate) fn sockets() -> io::Result<(OwnedFd, OwnedFd)> {
 /// Starts a keeper, unless one is waiting already.
 pub(crate) fn start() {
     let alone = std::fs::read_dir("/proc/self/task").is_ok_and(|threads| threads.count() == 1);
+    // A copy of this process inherits the lock in its locked state. It never takes it.
     let mut ready = READY.lock().unwrap_or_else(PoisonError::into_inner);
     if ready.is_some() {
         return;
     }
-    // Whatever fails here: a keeper is started in the usual way when it is needed, and says what is the matter.
+    // Errors are ignored here: the first spawn starts a keeper in the usual way and reports its error.
     *ready = if alone {
         copy()
     } else if before_main::is_in_main_program() {
-        link::execute(Path::new(link::OWN_PROGRAM), Cgroups::Auto).ok()
+        link::execute(Path::new(link::OWN_PROGRAM), CgroupMode::Auto).ok()
     } else {
         None
     };
 }
 
 /// Copies this process, which has one thread.
-fn copy() -> Option<Early> {
+fn copy() -> Option<StartedKeeper> {
     let (ours, theirs) = sockets().ok()?;
-    // What is meant for the host, such as Ctrl-C on its terminal, must not end the copy before it has a session of its own.
+    // A signal for the host, such as Ctrl-C on its terminal, must not end the copy before it has a session of its own.
     let mask = fork::block_signals();
     #[expect(unsafe_code, reason = "no safe call forks; the process has one thread")]
-    // SAFETY: there is one thread, so that the copy may do whatever this process may.
+    // SAFETY: this process has one thread, so the copy may do everything that this process may do.
     let forked = unsafe { libc::fork() };
     if forked == 0 {
-        apart(|| be(&theirs));
+        run_and_exit(|| run_as_keeper(&theirs));
     }
     fork::restore_signals(&mask);
-    // Below 0 is no number of a process: the fork failed.
-    (forked > 0).then(|| Pid::from_raw(forked)).flatten().map(|keeper| Early::new(ours, keeper))
+    // A negative number means that the fork failed.
+    (forked > 0).then(|| Pid::from_raw(forked)).flatten().map(|keeper| StartedKeeper::new(ours, keeper))
 }
 
-/// Is the keeper.
-fn be(socket: &OwnedFd) -> ExitCode {
+/// Runs as the keeper.
+fn run_as_keeper(socket: &OwnedFd) -> ExitCode {
     rename();
-    // The socket comes as standard input, as it does to a program that is executed.
+    // The socket becomes standard input, as in a program that is executed.
     match rustix::stdio::dup2_stdin(socket) {
-        Ok(()) => keeper::run(Cgroups::Auto),
+        Ok(()) => keeper::run(CgroupMode::Auto),
         Err(_) => ExitCode::FAILURE,
     }
 }
 
-/// Does something, and ends the process with it: it never returns into the host's program.
-pub(crate) fn apart(work: impl FnOnce() -> ExitCode + UnwindSafe) -> ! {
-    // Unwinding would go on into the host's functions.
+/// Runs the work and exits with its code. Never returns into the host's program.
+pub(crate) fn run_and_exit(work: impl FnOnce() -> ExitCode + UnwindSafe) -> ! {
+    // A panic would unwind into the host's functions.
     let code = std::panic::catch_unwind(work).unwrap_or(ExitCode::FAILURE);
     #[expect(unsafe_code, reason = "the host's buffers and handlers are not ours to run")]
     // SAFETY: ends this process at once.
@@ -145,25 +147,26 @@ pub(crate) fn apart(work: impl FnOnce() -> ExitCode + UnwindSafe) -> ! {
     }
 }
 
-/// Writes our name over the host's arguments, so that a list of processes does not show two of the same: whoever ends the
-/// host by its arguments must not mean us.
+/// Writes our name over the host's arguments, so that a list of processes shows two different ones: a command that kills the
+/// host by its arguments must not match us.
 fn rename() {
     const NAME: &[u8] = b"bowline-keeper";
     let Some((start, end)) = arguments() else { return };
     #[expect(unsafe_code, reason = "no safe call changes what others see as our arguments")]
-    // SAFETY: the kernel says that our arguments are there, on the stack, and this process does not read them any more.
+    // SAFETY: the kernel reports that our arguments are there, on the stack, and this process does not read them any more.
     unsafe {
         let place = std::ptr::with_exposed_provenance_mut::<u8>(start);
-        // The zero at the end stays: behind it is the environment, and without it that would be read as well.
+        // Keep the zero at the end. The environment follows it, and without the zero a reader would take that for arguments.
         std::ptr::write_bytes(place, 0, end - start);
         std::ptr::copy_nonoverlapping(NAME.as_ptr(), place, NAME.len().min(end - start - 1));
     }
 }
 
-/// Where our arguments begin and end in memory.
+/// Returns where our arguments begin and end in memory.
 fn arguments() -> Option<(usize, usize)> {
     let stat = std::fs::read_to_string("/proc/self/stat").ok()?;
-    // The name of the program comes second, in brackets, and may hold anything: what follows is counted from its end.
+    // The second field is the program's name in brackets and may contain anything. Count from its closing bracket:
+    // fields 48 and 49 are `arg_start` and `arg_end`.
     let mut fields = stat.rsplit(')').next()?.split_whitespace().skip(45).map(str::parse);
     let (start, end) = (fields.next()?.ok()?, fields.next()?.ok()?);
     (start < end && start != 0).then_some((start, end))
@@ -180,10 +183,10 @@ mod tests {
     #[test]
     fn a_panic_in_the_copy_ends_there() {
         #[expect(unsafe_code, reason = "no safe call forks")]
-        // SAFETY: the copy panics, which needs no lock that another thread of this test holds, and ends.
+        // SAFETY: the copy panics, which needs no lock of another thread of this test, and exits.
         let forked = unsafe { libc::fork() };
         if forked == 0 {
-            apart(|| panic!("in the copy"));
+            run_and_exit(|| panic!("in the copy"));
         }
         let copy = Pid::from_raw(forked);
         let ended = (0..4_000).find_map(|_| {
@@ -191,7 +194,7 @@ mod tests {
             waitpid(copy, WaitOptions::NOHANG).expect("it is our child")
         });
         let (_, status) = ended.expect("it ends");
-        // Had it unwound into the test, that would have gone on in the copy.
+        // Another code would mean that the panic unwound into the test.
         assert_eq!(status.exit_status(), Some(1), "{status:?}");
     }
 }

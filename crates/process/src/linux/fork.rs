@@ -1,9 +1,9 @@
 //! One fork and one exec, from a process with a single thread.
 //!
-//! `std::process::Command` would do, were it not for two things: moving a running process into a cgroup waits for an
-//! RCU grace period (milliseconds), which `clone3` into the cgroup does not; and an error of `std` does not say whether
-//! the program or the working directory is missing. `CLONE_VFORK` without `CLONE_VM` holds us until the child has
-//! executed or failed, so a page of shared memory replaces the usual pipe for the error.
+//! `std::process::Command` does not suffice, for two reasons. Moving a running process into a cgroup waits for an RCU grace
+//! period (milliseconds), which `clone3` into the cgroup does not. And an error of `std` does not show whether the program or
+//! the working directory is missing. `CLONE_VFORK` without `CLONE_VM` blocks the parent until the child has executed or failed,
+//! so a page of shared memory replaces the usual pipe for the error.
 
 use std::ffi::CStr;
 use std::io;
@@ -11,31 +11,31 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 use std::ptr;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use super::wire::Stage;
+use super::wire::SpawnStage;
 
-/// What a child is made of.
-pub(crate) struct Image<'a> {
+/// The inputs of `execve` and of the steps before it.
+pub(crate) struct ExecImage<'a> {
     pub(crate) program: &'a CStr,
     pub(crate) cwd: &'a CStr,
     pub(crate) args: &'a [&'a CStr],
     pub(crate) env: &'a [&'a CStr],
     pub(crate) streams: [BorrowedFd<'a>; 3],
     pub(crate) terminal: bool,
-    /// The directory of the cgroup that it is born in.
+    /// The directory of the cgroup that the child starts in.
     pub(crate) cgroup: Option<BorrowedFd<'a>>,
 }
 
-/// Starts children; made once.
+/// Starts children. A keeper has one.
 pub(crate) struct Forker {
     /// Stage and errno of a child that could not execute. Shared with children, which are copies of us.
     report: &'static [AtomicU32; 2],
     own_pid: libc::pid_t,
 }
 
-/// A start that failed, and where.
+/// The stage at which a start failed, and the error.
 #[derive(Debug)]
-pub(crate) struct Failed {
-    pub(crate) stage: Stage,
+pub(crate) struct ForkError {
+    pub(crate) stage: SpawnStage,
     pub(crate) errno: i32,
 }
 
@@ -52,14 +52,14 @@ impl Forker {
         Ok(Self { report, own_pid: rustix::process::getpid().as_raw_nonzero().get() })
     }
 
-    /// Starts a child; when this returns, it executes the program.
-    pub(crate) fn start(&self, image: &Image<'_>) -> Result<libc::pid_t, Failed> {
+    /// Starts a child. When this returns, the child executes the program.
+    pub(crate) fn start(&self, image: &ExecImage<'_>) -> Result<libc::pid_t, ForkError> {
         let pointers = |strings: &[&CStr]| -> Vec<*const libc::c_char> {
             strings.iter().map(|string| string.as_ptr()).chain([ptr::null()]).collect()
         };
         let (args, env) = (pointers(image.args), pointers(image.env));
         self.report[0].store(0, Ordering::SeqCst);
-        let fork = |cgroup| clone(cgroup).map_err(|errno| Failed { stage: Stage::Fork, errno });
+        let fork = |cgroup| clone(cgroup).map_err(|errno| ForkError { stage: SpawnStage::Fork, errno });
         let pid = fork(image.cgroup)?;
         if pid == 0 {
             #[expect(
@@ -69,25 +69,28 @@ impl Forker {
             // SAFETY: we are the child, alone in a copy of a single-threaded process; the pointers end with null.
             unsafe {
                 let (stage, errno) = become_program(image, &args, &env, self.own_pid);
+                // The stage goes last: it marks the report as complete.
                 self.report[1].store(errno.cast_unsigned(), Ordering::SeqCst);
                 self.report[0].store(u32::from(stage.number()), Ordering::SeqCst);
+                // Not `exit`: the handlers and buffers of the keeper must not run in its copy.
                 libc::_exit(127);
             }
         }
-        let stage = u8::try_from(self.report[0].load(Ordering::SeqCst)).ok().and_then(Stage::from_number);
+        let stage =
+            u8::try_from(self.report[0].load(Ordering::SeqCst)).ok().and_then(SpawnStage::from_number);
         match stage {
             None => Ok(pid),
             Some(stage) => {
-                // It is a zombie already, and nobody else may be told of it.
+                // It is a zombie already. Reap it here: the host gets the error instead of an exit.
                 reap(pid);
-                Err(Failed { stage, errno: self.report[1].load(Ordering::SeqCst).cast_signed() })
+                Err(ForkError { stage, errno: self.report[1].load(Ordering::SeqCst).cast_signed() })
             }
         }
     }
 }
 
-/// Says whether `clone3` can be called. The kernel refuses a structure of no size as invalid before it does anything; a sandbox that
-/// forbids the call, and a kernel without it, refuse with another error.
+/// Returns whether `clone3` can be called. The kernel refuses a structure of size 0 as invalid before it does anything. A
+/// sandbox that forbids the call, and a kernel without it, refuse with another error.
 pub(crate) fn can_clone3() -> bool {
     #[expect(unsafe_code, reason = "there is no safe call")]
     // SAFETY: nothing is read, and no child is made.
@@ -95,9 +98,9 @@ pub(crate) fn can_clone3() -> bool {
     result < 0 && last_errno() == libc::EINVAL
 }
 
-/// Waits for the end of a child of ours.
+/// Waits for the end of one of our children.
 pub(crate) fn reap(child: libc::pid_t) {
-    // It fails only if somebody else reaped it.
+    // It fails only if another thread reaped the child.
     let child = rustix::process::Pid::from_raw(child);
     let _: Result<_, _> = rustix::process::waitpid(child, rustix::process::WaitOptions::empty());
 }
@@ -120,7 +123,7 @@ struct CloneArgs {
 
 const CLONE_INTO_CGROUP: u64 = 0x2_0000_0000;
 
-/// Forks, and holds the parent until the child has executed or ended. Returns 0 in the child.
+/// Forks, and blocks the parent until the child has executed or ended. Returns 0 in the child.
 #[expect(unsafe_code, reason = "no safe call forks; the process has one thread")]
 fn clone(cgroup: Option<BorrowedFd<'_>>) -> Result<libc::pid_t, i32> {
     let result = if let Some(cgroup) = cgroup {
@@ -130,10 +133,10 @@ fn clone(cgroup: Option<BorrowedFd<'_>>) -> Result<libc::pid_t, i32> {
             cgroup: cgroup.as_raw_fd() as u64,
             ..CloneArgs::default()
         };
-        // SAFETY: the structure is of the size that is given, and without CLONE_VM the child has its own copy of all.
+        // SAFETY: the structure has the size that is passed, and without CLONE_VM the child has its own copy of everything.
         unsafe { libc::syscall(libc::SYS_clone3, &raw const args, size_of::<CloneArgs>()) }
     } else {
-        // `clone3` is refused by some container runtimes, so it is used only for what it alone can do.
+        // Some container runtimes refuse `clone3`, so it is used only for what it alone can do.
         let flags = (libc::CLONE_VFORK | libc::SIGCHLD) as libc::c_long;
         // SAFETY: as above; all other arguments are zero, so their order does not matter.
         unsafe { libc::syscall(libc::SYS_clone, flags, 0usize, 0usize, 0usize, 0usize) }
@@ -148,48 +151,51 @@ fn last_errno() -> i32 {
 /// Turns the child into the program; returns only on failure. Allocates nothing.
 #[expect(unsafe_code, reason = "system calls between fork and exec")]
 unsafe fn become_program(
-    image: &Image<'_>,
+    image: &ExecImage<'_>,
     args: &[*const libc::c_char],
     env: &[*const libc::c_char],
     parent: libc::pid_t,
-) -> (Stage, i32) {
+) -> (SpawnStage, i32) {
     // SAFETY: all of these are plain system calls on values that live in this frame or in the caller's.
     unsafe {
         reset_signals();
+        // A session of its own: Ctrl-C on the host's terminal does not reach the agent.
         if libc::setsid() < 0 {
-            return (Stage::Prepare, last_errno());
+            return (SpawnStage::Prepare, last_errno());
         }
+        // The kernel kills the agent when the keeper dies.
         if libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL as libc::c_ulong, 0, 0, 0) < 0 {
-            return (Stage::Prepare, last_errno());
+            return (SpawnStage::Prepare, last_errno());
         }
-        // The keeper may have died before the line above: then there is no signal to wait for.
+        // The keeper may have died before the line above. The signal would never come then.
         if libc::getppid() != parent {
-            return (Stage::Prepare, libc::ESRCH);
+            return (SpawnStage::Prepare, libc::ESRCH);
         }
         for (target, stream) in (0..).zip(&image.streams) {
             // The keeper holds 0, 1 and 2 itself, so a stream is never one of them and no `dup2` overwrites another.
             if libc::dup2(stream.as_raw_fd(), target) < 0 {
-                return (Stage::Prepare, last_errno());
+                return (SpawnStage::Prepare, last_errno());
             }
         }
+        // Makes the terminal the controlling one. Only the leader of a session without a terminal may do so.
         if image.terminal && libc::ioctl(0, libc::TIOCSCTTY as _, 0) < 0 {
-            return (Stage::Prepare, last_errno());
+            return (SpawnStage::Prepare, last_errno());
         }
         if libc::chdir(image.cwd.as_ptr()) < 0 {
-            return (Stage::Cwd, last_errno());
+            return (SpawnStage::Cwd, last_errno());
         }
         libc::execve(image.program.as_ptr(), args.as_ptr(), env.as_ptr());
-        (Stage::Exec, last_errno())
+        (SpawnStage::Exec, last_errno())
     }
 }
 
-/// Gives all signals back their default. An ignored one and a blocked one survive an exec: an agent would inherit our
-/// deafness. Safe between fork and exec.
+/// Resets all signals to their defaults. Ignored and blocked signals survive an exec, so an agent would inherit ours. Safe
+/// between fork and exec.
 #[expect(unsafe_code, reason = "no safe call sets what a signal does")]
 pub(crate) fn reset_signals() {
     // SAFETY: plain system calls; zeroes are the default action, and longer than the kernel's structure.
     unsafe {
-        // The C library hides two signals of its own, which are inherited as well: so ask the kernel.
+        // The C library hides two signals of its own, which children inherit as well. So call the kernel directly.
         let default = [0u64; 4];
         for signal in 1..=64 {
             libc::syscall(libc::SYS_rt_sigaction, signal, &raw const default, ptr::null_mut::<u64>(), 8usize);
@@ -200,7 +206,7 @@ pub(crate) fn reset_signals() {
     }
 }
 
-/// Blocks all signals in this thread; returns which were blocked before.
+/// Blocks all signals in this thread. Returns the mask of before.
 #[expect(unsafe_code, reason = "no safe call blocks signals")]
 pub(crate) fn block_signals() -> libc::sigset_t {
     // SAFETY: plain calls on sets that live here.
@@ -213,20 +219,20 @@ pub(crate) fn block_signals() -> libc::sigset_t {
     }
 }
 
-/// Blocks these signals, and no others.
+/// Blocks the signals of this mask, and no others.
 #[expect(unsafe_code, reason = "no safe call unblocks signals")]
 pub(crate) fn restore_signals(mask: &libc::sigset_t) {
-    // SAFETY: a plain call on a set that `block_signals` gave.
+    // SAFETY: a plain call on a set that `block_signals` returned.
     unsafe {
         libc::pthread_sigmask(libc::SIG_SETMASK, mask, ptr::null_mut());
     }
 }
 
-/// Marks every descriptor but the standard ones to be closed by the exec. Safe between fork and exec.
+/// Marks every descriptor except the standard ones as close-on-exec. Safe between fork and exec.
 #[expect(unsafe_code, reason = "no safe call does this for a range")]
 pub(crate) fn close_all_on_exec() {
-    // SAFETY: a plain system call that closes nothing yet. Linux before 5.11 refuses it; then a careless descriptor
-    // of the host is inherited, as everywhere.
+    // SAFETY: a plain system call that closes nothing yet. Linux before 5.11 refuses it; then the child inherits a descriptor
+    // that the host left open without close-on-exec, as on other systems.
     unsafe {
         libc::syscall(libc::SYS_close_range, 3u32, u32::MAX, libc::CLOSE_RANGE_CLOEXEC);
     }

@@ -1,5 +1,5 @@
-//! The keeper's side: one loop, one thread, no runtime. It starts children, reaps, ends trees, and outlives its host
-//! only for as long as that takes.
+//! The keeper's side: one loop, one thread, no runtime. It starts and reaps children and ends trees. When its host is gone it
+//! ends all trees, then exits.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -11,25 +11,19 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions};
 
 use super::cgroup::{self, Cgroup};
-use super::fork::{Failed, Forker, Image};
-use super::scan::{self, Process, View};
-use super::tree::{Forest, Tree};
-use super::wire::{self, Body, Reply, Request, Stage};
-use crate::happening::{Guarantee, Scope};
+use super::fork::{ExecImage, ForkError, Forker};
+use super::scan::{self, ProcessEntry, ProcessView};
+use super::tree::{AllTrees, ProcessTree};
+use super::wire::{self, HostRequest, KeeperReply, SpawnBody, SpawnStage};
+use crate::child_event::{Guarantee, SignalScope};
+use crate::supervisor::CgroupMode;
 
-/// How long the last sweep tries, when the host is gone and nobody can be told of survivors.
-const LAST_PATIENCE: Duration = Duration::from_secs(10);
+/// How long the last sweep tries. The host is gone by then, so survivors cannot be reported.
+const END_ALL_PATIENCE: Duration = Duration::from_secs(10);
 
-/// Which cgroups a keeper was told to use.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Cgroups {
-    Auto,
-    Never,
-}
-
-/// Is the keeper, until the host is gone.
-pub(crate) fn run(cgroups: Cgroups) -> ExitCode {
-    // There is nobody to tell about an error: standard error is closed, and the host sees the silence.
+/// Runs the keeper until the host is gone.
+pub(crate) fn run(cgroups: CgroupMode) -> ExitCode {
+    // The keeper cannot report an error: its standard error is closed. The host notices that the socket closes.
     match Keeper::new(cgroups).and_then(Keeper::serve) {
         Ok(()) => ExitCode::SUCCESS,
         Err(_) => ExitCode::FAILURE,
@@ -38,24 +32,25 @@ pub(crate) fn run(cgroups: Cgroups) -> ExitCode {
 
 struct Keeper {
     socket: OwnedFd,
-    /// Readable when the host has ended: a copy of its socket, leaked into another program, cannot hide that.
+    /// Becomes readable when the host ends. The socket alone cannot show that: another program may hold a leaked copy of it.
     host: Option<OwnedFd>,
     signals: OwnedFd,
     forker: Forker,
-    cgroups: Option<cgroup::Parent>,
+    cgroups: Option<cgroup::CgroupParent>,
     looked_for_abandoned: bool,
-    trees: BTreeMap<u64, Tree>,
-    /// Not before this are trees looked at again. A look costs as much as there are processes; resting as long as it
-    /// took leaves half of the time for requests, and lets one look serve many trees.
+    trees: BTreeMap<u64, ProcessTree>,
+    /// The earliest time of the next look at the trees. The cost of a look grows with the number of processes. A pause as long
+    /// as the last look leaves half of the time for requests, and lets one look serve many trees.
     rest_until: Instant,
 }
 
 impl Keeper {
-    fn new(cgroups: Cgroups) -> io::Result<Self> {
+    fn new(cgroups: CgroupMode) -> io::Result<Self> {
         // A session of its own: Ctrl-C on the host's terminal is for the host alone.
         rustix::process::setsid()?;
-        // Whoever stopped us must not keep us from seeing that the host is gone.
+        // A stopped keeper would not notice that the host is gone, so the kernel sends it SIGCONT then.
         rustix::process::set_parent_process_death_signal(Some(Signal::CONT))?;
+        // From here on a process that loses its parent becomes our child, not pid 1's.
         rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
         rustix::thread::set_name(c"bowline-keeper")?;
         rustix::process::chdir("/")?;
@@ -66,8 +61,8 @@ impl Keeper {
         let signals = signals()?;
         let forker = Forker::new()?;
         let cgroups = match cgroups {
-            Cgroups::Auto => cgroup::Parent::find(),
-            Cgroups::Never => None,
+            CgroupMode::Auto => cgroup::CgroupParent::find(),
+            CgroupMode::Never => None,
         };
         Ok(Self {
             socket,
@@ -83,18 +78,18 @@ impl Keeper {
 
     fn serve(mut self) -> io::Result<()> {
         let guarantee = if self.cgroups.is_some() { Guarantee::Cgroup } else { Guarantee::Subreaper };
-        self.tell(&Reply::Hello { guarantee });
+        self.send(&KeeperReply::Hello { guarantee });
         loop {
-            let next = self.trees.values().filter_map(Tree::next_look).min();
+            let next = self.trees.values().filter_map(ProcessTree::next_look).min();
             let next = next.map(|next| next.max(self.rest_until));
             let (asked, gone, ended) = self.wait(next)?;
             if ended {
                 self.reap();
             }
             if asked {
-                match wire::asked(&self.socket) {
-                    Ok(Some((request, descriptors))) => self.obey(request, &descriptors),
-                    // A broken message is the end as well: who cannot be understood cannot be served.
+                match wire::receive_request(&self.socket) {
+                    Ok(Some((request, descriptors))) => self.handle(request, &descriptors),
+                    // A broken message ends the keeper like a closed socket: later messages cannot be read either.
                     Ok(None) | Err(_) => break,
                 }
             } else if gone {
@@ -102,11 +97,11 @@ impl Keeper {
             }
             self.step();
         }
-        self.last_rites();
+        self.end_all();
         Ok(())
     }
 
-    /// Waits; says whether the host asked, whether it is gone, and whether a child ended.
+    /// Waits. Returns whether the host sent a request, whether it is gone, and whether a child ended.
     fn wait(&self, until: Option<Instant>) -> io::Result<(bool, bool, bool)> {
         let timeout = until.map(|until| Timespec::try_from(until.saturating_duration_since(now())));
         let timeout = timeout.transpose().map_err(io::Error::other)?;
@@ -121,49 +116,51 @@ impl Keeper {
         Ok((is_ready(0), is_ready(2), is_ready(1)))
     }
 
-    /// Tells the host. If that fails it is gone, which the next wait shows.
-    fn tell(&self, reply: &Reply) {
-        let _: io::Result<()> = wire::reply(&self.socket, reply);
+    /// Sends a reply to the host. If that fails the host is gone, which the next wait shows.
+    fn send(&self, reply: &KeeperReply) {
+        let _: io::Result<()> = wire::send_reply(&self.socket, reply);
     }
 
-    fn obey(&mut self, request: Request, descriptors: &[OwnedFd]) {
+    fn handle(&mut self, request: HostRequest, descriptors: &[OwnedFd]) {
         match request {
-            Request::Spawn { id, terminal, token, body } => {
+            HostRequest::Spawn { id, terminal, token, body } => {
                 let reply = match self.spawn(terminal, token, &body, descriptors) {
                     Ok(tree) => {
                         let cgroup = tree.cgroup.as_ref().map(|cgroup| cgroup.path_bytes().to_vec());
                         let started =
-                            Reply::Started { id, pid: tree.leader, cgroup: cgroup.unwrap_or_default() };
+                            KeeperReply::Started { id, pid: tree.leader, cgroup: cgroup.unwrap_or_default() };
                         self.trees.insert(id, tree);
                         started
                     }
-                    Err(Failed { stage, errno }) => Reply::Refused { id, stage, errno },
+                    Err(ForkError { stage, errno }) => KeeperReply::Refused { id, stage, errno },
                 };
-                self.tell(&reply);
-                // While the first agent begins, so that it has not waited for this.
+                self.send(&reply);
+                // Done while the first agent begins, so that its start does not wait for it.
                 self.end_abandoned();
             }
-            Request::Signal { id, signal, scope } => {
+            HostRequest::Signal { id, signal, scope } => {
                 let forest = self.forest();
                 let Some(tree) = self.trees.get(&id) else { return };
                 let Some(signal) = Signal::from_named_raw(signal) else { return };
                 match scope {
-                    Scope::Tree => tree.signal(signal, &forest),
-                    Scope::Leader if tree.exited => {}
-                    Scope::Leader => {
-                        // Not reaped, so the number is still its own.
+                    SignalScope::Tree => tree.signal(signal, &forest),
+                    SignalScope::Leader if tree.exited => {}
+                    SignalScope::Leader => {
+                        // The leader is not reaped, so the number is still its own.
                         let leader = Pid::from_raw(tree.leader);
                         let _: Option<Result<_, _>> =
                             leader.map(|leader| rustix::process::kill_process(leader, signal));
                     }
                 }
             }
-            Request::End { id, grace_ms, answer } => match self.trees.get_mut(&id) {
+            HostRequest::End { id, grace_ms, answer } => match self.trees.get_mut(&id) {
                 Some(tree) => tree.end(now(), Duration::from_millis(grace_ms), answer, false),
-                None if answer => self.tell(&Reply::Swept { id, ended: Vec::new(), survivors: Vec::new() }),
+                None if answer => {
+                    self.send(&KeeperReply::Swept { id, ended: Vec::new(), survivors: Vec::new() })
+                }
                 None => {}
             },
-            Request::Forget { id } => {
+            HostRequest::Forget { id } => {
                 if let Some(tree) = self.trees.get_mut(&id) {
                     tree.end(now(), Duration::ZERO, false, true);
                 }
@@ -175,15 +172,16 @@ impl Keeper {
         &mut self,
         terminal: bool,
         token: Vec<u8>,
-        body: &Body,
+        body: &SpawnBody,
         descriptors: &[OwnedFd],
-    ) -> Result<Tree, Failed> {
-        let broken = || Failed { stage: Stage::Prepare, errno: rustix::io::Errno::INVAL.raw_os_error() };
+    ) -> Result<ProcessTree, ForkError> {
+        let broken =
+            || ForkError { stage: SpawnStage::Prepare, errno: rustix::io::Errno::INVAL.raw_os_error() };
         let (program, cwd, args, env) = body.strings().ok_or_else(broken)?;
         let [stdin, stdout, stderr] = descriptors else { return Err(broken()) };
         let streams = [stdin.as_fd(), stdout.as_fd(), stderr.as_fd()];
         let mut cgroup = self.cgroups.as_mut().and_then(|parent| parent.create().ok());
-        let mut image = Image {
+        let mut image = ExecImage {
             program,
             cwd,
             args: &args,
@@ -193,8 +191,9 @@ impl Keeper {
             cgroup: cgroup.as_ref().and_then(Cgroup::directory),
         };
         let mut started = self.forker.start(&image);
-        if image.cgroup.is_some() && matches!(started, Err(Failed { stage: Stage::Fork, .. })) {
-            // A limit of the cgroup, or another process removed it. The subreaper still holds, and the child's guarantee says so.
+        if image.cgroup.is_some() && matches!(started, Err(ForkError { stage: SpawnStage::Fork, .. })) {
+            // A limit of the cgroup, or another process removed it. The subreaper still works, and the child's guarantee
+            // reports that.
             image.cgroup = None;
             started = self.forker.start(&image);
         }
@@ -202,10 +201,10 @@ impl Keeper {
         if !is_used && let Some(cgroup) = cgroup.take() {
             cgroup.remove();
         }
-        started.map(|leader| Tree { leader, exited: false, token, cgroup, ending: None })
+        started.map(|leader| ProcessTree { leader, exited: false, token, cgroup, ending: None })
     }
 
-    /// Ends what keepers left that were killed together with their hosts, once.
+    /// Ends the processes of keepers that were killed together with their hosts. Runs once.
     fn end_abandoned(&mut self) {
         if !std::mem::replace(&mut self.looked_for_abandoned, true)
             && let Some(parent) = &self.cgroups
@@ -214,7 +213,7 @@ impl Keeper {
         }
     }
 
-    /// Reaps all that have ended: leaders, whose end is told, and orphans.
+    /// Reaps all ended children: leaders, whose exit is reported, and orphans.
     fn reap(&mut self) {
         drain(&self.signals);
         let now = now();
@@ -228,7 +227,7 @@ impl Keeper {
                     Some(signal) => (true, signal),
                     None => (false, status.exit_status().unwrap_or_default()),
                 };
-                self.tell(&Reply::Exited { id, signal, number });
+                self.send(&KeeperReply::Exited { id, signal, number });
             }
         }
         self.trees.values_mut().for_each(|tree| tree.hurry(now));
@@ -239,16 +238,16 @@ impl Keeper {
         if now < self.rest_until {
             return;
         }
-        let due = |tree: &Tree| tree.next_look().is_some_and(|next| next <= now);
+        let due = |tree: &ProcessTree| tree.next_look().is_some_and(|next| next <= now);
         let due: Vec<u64> = self.trees.iter().filter(|(_, tree)| due(tree)).map(|(id, _)| *id).collect();
-        // Seen after everybody who ended was reaped; the trees share it.
-        let (view, forest) = (View::default(), self.forest());
+        // Taken after all ended children were reaped; the trees share it.
+        let (view, forest) = (ProcessView::default(), self.forest());
         for id in due {
             let Some(tree) = self.trees.get_mut(&id) else { continue };
             let Some(ended) = tree.step(now, &view, &forest) else { continue };
             let Some(ending) = tree.ending.take() else { continue };
             if ending.answer {
-                self.tell(&Reply::Swept { id, ended: ended.ended, survivors: ended.survivors });
+                self.send(&KeeperReply::Swept { id, ended: ended.ended, survivors: ended.survivors });
             }
             if ending.forget
                 && let Some(tree) = self.trees.remove(&id)
@@ -261,18 +260,19 @@ impl Keeper {
         self.rest_until = end + (end - now);
     }
 
-    fn forest(&self) -> Forest {
+    fn forest(&self) -> AllTrees {
         let living = self.trees.values().filter(|tree| !tree.exited);
-        Forest {
+        AllTrees {
             leaders: living.map(|tree| tree.leader).collect(),
             tokens: self.trees.values().map(|tree| tree.token.clone()).collect(),
         }
     }
 
-    /// The host is gone: ends every process that descends from us, whoever it belongs to.
-    fn last_rites(&mut self) {
-        let until = now() + LAST_PATIENCE;
+    /// Ends every process that descends from the keeper, of any tree. Called when the host is gone.
+    fn end_all(&mut self) {
+        let until = now() + END_ALL_PATIENCE;
         let own = std::process::id().cast_signed();
+        // Two empty looks in a row: a process may fork between two reads of `/proc`, and one look misses its child.
         let mut empty_looks = 0;
         while empty_looks < 2 && now() < until {
             let mut inside: Vec<i32> = Vec::new();
@@ -281,12 +281,12 @@ impl Keeper {
                 inside.extend(cgroup.processes());
             }
             self.reap();
-            // What descends from us has an ancestor among our children, and that list is exact.
+            // Each of our descendants has an ancestor among our children, and the kernel's list of children is exact.
             if inside.is_empty() && scan::own_children().is_some_and(|children| children.is_empty()) {
                 break;
             }
             let all = scan::all();
-            let mut living = scan::with_descendants(&all, |process: &Process| {
+            let mut living = scan::with_descendants(&all, |process: &ProcessEntry| {
                 process.parent == own || inside.contains(&process.pid)
             });
             scan::kill_groups(&all, &living);
@@ -319,8 +319,8 @@ fn take_standard_input() -> io::Result<OwnedFd> {
     Ok(socket)
 }
 
-/// Closes what the host left open for its children by mistake: it would be held for as long as the host lives, and every
-/// agent would get it.
+/// Closes descriptors that the host left open without close-on-exec. The keeper would hold them as long as the host lives, and
+/// every agent would inherit them.
 #[expect(unsafe_code, reason = "closes descriptors by number")]
 fn close_inherited(socket: &OwnedFd) -> io::Result<()> {
     use std::os::fd::AsRawFd;
@@ -329,22 +329,22 @@ fn close_inherited(socket: &OwnedFd) -> io::Result<()> {
         .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
         .collect();
     for number in numbers.into_iter().filter(|number| *number > 2 && *number != socket.as_raw_fd()) {
-        // SAFETY: this process has just begun to be a keeper and owns no descriptor but those excepted; the one of the
+        // SAFETY: this process has just become a keeper and owns no descriptor except those skipped; the descriptor of the
         // directory that was read is closed already.
         unsafe { libc::close(number) };
     }
     Ok(())
 }
 
-/// Blocks all signals, and gives those about ended children as a descriptor.
+/// Blocks all signals, and returns a descriptor that reports SIGCHLD.
 #[expect(unsafe_code, reason = "no safe call makes a signalfd or blocks signals")]
 fn signals() -> io::Result<OwnedFd> {
-    // SAFETY: plain system calls; the sets live on this stack, and the descriptor that comes back is ours.
+    // SAFETY: plain system calls; the sets are on this stack, and this function owns the returned descriptor.
     unsafe {
         let mut set: libc::sigset_t = std::mem::zeroed();
         libc::sigfillset(&raw mut set);
         libc::sigprocmask(libc::SIG_SETMASK, &raw const set, std::ptr::null_mut());
-        // If the host ignores it, ended children would vanish without a status.
+        // If the host ignores SIGCHLD, the kernel drops the status of ended children.
         libc::signal(libc::SIGCHLD, libc::SIG_DFL);
         libc::sigemptyset(&raw mut set);
         libc::sigaddset(&raw mut set, libc::SIGCHLD);

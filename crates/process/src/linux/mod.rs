@@ -1,9 +1,9 @@
-//! Linux: the keeper and what it needs. One file for each mechanism.
+//! Linux: the keeper and its parts, one file for each mechanism.
 //!
-//! `link` is the host's end and `keeper` the keeper's end of a socket on which `wire` messages travel. The keeper
-//! starts children with `fork`, keeps the account of every `tree`, and ends trees by `cgroup` and by what `scan` reads
-//! in `/proc`. `early` starts a keeper before it is needed, `before_main` lets an
-//! executed one begin before the host's `main`. `strays` is for what is left when a keeper itself is gone.
+//! `link` is the host's end and `keeper` the keeper's end of a socket that carries `wire` messages. The keeper starts children
+//! with `fork`, tracks every `tree`, and ends trees by `cgroup` and by what `scan` reads in `/proc`. `early` starts a keeper
+//! before it is needed; `before_main` lets an executed keeper begin before the host's `main`. `strays` ends what is left when a
+//! keeper itself is gone.
 
 pub(crate) mod before_main;
 pub(crate) mod cgroup;

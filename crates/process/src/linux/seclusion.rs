@@ -1,7 +1,7 @@
-//! A network namespace with nothing but loopback in it, for this process and all that it starts.
+//! A network namespace with only loopback, for this process and all its children.
 //!
-//! The superuser may simply have one. Anybody else may have one inside a user namespace of their own, in which they
-//! keep their user and group; some systems forbid that too.
+//! Root can create one directly. Other users can create one inside a user namespace of their own, in which they keep their user
+//! and group; some systems forbid that too.
 
 use std::fs;
 use std::io;
@@ -16,7 +16,7 @@ pub(crate) fn enter() -> io::Result<()> {
         unshare(UnshareFlags::NEWNET)?;
     } else {
         unshare(UnshareFlags::NEWUSER | UnshareFlags::NEWNET)?;
-        // A group may be mapped only by who has given up the right to drop groups.
+        // The kernel allows an unprivileged process to map a group only after it has given up `setgroups`.
         fs::write("/proc/self/setgroups", "deny")?;
         fs::write("/proc/self/gid_map", format!("{0} {0} 1", group.as_raw()))?;
         fs::write("/proc/self/uid_map", format!("{0} {0} 1", user.as_raw()))?;
@@ -24,20 +24,21 @@ pub(crate) fn enter() -> io::Result<()> {
     loopback_up()
 }
 
-/// Counts what found no way out of the namespace: connections and datagrams, names that were looked up among them.
+/// Counts the connections, datagrams and name lookups that found no route out of the namespace.
 pub(crate) fn refused() -> io::Result<u64> {
     let four = fs::read_to_string("/proc/self/net/snmp")?;
     let six = fs::read_to_string("/proc/self/net/snmp6").unwrap_or_default();
-    // A resolver on loopback, as many systems have one, is not in the namespace: who asks it finds nobody at its port.
+    // Many systems have a resolver on loopback. It is outside the namespace, so a name lookup reaches a port without a
+    // listener.
     Ok(counter(&four, "Ip:", "OutNoRoutes") + counter(&four, "Udp:", "NoPorts") + out_no_routes_six(&six))
 }
 
-/// Counts the connections that found nobody at a port of loopback.
-pub(crate) fn nobody_there() -> io::Result<u64> {
+/// Counts the connections to ports of loopback that have no listener.
+pub(crate) fn refused_by_ports() -> io::Result<u64> {
     Ok(counter(&fs::read_to_string("/proc/self/net/snmp")?, "Tcp:", "AttemptFails"))
 }
 
-/// Two lines begin with a protocol: the names and the numbers.
+/// Reads a counter. Two lines begin with the protocol: the first has the names, the second the numbers.
 fn counter(snmp: &str, protocol: &str, wanted: &str) -> u64 {
     let mut lines = snmp.lines().filter_map(|line| line.strip_prefix(protocol));
     let (Some(names), Some(numbers)) = (lines.next(), lines.next()) else { return 0 };
@@ -70,12 +71,12 @@ fn loopback_up() -> io::Result<()> {
         for (to, from) in request.ifr_name.iter_mut().zip(b"lo") {
             *to = libc::c_char::from_ne_bytes([*from]);
         }
-        if libc::ioctl(descriptor, libc::SIOCGIFFLAGS, &raw mut request) == -1 {
+        if libc::ioctl(descriptor, libc::SIOCGIFFLAGS as libc::Ioctl, &raw mut request) == -1 {
             return Err(io::Error::last_os_error());
         }
         let up = libc::c_short::try_from(libc::IFF_UP).expect("IFF_UP is 1");
         request.ifr_ifru.ifru_flags |= up;
-        if libc::ioctl(descriptor, libc::SIOCSIFFLAGS, &raw const request) == -1 {
+        if libc::ioctl(descriptor, libc::SIOCSIFFLAGS as libc::Ioctl, &raw const request) == -1 {
             return Err(io::Error::last_os_error());
         }
     }
@@ -87,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_found_no_way_out_is_counted() {
+    fn packets_without_a_route_are_counted() {
         let four = "Ip: Forwarding OutNoRoutes ReasmTimeout\nIp: 1 3 0\nTcp: OutNoRoutes\nTcp: 9\n";
         assert_eq!(counter(four, "Ip:", "OutNoRoutes"), 3);
         assert_eq!(counter("Icmp: 1\n", "Ip:", "OutNoRoutes"), 0);

@@ -1,7 +1,8 @@
-//! What is left of a tree when its keeper is gone: found by its marks in all of `/proc`, and ended to a fixpoint.
+//! Ends what is left of a tree when its keeper is gone. Finds it by its marks in all of `/proc`, and repeats until none is
+//! left.
 //!
-//! The leader dies with the keeper (the kernel sends it SIGKILL). The others went to pid 1 and are ours no more, but
-//! they carry the marker or sit in the cgroup.
+//! The leader dies with the keeper (the kernel sends it SIGKILL). Pid 1 inherits the others, but they have the marker in their
+//! environment or are in the cgroup.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -9,28 +10,29 @@ use std::time::{Duration, Instant};
 use rustix::process::Signal;
 
 use super::cgroup::{self, Cgroup};
-use super::scan::{self, Process, View};
-use crate::happening::Survivor;
+use super::scan::{self, ProcessEntry, ProcessView};
+use crate::child_event::TreeProcess;
 
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// How many looks in a row have to find nothing: one that forks and leaves all the time may be missed by a look.
-const EMPTY_LOOKS: u32 = 4;
+/// How many looks in a row have to find nothing. On a busy machine about every second look misses a process that forks and
+/// exits again and again: four looks in a row missed it in 3 of 160 tries.
+const EMPTY_LOOKS: u32 = 16;
 
 /// A tree whose keeper is gone.
 #[derive(Debug)]
-pub(crate) struct Lost {
+pub(crate) struct LostTree {
     pub(crate) token: Vec<u8>,
     pub(crate) cgroup: Option<Cgroup>,
 }
 
-/// What was ended, and what could not be.
-pub(crate) type Ended = (Vec<Survivor>, Vec<Survivor>);
+/// The processes that were ended, and those that could not be.
+pub(crate) type EndedAndSurvivors = (Vec<TreeProcess>, Vec<TreeProcess>);
 
-/// Ends what is left of these trees, all at once. Blocks, at most for some seconds.
-pub(crate) fn end(lost: &[Lost]) -> Vec<Ended> {
+/// Ends what is left of these trees, all at once. Blocks for at most some seconds.
+pub(crate) fn end(lost: &[LostTree]) -> Vec<EndedAndSurvivors> {
     let ended = until_none(lost.len(), |number, view| {
-        let Lost { token, cgroup } = &lost[number];
+        let LostTree { token, cgroup } = &lost[number];
         let inside = cgroup.as_ref().map(Cgroup::processes).unwrap_or_default();
         if let Some(cgroup) = cgroup {
             cgroup.kill();
@@ -43,28 +45,29 @@ pub(crate) fn end(lost: &[Lost]) -> Vec<Ended> {
     ended
 }
 
-/// Ends every process of a session, found by the marker. If we are one of them it is not a stray: then nothing is
-/// done.
+/// Ends every process of a session, found by the marker. Does nothing if this process is one of them: then the session is
+/// alive.
 ///
-/// What cleared its environment is found in the cgroup that its keeper abandoned. A cgroup belongs to the session if a process in
-/// it has the marker; one in which no process has a marker cannot be told whose it is, and is ended without a report.
-pub(crate) fn end_session(marker: &str) -> Ended {
+/// A process that cleared its environment is found in the cgroup that its keeper abandoned. A cgroup belongs to the session if
+/// a process in it has the marker. If no process in it has a marker, the session is unknown, and it is ended without a report.
+pub(crate) fn end_session(marker: &str) -> EndedAndSurvivors {
     let abandoned = cgroup::all_abandoned();
-    let is_marked =
-        |view: &View, process: &Process| view.environment(process).is_of_session(marker.as_bytes());
-    let view = View::default();
+    let is_marked = |view: &ProcessView, process: &ProcessEntry| {
+        view.environment(process).is_of_session(marker.as_bytes())
+    };
+    let view = ProcessView::default();
     let marked: Vec<i32> = view.all().iter().filter(|one| is_marked(&view, one)).map(|one| one.pid).collect();
     let belongs = |cgroup: &&Cgroup| cgroup.processes().iter().any(|pid| marked.contains(pid));
     let ours: Vec<&Cgroup> = abandoned.iter().filter(belongs).collect();
-    let find = |view: &View| {
+    let find = |view: &ProcessView| {
         let inside: Vec<i32> = ours.iter().flat_map(|cgroup| cgroup.processes()).collect();
         scan::with_descendants(view.all(), |process| {
             inside.contains(&process.pid) || is_marked(view, process)
         })
     };
     let own = std::process::id().cast_signed();
-    if find(&View::default()).iter().any(|process| process.pid == own) {
-        return Ended::default();
+    if find(&ProcessView::default()).iter().any(|process| process.pid == own) {
+        return EndedAndSurvivors::default();
     }
     let ended = until_none(1, |_, view| {
         let found = find(view);
@@ -75,28 +78,31 @@ pub(crate) fn end_session(marker: &str) -> Ended {
     ended.into_iter().next().unwrap_or_default()
 }
 
-/// Kills what is found of each tree until several looks in a row find nothing of any, or the patience is over.
-fn until_none(trees: usize, find: impl Fn(usize, &View) -> Vec<Process>) -> Vec<Ended> {
+/// Kills the processes found of each tree until `EMPTY_LOOKS` looks in a row find none, or `PATIENCE` is over.
+fn until_none(
+    trees: usize,
+    find: impl Fn(usize, &ProcessView) -> Vec<ProcessEntry>,
+) -> Vec<EndedAndSurvivors> {
     let until = now() + PATIENCE;
     let own = std::process::id().cast_signed();
-    let mut ended: Vec<BTreeMap<(i32, u64), Survivor>> = vec![BTreeMap::new(); trees];
+    let mut ended: Vec<BTreeMap<(i32, u64), TreeProcess>> = vec![BTreeMap::new(); trees];
     let mut empty_looks = 0;
     loop {
-        let view = View::with_environments();
-        let mut living: Vec<Vec<Process>> = (0..trees).map(|number| find(number, &view)).collect();
+        let view = ProcessView::with_environments();
+        let mut living: Vec<Vec<ProcessEntry>> = (0..trees).map(|number| find(number, &view)).collect();
         for (living, ended) in living.iter_mut().zip(&mut ended) {
             scan::kill_groups(view.all(), living);
             living.retain(|process| !process.dead && process.pid != own);
             for process in living {
-                let killed = || Survivor { killed: true, ..process.describe() };
+                let killed = || TreeProcess { killed: true, ..process.describe() };
                 ended.entry((process.pid, process.start)).or_insert_with(killed);
                 let _sent: bool = process.signal(Signal::KILL);
             }
         }
         empty_looks = if living.iter().all(Vec::is_empty) { empty_looks + 1 } else { 0 };
         if empty_looks == EMPTY_LOOKS || now() >= until {
-            let report = |(mut ended, living): (BTreeMap<(i32, u64), Survivor>, Vec<Process>)| {
-                let survivors = living.iter().map(Process::describe).collect();
+            let report = |(mut ended, living): (BTreeMap<(i32, u64), TreeProcess>, Vec<ProcessEntry>)| {
+                let survivors = living.iter().map(ProcessEntry::describe).collect();
                 ended.retain(|key, _| !living.iter().any(|process| (process.pid, process.start) == *key));
                 (ended.into_values().collect(), survivors)
             };

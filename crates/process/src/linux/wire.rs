@@ -1,7 +1,7 @@
-//! The messages between a host and its keeper, and how they cross the socket.
+//! The messages between a host and its keeper, and their encoding on the socket.
 //!
-//! A message is one packet of a SEQPACKET socket. What can be long (arguments, environment) goes into a memory file
-//! that is passed along when it does not fit into a small packet, so nothing has a limit below the kernel's own.
+//! A message is one packet of a SEQPACKET socket. Long parts (arguments, environment) that do not fit into a small packet are
+//! passed in a memory file, so no limit is below the kernel's own.
 
 use std::ffi::CStr;
 use std::io::{self, IoSlice, IoSliceMut, Read, Seek, Write};
@@ -13,30 +13,30 @@ use rustix::net::{
     SendFlags,
 };
 
-use crate::happening::{Guarantee, Scope, Survivor};
+use crate::child_event::{Guarantee, SignalScope, TreeProcess};
 
-/// The longest packet; longer bodies travel in a memory file. Well below the default socket buffer (208 KiB).
+/// The longest packet; longer bodies are passed in a memory file. Well below the default socket buffer (208 KiB).
 const PACKET: usize = 32 * 1024;
-/// The room for descriptors: three streams and a memory file.
+/// The most descriptors of a message: three streams and a memory file.
 const DESCRIPTORS: usize = 4;
-/// The most processes that one report names; the packet has to hold them.
+/// The most processes in one report. They have to fit into one packet.
 pub(crate) const NAMED: usize = 256;
-/// The most bytes of a command line that a report carries.
+/// The most bytes of a command line in a report.
 pub(crate) const COMMAND: usize = 256;
 
-/// What a host asks its keeper.
+/// A request from the host to its keeper.
 #[derive(Debug)]
-pub(crate) enum Request {
+pub(crate) enum HostRequest {
     Spawn {
         id: u64,
         terminal: bool,
         token: Vec<u8>,
-        body: Body,
+        body: SpawnBody,
     },
     Signal {
         id: u64,
         signal: i32,
-        scope: Scope,
+        scope: SignalScope,
     },
     /// End the tree: SIGTERM, and SIGKILL after the grace.
     End {
@@ -44,32 +44,32 @@ pub(crate) enum Request {
         grace_ms: u64,
         answer: bool,
     },
-    /// Nobody holds the child any more: end its tree and forget it.
+    /// The host dropped the child: end its tree and forget it.
     Forget {
         id: u64,
     },
 }
 
-/// What a keeper tells its host.
+/// A reply from the keeper to its host.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Reply {
+pub(crate) enum KeeperReply {
     Hello { guarantee: Guarantee },
     Started { id: u64, pid: i32, cgroup: Vec<u8> },
-    Refused { id: u64, stage: Stage, errno: i32 },
+    Refused { id: u64, stage: SpawnStage, errno: i32 },
     Exited { id: u64, signal: bool, number: i32 },
-    Swept { id: u64, ended: Vec<Survivor>, survivors: Vec<Survivor> },
+    Swept { id: u64, ended: Vec<TreeProcess>, survivors: Vec<TreeProcess> },
 }
 
-/// Where a start failed.
+/// The step at which a start failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Stage {
+pub(crate) enum SpawnStage {
     Fork,
     Prepare,
     Cwd,
     Exec,
 }
 
-impl Stage {
+impl SpawnStage {
     pub(crate) fn number(self) -> u8 {
         match self {
             Self::Fork => 1,
@@ -86,13 +86,13 @@ impl Stage {
 
 /// Program, working directory, arguments and environment, as the C strings that `execve` takes.
 #[derive(Debug, Default, Clone)]
-pub(crate) struct Body {
+pub(crate) struct SpawnBody {
     args: u32,
     bytes: Vec<u8>,
 }
 
-impl Body {
-    /// Begins a body. The strings must have no NUL.
+impl SpawnBody {
+    /// Begins a body. The strings must not contain a NUL.
     pub(crate) fn new(program: &[u8], cwd: &[u8]) -> Self {
         let mut body = Self::default();
         body.push(program);
@@ -105,7 +105,7 @@ impl Body {
         self.push(arg);
     }
 
-    /// Adds a variable. All arguments must be there already.
+    /// Adds a variable. Add all arguments before it.
     pub(crate) fn variable(&mut self, name: &[u8], value: &[u8]) {
         self.bytes.extend_from_slice(name);
         self.bytes.push(b'=');
@@ -131,11 +131,15 @@ impl Body {
 }
 
 /// Sends a request, and with a spawn the child's three streams.
-pub(crate) fn ask(socket: impl AsFd, request: &Request, streams: &[BorrowedFd<'_>]) -> io::Result<()> {
-    let mut packet = Writer::default();
+pub(crate) fn send_request(
+    socket: impl AsFd,
+    request: &HostRequest,
+    streams: &[BorrowedFd<'_>],
+) -> io::Result<()> {
+    let mut packet = PacketWriter::default();
     let mut file = None;
     match request {
-        Request::Spawn { id, terminal, token, body } => {
+        HostRequest::Spawn { id, terminal, token, body } => {
             packet.u8(1).u64(*id).u8(u8::from(*terminal)).bytes(token).u64(u64::from(body.args));
             if body.bytes.len() <= PACKET {
                 packet.u8(0).bytes(&body.bytes);
@@ -144,14 +148,14 @@ pub(crate) fn ask(socket: impl AsFd, request: &Request, streams: &[BorrowedFd<'_
                 file = Some(memory_file(&body.bytes)?);
             }
         }
-        Request::Signal { id, signal, scope } => {
-            let scope = u8::from(*scope == Scope::Tree);
+        HostRequest::Signal { id, signal, scope } => {
+            let scope = u8::from(*scope == SignalScope::Tree);
             packet.u8(2).u64(*id).i32(*signal).u8(scope);
         }
-        Request::End { id, grace_ms, answer } => {
+        HostRequest::End { id, grace_ms, answer } => {
             packet.u8(3).u64(*id).u64(*grace_ms).u8(u8::from(*answer));
         }
-        Request::Forget { id } => {
+        HostRequest::Forget { id } => {
             packet.u8(4).u64(*id);
         }
     }
@@ -161,10 +165,10 @@ pub(crate) fn ask(socket: impl AsFd, request: &Request, streams: &[BorrowedFd<'_
 }
 
 /// Receives a request with its descriptors; `None` when the host is gone.
-pub(crate) fn asked(socket: impl AsFd) -> io::Result<Option<(Request, Vec<OwnedFd>)>> {
+pub(crate) fn receive_request(socket: impl AsFd) -> io::Result<Option<(HostRequest, Vec<OwnedFd>)>> {
     let mut buffer = vec![0; PACKET + 4096];
     let Some((length, mut descriptors)) = receive(socket, &mut buffer)? else { return Ok(None) };
-    let mut packet = Reader(&buffer[..length]);
+    let mut packet = PacketReader(&buffer[..length]);
     let request = (|| {
         Some(match packet.u8()? {
             1 => {
@@ -177,15 +181,15 @@ pub(crate) fn asked(socket: impl AsFd) -> io::Result<Option<(Request, Vec<OwnedF
                     std::fs::File::from(descriptors.pop()?).read_to_end(&mut bytes).ok()?;
                     bytes
                 };
-                Request::Spawn { id, terminal, token, body: Body { args, bytes } }
+                HostRequest::Spawn { id, terminal, token, body: SpawnBody { args, bytes } }
             }
             2 => {
                 let (id, signal) = (packet.u64()?, packet.i32()?);
-                let scope = if packet.u8()? == 0 { Scope::Leader } else { Scope::Tree };
-                Request::Signal { id, signal, scope }
+                let scope = if packet.u8()? == 0 { SignalScope::Leader } else { SignalScope::Tree };
+                HostRequest::Signal { id, signal, scope }
             }
-            3 => Request::End { id: packet.u64()?, grace_ms: packet.u64()?, answer: packet.u8()? != 0 },
-            4 => Request::Forget { id: packet.u64()? },
+            3 => HostRequest::End { id: packet.u64()?, grace_ms: packet.u64()?, answer: packet.u8()? != 0 },
+            4 => HostRequest::Forget { id: packet.u64()? },
             _ => return None,
         })
     })();
@@ -196,44 +200,54 @@ pub(crate) fn asked(socket: impl AsFd) -> io::Result<Option<(Request, Vec<OwnedF
 }
 
 /// Sends a reply.
-pub(crate) fn reply(socket: impl AsFd, reply: &Reply) -> io::Result<()> {
-    let mut packet = Writer::default();
+pub(crate) fn send_reply(socket: impl AsFd, reply: &KeeperReply) -> io::Result<()> {
+    let mut packet = PacketWriter::default();
     match reply {
-        Reply::Hello { guarantee } => packet.u8(1).u8(u8::from(*guarantee == Guarantee::Cgroup)),
-        Reply::Started { id, pid, cgroup } => packet.u8(2).u64(*id).i32(*pid).bytes(cgroup),
-        Reply::Refused { id, stage, errno } => packet.u8(3).u64(*id).u8(stage.number()).i32(*errno),
-        Reply::Exited { id, signal, number } => packet.u8(4).u64(*id).u8(u8::from(*signal)).i32(*number),
-        Reply::Swept { id, ended, survivors } => packet.u8(5).u64(*id).processes(ended).processes(survivors),
+        KeeperReply::Hello { guarantee } => packet.u8(1).u8(u8::from(*guarantee == Guarantee::Cgroup)),
+        KeeperReply::Started { id, pid, cgroup } => packet.u8(2).u64(*id).i32(*pid).bytes(cgroup),
+        KeeperReply::Refused { id, stage, errno } => packet.u8(3).u64(*id).u8(stage.number()).i32(*errno),
+        KeeperReply::Exited { id, signal, number } => {
+            packet.u8(4).u64(*id).u8(u8::from(*signal)).i32(*number)
+        }
+        KeeperReply::Swept { id, ended, survivors } => {
+            packet.u8(5).u64(*id).processes(ended).processes(survivors)
+        }
     };
     send(socket, &packet.0, &[])
 }
 
-/// Makes room for the longest reply: two full lists of processes, and some. Made as zeros, it is memory only where a reply
-/// comes to lie, which is mostly its first page.
-pub(crate) fn room() -> Vec<u8> {
+/// Allocates a buffer for the longest reply: two full lists of processes, and some. The kernel backs zeroed memory only where
+/// it is written, which is usually the first page.
+pub(crate) fn reply_buffer() -> Vec<u8> {
     vec![0; 2 * NAMED * (COMMAND + 17) + 64]
 }
 
 /// Receives a reply; `None` when the keeper is gone.
-pub(crate) fn replied(socket: impl AsFd, buffer: &mut [u8]) -> io::Result<Option<Reply>> {
+pub(crate) fn receive_reply(socket: impl AsFd, buffer: &mut [u8]) -> io::Result<Option<KeeperReply>> {
     let Some((length, _)) = receive(socket, buffer)? else { return Ok(None) };
-    let mut packet = Reader(&buffer[..length]);
+    let mut packet = PacketReader(&buffer[..length]);
     let reply = (|| {
         Some(match packet.u8()? {
             1 => {
                 let guarantee = if packet.u8()? == 0 { Guarantee::Subreaper } else { Guarantee::Cgroup };
-                Reply::Hello { guarantee }
+                KeeperReply::Hello { guarantee }
             }
-            2 => Reply::Started { id: packet.u64()?, pid: packet.i32()?, cgroup: packet.bytes()?.to_vec() },
-            3 => Reply::Refused {
+            2 => KeeperReply::Started {
                 id: packet.u64()?,
-                stage: Stage::from_number(packet.u8()?)?,
+                pid: packet.i32()?,
+                cgroup: packet.bytes()?.to_vec(),
+            },
+            3 => KeeperReply::Refused {
+                id: packet.u64()?,
+                stage: SpawnStage::from_number(packet.u8()?)?,
                 errno: packet.i32()?,
             },
-            4 => Reply::Exited { id: packet.u64()?, signal: packet.u8()? != 0, number: packet.i32()? },
-            5 => {
-                Reply::Swept { id: packet.u64()?, ended: packet.processes()?, survivors: packet.processes()? }
-            }
+            4 => KeeperReply::Exited { id: packet.u64()?, signal: packet.u8()? != 0, number: packet.i32()? },
+            5 => KeeperReply::Swept {
+                id: packet.u64()?,
+                ended: packet.processes()?,
+                survivors: packet.processes()?,
+            },
             _ => return None,
         })
     })();
@@ -255,6 +269,7 @@ fn send(socket: impl AsFd, packet: &[u8], descriptors: &[BorrowedFd<'_>]) -> io:
         return Err(io::ErrorKind::InvalidInput.into());
     }
     loop {
+        // Without `NOSIGNAL`, a closed socket would raise SIGPIPE, which may end the host.
         match rustix::net::sendmsg(&socket, &[IoSlice::new(packet)], &mut control, SendFlags::NOSIGNAL) {
             Ok(_) => return Ok(()),
             Err(rustix::io::Errno::INTR) => {}
@@ -271,7 +286,7 @@ fn receive(socket: impl AsFd, buffer: &mut [u8]) -> io::Result<Option<(usize, Ve
         match rustix::net::recvmsg(&socket, &mut slices, &mut control, RecvFlags::CMSG_CLOEXEC) {
             Ok(received) => break received,
             Err(rustix::io::Errno::INTR) => {}
-            // The other side died with messages of ours unread.
+            // The other side died with unread messages from us.
             Err(rustix::io::Errno::CONNRESET) => return Ok(None),
             Err(error) => return Err(error.into()),
         }
@@ -284,14 +299,14 @@ fn receive(socket: impl AsFd, buffer: &mut [u8]) -> io::Result<Option<(usize, Ve
         })
         .flatten()
         .collect();
-    // No message of ours is empty: nothing is the end.
+    // Every message has at least one byte, so an empty one is the end.
     Ok((received.bytes > 0).then_some((received.bytes, descriptors)))
 }
 
 #[derive(Default)]
-struct Writer(Vec<u8>);
+struct PacketWriter(Vec<u8>);
 
-impl Writer {
+impl PacketWriter {
     fn u8(&mut self, number: u8) -> &mut Self {
         self.0.push(number);
         self
@@ -313,7 +328,7 @@ impl Writer {
         self
     }
 
-    fn processes(&mut self, processes: &[Survivor]) -> &mut Self {
+    fn processes(&mut self, processes: &[TreeProcess]) -> &mut Self {
         let named = &processes[..processes.len().min(NAMED)];
         self.u64(named.len() as u64);
         for process in named {
@@ -325,9 +340,9 @@ impl Writer {
     }
 }
 
-struct Reader<'a>(&'a [u8]);
+struct PacketReader<'a>(&'a [u8]);
 
-impl<'a> Reader<'a> {
+impl<'a> PacketReader<'a> {
     fn take(&mut self, length: usize) -> Option<&'a [u8]> {
         let (taken, rest) = self.0.split_at_checked(length)?;
         self.0 = rest;
@@ -351,13 +366,13 @@ impl<'a> Reader<'a> {
         self.take(length)
     }
 
-    fn processes(&mut self) -> Option<Vec<Survivor>> {
+    fn processes(&mut self) -> Option<Vec<TreeProcess>> {
         (0..self.u64()?)
             .map(|_| {
                 let pid = u32::try_from(self.u64()?).ok()?;
                 let killed = self.u8()? != 0;
                 let command = String::from_utf8_lossy(self.bytes()?).into_owned();
-                Some(Survivor { pid, command, killed })
+                Some(TreeProcess { pid, command, killed })
             })
             .collect()
     }
@@ -377,14 +392,14 @@ mod tests {
     fn a_spawn_of_any_size_arrives_whole() {
         for size in [0, 1, PACKET - 100, PACKET, 3_000_000] {
             let (host, keeper) = pair();
-            let mut body = Body::new(b"/bin/program", b"/tmp");
+            let mut body = SpawnBody::new(b"/bin/program", b"/tmp");
             body.arg(b"program");
             body.arg(&vec![b'x'; size]);
             body.variable(b"NAME", b"value");
-            let request = Request::Spawn { id: 7, terminal: true, token: b"token".to_vec(), body };
-            ask(&host, &request, &[keeper.as_fd(), keeper.as_fd(), keeper.as_fd()]).unwrap();
-            let (arrived, descriptors) = asked(&keeper).unwrap().unwrap();
-            let Request::Spawn { id: 7, terminal: true, token, body } = arrived else {
+            let request = HostRequest::Spawn { id: 7, terminal: true, token: b"token".to_vec(), body };
+            send_request(&host, &request, &[keeper.as_fd(), keeper.as_fd(), keeper.as_fd()]).unwrap();
+            let (arrived, descriptors) = receive_request(&keeper).unwrap().unwrap();
+            let HostRequest::Spawn { id: 7, terminal: true, token, body } = arrived else {
                 panic!("{arrived:?}")
             };
             assert_eq!((&token[..], descriptors.len()), (&b"token"[..], 3), "{size}");
@@ -397,21 +412,21 @@ mod tests {
     #[test]
     fn every_reply_arrives_whole() {
         let (host, keeper) = pair();
-        let one = |pid: u32| Survivor { pid, command: "c".repeat(COMMAND), killed: pid.is_multiple_of(2) };
-        let many: Vec<Survivor> = (1..=u32::try_from(NAMED).unwrap()).map(one).collect();
+        let one = |pid: u32| TreeProcess { pid, command: "c".repeat(COMMAND), killed: pid.is_multiple_of(2) };
+        let many: Vec<TreeProcess> = (1..=u32::try_from(NAMED).unwrap()).map(one).collect();
         let replies = [
-            Reply::Hello { guarantee: Guarantee::Cgroup },
-            Reply::Started { id: 1, pid: 2, cgroup: b"/sys".to_vec() },
-            Reply::Refused { id: 1, stage: Stage::Cwd, errno: -2 },
-            Reply::Exited { id: u64::MAX, signal: true, number: 9 },
-            Reply::Swept { id: 3, ended: many.clone(), survivors: many },
+            KeeperReply::Hello { guarantee: Guarantee::Cgroup },
+            KeeperReply::Started { id: 1, pid: 2, cgroup: b"/sys".to_vec() },
+            KeeperReply::Refused { id: 1, stage: SpawnStage::Cwd, errno: -2 },
+            KeeperReply::Exited { id: u64::MAX, signal: true, number: 9 },
+            KeeperReply::Swept { id: 3, ended: many.clone(), survivors: many },
         ];
         for expected in replies {
-            reply(&keeper, &expected).unwrap();
-            assert_eq!(replied(&host, &mut room()).unwrap(), Some(expected));
+            send_reply(&keeper, &expected).unwrap();
+            assert_eq!(receive_reply(&host, &mut reply_buffer()).unwrap(), Some(expected));
         }
         drop(keeper);
-        assert_eq!(replied(&host, &mut room()).unwrap(), None);
+        assert_eq!(receive_reply(&host, &mut reply_buffer()).unwrap(), None);
     }
 
     #[test]
@@ -424,9 +439,9 @@ mod tests {
             b"\x01\xff\xff\xff\xff\xff\xff\xff\xff\x00\xff\xff\xff\xff\xff\xff\xff\xff",
         ] {
             send(&host, nonsense, &[]).unwrap();
-            assert!(asked(&keeper).is_err());
+            assert!(receive_request(&keeper).is_err());
         }
         send(&keeper, b"\x09", &[]).unwrap();
-        assert!(replied(&host, &mut room()).is_err());
+        assert!(receive_reply(&host, &mut reply_buffer()).is_err());
     }
 }

@@ -1,4 +1,4 @@
-//! What the system's numbers mean when a start fails.
+//! Explains the error numbers of a failed start.
 
 use std::io;
 use std::os::unix::fs::PermissionsExt;
@@ -16,7 +16,7 @@ pub(crate) fn of_exec(program: &Path, errno: i32) -> SpawnErrorKind {
             Ok(file) if file.is_dir() || file.permissions().mode() & 0o111 == 0 => {
                 SpawnErrorKind::NotExecutable
             }
-            // Executable for somebody, but not for us, as far as we may look.
+            // Executable for other users, but not for this one.
             Ok(_) if rustix::fs::access(program, rustix::fs::Access::EXEC_OK).is_err() => {
                 SpawnErrorKind::NotExecutable
             }

@@ -1,7 +1,7 @@
-//! A file that reaches the user's limit must be an answer, not the end of the host.
+//! Turns a write beyond the file size limit into an error. By default the signal SIGXFSZ ends the host.
 
-/// Ignores SIGXFSZ, so that a write beyond the largest size that a file may have fails with `EFBIG`. A handler that somebody
-/// has set stays. Children get the default back.
+/// Ignores SIGXFSZ, so that a write beyond the file size limit fails with `EFBIG`. Keeps a handler that the program has set.
+/// Children get the default back.
 #[expect(unsafe_code, reason = "no safe call sets what a signal does")]
 pub fn ignore_signal() {
     // SAFETY: plain system calls on an action that lives on this stack.
@@ -14,7 +14,7 @@ pub fn ignore_signal() {
     }
 }
 
-/// Gives a child the default back, where not all signals get it. Safe between fork and exec.
+/// Resets SIGXFSZ in a child, on systems where not all signals are reset. Safe between fork and exec.
 #[cfg(not(target_os = "linux"))]
 #[expect(unsafe_code, reason = "no safe call sets what a signal does")]
 pub(crate) fn reset_signal() {

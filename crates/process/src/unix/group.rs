@@ -1,11 +1,11 @@
 //! The weakest owner: this process starts its children itself, and knows their process groups.
 //!
-//! It is used where there is no keeper. Every child leads a session of its own. On Linux it is also killed by the
-//! kernel when the thread that started it ends, hence one thread for all starts, which lives as long as we do; and
-//! what left the session is found by its mark. Elsewhere the group is all we have.
+//! It is used without a keeper. Every child leads a session of its own. On Linux the kernel also kills the child when the
+//! thread that started it ends. Hence one thread does all starts and lives as long as this process. Processes that left the
+//! session are found by their mark. Other systems have only the group.
 //!
-//! A leader is not reaped before its tree is done with: as long as it is a zombie, nobody else gets its number, and a
-//! signal to its group cannot hit a stranger.
+//! A leader is reaped only after its tree was ended. As long as it is a zombie, no other process gets its id, and a signal to
+//! its group cannot hit a foreign process.
 
 use std::ffi::{CStr, CString, OsStr, OsString};
 use std::io;
@@ -20,26 +20,26 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, WaitId, WaitIdOptions, WaitOptions};
 use tokio::sync::{mpsc, oneshot};
 
-use super::members::{self, Tree};
-use super::streams::Streams;
+use super::members::{self, GroupTree};
+use super::streams::ChildStreams;
 use super::{BUSY_PAUSE, BUSY_TRIES, error, marks, number, resolve, stdio};
 use crate::child::Child;
+use crate::child_event::{ChildEvent, ExitStatus, Guarantee, Signal, SignalScope, TreeProcess};
 use crate::command::{Command, Stdio};
 use crate::error::{KeeperError, SpawnErrorKind};
-use crate::happening::{Exit, Guarantee, Happening, Scope, Signal, Survivor};
-use crate::owner::{Answer, Owner};
+use crate::owner::{SweptReport, TreeOwner};
 
-/// Added to the error number of a failed change of directory, to tell it from that of a failed exec.
+/// Added to the errno of a failed change of directory, to tell it from the errno of a failed exec.
 const CWD: i32 = 1 << 16;
-/// How long SIGKILL is repeated before what is left counts as a survivor.
+/// How long SIGKILL is repeated before a process that is left counts as a survivor.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// No clock overflows before this is over.
+/// A limit for the grace, so that adding it to the clock cannot overflow.
 const LONGEST_GRACE: Duration = Duration::from_secs(365 * 24 * 3600);
 
-/// What is to be started.
+/// The inputs of a start.
 #[derive(Debug)]
-struct Image {
+struct GroupImage {
     program: PathBuf,
     name: OsString,
     args: Vec<OsString>,
@@ -50,32 +50,32 @@ struct Image {
     token: String,
 }
 
-/// A started child: its number, its owner, and where its end is told.
-type Started = (u32, Group, mpsc::UnboundedReceiver<Happening>);
+/// A started child: its process id, its owner, and the receiver of its events.
+type StartedGroup = (u32, ProcessGroup, mpsc::UnboundedReceiver<ChildEvent>);
 
 #[derive(Debug)]
-struct Order {
-    image: Image,
-    /// Whoever drops the answer drops the owner in it, and so ends the tree.
-    answer: oneshot::Sender<Result<Started, SpawnErrorKind>>,
-    starter: Starter,
+struct StartOrder {
+    image: GroupImage,
+    /// The answer contains the owner. Dropping the answer drops the owner, which ends the tree.
+    answer: oneshot::Sender<Result<StartedGroup, SpawnErrorKind>>,
+    starter: GroupStarter,
 }
 
 /// Starts children, all from one thread.
 #[derive(Debug, Clone)]
-pub(crate) struct Starter(Sender<Order>);
+pub(crate) struct GroupStarter(Sender<StartOrder>);
 
-impl Starter {
+impl GroupStarter {
     pub(crate) fn start() -> Result<Self, KeeperError> {
-        let (sender, orders): (_, Receiver<Order>) = channel();
+        let (sender, orders): (_, Receiver<StartOrder>) = channel();
         std::thread::Builder::new()
             .name("bowline-spawn".to_owned())
             .spawn(move || {
-                for Order { image, answer, starter } in orders {
+                for StartOrder { image, answer, starter } in orders {
                     let token = image.token.clone();
                     let started = execute(image).map(|leader| {
-                        let (reports, happenings) = mpsc::unbounded_channel();
-                        (leader, Group::new(leader, token, reports, starter), happenings)
+                        let (reports, events) = mpsc::unbounded_channel();
+                        (leader, ProcessGroup::new(leader, token, reports, starter), events)
                     });
                     let _: Result<(), _> = answer.send(started);
                 }
@@ -84,16 +84,16 @@ impl Starter {
         Ok(Self(sender))
     }
 
-    async fn spawn(&self, image: Image) -> Result<Started, SpawnErrorKind> {
+    async fn spawn(&self, image: GroupImage) -> Result<StartedGroup, SpawnErrorKind> {
         let (answer, started) = oneshot::channel();
         let gone = || SpawnErrorKind::Keeper(KeeperError::Lost);
-        self.0.send(Order { image, answer, starter: self.clone() }).map_err(|_| gone())?;
+        self.0.send(StartOrder { image, answer, starter: self.clone() }).map_err(|_| gone())?;
         started.await.map_err(|_| gone())?
     }
 }
 
-/// Starts what a command says.
-pub(crate) async fn spawn(starter: &Starter, command: Command) -> Result<Child, SpawnErrorKind> {
+/// Starts a command.
+pub(crate) async fn spawn(starter: &GroupStarter, command: Command) -> Result<Child, SpawnErrorKind> {
     let program = resolve::program(&command)?;
     let cwd = resolve::cwd(&command)?;
     let token = marks::token().map_err(SpawnErrorKind::other("drawing a random number"))?;
@@ -101,7 +101,7 @@ pub(crate) async fn spawn(starter: &Starter, command: Command) -> Result<Child, 
     let mut tries = 0;
     loop {
         let streams = stdio::open(&command).map_err(SpawnErrorKind::other("making pipes or a terminal"))?;
-        let image = Image {
+        let image = GroupImage {
             program: program.clone(),
             name: command.program.clone().into_os_string(),
             args: command.args.clone(),
@@ -113,7 +113,7 @@ pub(crate) async fn spawn(starter: &Starter, command: Command) -> Result<Child, 
         };
         match starter.spawn(image).await {
             Ok((pid, group, reports)) => {
-                let streams = Streams::new(streams.ours, command.stdin)
+                let streams = ChildStreams::new(streams.ours, command.stdin)
                     .map_err(SpawnErrorKind::other("giving the pipes to the runtime"))?;
                 return Ok(Child::new(pid, Arc::new(group), reports, streams));
             }
@@ -127,15 +127,15 @@ pub(crate) async fn spawn(starter: &Starter, command: Command) -> Result<Child, 
 }
 
 /// Starts a child in this thread.
-fn execute(image: Image) -> Result<u32, SpawnErrorKind> {
+fn execute(image: GroupImage) -> Result<u32, SpawnErrorKind> {
     let cwd = c_string("the working directory", image.cwd.as_os_str())?;
     let program = c_string("the path of the program", image.program.as_os_str())?;
     let args: Vec<&OsStr> = iter::once(&image.name).chain(&image.args).map(OsString::as_os_str).collect();
-    let args = Pointers::new("an argument", &args)?;
+    let args = ExecPointers::new("an argument", &args)?;
     let env: Vec<OsString> =
         image.env.into_iter().map(|(name, value)| [name, value].join(OsStr::new("="))).collect();
     let env: Vec<&OsStr> = env.iter().map(OsString::as_os_str).collect();
-    let env = Pointers::new("a variable", &env)?;
+    let env = ExecPointers::new("a variable", &env)?;
     let own = rustix::process::getpid();
     #[expect(clippy::disallowed_methods, reason = "the one spawner, where it has no keeper")]
     let mut command = std::process::Command::new(&image.program);
@@ -143,12 +143,14 @@ fn execute(image: Image) -> Result<u32, SpawnErrorKind> {
     command.stdin(stdin).stdout(stdout).stderr(stderr);
     let terminal = image.terminal;
     let become_program = move || {
+        // A session of its own makes the child the leader of a new process group, which can be signalled as a whole.
         rustix::process::setsid()?;
         #[cfg(target_os = "linux")]
         {
             crate::linux::fork::reset_signals();
             crate::linux::fork::close_all_on_exec();
             rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))?;
+            // The host may have died before the line above. The signal would never come then.
             if rustix::process::getppid() != Some(own) {
                 return Err(rustix::io::Errno::SRCH.into());
             }
@@ -161,7 +163,7 @@ fn execute(image: Image) -> Result<u32, SpawnErrorKind> {
         if terminal {
             rustix::process::ioctl_tiocsctty(rustix::stdio::stdin())?;
         }
-        // `std` would report a missing directory as it reports a missing program.
+        // `std` would report a missing directory like a missing program.
         rustix::process::chdir(&cwd)
             .map_err(|error| io::Error::from_raw_os_error(CWD + error.raw_os_error()))?;
         // `std` would hand a script without a `#!` line to the shell, as `execvp` does. The keeper does not.
@@ -173,7 +175,7 @@ fn execute(image: Image) -> Result<u32, SpawnErrorKind> {
         command.pre_exec(become_program);
     }
     match command.spawn() {
-        // The handle is dropped: we wait for the number ourselves.
+        // The handle is dropped: `wait` waits for the process id itself.
         Ok(child) => Ok(child.id()),
         Err(error) => Err(explain(&error, &image.program, image.cwd)),
     }
@@ -184,12 +186,12 @@ fn c_string(what: &'static str, string: &OsStr) -> Result<CString, SpawnErrorKin
 }
 
 /// C strings, and the list of pointers to them that `execve` takes.
-struct Pointers {
+struct ExecPointers {
     _strings: Vec<CString>,
     pointers: Vec<*const libc::c_char>,
 }
 
-impl Pointers {
+impl ExecPointers {
     fn new(what: &'static str, strings: &[&OsStr]) -> Result<Self, SpawnErrorKind> {
         let strings = strings.iter().map(|string| c_string(what, string)).collect::<Result<Vec<_>, _>>()?;
         let pointers = strings.iter().map(|string| string.as_ptr()).chain([std::ptr::null()]).collect();
@@ -199,18 +201,18 @@ impl Pointers {
     /// Executes a program with these as its environment; returns only the error. Allocates nothing.
     #[expect(unsafe_code, reason = "no safe call executes")]
     fn execute(&self, program: &CStr, args: &Self) -> io::Error {
-        // SAFETY: both lists end with null and point to strings that live as long as they.
+        // SAFETY: both lists end with null and point to strings that live as long as they do.
         unsafe { libc::execve(program.as_ptr(), args.pointers.as_ptr(), self.pointers.as_ptr()) };
         io::Error::last_os_error()
     }
 }
 
 #[expect(unsafe_code, reason = "pointers are not sent by themselves")]
-// SAFETY: the pointers lead into strings that the same value owns and nobody changes.
-unsafe impl Send for Pointers {}
+// SAFETY: the pointers lead into strings that the same value owns and that never change.
+unsafe impl Send for ExecPointers {}
 #[expect(unsafe_code, reason = "pointers are not shared by themselves")]
 // SAFETY: as above.
-unsafe impl Sync for Pointers {}
+unsafe impl Sync for ExecPointers {}
 
 fn explain(error: &io::Error, program: &Path, cwd: PathBuf) -> SpawnErrorKind {
     match error.raw_os_error() {
@@ -224,48 +226,53 @@ fn explain(error: &io::Error, program: &Path, cwd: PathBuf) -> SpawnErrorKind {
 
 /// Owns one tree.
 #[derive(Debug)]
-pub(crate) struct Group {
-    shared: Arc<Shared>,
-    /// Keeps the thread that started it alive: on Linux the leader is killed with that thread.
-    _starter: Starter,
+pub(crate) struct ProcessGroup {
+    shared: Arc<GroupShared>,
+    /// Keeps the starting thread alive: on Linux the leader is killed with that thread.
+    _starter: GroupStarter,
 }
 
 #[derive(Debug)]
-struct Shared {
-    tree: Tree,
-    reports: mpsc::UnboundedSender<Happening>,
-    state: Mutex<State>,
+struct GroupShared {
+    tree: GroupTree,
+    reports: mpsc::UnboundedSender<ChildEvent>,
+    state: Mutex<GroupState>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct GroupState {
     exited: bool,
-    /// A sweep is under way, kills at this moment, and is to be told or not.
-    sweep: Option<(Instant, Answer)>,
+    /// The sweep under way: when it sends SIGKILL, and whether it reports.
+    sweep: Option<(Instant, SweptReport)>,
 }
 
-impl Group {
-    fn new(leader: u32, token: String, reports: mpsc::UnboundedSender<Happening>, starter: Starter) -> Self {
-        let tree = Tree { leader: leader.cast_signed(), token: token.into_bytes() };
-        let shared = Arc::new(Shared { tree, reports, state: Mutex::default() });
+impl ProcessGroup {
+    fn new(
+        leader: u32,
+        token: String,
+        reports: mpsc::UnboundedSender<ChildEvent>,
+        starter: GroupStarter,
+    ) -> Self {
+        let tree = GroupTree { leader: leader.cast_signed(), token: token.into_bytes() };
+        let shared = Arc::new(GroupShared { tree, reports, state: Mutex::default() });
         let waiter = shared.clone();
         thread("bowline-wait", move || waiter.wait());
         Self { shared, _starter: starter }
     }
 }
 
-impl Owner for Group {
-    fn signal(&self, signal: Signal, scope: Scope) {
+impl TreeOwner for ProcessGroup {
+    fn signal(&self, signal: Signal, scope: SignalScope) {
         members::signal(&self.shared.tree, number(signal), scope);
     }
 
-    fn end(&self, grace: Duration, answer: Answer) {
+    fn end(&self, grace: Duration, answer: SweptReport) {
         let kill_at = now() + grace.min(LONGEST_GRACE);
         let mut state = self.shared.state();
         let (first, sweep) = match state.sweep {
             None => (true, (kill_at, answer)),
             Some((earlier, wanted)) => {
-                let answer = if wanted == Answer::Wanted { wanted } else { answer };
+                let answer = if wanted == SweptReport::Wanted { wanted } else { answer };
                 (false, (earlier.min(kill_at), answer))
             }
         };
@@ -282,20 +289,20 @@ impl Owner for Group {
     }
 }
 
-impl Drop for Group {
+impl Drop for ProcessGroup {
     fn drop(&mut self) {
         let shared = self.shared.clone();
         thread("bowline-end", move || {
             shared.kill();
-            // Now that nobody acts on it any more, its number may go.
+            // The owner is gone, so no signal follows and the id may be reused.
             let leader = Pid::from_raw(shared.tree.leader);
             let _: Result<_, _> = rustix::process::waitpid(leader, WaitOptions::empty());
         });
     }
 }
 
-impl Shared {
-    fn state(&self) -> MutexGuard<'_, State> {
+impl GroupShared {
+    fn state(&self) -> MutexGuard<'_, GroupState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -306,28 +313,28 @@ impl Shared {
         let status = loop {
             match rustix::process::waitid(WaitId::Pid(pid), options) {
                 Err(rustix::io::Errno::INTR) => {}
-                // Somebody in this program reaps what is not theirs.
+                // Another part of this program reaped the child.
                 Err(_) | Ok(None) => break None,
                 Ok(Some(status)) => break Some(status),
             }
         };
         let exit = status.and_then(|status| match (status.exit_status(), status.terminating_signal()) {
-            (Some(code), _) => Some(Exit::Code(code)),
-            (None, Some(signal)) => Some(Exit::Signal(signal)),
+            (Some(code), _) => Some(ExitStatus::Code(code)),
+            (None, Some(signal)) => Some(ExitStatus::Signal(signal)),
             (None, None) => None,
         });
         self.state().exited = true;
-        let _: Result<(), _> = self.reports.send(Happening::Exited(exit.unwrap_or(Exit::Unknown)));
+        let _: Result<(), _> = self.reports.send(ChildEvent::Exited(exit.unwrap_or(ExitStatus::Unknown)));
     }
 
     fn sweep(&self) {
-        let mut ended: Vec<Survivor> = Vec::new();
+        let mut ended: Vec<TreeProcess> = Vec::new();
         let mut told = false;
         let mut empty_looks = 0;
         let survivors = loop {
             let (exited, (kill_at, _)) = {
                 let state = self.state();
-                (state.exited, state.sweep.unwrap_or((now(), Answer::NotWanted)))
+                (state.exited, state.sweep.unwrap_or((now(), SweptReport::NotWanted)))
             };
             let living = members::living(&self.tree);
             for one in living.iter().filter(|one| one.pid != self.tree.leader.cast_unsigned()) {
@@ -336,6 +343,7 @@ impl Shared {
                 }
             }
             empty_looks = if living.is_empty() && exited { empty_looks + 1 } else { 0 };
+            // Two empty looks in a row: a process may fork between two reads of `/proc`, and one look misses its child.
             if empty_looks == 2 {
                 break living;
             }
@@ -343,30 +351,30 @@ impl Shared {
                 break living;
             }
             if now() >= kill_at {
-                members::signal(&self.tree, libc::SIGKILL, Scope::Tree);
+                members::signal(&self.tree, libc::SIGKILL, SignalScope::Tree);
                 for one in &mut ended {
                     one.killed |= living.iter().any(|it| it.pid == one.pid);
                 }
             } else if !told {
                 told = true;
-                members::signal(&self.tree, libc::SIGTERM, Scope::Tree);
-                members::signal(&self.tree, libc::SIGCONT, Scope::Tree);
+                members::signal(&self.tree, libc::SIGTERM, SignalScope::Tree);
+                members::signal(&self.tree, libc::SIGCONT, SignalScope::Tree);
             }
             std::thread::sleep(Duration::from_millis(5));
         };
         ended.retain(|one| !survivors.iter().any(|it| it.pid == one.pid));
         let mut state = self.state();
         let answer = state.sweep.take().map(|(_, answer)| answer);
-        if answer == Some(Answer::Wanted) {
-            let _: Result<(), _> = self.reports.send(Happening::Swept { ended, survivors });
+        if answer == Some(SweptReport::Wanted) {
+            let _: Result<(), _> = self.reports.send(ChildEvent::Swept { ended, survivors });
         }
     }
 
-    /// Kills until nothing is left that could be found.
+    /// Sends SIGKILL until no process of the tree can be found.
     fn kill(&self) {
         let until = now() + PATIENCE;
         loop {
-            members::signal(&self.tree, libc::SIGKILL, Scope::Tree);
+            members::signal(&self.tree, libc::SIGKILL, SignalScope::Tree);
             let is_over = members::living(&self.tree).is_empty() && self.state().exited;
             if is_over || now() >= until {
                 return;
@@ -376,7 +384,7 @@ impl Shared {
     }
 }
 
-/// Runs something that waits. If there can be no thread, it is done here and now: later would be never.
+/// Runs work that waits in a thread of its own. If no thread can be started it runs here, or it would never run.
 fn thread(name: &str, work: impl FnOnce() + Send + 'static) {
     let work = Arc::new(Mutex::new(Some(work)));
     let copy = work.clone();

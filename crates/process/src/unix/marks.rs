@@ -1,4 +1,4 @@
-//! The marks by which a process of ours is known, and the environment that carries them.
+//! The marks of our processes, and the environment that contains them.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -6,7 +6,7 @@ use std::io;
 use crate::command::{Command, SESSION_VARIABLE, SPAWN_VARIABLE};
 use crate::keeper;
 
-/// Draws the mark of one spawn.
+/// Draws the random mark of one spawn.
 pub(crate) fn token() -> io::Result<String> {
     let mut random = [0u8; 12];
     #[cfg(target_os = "linux")]
@@ -19,7 +19,7 @@ pub(crate) fn token() -> io::Result<String> {
     Ok(random.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// Returns the environment of a child: what the command says, and the marks. Nobody but us sets them.
+/// Returns the environment of a child: the command's variables and the marks. Marks in the command's variables are dropped.
 pub(crate) fn environment(command: &Command, token: &str) -> Vec<(OsString, OsString)> {
     let ours = [SESSION_VARIABLE, SPAWN_VARIABLE, keeper::VARIABLE];
     let is_ours = |name: &OsStr| ours.iter().any(|our| name == *our);

@@ -1,4 +1,4 @@
-//! What all Unix systems share: pipes, terminals, the search for a program, and the weakest of the owners.
+//! Parts that all Unix systems share: pipes, terminals, the search for a program, and the owner without a keeper.
 
 pub(crate) mod error;
 pub mod file_limit;
@@ -14,13 +14,13 @@ pub(crate) mod system;
 
 use std::time::Duration;
 
-use crate::happening::Signal;
+use crate::child_event::Signal;
 
-/// How often, and with what pause, a busy file is tried again.
+/// How often, and with what pause, a start is retried while another process writes to the file.
 pub(crate) const BUSY_TRIES: u32 = 20;
 pub(crate) const BUSY_PAUSE: Duration = Duration::from_millis(50);
 
-/// Returns the system's number of a signal.
+/// Returns the system's number for a signal.
 pub(crate) fn number(signal: Signal) -> i32 {
     match signal {
         Signal::Interrupt => libc::SIGINT,

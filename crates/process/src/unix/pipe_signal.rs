@@ -1,6 +1,6 @@
-//! Writing to a pipe that nobody reads must be an answer, not the end of the host.
+//! Turns a write to a pipe without a reader into an error. By default the signal SIGPIPE ends the host.
 //!
-//! Rust programs ignore SIGPIPE, but an embedder may have set it back, or may not be a Rust program.
+//! Rust programs ignore SIGPIPE, but an embedder may have reset it, or may not be a Rust program.
 
 use std::io;
 
@@ -21,7 +21,7 @@ pub(crate) fn without(write: impl FnOnce() -> io::Result<usize>) -> io::Result<u
         libc::pthread_sigmask(libc::SIG_BLOCK, &raw const pipe, &raw mut before);
         let result = write();
         if result.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::BrokenPipe) {
-            // It is raised on the thread that wrote, so it waits here; take it before the mask is lifted.
+            // SIGPIPE is raised on the thread that wrote, so it is pending here. Take it before the mask is lifted.
             let mut taken = 0;
             let mut pending: libc::sigset_t = std::mem::zeroed();
             libc::sigpending(&raw mut pending);

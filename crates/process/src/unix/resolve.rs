@@ -1,4 +1,4 @@
-//! Which file a command means. The search is done here, so that the keeper gets absolute paths and searches nothing.
+//! Finds the file of a command. The host searches, so the keeper gets absolute paths only.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -22,13 +22,13 @@ fn is_path(program: &Path) -> bool {
     program.as_os_str().as_encoded_bytes().contains(&b'/')
 }
 
-/// Searches as `execvp` does: a file that may not be executed is passed over, and only told when there is no other.
+/// Searches like `execvp`: skips a file that is not executable, and reports it only if no other is found.
 fn search(program: &Path, path: &OsStr) -> Result<PathBuf, SpawnErrorKind> {
     let mut found_unfit = false;
     if program.as_os_str().is_empty() {
         return Err(SpawnErrorKind::NotFound);
     }
-    // A relative directory would mean another file after the change of directory; it is passed over.
+    // Skip a relative directory: it would mean another file after the change of directory.
     for directory in std::env::split_paths(path).filter(|directory| directory.is_absolute()) {
         let candidate = directory.join(program);
         let Ok(metadata) = candidate.metadata() else { continue };

@@ -1,4 +1,4 @@
-//! Pipes and terminals. Every descriptor is close-on-exec; ours are non-blocking, the child's are not.
+//! Pipes and terminals. Every descriptor is close-on-exec. The host's ends are non-blocking, the child's are not.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -9,30 +9,30 @@ use rustix::termios::Winsize;
 
 use crate::command::{Command, Stdin, Stdio};
 
-/// The two sides of a child's streams.
+/// The two ends of a child's streams.
 #[derive(Debug)]
-pub(crate) struct Streams {
-    pub(crate) ours: Ours,
-    /// Standard input, output and error; a terminal is in there three times.
+pub(crate) struct StdioEnds {
+    pub(crate) ours: HostEnds,
+    /// Standard input, output and error; a terminal is in the list three times.
     pub(crate) theirs: [OwnedFd; 3],
 }
 
-/// Our side.
+/// The host's ends.
 #[derive(Debug)]
-pub(crate) enum Ours {
+pub(crate) enum HostEnds {
     Pipes { stdin: Option<OwnedFd>, stdout: OwnedFd, stderr: OwnedFd },
     Terminal { master: OwnedFd },
 }
 
 /// Makes the streams of a child.
-pub(crate) fn open(command: &Command) -> io::Result<Streams> {
+pub(crate) fn open(command: &Command) -> io::Result<StdioEnds> {
     match command.stdio {
         Stdio::Pipes => pipes(&command.stdin, command.stdout_room),
         Stdio::Terminal { rows, cols } => terminal(rows, cols),
     }
 }
 
-fn pipes(stdin: &Stdin, stdout_room: Option<u32>) -> io::Result<Streams> {
+fn pipes(stdin: &Stdin, stdout_room: Option<u32>) -> io::Result<StdioEnds> {
     let (stdin, their_stdin) = match stdin {
         Stdin::Null => {
             let null = rustix::fs::open("/dev/null", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
@@ -47,7 +47,8 @@ fn pipes(stdin: &Stdin, stdout_room: Option<u32>) -> io::Result<Streams> {
     let (stdout, their_stdout) = pipe()?;
     #[cfg(target_os = "linux")]
     if let Some(room) = stdout_room.and_then(|room| usize::try_from(room).ok()) {
-        // A wish: whoever has many large pipes already does not get another, and the usual room does as a rule.
+        // The kernel refuses it to a user with many large pipes already. The default capacity usually suffices, so the error is
+        // ignored.
         let _ = rustix::pipe::fcntl_setpipe_size(&stdout, room);
     }
     #[cfg(not(target_os = "linux"))]
@@ -55,8 +56,8 @@ fn pipes(stdin: &Stdin, stdout_room: Option<u32>) -> io::Result<Streams> {
     let (stderr, their_stderr) = pipe()?;
     set_nonblocking(&stdout)?;
     set_nonblocking(&stderr)?;
-    let ours = Ours::Pipes { stdin, stdout, stderr };
-    Ok(Streams { ours, theirs: [their_stdin, their_stdout, their_stderr] })
+    let ours = HostEnds::Pipes { stdin, stdout, stderr };
+    Ok(StdioEnds { ours, theirs: [their_stdin, their_stdout, their_stderr] })
 }
 
 /// Returns the reading and the writing end.
@@ -66,7 +67,8 @@ fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
     #[cfg(not(target_os = "linux"))]
     let ends = {
         use rustix::io::{FdFlags, fcntl_setfd};
-        // No `pipe2` everywhere: another thread that forks in between leaks it, and its end comes later.
+        // Some systems have no `pipe2`. If another thread forks in between, its child inherits the pipe, and the end of the
+        // output comes later.
         let ends = rustix::pipe::pipe()?;
         fcntl_setfd(&ends.0, FdFlags::CLOEXEC)?;
         fcntl_setfd(&ends.1, FdFlags::CLOEXEC)?;
@@ -75,7 +77,7 @@ fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
     Ok(ends)
 }
 
-fn terminal(rows: u16, cols: u16) -> io::Result<Streams> {
+fn terminal(rows: u16, cols: u16) -> io::Result<StdioEnds> {
     #[cfg(target_os = "linux")]
     let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
     #[cfg(not(target_os = "linux"))]
@@ -87,13 +89,14 @@ fn terminal(rows: u16, cols: u16) -> io::Result<Streams> {
     rustix::pty::unlockpt(&master)?;
     let name = rustix::pty::ptsname(&master, Vec::new())?;
     let slave = rustix::fs::open(name, OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC, Mode::empty())?;
+    // Before the child starts, so that its first look at the size is right.
     resize(&master, rows, cols)?;
     set_nonblocking(&master)?;
     let theirs = [slave.try_clone()?, slave.try_clone()?, slave];
-    Ok(Streams { ours: Ours::Terminal { master }, theirs })
+    Ok(StdioEnds { ours: HostEnds::Terminal { master }, theirs })
 }
 
-/// Tells a terminal its size; the child gets SIGWINCH.
+/// Sets the size of a terminal; the child gets SIGWINCH.
 pub(crate) fn resize(master: &OwnedFd, rows: u16, cols: u16) -> io::Result<()> {
     let size = Winsize { ws_row: rows, ws_col: cols, ws_xpixel: 0, ws_ypixel: 0 };
     Ok(rustix::termios::tcsetwinsize(master, size)?)

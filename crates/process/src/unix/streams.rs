@@ -1,7 +1,8 @@
-//! Our side of a child's streams, in a runtime: what is read, and what waits to be written.
+//! The host's ends of a child's streams in an async runtime: reading, and the queue of bytes to write.
 
 use std::collections::VecDeque;
-use std::io;
+use std::io::{self, IoSliceMut};
+use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -11,82 +12,73 @@ use rustix::buffer::spare_capacity;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
-use super::stdio::{self, Ours};
-use crate::child::Wish;
+use super::stdio::{self, HostEnds};
+use crate::child::StreamCommand;
+use crate::child_event::ChildEvent;
 use crate::command::Stdin;
-use crate::happening::Happening;
 
-/// The most that one read or one write moves.
-const CHUNK: usize = 64 * 1024;
-/// What a read has room for until one fills it: most agents say little at a time, and there may be hundreds of them.
-const FIRST_CHUNK: usize = 4 * 1024;
-/// Ctrl-D: how input ends on a terminal.
+/// The most bytes of one event and of one write. Larger pieces would leave the CPU cache before they are decoded.
+const CHUNK: usize = 16 * 1024;
+/// The pieces of one read from a child that prints fast: as many bytes as a pipe holds. Each read of a full pipe wakes
+/// the writer, which costs more than the read itself.
+const PIECES: usize = 4;
+/// Ctrl-D: ends the input on a terminal.
 const END_OF_INPUT: u8 = 4;
 
 /// The streams of one child.
 #[derive(Debug)]
-pub(crate) struct Streams {
-    stdout: Option<Arc<AsyncFd<OwnedFd>>>,
-    stderr: Option<Arc<AsyncFd<OwnedFd>>>,
-    stdin: Input,
+pub(crate) struct ChildStreams {
+    stdout: Option<OutputStream>,
+    stderr: Option<OutputStream>,
+    stdin: StdinQueue,
     terminal: Option<Arc<AsyncFd<OwnedFd>>>,
-    /// What is to be told without anything to wait for.
-    pending: VecDeque<Happening>,
-    buffer: ReadBuffer,
+    /// Events that are ready to be returned.
+    pending: VecDeque<ChildEvent>,
 }
 
-/// Room for what is read.
+/// One output stream of a child.
 #[derive(Debug)]
-struct ReadBuffer {
-    /// Empty between reads. Never zeroed: the kernel writes what is read.
-    bytes: Vec<u8>,
-    /// How much room the next read gets.
-    room: usize,
+struct OutputStream {
+    from: Arc<AsyncFd<OwnedFd>>,
+    kind: StreamKind,
+    next_read: ReadSize,
+    /// The pieces of the last read that are still to be returned.
+    pieces: VecDeque<Vec<u8>>,
 }
 
-impl ReadBuffer {
-    fn new() -> Self {
-        Self { bytes: Vec::new(), room: FIRST_CHUNK }
-    }
-
-    /// Returns what was read, as long as it is; empty at the end of the stream.
-    fn take(&mut self) -> Vec<u8> {
-        let read = self.bytes.len();
-        if read >= self.room {
-            self.room = CHUNK;
-        }
-        if read > self.room / 2 {
-            // Hand the room on instead of copying what is in it.
-            return std::mem::take(&mut self.bytes);
-        }
-        let copy = self.bytes.as_slice().to_vec();
-        self.bytes.clear();
-        copy
-    }
+/// How much the next read asks for, by what the last one brought.
+#[derive(Clone, Copy, Debug)]
+enum ReadSize {
+    /// At most a chunk, through a buffer on the stack: most agents print little at a time, and hundreds wait together.
+    Little,
+    /// At most a chunk, into a buffer of its own.
+    Chunk,
+    /// As much as a pipe holds, into several buffers.
+    Pipe,
 }
 
 #[derive(Debug)]
-struct Input {
+struct StdinQueue {
     to: Option<Arc<AsyncFd<OwnedFd>>>,
     queue: VecDeque<Vec<u8>>,
-    /// How much of the first in the queue is written.
+    /// How many bytes of the first queue entry are written.
     written: usize,
     close: bool,
     /// The last byte that was written.
     last: Option<u8>,
 }
 
-impl Streams {
-    /// Takes our side into the runtime.
-    pub(crate) fn new(ours: Ours, stdin: Stdin) -> io::Result<Self> {
+impl ChildStreams {
+    /// Registers the host's ends with the runtime.
+    pub(crate) fn new(ours: HostEnds, stdin: Stdin) -> io::Result<Self> {
         let (to, stdout, stderr, terminal) = match ours {
-            Ours::Pipes { stdin, stdout, stderr } => (
+            HostEnds::Pipes { stdin, stdout, stderr } => (
                 stdin.map(|stdin| register(stdin, Interest::WRITABLE)).transpose()?,
                 register(stdout, Interest::READABLE)?,
                 Some(register(stderr, Interest::READABLE)?),
                 None,
             ),
-            Ours::Terminal { master } => {
+            HostEnds::Terminal { master } => {
                 let master = register(master, Interest::READABLE | Interest::WRITABLE)?;
                 let to = (stdin != Stdin::Null).then(|| master.clone());
                 (to, master.clone(), None, Some(master))
@@ -96,31 +88,31 @@ impl Streams {
             Stdin::Null | Stdin::Owned => (VecDeque::new(), false),
             Stdin::Bytes(bytes) => (VecDeque::from([bytes]), true),
         };
+        let kind = if terminal.is_some() { StreamKind::Terminal } else { StreamKind::Pipe };
         let mut streams = Self {
-            stdout: Some(stdout),
-            stderr,
-            stdin: Input { to, queue, written: 0, close: false, last: None },
+            stdout: Some(OutputStream::new(stdout, kind)),
+            stderr: stderr.map(|stderr| OutputStream::new(stderr, StreamKind::Pipe)),
+            stdin: StdinQueue { to, queue, written: 0, close: false, last: None },
             terminal,
             pending: VecDeque::new(),
-            buffer: ReadBuffer::new(),
         };
         if close {
-            streams.obey(Wish::CloseStdin);
+            streams.execute(StreamCommand::CloseStdin);
         }
         Ok(streams)
     }
 
-    pub(crate) fn obey(&mut self, wish: Wish) {
-        match wish {
-            Wish::Write(bytes) if self.stdin.to.is_some() && !self.stdin.close => {
+    pub(crate) fn execute(&mut self, command: StreamCommand) {
+        match command {
+            StreamCommand::Write(bytes) if self.stdin.to.is_some() && !self.stdin.close => {
                 self.stdin.queue.push_back(bytes)
             }
-            // Nobody is there to read it; that was told with `StdinClosed`, or follows from closing.
-            Wish::Write(_) => {}
-            Wish::CloseStdin => {
+            // The pipe has no reader. `StdinClosed` has reported that, or follows from closing.
+            StreamCommand::Write(_) => {}
+            StreamCommand::CloseStdin => {
                 if self.stdin.to.is_some() && !self.stdin.close && self.terminal.is_some() {
-                    // The character ends the input only at the beginning of a line; elsewhere it only hands over
-                    // the line so far, and a second one ends.
+                    // Ctrl-D ends the input only at the beginning of a line. Elsewhere the first one only passes on the partial
+                    // line, and a second one ends the input.
                     let last = self.stdin.queue.iter().rev().find_map(|bytes| bytes.last().copied());
                     let at_start = last.or(self.stdin.last).is_none_or(|last| last == b'\n');
                     let ends = if at_start { vec![END_OF_INPUT] } else { vec![END_OF_INPUT; 2] };
@@ -128,52 +120,49 @@ impl Streams {
                 }
                 self.stdin.close = true;
             }
-            Wish::Resize { rows, cols } => {
+            StreamCommand::Resize { rows, cols } => {
                 if let Some(terminal) = &self.terminal {
-                    // It fails only when the other side is gone, which is told as `StdoutClosed`.
+                    // It fails only when the child's end is closed, which `StdoutClosed` reports.
                     let _: io::Result<()> = stdio::resize(terminal.get_ref(), rows, cols);
                 }
             }
         }
     }
 
-    pub(crate) fn poll_stdout(&mut self, context: &mut Context<'_>) -> Poll<Happening> {
-        let Some(from) = &self.stdout else { return Poll::Pending };
-        let kind = if self.terminal.is_some() { Kind::Terminal } else { Kind::Pipe };
-        ready!(poll_read(from, kind, &mut self.buffer, context));
-        let bytes = self.buffer.take();
+    pub(crate) fn poll_stdout(&mut self, context: &mut Context<'_>) -> Poll<ChildEvent> {
+        let Some(stdout) = &mut self.stdout else { return Poll::Pending };
+        let bytes = ready!(stdout.poll_read(context));
         Poll::Ready(match &bytes[..] {
             [] => {
                 self.stdout = None;
                 if self.terminal.take().is_some() {
-                    self.pending.push_back(Happening::StderrClosed);
+                    self.pending.push_back(ChildEvent::StderrClosed);
                     if self.stdin.to.take().is_some() {
-                        self.pending.push_back(Happening::StdinClosed { broken: true });
+                        self.pending.push_back(ChildEvent::StdinClosed { broken: true });
                     }
                 }
-                Happening::StdoutClosed
+                ChildEvent::StdoutClosed
             }
-            [..] => Happening::Stdout { bytes, at: now() },
+            [..] => ChildEvent::Stdout { bytes, at: now() },
         })
     }
 
-    pub(crate) fn poll_stderr(&mut self, context: &mut Context<'_>) -> Poll<Happening> {
-        if let Some(happening) = self.pending.pop_front() {
-            return Poll::Ready(happening);
+    pub(crate) fn poll_stderr(&mut self, context: &mut Context<'_>) -> Poll<ChildEvent> {
+        if let Some(event) = self.pending.pop_front() {
+            return Poll::Ready(event);
         }
-        let Some(from) = &self.stderr else { return Poll::Pending };
-        ready!(poll_read(from, Kind::Pipe, &mut self.buffer, context));
-        let bytes = self.buffer.take();
+        let Some(stderr) = &mut self.stderr else { return Poll::Pending };
+        let bytes = ready!(stderr.poll_read(context));
         Poll::Ready(match &bytes[..] {
             [] => {
                 self.stderr = None;
-                Happening::StderrClosed
+                ChildEvent::StderrClosed
             }
-            [..] => Happening::Stderr { bytes, at: now() },
+            [..] => ChildEvent::Stderr { bytes, at: now() },
         })
     }
 
-    pub(crate) fn poll_stdin(&mut self, context: &mut Context<'_>) -> Poll<Happening> {
+    pub(crate) fn poll_stdin(&mut self, context: &mut Context<'_>) -> Poll<ChildEvent> {
         let Some(to) = &self.stdin.to else { return Poll::Pending };
         while let Some(first) = self.stdin.queue.front() {
             let rest = &first[self.stdin.written..];
@@ -188,41 +177,41 @@ impl Streams {
                     let piece = piece[..written].to_vec();
                     self.stdin.written += written;
                     self.stdin.last = piece.last().copied();
-                    Happening::StdinWritten(piece)
+                    ChildEvent::StdinWritten(piece)
                 }
                 None => {
                     self.stdin.to = None;
                     self.stdin.queue.clear();
-                    Happening::StdinClosed { broken: true }
+                    ChildEvent::StdinClosed { broken: true }
                 }
             });
         }
         if self.stdin.close {
             self.stdin.to = None;
-            return Poll::Ready(Happening::StdinClosed { broken: false });
+            return Poll::Ready(ChildEvent::StdinClosed { broken: false });
         }
-        // Nothing to write: still notice that the other side went away, which a waiting protocol wants to know.
+        // Nothing to write. Still notice when the reader closes its end: a protocol that waits for a reply needs to know.
         self.poll_broken(context)
     }
 
-    fn poll_broken(&mut self, context: &mut Context<'_>) -> Poll<Happening> {
-        // The end of a terminal shows at its reading side.
+    fn poll_broken(&mut self, context: &mut Context<'_>) -> Poll<ChildEvent> {
+        // A terminal reports its end on the reading side.
         let Some(to) = self.stdin.to.as_ref().filter(|_| self.terminal.is_none()) else {
             return Poll::Pending;
         };
         while let Ok(mut guard) = ready!(to.poll_write_ready(context)) {
-            // A pipe without a reader is in error; one with room is only ready.
+            // A pipe without a reader is in the error state; a pipe with space is only ready.
             if guard.ready().is_write_closed() {
                 break;
             }
             guard.clear_ready();
         }
         self.stdin.to = None;
-        Poll::Ready(Happening::StdinClosed { broken: true })
+        Poll::Ready(ChildEvent::StdinClosed { broken: true })
     }
 }
 
-/// Gives a descriptor to the runtime.
+/// Registers a descriptor with the runtime.
 #[expect(
     unsafe_code,
     reason = "the runtime relies on the descriptor staying open, which the type does not promise"
@@ -233,47 +222,92 @@ pub(crate) fn register(descriptor: OwnedFd, interest: Interest) -> io::Result<Ar
     Ok(Arc::new(registered?))
 }
 
-/// What is read from.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum StreamKind {
     Pipe,
     Terminal,
 }
 
-/// Reads what there is into an empty buffer; nothing is the end. A terminal says EIO when its last user is gone.
-fn poll_read(
-    from: &AsyncFd<OwnedFd>,
-    kind: Kind,
-    buffer: &mut ReadBuffer,
-    context: &mut Context<'_>,
-) -> Poll<()> {
-    let ReadBuffer { bytes, room } = buffer;
-    if bytes.capacity() < *room {
-        *bytes = Vec::with_capacity(*room);
+impl OutputStream {
+    fn new(from: Arc<AsyncFd<OwnedFd>>, kind: StreamKind) -> Self {
+        Self { from, kind, next_read: ReadSize::Little, pieces: VecDeque::new() }
     }
-    loop {
-        let Ok(mut guard) = ready!(from.poll_read_ready(context)) else { return Poll::Ready(()) };
-        match guard.try_io(|from| Ok(rustix::io::read(from.get_ref(), spare_capacity(bytes))?)) {
-            Ok(Ok(read)) => {
-                // A pipe that gives less than it was asked for is empty, and whatever comes next is announced anew: the
-                // read that would only say so is spared. A terminal gives what one of its buffers holds.
-                if kind == Kind::Pipe && (1..bytes.capacity()).contains(&read) {
-                    guard.clear_ready();
+
+    /// Returns the next bytes, at most a chunk; an empty result is the end. A terminal returns EIO when its last user is
+    /// gone.
+    fn poll_read(&mut self, context: &mut Context<'_>) -> Poll<Vec<u8>> {
+        if let Some(piece) = self.pieces.pop_front() {
+            return Poll::Ready(piece);
+        }
+        loop {
+            let Ok(mut guard) = ready!(self.from.poll_read_ready(context)) else {
+                return Poll::Ready(Vec::new());
+            };
+            let (size, pieces) = (self.next_read, &mut self.pieces);
+            match guard.try_io(|from| read(from.get_ref(), size, pieces)) {
+                Ok(Ok((first, total))) => {
+                    let asked = match size {
+                        ReadSize::Little | ReadSize::Chunk => CHUNK,
+                        ReadSize::Pipe => PIECES * CHUNK,
+                    };
+                    // A pipe that returns less than requested is empty, and the kernel announces new bytes. So clear the
+                    // readiness now and save the read that would only return `WouldBlock`. A terminal returns one of its
+                    // buffers at a time, so its short read proves nothing.
+                    if self.kind == StreamKind::Pipe && (1..asked).contains(&total) {
+                        guard.clear_ready();
+                    }
+                    self.next_read = match total {
+                        CHUNK.. => ReadSize::Pipe,
+                        total if total > CHUNK / 2 => ReadSize::Chunk,
+                        _ => ReadSize::Little,
+                    };
+                    return Poll::Ready(first);
                 }
-                return Poll::Ready(());
+                Ok(Err(error)) if error.kind() == io::ErrorKind::Interrupted => {}
+                // Any other error of a pipe or a terminal would repeat on the next read.
+                Ok(Err(_)) => return Poll::Ready(Vec::new()),
+                Err(_would_block) => {}
             }
-            Ok(Err(error)) if error.kind() == io::ErrorKind::Interrupted => {}
-            // There is no other error on a pipe or a terminal that a later read would not repeat.
-            Ok(Err(_)) => return Poll::Ready(()),
-            Err(_would_block) => {}
         }
     }
 }
 
-/// Writes what fits; `None` when nobody can read it any more.
+/// Reads once. Returns the first piece and the number of all bytes; the other pieces go to `rest`.
+fn read(from: &OwnedFd, size: ReadSize, rest: &mut VecDeque<Vec<u8>>) -> io::Result<(Vec<u8>, usize)> {
+    match size {
+        ReadSize::Little => {
+            let mut room = [const { MaybeUninit::<u8>::uninit() }; CHUNK];
+            let (bytes, _) = rustix::io::read(from, &mut room)?;
+            Ok((bytes.to_vec(), bytes.len()))
+        }
+        ReadSize::Chunk => {
+            // The kernel writes the bytes, so the buffer is not zeroed first.
+            let mut bytes = Vec::with_capacity(CHUNK);
+            let total = rustix::io::read(from, spare_capacity(&mut bytes))?;
+            Ok((bytes, total))
+        }
+        ReadSize::Pipe => {
+            let mut pieces: [Vec<u8>; PIECES] = std::array::from_fn(|_| vec![0; CHUNK]);
+            let total = {
+                let mut slices = pieces.each_mut().map(|piece| IoSliceMut::new(piece));
+                rustix::io::readv(from, &mut slices)?
+            };
+            let mut left = total;
+            for piece in &mut pieces {
+                piece.truncate(left);
+                left -= piece.len();
+            }
+            let [first, others @ ..] = pieces;
+            rest.extend(others.into_iter().filter(|piece| !piece.is_empty()));
+            Ok((first, total))
+        }
+    }
+}
+
+/// Writes the bytes that fit; `None` when the pipe has no reader.
 fn poll_write(to: &AsyncFd<OwnedFd>, bytes: &[u8], context: &mut Context<'_>) -> Poll<Option<usize>> {
     loop {
-        // Try first: what the runtime knows about readiness may have been used up by the watch for a closed pipe.
+        // Try first: the check for a closed pipe may have consumed the runtime's readiness.
         match super::pipe_signal::without(|| Ok(rustix::io::write(to.get_ref(), bytes)?)) {
             Ok(written) => return Poll::Ready(Some(written)),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {

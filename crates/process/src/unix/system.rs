@@ -1,20 +1,20 @@
-//! Unix systems without a keeper of ours: this process starts its children itself.
+//! Unix systems without a keeper: this process starts its children itself.
 
-use super::group::{self, Starter};
+use super::group::{self, GroupStarter};
 use crate::child::Child;
+use crate::child_event::Guarantee;
 use crate::command::Command;
 use crate::error::{KeeperError, SpawnErrorKind};
-use crate::happening::Guarantee;
-use crate::supervisor::Options;
+use crate::supervisor::SupervisorOptions;
 
-/// Whoever starts children here.
+/// Starts children on Unix systems other than Linux.
 #[derive(Debug, Clone)]
-pub(crate) struct System(Starter);
+pub(crate) struct UnixSystem(GroupStarter);
 
-impl System {
+impl UnixSystem {
     #[expect(clippy::needless_pass_by_value, reason = "the same on every system")]
-    pub(crate) fn start(_options: Options) -> Result<Self, KeeperError> {
-        Starter::start().map(Self)
+    pub(crate) fn start(_options: SupervisorOptions) -> Result<Self, KeeperError> {
+        GroupStarter::start().map(Self)
     }
 
     pub(crate) fn guarantee(&self) -> Guarantee {

@@ -30,7 +30,7 @@ pub(crate) fn trials() -> Vec<Trial> {
     ]
 }
 
-/// Executes a program with a request to be a keeper. Where the program ignores it, it prints its environment.
+/// Executes a program with a request to be a keeper. A program that ignores it prints its environment.
 #[expect(clippy::disallowed_methods, reason = "the test is the parent that asks")]
 fn ask(program: &Path, socket: SocketType, change: impl FnOnce(&mut Command)) -> (Child, OwnedFd) {
     let (ours, theirs) =
@@ -70,7 +70,7 @@ fn other_rights_than_the_parents_refuse_it() {
     let folder = tempfile::tempdir().expect("makes a folder");
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).expect("sets the mode");
     let copy = folder.path().join("program");
-    fs::copy(own_program(), &copy).expect("copies");
+    bowline_testkit::copy_program(&own_program(), &copy);
     for mode in [0o755, 0o4755] {
         fs::set_permissions(&copy, fs::Permissions::from_mode(mode)).expect("sets the mode");
         let (child, ours) = ask(&copy, SocketType::SEQPACKET, |command| {

@@ -1,8 +1,10 @@
-//! What a child gets, and what is told about it.
+//! The inputs of a child, and the events about it.
 
 use std::time::Duration;
 
-use bowline_process::{Cgroup, Exit, Guarantee, Options, Scope, Signal, Stdin, Stdio};
+use bowline_process::{
+    CgroupMode, ExitStatus, Guarantee, Signal, SignalScope, Stdin, Stdio, SupervisorOptions,
+};
 use libtest_mimic::Trial;
 
 use crate::support::*;
@@ -38,13 +40,13 @@ pub(crate) fn trials() -> Vec<Trial> {
 async fn output_and_code() {
     let record = run(shell("echo out; echo err >&2; exit 3")).await;
     assert_eq!((record.text().as_str(), &record.stderr[..]), ("out\n", &b"err\n"[..]));
-    assert_eq!(record.exit, Some(Exit::Code(3)));
+    assert_eq!(record.exit, Some(ExitStatus::Code(3)));
 }
 
 async fn a_signal_is_a_signal() {
-    assert_eq!(run(shell("kill -9 $$")).await.exit, Some(Exit::Signal(9)));
-    assert_eq!(run(shell("kill -15 $$")).await.exit, Some(Exit::Signal(15)));
-    assert_eq!(run(shell("exit 143")).await.exit, Some(Exit::Code(143)));
+    assert_eq!(run(shell("kill -9 $$")).await.exit, Some(ExitStatus::Signal(9)));
+    assert_eq!(run(shell("kill -15 $$")).await.exit, Some(ExitStatus::Signal(15)));
+    assert_eq!(run(shell("exit 143")).await.exit, Some(ExitStatus::Code(143)));
 }
 
 async fn the_environment_is_the_given_one() {
@@ -89,7 +91,7 @@ async fn stdin_owned() {
 }
 
 async fn a_child_inherits_nothing() {
-    // A descriptor that anybody could inherit, as careless programs make them.
+    // A descriptor without close-on-exec, as careless programs create them.
     let file = tempfile::tempfile().expect("opens");
     let leaked = rustix::io::dup(&file).expect("duplicates");
     let supervisor = supervisor();
@@ -123,7 +125,7 @@ async fn a_terminal() {
     record.until_over(&mut child).await;
     assert!(record.text().contains("40 100"), "{}", record.text());
     assert!(record.text().trim_end().ends_with("end"), "{}", record.text());
-    assert_eq!(record.exit, Some(Exit::Code(0)));
+    assert_eq!(record.exit, Some(ExitStatus::Code(0)));
     assert_eq!(record.stdin_closed, Some(false));
 }
 
@@ -137,7 +139,7 @@ async fn a_dropped_child_is_ended() {
     let control = child.control();
     drop(child);
     wait_until("both are gone", || !is_alive(leader) && !is_alive(other));
-    // There is nothing to act on, and it does not matter.
+    // Nothing is left to act on, and the call does no harm.
     control.kill_tree();
     control.write(b"x".to_vec());
 }
@@ -151,7 +153,7 @@ async fn a_dropped_next_loses_nothing() {
     while !(record.exit.is_some() && record.stdout_closed && record.stderr_closed) {
         tokio::select! {
             biased;
-            happening = child.next() => record.take(happening),
+            event = child.next() => record.take(event),
             () = tokio::task::yield_now() => {}
         }
     }
@@ -168,9 +170,9 @@ async fn the_leader_alone_is_signalled() {
     // Between fork and exec it still has the name of the shell.
     let name = || std::fs::read_to_string(format!("/proc/{other}/comm")).unwrap_or_default();
     wait_until("it sleeps", || name() == "sleep\n");
-    child.control().signal(Signal::Terminate, Scope::Leader);
+    child.control().signal(Signal::Terminate, SignalScope::Leader);
     record.until(&mut child, |record| record.exit.is_some()).await;
-    assert_eq!(record.exit, Some(Exit::Signal(15)));
+    assert_eq!(record.exit, Some(ExitStatus::Signal(15)));
     assert!(is_alive(other) && !record.stdout_closed, "it holds the pipe");
     child.control().sweep(Duration::from_secs(20));
     record.until(&mut child, |record| record.swept.is_some()).await;
@@ -179,7 +181,7 @@ async fn the_leader_alone_is_signalled() {
     assert!(ended[0].command.starts_with("sleep 1000"), "{ended:?}");
     assert_eq!(survivors, []);
     record.until_over(&mut child).await;
-    // A second sweep finds nothing, and says so.
+    // A second sweep finds nothing, and reports that.
     child.control().sweep(Duration::ZERO);
     record.until(&mut child, |record| record.swept.is_some()).await;
     assert_eq!(record.swept, Some((Vec::new(), Vec::new())));
@@ -196,7 +198,8 @@ async fn a_large_command_passes() {
 }
 
 async fn no_cgroup_when_not_wanted() {
-    let supervisor = supervisor_with(Options { cgroup: Cgroup::Never, ..Options::default() });
+    let supervisor =
+        supervisor_with(SupervisorOptions { cgroup: CgroupMode::Never, ..SupervisorOptions::default() });
     assert_eq!(supervisor.guarantee(), Guarantee::Subreaper);
     let mut child = supervisor.spawn(shell("cat /proc/self/cgroup")).await.expect("starts");
     assert_eq!(child.guarantee(), Guarantee::Subreaper);

@@ -1,4 +1,4 @@
-//! Why a start fails, exactly.
+//! The exact error of each failed start.
 
 use std::ffi::OsString;
 use std::fs;
@@ -15,7 +15,7 @@ use crate::support::*;
 pub(crate) fn trials() -> Vec<Trial> {
     let mut trials = vec![
         trial("errors::descriptors_do_not_leak", descriptors_do_not_leak),
-        trial("errors::nobody_is_refused_what_root_is_not", nobody_is_refused_what_root_is_not),
+        trial("errors::a_user_without_rights_is_refused", a_user_without_rights_is_refused),
     ];
     let both = [
         trials_with_and_without_keeper("errors::each_has_its_kind", each_has_its_kind),
@@ -29,7 +29,11 @@ pub(crate) fn trials() -> Vec<Trial> {
 
 fn file(folder: &Path, name: &str, mode: u32, content: &[u8]) -> PathBuf {
     let path = folder.join(name);
-    fs::write(&path, content).expect("writes");
+    if mode & 0o111 == 0 {
+        fs::write(&path, content).expect("writes");
+    } else {
+        bowline_testkit::write_program(&path, content);
+    }
     fs::set_permissions(&path, fs::Permissions::from_mode(mode)).expect("sets the mode");
     path
 }
@@ -89,7 +93,7 @@ async fn each_has_its_kind() {
     assert!(matches!(found, SpawnErrorKind::Nul { what: "an argument" }), "{found:?}");
 }
 
-/// A program whose header names a machine that nobody has.
+/// A program whose header names an unknown machine.
 fn foreign_program() -> Vec<u8> {
     let mut program = fs::read("/proc/self/exe").expect("reads");
     program.truncate(4096);
@@ -106,7 +110,7 @@ async fn a_busy_file_is_waited_for() {
         drop(writer);
     });
     let record = run(Command::new(path, "test")).await;
-    assert_eq!(record.exit, Some(bowline_process::Exit::Code(0)));
+    assert_eq!(record.exit, Some(bowline_process::ExitStatus::Code(0)));
     release.join().expect("ends");
 }
 
@@ -138,24 +142,24 @@ async fn the_path_is_searched() {
 }
 
 async fn descriptors_do_not_leak() {
-    // A host of its own, because other tests open and close descriptors meanwhile.
+    // A separate host, because other tests open and close descriptors meanwhile.
     let mut command = agent("host");
     command.env.push(("HOST".into(), "leak".into()));
     let record = run(command).await;
     assert_eq!(
         record.exit,
-        Some(bowline_process::Exit::Code(0)),
+        Some(bowline_process::ExitStatus::Code(0)),
         "{}",
         String::from_utf8_lossy(&record.stderr)
     );
     assert_eq!(record.text(), "no leak\n");
 }
 
-/// Modes mean nothing to root, so another user tries; what it finds, it says by exiting well.
-async fn nobody_is_refused_what_root_is_not() {
+/// Root may read and execute files of any mode, so the user `nobody` tries. It exits with 0 if it finds the expected errors.
+async fn a_user_without_rights_is_refused() {
     if !rustix::process::getuid().is_root() {
         bowline_testkit::skip(
-            "errors::nobody_is_refused_what_root_is_not",
+            "errors::a_user_without_rights_is_refused",
             "only root can become another user",
         );
         return;
@@ -172,7 +176,7 @@ async fn nobody_is_refused_what_root_is_not() {
     assert_eq!(String::from_utf8_lossy(&output.stdout), "refused as it should\n");
 }
 
-/// The other user's half.
+/// The part that runs as `nobody`.
 pub(crate) async fn refused(folder: &Path) {
     let plain =
         |program: &str| Command { cwd: Some("/".into()), ..Command::new(folder.join(program), "test") };

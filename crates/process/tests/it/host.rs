@@ -1,11 +1,13 @@
-//! The host that tests start as a process of its own, because it is killed, has another user, or counts descriptors.
+//! The host that tests start as a separate process, because it is killed, has another user, or counts descriptors.
 
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use bowline_process::{Cgroup, Child, Keeper, Options, Scope, Signal, Stdin, Supervisor};
+use bowline_process::{
+    CgroupMode, Child, KeeperSource, Signal, SignalScope, Stdin, Supervisor, SupervisorOptions,
+};
 
 use crate::play::{hear, say, variable};
 use crate::support::*;
@@ -33,9 +35,9 @@ pub(crate) fn host() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// A service that root starts, and that becomes another user when it has begun: with a keeper of before.
+/// A service that root starts, and that becomes another user after it has begun: its keeper was started before that.
 fn dropped() {
-    // With threads the keeper is executed, without it is a copy.
+    // With threads the keeper is executed, without threads it is a copy.
     let runtime_first = variable("THREADS").is_some().then(runtime);
     bowline_process::keeper::start_early();
     #[expect(unsafe_code, reason = "no safe call changes the user of all threads")]
@@ -50,7 +52,7 @@ fn dropped() {
     say(&text.replace('\n', " "));
 }
 
-/// Runs a host as the user nobody, to its end.
+/// Runs a host as the user `nobody`, to its end.
 #[expect(
     clippy::disallowed_methods,
     reason = "the host is started as a shell would, not by the crate under test"
@@ -85,18 +87,18 @@ async fn leak() {
     for _ in 0..100 {
         once().await;
     }
-    // The keeper may just be closing those of the last one, now and when we counted first.
+    // The keeper may still be closing those of the last child, now and at the first count.
     wait_until("no more descriptors than before", || count("self") <= before.0 && count(&keeper) <= before.1);
     say("no leak");
 }
 
-/// Starts a tree, waits for the word, and ends it in one of the ways.
+/// Starts a tree, waits for a line of input, and ends the tree in one of the ways.
 async fn tree() {
     let given = |name| variable(name).expect("is given");
     let options = match given("NET").as_str() {
-        "auto" | "early" => Options::default(),
-        "never" => Options { cgroup: Cgroup::Never, ..Options::default() },
-        _ => Options { keeper: Keeper::None, ..Options::default() },
+        "auto" | "early" => SupervisorOptions::default(),
+        "never" => SupervisorOptions { cgroup: CgroupMode::Never, ..SupervisorOptions::default() },
+        _ => SupervisorOptions { keeper: KeeperSource::None, ..SupervisorOptions::default() },
     };
     let supervisor = supervisor_with(options);
     let mut command = agent("tree");
@@ -121,15 +123,15 @@ async fn tree() {
     hear();
 }
 
-/// The run after one of which host and keeper were killed. It has no journal, and knows nothing of that one.
+/// The run after a run whose host and keeper were killed. It has no journal, and does not know about the earlier run.
 async fn next() {
     let never = variable("NET").as_deref() == Some("never");
-    let cgroup = if never { Cgroup::Never } else { Cgroup::Auto };
-    let supervisor = supervisor_with(Options { cgroup, ..Options::default() });
+    let cgroup = if never { CgroupMode::Never } else { CgroupMode::Auto };
+    let supervisor = supervisor_with(SupervisorOptions { cgroup, ..SupervisorOptions::default() });
     let mut child = supervisor.spawn(shell("exit 0")).await.expect("starts");
     Record::default().until_over(&mut child).await;
     if let Some(marker) = variable("SETTLE") {
-        // One that has a journal also finds what carries the marker of the lost session.
+        // A run with a journal also ends the processes with the marker of the lost session.
         bowline_process::end_strays(&marker);
     }
 }
@@ -142,9 +144,9 @@ async fn end(how: &str, supervisor: &Supervisor, child: &mut Child, record: &mut
             control.sweep(Duration::from_millis(50));
         }
         "cancel" => {
-            control.signal(Signal::Interrupt, Scope::Leader);
+            control.signal(Signal::Interrupt, SignalScope::Leader);
             tokio::time::sleep(Duration::from_millis(50)).await;
-            control.signal(Signal::Terminate, Scope::Tree);
+            control.signal(Signal::Terminate, SignalScope::Tree);
             tokio::time::sleep(Duration::from_millis(50)).await;
             control.kill_tree();
             record.until(child, |record| record.exit.is_some()).await;
@@ -164,7 +166,7 @@ async fn end(how: &str, supervisor: &Supervisor, child: &mut Child, record: &mut
     }
 }
 
-/// A host that a broken pipe would kill, as one that is not a Rust program.
+/// A host that SIGPIPE would kill, like a host that is not a Rust program.
 async fn fragile() {
     #[expect(unsafe_code, reason = "no safe call gives a signal its default")]
     // SAFETY: no code of ours runs for it.

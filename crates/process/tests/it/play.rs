@@ -6,7 +6,7 @@ use std::time::Duration;
 
 /// Plays the part that `PLAY` names, if it names one.
 pub(crate) fn run_if_asked() -> Option<ExitCode> {
-    // What has no environment is told by its arguments.
+    // A process without an environment gets its part by its arguments.
     let told = || std::env::args().nth(1).and_then(|arg| arg.strip_prefix("PLAY=").map(str::to_owned));
     let role = variable("PLAY").or_else(told)?;
     match role.as_str() {
@@ -70,12 +70,12 @@ fn begin(role: &str) -> std::process::Child {
     Program::new("/proc/self/exe").env("PLAY", role).stdin(Stdio::null()).spawn().expect("starts")
 }
 
-/// Starts it and does not care for it any more, as agents do.
+/// Starts it and does not wait for it, as agents do.
 fn start(role: &str) {
     drop(begin(role));
 }
 
-/// Starts one that has no environment and a session of its own: neither marker nor session tells where it comes from.
+/// Starts a process with no environment and a session of its own: neither marker nor session shows where it comes from.
 #[expect(clippy::disallowed_methods, reason = "an agent starts what it likes")]
 fn start_cleared() {
     let proof = format!("PROOF={}", variable("PROOF").expect("has a proof"));
@@ -142,7 +142,7 @@ fn hop() {
     // All its copies hold it open.
     let pipe = std::fs::OpenOptions::new().write(true).open(variable("PIPE").expect("is given"));
     let _pipe = pipe.expect("opens");
-    // Not for ever: one that escaped would use up all process ids of the machine.
+    // Limited: a chain that escaped a failing test would use up all process ids of the machine.
     for _ in 0..3000 {
         // SAFETY: this process has one thread, and the copy does what this process does.
         if unsafe { libc::fork() } > 0 {
@@ -167,7 +167,7 @@ fn leave_cgroup() {
     std::fs::write(format!("{mount}/cgroup.procs"), std::process::id().to_string()).expect("may leave");
 }
 
-/// Stays, and does not care for SIGTERM.
+/// Stays, and ignores SIGTERM.
 fn sleep() {
     ignore_terminate();
     std::thread::sleep(Duration::from_secs(600));
@@ -204,7 +204,7 @@ fn tree() {
         "cleared" => start_cleared(),
         "many" => start_many(),
         "launcher" => {
-            // `npx` and its like: what was started is only the way to the program.
+            // `npx` and similar programs: the started program only starts the real one.
             start("setsid");
             start("sleep");
             return;
@@ -225,7 +225,7 @@ fn flood() {
     say("done");
 }
 
-/// Says that it is there, ignores SIGTERM, and stays.
+/// Prints that it is ready, ignores SIGTERM, and stays.
 fn deaf() {
     ignore_terminate();
     say("ready");
@@ -240,7 +240,7 @@ fn closes_stdout() {
     std::io::stdin().read_to_end(&mut Vec::new()).expect("reads");
 }
 
-/// Says when its `main` began, by the monotonic clock that all processes share.
+/// Prints when its `main` began, by the monotonic clock that all processes share.
 fn started() {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
     say(&format!("{}", i128::from(now.tv_sec) * 1_000_000_000 + i128::from(now.tv_nsec)));

@@ -1,11 +1,13 @@
-//! What the tests share: a supervisor, a child of this binary, and a record of all that happened to it.
+//! Shared by the tests: a supervisor, a child of this binary, and a record of all its events.
 
 use std::ffi::OsString;
 use std::future::Future;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use bowline_process::{Child, Command, Exit, Happening, Keeper, Options, Stdin, Supervisor, Survivor};
+use bowline_process::{
+    Child, ChildEvent, Command, ExitStatus, KeeperSource, Stdin, Supervisor, SupervisorOptions, TreeProcess,
+};
 use libtest_mimic::{Failed, Trial};
 
 /// How long anything may take on a loaded machine before a test gives up.
@@ -50,10 +52,10 @@ pub(crate) fn supervisor() -> Supervisor {
     if KEEPER.get() {
         return Supervisor::start().expect("the keeper starts");
     }
-    supervisor_with(Options { keeper: Keeper::None, ..Options::default() })
+    supervisor_with(SupervisorOptions { keeper: KeeperSource::None, ..SupervisorOptions::default() })
 }
 
-pub(crate) fn supervisor_with(options: Options) -> Supervisor {
+pub(crate) fn supervisor_with(options: SupervisorOptions) -> Supervisor {
     Supervisor::start_with(options).expect("the keeper starts")
 }
 
@@ -75,7 +77,7 @@ pub(crate) fn shell(script: &str) -> Command {
     command
 }
 
-/// All that happened, with the pieces of a stream joined.
+/// All events, with the pieces of a stream joined.
 #[derive(Debug, Default)]
 pub(crate) struct Record {
     pub(crate) stdout: Vec<u8>,
@@ -84,35 +86,35 @@ pub(crate) struct Record {
     pub(crate) stdout_closed: bool,
     pub(crate) stderr_closed: bool,
     pub(crate) stdin_closed: Option<bool>,
-    pub(crate) exit: Option<Exit>,
-    pub(crate) swept: Option<(Vec<Survivor>, Vec<Survivor>)>,
+    pub(crate) exit: Option<ExitStatus>,
+    pub(crate) swept: Option<(Vec<TreeProcess>, Vec<TreeProcess>)>,
     pub(crate) keeper_lost: bool,
     pub(crate) longest: usize,
 }
 
 impl Record {
-    pub(crate) fn take(&mut self, happening: Happening) {
-        match happening {
-            Happening::Stdout { bytes, .. } => {
+    pub(crate) fn take(&mut self, event: ChildEvent) {
+        match event {
+            ChildEvent::Stdout { bytes, .. } => {
                 assert!(!self.stdout_closed, "nothing comes after the end");
                 self.longest = self.longest.max(bytes.len());
                 self.stdout.extend(bytes);
             }
-            Happening::Stderr { bytes, .. } => {
+            ChildEvent::Stderr { bytes, .. } => {
                 assert!(!self.stderr_closed, "nothing comes after the end");
                 self.longest = self.longest.max(bytes.len());
                 self.stderr.extend(bytes);
             }
-            Happening::StdoutClosed => assert!(!std::mem::replace(&mut self.stdout_closed, true)),
-            Happening::StderrClosed => assert!(!std::mem::replace(&mut self.stderr_closed, true)),
-            Happening::StdinWritten(bytes) => self.stdin.extend(bytes),
-            Happening::StdinClosed { broken } => assert!(self.stdin_closed.replace(broken).is_none()),
-            Happening::Exited(exit) => assert_eq!(self.exit.replace(exit), None, "it exits once"),
-            Happening::Swept { ended, survivors } => {
+            ChildEvent::StdoutClosed => assert!(!std::mem::replace(&mut self.stdout_closed, true)),
+            ChildEvent::StderrClosed => assert!(!std::mem::replace(&mut self.stderr_closed, true)),
+            ChildEvent::StdinWritten(bytes) => self.stdin.extend(bytes),
+            ChildEvent::StdinClosed { broken } => assert!(self.stdin_closed.replace(broken).is_none()),
+            ChildEvent::Exited(exit) => assert_eq!(self.exit.replace(exit), None, "it exits once"),
+            ChildEvent::Swept { ended, survivors } => {
                 assert!(self.exit.is_some(), "swept comes after the exit");
                 self.swept = Some((ended, survivors));
             }
-            Happening::KeeperLost => self.keeper_lost = true,
+            ChildEvent::KeeperLost => self.keeper_lost = true,
         }
     }
 

@@ -1,7 +1,7 @@
-//! The proof that nothing survives: shapes of trees x ways to end x nets x users.
+//! The proof that nothing survives: shapes of trees x ways to end x guarantees x users.
 //!
-//! A host of its own starts the tree, so that it can be killed and can be another user. Who is alive is counted here,
-//! by a variable in the environment of every process; what the crate itself reports is not asked.
+//! A separate host starts the tree, so that it can be killed and can be another user. The tests count the living processes by a
+//! variable in the environment of every process, and do not use the crate's own report.
 
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::process::CommandExt;
@@ -15,7 +15,7 @@ use crate::support::*;
 const SHAPES: [&str; 4] = ["plain", "setsid", "daemon", "launcher"];
 /// Harder ones: stopped, forking while it is swept, one that adopts orphans itself, five hundred at once.
 const HARD_SHAPES: [&str; 4] = ["stopped", "hopper", "subreaper", "many"];
-/// Those that only root can play.
+/// Shapes that only root can play.
 const ROOT_SHAPES: [&str; 2] = ["other-user", "leaves-cgroup"];
 const ENDS: [&str; 6] = ["done", "cancel", "timeout", "runner-killed", "keeper-killed", "both-killed"];
 const NOBODY: u32 = 65534;
@@ -43,7 +43,7 @@ pub(crate) fn trials() -> Vec<Trial> {
                 cells.extend([User::Own, User::Nobody].map(|user| Cell { shape, end, net, user }));
             }
         }
-        // Without a keeper nobody outlives the host to clean up, which is why the guarantee has another name.
+        // Without a keeper no process outlives the host to clean up, which is why the guarantee has another name.
         for end in ["done", "cancel", "timeout"] {
             cells.push(Cell { shape, end, net: "no-keeper", user: User::Own });
         }
@@ -56,7 +56,7 @@ pub(crate) fn trials() -> Vec<Trial> {
             }
             cells.extend(ROOT_SHAPES.map(|shape| Cell { shape, end, net, user: User::Own }));
         }
-        // Without a cgroup, and with the keeper gone, nothing tells where such a process comes from.
+        // Without a cgroup and without a keeper, nothing shows where such a process comes from.
         let nets: &[&str] =
             if end.starts_with("keeper") || end.starts_with("both") { &["auto"] } else { &["auto", "never"] };
         cells.extend(nets.iter().map(|net| Cell { shape: "cleared", end, net, user: User::Own }));
@@ -102,7 +102,7 @@ impl Cell {
                 "launcher" => 3,
                 "subreaper" => 3,
                 "many" => 500,
-                // It is counted by its pipe: who looks for it by its number finds it gone.
+                // It is counted by its pipe: a search by its id finds it gone.
                 "hopper" => 0,
                 "other-user" | "leaves-cgroup" | "cleared" => 1,
                 _ => 2,
@@ -116,7 +116,7 @@ impl Cell {
         }
     }
 
-    /// Says whether what is left after both were killed can be told by the cgroup alone.
+    /// Returns whether the cgroup alone shows what is left after both were killed.
     fn is_in_cgroup(self, guarantee: &str) -> bool {
         guarantee == "cgroup" && self.shape != "leaves-cgroup"
     }
@@ -145,7 +145,7 @@ impl Cell {
             assert_eq!(left(), [""; 0], "after the next run");
         } else {
             let report = host.hear();
-            // At once: the report is a promise about now.
+            // Check at once: the report is a promise about this moment.
             let left = left();
             assert!(report.starts_with("swept, survivors: 0"), "{report}");
             assert_eq!(left, [""; 0], "at the moment of the report");
@@ -158,18 +158,21 @@ impl Cell {
             wait_until("the keeper is gone", || !is_alive(keeper));
             wait_until("its cgroups are gone", || cgroups_of(keeper).is_empty());
         }
-        assert_eq!(left(), [""; 0], "and nobody came back");
+        assert_eq!(left(), [""; 0], "and no process came back");
     }
 
-    /// Kills host and keeper so that neither can do anything about the end of the other.
+    /// Kills host and keeper so that neither can react to the end of the other.
     fn kill_both(self, host: &mut Host, keeper: &str) {
         let keeper = rustix::process::Pid::from_raw(keeper.parse().expect("a number")).expect("is one");
         // The keeper first: the end of its host would wake it.
         let pids = [keeper, rustix::process::Pid::from_child(&host.process)];
-        for signal in [rustix::process::Signal::STOP, rustix::process::Signal::KILL] {
-            for pid in pids {
-                rustix::process::kill_process(pid, signal).expect("is ours");
-            }
+        for pid in pids {
+            rustix::process::kill_process(pid, rustix::process::Signal::STOP).expect("is ours");
+        }
+        // The signal is sent, but a thread that has not run since may still act: it waits for a processor.
+        wait_until("both stand still", || pids.iter().all(|pid| is_stopped(*pid)));
+        for pid in pids {
+            rustix::process::kill_process(pid, rustix::process::Signal::KILL).expect("is ours");
         }
         host.process.wait().expect("ends");
         wait_until("both are gone", || {
@@ -189,18 +192,18 @@ impl Cell {
         let output = command.stdin(Stdio::null()).output().expect("starts");
         assert!(output.status.success(), "{output:?}");
         if by_cgroup {
-            // Its keeper looks while the first agent begins, and is not waited for.
+            // Its keeper looks while the first agent begins, and the host does not wait for that.
             wait_until("its keeper has ended what was abandoned", is_gone);
         }
     }
 
-    /// However it was started, it has a name of its own; and only one that was executed was asked by a variable.
+    /// Every keeper has its own process name, however it was started. Only an executed one got the variable.
     fn check_keeper(self, keeper: &str) {
         if keeper == "none" {
             return;
         }
         let read = |file: &str| std::fs::read(format!("/proc/{keeper}/{file}")).expect("it is there");
-        // A copy has room for as much as its host's arguments had; behind them is the environment, which is nobody's business.
+        // A copy has as much space as its host's arguments had. The environment follows them and must not be read.
         let expected = if self.net == "early" { "bowli\0" } else { "bowline-keeper\0" };
         assert_eq!(String::from_utf8_lossy(&read("cmdline")), expected);
         let asked = String::from_utf8_lossy(&read("environ")).contains("BOWLINE_KEEPER=");
@@ -210,7 +213,7 @@ impl Cell {
     fn check_guarantee(self, guarantee: &str) {
         match (self.net, self.user, guarantee) {
             ("no-keeper", _, "group") | ("never", _, "subreaper") | ("auto" | "early", _, "cgroup") => {}
-            // Nobody may make cgroups: the proof is then that the fallback holds.
+            // The user `nobody` may not create cgroups: the proof is then that the fallback works.
             ("auto" | "early", User::Nobody, "subreaper") => {}
             ("auto" | "early", User::Own, "subreaper") => {
                 skip(&self.name(), "cgroups are refused to this user: proved without");
@@ -232,7 +235,7 @@ impl Host {
         reason = "the host is started as a shell would, not by the crate under test"
     )]
     fn command(host: &str, cell: Cell) -> Command {
-        // By this link another user can execute the binary, wherever it lies.
+        // Another user can execute the binary by this link, wherever it lies.
         let mut command = Command::new("/proc/self/exe");
         command.arg0("short").env("PLAY", "host").env("HOST", host).env("NET", cell.net).current_dir("/");
         if cell.user == User::Nobody {
@@ -265,13 +268,13 @@ impl Host {
 
 impl Drop for Host {
     fn drop(&mut self) {
-        // A test that failed leaves nothing either.
+        // A failed test leaves nothing behind either.
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
 }
 
-/// A named pipe that a hopper and all its copies hold open: its end is their end, exactly.
+/// A named pipe that a hopper and all its copies hold open: it closes exactly when the last of them ends.
 struct HopperPipe {
     folder: tempfile::TempDir,
     reader: std::fs::File,
@@ -300,10 +303,19 @@ impl HopperPipe {
 
     /// Says whether a process holds it.
     fn is_held(&self) -> bool {
-        // Nothing is ever written: it would block as long as there is a writer, and is at its end when there is none.
+        // Nothing is ever written: a read blocks while there is a writer, and returns the end when there is none.
         let read = std::io::Read::read(&mut &self.reader, &mut [0]);
         read.is_err_and(|error| error.kind() == std::io::ErrorKind::WouldBlock)
     }
+}
+
+/// Says whether every thread of a process has stopped.
+fn is_stopped(pid: rustix::process::Pid) -> bool {
+    let tasks = std::fs::read_dir(format!("/proc/{}/task", pid.as_raw_nonzero())).expect("it is there");
+    tasks.flatten().all(|task| {
+        let status = std::fs::read_to_string(task.path().join("status")).unwrap_or_default();
+        status.lines().any(|line| line.starts_with("State:\tT"))
+    })
 }
 
 /// Returns the cgroups that a keeper left, wherever they are mounted.

@@ -1,4 +1,4 @@
-//! What is said: messages, text, thinking, plans and questions.
+//! The conversation: messages, text, thinking, plans and questions.
 
 use super::{part, words};
 use crate::{MessageId, QuestionId, ToolId};

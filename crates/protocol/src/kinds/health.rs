@@ -1,4 +1,4 @@
-//! How it goes: status, retries, limits, usage, settings and remarks.
+//! The progress of a run: status, retries, limits, usage, settings and notices.
 
 use super::{part, words};
 use crate::{Basis, Category, Failure, MessageId, Millis, Timestamp, Usage, UsageSource};

@@ -1,4 +1,4 @@
-//! What lies under it: processes, transports, and output that could not be read.
+//! The machinery: processes, transports, and output that was not understood.
 
 use super::{part, words};
 use crate::{Excerpt, Exit};
@@ -25,6 +25,12 @@ part! {
         /// The promise in force about what it may leave behind, in the supervisor's words.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub containment: Option<String>,
+        /// The dialect that decodes its output. A second process of a session may speak another one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub dialect: Option<String>,
+        /// Where its output begins in the raw file of the session: behind that of the processes before it. Absent at the beginning.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        pub raw_start: u64,
     }
 
     /// A process of the session ended.
@@ -100,7 +106,12 @@ words! {
     }
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde wants it so")]
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde requires this signature")]
 fn is_unknown(pid: &u32) -> bool {
     *pid == 0
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde requires this signature")]
+fn is_zero(offset: &u64) -> bool {
+    *offset == 0
 }

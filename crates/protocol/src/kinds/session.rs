@@ -1,4 +1,4 @@
-//! Sessions, turns and who leads them.
+//! Sessions, turns and their control modes.
 
 use super::{part, words};
 use crate::{Capabilities, Exit, Failure, NativeSessionId, TaskId, ToolId, Usage};
@@ -82,6 +82,9 @@ part! {
         /// What the turn cost in US dollars, where the agent tells.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub cost_usd: Option<f64>,
+        /// How many turns of the model it took, where the agent tells: its own count, in which `max_turns` is meant.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub num_turns: Option<u32>,
         /// Tool calls that had not ended.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         pub running_tools: Vec<ToolId>,

@@ -1,4 +1,4 @@
-//! What is done: tool calls, background tasks, files and approvals.
+//! Actions: tool calls, background tasks, files and approvals.
 
 use super::{part, words};
 use crate::{

@@ -1,4 +1,4 @@
-//! Every kind, with every field, there and back; and kinds that nobody knows yet.
+//! Every kind with every field, written and read back; and unknown kinds.
 
 use bowline_protocol::{Event, Kind};
 use serde_json::{Value, json};
@@ -25,7 +25,7 @@ fn every_kind_is_in_the_fixture_and_comes_back_as_it_went_in() {
 #[test]
 fn the_type_need_not_stand_first() {
     for line in EVERY_KIND.lines() {
-        // A tree sorts its keys, so `type` stands somewhere; large integers would not survive it.
+        // A tree sorts its keys, so `type` is not first; large integers would not survive it.
         let mut value: Value = serde_json::from_str(line).expect("JSON");
         value["kind"]["input"] = json!({"command": "ls"});
         value["kind"]["type"] = value["kind"]["type"].take();
@@ -65,7 +65,7 @@ fn fields_that_a_reader_does_not_know_do_no_harm() {
 }
 
 #[test]
-fn what_is_no_event_is_an_error_and_no_panic() {
+fn other_json_is_an_error_and_no_panic() {
     for line in ["{}", "[]", "null", r#"{"v":1,"seq":1,"at":"x","session":"s","source":"agent","kind":{}}"#] {
         assert!(serde_json::from_str::<Event>(line).is_err(), "{line}");
     }
@@ -84,4 +84,15 @@ fn the_page_on_events_has_a_row_for_every_kind() {
     let kinds: Vec<&str> =
         rows.into_iter().filter(|row| !["completed", "failed", "cancelled"].contains(row)).collect();
     assert_eq!(kinds, Kind::TYPES);
+}
+
+#[test]
+fn the_example_on_the_page_decodes() {
+    let page = include_str!("../../../../docs/events.md");
+    let example =
+        page.split("```json\n").nth(1).and_then(|rest| rest.split("```").next()).expect("an example");
+    for line in example.lines() {
+        let event: Event = serde_json::from_str(line).expect(line);
+        assert_eq!(serde_json::to_string(&event).expect("writes"), line);
+    }
 }

@@ -1,4 +1,4 @@
-//! Tests of the protocol as it stands on the wire.
+//! Tests of the protocol's JSON.
 
 mod kinds;
 #[cfg(feature = "schema")]

@@ -1,4 +1,4 @@
-//! The checked-in JSON Schema is the one that the types give, and it accepts what they write.
+//! The checked-in JSON Schema equals the generated one, and accepts the JSON that the types write.
 
 use std::sync::LazyLock;
 
@@ -14,7 +14,7 @@ fn the_schema_file_is_up_to_date() {
     );
 }
 
-/// Says whether the schema takes a value for an event.
+/// Returns whether the schema accepts a value as an event.
 fn accepts(event: &Value) -> bool {
     static VALIDATOR: LazyLock<jsonschema::Validator> = LazyLock::new(|| {
         let schema: Value = serde_json::from_str(CHECKED_IN).expect("JSON");
@@ -58,12 +58,12 @@ fn every_field_is_documented() {
     assert!(missing.is_empty(), "fields without a description: {missing:?}");
 }
 
-/// Collects the properties that have no description, here or where they point to.
+/// Collects the properties that have no description, here or in the definition that they refer to.
 fn walk(path: &str, value: &Value, missing: &mut Vec<String>) {
     match value {
         Value::Object(fields) => {
             if let Some(Value::Object(properties)) = fields.get("properties") {
-                // A choice with a single property is described as a whole.
+                // A choice with a single property has a description of its own.
                 let described = properties.len() == 1 && fields.contains_key("description");
                 for (name, property) in properties.iter().filter(|_| !described) {
                     let constant = property.get("const").is_some() || property.get("not").is_some();

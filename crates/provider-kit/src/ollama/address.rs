@@ -1,4 +1,4 @@
-//! Where a server is, in every form in which people write it.
+//! Parses the address of a server, in every usual notation.
 
 use std::fmt;
 
@@ -12,7 +12,7 @@ const PORT: u16 = 11434;
 pub(super) struct Address {
     pub(super) host: String,
     pub(super) port: u16,
-    /// What stands before the paths of the API; empty, or with a `/` before and none behind.
+    /// The prefix of the API's paths; empty, or with a `/` before and none behind.
     pub(super) prefix: String,
 }
 
@@ -24,9 +24,9 @@ impl Address {
         let (rest, usual) = match text_of.split_once("://") {
             Some(("http", rest)) => (rest, 80),
             Some(("https", _)) => {
-                return Err(wrong("https is not spoken here; put a proxy on this machine before it"));
+                return Err(wrong("https is not supported; use a proxy on this machine"));
             }
-            Some((scheme, _)) => return Err(wrong(&format!("`{scheme}` is not spoken here"))),
+            Some((scheme, _)) => return Err(wrong(&format!("`{scheme}` is not supported"))),
             None => (text_of, PORT),
         };
         let (authority, prefix) = match rest.find('/') {
@@ -44,16 +44,16 @@ impl Address {
         if host.is_empty() || host.contains(|c: char| c.is_whitespace() || c.is_control() || c == '@') {
             return Err(wrong("it has no host"));
         }
-        // A server listens on every address; a client has to choose one.
+        // A server can listen on all addresses; a client has to choose one.
         let host = if host == "0.0.0.0" { "127.0.0.1" } else { host };
         let prefix = prefix.trim_end_matches('/');
         if prefix.contains(|c: char| c.is_whitespace() || c.is_control()) {
-            return Err(wrong("a blank stands in its path"));
+            return Err(wrong("its path contains a blank"));
         }
         Ok(Self { host: host.to_owned(), port, prefix: prefix.to_owned() })
     }
 
-    /// Returns the host as HTTP and addresses write it.
+    /// Returns the host in the notation of HTTP.
     pub(super) fn authority(&self) -> String {
         let host = if self.host.contains(':') { format!("[{}]", self.host) } else { self.host.clone() };
         format!("{host}:{}", self.port)

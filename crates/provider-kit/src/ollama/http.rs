@@ -1,4 +1,4 @@
-//! As much of HTTP/1.1 as one request to a server on plain TCP needs.
+//! The part of HTTP/1.1 that one request over plain TCP needs.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
@@ -9,25 +9,25 @@ use serde_json::Value;
 use super::address::Address;
 use crate::Error;
 
-/// How long a connection may take.
+/// The time limit of a connection.
 const CONNECT: Duration = Duration::from_secs(3);
 
 /// The longest line of a head, and the most lines.
 const LINE: u64 = 64 * 1024;
 const LINES: usize = 200;
 
-/// What a server answers.
+/// The response of a server.
 pub(super) struct Reply {
     pub(super) status: u16,
     pub(super) body: Body,
 }
 
-/// Asks with GET.
+/// Sends a GET request.
 pub(super) fn get(address: &Address, path: &str, patience: Duration) -> Result<Reply, Error> {
     ask(address, "GET", path, None, patience)
 }
 
-/// Asks with POST.
+/// Sends a POST request.
 pub(super) fn post(address: &Address, path: &str, body: &Value, patience: Duration) -> Result<Reply, Error> {
     ask(address, "POST", path, Some(body.to_string()), patience)
 }
@@ -43,7 +43,7 @@ fn ask(
         let refused = error.kind() == io::ErrorKind::ConnectionRefused;
         let hint = if refused { "; is `ollama serve` running?" } else { "" };
         let told =
-            if is_timeout(&error) { "it did not answer in time".to_owned() } else { error.to_string() };
+            if is_timeout(&error) { "it did not respond in time".to_owned() } else { error.to_string() };
         Error::new(format!("could not reach Ollama at {address}: {told}{hint}"))
     };
     let mut stream = connect(address, patience).map_err(failed)?;
@@ -59,7 +59,7 @@ fn ask(
     let sent = stream
         .write_all(head.as_bytes())
         .and_then(|()| stream.write_all(body.unwrap_or_default().as_bytes()));
-    // A server that refuses a request may answer before it has read all of it.
+    // A server may reject a request before it has read all of it.
     match sent {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => return Err(failed(error)),
         Ok(()) | Err(_) => {}
@@ -68,7 +68,7 @@ fn ask(
 }
 
 fn connect(address: &Address, patience: Duration) -> io::Result<TcpStream> {
-    let mut last = io::Error::new(io::ErrorKind::NotFound, "its name has no address");
+    let mut last = io::Error::new(io::ErrorKind::NotFound, "the host name has no address");
     for place in (address.host.as_str(), address.port).to_socket_addrs()? {
         match TcpStream::connect_timeout(&place, CONNECT.min(patience)) {
             Ok(stream) => {
@@ -86,10 +86,10 @@ fn is_timeout(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock)
 }
 
-/// Reads the head of an answer.
+/// Reads the head of a response.
 fn read(mut stream: BufReader<TcpStream>) -> io::Result<Reply> {
     let bad =
-        |why: &str| io::Error::new(io::ErrorKind::InvalidData, format!("it does not speak HTTP: {why}"));
+        |why: &str| io::Error::new(io::ErrorKind::InvalidData, format!("the response is not HTTP: {why}"));
     loop {
         let first = line(&mut stream)?;
         let mut words = first.split_whitespace();
@@ -113,7 +113,7 @@ fn read(mut stream: BufReader<TcpStream>) -> io::Result<Reply> {
                 chunked = value.to_ascii_lowercase().contains("chunked");
             }
         }
-        // What is only announced is not the answer.
+        // An interim response (1xx) is not the final one.
         if (100..200).contains(&status) {
             continue;
         }
@@ -130,18 +130,18 @@ fn line(stream: &mut BufReader<TcpStream>) -> io::Result<String> {
     let mut text = String::new();
     stream.take(LINE).read_line(&mut text)?;
     if !text.ends_with('\n') {
-        return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "it ended the connection"));
+        return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the server closed the connection"));
     }
     Ok(text.trim_end().to_owned())
 }
 
-/// The body of an answer. An end that comes too early is an error.
+/// The body of a response. A premature end is an error.
 pub(super) struct Body {
     stream: BufReader<TcpStream>,
     left: Left,
 }
 
-/// What of a body is still to come.
+/// The rest of a body.
 enum Left {
     Bytes(u64),
     Chunk { left: u64, begun: bool },
@@ -156,7 +156,7 @@ impl Read for Body {
             Left::UntilClosed => return self.stream.read(buffer),
             Left::Bytes(left) => *left,
             Left::Chunk { left: 0, begun } => {
-                // Behind each chunk but the first stands the end of a line.
+                // Every chunk but the first is preceded by a line end.
                 if std::mem::replace(begun, true) {
                     line(&mut self.stream)?;
                 }
@@ -176,7 +176,7 @@ impl Read for Body {
         let room = usize::try_from(most).unwrap_or(usize::MAX).min(buffer.len());
         let count = self.stream.read(&mut buffer[..room])?;
         if count == 0 && room > 0 {
-            return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the connection ended"));
+            return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the connection was closed"));
         }
         match &mut self.left {
             Left::Bytes(left) | Left::Chunk { left, .. } => *left -= count as u64,

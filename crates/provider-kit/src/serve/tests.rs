@@ -1,11 +1,11 @@
-//! A provider as its caller meets it: what goes in, what comes out, and the exit code.
+//! A provider as its caller sees it: input, output, and the exit code.
 
 use serde_json::{Value, json};
 
 use super::*;
 use crate::{Done, Finish};
 
-/// Says the words of the prompt, one by one, and fails at `!`.
+/// Repeats the words of the prompt, one by one, and fails at `!`.
 struct Words {
     loud: bool,
 }
@@ -120,7 +120,7 @@ fn health_and_version_and_what_is_not_known() {
 
 #[test]
 fn a_reader_that_leaves_is_no_failure_to_talk_about() {
-    /// Takes one line and is gone.
+    /// Accepts one line and then fails.
     struct Short(usize);
     impl Write for Short {
         fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {

@@ -1,4 +1,4 @@
-//! What `bowline provider new` writes passes the suite, and whoever breaks one promise fails in one cell.
+//! The templates of `bowline provider new` pass the suite, and a program that breaks one promise fails in one cell.
 
 use std::path::Path;
 
@@ -39,7 +39,7 @@ fn the_beginning_in_shell_passes() {
     passes(&Program::new(templates::SH).path);
 }
 
-/// Changes the beginning in shell so that it breaks a promise, and says which cells may be red.
+/// Changes the shell template so that it breaks a promise, and compares the red cells.
 #[track_caller]
 fn breaks(from: &str, to: &str, expected: &[&str], evidence: &str) {
     assert!(templates::SH.contains(from), "the beginning in shell has no {from:?}");
@@ -77,7 +77,7 @@ fn a_stream_that_waits_for_its_end() {
         "piece 'You said: '\n",
         "sleep 1.5\n    piece 'You said: '\n",
         &["streams"],
-        "all of it came at the end",
+        "all text arrived at the end",
     );
 }
 
@@ -104,7 +104,7 @@ fn no_last_chunk() {
 
 #[test]
 fn health_that_takes_too_long() {
-    breaks("    echo OK\n", "    sleep 9\n    echo OK\n", &["health"], "was not over after 5 s");
+    breaks("    echo OK\n", "    sleep 9\n    echo OK\n", &["health"], "did not finish within 5 s");
 }
 
 #[test]
@@ -114,7 +114,12 @@ fn health_that_is_none() {
 
 #[test]
 fn an_unknown_command_that_succeeds() {
-    breaks("known\" >&2\n    exit 2", "known\" >&2\n    exit 0", &["unknown-command"], "as if all were well");
+    breaks(
+        "known\" >&2\n    exit 2",
+        "known\" >&2\n    exit 0",
+        &["unknown-command"],
+        "reported success with exit code 0",
+    );
 }
 
 #[test]
@@ -123,14 +128,14 @@ fn bad_json_that_succeeds() {
         "request=$(read_request) || exit 2",
         "request=$(read_request) || exit 0",
         &["bad-json"],
-        "as if all were well",
+        "reported success with exit code 0",
     );
 }
 
 #[test]
 fn bad_json_without_a_reason() {
     let silent = "request=$(read_request 2>/dev/null) || exit 2";
-    breaks("request=$(read_request) || exit 2", silent, &["bad-json"], "no reason on standard error");
+    breaks("request=$(read_request) || exit 2", silent, &["bad-json"], "standard error has no reason");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! The kit as programs: the beginnings of providers and the Ollama provider, put through the contract suite.
+//! The kit as programs: the contract suite on the templates and on the Ollama provider.
 
 mod certify;
 mod ollama;

@@ -1,4 +1,4 @@
-//! The Ollama provider against the simulator, which speaks Ollama's API.
+//! The Ollama provider with the simulator, which serves Ollama's API.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::support::{block_on, red, report};
 
-/// What a call came to.
+/// The result of a call.
 struct Ended {
     code: u8,
     out: String,
@@ -32,7 +32,7 @@ fn call(host: &str, word: &str, request: &Value) -> Ended {
     Ended { code, out: text(out), err: text(err) }
 }
 
-/// Calls the provider with a simulator that plays a scenario; returns what the simulator was asked, too.
+/// Calls the provider with a simulator that plays a scenario; also returns the requests that the simulator received.
 fn played(scenario: &str, word: &'static str, request: Value) -> (Ended, Vec<bowline_simulator::Entry>) {
     block_on(async {
         let simulator = Simulator::start(Options::default()).await.expect("a simulator");
@@ -104,7 +104,7 @@ fn what_goes_wrong_is_told_with_its_reason() {
         ("rate-limit", "status 429"),
         ("server-error", "status 500"),
         ("cut", "cut off"),
-        ("garbage", "said what is no answer"),
+        ("garbage", "sent an invalid response"),
         ("stream-error", "Ollama"),
     ] {
         for word in ["generate", "stream"] {
@@ -118,9 +118,9 @@ fn what_goes_wrong_is_told_with_its_reason() {
     let refused = call("127.0.0.1:1", "generate", &hello());
     assert!(refused.code == 1 && refused.err.contains("is `ollama serve` running?"), "{}", refused.err);
     let nameless = call("127.0.0.1:1", "generate", &json!({"prompt": "hi"}));
-    assert!(nameless.err.contains("no model is chosen"), "{}", nameless.err);
+    assert!(nameless.err.contains("no model: set"), "{}", nameless.err);
     let https = call("https://box", "generate", &hello());
-    assert!(https.err.contains("https is not spoken here"), "{}", https.err);
+    assert!(https.err.contains("https is not supported"), "{}", https.err);
 }
 
 #[test]

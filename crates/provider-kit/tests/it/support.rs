@@ -1,7 +1,6 @@
-//! Putting a program through the contract suite for executable providers.
+//! Runs the contract suite for executable providers on a program.
 
 use std::collections::BTreeMap;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use bowline::Json;
@@ -10,13 +9,13 @@ use bowline_certify::executable::{Plan, certify};
 use bowline_certify::{Report, Status};
 use tempfile::TempDir;
 
-/// Drives what needs tokio.
+/// Runs a future on tokio.
 pub(crate) fn block_on<T>(work: impl Future<Output = T>) -> T {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
     runtime.expect("a runtime").block_on(work)
 }
 
-/// Puts a program through the suite.
+/// Runs the suite on a program.
 pub(crate) async fn report(program: &Path, config: &[(&str, &str)], env: &[(&str, &str)]) -> Report {
     let path = program.to_str().expect("UTF-8");
     let manifest = roster::executable(&Executable::at("tried", path), Path::new("/")).expect("a provider");
@@ -41,7 +40,7 @@ pub(crate) fn red(report: &Report) -> BTreeMap<String, Vec<String>> {
     red.map(|cell| (cell.case.clone(), cell.evidence.clone())).collect()
 }
 
-/// A program of a test, and the directory in which it lies.
+/// A program of a test, and its directory.
 pub(crate) struct Program {
     _dir: TempDir,
     pub(crate) path: PathBuf,
@@ -51,8 +50,7 @@ impl Program {
     pub(crate) fn new(text: &str) -> Self {
         let dir = tempfile::tempdir().expect("a directory");
         let path = dir.path().join("provider");
-        std::fs::write(&path, text).expect("a program");
-        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).expect("a mode");
+        bowline_testkit::write_program(&path, text);
         Self { _dir: dir, path }
     }
 }

@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 use super::wire::ToolCall;
 use crate::dialect::Output;
 
-/// How many answers of one request are told.
+/// The maximum number of reported answers of one request.
 const OPTIONS: usize = 64;
 
 /// Tells that the agent asks for a permission.
@@ -35,7 +35,7 @@ pub(crate) fn asked(id: &RawValue, call: &ToolCall<'_>, options: &[ApprovalOptio
     }));
 }
 
-/// Reads the answers that are offered. What an unknown word does is not known, so it does not allow.
+/// Reads the offered answers. An unknown one does not allow anything.
 pub(crate) fn options(options: &Value) -> Vec<ApprovalOption> {
     let read = |option: &Value| {
         let string = |key: &str| option.get(key).and_then(Value::as_str);
@@ -106,13 +106,13 @@ pub(crate) fn decided_unseen(id: &str, tool: Option<ToolStatus>, out: &mut Outpu
             decided(id, Decision::Allow, Decider::Host, reason, out);
         }
         Some(ToolStatus::Failed | ToolStatus::Denied | ToolStatus::Cancelled) | None => {
-            let reason = Some("the agent went on without an answer".to_owned());
+            let reason = Some("the agent continued without an answer".to_owned());
             decided(id, Decision::Deny, Decider::Withdrawn, reason, out);
         }
     }
 }
 
-/// Says whether a decision lets the tool run.
+/// Returns whether a decision lets the tool run.
 pub(crate) fn allows(decision: Decision) -> bool {
     match decision {
         Decision::Allow | Decision::AllowAlways => true,

@@ -1,9 +1,9 @@
-//! What an agent that speaks the protocol tells about its models: a new session comes with a list of them.
+//! The models of an agent that speaks the protocol: a new session comes with a list of them.
 
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::speaker::introduction;
+use super::client::introduction;
 use crate::ask::{Heard, Manner, NotTold, Reader, Say, Subject, Told, enough};
 use crate::models::Model;
 use crate::rpc::Version;
@@ -65,7 +65,7 @@ fn models(heard: &Heard) -> Result<Told, NotTold> {
     }
     let models = models.into_iter().map(|(id, name, about)| Model {
         default: current == Some(id.as_str()),
-        // What chooses by itself is a name for whatever it chooses.
+        // An automatic choice is a name for whatever it chooses.
         alias_of: (id == "auto").then(String::new),
         name: name.unwrap_or_else(|| id.clone()),
         id,

@@ -10,10 +10,10 @@ use serde_json::value::RawValue;
 use super::diffs::Changes;
 use super::wire::{ToolCall, tree};
 use crate::dialect::Output;
-use crate::dialects::said::{Said, Whole};
+use crate::dialects::text_dedup::{Said, Whole};
 use crate::dialects::tools;
 
-/// How many files of one call are told.
+/// The maximum number of reported files of one call.
 pub(crate) const FILES: usize = 256;
 
 /// A tool call.
@@ -23,7 +23,7 @@ pub(crate) struct Call {
     /// The order in which calls began.
     pub(crate) number: usize,
     pub(crate) state: State,
-    /// What it ends with, should it fail or never end: it was refused.
+    /// The outcome if it fails or never ends: it was denied.
     pub(crate) refused: Option<ToolStatus>,
     pub(crate) title: Option<Box<str>>,
     pub(crate) input: Option<Value>,
@@ -97,7 +97,7 @@ impl Call {
         }
     }
 
-    /// Takes the arguments as they are now. Claude Code sends them again from the beginning after they were complete;
+    /// Handles the arguments as they are now. Claude Code sends them again from the beginning after they were complete;
     /// arguments that say less than those before are not told.
     pub(crate) fn arguments(&mut self, id: &ToolId, raw: Option<&RawValue>, out: &mut Output<'_>) {
         let Some(raw) = raw.filter(|raw| !is_empty(raw) && raw.get().len() <= Excerpt::LIMIT) else { return };
@@ -149,7 +149,7 @@ impl Call {
             changes.files.truncate(FILES);
             self.files = changes.files;
         }
-        // Before a tool runs, its content says what it is about to do.
+        // Before a tool runs, its content shows the planned action.
         if !text.is_empty() && (self.state == State::Running || status.is_some()) {
             match status {
                 None => self.printed_so_far(id, &text, out),
@@ -183,7 +183,7 @@ impl Call {
         self.exit_code = exit.and_then(|code| i32::try_from(code).ok()).or(self.exit_code);
     }
 
-    /// Takes all of the output so far, and tells what is new.
+    /// Handles all of the output so far, and emits the new part.
     pub(crate) fn printed_so_far(&mut self, id: &ToolId, text: &str, out: &mut Output<'_>) {
         let new = match self.said.compare(text) {
             Whole::Known => return,
@@ -254,7 +254,7 @@ fn is_empty(raw: &RawValue) -> bool {
     matches!(raw.get(), "{}" | "[]" | "\"\"" | "null")
 }
 
-/// Says whether every field of the newer arguments is in the known ones.
+/// Returns whether every field of the newer arguments is in the known ones.
 fn says_no_more(known: &Value, newer: &Value) -> bool {
     match (known, newer) {
         (Value::Object(known), Value::Object(newer)) => {
@@ -283,7 +283,7 @@ fn name_of<'a>(id: &'a str, update: &'a ToolCall<'_>, meta: &'a Value) -> &'a st
 fn kind_of(told: &str, name: &str) -> ToolKind {
     let guess = tools::kind_of(name);
     if guess == ToolKind::Agent {
-        // The protocol has no word for sub-agents.
+        // The protocol has no field for sub-agents.
         return guess;
     }
     match told {

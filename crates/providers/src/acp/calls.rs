@@ -35,7 +35,7 @@ pub(crate) enum Place {
     Permission,
 }
 
-/// What became of a call.
+/// The outcome of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Heard {
     Nothing,
@@ -43,7 +43,7 @@ pub(crate) enum Heard {
 }
 
 impl Calls {
-    /// Takes what is said about a call. The call begins here if it is not known.
+    /// Handles an update of a call. An unknown call starts here.
     pub(crate) fn hear(
         &mut self,
         id: &str,
@@ -75,7 +75,7 @@ impl Calls {
         call.locate(&tree(update.locations));
         call.content(&tool, &tree(update.content), status, out);
         call.terminal(&tool, &meta, status, out);
-        // Claude Code says so when a tool did not run for want of a permission.
+        // Claude Code reports this when a tool did not run because a permission was missing.
         if meta.pointer("/claudeCode/nonExecutionKind").and_then(Value::as_str) == Some("permission-rule") {
             call.refused.get_or_insert(ToolStatus::Denied);
         }
@@ -86,7 +86,7 @@ impl Calls {
         Heard::Finished(self.end(id, status, &output, out))
     }
 
-    /// Says whether a call has been heard of.
+    /// Returns whether a call is known.
     pub(crate) fn knows(&self, id: &str) -> bool {
         self.calls.contains_key(id)
     }
@@ -135,7 +135,7 @@ impl Calls {
         status
     }
 
-    /// Ends the turn: calls that were refused and never heard of again end here; others are still running.
+    /// Ends the turn: denied calls without a further update end here; others are still running.
     pub(crate) fn end_turn(&mut self, out: &mut Output<'_>) {
         let mut refused: Vec<(usize, Box<str>, ToolStatus)> = self
             .calls
@@ -151,7 +151,7 @@ impl Calls {
         self.written.clear();
     }
 
-    /// Takes a file that the client wrote for the agent.
+    /// Handles a file that the client wrote for the agent.
     pub(crate) fn wrote(&mut self, path: &str, out: &mut Output<'_>) {
         if self.written.len() < FILES {
             self.written.push(path.to_owned());
@@ -159,7 +159,7 @@ impl Calls {
         touched(vec![TouchedFile { path: path.to_owned(), operation: FileOperation::Write }], out);
     }
 
-    /// Takes the output so far of a terminal that the client runs for a call, and how it exited.
+    /// Handles the output so far of a terminal that the client runs for a call, and how it exited.
     pub(crate) fn terminal_says(&mut self, terminal: &str, answer: &Value, out: &mut Output<'_>) {
         let Some((id, call)) = self
             .calls
@@ -196,7 +196,7 @@ pub(crate) fn read_file(path: String, out: &mut Output<'_>) {
     touched(vec![TouchedFile { path, operation: FileOperation::Read }], out);
 }
 
-/// Returns how a call ended, if its status says that it has. The last two are not in the protocol yet.
+/// Returns how a call ended, if its status is final. The last two are not in the protocol yet.
 fn end_of(status: &str) -> Option<ToolStatus> {
     match status {
         "completed" => Some(ToolStatus::Completed),

@@ -1,6 +1,6 @@
-//! What has to be chosen before a prompt: the mode that means the permissions asked for, the model, the effort.
+//! The choices before a prompt: the mode that matches the requested permissions, the model, the effort.
 //!
-//! Agents name their modes as they like, and some begin in one that asks nobody. The words that are known to ask, to edit
+//! Agents choose the names of their modes, and some start in one without approvals. The words that are known to ask, to edit
 //! and to skip everything stand here; a session never begins in a mode that is known to allow more than was asked for.
 
 use std::collections::VecDeque;
@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use bowline_protocol::{ApprovalOption, Category, Code, OptionEffect, PermissionMode};
 use serde_json::{Value, json};
 
-use super::deeds::Deed;
+use super::tool_targets::ToolTarget;
 use crate::conversation::Conversation;
 use crate::failure::Report;
 
@@ -19,7 +19,7 @@ const ASKING: &[&str] = &["default", "manual", "ask", "read-only", "readonly"];
 const EDITING: &[&str] =
     &["acceptEdits", "accept-edits", "autoEdit", "auto-edit", "auto_edit", "workspace-write"];
 
-/// Modes in which nobody is asked.
+/// Modes without approvals.
 const SKIPPING: &[&str] =
     &["bypassPermissions", "yolo", "agent-full-access", "full-access", "danger-full-access"];
 
@@ -57,7 +57,7 @@ pub(super) struct Choices {
     pub(super) remarks: Vec<String>,
 }
 
-/// Chooses from what a session offers, or says what cannot be had.
+/// Chooses from the offers of a session, or returns what is missing.
 pub(super) fn of(talk: &Conversation, session: &Value) -> Result<Choices, Report> {
     let mut choices = Choices::default();
     mode(talk.permission, &Offer::modes(session), &mut choices)?;
@@ -91,7 +91,7 @@ fn mode(permission: PermissionMode, offer: &Offer, choices: &mut Choices) -> Res
     match &offer.current {
         Some(current) if asks && [EDITING, SKIPPING, DECIDING].concat().contains(&&**current) => {
             let message = format!(
-                "the agent begins in the mode `{current}`, which does not ask, and offers none that is known to: {}",
+                "the agent starts in mode `{current}`, which does not ask for permission, and offers no known mode that does: {}",
                 offer.listed()
             );
             Err(Report {
@@ -103,24 +103,24 @@ fn mode(permission: PermissionMode, offer: &Offer, choices: &mut Choices) -> Res
         Some(current) if asks => {
             choices
                 .remarks
-                .push(format!("what the agent asks for is its own business in its mode `{current}`"));
+                .push(format!("in its mode `{current}` the agent decides which actions need a permission"));
             Ok(())
         }
         None if asks => {
-            choices.remarks.push(
-                "the agent has no modes: what it asks for before it acts is its own business".to_owned(),
-            );
+            choices
+                .remarks
+                .push("the agent has no modes: it decides which actions need a permission".to_owned());
             Ok(())
         }
         Some(_) | None => Ok(()),
     }
 }
 
-/// Answers a request for a permission where nobody can be asked; nothing means that no answer fits. What is allowed is allowed
+/// Answers a request for a permission where there is no person to ask; `None` if no answer fits. An action is allowed
 /// once, and edits only where they are known to be of the project.
-pub(super) fn answer(talk: &Conversation, deed: &Deed, options: &[ApprovalOption]) -> Option<String> {
-    let reads = matches!(deed.kind.as_str(), "read" | "search" | "think");
-    let edits = deed.is_edit() && deed.is_within(&talk.cwd, &talk.add_dirs);
+pub(super) fn answer(talk: &Conversation, target: &ToolTarget, options: &[ApprovalOption]) -> Option<String> {
+    let reads = matches!(target.kind.as_str(), "read" | "search" | "think");
+    let edits = target.is_edit() && target.is_within(&talk.cwd, &talk.add_dirs);
     let allowed = match talk.permission {
         PermissionMode::Read => reads,
         PermissionMode::Ask => false,
@@ -142,7 +142,7 @@ pub(super) fn answer(talk: &Conversation, deed: &Deed, options: &[ApprovalOption
     find(fitting).or_else(|| find(&[OptionEffect::RejectOnce, OptionEffect::RejectAlways]))
 }
 
-/// What a session offers for one choice.
+/// The offers of a session for one choice.
 #[derive(Debug, Default)]
 struct Offer {
     values: Vec<String>,
@@ -152,7 +152,7 @@ struct Offer {
     how: How,
 }
 
-/// How a choice is told to the agent.
+/// How to send a choice to the agent.
 #[derive(Clone, Copy, Debug, Default)]
 enum How {
     #[default]
@@ -217,7 +217,7 @@ impl Offer {
 
     fn pick(&self, what: &str, value: &str, code: Code) -> Result<Choice, Report> {
         let (message, code) = if self.values.is_empty() {
-            (format!("the agent lets nobody choose the {what}"), Code::Unsupported)
+            (format!("the agent has no setting for the {what}"), Code::Unsupported)
         } else if self.has(value) {
             return Ok(self.choice(value.to_owned()));
         } else {

@@ -1,65 +1,321 @@
-//! What the client sends: its requests are remembered for their answers, and its answers tell what it decided.
+//! The client's side of one prompt: it introduces itself, opens the session, chooses, asks, answers what the agent asks,
+//! and hangs up.
+//!
+//! ```text
+//! introducing ──> opening ──> choosing (mode, model, effort) ──> asking ──> over
+//!      └────────────┴──────────────┴── refused, or it cannot be done ────────┘
+//! ```
+//!
+//! All sent lines go to the reader as well, which makes the events. This module only decides what to send.
 
-use bowline_protocol::Excerpt;
-use bowline_protocol::kinds::ToolStatus;
-use serde_json::Value;
+use std::collections::VecDeque;
 
-use super::dialect::Acp;
-use super::requests::{Asked, Wanted};
-use super::wire::{self, Message, tree};
-use super::{approvals, calls};
-use crate::dialect::Output;
+use bowline_protocol::{Attachment, McpServer, PermissionMode, Resume};
+use serde_json::{Value, json};
 
-impl Acp {
-    /// Takes a message of the client.
-    pub(super) fn sent(&mut self, message: &Message<'_>, out: &mut Output<'_>) {
+use super::approvals;
+use super::choices::{self, Choice};
+use super::dialect::{Acp, each_message};
+use super::errors::Problem;
+use super::tool_targets::ToolTargets;
+use super::wire::{Message, tree};
+use crate::conversation::{Conversation, unsupported};
+use crate::dialect::{Dialect, Input, Output};
+use crate::failure::Report;
+use crate::invocation::image_type;
+use crate::rpc::{Peer, UNKNOWN_METHOD, Version};
+
+/// The version of the protocol that is spoken.
+const PROTOCOL: u64 = 1;
+
+/// Talks to an agent about one prompt.
+#[derive(Debug)]
+pub(crate) struct AcpClient {
+    reader: Acp,
+    talk: Conversation,
+    stage: Stage,
+    /// Numbers what we ask, and writes the lines.
+    peer: Peer,
+    /// The number of the last request.
+    last: u64,
+    session: String,
+    takes_images: bool,
+    /// The known tools: a permission request need not repeat what the tool does.
+    calls: ToolTargets,
+}
+
+/// How far we are. All but the last wait for the answer to [`AcpClient::last`].
+#[derive(Debug)]
+enum Stage {
+    Introducing,
+    Opening,
+    Choosing(VecDeque<Choice>),
+    Asking,
+    Over,
+}
+
+impl AcpClient {
+    pub(crate) fn new(talk: Conversation) -> Self {
+        let session = String::new();
+        Self {
+            reader: Acp { ours: true, ..Acp::default() },
+            talk,
+            stage: Stage::Introducing,
+            peer: Peer::new(Version::Written),
+            last: 0,
+            session,
+            takes_images: false,
+            calls: ToolTargets::default(),
+        }
+    }
+
+    /// Returns the first message, whatever the prompt is.
+    pub(crate) fn first_message() -> String {
+        let (_, line) = Peer::new(Version::Written).call("initialize", &introduction());
+        String::from_utf8_lossy(&line).into_owned()
+    }
+
+    fn ask(&mut self, method: &str, params: &Value, out: &mut Output<'_>) {
+        let (last, line) = self.peer.call(method, params);
+        self.last = last;
+        self.say(&line, out);
+    }
+
+    fn say(&mut self, line: &[u8], out: &mut Output<'_>) {
+        out.say(line, &mut self.reader);
+    }
+
+    /// Handles a message of the agent.
+    fn react(&mut self, message: &Message<'_>, out: &mut Output<'_>) {
         match (message.method.get(), message.id) {
             (Some(method), Some(id)) => {
                 let params = tree(message.params);
-                let asked = Asked::read(method, &params);
-                if matches!(asked, Asked::Prompt) {
-                    let text = wire::text_of(params.get("prompt").unwrap_or(&Value::Null));
-                    self.prompt_sent(id.get().into(), Excerpt::of(&text).text, out);
+                self.calls.hear(params.get("toolCall").unwrap_or(&Value::Null));
+                if let Some(why) = self.refusal(method, &params) {
+                    out.at(None, |out| out.notice(bowline_protocol::kinds::Level::Warn, why.to_owned()));
                 }
-                self.replaying |= method == "session/load";
-                self.asked.add(id, asked);
+                let answer = self.answer(method, &params);
+                // An id goes back as the agent wrote it: `3` and `"3"` are two.
+                let id = tree(Some(id));
+                let line = match answer {
+                    Ok(result) => self.peer.answer(&id, &result),
+                    Err(message) => self.peer.refuse(&id, UNKNOWN_METHOD, message),
+                };
+                self.say(&line, out);
             }
-            (Some("session/cancel"), None) => self.cancelling = self.prompt.is_some(),
-            (Some("$/cancel_request"), None) => {
-                let id = tree(message.params).get("requestId").map(Value::to_string);
-                self.cancelling |= id.is_some() && id.as_deref() == self.prompt.as_deref();
-            }
-            (Some(_), None) | (None, None) => {}
-            (None, Some(id)) => {
-                if let Some(wanted) = self.wanted.take(id) {
-                    self.client_answered(id.get(), wanted, message, out);
+            (Some(_), None) => {
+                if let Some(update) = message.params.filter(|params| params.get().contains("tool_call")) {
+                    self.calls.hear(tree(Some(update)).get("update").unwrap_or(&Value::Null));
                 }
             }
+            (None, Some(id)) if id.get() == self.last.to_string() => {
+                let outcome = match message.error {
+                    Some(error) => Err(Problem::read(&tree(Some(error)))),
+                    None => Ok(tree(message.result)),
+                };
+                self.advance(outcome, out);
+            }
+            (None, Some(_) | None) => {}
         }
     }
 
-    /// Takes the client's answer to a request of the agent.
-    fn client_answered(&mut self, id: &str, wanted: Wanted, message: &Message<'_>, out: &mut Output<'_>) {
-        let result = tree(message.result);
-        let failed = message.error.is_some();
-        match wanted {
-            Wanted::Permission { tool, options } => {
-                let decision = approvals::answered(id, &options, &result, out);
-                self.turn.refused |= !approvals::allows(decision);
-                if let Some(tool) = tool.filter(|_| !approvals::allows(decision)) {
-                    let stopped = self.cancelling && result.pointer("/outcome/optionId").is_none();
-                    let status = if stopped { ToolStatus::Cancelled } else { ToolStatus::Denied };
-                    self.calls.refuse(&tool, status);
+    /// Continues after a response. The reader reports the agent's refusals, except for choices.
+    fn advance(&mut self, outcome: Result<Value, Problem>, out: &mut Output<'_>) {
+        match (std::mem::replace(&mut self.stage, Stage::Over), outcome) {
+            (Stage::Introducing, Ok(agent)) => self.open_session(&agent, out),
+            (Stage::Opening, Ok(session)) => {
+                let told =
+                    session.get("sessionId").and_then(Value::as_str).unwrap_or(&self.session).to_owned();
+                if let Some(report) = self.talk.not_meant(&told) {
+                    return self.give_up(&report, out);
+                }
+                self.session = told;
+                match choices::of(&self.talk, &session) {
+                    Ok(choices) => {
+                        for remark in choices.remarks {
+                            out.at(None, |out| out.notice(bowline_protocol::kinds::Level::Warn, remark));
+                        }
+                        self.choose(choices.wanted, out);
+                    }
+                    Err(report) => self.give_up(&report, out),
                 }
             }
-            Wanted::Question => approvals::question_answered(id, &result, out),
-            Wanted::Read { path } if !failed => calls::read_file(path, out),
-            Wanted::Write { path } if !failed => self.calls.wrote(&path, out),
-            Wanted::TerminalOutput { terminal } | Wanted::TerminalExit { terminal } => {
-                self.calls.terminal_says(&terminal, &result, out);
+            (Stage::Choosing(rest), Ok(_)) => self.choose(rest, out),
+            (Stage::Choosing(_), Err(problem)) => self.give_up(&problem.report(None), out),
+            (Stage::Introducing | Stage::Opening, Err(_)) | (Stage::Asking, _) => out.hang_up(),
+            (Stage::Over, _) => {}
+        }
+    }
+
+    /// Opens the session: a new one, or the one that is to go on.
+    fn open_session(&mut self, agent: &Value, out: &mut Output<'_>) {
+        let version = agent.get("protocolVersion").and_then(Value::as_u64).unwrap_or(PROTOCOL);
+        if version != PROTOCOL {
+            let message =
+                format!("the agent uses protocol version {version}; Bowline needs version {PROTOCOL}");
+            return self.give_up(&unsupported(&message), out);
+        }
+        let able = |what: &str| {
+            agent
+                .pointer(&format!("/agentCapabilities/sessionCapabilities/{what}"))
+                .is_some_and(|it| !it.is_null())
+        };
+        let loads = agent.pointer("/agentCapabilities/loadSession").and_then(Value::as_bool) == Some(true);
+        let images = agent.pointer("/agentCapabilities/promptCapabilities/image");
+        self.takes_images = images.and_then(Value::as_bool) == Some(true);
+        let (method, id) = match &self.talk.resume {
+            None => ("session/new", None),
+            // Without the old conversation, where that can be had.
+            Some(Resume::Id { native_session }) if able("resume") => ("session/resume", Some(native_session)),
+            Some(Resume::Id { native_session }) if loads => ("session/load", Some(native_session)),
+            Some(Resume::Fork { native_session }) if able("fork") => ("session/fork", Some(native_session)),
+            Some(Resume::Id { .. } | Resume::Fork { .. } | Resume::Latest) => {
+                let report = unsupported("the agent does not support continuing a session this way");
+                return self.give_up(&report, out);
             }
-            // A file that could not be had shows in the tool call.
-            Wanted::Read { .. } | Wanted::Write { .. } | Wanted::Other => {}
+        };
+        if !self.talk.add_dirs.is_empty() && !able("additionalDirectories") {
+            return self.give_up(&unsupported("the agent does not support additional directories"), out);
+        }
+        let servers: Vec<Value> = self.talk.mcp_servers.iter().map(|(name, it)| server(name, it)).collect();
+        let mut params = json!({ "cwd": self.talk.cwd, "mcpServers": servers });
+        if !self.talk.add_dirs.is_empty() {
+            params["additionalDirectories"] = json!(self.talk.add_dirs);
+        }
+        if let Some(id) = id {
+            params["sessionId"] = json!(id.as_str());
+            id.as_str().clone_into(&mut self.session);
+        }
+        self.stage = Stage::Opening;
+        self.ask(method, &params, out);
+    }
+
+    /// Makes the next choice; when all are made, asks.
+    fn choose(&mut self, mut rest: VecDeque<Choice>, out: &mut Output<'_>) {
+        let Some(choice) = rest.pop_front() else { return self.prompt(out) };
+        self.stage = Stage::Choosing(rest);
+        let (method, params) = choice.request(&self.session);
+        self.ask(method, &params, out);
+    }
+
+    fn prompt(&mut self, out: &mut Output<'_>) {
+        let mut blocks = vec![json!({ "type": "text", "text": self.talk.prompt })];
+        blocks.extend(self.talk.attachments.iter().map(|file| self.attached(file)));
+        self.stage = Stage::Asking;
+        out.prompts();
+        self.ask("session/prompt", &json!({ "sessionId": self.session, "prompt": blocks }), out);
+    }
+
+    /// Writes a file that goes with the prompt: an image where the agent takes one, else a link, which every agent has to
+    /// understand.
+    fn attached(&self, file: &Attachment) -> Value {
+        if let (Some(bytes), Some(kind), true) =
+            (self.talk.images.get(&file.path), image_type(file), self.takes_images)
+        {
+            return json!({ "type": "image", "mimeType": kind, "data": base64(bytes) });
+        }
+        let name = file.path.rsplit('/').next().unwrap_or(&file.path);
+        let uri = format!("file://{}", self.talk.absolute(&file.path));
+        let mut link = json!({ "type": "resource_link", "uri": uri, "name": name });
+        if let Some(kind) = &file.media_type {
+            link["mimeType"] = json!(kind);
+        }
+        link
+    }
+
+    /// Returns why an edit is refused that the permission mode seems to allow.
+    fn refusal(&self, method: &str, params: &Value) -> Option<&'static str> {
+        let asks = method == "session/request_permission" && self.talk.permission == PermissionMode::Edit;
+        let target = self.calls.of(params.get("toolCall").unwrap_or(&Value::Null));
+        (asks && target.is_edit()).then(|| target.why_not(&self.talk.cwd, &self.talk.add_dirs)).flatten()
+    }
+
+    /// Says what the client answers to a request of the agent.
+    fn answer(&self, method: &str, params: &Value) -> Result<Value, &'static str> {
+        match method {
+            "session/request_permission" => {
+                let options = approvals::options(params.get("options").unwrap_or(&Value::Null));
+                let target = self.calls.of(params.get("toolCall").unwrap_or(&Value::Null));
+                let outcome = match choices::answer(&self.talk, &target, &options) {
+                    Some(id) => json!({ "outcome": "selected", "optionId": id }),
+                    None => json!({ "outcome": "cancelled" }),
+                };
+                Ok(json!({ "outcome": outcome }))
+            }
+            // There is no person to ask.
+            "elicitation/create" => Ok(json!({ "action": "decline" })),
+            _ => Err("this client does not support it"),
+        }
+    }
+
+    /// Ends it for a reason of ours.
+    fn give_up(&mut self, report: &Report, out: &mut Output<'_>) {
+        self.stage = Stage::Over;
+        out.at(None, |out| out.failed(report));
+        out.hang_up();
+    }
+}
+
+impl Dialect for AcpClient {
+    fn open(&mut self, out: &mut Output<'_>) {
+        self.ask("initialize", &introduction(), out);
+    }
+
+    fn handle(&mut self, input: Input<'_>, out: &mut Output<'_>) {
+        self.reader.handle(input, out);
+        if let Input::Line(line) = input {
+            // The reader has reported lines that are no message.
+            let _ = each_message(line, |message| self.react(message, out));
+        }
+    }
+
+    fn interrupt(&mut self, out: &mut Output<'_>) -> bool {
+        let asking = matches!(self.stage, Stage::Asking);
+        if asking {
+            let line = self.peer.notify_of("session/cancel", &json!({ "sessionId": self.session }));
+            self.say(&line, out);
+        }
+        asking
+    }
+}
+
+/// Our name, and that we offer neither files nor terminals: the agent has its own.
+pub(super) fn introduction() -> Value {
+    json!({
+        "protocolVersion": PROTOCOL,
+        "clientCapabilities": { "fs": { "readTextFile": false, "writeTextFile": false }, "terminal": false },
+        "clientInfo": { "name": "bowline", "title": "Bowline", "version": env!("CARGO_PKG_VERSION") },
+    })
+}
+
+fn server(name: &str, server: &McpServer) -> Value {
+    let pairs = |pairs: &std::collections::BTreeMap<String, String>| -> Vec<Value> {
+        pairs.iter().map(|(name, value)| json!({ "name": name, "value": value })).collect()
+    };
+    match server {
+        McpServer::Stdio { command, args, env } => {
+            json!({ "name": name, "command": command, "args": args, "env": pairs(env) })
+        }
+        McpServer::Http { url, headers } => {
+            json!({ "type": "http", "name": name, "url": url, "headers": pairs(headers) })
         }
     }
 }
+
+/// Writes bytes as base64, as the protocol wants images.
+fn base64(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
+    for three in bytes.chunks(3) {
+        let byte = |place: usize| u32::from(three.get(place).copied().unwrap_or(0));
+        let bits = byte(0) << 16 | byte(1) << 8 | byte(2);
+        for place in 0..4 {
+            let digit = DIGITS[(bits >> (18 - 6 * place) & 63) as usize];
+            text.push(if place <= three.len() { char::from(digit) } else { '=' });
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,7 +1,7 @@
-//! What the agent sends: requests, notifications and answers.
+//! The agent's side: requests, notifications and responses.
 //!
-//! A turn is a prompt and its answer. What an agent does without a prompt is a turn of its own that ends with the next
-//! prompt or the end of the output. Those who have only the agent's lines get the same events, as far as they show.
+//! A turn is a prompt and its answer. Work of an agent without a prompt is a turn of its own that ends with the next
+//! prompt or the end of the output. From the agent's lines alone the same events follow, as far as the lines show them.
 
 use std::collections::VecDeque;
 
@@ -26,7 +26,7 @@ use crate::lenient;
 /// Reads the Agent Client Protocol.
 #[derive(Debug, Default)]
 pub(crate) struct Acp {
-    /// What the client asked of the agent, and the agent of the client.
+    /// The requests of the client to the agent, and of the agent to the client.
     pub(super) asked: Waiting<Asked>,
     pub(super) wanted: Waiting<Wanted>,
     /// The prompt that is being answered, by the id of its request, and those that wait.
@@ -44,7 +44,7 @@ pub(crate) struct Acp {
     /// Whether the client wants the prompt to stop.
     pub(super) cancelling: bool,
     pub(super) version: Option<String>,
-    /// The model that answered last, as far as the agent tells.
+    /// The model that answered last, as far as the agent reports it.
     pub(super) model: Option<String>,
     pub(super) cost: Cost,
     pub(super) turn: Turn,
@@ -87,7 +87,7 @@ impl Acp {
         });
     }
 
-    /// Takes a message of the agent.
+    /// Handles a message of the agent.
     fn received(&mut self, line: &str, message: &Message<'_>, out: &mut Output<'_>) {
         match (message.method.get(), message.id) {
             (Some(method), Some(id)) => self.requested(line, method, id, message, out),
@@ -104,7 +104,7 @@ impl Acp {
         }
     }
 
-    /// Takes a request of the agent.
+    /// Handles a request of the agent.
     fn requested(
         &mut self,
         line: &str,
@@ -121,7 +121,7 @@ impl Acp {
                 approvals::question_asked(id, &params(), out);
                 Wanted::Question
             }
-            // What comes of these is told when the client has answered, or by the tool call that they serve.
+            // The client's response, or the tool call that they serve, shows their outcome.
             "fs/read_text_file" => Wanted::Read { path: string("path") },
             "fs/write_text_file" => Wanted::Write { path: string("path") },
             "terminal/output" => Wanted::TerminalOutput { terminal: string("terminalId") },
@@ -144,7 +144,7 @@ impl Acp {
             params.and_then(|params| wire::read(params.get(), &mut spare)).unwrap_or_default();
         let call: ToolCall<'_> =
             request.tool_call.and_then(|call| wire::read(call.get(), &mut spare_call)).unwrap_or_default();
-        // Gemini asks before it has told of the call.
+        // Gemini asks before it has reported the call.
         self.call(&call, None, Place::Permission, out);
         let options = approvals::options(&request.options);
         approvals::asked(id, &call, &options, out);
@@ -152,7 +152,7 @@ impl Acp {
         self.wanted.add(id, Wanted::Permission { tool, options });
     }
 
-    /// Takes a notification of the agent.
+    /// Handles a notification of the agent.
     fn notified(&mut self, line: &str, method: &str, message: &Message<'_>, out: &mut Output<'_>) {
         match method {
             "session/update" => self.update(line, message.params, out),
@@ -182,7 +182,7 @@ impl Acp {
         }
     }
 
-    /// Takes an answer of the agent.
+    /// Handles an answer of the agent.
     fn answered(&mut self, line: &str, id: &RawValue, message: &Message<'_>, out: &mut Output<'_>) {
         let asked = self.asked.take(id);
         if let Some(error) = message.error {
@@ -214,7 +214,7 @@ impl Acp {
         }
     }
 
-    /// Takes an error of the agent.
+    /// Handles an error of the agent.
     fn refused(&mut self, id: &RawValue, asked: Option<Asked>, problem: &Problem, out: &mut Output<'_>) {
         let text = Excerpt::with_limit(problem.text(), 4096).text;
         match asked {
@@ -252,7 +252,7 @@ impl Acp {
         }
     }
 
-    /// Takes the answer that opens a session.
+    /// Handles the answer that opens a session.
     fn opened(&mut self, wanted: Option<&str>, cwd: Option<String>, result: &Value, out: &mut Output<'_>) {
         self.replaying = false;
         self.session_known = true;
@@ -278,7 +278,7 @@ impl Acp {
         }
     }
 
-    /// A tool call has ended: permissions for it that nobody was seen to answer are decided by that.
+    /// A tool call has ended: that decides its permissions without a visible response.
     pub(super) fn tool_ended(&mut self, id: &str, status: ToolStatus, out: &mut Output<'_>) {
         let of_tool =
             |wanted: &Wanted| matches!(wanted, Wanted::Permission { tool: Some(tool), .. } if **tool == *id);
@@ -287,7 +287,7 @@ impl Acp {
         }
     }
 
-    /// Ends what cannot go on: permissions and questions that nobody answered, and tools that were refused.
+    /// Ends what cannot continue: permissions and questions without a response, and tools that were denied.
     pub(super) fn settle(&mut self, out: &mut Output<'_>) {
         for (request, _) in self.wanted.take_all(|wanted| matches!(wanted, Wanted::Question)) {
             approvals::question_answered(&request, &Value::Null, out);
@@ -298,7 +298,7 @@ impl Acp {
         self.calls.end_turn(out);
     }
 
-    /// Something was said or done. Without a prompt, nothing will say that it is over.
+    /// Something happened. Without a prompt, no event reports its end.
     pub(super) fn outside_of_prompts(&mut self, out: &mut Output<'_>) {
         if self.prompt.is_none() && self.hears_client {
             self.turn.outside = true;
@@ -307,7 +307,7 @@ impl Acp {
     }
 }
 
-/// Gives every message of a line to `take`: the line is one, or an array of them. Says whether it was.
+/// Gives every message of a line to `take`: the line is one, or an array of them. Returns whether it was.
 pub(super) fn each_message(line: &str, mut take: impl FnMut(&Message<'_>)) -> bool {
     match line.trim_ascii_start().as_bytes().first() {
         Some(b'{') => serde_json::from_str(line).map(|message| take(&message)).is_ok(),
@@ -328,7 +328,7 @@ pub(super) fn each_message(line: &str, mut take: impl FnMut(&Message<'_>)) -> bo
     }
 }
 
-/// Says whether a method is an agent's own. The protocol's mark is an underscore; Qwen Code does without.
+/// Returns whether a method is an agent's own. The protocol's mark is an underscore; Qwen Code does without.
 fn is_extension(method: &str) -> bool {
     method.starts_with('_') || method.starts_with("craft/") || method.starts_with("qwen/")
 }

@@ -1,4 +1,4 @@
-//! What a tool changes in files, from the old and the new text that the agent sends.
+//! The changes of a tool to files, from the old and the new text that the agent sends.
 
 use std::fmt::Write as _;
 
@@ -24,7 +24,7 @@ impl Changes {
         let path = string("path").unwrap_or_default();
         let old = string("oldText");
         let new = string("newText").unwrap_or_default();
-        // Gemini and Codex say what sort of change it is; an empty old text alone may also be an empty file.
+        // Gemini and Codex report the kind of change; an empty old text alone may also be an empty file.
         let operation = match diff.get("_meta").and_then(|meta| meta.get("kind")?.as_str()) {
             Some("add") => FileOperation::Create,
             Some("delete") => FileOperation::Delete,
@@ -38,7 +38,7 @@ impl Changes {
         self.write(path, old.unwrap_or_default(), new);
     }
 
-    /// Says whether there are none.
+    /// Returns whether there are none.
     pub(crate) fn is_empty(&self) -> bool {
         self.length == 0
     }

@@ -13,7 +13,7 @@ use crate::moment::Moment;
 #[derive(Debug)]
 pub(crate) struct Problem {
     code: i64,
-    /// What the agent says about it, without the protocol's own phrases.
+    /// The agent's message, without the protocol's own phrases.
     detail: Option<String>,
     /// The protocol's phrase, or the agent's.
     message: String,
@@ -49,7 +49,7 @@ impl Problem {
         Self { code: 0, detail, message, status: None, data: Value::Null }
     }
 
-    /// Adds what an agent says about an error outside of the answer to a request.
+    /// Adds the agent's report about an error outside of the response to a request.
     #[must_use]
     pub(crate) fn with_data(mut self, data: Value) -> Self {
         self.data = data;
@@ -69,24 +69,24 @@ impl Problem {
         failure::classify(&evidence, &Moment::utc(Timestamp::EPOCH)).category
     }
 
-    /// Says whether the request was interrupted on somebody's wish.
+    /// Returns whether the request was interrupted on request.
     pub(crate) fn is_cancelled(&self) -> bool {
         self.code == CANCELLED
             || self.data.get("errorName").and_then(Value::as_str) == Some("MessageAbortedError")
     }
 
-    /// Says whether the agent does not know the method.
+    /// Returns whether the agent does not know the method.
     pub(crate) fn is_unknown_method(&self) -> bool {
         self.code == METHOD_NOT_FOUND
     }
 
-    /// Says whether a text that was said just before speaks of this error and is no answer.
+    /// Returns whether the text just before is about this error and not an answer.
     pub(crate) fn is_about(&self, said: &str) -> bool {
         let said = said.trim();
         if said.is_empty() {
             return false;
         }
-        // Claude Code says why in the text, and only "authentication required" in the error.
+        // Claude Code gives the reason in the text, and only "authentication required" in the error.
         if self.code == AUTH_REQUIRED && self.detail.is_none() {
             return true;
         }
@@ -95,7 +95,7 @@ impl Problem {
         holds(self.text().trim(), said) || holds(said, self.text().trim())
     }
 
-    /// Returns what went wrong, in words.
+    /// Returns the error message.
     pub(crate) fn text(&self) -> &str {
         self.detail.as_deref().unwrap_or(&self.message)
     }
@@ -251,7 +251,7 @@ fn opencode(name: &str, report: &mut Report) {
     }
 }
 
-/// Says what a text speaks of.
+/// Returns the subject of a text.
 pub(crate) fn by_words(text: &str) -> (Category, Code) {
     let evidence = Evidence { text, ..Evidence::default() };
     let failure = failure::classify(&evidence, &Moment::utc(Timestamp::EPOCH));

@@ -8,9 +8,9 @@
 //! missing title; and the crate switches on `serde_json`'s `preserve_order` for the whole build. The tests hold an
 //! example of every update that it knows.
 //!
-//! `dialect` takes the agent's messages and `client` the client's; answers are matched with `requests`, and `prompts`
+//! `dialect` reads the agent's messages and `client_lines` the client's; answers are matched with `requests`, and `prompts`
 //! become turns. `updates` reads what happens in a session, `voice` what is said, `calls`, `call` and `diffs` what is
-//! done, `approvals` what is asked, `options` what can be set, `errors` what went wrong. `speaker` is the other side: a
+//! done, `approvals` what is asked, `options` what can be set, `errors` what went wrong. `client` is the other side: a
 //! client that sends one prompt, and `choices` what it chooses before.
 
 mod approvals;
@@ -19,21 +19,21 @@ mod call;
 mod calls;
 mod choices;
 mod client;
-mod deeds;
+mod client_lines;
 mod dialect;
 mod diffs;
 mod errors;
 mod options;
 mod prompts;
 mod requests;
-mod speaker;
+mod tool_targets;
 mod updates;
 mod voice;
 mod wire;
 
 use bowline_protocol::kinds::Transport;
 
-use crate::conversation::{Images, Voice};
+use crate::conversation::{Images, ProtocolClient};
 use crate::manifest::Manifest;
 
 pub(crate) use self::asked::ASKED;
@@ -42,17 +42,17 @@ pub(crate) use self::dialect::Acp;
 /// The name of the dialect.
 pub(crate) const NAME: &str = "acp";
 
-/// How we speak it.
-pub(crate) const VOICE: Voice = Voice {
+/// The client of the protocol.
+pub(crate) const CLIENT: ProtocolClient = ProtocolClient {
     transport: Transport::Acp,
     needs_cwd: true,
     images: Images::Bytes,
-    first_words: speaker::Speaker::first_words,
-    speaker: |conversation| Box::new(speaker::Speaker::new(conversation)),
+    first_message: client::AcpClient::first_message,
+    dialect: |conversation| Box::new(client::AcpClient::new(conversation)),
     refuses: |_| None,
 };
 
-/// What is known of an agent of which only the command is known.
+/// The manifest of an agent of which only the command is known.
 const ANY: &str = include_str!("any.toml");
 
 /// Makes the manifest of an agent of which only the command is known: `acp:<command>`.

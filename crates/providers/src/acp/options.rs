@@ -1,4 +1,4 @@
-//! What can be set in a session: modes, models and configuration options.
+//! The settings of a session: modes, models and configuration options.
 
 use std::collections::HashMap;
 
@@ -12,7 +12,7 @@ use crate::dialect::Output;
 const LIMIT: usize = 256;
 const CHOICES: usize = 1024;
 
-/// The settings of the session as they were last told.
+/// The settings of the session as last reported.
 #[derive(Debug, Default)]
 pub(crate) struct Options {
     known: HashMap<String, OptionState>,
@@ -22,7 +22,7 @@ pub(crate) struct Options {
 }
 
 impl Options {
-    /// Takes the settings in the answer that opens a session, and returns the event that tells them.
+    /// Handles the settings in the response that opens a session, and returns their event.
     pub(crate) fn advertised(&mut self, result: &Value) -> Option<Kind> {
         *self = Self::default();
         let options = self.read(result);
@@ -30,7 +30,7 @@ impl Options {
         (!options.is_empty()).then_some(Kind::OptionsAdvertised(OptionsAdvertised { options }))
     }
 
-    /// Takes the settings as they are now, and tells those that are not as they were.
+    /// Handles the current settings, and emits those that changed.
     pub(crate) fn updated(&mut self, update: &Value, out: &mut Output<'_>) {
         let mut changed = Vec::new();
         for option in self.read(update) {
@@ -46,13 +46,13 @@ impl Options {
         }
     }
 
-    /// Takes the new mode of the session.
+    /// Handles the new mode of the session.
     pub(crate) fn mode_is(&mut self, mode: &str, out: &mut Output<'_>) {
         let id = self.mode_id.clone().unwrap_or_else(|| "mode".to_owned());
         self.chosen(id, mode, out);
     }
 
-    /// Takes the new model of the session.
+    /// Handles the new model of the session.
     pub(crate) fn model_is(&mut self, model: &str, out: &mut Output<'_>) {
         let id = self.model_id.get_or_insert_with(|| "model".to_owned()).clone();
         self.chosen(id, model, out);

@@ -18,7 +18,7 @@ use crate::usage;
 /// How many prompts may wait for their turn.
 const QUEUE: usize = 64;
 
-/// What is known about the end of the turn before it comes.
+/// The state of the turn before its end.
 #[derive(Debug, Default)]
 pub(super) struct Turn {
     /// Codex has given up; the answer to the prompt will look like a success.
@@ -33,7 +33,7 @@ pub(super) struct Turn {
     pub(super) refused: bool,
 }
 
-/// What the session has cost in US dollars: the agent tells the sum.
+/// The cost of the session in US dollars: the agent reports the sum.
 #[derive(Debug, Default)]
 pub(super) struct Cost {
     pub(super) now: Option<f64>,
@@ -66,7 +66,7 @@ impl Acp {
         self.prompt = Some(id);
     }
 
-    /// Makes the turn of an answered prompt the current one. Says whether the prompt is known.
+    /// Makes the turn of an answered prompt the current one. Returns whether the prompt is known.
     pub(super) fn turn_of(&mut self, id: &RawValue, out: &mut Output<'_>) -> bool {
         if self.prompt.as_deref() == Some(id.get()) || !self.hears_client {
             return true;
@@ -79,7 +79,7 @@ impl Acp {
         true
     }
 
-    /// Takes the result of a prompt.
+    /// Handles the result of a prompt.
     pub(super) fn prompt_answered(&mut self, result: &Value, out: &mut Output<'_>) {
         self.voices.end(out);
         self.settle(out);
@@ -89,7 +89,7 @@ impl Acp {
         match stop {
             // Some end the turn when they may not do what they want; that is no wish of the caller.
             Some("cancelled" | "canceled") if self.ours && turn.refused && !self.cancelling => {
-                let message = "the agent ended its turn because it was refused a permission";
+                let message = "the agent ended its turn because a permission was denied";
                 let (category, code) = (Some(Category::Validation), Some(Code::Policy));
                 out.failed(&Report { category, code, ..Report::of(message) });
             }
@@ -101,7 +101,7 @@ impl Acp {
             Some("max_turn_requests") => out.completed(Some(StopReason::MaxTurns)),
             Some("refusal") => out.completed(Some(StopReason::Refusal)),
             Some(other) => {
-                out.notice(Level::Warn, format!("the turn stopped for a reason that is not known: {other}"));
+                out.notice(Level::Warn, format!("the turn stopped for an unknown reason: {other}"));
                 out.completed(None);
             }
             None => out.completed(None),
@@ -109,7 +109,7 @@ impl Acp {
         self.next_prompt(out);
     }
 
-    /// Takes the error of a prompt.
+    /// Handles the error of a prompt.
     pub(super) fn prompt_failed(&mut self, problem: &Problem, out: &mut Output<'_>) {
         let taken_back = self.voices.take_back(|said| problem.is_about(said), out);
         self.voices.end(out);
@@ -169,7 +169,7 @@ impl Acp {
 }
 
 impl Turn {
-    /// Returns what went wrong in a turn whose end does not say so.
+    /// Returns the error of a turn whose end does not have one.
     fn problem(&self) -> Problem {
         let string = |key: &str| self.error_data.get(key).and_then(Value::as_str).unwrap_or_default();
         let texts = [self.error_text.as_str(), string("additionalDetails"), string("message")];

@@ -51,7 +51,7 @@ impl<R> Waiting<R> {
     }
 }
 
-/// What the client asked of the agent.
+/// A request of the client to the agent.
 #[derive(Debug)]
 pub(crate) enum Asked {
     Initialize,
@@ -112,7 +112,7 @@ impl Asked {
     }
 }
 
-/// What the agent asked of the client.
+/// A request of the agent to the client.
 #[derive(Debug)]
 pub(crate) enum Wanted {
     Permission {

@@ -20,14 +20,14 @@ use crate::usage;
 /// How many child sessions are known at a time.
 const CHILDREN: usize = 64;
 
-/// How many steps of a plan, and how many commands, are told.
+/// The maximum number of reported steps of a plan, and of commands.
 const STEPS: usize = 1024;
 
 /// How much of an error that comes as text is kept.
 const ERROR_TEXT: usize = 4096;
 
 impl Acp {
-    /// Takes a line that is a piece of text, in one pass. Says whether it was one.
+    /// Handles a line that is a piece of text, in one pass. Returns whether it was one.
     pub(super) fn chunk_line(&mut self, line: &str, out: &mut Output<'_>) -> bool {
         let start = &line.as_bytes()[..line.len().min(512)];
         if memchr::memmem::find(start, b"_chunk\"").is_none() {
@@ -41,7 +41,7 @@ impl Acp {
         self.chunk(&chunk.params.session_id, &chunk.params.update, out)
     }
 
-    /// Takes a piece of a message. Says whether it was one.
+    /// Handles a piece of a message. Returns whether it was one.
     fn chunk(&mut self, session: &Text<'_>, chunk: &Chunk<'_>, out: &mut Output<'_>) -> bool {
         let owned;
         let text = match text_of(&chunk.content) {
@@ -57,7 +57,7 @@ impl Acp {
             "user_message_chunk" => {
                 out.quiet();
                 if !self.session_known && !self.hears_client {
-                    // History is told before the answer that opens the session.
+                    // History comes before the response that opens the session.
                     self.replaying = true;
                 }
                 if !text.is_empty() {
@@ -68,14 +68,14 @@ impl Acp {
             _ => return false,
         };
         if self.replaying {
-            // History of an earlier process. It was told there, and is no part of what is said here.
+            // History of an earlier process, which reported it. It is not part of this session's output.
             out.quiet();
             return true;
         }
         let parent = self.parent(session, chunk.meta);
         self.call_usage(chunk.meta, out);
         if self.turn.system_error && parent.is_none() && sort == Sort::Text {
-            // Codex: what is said after the thread has failed is the error.
+            // Codex: text after the thread has failed is the error.
             let room = ERROR_TEXT.saturating_sub(self.turn.error_text.len());
             self.turn.error_text.push_str(&text[..text.floor_char_boundary(room)]);
             out.quiet();
@@ -156,10 +156,10 @@ impl Acp {
             "usage_update" => self.usage_update(&tree(Some(raw)), out),
             "notice" => notice(&tree(Some(raw)), out),
             "compaction_update" => compaction(&tree(Some(raw)), out),
-            // The summary is for the model; that there is one was told.
+            // The summary is for the model; that there is one was reported.
             "compaction_summary_chunk" => out.quiet(),
             "subagent_update" => self.subagent(&tree(Some(raw)), out),
-            // What sessions of one agent write to each other. The answer of the child comes as its own updates.
+            // Messages between sessions of one agent. The child's answer comes as its own updates.
             "session_message" | "session_message_chunk" => out.quiet(),
             other => {
                 out.unrecognized(
@@ -185,7 +185,7 @@ impl Acp {
         self.outside_of_prompts(out);
     }
 
-    /// Takes what is said about a tool call, wherever it is said.
+    /// Handles an update of a tool call, wherever it is.
     pub(super) fn call(
         &mut self,
         call: &ToolCall<'_>,
@@ -217,7 +217,7 @@ impl Acp {
         let Some(codex) = update.pointer("/_meta/codex") else { return };
         match codex.pointer("/threadStatus/type").and_then(Value::as_str) {
             Some("systemError") => self.turn.system_error = true,
-            // Active and idle say what the turn's own events say. An error that was told stays one.
+            // Active and idle repeat the turn's own events. A reported error stays one.
             Some(_) if self.turn.error_text.is_empty() => self.turn.system_error = false,
             Some(_) | None => {}
         }
@@ -230,7 +230,7 @@ impl Acp {
         }
     }
 
-    /// Takes the state of the context and what the session has cost so far.
+    /// Handles the state of the context and what the session has cost so far.
     fn usage_update(&mut self, update: &Value, out: &mut Output<'_>) {
         out.quiet();
         if let Some(used) = update.get("used").and_then(Value::as_u64) {
@@ -247,7 +247,7 @@ impl Acp {
         }
     }
 
-    /// Takes news of a child session. What the child says is then known as its, not as the agent's.
+    /// Handles an update about a child session. Text of the child is then attributed to it, not to the agent.
     fn subagent(&mut self, update: &Value, out: &mut Output<'_>) {
         out.quiet();
         let Some(id) = update.get("sessionId").and_then(Value::as_str) else { return };

@@ -1,4 +1,4 @@
-//! What the agent says: pieces of text and thought, put into messages.
+//! The agent's text: pieces of text and thought, put into messages.
 //!
 //! A message ends where its name changes, where a tool is called, and at the end of the turn. Names are our own: agents
 //! that name their messages use the same name again, in the next turn or after a tool.
@@ -14,14 +14,14 @@ const SPEAKERS: usize = 64;
 /// How much of a message is kept for the case that it was an error.
 const HEAD: usize = 4096;
 
-/// What a piece is.
+/// The kind of a piece.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sort {
     Text,
     Thinking,
 }
 
-/// Everybody who speaks: the agent, and its sub-agents by the tool call that runs them.
+/// The agent, and its sub-agents by the tool call that runs them.
 #[derive(Debug, Default)]
 pub(crate) struct Voices {
     count: u64,
@@ -110,7 +110,7 @@ impl Voices {
         }
     }
 
-    /// Ends the message of one speaker; what it says next is another one.
+    /// Ends the message of one sender; its next text is another one.
     pub(crate) fn pause(&mut self, parent: Option<&ToolId>, out: &mut Output<'_>) {
         if let Some(place) = self.speaking.iter().position(|voice| voice.parent.as_ref() == parent) {
             self.finish(place, out);
@@ -124,7 +124,7 @@ impl Voices {
         }
     }
 
-    /// Takes back the agent's last message if it came in one piece and `is_error` says that it was an error, and
+    /// Retracts the agent's last message if it came in one piece and `is_error` says that it was an error, and
     /// returns it.
     pub(crate) fn take_back(
         &mut self,

@@ -105,8 +105,8 @@ fn a_control_request_of_theirs_is_refused() {
     assert_eq!(told, Err(NotTold("Unsupported control request subtype: get_usage".into())));
 }
 
-/// The fields are those of the app server's own schema (`generate-json-schema`); the figures are made up, because nobody
-/// has recorded an account.
+/// The fields are those of the app server's own schema (`generate-json-schema`); the figures are made up, because
+/// there is no recording of an account.
 #[test]
 fn windows_of_an_account_have_names_figures_and_times() {
     let window = |used: u8, minutes: u32| json!({ "usedPercent": used, "windowDurationMins": minutes, "resetsAt": 1_794_735_906 });

@@ -1,7 +1,7 @@
 //! Makes readable portions out of a stream of small pieces of text.
 //!
 //! A portion ends at a paragraph or a sentence where there is one, when the stream pauses, or when it gets too long.
-//! Lengths are characters, as chat services count them. What comes out, joined, is what went in.
+//! Lengths are characters, as chat services count them. The output, joined, is the input.
 
 use bowline_protocol::{Millis, Timestamp};
 
@@ -38,7 +38,7 @@ pub struct Coalescer {
     limits: Limits,
     buffer: String,
     deadline: Option<Timestamp>,
-    // What follows is known about `buffer` from reading each character once, so that feeding single characters does not
+    // These facts about `buffer` are known from reading each character once, so that feeding single characters does not
     // search the same text again and again.
     chars: usize,
     last: Option<char>,
@@ -90,7 +90,7 @@ impl Coalescer {
         self.take(paragraph.or(sentence)?)
     }
 
-    /// Takes the beginning of the buffer. The rest is read anew: it holds no break of the sort that was cut at, so no
+    /// Removes the beginning of the buffer. The rest is read anew: it holds no break of the sort that was cut at, so no
     /// text is read again more than twice.
     fn take(&mut self, end: usize) -> Option<String> {
         let rest = self.buffer.split_off(end);

@@ -1,6 +1,6 @@
-//! Tells the words that accompany the work from the answer, for agents that do not say which is which.
+//! Separates the text that accompanies the work from the answer, for agents that do not mark it.
 //!
-//! What an agent says right before it uses a tool ("I will look at the tests") is commentary. That is known only when
+//! Text right before a tool call ("I will look at the tests") is commentary. That is known only when
 //! the tool starts, so its words are held until then. The origin of this rule drops them; here they are marked and
 //! passed on, and the chat decides. Agents that mark commentary themselves are believed.
 
@@ -14,18 +14,18 @@ use bowline_protocol::{Event, Kind, MessageId, Millis, Timestamp, ToolId};
 pub struct Passed {
     /// The event.
     pub event: Event,
-    /// Whether it is part of words that are not the answer.
+    /// Whether it is part of a text that is not the answer.
     pub commentary: bool,
 }
 
-/// Holds the agent's words until it is clear whether they are commentary.
+/// Holds the agent's text until it is clear whether it is commentary.
 ///
 /// Held events keep their order among themselves; events that pass by may overtake them.
 #[derive(Clone, Debug, Default)]
 pub struct CommentaryFilter {
     hold: Option<Millis>,
     held: VecDeque<Held>,
-    /// Messages of sub-agents that are not finished. Only the pieces of a message say whose it is.
+    /// Messages of sub-agents that are not finished. Only the pieces of a message show its sender.
     foreign: HashSet<MessageId>,
 }
 
@@ -35,22 +35,22 @@ struct Held {
     passed: Passed,
 }
 
-/// What to do with an event.
+/// The decision about an event.
 enum Course {
-    /// It belongs to the words of this message, and waits with them.
+    /// It belongs to the text of this message, and waits with it.
     Hold(MessageId),
-    /// It says that the words of this message are commentary.
+    /// It shows that the text of this message is commentary.
     Tell(MessageId),
     /// It passes what is held.
     Pass,
-    /// What is held is commentary, and goes first.
+    /// The held text is commentary, and goes first.
     AfterCommentary,
-    /// What is held is the answer, and goes first.
+    /// The held text is the answer, and goes first.
     AfterAnswer,
 }
 
 impl CommentaryFilter {
-    /// Makes one that holds words for as long as it takes, or at most for a given time.
+    /// Makes one that holds text for as long as it takes, or at most for a given time.
     pub fn new(hold: Option<Millis>) -> Self {
         Self { hold, ..Self::default() }
     }
@@ -104,7 +104,7 @@ impl CommentaryFilter {
             Kind::TextRetracted(retracted) if !self.foreign.contains(&retracted.message) => {
                 Course::Hold(retracted.message.clone())
             }
-            // The last thing to be heard of a sub-agent's message, so its name need not be kept.
+            // The last event of a sub-agent's message, so its id need not be kept.
             Kind::MessageFinished(finished) if !self.foreign.remove(&finished.message) => {
                 match finished.phase {
                     Phase::Commentary => Course::Tell(finished.message.clone()),
@@ -117,7 +117,7 @@ impl CommentaryFilter {
                 (None, ToolOwner::Host) => Course::AfterAnswer,
             },
             Kind::UserMessage(message) if message.parent.is_some() => Course::Pass,
-            // What a sub-agent said, and readings that come at any time and say nothing about the words before.
+            // Text of a sub-agent, and gauges that come at any time and do not affect the text before.
             Kind::TextRetracted(_)
             | Kind::MessageFinished(_)
             | Kind::ToolUpdated(_)

@@ -8,9 +8,9 @@ use super::wire::{Object, text};
 use crate::dialect::Output;
 
 impl Claude {
-    /// Takes an answer, which shows by its fields what it answers.
+    /// Handles an answer, which shows by its fields what it answers.
     pub(super) fn response(&mut self, response: &Object<'_>, out: &mut Output<'_>) {
-        // Answers to interrupts, costs, settings and versions: whoever asked for them reads them.
+        // Responses to interrupts, costs, settings and versions: for the client that sent the request.
         out.quiet();
         if let Some(error) = response.text("error") {
             let code = response.text("error_code").map(String::from);

@@ -1,4 +1,4 @@
-//! What the program tells about the account: `auth status` about the login, control requests about models and limits.
+//! The program's reports on the account: `auth status` for the login, control requests for models and limits.
 
 use bowline_protocol::Timestamp;
 use serde::Deserialize;
@@ -123,11 +123,13 @@ impl Used {
 fn limits(heard: &Heard) -> Result<Told, NotTold> {
     let usage = Usage::deserialize(heard.reply(USAGE)?).map_err(|_| NotTold::strange("usage"))?;
     if !usage.rate_limits_available {
-        return Err(NotTold("there is no plan with limits: an API key or a cloud has none, and neither has a program without a login".into()));
+        return Err(NotTold(
+            "no plan limits: API keys, cloud providers and programs without a login have none".into(),
+        ));
     }
-    let limits = usage.rate_limits.ok_or_else(|| {
-        NotTold("it could not ask its service about them: no network, or a login that has run out".into())
-    })?;
+    let limits = usage
+        .rate_limits
+        .ok_or_else(|| NotTold("it could not query its service: no network, or an expired login".into()))?;
     let mut windows = Vec::new();
     for (name, value) in &limits {
         // `model_scoped` is a list of windows that name themselves; what is neither is something else about the plan.

@@ -19,14 +19,14 @@ use crate::dialects::tools;
 /// The most requests that may be open.
 const MOST_OPEN: usize = 256;
 
-/// How many refused calls are remembered, so that a refusal is told once.
+/// The number of denied calls that are remembered, so that a denial is emitted once.
 const MOST_REFUSED: usize = 256;
 
 /// The requests of the program that wait for an answer.
 #[derive(Debug, Default)]
 pub(super) struct Requests {
     open: VecDeque<Request>,
-    /// Calls that were not allowed, as has been told, and who decided so.
+    /// Denied calls whose denial was emitted, and the decider.
     refused: VecDeque<(String, Decider)>,
 }
 
@@ -48,7 +48,7 @@ struct Verdict {
 }
 
 impl Requests {
-    /// Takes a request for a permission, or a question to the user, which comes in the same form.
+    /// Handles a request for a permission, or a question to the user, which comes in the same form.
     pub(super) fn can_use_tool(&mut self, id: &str, request: &Object<'_>, out: &mut Output<'_>) {
         let name = request.text("tool_name").unwrap_or("tool".into());
         let tool = request.text("tool_use_id").map(std::borrow::Cow::into_owned);
@@ -77,7 +77,7 @@ impl Requests {
         self.add(entry, out);
     }
 
-    /// Takes a question of an MCP server.
+    /// Handles a question of an MCP server.
     pub(super) fn elicitation(&mut self, id: &str, request: &Object<'_>, out: &mut Output<'_>) {
         let question = request.text_or_empty("message").into_owned();
         out.emit(Kind::QuestionAsked(QuestionAsked {
@@ -98,7 +98,7 @@ impl Requests {
         self.open.push_back(request);
     }
 
-    /// Takes our answer.
+    /// Handles our answer.
     pub(super) fn answered(&mut self, response: &Object<'_>, out: &mut Output<'_>) {
         let Some(request) = self.take(&response.text_or_empty("request_id")) else { return };
         let answer = response.object("response").unwrap_or_default();
@@ -119,7 +119,7 @@ impl Requests {
                 reason: None,
                 changed_input: answer.json("updatedInput").filter(|new| !same(request.input.as_ref(), new)),
             },
-            // What the program does not understand, it takes for a refusal.
+            // The program treats an unknown response as a denial.
             Some(_) | None => Verdict {
                 decision: Decision::Deny,
                 by: Decider::Host,
@@ -130,7 +130,7 @@ impl Requests {
         self.decide(&request, verdict, out);
     }
 
-    /// Takes the program's withdrawal of a request.
+    /// Handles the program's withdrawal of a request.
     pub(super) fn cancelled(&mut self, id: &str, out: &mut Output<'_>) {
         out.quiet();
         if let Some(request) = self.take(id) {
@@ -138,7 +138,7 @@ impl Requests {
         }
     }
 
-    /// Takes the end of a call: it tells what became of a request of which no answer was seen.
+    /// Handles the end of a call: it decides a request without a visible response.
     pub(super) fn settled(&mut self, call: &Settled<'_>, out: &mut Output<'_>) {
         let Some(place) = self.open.iter().position(|open| open.tool.as_deref() == Some(call.tool)) else {
             return;
@@ -157,7 +157,7 @@ impl Requests {
         self.decide(&request, verdict, out);
     }
 
-    /// Takes a refusal that the program decided by itself.
+    /// Handles a refusal that the program decided by itself.
     pub(super) fn refused(
         &mut self,
         tool: &str,
@@ -181,12 +181,12 @@ impl Requests {
         }));
     }
 
-    /// Says whether somebody refused a call. A request that was withdrawn was not refused.
+    /// Returns whether a call was denied. A withdrawn request was not denied.
     pub(super) fn is_refused(&self, tool: &str) -> bool {
         self.refused.iter().any(|(refused, by)| refused == tool && *by != Decider::Withdrawn)
     }
 
-    /// Withdraws what is still open: nobody will answer any more.
+    /// Withdraws the open requests: no response will come any more.
     pub(super) fn turn_over(&mut self, out: &mut Output<'_>) {
         while let Some(request) = self.open.pop_front() {
             self.decide(&request, withdrawn(), out);
@@ -226,12 +226,12 @@ impl Requests {
     }
 }
 
-/// A call whose end was told.
+/// A call that has ended.
 pub(super) struct Settled<'a> {
     pub(super) tool: &'a str,
     pub(super) refused: bool,
     pub(super) output: &'a str,
-    /// What was answered, if it asked questions.
+    /// The answers, if it asked questions.
     pub(super) answers: Option<&'a Object<'a>>,
 }
 

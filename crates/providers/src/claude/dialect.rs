@@ -39,13 +39,13 @@ pub(crate) struct Claude {
     pub(super) turn: Option<Turn>,
     /// Prompts that were sent while a turn ran; each will have a turn of its own.
     queued: u32,
-    /// Whether a task in the background has ended of which the agent will be told.
+    /// Whether a background task has ended that the agent will be told of.
     pub(super) notified: bool,
     pub(super) session: Option<String>,
     pub(super) model: Option<String>,
-    /// What the session had cost at the last result.
+    /// The cost of the session at the last result.
     pub(super) cost: f64,
-    /// When the limit ends that was last said to be reached.
+    /// The end of the last limit that was reported as reached.
     pub(super) limit_resets_at: Option<Timestamp>,
     /// Reads the lines that the adapter protocol documents for this program, which it never printed for us.
     documented: Documented,
@@ -56,9 +56,9 @@ pub(crate) struct Claude {
 pub(super) struct Turn {
     /// Whether a prompt began it.
     prompted: bool,
-    /// Whether the agent itself has said or done anything, as opposed to a sub-agent that went on from before.
+    /// Whether the agent itself has any text or tool call, as opposed to a sub-agent that still runs from before.
     lively: bool,
-    /// Whether somebody interrupted it: the program says so, or we asked for it.
+    /// Whether it was interrupted: the program reports it, or we requested it.
     pub(super) interrupted: bool,
     /// The error that stood where an answer should.
     pub(super) error: Option<ApiError>,
@@ -151,7 +151,7 @@ impl Claude {
                 self.response(&response, out);
             }
             "control_cancel_request" => self.requests.cancelled(&line.text_or_empty("request_id"), out),
-            // Which of our prompts is at work; its turn tells the same.
+            // Which of our prompts is at work; its turn shows the same.
             "command_lifecycle" => out.quiet(),
             // Signs of life.
             "keep_alive" | "tool_progress" => out.quiet(),
@@ -181,7 +181,7 @@ impl Claude {
         out.emit(Kind::TurnStarted(TurnStarted { origin, native_turn: None }));
     }
 
-    /// Takes the announcement of a turn.
+    /// Handles the announcement of a turn.
     pub(super) fn announced(&mut self, out: &mut Output<'_>) {
         // The next prompt's turn, although the last one was never ended.
         if self.queued > 0 && self.turn.as_ref().is_some_and(|turn| turn.lively) {
@@ -196,7 +196,7 @@ impl Claude {
         self.speech.turn_over();
     }
 
-    /// Says whether somebody interrupted the turn that runs.
+    /// Returns whether the current turn was interrupted.
     pub(super) fn was_interrupted(&self) -> bool {
         self.turn.as_ref().is_some_and(|turn| turn.interrupted)
     }
@@ -206,7 +206,7 @@ impl Claude {
         self.turn.as_mut()?.error.take()
     }
 
-    /// Takes notice that the agent, or a sub-agent, says or does something.
+    /// Records that the agent, or a sub-agent, does something.
     pub(super) fn stir(&mut self, parent: Option<&str>, out: &mut Output<'_>) {
         match (&mut self.turn, parent) {
             (Some(turn), None) => {
@@ -218,14 +218,14 @@ impl Claude {
                 self.open_turn(out);
                 self.turn.get_or_insert_default().lively = true;
             }
-            // A sub-agent in the background goes on between turns.
+            // A sub-agent in the background continues between turns.
             (None, Some(_)) => self.begin_turn(TurnOrigin::BackgroundNotice, out),
         }
     }
 
-    /// Takes a prompt that was sent.
+    /// Handles a prompt that was sent.
     fn prompt(&mut self, line: &Object<'_>, out: &mut Output<'_>) {
-        // What has no message, the program refuses.
+        // The program rejects a line without a message.
         let Some(message) = line.object("message") else { return };
         let text = words(&message);
         match &mut self.turn {
@@ -237,7 +237,7 @@ impl Claude {
         out.user(UserOrigin::Human, &text, None);
     }
 
-    /// Takes a piece of streamed text or thinking.
+    /// Handles a piece of streamed text or thinking.
     fn delta(&mut self, delta: &Delta<'_>, out: &mut Output<'_>) {
         let parent = delta.parent.as_deref();
         self.stir(parent, out);

@@ -1,4 +1,4 @@
-//! Why a turn failed, from the fields in which the program says so.
+//! Why a turn failed, from the fields of the program's report.
 //!
 //! An API failure ends with `subtype: "success"`; `is_error` tells. The reason is spread over `error` (a closed set of
 //! words), `api_error_status`, `api_error` and `terminal_reason`. Versions before 2.1.325 lack some of them.
@@ -10,10 +10,10 @@ use super::wire::Object;
 use crate::failure::{self, Evidence, Report};
 use crate::moment::Moment;
 
-/// What the program has said about an error.
+/// The program's data about an error.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ApiError {
-    /// The text, which stands where an answer would.
+    /// The text, in place of an answer.
     pub(super) text: String,
     /// The word of the closed set.
     error: Option<String>,
@@ -37,7 +37,7 @@ impl ApiError {
         }
     }
 
-    /// Fills in what another line about the same error tells.
+    /// Fills in data of another line about the same error.
     pub(super) fn or(self, other: Self) -> Self {
         Self {
             text: if self.text.trim().is_empty() { other.text } else { self.text },
@@ -56,7 +56,7 @@ impl ApiError {
         Report {
             category,
             code,
-            // The words have decided where the status would mislead: a spent balance is a 400.
+            // The text decides where the status would mislead: a spent balance is a 400.
             status: self.status.filter(|_| category.is_none()),
             retry_after: None,
             resets_at: self.resets_at.filter(|_| limited),
@@ -81,13 +81,13 @@ impl ApiError {
         }
         match self.api_error.as_deref() {
             Some("usage_limit_reached") => return (None, Some(Code::UsageLimit)),
-            // Whether it was never made or broke, the words tell.
+            // The text shows whether the connection was never made or broke.
             Some("connection_failed") => return (Some(Category::Network), None),
             Some(_) | None => {}
         }
         match self.error.as_deref() {
             Some(error) => word(error, self.status, &self.text),
-            // The single object of `json` has no word for it, and a spent balance is a 400.
+            // The single object of `json` has no field for it, and a spent balance is a 400.
             None if self.status == Some(400) && by_words(&self.text) == Category::Quota => {
                 (Some(Category::Quota), None)
             }
@@ -96,7 +96,7 @@ impl ApiError {
     }
 }
 
-/// Returns what a word of the closed set means.
+/// Returns the meaning of a word of the closed set.
 fn word(error: &str, status: Option<u16>, text: &str) -> (Option<Category>, Option<Code>) {
     match error {
         "authentication_failed" => {
@@ -120,7 +120,7 @@ fn word(error: &str, status: Option<u16>, text: &str) -> (Option<Category>, Opti
             let told = by_words(text);
             (Some(if told == Category::Quota { told } else { Category::RateLimit }), None)
         }
-        // The status says it better.
+        // The status is more exact.
         _ => (None, None),
     }
 }
@@ -188,7 +188,7 @@ pub(super) fn retrying(line: &Object<'_>) -> Retrying {
     }
 }
 
-/// Reads a time that is told in seconds since 1970.
+/// Reads a time in seconds since 1970.
 pub(super) fn moment(object: &Object<'_>, key: &str) -> Option<Timestamp> {
     let seconds = object.count(key)?;
     i64::try_from(seconds).ok().map(Timestamp::from_seconds)

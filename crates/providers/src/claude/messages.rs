@@ -13,7 +13,7 @@ use super::wire::Object;
 use crate::dialect::Output;
 
 impl Claude {
-    /// Takes an `assistant` line: a block of a message, whole.
+    /// Handles an `assistant` line: a block of a message, whole.
     pub(super) fn assistant(&mut self, raw: &str, line: &Object<'_>, out: &mut Output<'_>) {
         out.quiet();
         let Some(message) = line.object("message") else {
@@ -72,12 +72,12 @@ impl Claude {
                 let ending = Ending { status, output: output.as_deref(), details: None };
                 self.calls.end(block.text("tool_use_id").as_deref(), &ending, out);
             }
-            // Thoughts that are not shown, and whatever else is neither said nor done.
+            // Thoughts that are not shown, and everything else that is neither text nor a tool.
             _ => self.speech.skip(which, out),
         }
     }
 
-    /// Takes an error that is printed as if the agent had said it.
+    /// Handles an error that is printed in place of the agent's text.
     fn api_error(&mut self, line: &Object<'_>, text: String, parent: Option<&str>, out: &mut Output<'_>) {
         if parent.is_some() {
             return out.notice(Level::Error, Excerpt::with_limit(&text, 4096).text);
@@ -89,7 +89,7 @@ impl Claude {
         }
     }
 
-    /// Takes a `user` line: results of tools, or a text on the user's side.
+    /// Handles a `user` line: results of tools, or a text on the user's side.
     pub(super) fn user(&mut self, raw: &str, line: &User<'_>, out: &mut Output<'_>) {
         out.quiet();
         let Some(message) = &line.message.0 else {
@@ -125,7 +125,7 @@ impl Claude {
         let output = block.content.words();
         let words = output.as_deref().unwrap_or_default();
         let is_error = block.is_error.0 == Some(true);
-        // Versions without `tool_result_meta` have only words for it.
+        // Versions without `tool_result_meta` have only a text for it.
         let rejected = not_run == Some("user-rejected")
             || is_error && words.starts_with("The user doesn't want to proceed with this tool use");
         let forbidden = decision == Some("reject")
@@ -137,7 +137,7 @@ impl Claude {
         let status = if forbidden || self.requests.is_refused(id) {
             ToolStatus::Denied
         } else if rejected || details.is_some_and(|details| details.interrupted.0 == Some(true)) {
-            // Nobody refused it: it was stopped, which the program tells in the same words.
+            // The call was stopped, not denied, which the program reports with the same text.
             ToolStatus::Cancelled
         } else if is_error {
             ToolStatus::Failed
@@ -148,7 +148,7 @@ impl Claude {
         self.calls.end(block.tool_use_id.get(), &ending, out);
     }
 
-    /// Takes a text on the user's side. None that the program prints is a person's.
+    /// Handles a text on the user's side. None that the program prints is a person's.
     fn user_text(&mut self, line: &User<'_>, text: &str, out: &mut Output<'_>) {
         let parent = line.parent_tool_use_id.get();
         let interrupted = text.starts_with("[Request interrupted by user");

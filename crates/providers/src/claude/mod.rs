@@ -1,4 +1,4 @@
-//! Claude Code: how the `claude` program speaks.
+//! Claude Code: the formats of the `claude` program.
 //!
 //! `dialect` tells the lines apart and keeps the state of the turn; each other room reads one subject. `wire` is how
 //! their JSON is taken apart, `user` the lines with results of tools. How the program is started is in `manifest.toml`.

@@ -15,7 +15,7 @@ use crate::dialect::Output;
 use crate::usage;
 
 impl Claude {
-    /// Takes a `result`.
+    /// Handles a `result`.
     pub(super) fn result(&mut self, line: &Object<'_>, out: &mut Output<'_>) {
         let subtype = line.text_or_empty("subtype");
         let terminal_reason = line.text_or_empty("terminal_reason");
@@ -36,8 +36,9 @@ impl Claude {
             self.requests.refused(&denial.text_or_empty("tool_use_id"), None, None, out);
         }
         self.requests.turn_over(out);
+        out.num_turns(line.count("num_turns"));
 
-        // An interrupt may be called a success: only `terminal_reason` says that the turn was not finished.
+        // An interrupt may be reported as a success: only `terminal_reason` shows that the turn was not finished.
         let aborted = terminal_reason.starts_with("aborted");
         let interrupted = failed && subtype == "error_during_execution" && self.was_interrupted();
         if aborted || interrupted {

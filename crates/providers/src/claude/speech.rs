@@ -1,19 +1,19 @@
-//! What the agent and its sub-agents say, each text once.
+//! The text of the agent and its sub-agents, each text once.
 //!
 //! A text comes in pieces (`stream_event`), then as a whole block (`assistant`), then as the `result`. A message ends
-//! with its `message_stop`, or when another one begins. What was streamed and never confirmed by its block was
-//! abandoned: newer versions say so with `abandoned_blocks`, older ones just begin again.
+//! with its `message_stop`, or when another one begins. Streamed text that its block never confirmed was
+//! abandoned: newer versions report that with `abandoned_blocks`, older ones just start again.
 
 use bowline_protocol::kinds::{MessageFinished, Phase, TextRetracted};
 use bowline_protocol::{Kind, MessageId, ToolId};
 
 use crate::dialect::Output;
-use crate::dialects::said::{Said, Whole};
+use crate::dialects::text_dedup::{Said, Whole};
 
 /// The most sub-agents that are listened to at the same time.
 const MOST_SPEAKERS: usize = 64;
 
-/// The messages that are being said: one for the agent itself, one for each sub-agent.
+/// The current messages: one for the agent itself, one for each sub-agent.
 #[derive(Debug, Default)]
 pub(super) struct Speech {
     current: Vec<Message>,
@@ -23,7 +23,7 @@ pub(super) struct Speech {
     unnamed: u64,
 }
 
-/// A message that is being said.
+/// A current message.
 #[derive(Debug)]
 struct Message {
     parent: Option<ToolId>,
@@ -33,7 +33,7 @@ struct Message {
     open: Option<Block>,
     /// The last block of text that is complete.
     last_text: Said,
-    /// Whether anything was said that could be taken back.
+    /// Whether there is any text that could be retracted.
     spoke: bool,
     calls_tools: bool,
 }
@@ -44,11 +44,11 @@ struct Block {
     index: u32,
     sort: Option<Sort>,
     said: Said,
-    /// Whether the whole block has been told.
+    /// Whether the whole block has been emitted.
     confirmed: bool,
 }
 
-/// What a block holds.
+/// The content of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Sort {
     Text,
@@ -67,17 +67,17 @@ pub(super) struct Which<'a> {
 }
 
 impl Speech {
-    /// Takes the beginning of a streamed message.
+    /// Handles the beginning of a streamed message.
     pub(super) fn begin(&mut self, which: Which<'_>, out: &mut Output<'_>) {
         self.message(which, out);
     }
 
-    /// Takes the beginning of a streamed block.
+    /// Handles the beginning of a streamed block.
     pub(super) fn begin_block(&mut self, which: Which<'_>, index: u32, out: &mut Output<'_>) {
         self.message(which, out).open(index);
     }
 
-    /// Takes a piece of a streamed block.
+    /// Handles a piece of a streamed block.
     pub(super) fn piece(
         &mut self,
         which: Which<'_>,
@@ -97,7 +97,7 @@ impl Speech {
         message.say(index, sort, text, out);
     }
 
-    /// Takes the end of a streamed block.
+    /// Handles the end of a streamed block.
     pub(super) fn end_block(&mut self, which: Which<'_>, out: &mut Output<'_>) {
         let message = self.message(which, out);
         // One that was not confirmed stays open: it may yet turn out to be abandoned.
@@ -106,7 +106,7 @@ impl Speech {
         }
     }
 
-    /// Takes the end of a streamed message.
+    /// Handles the end of a streamed message.
     pub(super) fn end(&mut self, which: Which<'_>, out: &mut Output<'_>) {
         if let Some(place) = self.place(which) {
             let mut message = self.current.remove(place);
@@ -115,7 +115,7 @@ impl Speech {
         }
     }
 
-    /// Takes back what a message said from a block on, and ends it.
+    /// Retracts the text of a message from a block on, and ends it.
     pub(super) fn abandon(&mut self, which: Which<'_>, from: u32, out: &mut Output<'_>) {
         if let Some(place) = self.place(which) {
             let mut message = self.current.remove(place);
@@ -125,7 +125,7 @@ impl Speech {
         }
     }
 
-    /// Takes a whole block of text or thinking: what was not said yet is said.
+    /// Handles a whole block of text or thinking: emits the part that was not emitted yet.
     pub(super) fn block(&mut self, which: Which<'_>, sort: Sort, text: &str, out: &mut Output<'_>) {
         let message = self.message(which, out);
         let (index, mut said) = message.claim(Some(sort));
@@ -135,7 +135,7 @@ impl Speech {
                 said.add(rest);
                 message.say(index, sort, rest, out);
             }
-            // Thoughts may be shown shorter than they were; the pieces stand.
+            // Thoughts may be shown shorter than they were; the pieces are kept.
             Whole::Differs if sort == Sort::Thinking => {}
             Whole::Differs => {
                 message.retract(index, out);
@@ -149,19 +149,19 @@ impl Speech {
         }
     }
 
-    /// Takes a whole block that calls a tool: what the message says is then no answer.
+    /// Handles a whole block that calls a tool: the message is then not an answer.
     pub(super) fn call(&mut self, which: Which<'_>, out: &mut Output<'_>) {
         let message = self.message(which, out);
         message.claim(None);
         message.calls_tools = true;
     }
 
-    /// Takes a whole block of which there is nothing to tell.
+    /// Handles a whole block without content for an event.
     pub(super) fn skip(&mut self, which: Which<'_>, out: &mut Output<'_>) {
         self.message(which, out).claim(None);
     }
 
-    /// Ends the agent's message because an error took its place. What was only streamed is no answer.
+    /// Ends the agent's message because an error took its place. Text that was only streamed is not an answer.
     pub(super) fn broken(&mut self, out: &mut Output<'_>) {
         if let Some(place) = self.current.iter().position(|message| message.parent.is_none()) {
             let message = self.current.remove(place);
@@ -189,7 +189,7 @@ impl Speech {
         }
     }
 
-    /// Forgets what was said: the turn is over, and its account has finished every message.
+    /// Forgets the text: the turn is over, and has finished every message.
     pub(super) fn turn_over(&mut self) {
         self.current.clear();
         self.answered = false;
@@ -265,7 +265,7 @@ impl Speech {
 }
 
 impl Message {
-    /// Says whether this is the message of that id; lines without one are about the current message.
+    /// Returns whether this is the message of that id; lines without one are about the current message.
     fn is(&self, id: Option<&str>) -> bool {
         id.is_none_or(|id| self.id.as_str() == id)
     }
@@ -284,7 +284,7 @@ impl Message {
         }
     }
 
-    /// Finds the place of a whole block: the one that was streamed, or the next one. Returns what was said of it.
+    /// Finds the place of a whole block: the one that was streamed, or the next one. Returns its text so far.
     fn claim(&mut self, sort: Option<Sort>) -> (u32, Said) {
         if let Some(open) = &mut self.open
             && !open.confirmed

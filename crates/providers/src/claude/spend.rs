@@ -1,4 +1,4 @@
-//! What the calls of a turn have used so far, before the result says what the turn has.
+//! The usage of a turn's calls so far, before the result has the usage of the turn.
 //!
 //! A call's prompt is counted when its message begins, its answer when it ends. In between, each whole block repeats the
 //! numbers, and of a sub-agent there is nothing else. So of each call the newest numbers are told, and only if they grew.
@@ -17,7 +17,7 @@ use crate::usage;
 /// The most calls that are remembered. Agents work side by side; what was said of older calls is not repeated.
 const MOST: usize = usage::MOST_CALLS;
 
-/// The calls that were told of.
+/// The reported calls.
 #[derive(Debug, Default)]
 pub(super) struct Spend(VecDeque<Call>);
 
@@ -29,12 +29,12 @@ struct Call {
 }
 
 impl Spend {
-    /// Takes what a line says about a call.
+    /// Handles a line's usage of a call.
     pub(super) fn told(&mut self, which: Which<'_>, said: Option<&RawValue>, out: &mut Output<'_>) {
         let Some(used) = said.and_then(usage::read_raw).filter(|usage| usage.total() > 0) else { return };
         let known = self.0.iter_mut().rev().find(|call| match which.id {
             Some(id) => call.id == id,
-            // The streamed lines of older versions do not say which message they end.
+            // The streamed lines of older versions do not name the message that they end.
             None => call.parent.as_deref() == which.parent,
         });
         let (message, used) = match (known, which.id) {

@@ -1,4 +1,4 @@
-//! `system` lines: everything that the program tells beside the conversation.
+//! `system` lines: all reports of the program beside the conversation.
 
 use bowline_protocol::kinds::{
     CompactTrigger, ContextCompacted, Level, LimitReported, LimitState, McpServerStatus, McpState,
@@ -13,7 +13,7 @@ use super::wire::{Object, text};
 use crate::dialect::Output;
 
 impl Claude {
-    /// Takes a `system` line.
+    /// Handles a `system` line.
     pub(super) fn system(&mut self, raw: &str, line: &Object<'_>, out: &mut Output<'_>) {
         let subtype = line.text_or_empty("subtype");
         match subtype.as_ref() {
@@ -50,13 +50,13 @@ impl Claude {
             | "memory_recall"
             | "files_persisted"
             | "active_goal" => remark(&subtype, line, Level::Info, out),
-            // Estimates of thoughts, told even when the thoughts are not; the result has the numbers.
+            // Estimates of thoughts, reported even when the thoughts are not; the result has the numbers.
             "thinking_tokens" => out.quiet(),
-            // The call and the end of a task tell what these repeat in between.
+            // The call and the end of a task report the same.
             "hook_started" | "hook_progress" | "task_progress" => out.quiet(),
-            // The terminal's business, and lists that nobody follows.
+            // For the terminal, and lists that Bowline does not use.
             "ui_invalidate" | "commands_changed" => out.quiet(),
-            // Our answer to the question has been told.
+            // Our answer to the question has its own event.
             "elicitation_complete" => out.quiet(),
             _ => out.unrecognized(UnrecognizedReason::UnknownType, raw, Some(&format!("system/{subtype}"))),
         }
@@ -81,7 +81,7 @@ impl Claude {
         self.announced(out);
     }
 
-    /// Takes what only the result of a turn tells about the session, as `json` does.
+    /// Handles data about the session that only the result of a turn has, as in `json`.
     pub(super) fn session_of_result(&mut self, line: &Object<'_>, out: &mut Output<'_>) {
         if self.session.is_some() {
             return;
@@ -99,7 +99,7 @@ impl Claude {
         out.quiet();
         let status = line.text("status").map(String::from);
         let mode = line.text("permissionMode").map(String::from);
-        // A change of mode comes as a status that says nothing about being busy.
+        // A change of mode comes as a status that does not mean busy.
         if status.is_some() || mode.is_none() || line.raw("compact_result").is_some() {
             out.emit(Kind::Status(Status { status }));
         }
@@ -200,7 +200,7 @@ fn state_changed(raw: &str, line: &Object<'_>, out: &mut Output<'_>) {
     out.emit(Kind::SessionStateChanged(SessionStateChanged { state, reason: None }));
 }
 
-/// Takes the end of a hook. Those that went well say nothing to the user; the others do.
+/// Handles the end of a hook. Only a failed one is reported to the user.
 fn hook_response(line: &Object<'_>, out: &mut Output<'_>) {
     let well = matches!(line.text_or_empty("outcome").as_ref(), "" | "success")
         && line.count("exit_code") <= Some(0);
@@ -229,7 +229,7 @@ pub(super) fn remark(name: &str, line: &Object<'_>, level: Level, out: &mut Outp
     out.emit(Kind::Notice(Notice { level, text, code: Some(name.to_owned()) }));
 }
 
-/// The MCP servers whose state has been told. Every `init` lists them all again.
+/// The MCP servers whose state was reported. Every `init` lists them all again.
 #[derive(Debug, Default)]
 pub(super) struct McpServers(Vec<(String, McpState)>);
 

@@ -24,7 +24,7 @@ struct Task {
     summary: String,
     background: bool,
     status: Option<ToolStatus>,
-    /// Whether its end has been told.
+    /// Whether its end was reported.
     over: bool,
 }
 
@@ -88,7 +88,7 @@ impl Tasks {
         }
     }
 
-    /// Takes `task_notification`. Says whether the agent will be told of it in a turn of its own.
+    /// Handles `task_notification`. Returns whether the agent gets it in a turn of its own.
     pub(super) fn ended(&mut self, line: &Object<'_>, out: &mut Output<'_>) -> bool {
         out.quiet();
         let id = line.text_or_empty("task_id");

@@ -11,13 +11,13 @@ use bowline_protocol::{Excerpt, Kind, ToolId};
 use super::user::{Details, Hunk};
 use super::wire::Object;
 use crate::dialect::Output;
-use crate::dialects::loose::Text;
+use crate::dialects::loose_json::Text;
 use crate::dialects::tools;
 
 /// The most calls that are remembered. Programs make a few at a time; the rest are those that never ended.
 const MOST_CALLS: usize = 1024;
 
-/// How many ended calls are remembered, so that a result that is told again is not counted again.
+/// The number of ended calls that are remembered, so that a repeated result is not counted again.
 const ENDED_CALLS: usize = 256;
 
 /// The calls of a process.
@@ -27,19 +27,19 @@ pub(super) struct Calls {
     ended: VecDeque<String>,
 }
 
-/// How a call ended, as the line around its result tells it.
+/// How a call ended, from the line around its result.
 #[derive(Debug)]
 pub(super) struct Ending<'a> {
     /// How.
     pub(super) status: ToolStatus,
-    /// What the tool gave back.
+    /// The result of the tool.
     pub(super) output: Option<&'a str>,
-    /// What the program itself knows of it.
+    /// The program's own data about it.
     pub(super) details: Option<&'a Details<'a>>,
 }
 
 impl Calls {
-    /// Takes a block that calls a tool.
+    /// Handles a block that calls a tool.
     pub(super) fn start(&mut self, block: &Object<'_>, parent: Option<&str>, out: &mut Output<'_>) {
         let name = block.text("name").unwrap_or("tool".into());
         let id = block.text("id").unwrap_or(name.clone());
@@ -67,7 +67,7 @@ impl Calls {
         }
     }
 
-    /// Takes the result of a call; says whether it was the first one.
+    /// Handles the result of a call. Returns whether it was the first one.
     pub(super) fn end(&mut self, id: Option<&str>, ending: &Ending<'_>, out: &mut Output<'_>) -> bool {
         let id = id.unwrap_or("tool");
         if self.ended.iter().any(|ended| ended == id) {

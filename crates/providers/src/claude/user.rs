@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 
 use super::wire::Object;
 use crate::dialects::content;
-use crate::dialects::loose::{self, Field, Flag, List, Maybe, Pick, Text};
+use crate::dialects::loose_json::{self, Field, Flag, List, Maybe, Pick, Text};
 use crate::lenient;
 
 /// A `user` line.
@@ -58,7 +58,7 @@ impl<'a> User<'a> {
     }
 }
 
-/// What the user's side said.
+/// The message of the user's side.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Message<'a> {
@@ -139,7 +139,7 @@ pub(super) struct Block<'a> {
     #[serde(borrow)]
     pub(super) tool_use_id: Text<'a>,
     pub(super) is_error: Flag,
-    /// What a tool gave back.
+    /// The result of a tool.
     #[serde(borrow)]
     pub(super) content: Content<'a>,
 }
@@ -175,7 +175,7 @@ impl<'de: 'a, 'a> Pick<'de> for Member<'a> {
     }
 }
 
-/// What the program itself knows of a tool's result.
+/// The program's own data about a tool's result.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Details<'a> {
@@ -209,19 +209,19 @@ pub(super) struct Hunk<'a> {
     pub(super) lines: List<Text<'a>>,
 }
 
-/// What became of the permission for a call.
+/// The outcome of the permission for a call.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Meta<'a> {
     #[serde(borrow)]
     pub(super) id: Text<'a>,
     #[serde(borrow)]
-    pub(super) permission_decision: loose::Object<PermissionDecision<'a>>,
+    pub(super) permission_decision: loose_json::Object<PermissionDecision<'a>>,
     #[serde(borrow)]
     pub(super) non_execution_kind: Text<'a>,
 }
 
-/// Who decided about a call, and how.
+/// The decider of a call, and the decision.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct PermissionDecision<'a> {
@@ -229,7 +229,7 @@ pub(super) struct PermissionDecision<'a> {
     pub(super) decision: Text<'a>,
 }
 
-loose::picked!(impl<'a> Content<'a>; impl<'a> Member<'a>;);
+loose_json::picked!(impl<'a> Content<'a>; impl<'a> Member<'a>;);
 
 #[cfg(test)]
 mod tests {

@@ -16,7 +16,7 @@ use serde_json::value::RawValue;
 
 use super::direct;
 use crate::dialect::Output;
-use crate::dialects::loose::Text;
+use crate::dialects::loose_json::Text;
 use crate::lenient;
 
 /// An object whose fields are read on demand.
@@ -75,7 +75,7 @@ impl<'a> Object<'a> {
         serde_json::from_str(self.raw(key)?.get()).ok()
     }
 
-    /// Says whether a field is `true`.
+    /// Returns whether a field is `true`.
     pub(super) fn is(&self, key: &str) -> bool {
         self.flag(key) == Some(true)
     }
@@ -179,7 +179,7 @@ pub(super) struct Delta<'a> {
 pub(super) enum Piece<'a> {
     Text(Cow<'a, str>),
     Thinking(Cow<'a, str>),
-    /// A part that the whole block repeats and that nobody reads before: arguments, signatures.
+    /// A part that the whole block repeats and that is not needed before: arguments, signatures.
     Other,
 }
 

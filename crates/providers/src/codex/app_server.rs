@@ -23,7 +23,7 @@ use super::stream::{RAW_THOUGHT, Stream};
 use super::wire::part;
 use crate::decode::End;
 use crate::dialect::{Dialect, Input, Output};
-use crate::dialects::loose::Text;
+use crate::dialects::loose_json::Text;
 use crate::dialects::tools;
 use crate::failure::Report;
 use crate::lenient;
@@ -42,21 +42,21 @@ pub(crate) struct AppServer {
     pub(super) calls: Calls,
     pub(super) stream: Stream,
     pub(super) turn: ending::Turn,
-    /// Whether the turn has said anything.
+    /// Whether the turn has any text.
     pub(super) spoke: bool,
     /// Why a request that we did not see was refused.
     pub(super) refused: Option<Report>,
     /// Whether the client ever asked for a turn, and whether the server ever answered.
     pub(super) prompted: bool,
     pub(super) answered: bool,
-    /// What the thread had used before this process.
+    /// The usage of the thread before this process.
     pub(super) before: Option<Usage>,
-    /// Whether the thread is a branch, which begins with what the other one had used and does not tell it.
+    /// Whether the thread is a branch, which starts with the usage of the other one and does not report it.
     pub(super) branch: bool,
     pub(super) error: Option<String>,
     pub(super) retrying: Option<Retrying>,
     pub(super) stderr: Stderr,
-    /// The first version of the protocol. The second repeats all of it, and once it is heard, only it is read.
+    /// The first version of the protocol. The second repeats all of it, and after its first message only it is read.
     pub(super) first: (Legacy, State),
     pub(super) second: bool,
 }
@@ -91,7 +91,7 @@ fn each(line: &str, out: &mut Output<'_>, mut take: impl FnMut(&Rpc<'_>, &str, &
 }
 
 impl AppServer {
-    /// Takes what the client wrote.
+    /// Handles the client's lines.
     fn sent(&mut self, rpc: &Rpc<'_>, out: &mut Output<'_>) {
         out.quiet();
         match (rpc.method.get(), rpc.id) {
@@ -120,7 +120,7 @@ impl AppServer {
         }
     }
 
-    /// Takes an answer of the server to the client.
+    /// Handles an answer of the server to the client.
     fn response(&mut self, method: Option<&str>, rpc: &Rpc<'_>, out: &mut Output<'_>) {
         out.quiet();
         if let Some(error) = &rpc.error.0 {
@@ -139,7 +139,7 @@ impl AppServer {
             };
         }
         match method {
-            // An answer to a request that we did not see says by its shape what it is.
+            // The shape of a response shows the kind of request if we did not see the request.
             Some("thread/start" | "thread/resume" | "thread/fork") | None => {
                 let started = Started::of(rpc.result);
                 if let Some(session) = started.session() {
@@ -155,7 +155,7 @@ impl AppServer {
         }
     }
 
-    /// Takes a request of the server.
+    /// Handles a request of the server.
     fn requested(&mut self, method: &str, rpc: &Rpc<'_>, raw: &str, out: &mut Output<'_>) {
         let params = Rest::of(raw);
         let item = [&params.item_id, &params.call_id].into_iter().find_map(Text::get).unwrap_or_default();
@@ -204,7 +204,7 @@ impl AppServer {
         }
     }
 
-    /// Takes a notification that is not frequent.
+    /// Handles a notification that is not frequent.
     fn rare(
         &mut self,
         method: &str,
@@ -289,7 +289,7 @@ fn remark(params: &Rest<'_>, out: &mut Output<'_>) {
     out.emit(Kind::Notice(Notice { level: Level::Warn, text, code: None }));
 }
 
-/// Says whether a notification is about the program, its client or its lists, and not about the conversation; or told
+/// Returns whether a notification is about the program, its client or its lists, and not about the conversation; or told
 /// in full by another one.
 fn is_aside(method: &str) -> bool {
     const ASIDE: &[&str] = &[

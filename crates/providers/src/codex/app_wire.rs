@@ -1,4 +1,4 @@
-//! What `codex app-server` and its client say to each other: JSON-RPC without the `jsonrpc` field.
+//! The messages between `codex app-server` and its client: JSON-RPC without the `jsonrpc` field.
 //!
 //! The frequent notifications are read in one pass into a small struct, all others in a second one.
 
@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 
 use super::legacy::Msg;
 use super::wire::Item;
-use crate::dialects::loose::{Boxed, Flag, Maybe, Number, Text};
+use crate::dialects::loose_json::{Boxed, Flag, Maybe, Number, Text};
 
 /// A message in either direction.
 #[derive(Debug, Default, Deserialize)]

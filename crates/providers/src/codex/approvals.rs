@@ -1,4 +1,4 @@
-//! What `app-server` asks its client, and what the client answers.
+//! Requests of `app-server` to its client, and the client's responses.
 //!
 //! Server and client count their requests each for themselves, from 0 and from 1, so an id says nothing without its
 //! direction. Only the server's requests are kept here.
@@ -17,7 +17,7 @@ use super::app_wire::{Rest, Rpc};
 use super::parts::{Command, raw};
 use super::wire::part;
 use crate::dialect::Output;
-use crate::dialects::loose::{List, Maybe, Text};
+use crate::dialects::loose_json::{List, Maybe, Text};
 
 /// How many questions may wait for an answer.
 const LONGEST: usize = 1024;
@@ -46,7 +46,7 @@ enum What {
 }
 
 impl Asked {
-    /// Takes a request of the server; `false` if it asks for nothing that we know.
+    /// Handles a request of the server; `false` if it asks for nothing that we know.
     pub(super) fn ask(
         &mut self,
         rpc: &Rpc<'_>,
@@ -83,7 +83,7 @@ impl Asked {
         true
     }
 
-    /// Takes the client's answer to a request of the server.
+    /// Handles the client's answer to a request of the server.
     pub(super) fn answer(&mut self, rpc: &Rpc<'_>, out: &mut Output<'_>) {
         self.sees_answers = true;
         let Some(place) =
@@ -130,7 +130,7 @@ impl Asked {
         }
     }
 
-    /// Nobody will answer any more: what was asked is refused.
+    /// No response will come any more: the open requests are denied.
     pub(super) fn end(&mut self, by: Decider, out: &mut Output<'_>) {
         for waiting in self.waiting.drain(..) {
             withdraw(waiting, by, out);
@@ -175,7 +175,7 @@ pub(super) fn command(name: &str, command: &str, reason: Option<&str>, tool: Opt
     asked(name, ApprovalCategory::Shell, Risk::Med, reason.unwrap_or(command), tool, input, &[])
 }
 
-/// Makes the question whether files may be changed. The change itself was told when the item began.
+/// Makes the question whether files may be changed. The start of the item reported the change itself.
 pub(super) fn edit(name: &str, reason: Option<&str>, tool: Option<&ToolId>) -> Kind {
     let options = ["accept", "acceptForSession", "decline", "cancel"].map(option);
     let summary = reason.unwrap_or("change files");
@@ -230,7 +230,7 @@ fn option(word: &str) -> ApprovalOption {
     ApprovalOption { id: word.to_owned(), label: word.to_owned(), effect }
 }
 
-/// Says what a decision's word means. What we do not know is a refusal.
+/// Returns the meaning of a decision. An unknown one is a denial.
 fn decision_of(word: &str) -> Decision {
     match word {
         "accept" | "approved" => Decision::Allow,

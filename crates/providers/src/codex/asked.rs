@@ -1,4 +1,4 @@
-//! What the app server tells about the account: the login, the models, the limits.
+//! The app server's reports on the account: the login, the models, the limits.
 
 use bowline_protocol::Timestamp;
 use serde::Deserialize;
@@ -47,12 +47,12 @@ pub(crate) static ASKED: &[Reader] = &[
     },
 ];
 
-/// It refuses everything before it was greeted, and wants to be told that its answer was heard.
+/// It refuses all requests before `initialize`, and expects a confirmation of its response.
 fn greet(then: Say) -> Vec<Say> {
     vec![Say::Call("initialize", introduction()), Say::Notify("initialized"), then]
 }
 
-/// Who we are.
+/// The client's name and version.
 pub(super) fn introduction() -> Value {
     let client = json!({ "name": "bowline", "title": "Bowline", "version": env!("CARGO_PKG_VERSION") });
     json!({ "clientInfo": client })

@@ -1,7 +1,7 @@
-//! What the end of the output means when Codex has not said how the turn ended.
+//! The end of the output, when Codex has not reported how the turn ended.
 //!
-//! Codex tells every failure: by `turn.failed`, or on standard error when it could not begin. The one exit without a
-//! word is that of an interrupt, which it answers with exit code 1 and no last line (0.166.0).
+//! Codex reports every failure: by `turn.failed`, or on standard error when it could not start. The one exit without a
+//! report is that of an interrupt, which it answers with exit code 1 and no last line (0.166.0).
 
 use bowline_protocol::kinds::Retrying;
 use bowline_protocol::{Category, Code, Exit};
@@ -21,7 +21,7 @@ pub(super) enum Turn {
     Ended,
 }
 
-/// What is known when the output ends.
+/// The state at the end of the output.
 #[derive(Debug)]
 pub(super) struct Ending<'a> {
     pub(super) turn: Turn,
@@ -43,7 +43,7 @@ impl Ending<'_> {
             // Ctrl-C, as the account knows it.
             (Cause::Exited, Some(Exit::Signal(2) | Exit::Code(130))) => {}
             (Cause::Exited, Some(Exit::Signal(signal))) => self.signal(signal, out),
-            // How a shell in front of the program tells of a signal.
+            // A shell in front of the program reports a signal like this.
             (Cause::Exited, Some(Exit::Code(code @ (129 | 137 | 143)))) => self.signal(code - 128, out),
             (Cause::Exited, Some(Exit::Code(101))) => {
                 let report = Report::of(self.reason.unwrap_or("the program panicked"));
@@ -56,19 +56,19 @@ impl Ending<'_> {
             (Cause::Exited, Some(Exit::Code(0)) | None) => {}
             (Cause::Exited, Some(Exit::Code(code))) => match self.reason {
                 Some(reason) => out.failed(&words::report(reason)),
-                // An interrupted program says as little as one that failed without a word, and what it logged says
+                // An interrupted program says as little as one that failed without an error message, and what it logged says
                 // nothing about its end: no guess.
                 None if self.turn == Turn::Open => out.failed(&Report {
                     category: Some(Category::Unknown),
                     code: Some(Code::Unknown),
-                    ..Report::of(format!("ended with exit code {code} before the turn did"))
+                    ..Report::of(format!("exited with code {code} before the turn ended"))
                 }),
                 None => {}
             },
         }
     }
 
-    /// A signal ended the program. Standard error always holds a line or two that say nothing about that.
+    /// A signal ended the program. Standard error always holds a line or two that are not about that.
     fn signal(&self, signal: i32, out: &mut Output<'_>) {
         let ended = format!("ended by signal {signal}");
         let message = match (self.reason, self.retrying) {

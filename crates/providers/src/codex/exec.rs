@@ -14,11 +14,11 @@ use super::legacy::{Legacy, Msg};
 use super::speech::{Sort, Speech};
 use super::stderr::{Heard, Stderr};
 use super::wire::{Item, Line, part, text};
-use super::{usage, words};
+use super::{usage, wire, words};
 use crate::decode::End;
 use crate::dialect::Output;
 use crate::dialects::content;
-use crate::dialects::loose::Maybe;
+use crate::dialects::loose_json::Maybe;
 use crate::dialects::shaped::Speaker;
 use crate::lenient;
 
@@ -30,7 +30,7 @@ pub(crate) struct Exec {
     stderr: Stderr,
 }
 
-/// What both forms of JSON lines share.
+/// The shared state of both forms of JSON lines.
 #[derive(Debug, Default)]
 pub(super) struct State {
     pub(super) speech: Speech,
@@ -38,7 +38,7 @@ pub(super) struct State {
     pub(super) turn: Turn,
     /// The thread that the process works on.
     thread: Option<NativeSessionId>,
-    /// An error that was told and is not overcome.
+    /// An error that was reported and not recovered from.
     pub(super) error: Option<String>,
     /// The retry that is under way.
     retrying: Option<Retrying>,
@@ -46,6 +46,10 @@ pub(super) struct State {
 
 impl Speaker for Exec {
     fn line(&mut self, line: &str, out: &mut Output<'_>) {
+        if let Some(text) = wire::whole_message(line) {
+            self.state.progress();
+            return self.state.speech.whole(Sort::Text, &text, Phase::Final, None, out);
+        }
         // A derived reader would take an array for an object, so the brace is looked for first.
         if line.starts_with('{')
             && let Ok(read) = serde_json::from_str::<Line<'_>>(line)
@@ -75,7 +79,7 @@ impl Speaker for Exec {
 
     fn end(&mut self, end: &End, out: &mut Output<'_>) {
         self.stderr.end(out);
-        // Plain text tells of no turn; what follows the banner is one.
+        // Plain text reports no turn; everything after the banner is one.
         let begun = self.state.turn == Turn::None && self.stderr.has_begun();
         let turn = if begun { Turn::Open } else { self.state.turn };
         let ending = Ending {
@@ -111,7 +115,7 @@ impl Exec {
                 let error = error_text(line).or_else(|| self.state.error.take());
                 self.state.ended();
                 out.failed(&words::report(
-                    error.as_deref().unwrap_or("the turn failed and Codex did not say why"),
+                    error.as_deref().unwrap_or("Codex reported a failed turn without a reason"),
                 ));
             }
             "error" => self.state.error(&error_text(line).unwrap_or_default(), out),
@@ -123,7 +127,7 @@ impl Exec {
         }
     }
 
-    /// Takes a line of an older version: an event, the prompt, or the settings.
+    /// Handles a line of an older version: an event, the prompt, or the settings.
     fn untyped(&mut self, line: &Line<'_>, raw: &str, out: &mut Output<'_>) {
         if let Maybe(Some(msg)) = part::<Maybe<Msg<'_>>>(line.msg) {
             self.legacy.message(&msg, raw, &mut self.state, out);
@@ -148,7 +152,7 @@ impl State {
         self.ended();
         self.turn = Turn::Open;
         out.emit(Kind::TurnStarted(TurnStarted { origin: TurnOrigin::Prompt, native_turn }));
-        // The account has nothing to tell when the turn was opened before.
+        // A turn that is already open needs no event.
         out.quiet();
     }
 
@@ -160,7 +164,7 @@ impl State {
         self.retrying = None;
     }
 
-    /// Takes an error line: a notice of a retry, or what `turn.failed` is about to say.
+    /// Handles an error line: a notice of a retry, or the message of the `turn.failed` that follows.
     pub(super) fn error(&mut self, message: &str, out: &mut Output<'_>) {
         match words::retrying(message) {
             Some(retrying) => self.retry(retrying, out),
@@ -199,7 +203,7 @@ impl State {
             return out.unrecognized(UnrecognizedReason::BadShape, raw, Some(type_name));
         };
         match step {
-            // Only when it is complete: started and updated would say it again.
+            // Only when it is complete: started and updated would repeat it.
             Step::Started | Step::Updated => out.quiet(),
             Step::Completed => {
                 self.progress();
@@ -225,12 +229,12 @@ impl State {
     }
 }
 
-/// Says whether a message is commentary; `exec` drops the word for it today.
+/// Returns whether a message is commentary; `exec` drops the field for it today.
 pub(super) fn phase(item: &Item<'_>) -> Phase {
     if item.phase.get() == Some("commentary") { Phase::Commentary } else { Phase::Final }
 }
 
-/// Returns what a line says about an error: `message`, `error.message`, or an `error` of another shape.
+/// Returns the error message of a line: `message`, `error.message`, or an `error` of another shape.
 fn error_text(line: &Line<'_>) -> Option<String> {
     let field = || content::error(&serde_json::from_str::<Value>(line.error?.get()).ok()?);
     line.message.owned().or_else(field)

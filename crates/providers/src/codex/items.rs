@@ -1,4 +1,4 @@
-//! What the items of a turn mean, except those that are said or thought: tools, plans, warnings, compaction.
+//! The items of a turn, except text and thoughts: tools, plans, warnings, compaction.
 //!
 //! The ids of items repeat: `exec` counts from `item_0` in every process, and `app-server` takes the ids that the model
 //! gave, which a model may give again. Each call gets an id of its own here.
@@ -15,8 +15,8 @@ use bowline_protocol::{Excerpt, Json, Kind, ToolId};
 use super::parts::{compacted, files, input, output, plan, status, tool, touched, user_message};
 use super::wire::{Item, Said, part};
 use crate::dialect::Output;
-use crate::dialects::loose::{List, Maybe, Text};
-use crate::dialects::said::fingerprint;
+use crate::dialects::loose_json::{List, Maybe, Text};
+use crate::dialects::text_dedup::fingerprint;
 
 /// How many ids are remembered.
 const REMEMBERED: usize = 4096;
@@ -29,7 +29,7 @@ pub(super) enum Step {
     Completed,
 }
 
-/// What an item was.
+/// The kind of an item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Was {
     /// The work of a tool.
@@ -67,7 +67,7 @@ impl<'a> Call<'a> {
 }
 
 impl Calls {
-    /// Takes an item.
+    /// Handles an item.
     pub(super) fn item(
         &mut self,
         step: Step,
@@ -79,7 +79,7 @@ impl Calls {
             out.quiet();
             let id = item.id.get().unwrap_or("item");
             if !self.open.contains_key(id) {
-                // Some items are told only when they are complete.
+                // Some items are reported only when they are complete.
                 let owner = if item.type_name.get() == Some("dynamicToolCall") {
                     ToolOwner::Host
                 } else {
@@ -114,7 +114,7 @@ impl Calls {
                 out.emit(Kind::Status(Status { status: Some("reviewing".to_owned()) }));
             }
             "exitedReviewMode" if step == Step::Completed => out.emit(Kind::Status(Status { status: None })),
-            // What a hook adds to the conversation, in the user's name.
+            // An addition of a hook to the conversation, in the user's name.
             "hookPrompt" if step == Step::Completed => {
                 let texts = part::<List<Maybe<Said<'_>>>>(item.content);
                 let text = texts
@@ -212,7 +212,7 @@ impl Calls {
             self.uses.clear();
         }
         if self.open.len() >= REMEMBERED {
-            // Commands that run in the background are never told to end.
+            // Codex never reports the end of commands in the background.
             self.open.clear();
         }
         let uses = self.uses.entry(fingerprint(id)).or_default();

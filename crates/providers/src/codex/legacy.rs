@@ -1,7 +1,7 @@
 //! The JSON lines of older versions: `{"id":"0","msg":{"type":"agent_message",…}}`.
 //!
-//! The core of Codex still speaks so to itself, and `app-server` of a certain age passes it on as `codex/event/…`.
-//! Text may come in pieces and then whole; newer cores say some things in two ways, of which one is read.
+//! The core of Codex still uses it internally, and `app-server` of a certain age forwards it as `codex/event/…`.
+//! Text may come in pieces and then whole; newer cores report some things in two ways, of which one is read.
 
 use bowline_protocol::kinds::{
     Level, ModelChanged, Notice, Phase, SessionStarted, ToolKind, ToolStatus, UnrecognizedReason, UserOrigin,
@@ -18,16 +18,16 @@ use super::usage::{self, Counts};
 use super::wire::part;
 use super::{approvals, legacy_tools, notifications, parts};
 use crate::dialect::Output;
-use crate::dialects::loose::{Flag, Head, Maybe, Number, Text};
-use crate::dialects::said::{Said, Whole};
+use crate::dialects::loose_json::{Flag, Head, Maybe, Number, Text};
+use crate::dialects::text_dedup::{Said, Whole};
 
 /// Reads the events of older versions.
 #[derive(Debug, Default)]
 pub(super) struct Legacy {
-    /// What the pieces of the current message and thought have said.
+    /// The text of the current message and thought so far.
     text: Said,
     thought: Said,
-    /// Whether the turn has said anything.
+    /// Whether the turn has any text.
     spoke: bool,
 }
 
@@ -111,7 +111,7 @@ pub(super) struct Invocation<'a> {
 }
 
 impl Legacy {
-    /// Takes an event.
+    /// Handles an event.
     pub(super) fn message(&mut self, msg: &Msg<'_>, line: &str, state: &mut State, out: &mut Output<'_>) {
         let type_name = msg.type_name.or_empty();
         match type_name {
@@ -216,7 +216,7 @@ impl Legacy {
         }
     }
 
-    /// Takes a text that may have come in pieces before.
+    /// Handles a text that may have come in pieces before.
     fn whole(&mut self, sort: Sort, text: &str, phase: Phase, state: &mut State, out: &mut Output<'_>) {
         out.quiet();
         state.progress();
@@ -272,7 +272,7 @@ fn notice(level: Level, text: &str, out: &mut Output<'_>) {
     out.emit(Kind::Notice(Notice { level, text: Excerpt::with_limit(text, 4096).text, code: None }));
 }
 
-/// Takes a count of tokens: of the thread and the last request, or, before 0.30, of the thread only.
+/// Handles a count of tokens: of the thread and the last request, or, before 0.30, of the thread only.
 fn tokens(msg: &Msg<'_>, line: &str, out: &mut Output<'_>) {
     out.quiet();
     let counts = Counts::of(msg.info);
@@ -289,7 +289,7 @@ fn tokens(msg: &Msg<'_>, line: &str, out: &mut Output<'_>) {
     notifications::limits(msg.rate_limits, out);
 }
 
-/// Takes the state of an MCP server: `"ready"`, or `{"state":"failed","error":"…"}`.
+/// Handles the state of an MCP server: `"ready"`, or `{"state":"failed","error":"…"}`.
 fn server(msg: &Msg<'_>, out: &mut Output<'_>) {
     let status: Value = part(msg.status);
     let word = status.as_str().or_else(|| status.get("state")?.as_str()).unwrap_or_default();

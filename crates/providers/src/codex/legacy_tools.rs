@@ -12,10 +12,10 @@ use super::legacy::{Invocation, Msg};
 use super::parts::{self, Command, mcp_name, raw};
 use super::wire::{McpResult, part};
 use crate::dialect::Output;
-use crate::dialects::loose::{Flag, List, Maybe, Text};
+use crate::dialects::loose_json::{Flag, List, Maybe, Text};
 use crate::dialects::tools;
 
-/// Takes the beginning or end of a tool's work; `false` if we do not know the tool.
+/// Handles the beginning or end of a tool's work; `false` if we do not know the tool.
 pub(super) fn tool(name: &str, msg: &Msg<'_>, state: &mut State, out: &mut Output<'_>) -> bool {
     let id = msg.call_id.or_empty();
     let outcome = |good: bool| if good { ToolStatus::Completed } else { ToolStatus::Failed };

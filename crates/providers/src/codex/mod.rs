@@ -1,13 +1,14 @@
 //! Codex: `codex exec`, in its three shapes, and `codex app-server`.
 //!
-//! Both dialects speak of the same items; `items` says what an item means, `speech` what was said and must not be said
-//! twice, `words` what Codex's sentences about failures and retries mean. `legacy` reads the form that older versions
-//! print. `speaker` is the client of an app server that sends one prompt.
+//! Both dialects have the same items: `items` interprets an item, `speech` keeps text from being emitted
+//! twice, `words` interprets Codex's messages about failures and retries. `legacy` reads the form that older versions
+//! print. `client` is the client of an app server that sends one prompt.
 
 mod app_server;
 mod app_wire;
 mod approvals;
 mod asked;
+mod client;
 mod ending;
 mod exec;
 mod items;
@@ -16,7 +17,6 @@ mod legacy_tools;
 mod notifications;
 mod parts;
 mod responses;
-mod speaker;
 mod speech;
 mod stderr;
 mod stream;
@@ -31,14 +31,14 @@ pub(crate) use self::exec::Exec;
 
 use bowline_protocol::kinds::Transport;
 
-use crate::conversation::{Images, Voice};
+use crate::conversation::{Images, ProtocolClient};
 
-/// How we speak to the app server.
-pub(crate) const VOICE: Voice = Voice {
+/// The client of the app server.
+pub(crate) const CLIENT: ProtocolClient = ProtocolClient {
     transport: Transport::JsonRpc,
     needs_cwd: false,
     images: Images::Paths,
-    first_words: speaker::Speaker::first_words,
-    speaker: |conversation| Box::new(speaker::Speaker::new(conversation)),
-    refuses: speaker::Speaker::refuses,
+    first_message: client::AppServerClient::first_message,
+    dialect: |conversation| Box::new(client::AppServerClient::new(conversation)),
+    refuses: client::AppServerClient::refuses,
 };

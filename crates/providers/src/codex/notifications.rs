@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 
 use super::wire::part;
 use crate::dialect::Output;
-use crate::dialects::loose::{List, Maybe, Number, Text};
+use crate::dialects::loose_json::{List, Maybe, Number, Text};
 
 /// Tells the state of every limit that is given.
 pub(super) fn limits(raw: Option<&RawValue>, out: &mut Output<'_>) {
@@ -52,7 +52,7 @@ fn seconds(seconds: f64) -> Option<Timestamp> {
     (0.0..1e11).contains(&seconds).then(|| Timestamp::from_millis((seconds * 1000.0) as i64))
 }
 
-/// Says which state a thread is in; nothing for one that is not loaded.
+/// Returns which state a thread is in; nothing for one that is not loaded.
 pub(super) fn state(raw: Option<&RawValue>) -> Option<Kind> {
     #[derive(Default, Deserialize)]
     #[serde(default, rename_all = "camelCase")]

@@ -1,4 +1,4 @@
-//! What an item holds: the name and arguments of a tool, its result, files, plans, and the user's words.
+//! The content of an item: the name and arguments of a tool, its result, files, plans, and the user's message.
 
 use std::borrow::Cow;
 
@@ -14,10 +14,10 @@ use serde_json::value::RawValue;
 
 use super::wire::{Change, Item, Said, part};
 use crate::dialect::Output;
-use crate::dialects::loose::{self, Flag, List, Maybe, Pick, Text};
+use crate::dialects::loose_json::{self, Flag, List, Maybe, Pick, Text};
 use crate::dialects::{content, tools};
 
-/// Says which tool an item is the work of.
+/// Returns which tool an item is the work of.
 pub(super) fn tool<'a>(item: &'a Item<'_>) -> Option<(Cow<'a, str>, ToolKind)> {
     let named = |name: &'a str, kind| Some((Cow::Borrowed(name), kind));
     match item.type_name.or_empty() {
@@ -104,7 +104,7 @@ struct Image<'a> {
     path: &'a str,
 }
 
-/// Says how a completed item ended.
+/// Returns how a completed item ended.
 pub(super) fn status(item: &Item<'_>) -> ToolStatus {
     match item.status.or_empty() {
         "declined" => ToolStatus::Denied,
@@ -118,7 +118,7 @@ pub(super) fn status(item: &Item<'_>) -> ToolStatus {
     }
 }
 
-/// Says whether an MCP call was not made because nobody allowed it.
+/// Returns whether an MCP call was not made because it had no approval.
 pub(super) fn is_refusal(error: &str) -> bool {
     ["requires approval", "rejected MCP tool call", "rejected by user", "user cancelled MCP tool call"]
         .iter()
@@ -146,7 +146,7 @@ fn content_items(items: &RawValue) -> Option<String> {
     Some(texts.0.iter().filter_map(|item| item.0.as_ref()?.text.get()).collect::<Vec<_>>().join("\n"))
 }
 
-/// Returns what sub-agents said at last.
+/// Returns the last text of sub-agents.
 fn states(states: &RawValue) -> Option<String> {
     let states: serde_json::Map<String, Value> = serde_json::from_str(states.get()).ok()?;
     let said = states.values().filter_map(|state| state.get("message")?.as_str());
@@ -160,7 +160,7 @@ struct Files(Vec<TouchedFile>);
 impl<'de> Pick<'de> for Files {
     fn seq<A: SeqAccess<'de>>(mut seq: A) -> Result<Self, A::Error> {
         let mut files = Vec::new();
-        while let Some(change) = seq.next_element::<loose::Object<Change<'_>>>()? {
+        while let Some(change) = seq.next_element::<loose_json::Object<Change<'_>>>()? {
             let Change { path, kind } = change.0;
             if let Some(path) = path.get() {
                 file(path, kind.type_name.or_empty(), kind.move_path.get(), &mut files);
@@ -170,9 +170,9 @@ impl<'de> Pick<'de> for Files {
     }
 }
 
-loose::picked!(impl<> Files;);
+loose_json::picked!(impl<> Files;);
 
-/// Says which files a change touches.
+/// Returns which files a change touches.
 pub(super) fn files(changes: Option<&RawValue>) -> Vec<TouchedFile> {
     part::<Files>(changes).0
 }
@@ -191,14 +191,14 @@ pub(super) fn file(path: &str, kind: &str, moved_to: Option<&str>, files: &mut V
     }
 }
 
-/// Tells which files the agent says it touched.
+/// Emits the files that the agent reports as touched.
 pub(super) fn touched(files: Vec<TouchedFile>, out: &mut Output<'_>) {
     if !files.is_empty() {
         out.emit(Kind::FilesTouched(FilesTouched { seen_by: TouchSource::Agent, files, room: None }));
     }
 }
 
-/// The conversation was shortened. Codex does not say by how much, nor that anyone asked.
+/// The conversation was shortened. Codex reports neither by how much nor on whose request.
 pub(super) fn compacted() -> Kind {
     let trigger = CompactTrigger::Auto;
     Kind::ContextCompacted(ContextCompacted { trigger, tokens_before: None, tokens_after: None })
@@ -228,7 +228,7 @@ pub(super) fn plan(steps: Option<&RawValue>, out: &mut Output<'_>) {
     out.emit(Kind::PlanUpdated(PlanUpdated { steps }));
 }
 
-/// Tells what the user said, as Codex repeats it.
+/// Emits the user's message, as Codex repeats it.
 pub(super) fn user_message(item: &Item<'_>, out: &mut Output<'_>) {
     let parts = part::<List<Maybe<Said<'_>>>>(item.content);
     let texts: Vec<&str> = parts.0.iter().filter_map(|part| part.0.as_ref()?.text.get()).collect();

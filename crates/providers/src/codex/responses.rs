@@ -1,4 +1,4 @@
-//! What the answers of `app-server` to the client's requests mean, and its typed reasons of failure.
+//! Responses of `app-server` to the client's requests, and its typed reasons of failure.
 
 use bowline_protocol::kinds::{OptionState, OptionsAdvertised, SessionStarted};
 use bowline_protocol::{Category, Code, Kind, NativeSessionId};
@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 use super::app_wire::{RpcError, Thread, TurnError};
 use super::wire::part;
 use super::words;
-use crate::dialects::loose::{Flag, List, Maybe, Text};
+use crate::dialects::loose_json::{Flag, List, Maybe, Text};
 use crate::failure::Report;
 use crate::rpc::UNKNOWN_METHOD;
 
@@ -121,7 +121,7 @@ pub(super) fn refused(error: &RpcError<'_>) -> Report {
 /// Makes a report of why a turn failed.
 pub(super) fn failed(error: &TurnError<'_>) -> Report {
     let mut report =
-        words::report(error.message.get().unwrap_or("the turn failed and Codex did not say why"));
+        words::report(error.message.get().unwrap_or("Codex reported a failed turn without a reason"));
     let (category, code, status) = typed(error.codex_error_info);
     report.category = category.map(|typed| finer(typed, &report.message)).or(report.category);
     report.code = code.or(report.code);
@@ -150,7 +150,7 @@ fn finer(typed: Category, words: &str) -> Category {
     }
 }
 
-/// Reads `codexErrorInfo`. A word that says less than the message leaves the rest to it.
+/// Reads `codexErrorInfo`. A word that is less exact than the message leaves the rest to it.
 fn typed(info: Option<&RawValue>) -> (Option<Category>, Option<Code>, Option<u16>) {
     let info: Value = part(info);
     let (word, inner) = match &info {
@@ -186,7 +186,7 @@ fn typed(info: Option<&RawValue>) -> (Option<Category>, Option<Code>, Option<u16
                 None => category(Category::Network),
             }
         }
-        // "other", "sandboxError" and what is new: the message says more.
+        // "other", "sandboxError" and new ones: the message is more exact.
         _ => (None, None, None),
     }
 }

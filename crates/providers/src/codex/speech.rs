@@ -1,8 +1,8 @@
-//! What `exec` has said, whole message by whole message, and what a retry says again.
+//! The text of `exec`, whole message by whole message, and the text that a retry repeats.
 //!
-//! When the connection breaks after a message was told, Codex asks the model anew and tells the same message a second
-//! time under another id (0.166.0). Only the first telling counts. What was said before the last tool ended belongs to
-//! an earlier request and is not told again.
+//! When the connection breaks after a message was printed, Codex sends the request again and prints the same message a second
+//! time under another id (0.166.0). Only the first one counts. Text before the end of the last tool belongs to
+//! an earlier request and is not repeated.
 
 use std::collections::VecDeque;
 
@@ -10,20 +10,20 @@ use bowline_protocol::kinds::{MessageFinished, Phase};
 use bowline_protocol::{Kind, MessageId, ToolId};
 
 use crate::dialect::Output;
-use crate::dialects::said::fingerprint;
+use crate::dialects::text_dedup::fingerprint;
 
 /// How many messages a retry may repeat.
 const REMEMBERED: usize = 32;
 
-/// What was said.
+/// The text so far.
 #[derive(Debug, Default)]
 pub(super) struct Speech {
-    /// How many messages there were, and the one that is being said in pieces.
+    /// The number of messages, and the one that comes in pieces.
     count: u64,
     current: Option<MessageId>,
-    /// What this request has said.
+    /// The text of this request.
     told: VecDeque<Told>,
-    /// What the request said that is being retried.
+    /// The text of the request that is being retried.
     repeatable: Vec<Told>,
 }
 
@@ -35,7 +35,7 @@ struct Told {
     hash: u64,
 }
 
-/// Whether something is said or only thought.
+/// Whether it is text or a thought.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Sort {
     Text,
@@ -43,7 +43,7 @@ pub(super) enum Sort {
 }
 
 impl Speech {
-    /// Takes a whole message.
+    /// Handles a whole message.
     pub(super) fn whole(
         &mut self,
         sort: Sort,
@@ -81,19 +81,19 @@ impl Speech {
         MessageId::from(str::from_utf8(&text[place - 1..]).unwrap_or("m"))
     }
 
-    /// Returns the message that is being said in pieces.
+    /// Returns the message that comes in pieces.
     pub(super) fn current(&mut self) -> MessageId {
         let message = self.current.take().unwrap_or_else(|| self.next());
         self.current.insert(message).clone()
     }
 
-    /// The message that was said in pieces is complete.
+    /// The message in pieces is complete.
     pub(super) fn finish(&mut self, message: MessageId, phase: Phase, out: &mut Output<'_>) {
         self.current = None;
         out.emit(Kind::MessageFinished(MessageFinished { message, phase, model: None }));
     }
 
-    /// Says whether a retry tells what was told before, and remembers that it was told.
+    /// Returns whether a retry repeats this text, and remembers that it was repeated.
     fn repeats(&mut self, told: Told) -> bool {
         if self.told.len() == REMEMBERED {
             self.told.pop_front();

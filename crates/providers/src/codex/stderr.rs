@@ -1,4 +1,4 @@
-//! What Codex writes to standard error: why it could not start, its log, and, in plain text mode, the whole transcript.
+//! Codex's standard error: why it could not start, its log, and, in plain text mode, the whole transcript.
 //!
 //! Of the transcript only the banner, the errors and the sum of tokens are read. The rest holds the output of commands,
 //! which may look like anything.
@@ -42,7 +42,7 @@ enum Place {
     Tokens,
 }
 
-/// What a line means for the turn.
+/// The meaning of a line for the turn.
 #[derive(Debug)]
 pub(super) enum Heard {
     Nothing,
@@ -51,12 +51,12 @@ pub(super) enum Heard {
 }
 
 impl Stderr {
-    /// Says whether the banner was printed, and with it the work began.
+    /// Returns whether the banner was printed, and with it the work began.
     pub(super) fn has_begun(&self) -> bool {
         matches!(self.place, Place::Transcript | Place::Tokens)
     }
 
-    /// Takes a line.
+    /// Handles a line.
     pub(super) fn line(&mut self, line: &str, out: &mut Output<'_>) -> Heard {
         let plain = ansi::strip(line);
         let line = plain.trim_end();
@@ -124,12 +124,12 @@ impl Stderr {
         }
     }
 
-    /// Returns why the program could not go on, if it said so.
+    /// Returns why the program could not continue, if it reported that.
     pub(super) fn reason(&self) -> Option<&str> {
         Some(self.fatal.trim()).filter(|fatal| !fatal.is_empty()).or(self.error.as_deref())
     }
 
-    /// Takes the end.
+    /// Handles the end.
     pub(super) fn end(&mut self, out: &mut Output<'_>) {
         if let Some(tokens) = self.tokens.take() {
             // One sum of input without cache and output: too little for a report of usage.
@@ -151,7 +151,7 @@ fn is_log(line: &str) -> bool {
     LOG.is_match(line)
 }
 
-/// Takes a line of the log. What Codex refused to do has no item and stands only here.
+/// Handles a line of the log. Refused actions have no item and are only here.
 fn log(line: &str, out: &mut Output<'_>) {
     if let Some((_, refused)) = line.split_once("codex_core::tools::router: error=") {
         let text = Excerpt::with_limit(refused, 4096).text;

@@ -1,8 +1,8 @@
-//! What `app-server` says piece by piece, and whole when an item is complete.
+//! The text of `app-server`, piece by piece, and whole when an item is complete.
 //!
-//! The ids of items are the model's and come again in other turns, so every item that says something becomes a message
-//! of our own. A broken connection begins the answer anew: pieces without an end are taken back at once, a complete
-//! message when the retry has said the same.
+//! The ids of items are the model's and are used again in other turns, so every item with text becomes a message
+//! with an id of our own. After a broken connection the answer starts again: pieces without an end are retracted at once, a complete
+//! message when the retry has repeated it.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -10,32 +10,32 @@ use bowline_protocol::kinds::{MessageFinished, Phase, TextRetracted};
 use bowline_protocol::{Kind, MessageId, ToolId};
 
 use crate::dialect::Output;
-use crate::dialects::said::{Messages, Said, Whole};
+use crate::dialects::text_dedup::{Messages, Said, Whole};
 
 /// How many messages are open, or remembered, at most.
 const REMEMBERED: usize = 256;
 
-/// What is being said.
+/// The current messages.
 #[derive(Debug, Default)]
 pub(super) struct Stream {
     messages: Messages,
     /// In order, so that the same output gives the same events.
     open: BTreeMap<Box<str>, Open>,
-    /// What this request has said and finished.
+    /// The finished text of this request.
     told: Vec<(Said, MessageId)>,
-    /// What the request said that is being retried.
+    /// The text of the request that is being retried.
     repeatable: Vec<(Said, MessageId)>,
 }
 
-/// A message that is being said.
+/// A current message.
 #[derive(Debug)]
 struct Open {
     message: MessageId,
-    /// What each block has said.
+    /// The text of each block so far.
     blocks: HashMap<u32, Said>,
     /// Whether it has text.
     said: bool,
-    /// Whether a sub-agent says it.
+    /// Whether it belongs to a sub-agent.
     foreign: bool,
 }
 
@@ -43,7 +43,7 @@ struct Open {
 pub(super) const RAW_THOUGHT: u32 = 1 << 16;
 
 impl Stream {
-    /// Takes a piece of text.
+    /// Handles a piece of text.
     pub(super) fn text(&mut self, item: &str, text: &str, parent: Option<&ToolId>, out: &mut Output<'_>) {
         let open = self.open(item);
         open.said = true;
@@ -52,7 +52,7 @@ impl Stream {
         out.text(&open.message, 0, text, parent);
     }
 
-    /// Takes a piece of a thought.
+    /// Handles a piece of a thought.
     pub(super) fn thought(
         &mut self,
         item: &str,
@@ -66,7 +66,7 @@ impl Stream {
         out.thinking(&open.message, block, text, parent);
     }
 
-    /// Takes a complete text, of which only what the pieces left out is said.
+    /// Handles a complete text. Only the part that the pieces left out is emitted.
     pub(super) fn whole(
         &mut self,
         item: &str,
@@ -97,7 +97,7 @@ impl Stream {
         }
     }
 
-    /// Takes a complete part of a thought.
+    /// Handles a complete part of a thought.
     pub(super) fn whole_thought(
         &mut self,
         item: &str,
@@ -117,7 +117,7 @@ impl Stream {
         self.open.remove(item);
     }
 
-    /// The request is sent again: what it began to say is void.
+    /// The request is sent again: its text so far is void.
     pub(super) fn retried(&mut self, out: &mut Output<'_>) {
         for (_, Open { message, .. }) in self.open.extract_if(.., |_, open| open.said && !open.foreign) {
             out.emit(Kind::TextRetracted(TextRetracted { message: message.clone(), from_block: 0 }));
@@ -138,7 +138,7 @@ impl Stream {
         self.tool_ended();
     }
 
-    /// Takes back what the retry has just said again.
+    /// Retracts the text that the retry has just repeated.
     fn finished(&mut self, text: &str, said: Said, message: MessageId, out: &mut Output<'_>) {
         if let Some(place) = self.repeatable.iter().position(|(known, _)| known.is(text)) {
             for (_, message) in self.repeatable.drain(..=place).skip(place) {

@@ -13,7 +13,7 @@ use super::usage::{self, Counts};
 use super::wire::{Item, part};
 use super::{ending, responses, words};
 use crate::dialect::Output;
-use crate::dialects::loose::{List, Maybe, Text};
+use crate::dialects::loose_json::{List, Maybe, Text};
 
 impl AppServer {
     /// Returns the call that a thread works for; nothing for the session's own thread.
@@ -76,15 +76,16 @@ impl AppServer {
             "interrupted" => out.cancelled(),
             "failed" => {
                 let error = part::<Maybe<TurnError<'_>>>(turn.error).0;
-                let words =
-                    || words::report(told.as_deref().unwrap_or("the turn failed and Codex did not say why"));
+                let words = || {
+                    words::report(told.as_deref().unwrap_or("Codex reported a failed turn without a reason"))
+                };
                 out.failed(&error.as_ref().map_or_else(words, responses::failed));
             }
             _ => out.completed(None),
         }
     }
 
-    /// Says the message that the end of a turn repeats, for the case that nobody said it before.
+    /// Emits the message that the end of a turn repeats, if it was not emitted before.
     fn last_word(&mut self, turn: &Turn<'_>, out: &mut Output<'_>) {
         let items = part::<List<Maybe<Item<'_>>>>(turn.items);
         let messages = items.0.iter().filter_map(|item| item.0.as_ref());
@@ -147,7 +148,7 @@ impl AppServer {
         }
     }
 
-    /// Takes a complete thought, of which pieces may have come before.
+    /// Handles a complete thought, of which pieces may have come before.
     fn thoughts(&mut self, item: &Item<'_>, parent: Option<&ToolId>, out: &mut Output<'_>) {
         let id = item.id.or_empty();
         for (parts, from) in [(item.summary, 0), (item.content, RAW_THOUGHT)] {
@@ -172,7 +173,7 @@ impl AppServer {
         }
     }
 
-    /// Takes the counts of a thread. Those of the session's own are cumulative, and begin before this process if it
+    /// Handles the counts of a thread. Those of the session's own are cumulative, and begin before this process if it
     /// resumed the thread: what comes before the first turn was used by earlier ones.
     pub(super) fn usage(&mut self, raw: Option<&RawValue>, parent: Option<&ToolId>, out: &mut Output<'_>) {
         out.quiet();
@@ -222,7 +223,7 @@ impl AppServer {
             return out.emit(Kind::Retrying(retrying));
         }
         if parent.is_some() {
-            // A sub-agent's failure is its own; the turn goes on.
+            // A sub-agent's failure is its own; the turn continues.
             return out.notice(Level::Warn, Excerpt::with_limit(message, 4096).text);
         }
         self.error = Some(message.to_owned());

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::wire::part;
-use crate::dialects::loose::Number;
+use crate::dialects::loose_json::Number;
 use crate::usage::Tokens;
 
 /// Makes the event.

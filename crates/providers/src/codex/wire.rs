@@ -1,6 +1,8 @@
-//! What `codex exec --json` prints: only the fields that are needed.
+//! The output of `codex exec --json`: only the fields that are needed.
 //!
 //! `app-server` speaks of the same items in camelCase, so both spellings of a field are one field here.
+
+use std::borrow::Cow;
 
 use bowline_protocol::Excerpt;
 use serde::Deserialize;
@@ -8,9 +10,9 @@ use serde::de::MapAccess;
 use serde::de::value::MapAccessDeserializer;
 use serde_json::value::RawValue;
 
-pub(super) use crate::dialects::loose::part;
+pub(super) use crate::dialects::loose_json::part;
 
-use crate::dialects::loose::{self, Boxed, Head, List, Maybe, Number, Pick, Text};
+use crate::dialects::loose_json::{self, Boxed, Head, List, Maybe, Number, Pick, Text};
 use crate::usage::Tokens;
 
 /// A line. Small, because every line is one; what is rare is kept raw.
@@ -45,6 +47,24 @@ pub(super) struct Line<'a> {
     pub(super) approval: Option<&'a RawValue>,
 }
 
+/// Returns the text of a line that is a whole message of the agent and nothing else.
+///
+/// A turn may have such lines by the thousand, and an [`Item`] has 28 fields. The words around id and text are compared, and
+/// only the text is parsed. The dialect parses every other line as a [`Line`], also one with an additional field.
+pub(super) fn whole_message(line: &str) -> Option<Cow<'_, str>> {
+    /// A text that is borrowed where nothing in it is escaped.
+    #[derive(Deserialize)]
+    #[serde(transparent)]
+    struct Borrowed<'a>(#[serde(borrow)] Cow<'a, str>);
+
+    let item = line.strip_prefix(r#"{"type":"item.completed","item":{"id":""#)?;
+    // Letters, digits, `_` and `-` need no escape. A line whose id has another character is parsed as a `Line`.
+    let id =
+        item.bytes().take_while(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-')).count();
+    let text = item[id..].strip_prefix(r#"","type":"agent_message","text":"#)?.strip_suffix("}}")?;
+    serde_json::from_str::<Borrowed<'_>>(text).ok().map(|text| text.0)
+}
+
 /// A thing that the agent said or did. Which fields there are depends on the type.
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct Item<'a> {
@@ -54,7 +74,7 @@ pub(super) struct Item<'a> {
     pub(super) type_name: Text<'a>,
     #[serde(borrow, default)]
     pub(super) status: Text<'a>,
-    /// What was said or thought.
+    /// The text of a message or a thought.
     #[serde(borrow, default)]
     pub(super) text: Text<'a>,
     /// The same in the form that the adapter protocol documents.
@@ -108,7 +128,7 @@ pub(super) struct Item<'a> {
     pub(super) agents_states: Option<&'a RawValue>,
 }
 
-/// What an MCP tool gave back. Of long texts only the beginning is wanted, and it is read in the same pass.
+/// The result of an MCP tool. Only the beginning of a long text is needed, and it is read in the same pass.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct McpResult<'a> {
@@ -156,7 +176,7 @@ pub(super) struct Change<'a> {
     pub(super) kind: ChangeKind<'a>,
 }
 
-/// What was done to a file: a word, or an object with the word as its type.
+/// The change of a file: a word, or an object with the word as its type.
 #[derive(Debug, Default)]
 pub(super) struct ChangeKind<'a> {
     pub(super) type_name: Text<'a>,
@@ -186,9 +206,46 @@ impl<'de: 'a, 'a> Pick<'de> for ChangeKind<'a> {
     }
 }
 
-loose::picked!(impl<'a> ChangeKind<'a>;);
+loose_json::picked!(impl<'a> ChangeKind<'a>;);
 
 /// Reads a text that was kept raw.
 pub(super) fn text(raw: Option<&RawValue>) -> Option<String> {
     part::<Text<'_>>(raw).owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_bare_message_is_read_as_one() {
+        let check = |line: &str, text: Option<&str>| {
+            assert_eq!(whole_message(line).as_deref(), text, "{line}");
+            if let Some(text) = text {
+                let read: Line<'_> = serde_json::from_str(line).expect("a line");
+                let item = read.item.0.expect("an item");
+                assert_eq!((item.type_name.get(), item.text.get()), (Some("agent_message"), Some(text)));
+            }
+        };
+        let line = |item: &str| format!(r#"{{"type":"item.completed","item":{item}}}"#);
+        check(&line(r#"{"id":"item_0","type":"agent_message","text":"hi"}"#), Some("hi"));
+        check(&line(r#"{"id":"a\"b","type":"agent_message","text":"hi"}"#), None);
+        check(&line(r#"{"id":"a\","type":"agent_message","text":"hi"}"#), None);
+        check(&line(r#"{"id":"","type":"agent_message","text":"hi"}"#), Some("hi"));
+        check(&line(r#"{"id":"msg_0-a","type":"agent_message","text":""}"#), Some(""));
+        check(&line(r#"{"id":"a","type":"agent_message","text":"hi","id":"b"}"#), None);
+        check(&line(r#"{"id":"a","type":"agent_message","text":null}"#), None);
+        check(&line("{\"id\":\"a\",\"type\":\"agent_message\",\"text\":\"raw\ttab\"}"), None);
+        check(&line(r#"{"id":"a","type":"agent_message","text":"a\"}}\n\u00e4"}"#), Some("a\"}}\nä"));
+        check(&line(r#"{"id":"a","type":"agent_message","text":"hi","phase":"commentary"}"#), None);
+        check(&line(r#"{"id":"a","type":"agent_message","text":"hi","text":"ho"}"#), None);
+        check(&line(r#"{"id":"a","type":"reasoning","text":"hi"}"#), None);
+        check(&line(r#"{"id":"a","type":"agent_message","text":7}"#), None);
+        check(
+            r#"{"type":"item.completed","item":{"id":"a","type":"agent_message","text":"hi"},"x":1}"#,
+            None,
+        );
+        check(r#"{"type":"item.started","item":{"id":"a","type":"agent_message","text":"hi"}}"#, None);
+        check(r#"{"type":"item.completed","item":{"id":"a","type":"agent_message","text":"hi"}"#, None);
+    }
 }

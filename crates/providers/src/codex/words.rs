@@ -1,6 +1,6 @@
-//! What Codex's sentences mean: failures that carry a status or a body, and notices of retries.
+//! The meaning of Codex's messages: failures that carry a status or a body, and notices of retries.
 //!
-//! `exec` has no field for any of this. What the sentences leave open is decided by `failure`, as for everyone.
+//! `exec` has no field for any of this. `failure` decides the cases that the messages leave open, as for every program.
 
 use std::sync::LazyLock;
 
@@ -77,13 +77,13 @@ pub(super) fn retrying(message: &str) -> Option<Retrying> {
     })
 }
 
-/// Says what sort of failure a message speaks of.
+/// Returns the category of failure that a message is about.
 pub(super) fn category(message: &str) -> Category {
     let report = report(message);
     failure::classify(&Evidence { report: Some(&report), ..Evidence::default() }, &nowhen()).category
 }
 
-/// The present, where only the category is asked for.
+/// The present, where only the category is needed.
 fn nowhen() -> Moment {
     Moment::utc(Timestamp::EPOCH)
 }

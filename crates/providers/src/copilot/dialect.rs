@@ -29,7 +29,7 @@ pub(crate) struct Copilot {
     figures: Figures,
     /// The last call of the model that failed, and which attempt it was.
     failed_call: Option<(Report, u32)>,
-    /// Whether the retry of it was told.
+    /// Whether the retry of it was reported.
     retry_told: bool,
     /// Why the program gives up.
     error: Option<Report>,
@@ -116,7 +116,7 @@ impl Copilot {
         self.failed_call = Some((report, data.retry_attempt.small().unwrap_or(0)));
     }
 
-    /// Takes the news that a failed call is made again. What it had said will be said anew, under another name.
+    /// Handles the report that a failed call is made again. Its text will be repeated under another id.
     fn retried(&mut self, data: &Data<'_>, out: &mut Output<'_>) {
         if std::mem::replace(&mut self.retry_told, true) {
             return;
@@ -152,10 +152,10 @@ impl Copilot {
         let (aborted, error) = (std::mem::take(&mut self.aborted), self.error.take());
         match (line.exit_code.number(), error) {
             _ if aborted => out.cancelled(),
-            // Whatever the exit code: the program said why it gave up, and nothing after that.
+            // Whatever the exit code: the program reported why it gave up, and nothing after that.
             (_, Some(report)) => out.failed(&report),
             (Some(0.0), None) => out.completed(Some(StopReason::EndTurn)),
-            // How a program that was interrupted says so.
+            // An interrupted program reports it like this.
             (Some(130.0), None) => out.cancelled(),
             (Some(code), None) => out.failed(&Report::of(format!("the program reported exit code {code}"))),
             (None, None) => out.failed(&Report::of("the program reported no exit code")),

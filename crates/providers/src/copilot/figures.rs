@@ -1,4 +1,4 @@
-//! What text mode prints beside the answer: notices of retries on stdout, and figures at the end of stderr.
+//! Output of text mode beside the answer: notices of retries on stdout, and figures at the end of stderr.
 
 use bowline_protocol::kinds::{SessionStarted, UsageReported};
 use bowline_protocol::{Basis, Kind, NativeSessionId, Usage, UsageSource};
@@ -14,7 +14,7 @@ pub(super) struct Figures {
 }
 
 impl Figures {
-    /// Tells of the retry that a line of stdout announces, and says whether it announces one.
+    /// Tells of the retry that a line of stdout announces. Returns whether it announces one.
     pub(super) fn retry_notice(line: &str, out: &mut Output<'_>) -> bool {
         let line = ansi::strip(line);
         let notice = line.trim().strip_prefix("● ").filter(|rest| rest.ends_with(" Retrying..."));
@@ -24,7 +24,7 @@ impl Figures {
         notice.is_some()
     }
 
-    /// Takes a line of stderr: `Tokens     ↑ 11 (3 cached) • ↓ 7`, `Resume     copilot --resume=…`.
+    /// Handles a line of stderr: `Tokens     ↑ 11 (3 cached) • ↓ 7`, `Resume     copilot --resume=…`.
     pub(super) fn stderr(&mut self, line: &str, out: &mut Output<'_>) {
         let line = ansi::strip(line);
         let Some((name, value)) = line.trim().split_once("  ") else { return };

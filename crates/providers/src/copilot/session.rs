@@ -1,4 +1,4 @@
-//! What concerns the session as a whole: its name, its model, its context, servers and remarks.
+//! Data about the session as a whole: its id, its model, its context, servers and remarks.
 
 use bowline_protocol::kinds::{
     CompactTrigger, ContextCompacted, ContextGauge, Level, McpServerStatus, McpState, ModelChanged, Notice,
@@ -8,9 +8,9 @@ use bowline_protocol::{Basis, Kind, MessageId, NativeSessionId, Usage, UsageSour
 
 use super::wire::{Data, Line, Outcome, Server};
 use crate::dialect::Output;
-use crate::dialects::loose::{self, Field, Object};
+use crate::dialects::loose_json::{self, Field, Object};
 
-/// What is known of the session.
+/// State of the session.
 #[derive(Debug, Default)]
 pub(super) struct Session {
     name: Option<String>,
@@ -18,7 +18,7 @@ pub(super) struct Session {
 }
 
 impl Session {
-    /// Takes the name of the session, once.
+    /// Handles the name of the session, once.
     pub(super) fn named(&mut self, name: &Field<'_>, out: &mut Output<'_>) {
         if let Some(name) = name.text().filter(|name| self.name.as_deref() != Some(*name)) {
             self.name = Some(name.to_owned());
@@ -27,7 +27,7 @@ impl Session {
         }
     }
 
-    /// Takes a line about the session; says no to any other.
+    /// Handles a line about the session. Returns `false` for any other.
     pub(super) fn take(&mut self, line: &Line<'_>, out: &mut Output<'_>) -> bool {
         let data = &line.data.0;
         match line.type_name.str() {
@@ -44,7 +44,7 @@ impl Session {
                 out.emit(Kind::OptionsChanged(OptionsChanged { options: vec![option] }));
             }
             "session.mcp_servers_loaded" => {
-                for Object(server) in loose::part::<Vec<Object<Server<'_>>>>(data.servers) {
+                for Object(server) in loose_json::part::<Vec<Object<Server<'_>>>>(data.servers) {
                     mcp(server.name.str(), server.status.str(), server.error.string(), out);
                 }
             }
@@ -93,10 +93,10 @@ impl Session {
     }
 }
 
-/// Says whether a line of this type is known and tells nothing that is not told elsewhere.
+/// Returns whether a line of this type is known and adds nothing to other lines.
 fn says_nothing(type_name: &str) -> bool {
     match type_name {
-        // A turn of theirs is a call of the model: its message, tools and failures are told.
+        // A turn of theirs is a call of the model: its message, tools and failures are reported.
         "assistant.turn_start"
         | "assistant.turn_end"
         | "assistant.idle"
@@ -153,8 +153,8 @@ fn status(status: Option<&str>, out: &mut Output<'_>) {
 fn compacted(data: &Data<'_>, out: &mut Output<'_>) {
     status(None, out);
     if data.success.truth() == Some(false) {
-        let error: Outcome<'_> = loose::part(data.error);
-        let words = loose::part::<Field<'_>>(data.error);
+        let error: Outcome<'_> = loose_json::part(data.error);
+        let words = loose_json::part::<Field<'_>>(data.error);
         let text = words.text().or(error.message.text()).unwrap_or("the conversation could not be compacted");
         return out.notice(Level::Warn, text);
     }
@@ -165,7 +165,7 @@ fn compacted(data: &Data<'_>, out: &mut Output<'_>) {
     }));
 }
 
-/// Takes the tokens of one call, which newer versions may tell. The input counts what the cache served, as the figures of
+/// Handles the tokens of one call, which newer versions may tell. The input counts what the cache served, as the figures of
 /// text mode do.
 fn usage(data: &Data<'_>, out: &mut Output<'_>) {
     let (Some(input), Some(output)) = (data.input_tokens.whole(), data.output_tokens.whole()) else { return };

@@ -1,4 +1,4 @@
-//! What is said: messages and thoughts, in pieces and then whole.
+//! Messages and thoughts, in pieces and then whole.
 
 use std::collections::HashMap;
 
@@ -8,32 +8,32 @@ use serde_json::value::RawValue;
 
 use super::wire::Data;
 use crate::dialect::Output;
-use crate::dialects::loose;
-use crate::dialects::said::{Said, Whole};
+use crate::dialects::loose_json;
+use crate::dialects::text_dedup::{Said, Whole};
 
 /// How many messages and thoughts of one call are remembered.
 const REMEMBERED: usize = 256;
 
-/// What was said since the last call of the model began. Sub-agents may speak between.
+/// The text since the last call of the model began. Text of sub-agents may come between.
 #[derive(Debug, Default)]
 pub(super) struct Speech {
     messages: HashMap<String, Said>,
     thoughts: HashMap<String, Said>,
     /// All thoughts of the call, which its message repeats as one.
     thought: Said,
-    /// The agent's own message that is not complete, which a retry says anew.
+    /// The agent's own message that is not complete, which a retry repeats.
     unfinished: Option<MessageId>,
 }
 
 impl Speech {
-    /// Takes the beginning of a call of the model.
+    /// Handles the beginning of a call of the model.
     pub(super) fn call(&mut self) {
         self.thought = Said::default();
         self.thoughts.clear();
         self.unfinished = None;
     }
 
-    /// Takes a piece of a message.
+    /// Handles a piece of a message.
     pub(super) fn delta(&mut self, data: &Data<'_>, parent: Option<&ToolId>, out: &mut Output<'_>) {
         let name = data.message_id.text().unwrap_or("message");
         let text = data.delta_content.str();
@@ -45,7 +45,7 @@ impl Speech {
         }
     }
 
-    /// Takes a complete message: what its pieces left out is added.
+    /// Handles a complete message: what its pieces left out is added.
     pub(super) fn message(&mut self, data: &Data<'_>, parent: Option<&ToolId>, out: &mut Output<'_>) {
         let name = data.message_id.text().unwrap_or("message");
         let message = MessageId::from(name);
@@ -60,8 +60,8 @@ impl Speech {
             Whole::Known | Whole::Differs => {}
         }
         self.unfinished = None;
-        // The message itself says which tools it asks for.
-        let asks: Vec<&RawValue> = loose::part(data.tool_requests);
+        // The message itself lists the tools that it asks for.
+        let asks: Vec<&RawValue> = loose_json::part(data.tool_requests);
         let commentary = data.phase.text() == Some("commentary") || !asks.is_empty();
         out.emit(Kind::MessageFinished(MessageFinished {
             message,
@@ -70,7 +70,7 @@ impl Speech {
         }));
     }
 
-    /// Takes a piece of a thought.
+    /// Handles a piece of a thought.
     pub(super) fn thought(&mut self, data: &Data<'_>, parent: Option<&ToolId>, out: &mut Output<'_>) {
         let name = data.reasoning_id.text().unwrap_or("reasoning");
         let text = data.delta_content.str();
@@ -79,13 +79,13 @@ impl Speech {
         self.thought.add(text);
     }
 
-    /// Takes a complete thought, which comes after the message that it led to.
+    /// Handles a complete thought, which comes after the message that it led to.
     pub(super) fn whole_thought(&mut self, data: &Data<'_>, parent: Option<&ToolId>, out: &mut Output<'_>) {
         let name = data.reasoning_id.text().unwrap_or("reasoning");
         let text = data.content.str();
         let new = match self.thoughts.get(name) {
             Some(said) => said.compare(text),
-            // The message has said it.
+            // The message has this text already.
             None if self.thought.is(text) => Whole::Known,
             None => Whole::Adds(text),
         };
@@ -96,7 +96,7 @@ impl Speech {
         }
     }
 
-    /// Takes back what a failed call has said.
+    /// Retracts the text of a failed call.
     pub(super) fn retract(&mut self, out: &mut Output<'_>) {
         if let Some(message) = self.unfinished.take() {
             self.messages.remove(message.as_str());
@@ -104,9 +104,9 @@ impl Speech {
         }
     }
 
-    /// Takes a message to the agent, which is repeated to us.
+    /// Handles a message to the agent, which is repeated to us.
     pub(super) fn user(&self, data: &Data<'_>, parent: Option<&ToolId>, out: &mut Output<'_>) {
-        // Skills, commands and schedules speak in the user's name and say so.
+        // Skills, commands and schedules write in the user's name and mark it.
         let synthetic = data.source.text().is_some_and(|source| source != "user");
         let origin = if synthetic { UserOrigin::Synthetic } else { UserOrigin::Replayed };
         out.user(origin, data.content.str(), parent);

@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::dialects::loose::{Field, Object};
+use crate::dialects::loose_json::{Field, Object};
 
 /// A line. All but the last have `data`.
 #[derive(Debug, Default, Deserialize)]
@@ -25,11 +25,11 @@ pub(super) struct Line<'a> {
     pub(super) usage: Object<ResultUsage<'a>>,
 }
 
-/// What a line says. Which fields there are depends on its type.
+/// The content of a line. Its type determines the fields.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub(super) struct Data<'a> {
-    // What is said.
+    // Text.
     #[serde(borrow)]
     pub(super) message_id: Field<'a>,
     #[serde(borrow)]
@@ -52,7 +52,7 @@ pub(super) struct Data<'a> {
     #[serde(borrow)]
     pub(super) intent: Field<'a>,
 
-    // What is done.
+    // Work.
     #[serde(borrow)]
     pub(super) tool_call_id: Field<'a>,
     #[serde(borrow)]
@@ -72,7 +72,7 @@ pub(super) struct Data<'a> {
     #[serde(borrow)]
     pub(super) file_edits: Option<&'a RawValue>,
 
-    // What is asked.
+    // Approvals and questions.
     #[serde(borrow)]
     pub(super) request_id: Field<'a>,
     #[serde(borrow)]
@@ -221,7 +221,7 @@ pub(super) struct ResultUsage<'a> {
     pub(super) code_changes: Object<CodeChanges<'a>>,
 }
 
-/// What was changed.
+/// The change.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub(super) struct CodeChanges<'a> {

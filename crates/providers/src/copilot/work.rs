@@ -1,4 +1,4 @@
-//! What is done: tools, sub-agents, files, and what the agent asks for.
+//! Tools, sub-agents, files, and the agent's requests for approvals.
 
 use std::collections::{HashMap, HashSet};
 
@@ -14,17 +14,17 @@ use serde_json::value::RawValue;
 
 use super::wire::{CodeChanges, Data, Line, Outcome};
 use crate::dialect::Output;
-use crate::dialects::{loose, tools};
+use crate::dialects::{loose_json, tools};
 
 /// How many sub-agents, and how many changed files, are remembered.
 const REMEMBERED: usize = 1024;
 
-/// What is remembered of the work.
+/// State of the work.
 #[derive(Debug, Default)]
 pub(super) struct Work {
     /// The calls that sub-agents work for.
     agents: HashMap<String, ToolId>,
-    /// The files that were told.
+    /// The reported files.
     files: HashSet<String>,
 }
 
@@ -38,7 +38,7 @@ impl Work {
         Some(self.agents.get(agent).cloned().unwrap_or_else(|| ToolId::from(agent)))
     }
 
-    /// Takes a line about work; says no to any other.
+    /// Handles a line about work. Returns `false` for any other.
     pub(super) fn take(&mut self, line: &Line<'_>, out: &mut Output<'_>) -> bool {
         let data = &line.data.0;
         match line.type_name.str() {
@@ -49,7 +49,7 @@ impl Work {
             "tool.execution_progress" => updated(data, None, data.progress_message.string(), out),
             "tool.execution_complete" => self.finished(data, out),
             "subagent.started" => self.agent(line),
-            // The call that the sub-agent works for tells its end.
+            // The call that the sub-agent works for reports its end.
             "subagent.completed"
             | "subagent.failed"
             | "subagent.selected"
@@ -57,7 +57,7 @@ impl Work {
             | "subagent.configured" => {}
             // The arguments come whole when the tool starts, and what a user wants run starts like any other.
             "assistant.tool_call_delta" | "tool.user_requested" => {}
-            // What a command prints comes in partial results too, and whole at its end.
+            // The output of a command comes in partial results too, and whole at its end.
             "tool.shell_output" => {}
             "permission.requested" => permission_asked(data, out),
             "permission.completed" => permission_decided(data, out),
@@ -84,8 +84,8 @@ impl Work {
     }
 
     fn finished(&mut self, data: &Data<'_>, out: &mut Output<'_>) {
-        let result: Outcome<'_> = loose::part(data.result);
-        let error: Outcome<'_> = loose::part(data.error);
+        let result: Outcome<'_> = loose_json::part(data.result);
+        let error: Outcome<'_> = loose_json::part(data.error);
         let status = match (data.success.truth(), error.code.str()) {
             (_, "denied" | "rejected") => ToolStatus::Denied,
             (_, "aborted" | "cancelled") => ToolStatus::Cancelled,
@@ -105,7 +105,7 @@ impl Work {
 
     /// Tells of changed files: paths, or objects that name one.
     fn touched(&mut self, files: Option<&RawValue>, out: &mut Output<'_>) {
-        for file in loose::part::<Vec<Value>>(files) {
+        for file in loose_json::part::<Vec<Value>>(files) {
             let text = |keys: &[&str]| keys.iter().find_map(|key| file.get(*key)?.as_str());
             let Some(path) = file.as_str().or_else(|| text(&["path", "filePath", "file", "fileName"])) else {
                 continue;
@@ -124,9 +124,9 @@ impl Work {
         }
     }
 
-    /// Takes the sum of all changes: files that no tool has named, and how many lines.
+    /// Handles the sum of all changes: files that no tool has named, and how many lines.
     pub(super) fn changes(&mut self, changes: &CodeChanges<'_>, out: &mut Output<'_>) {
-        let files: Vec<Value> = loose::part(changes.files_modified);
+        let files: Vec<Value> = loose_json::part(changes.files_modified);
         let count = files.len() as u64;
         for path in files.iter().filter_map(Value::as_str).filter(|path| !self.files.contains(*path)) {
             out.emit(tools::touched(path, FileOperation::Write));
@@ -189,7 +189,7 @@ fn permission_asked(data: &Data<'_>, out: &mut Output<'_>) {
 }
 
 fn permission_decided(data: &Data<'_>, out: &mut Output<'_>) {
-    let result: Outcome<'_> = loose::part(data.result);
+    let result: Outcome<'_> = loose_json::part(data.result);
     let kind = result.kind.str();
     out.emit(Kind::ApprovalDecided(ApprovalDecided {
         id: ApprovalId::from(data.request_id.text().unwrap_or("permission")),
@@ -203,7 +203,7 @@ fn permission_decided(data: &Data<'_>, out: &mut Output<'_>) {
 }
 
 fn question_asked(data: &Data<'_>, out: &mut Output<'_>) {
-    let choices: Vec<Value> = loose::part(data.choices);
+    let choices: Vec<Value> = loose_json::part(data.choices);
     out.emit(Kind::QuestionAsked(QuestionAsked {
         id: QuestionId::from(data.request_id.text().unwrap_or("question")),
         text: data.question.string().or(data.message.string()).unwrap_or_default(),

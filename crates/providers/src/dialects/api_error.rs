@@ -1,11 +1,11 @@
-//! What the error of a model's API says, as programs pass it on: a status in front, a JSON body behind.
+//! Errors of model APIs, as programs forward them: a status in front, a JSON body behind.
 
 use bowline_protocol::kinds::Retrying;
 use bowline_protocol::{Code, Excerpt, Kind, Millis};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::loose::{Field, Object};
+use super::loose_json::{Field, Object};
 use crate::dialect::Output;
 use crate::failure::{self, Evidence, Report};
 
@@ -42,7 +42,7 @@ struct Inner<'a> {
     type_name: Field<'a>,
 }
 
-/// Returns the finer reason that the body of an error names beyond doubt. The rest is left to its words and status.
+/// Returns the finer reason that the body of an error names beyond doubt. Its message and status decide the rest.
 pub(crate) fn code(body: &str) -> Option<Code> {
     let body: Body<'_> = serde_json::from_str(body).ok()?;
     let Object(inner) = body.error;
@@ -57,7 +57,7 @@ pub(crate) fn code(body: &str) -> Option<Code> {
     })
 }
 
-/// Returns the words of an error's body: a JSON string, or the message of a JSON object; else the text itself.
+/// Returns the message of an error's body: a JSON string, or the message of a JSON object; else the text itself.
 pub(crate) fn words(body: &str) -> String {
     match serde_json::from_str::<Value>(body) {
         Ok(Value::String(words)) => words,
@@ -69,20 +69,20 @@ pub(crate) fn words(body: &str) -> String {
     }
 }
 
-/// A retry that a program tells of.
+/// A retry that a program reports.
 #[derive(Debug, Default)]
 pub(crate) struct Retry<'a> {
     pub(crate) attempt: Option<u32>,
     pub(crate) max_attempts: Option<u32>,
     pub(crate) delay: Option<Millis>,
-    /// What is retried.
+    /// The reason of the retry.
     pub(crate) report: Option<&'a Report>,
-    /// What the program says about it.
+    /// The message of the program.
     pub(crate) message: &'a str,
 }
 
 impl Retry<'_> {
-    /// Tells of it.
+    /// Emits its event.
     pub(crate) fn emit(self, out: &mut Output<'_>) {
         let evidence = Evidence { report: self.report, text: self.message, ..Evidence::default() };
         let category = failure::classify(&evidence, out.now).category;

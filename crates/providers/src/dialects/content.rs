@@ -16,7 +16,7 @@ pub(crate) fn find(object: &Map<String, Value>) -> Option<String> {
         .or_else(|| conversation(object.get("messages")?))
 }
 
-/// Says whether an object is a line of a structured log, whose message is nobody's answer.
+/// Returns whether an object is a line of a structured log, whose message is not an answer.
 pub(crate) fn is_log_line(object: &Map<String, Value>) -> bool {
     object.contains_key("level") && (object.contains_key("message") || object.contains_key("msg"))
 }
@@ -58,7 +58,7 @@ fn nested(object: &Value) -> Option<String> {
     content.or_else(|| object.get("text").and_then(Value::as_str).map(str::to_owned))
 }
 
-/// Joins what the assistant says in a list of messages.
+/// Joins the assistant's text in a list of messages.
 fn conversation(messages: &Value) -> Option<String> {
     let said: Vec<String> = messages
         .as_array()?

@@ -1,10 +1,10 @@
-//! `executable-generate` and `executable-stream`: what executable providers answer.
+//! `executable-generate` and `executable-stream`: the output of executable providers.
 //!
-//! The protocol gives chunks only a total of tokens; what a provider adds to the last one of an answer's fields
-//! (`input_tokens`, `output_tokens`, `finish_reason`, `tool_calls`) is read as in an answer.
+//! The protocol gives chunks only a total of tokens; fields of an answer that a provider adds to the last chunk
+//! (`input_tokens`, `output_tokens`, `finish_reason`, `tool_calls`) are read as in an answer.
 //!
 //! `error` absent, null or empty all mean that there is none. Where `content` and `delta` of a chunk disagree, `delta`
-//! counts, because that is what a reader has been shown.
+//! counts, because a reader has already seen it.
 
 use bowline_protocol::kinds::{
     Level, ModelChanged, Notice, StopReason, ToolOwner, UnrecognizedReason, UsageReported,
@@ -13,7 +13,7 @@ use bowline_protocol::{Basis, Kind, MessageId, Usage, UsageSource};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::said::{Said, Whole};
+use super::text_dedup::{Said, Whole};
 use super::{content, document, reports, tools};
 use crate::dialect::{Dialect, Input, Output};
 use crate::failure::Report;
@@ -57,7 +57,7 @@ impl Dialect for Generate {
 }
 
 impl Answer {
-    /// Says whether none of the fields that make an answer are there.
+    /// Returns whether none of the fields that make an answer are there.
     fn is_foreign(&self) -> bool {
         [&self.content, &self.error, &self.finish_reason, &self.tool_calls].into_iter().all(Value::is_null)
     }
@@ -77,7 +77,7 @@ fn answer_of(answer: &Answer, out: &mut Output<'_>) {
     if error.is_some() || finish == Some("error") {
         return out.failed(&Report::of(error.unwrap_or_else(|| "the provider reported an error".to_owned())));
     }
-    // The exit code has the last word, so the turn ends with the process.
+    // The exit code decides, so the turn ends with the process.
     out.complete_at_eof(stop(finish));
 }
 
@@ -167,7 +167,7 @@ impl Stream {
         }
     }
 
-    /// Says once that the chunks contradict themselves.
+    /// Reports once that the chunks contradict each other.
     fn disagree(&mut self, out: &mut Output<'_>) {
         if !std::mem::replace(&mut self.warned, true) {
             out.emit(Kind::Notice(Notice {
@@ -179,7 +179,7 @@ impl Stream {
     }
 }
 
-/// Reports what was used: both sides if they are told, else what can be made of the total.
+/// Reports the usage: both sides if they are given, else an estimate from the total.
 fn used([input, output]: [&Value; 2], total: &Value, answer_chars: u64, out: &mut Output<'_>) {
     let sides = serde_json::json!({ "input_tokens": input, "output_tokens": output });
     match usage::read(&sides) {

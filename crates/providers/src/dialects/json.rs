@@ -1,6 +1,6 @@
 //! `json`: one JSON object with the answer in one of the usual fields.
 //!
-//! Noise around the object is noise. What holds no object at all is taken as plain text.
+//! Text around the object is noise. Output without any object is plain text.
 
 use bowline_protocol::kinds::{SessionStarted, UnrecognizedReason, UsageReported};
 use bowline_protocol::{Basis, Kind, MessageId, NativeSessionId};
@@ -32,7 +32,7 @@ fn document_of(document: &str, out: &mut Output<'_>) {
     match found.value {
         Some(Value::Object(object)) => answer(&object, out),
         Some(array) => list(&array, out),
-        // `null` is JSON, and says nothing.
+        // `null` is JSON, and has no content.
         None if lenient::value(document.trim()) == Some(Value::Null) => out.quiet(),
         None => {
             let text = ansi::strip(document);
@@ -42,7 +42,7 @@ fn document_of(document: &str, out: &mut Output<'_>) {
     }
 }
 
-/// Takes a list: of text blocks, or of objects of which the last that speaks is the answer.
+/// Handles a list: of text blocks, or of objects of which the last that speaks is the answer.
 fn list(array: &Value, out: &mut Output<'_>) {
     if let Some(text) = content::blocks(array) {
         return say(&text, out);
@@ -75,7 +75,7 @@ fn answer(object: &Map<String, Value>, out: &mut Output<'_>) {
         let started = SessionStarted { native_session, model: model.clone(), ..SessionStarted::default() };
         out.emit(Kind::SessionStarted(started));
     }
-    // What a program calls its result is an error message when it says that it failed.
+    // The result is an error message if the program reports a failure.
     if !failed && let Some(text) = &text {
         say(text, out);
     }

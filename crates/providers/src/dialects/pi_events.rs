@@ -64,7 +64,7 @@ impl Dialect for PiEvents {
             Input::Line(line) => {
                 lenient::each_object(line, out, |object: Line, out| self.object(line, &object, out))
             }
-            // The protocol has no other word for the end of a turn that was aborted.
+            // The protocol has no other event for the end of a turn that was aborted.
             Input::Eof(_) if matches!(self.ending, Some(Ending::Aborted)) => out.cancelled(),
             Input::Stderr(_) | Input::Sent(_) | Input::Eof(_) => {}
         }
@@ -119,7 +119,7 @@ impl PiEvents {
         }
     }
 
-    /// Takes a piece of the current message.
+    /// Handles a piece of the current message.
     fn update(&mut self, raw: &str, event: &Value, out: &mut Output<'_>) {
         let text = |key: &str| event.get(key).and_then(Value::as_str);
         let block = event
@@ -140,7 +140,7 @@ impl PiEvents {
                 self.speech.whole(block, text("content").unwrap_or_default(), Sort::Thinking, out)
             }
             Some("start" | "text_start" | "thinking_start" | "done" | "error") => out.quiet(),
-            // The program runs its tools itself and tells so in `tool_execution_*`.
+            // The program runs its tools itself and reports that in `tool_execution_*`.
             Some("toolcall_start" | "toolcall_delta" | "toolcall_end") => out.quiet(),
             other => out.unrecognized(UnrecognizedReason::UnknownType, raw, other),
         }
@@ -153,7 +153,7 @@ impl PiEvents {
                 let text = message.get("content").and_then(content::text_of).unwrap_or_default();
                 out.user(UserOrigin::Replayed, &text, None);
             }
-            // A message whose role is not told is the assistant's: only it is updated in pieces.
+            // A message without a role is the assistant's: only that one is updated in pieces.
             Some("assistant") | None => self.assistant_end(message, out),
             Some(_) => {}
         }
@@ -190,7 +190,7 @@ impl PiEvents {
                 ..reports::reported(usage, Basis::PerCall)
             }));
         }
-        // The specification has no word for a message that only accompanies the work.
+        // The specification has no commentary messages.
         self.speech.finish(Phase::Final, model.as_deref(), out);
         self.settle(message, calls_tools, out);
     }
@@ -228,7 +228,7 @@ impl PiEvents {
             Some(Ending::Done(stop)) => out.completed(Some(stop)),
             Some(Ending::Failed(error)) => out.failed(&Report::of(error)),
             Some(Ending::Aborted) => out.cancelled(),
-            // Nothing was said; the exit code decides.
+            // There was no text; the exit code decides.
             None => out.complete_at_eof(None),
         }
     }

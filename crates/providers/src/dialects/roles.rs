@@ -8,8 +8,8 @@ use bowline_protocol::{Basis, Kind};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::said::Messages;
 use super::shaped::Speaker;
+use super::text_dedup::Messages;
 use super::{content, reports, tools};
 use crate::dialect::Output;
 use crate::{lenient, usage};
@@ -65,7 +65,7 @@ impl RoleLines {
         }
     }
 
-    /// Takes a list of messages.
+    /// Handles a list of messages.
     fn list(&mut self, messages: &[Value], out: &mut Output<'_>) {
         out.quiet();
         for message in messages {
@@ -80,7 +80,7 @@ impl RoleLines {
     }
 }
 
-/// Takes a line with a role; says no to any other. `phase` is that of an assistant's message.
+/// Handles a line with a role; says no to any other. `phase` is that of an assistant's message.
 pub(crate) fn message(line: &RoleLine, phase: Phase, messages: &mut Messages, out: &mut Output<'_>) -> bool {
     match line.role.as_str() {
         Some("assistant") => assistant(line, phase, messages, out),
@@ -92,7 +92,7 @@ pub(crate) fn message(line: &RoleLine, phase: Phase, messages: &mut Messages, ou
             let id = line.tool_call_id.as_str().unwrap_or("tool");
             out.emit(tools::finished(id, ToolStatus::Completed, output.as_deref()));
         }
-        // The operator's own words, repeated.
+        // The operator's own prompt, repeated.
         Some("system" | "developer") => out.quiet(),
         Some(_) | None => return false,
     }
@@ -116,7 +116,7 @@ fn assistant(line: &RoleLine, phase: Phase, messages: &mut Messages, out: &mut O
     }
 }
 
-/// Takes a line without a role: an error, or something unknown.
+/// Handles a line without a role: an error, or something unknown.
 fn other(raw: &str, line: &RoleLine, out: &mut Output<'_>) {
     let is_error = line.type_name.as_str() == Some("error");
     match content::error(&line.error).or_else(|| is_error.then(|| content::error(&line.message)).flatten()) {

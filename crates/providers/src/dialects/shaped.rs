@@ -1,6 +1,6 @@
 //! One program, several shapes of output: lines of JSON, one JSON document, or plain text.
 //!
-//! A program's reader ([`Speaker`]) only says what its JSON means; which shape the output has is decided here, from the
+//! A program's reader ([`Speaker`]) only interprets its JSON. This module decides which shape the output has, from the
 //! arguments if they are known, else from the output itself. While that is open, lines are held back, never lost:
 //! they become the answer, or noise before it.
 
@@ -22,50 +22,50 @@ use crate::dialect::{Dialect, Input, Output, Shape};
 use crate::failure::Report;
 use crate::lenient;
 
-/// What a program says, whatever the shape.
+/// The reader of a program's output, whatever the shape.
 pub(crate) trait Speaker: fmt::Debug + Send {
-    /// Takes a line that is, or should be, a JSON object. Noise is the speaker's to report.
+    /// Handles a line that is, or should be, a JSON object. The reader reports noise itself.
     fn line(&mut self, line: &str, out: &mut Output<'_>);
 
-    /// Takes a complete JSON document: an object or an array.
+    /// Handles a complete JSON document: an object or an array.
     fn document(&mut self, document: &str, out: &mut Output<'_>);
 
-    /// Takes a line of plain text and returns what of it is a part of the answer, if anything is.
+    /// Handles a line of plain text and returns the part of it that belongs to the answer, if any.
     fn text_line<'a>(&mut self, line: &'a str, out: &mut Output<'_>) -> Option<Cow<'a, str>> {
         let _ = out;
         Some(Cow::Borrowed(line))
     }
 
-    /// Says whether a plain text was no answer but the reason of a failure. Gets the end of the text.
+    /// Returns whether a plain text was not an answer but the reason of a failure. Gets the end of the text.
     fn text_was_error(&mut self, tail: &str, end: &End) -> Option<Report> {
         let _ = (tail, end);
         None
     }
 
-    /// Takes a line of standard error.
+    /// Handles a line of standard error.
     fn stderr(&mut self, line: &str, out: &mut Output<'_>) {
         let _ = (line, out);
     }
 
-    /// Takes a line that was sent to the program.
+    /// Handles a line that was sent to the program.
     fn sent(&mut self, line: &str, out: &mut Output<'_>) {
         let _ = (line, out);
     }
 
-    /// Takes the end of the output.
+    /// Handles the end of the output.
     fn end(&mut self, end: &End, out: &mut Output<'_>) {
         let _ = (end, out);
     }
 }
 
-/// A speaker whose output may have any shape.
+/// A reader of output that may have any shape.
 #[derive(Debug)]
 pub(crate) struct Shaped<S> {
     speaker: S,
     state: State,
-    /// Whether the arguments told the shape.
+    /// Whether the arguments determine the shape.
     told: bool,
-    /// Whether a program that was told to print lines may print plain text nevertheless.
+    /// Whether a program with the option for lines may print plain text nevertheless.
     may_be_text: bool,
 }
 
@@ -119,7 +119,7 @@ impl<S: Speaker> Shaped<S> {
         Self { speaker, state, told: shape != Shape::Unknown, may_be_text: false }
     }
 
-    /// Makes a reader for a program of which some versions print plain text whatever they are asked for. Lines without any
+    /// Makes a reader for a program of which some versions print plain text whatever its options are. Lines without any
     /// JSON and an exit code of 0 are its answer.
     pub(crate) fn lines_or_text(speaker: S, shape: Shape) -> Self {
         let mut made = Self::new(speaker, shape);
@@ -145,7 +145,7 @@ impl<S: Speaker> Shaped<S> {
                 held.add(line, out.span());
                 match beginning(line) {
                     Beginning::Object => self.become_lines(out),
-                    // Noise, so far: lines were asked for.
+                    // Noise, so far: lines were requested.
                     _ if self.may_be_text => {
                         if held.bytes() > HELD_BYTES_OF_LINES {
                             self.become_lines(out);
@@ -214,7 +214,7 @@ impl<S: Speaker> Shaped<S> {
 
     fn end(&mut self, end: &End, out: &mut Output<'_>) {
         match &self.state {
-            // Nothing was printed, or nothing but blank lines: how the program ended says the rest.
+            // Nothing was printed, or only blank lines: the exit decides.
             State::Open(held) if held.count() == 0 => {}
             State::Open(_) if self.may_be_text && end.exit.is_some_and(|exit| !exit.is_success()) => {
                 self.become_lines(out);
@@ -223,7 +223,7 @@ impl<S: Speaker> Shaped<S> {
                 if self.may_be_text {
                     out.notice(
                         Level::Warn,
-                        "it printed plain text and no JSON: all of it is taken for the answer",
+                        "the program printed plain text instead of JSON; all of it is the answer",
                     );
                 }
                 self.become_text(out);
@@ -305,7 +305,7 @@ impl PlainText {
     }
 }
 
-/// Says whether a line may begin a document.
+/// Returns whether a line may begin a document.
 fn may_begin(line: &str) -> bool {
     line.trim_start().starts_with(['{', '['])
 }
@@ -316,7 +316,7 @@ fn noise(line: &str, out: &mut Output<'_>) {
     }
 }
 
-/// What a line looks like.
+/// The kind of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Beginning {
     /// A complete object.

@@ -5,7 +5,7 @@ use bowline_protocol::{Basis, Kind};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::said::Messages;
+use super::text_dedup::Messages;
 use super::{content, reports, tools};
 use crate::dialect::{Dialect, Input, Output};
 use crate::{lenient, usage};
@@ -84,7 +84,7 @@ impl Simple {
                 if let Some(usage) = usage::read(&line.usage) {
                     out.emit(reports::event(usage, Basis::PerTurn));
                 }
-                // The exit code has the last word.
+                // The exit code decides.
                 out.quiet();
             }
             Some("error") => {

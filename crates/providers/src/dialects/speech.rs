@@ -1,4 +1,4 @@
-//! The message that is being said, block by block, and the output of tools that run: for programs that say things in
+//! The current message, block by block, and the output of running tools: for programs that print text in
 //! pieces and then whole.
 
 use std::collections::HashMap;
@@ -6,10 +6,10 @@ use std::collections::HashMap;
 use bowline_protocol::kinds::{MessageFinished, Phase, TextRetracted, ToolUpdated};
 use bowline_protocol::{Excerpt, Kind, MessageId, ToolId};
 
-use super::said::{Messages, Said, Whole};
+use super::text_dedup::{Messages, Said, Whole};
 use crate::dialect::Output;
 
-/// What a block of a message holds.
+/// The content of a block.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Sort {
     Text,
@@ -25,11 +25,11 @@ impl Sort {
     }
 }
 
-/// The message that is being said.
+/// The current message.
 #[derive(Debug, Default)]
 pub(crate) struct Speech {
     messages: Messages,
-    /// What each block has said, by its place.
+    /// The text of each block so far, by its place.
     blocks: HashMap<u32, Said>,
 }
 
@@ -40,12 +40,12 @@ impl Speech {
         self.messages.next();
     }
 
-    /// Returns the message that is being said.
+    /// Returns the current message.
     pub(crate) fn message(&mut self) -> MessageId {
         self.messages.current()
     }
 
-    /// Says a piece of a block.
+    /// Emits a piece of a block.
     pub(crate) fn say(&mut self, block: u32, text: &str, sort: Sort, out: &mut Output<'_>) {
         if self.blocks.len() >= BLOCKS && !self.blocks.contains_key(&block) {
             self.blocks.clear();
@@ -55,7 +55,7 @@ impl Speech {
         sort.emit(&message, block, text, out);
     }
 
-    /// Takes a block that is repeated whole: what its pieces left out is added.
+    /// Handles a block that is repeated whole: adds the part that its pieces left out.
     pub(crate) fn whole(&mut self, block: u32, text: &str, sort: Sort, out: &mut Output<'_>) {
         out.quiet();
         let said = self.blocks.entry(block).or_default();
@@ -66,7 +66,7 @@ impl Speech {
         }
     }
 
-    /// Takes back a block, and those behind it, that the complete message gives as a longer, other text.
+    /// Retracts a block, and those after it, that the complete message gives as a longer, other text.
     pub(crate) fn correct(&mut self, block: u32, text: &str, out: &mut Output<'_>) {
         let other = self
             .blocks
@@ -95,12 +95,12 @@ const BLOCKS: usize = 4096;
 /// How many running tools are remembered. No program runs more at once.
 const RUNNING_TOOLS: usize = 1024;
 
-/// What each running tool has printed, for programs that repeat it whole with every update.
+/// The output of each running tool, for programs that repeat it whole with every update.
 #[derive(Debug, Default)]
 pub(crate) struct Outputs(HashMap<String, Said>);
 
 impl Outputs {
-    /// Takes a tool's output so far, of which only the new end is told.
+    /// Handles a tool's output so far. Only the new end is emitted.
     pub(crate) fn update(&mut self, id: &str, text: &str, out: &mut Output<'_>) {
         if self.0.len() >= RUNNING_TOOLS && !self.0.contains_key(id) {
             self.0.clear();

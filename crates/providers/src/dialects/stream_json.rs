@@ -1,8 +1,8 @@
 //! `stream-json`: the generic reader of JSON lines, for every form in the adapter protocol's event table.
 //!
-//! One process speaks one of these forms; which one shows line by line. `content` lines are pieces of one message,
-//! `item.completed` and role lines are messages of their own. A result that repeats what was said adds nothing.
-//! Programs with a dialect of their own are read better by that.
+//! One process uses one of these forms; each line shows which one. `content` lines are pieces of one message,
+//! `item.completed` and role lines are messages of their own. A result that repeats earlier text adds nothing.
+//! Programs with a dialect of their own are read better by that one.
 
 mod items;
 
@@ -16,7 +16,7 @@ use serde_json::{Map, Value};
 
 use self::items::Items;
 use super::roles::{self, RoleLine};
-use super::said::{Messages, Said, Whole};
+use super::text_dedup::{Messages, Said, Whole};
 use super::{content, reports, tools};
 use crate::dialect::{Dialect, Input, Output};
 use crate::failure::Report;
@@ -27,7 +27,7 @@ use crate::{lenient, usage};
 pub(crate) struct StreamJson {
     speech: Speech,
     items: Items,
-    /// What the session had cost at the last result.
+    /// The cost of the session at the last result.
     cost: f64,
 }
 
@@ -42,11 +42,11 @@ impl Default for Documented {
     }
 }
 
-/// What is being said.
+/// The current message.
 #[derive(Debug, Default)]
 struct Speech {
     messages: Messages,
-    /// What the current or last message of this turn has said.
+    /// The text of the current or last message of this turn.
     said: Said,
     block: u32,
     /// Whether the current message is complete in itself, so that the next piece begins another.
@@ -84,6 +84,7 @@ struct Line {
     session_id: Value,
     model: Value,
     total_cost_usd: Value,
+    num_turns: Value,
     tool_name: Value,
     tool_id: Value,
     parameters: Value,
@@ -151,7 +152,7 @@ impl StreamJson {
         }
     }
 
-    /// Takes a piece of the message that is being said.
+    /// Handles a piece of the current message.
     fn piece(&mut self, raw: &str, line: &Line, out: &mut Output<'_>) {
         let text = [&line.content, &line.text, &line.delta].into_iter().find_map(content::text_of);
         match text {
@@ -160,14 +161,14 @@ impl StreamJson {
         }
     }
 
-    /// Ends the turn's speech. The account finishes the message that is open.
+    /// Ends the turn's text. The turn finishes the open message.
     fn end_turn(&mut self) {
         let messages = std::mem::take(&mut self.speech.messages);
         self.speech = Speech { messages: messages.without_current(), ..Speech::default() };
         self.items = Items::default();
     }
 
-    /// Takes a whole message in an envelope: `{"type":"assistant","message":{"content":[…]}}`.
+    /// Handles a whole message in an envelope: `{"type":"assistant","message":{"content":[…]}}`.
     fn envelope(&mut self, line: &Line, out: &mut Output<'_>) {
         out.quiet();
         let assistant = line.type_name.as_str() == Some("assistant");
@@ -206,7 +207,7 @@ impl StreamJson {
         self.speech.whole = true;
     }
 
-    /// Takes the result of a turn: its text only as far as it was not said before.
+    /// Handles the result of a turn: only text that was not printed before counts.
     fn result(&mut self, line: &Line, out: &mut Output<'_>) {
         session(line, out);
         let failed = line.is_error.as_bool().unwrap_or(false)
@@ -223,6 +224,7 @@ impl StreamJson {
             out.emit(Kind::UsageReported(report));
         }
         self.end_turn();
+        out.num_turns(line.num_turns.as_u64());
         if failed {
             out.failed(&Report::of(error_text(line)))
         } else {
@@ -230,7 +232,7 @@ impl StreamJson {
         }
     }
 
-    /// Takes a line with a role.
+    /// Handles a line with a role.
     fn role(&mut self, raw: &str, line: Line, out: &mut Output<'_>) {
         let piece = line.delta.as_bool() == Some(true);
         if piece && line.role.as_str() == Some("assistant") {
@@ -255,17 +257,17 @@ impl StreamJson {
         if !roles::message(&message, Phase::Final, &mut self.speech.messages, out) {
             return out.unrecognized(UnrecognizedReason::UnknownType, raw, None);
         }
-        // Programs that print role lines have no other way to end than to end.
+        // Programs that print role lines end a turn only by exiting.
         out.complete_at_eof(None);
     }
 
-    /// Takes a line that says neither what it is nor whose.
+    /// Handles a line without a type and a role.
     fn untyped(&mut self, raw: &str, line: Line, out: &mut Output<'_>) {
         if let Some(error) = content::error(&line.error) {
             return out.remember_error(&error);
         }
         if !line.level.is_null() {
-            // A structured log line. Its message is nobody's answer.
+            // A structured log line. Its message is not an answer.
             return out.noise(raw);
         }
         let model = line.model.as_str().map(str::to_owned);
@@ -294,7 +296,7 @@ impl StreamJson {
 }
 
 impl Speech {
-    /// Says a piece of the current message.
+    /// Emits a piece of the current message.
     fn say(&mut self, text: &str, out: &mut Output<'_>) {
         if self.whole {
             self.end(out);
@@ -307,14 +309,14 @@ impl Speech {
         out.text(&message, self.block, text, None);
     }
 
-    /// Says a message that is complete in itself.
+    /// Emits a message that is complete in itself.
     fn say_whole(&mut self, text: &str, out: &mut Output<'_>) {
         self.end(out);
         self.say(text, out);
         self.whole = true;
     }
 
-    /// Says a block of a message that the program names, or of one that ends with its line.
+    /// Emits a block of a message with an id, or of one that ends with its line.
     fn say_block(&mut self, native: Option<&str>, text: &str, out: &mut Output<'_>) {
         let same = native.is_some() && self.native.as_deref() == native;
         if self.whole && !same {
@@ -334,7 +336,7 @@ impl Speech {
         out.thinking(&message, self.block, text, None);
     }
 
-    /// Takes the answer once more, as a whole. What the last message lacks of it is added; another, longer text is a
+    /// Handles the answer once more, as a whole. Adds the part that the last message lacks; another, longer text is a
     /// message of its own.
     fn repeat(&mut self, text: &str, out: &mut Output<'_>) {
         match self.said.compare(text) {
@@ -370,7 +372,7 @@ fn session(line: &Line, out: &mut Output<'_>) {
     out.emit(Kind::SessionStarted(SessionStarted { native_session, model, ..SessionStarted::default() }));
 }
 
-/// Returns what a line says about an error, wherever it says it.
+/// Returns the error message of a line, wherever it is.
 fn error_text(line: &Line) -> String {
     let several: Vec<&str> = line.errors.as_array().into_iter().flatten().filter_map(Value::as_str).collect();
     if !several.is_empty() {

@@ -34,7 +34,7 @@ impl Text {
     /// The message that all of the text belongs to.
     pub(crate) const MESSAGE: &str = "m1";
 
-    /// Takes a line without terminal sequences.
+    /// Handles a line without terminal sequences.
     pub(crate) fn line(&mut self, line: &str, out: &mut Output<'_>) {
         out.quiet();
         out.plain();

@@ -1,4 +1,4 @@
-//! Tool calls as several dialects speak of them.
+//! Tool calls in the forms that several dialects share.
 
 use bowline_protocol::kinds::{
     DiffAvailable, FileOperation, FilesTouched, ToolFinished, ToolKind, ToolOwner, ToolStarted, ToolStatus,
@@ -24,7 +24,7 @@ pub(crate) fn called(id: &str, name: &str, input: Option<&Value>, owner: ToolOwn
 /// Makes the start of a tool call whose arguments are JSON as the agent wrote it.
 pub(crate) fn written(id: &str, name: &str, input: Option<&str>, owner: ToolOwner) -> Kind {
     let (input, input_head) = match input {
-        // The host must have all of what it is to run.
+        // The host must have all of the arguments.
         Some(text) if text.len() <= Excerpt::LIMIT || owner == ToolOwner::Host => {
             (Json::parse(text).ok(), None)
         }
@@ -52,12 +52,12 @@ pub(crate) fn finished(id: &str, status: ToolStatus, output: Option<&str>) -> Ki
     })
 }
 
-/// Returns how a tool call ended, of which only that is told whether it failed.
+/// Returns how a tool call ended, if the program reports only whether it failed.
 pub(crate) fn status(failed: bool) -> ToolStatus {
     if failed { ToolStatus::Failed } else { ToolStatus::Completed }
 }
 
-/// Says which tools an assistant's message asks for, in the form of the model APIs: `[{"id", "function": {…}}]`.
+/// Emits the tool calls of an assistant's message, in the form of the model APIs: `[{"id", "function": {…}}]`.
 pub(crate) fn calls(calls: &Value, owner: ToolOwner, out: &mut Output<'_>) {
     for call in calls.as_array().into_iter().flatten() {
         let function = call.get("function").unwrap_or(call);
@@ -69,13 +69,13 @@ pub(crate) fn calls(calls: &Value, owner: ToolOwner, out: &mut Output<'_>) {
     }
 }
 
-/// Makes the news that the agent changed a file.
+/// Makes the event of a changed file.
 pub(crate) fn touched(path: &str, operation: FileOperation) -> Kind {
     let file = TouchedFile { path: path.to_owned(), operation };
     Kind::FilesTouched(FilesTouched { seen_by: TouchSource::Agent, files: vec![file], room: None })
 }
 
-/// Makes the news that there is a diff.
+/// Makes the event of a diff.
 pub(crate) fn diff(diff: &str, lines_added: Option<u64>, lines_removed: Option<u64>) -> Kind {
     Kind::DiffAvailable(DiffAvailable {
         summary: None,
@@ -86,7 +86,7 @@ pub(crate) fn diff(diff: &str, lines_added: Option<u64>, lines_removed: Option<u
     })
 }
 
-/// Guesses what sort of tool a name stands for. Names differ in case and separators only.
+/// Guesses the category of a tool from its name. Names differ in case and separators only.
 pub(crate) fn kind_of(name: &str) -> ToolKind {
     let plain: String =
         name.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_ascii_lowercase();

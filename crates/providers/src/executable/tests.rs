@@ -123,7 +123,7 @@ fn what_the_protocol_has_no_word_for_is_refused() {
     let effort = refused(Request { effort: Some("high".into()), ..plain("hi") });
     assert_eq!(
         effort,
-        "llama cannot be run with `--effort`: the protocol of executable providers has no word for it"
+        "llama cannot be run with `--effort`: the protocol of executable providers has no field for it"
     );
     let nan = Sampling { temperature: Some(f64::NAN), ..Sampling::default() };
     assert!(refused(Request { sampling: nan, ..plain("hi") }).contains("NaN is not a number"));
@@ -141,11 +141,11 @@ fn an_executable_may_have_generate_alone() {
 #[test]
 fn mistakes_are_named() {
     for (from, to, expect) in [
-        ("path = \"/opt/ollama-provider\"", "path = \"\"", "`path`: is empty: which program is it?"),
+        ("path = \"/opt/ollama-provider\"", "path = \"\"", "`path`: is empty: it must name a program"),
         (
             "name = \"llama\"",
             "name = \"a b\"",
-            "`name`: `a b` is not a name: letters, digits, `-`, `_` and `.` make one",
+            "`name`: `a b` is not a valid name: use letters, digits, `-`, `_` and `.`",
         ),
         ("kind = \"executable\"", "kind = \"exe\"", "the manifest is not valid"),
         ("timeout = \"90s\"", "timeout = \"soon\"", "the manifest is not valid"),

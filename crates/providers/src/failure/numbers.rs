@@ -1,13 +1,13 @@
-//! What HTTP statuses, exit codes and signals mean by themselves, when no text says it better.
+//! Meanings of HTTP statuses, exit codes and signals, where no text gives a better reason.
 //!
-//! Exit codes that one program has invented (Gemini's status modulo 256, say) belong to its dialect, not here.
+//! Exit codes of a single program (Gemini's status modulo 256, for example) belong to its dialect, not here.
 
 use bowline_protocol::{Category, Code, Exit};
 
-/// What a number means.
+/// The meaning of a number.
 type Meaning = (Category, Code);
 
-/// Returns the meaning of an HTTP status; `None` for those that say nothing about a failure.
+/// Returns the meaning of an HTTP status; `None` for those that are no failure.
 pub(super) fn status(status: u16) -> Option<Meaning> {
     Some(match status {
         400 | 422 => (Category::Validation, Code::InvalidRequest),
@@ -24,22 +24,22 @@ pub(super) fn status(status: u16) -> Option<Meaning> {
     })
 }
 
-/// Returns the meaning of the way in which a process ended; `None` where it tells nothing.
+/// Returns the meaning of a process's exit; `None` where it has none.
 pub(super) fn exit(exit: Exit) -> Option<Meaning> {
     match exit {
-        // What a Rust program exits with after a panic.
+        // A Rust program exits with this after a panic.
         Exit::Code(101) => Some((Category::Unknown, Code::Crashed)),
-        // What a shell exits with when it may not run, or cannot find, the program.
+        // A shell exits with these when it may not run, or cannot find, the program.
         Exit::Code(126) => Some((Category::Configuration, Code::BadConfig)),
         Exit::Code(127) => Some((Category::NotFound, Code::NotInstalled)),
-        // What a shell, and many a program, exits with after a signal.
+        // A shell, and many programs, exit with these after a signal.
         Exit::Code(code @ 129..=159) => signal(code - 128),
         Exit::Code(_) => None,
         Exit::Signal(number) => signal(number),
     }
 }
 
-/// Says how a process ended, in words.
+/// Describes how a process ended.
 pub(super) fn ending(exit: Exit) -> String {
     match exit {
         Exit::Code(code) => format!("exit code {code}"),
@@ -47,7 +47,7 @@ pub(super) fn ending(exit: Exit) -> String {
     }
 }
 
-/// Returns what a signal is called; of those that end no agents, its number.
+/// Returns the name of a signal, or its number if it does not usually end agents.
 pub fn signal_name(number: i32) -> String {
     match SIGNALS.iter().find(|(known, ..)| *known == number) {
         Some((_, name, _)) => (*name).to_owned(),

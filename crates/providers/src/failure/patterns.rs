@@ -1,6 +1,6 @@
 //! The text patterns of the adapter protocol (spec 000), as its tables have them, and the language they are written in.
 //!
-//! Our own, finer rules are in `finer`; they use the same language but never overrule this table.
+//! Our own, finer rules are in `phrases`; they use the same language but never overrule this table.
 
 use std::sync::LazyLock;
 
@@ -91,7 +91,7 @@ const CASE_SENSITIVE: &[&str] = &[
     "ENOENT",
     "SIGTERM",
     "SIGKILL",
-    // Node's fetch says "terminated" when a stream breaks; a shell says "Terminated" when its child was sent SIGTERM.
+    // Node's fetch reports "terminated" when a stream breaks; a shell reports "Terminated" when its child got SIGTERM.
     "<terminated>",
 ];
 

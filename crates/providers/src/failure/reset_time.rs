@@ -16,7 +16,7 @@ use crate::moment::Moment;
 /// No limit of a coding agent ended before 2001-01-01; such numbers are counters or nonsense.
 const EARLIEST_MS: i64 = 978_307_200_000;
 
-/// Returns the instant at which a text says that a limit ends: the first one that it names.
+/// Returns the instant at which a limit ends, according to a text: the first one that it names.
 pub fn reset_time(text: &str, now: &Moment) -> Option<Timestamp> {
     static LEAD: LazyLock<Regex> = LazyLock::new(|| {
         Regex::new(
@@ -179,7 +179,7 @@ fn now_in(zone: &TimeZone, now: &Moment) -> Option<Zoned> {
 }
 
 /// Reads the zone behind a time, "(Europe/Moscow)", "UTC", "(UTC+3)", "PST"; none means the moment's zone. A name in
-/// parentheses that nobody knows gives no time at all: a guess could be wrong by half a day.
+/// parentheses that is unknown gives no time at all: a guess could be wrong by half a day.
 fn zone_after(rest: &str, now: &Moment) -> Option<TimeZone> {
     static NAME: LazyLock<Regex> = LazyLock::new(|| {
         Regex::new(concat!(
@@ -188,7 +188,7 @@ fn zone_after(rest: &str, now: &Moment) -> Option<TimeZone> {
         ))
         .expect("a valid regex")
     });
-    // The bundled names, always: `TimeZone::get` reads the host's files as soon as any crate asks jiff for them.
+    // Always use the bundled names: `TimeZone::get` reads the host's files as soon as any crate enables that in jiff.
     static NAMES: LazyLock<TimeZoneDatabase> = LazyLock::new(TimeZoneDatabase::bundled);
     let Some(found) = NAME.captures(rest) else { return Some(now.zone.clone()) };
     if let Some(name) = found.name("name") {

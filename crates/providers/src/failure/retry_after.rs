@@ -7,13 +7,13 @@ use std::sync::LazyLock;
 use bowline_protocol::Millis;
 use regex::{Captures, Regex};
 
-/// Nobody waits longer than a year; larger numbers are nonsense and are cut to this.
+/// The longest wait: a year. Larger numbers are nonsense and are cut to this.
 const LONGEST_MS: f64 = 366.0 * 86_400_000.0;
 
-/// A number of seconds from here on is not a span but an instant: 2001-01-01.
+/// From here on, a number of seconds is not a span but an instant: 2001-01-01.
 const EPOCH_LIKE: f64 = 978_307_200.0;
 
-/// Returns the wait that a text asks for: the first one that it names.
+/// Returns the wait that a text requests: the first one that it names.
 pub fn retry_after(text: &str) -> Option<Millis> {
     static LEAD: LazyLock<Regex> = LazyLock::new(|| {
         Regex::new(
@@ -76,7 +76,7 @@ fn bare(rest: &str, lead: &Captures<'_>) -> Option<f64> {
     if lead.name("millis").is_some() {
         return Some(number);
     }
-    // "retry after 3 attempts", "retry after 10:30" and "retry-after: 1766502000" are no spans.
+    // "retry after 3 attempts", "retry after 10:30" and "retry-after: 1766502000" are not spans.
     let is_prose = lead.name("field").or(lead.name("reset")).is_none() && found.get(2).is_some();
     let is_clock = found.get(2).is_some_and(|after| after.as_str().starts_with(['-', ':', '/', ',']));
     (!is_prose && !is_clock && !(EPOCH_LIKE..1e15).contains(&number)).then_some(number * 1000.0)

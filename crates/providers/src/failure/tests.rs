@@ -272,7 +272,7 @@ fn exit_codes_and_signals_speak_last() {
     check(&of(Exit::Code(1), "Operation cancelled."), "unknown/cancelled");
     check(&of(Exit::Code(127), "sh: 1: agent: not found"), "not_found/not_installed");
     check(&of(Exit::Code(127), "env: 'node': No such file or directory"), "not_found/not_installed");
-    assert_eq!(classify(&Evidence::default(), &now()).message, "failed without a word");
+    assert_eq!(classify(&Evidence::default(), &now()).message, "failed without an error message");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 //! The lines of an event stream (`data: …`, `event: …`, comments, a blank line as the end) are told from lines of
 //! JSON by their beginning, so one framer serves programs that print either. A stream that ends without the last
 //! blank line still gives its last event, and lines that only look like fields, because no data goes with them, pass
-//! as they are: the bytes were printed, and losing them helps nobody.
+//! as they are: the program printed the bytes, so they must not be lost.
 
 use super::Frame;
 
@@ -31,7 +31,7 @@ impl EventJoiner {
         Self { data, place: None, fields, first_line: true, events: false, cap }
     }
 
-    /// Takes a line.
+    /// Handles a line.
     pub fn line(&mut self, mut line: Frame<'_>, sink: &mut dyn FnMut(Frame<'_>)) {
         if std::mem::take(&mut self.first_line)
             && let Some(rest) = line.bytes.strip_prefix(b"\xEF\xBB\xBF")

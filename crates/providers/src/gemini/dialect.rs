@@ -1,7 +1,7 @@
-//! `gemini`: what Gemini CLI prints, whatever the shape.
+//! `gemini`: the output of Gemini CLI, whatever the shape.
 //!
 //! The text comes in pieces and is never repeated. A run ends with a `result` line; exit code 0 without one means
-//! that somebody stopped it. Errors of the API have no class worth the name on standard output: their words decide, the
+//! that it was stopped. Errors of the API have no useful class on standard output: their text decides, the
 //! class that standard error names, and the status in the exit code. The end of such a turn waits for them.
 
 use std::borrow::Cow;
@@ -20,9 +20,9 @@ use super::work::Work;
 use crate::decode::{Cause, End};
 use crate::dialect::{Dialect, Input, Output};
 use crate::dialects::content;
-use crate::dialects::said::Messages;
 use crate::dialects::shaped::Speaker;
 use crate::dialects::stream_json::Documented;
+use crate::dialects::text_dedup::Messages;
 use crate::failure::Report;
 use crate::{ansi, lenient};
 
@@ -37,17 +37,17 @@ pub(crate) struct Gemini {
     block: Option<(Sort, u32)>,
     work: Work,
     retries: Retries,
-    /// What an `error` line said last.
+    /// The message of the last `error` line.
     error: Option<String>,
     /// Why the model stopped, if not by itself.
     cut: Cut,
-    /// A failure that was told and waits for what standard error and the exit code add to it, and where it was told.
+    /// A reported failure that waits for the details on standard error and in the exit code, and its place.
     pending: Option<(Report, Option<RawSpan>)>,
     /// Whether a complete document was read.
     document: bool,
 }
 
-/// What cut the model's answer short.
+/// The reason that cut the model's answer short.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Cut {
     #[default]
@@ -58,7 +58,7 @@ enum Cut {
 
 impl Speaker for Gemini {
     fn line(&mut self, line: &str, out: &mut Output<'_>) {
-        // A failure waits for what standard error says of it, but not beyond the next line: events keep their order.
+        // A failure waits for details on standard error, but not beyond the next line: events keep their order.
         if self.pending.is_some() && !lenient::is_blank(line) {
             self.told(None, out);
         }
@@ -165,9 +165,9 @@ impl Speaker for Gemini {
 }
 
 impl Gemini {
-    /// Takes a line of one of the program's own types; says no to any other.
+    /// Handles a line of one of the program's own types. Returns `false` for any other.
     fn object(&mut self, line: &Line, out: &mut Output<'_>) -> bool {
-        // No version goes on after a failure; one that does has ended its turn.
+        // No version continues after a failure; one that does has ended its turn.
         self.told(None, out);
         match line.type_name.as_str() {
             Some("init") => out.emit(Kind::SessionStarted(SessionStarted {
@@ -269,7 +269,7 @@ impl Gemini {
         self.pending = Some((report, out.span()));
     }
 
-    /// Ends the turn for the reason that was told, if one was.
+    /// Ends the turn for the reported reason, if there is one.
     fn told(&mut self, exit: Option<Exit>, out: &mut Output<'_>) {
         let Some((mut report, raw)) = self.pending.take() else { return };
         // Told by the status where there is one: the class of a limit is also that of a server that is away.
@@ -290,13 +290,13 @@ impl Gemini {
     fn completed(&mut self, out: &mut Output<'_>) {
         out.completed(match std::mem::take(&mut self.cut) {
             Cut::Nothing => Some(StopReason::EndTurn),
-            // No word of ours: the program stopped the model.
+            // Not our doing: the program stopped the model.
             Cut::Loop => None,
             Cut::Turns => Some(StopReason::MaxTurns),
         });
     }
 
-    /// Takes the object of the JSON format, or an object of the adapter protocol.
+    /// Handles the object of the JSON format, or an object of the adapter protocol.
     fn whole(&mut self, object: &Map<String, Value>, out: &mut Output<'_>) {
         out.quiet();
         let text = |key: &str| object.get(key).and_then(Value::as_str);
@@ -346,7 +346,7 @@ impl Gemini {
         }
     }
 
-    /// Judges the end of a run that exited with an error and did not say which on standard output.
+    /// Judges the end of a run that exited with an error and did not report it on standard output.
     fn ended_badly(code: i32, out: &mut Output<'_>) {
         let left = failures::left_on_stderr(out.stderr);
         if let Some(session) = left.as_ref().and_then(|left| left.session.as_deref()) {
@@ -385,7 +385,7 @@ fn part_of(
     }
 }
 
-/// Says whether an object is the one that the JSON format prints.
+/// Returns whether an object is the one that the JSON format prints.
 fn is_whole(object: &Map<String, Value>) -> bool {
     let has = |key: &str| object.contains_key(key);
     !has("type") && (has("stats") && has("response") || has("session_id") && has("error"))

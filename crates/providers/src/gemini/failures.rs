@@ -16,7 +16,7 @@ pub(super) fn report(message: &str) -> Report {
     report
 }
 
-/// Adds what the error's class says. `unknown` and `Error` say nothing.
+/// Adds the meaning of the error's class. `unknown` and `Error` have none.
 pub(super) fn by_class(class: &str, report: &mut Report) {
     let (category, code) = match class {
         "TerminalQuotaError" => (Category::Quota, None),
@@ -34,14 +34,14 @@ pub(super) fn by_class(class: &str, report: &mut Report) {
     report.code = report.code.take().or(code);
 }
 
-/// What an exit code means.
+/// The meaning of an exit code.
 #[derive(Debug, PartialEq)]
 pub(super) enum Meaning {
     /// An HTTP status: the program exits with it, and the system keeps its last eight bits.
     Status(u16),
     /// A reason of its own.
     Reason(Category, Code),
-    /// Bad input, of which the words say more.
+    /// Bad input, of which the text has the details.
     Input,
     Cancelled,
     /// Nothing.
@@ -65,7 +65,7 @@ pub(super) fn meaning(code: i32) -> Meaning {
     }
 }
 
-/// Fills in what an exit code says and the words did not.
+/// Fills in the meaning of an exit code where the text has none.
 pub(super) fn by_exit(code: i32, report: &mut Report) {
     match meaning(code) {
         Meaning::Status(status) => report.status = report.status.or(Some(status)),
@@ -117,7 +117,7 @@ pub(super) fn left_on_stderr(stderr: &str) -> Option<Left> {
     Some(Left { session, report, class: text("type").to_owned() })
 }
 
-/// Returns what standard error says without what the program says in every run, without stack traces and retries.
+/// Returns standard error without the lines of every run, without stack traces and retries.
 pub(super) fn words_of(stderr: &str) -> String {
     const NOISE: &[&str] = &[
         "Warning: ",
@@ -158,7 +158,7 @@ pub(super) fn status_on_stderr(stderr: &str) -> Option<u16> {
     last.trim_end_matches(',').parse().ok().filter(|status| (400..600).contains(status))
 }
 
-/// Says whether an error of the program means that it was interrupted.
+/// Returns whether an error of the program means that it was interrupted.
 pub(super) fn is_cancelled(class: &str, message: &str) -> bool {
     class == "FatalCancellationError" || message.trim() == "Operation cancelled."
 }
@@ -223,7 +223,7 @@ fn by_quota(detail: &Value, report: &mut Report) {
     }
 }
 
-/// Adds what the message says in words that only this program and its API use.
+/// Adds the meaning of phrases that only this program and its API use.
 fn by_words(report: &mut Report) {
     if report.category.is_some() {
         return;

@@ -1,4 +1,4 @@
-//! Retries, which Gemini CLI tells only on standard error.
+//! Retries, which Gemini CLI reports only on standard error.
 //!
 //! `Attempt 1 failed: … Retrying after 5522ms...` may stretch over several lines, because the message does.
 //! `Attempt 1 failed with status 500. Retrying with backoff... _ApiError: {…}` is one line; a stack trace follows it.
@@ -14,7 +14,7 @@ use crate::moment::Moment;
 /// Reads notices of retries.
 #[derive(Debug, Default)]
 pub(super) struct Retries {
-    /// A notice that has begun: which attempt failed, and what was said so far.
+    /// A notice that has begun: the attempt that failed, and the text so far.
     begun: Option<(u32, String)>,
 }
 
@@ -22,7 +22,7 @@ pub(super) struct Retries {
 const LONGEST: usize = 8 * 1024;
 
 impl Retries {
-    /// Takes a line of standard error without colour.
+    /// Handles a line of standard error without colour.
     pub(super) fn stderr(&mut self, line: &str, out: &mut Output<'_>) {
         let (attempt, text) = match (attempt(line), self.begun.take()) {
             (Some(attempt), _) => (attempt, line.to_owned()),

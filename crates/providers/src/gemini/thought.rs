@@ -3,7 +3,7 @@
 //! Some versions print a part that is a thought that way; where the part only says that it is one, the mark is
 //! `[Thought: true]` and has no content.
 
-/// What a piece of text is.
+/// The kind of a piece of text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Sort {
     Thinking,
@@ -15,7 +15,7 @@ pub(super) enum Sort {
 pub(super) struct Thoughts {
     /// How many brackets are open, inside of a thought.
     depth: u32,
-    /// Whether the message has said text: a thought stands before it.
+    /// Whether the message has text: a thought stands before it.
     text_began: bool,
     /// The beginning of what may be a mark, until that shows.
     held: String,
@@ -23,26 +23,26 @@ pub(super) struct Thoughts {
 
 const MARK: &str = "[Thought:";
 
-/// What stands in a mark that has no thought in it.
+/// The content of a mark that has no thought in it.
 const EMPTY: [&str; 3] = ["true]", "false]", "]"];
 
 impl Thoughts {
-    /// Says whether all that follows is text.
+    /// Returns whether all that follows is text.
     pub(super) fn are_over(&self) -> bool {
         self.text_began
     }
 
-    /// Says whether something is held back.
+    /// Returns whether something is held back.
     pub(super) fn are_held(&self) -> bool {
         !self.held.is_empty()
     }
 
-    /// Says whether a thought has begun and not ended.
+    /// Returns whether a thought has begun and not ended.
     pub(super) fn are_open(&self) -> bool {
         self.depth > 0
     }
 
-    /// Takes the next piece of a message and gives its parts to `take`.
+    /// Handles the next piece of a message and gives its parts to `take`.
     pub(super) fn split(&mut self, piece: &str, mut take: impl FnMut(Sort, &str)) {
         if self.held.is_empty() {
             return self.parts(piece, &mut take);
@@ -51,7 +51,7 @@ impl Thoughts {
         self.parts(&piece, &mut take);
     }
 
-    /// Takes the end of the message, or of a line: what was held back is what it looks like.
+    /// Handles the end of the message, or of a line: what was held back is what it looks like.
     pub(super) fn finish(&mut self, mut take: impl FnMut(Sort, &str)) {
         let held = std::mem::take(&mut self.held);
         match held.strip_prefix(MARK).map(str::trim_start) {
@@ -112,7 +112,7 @@ impl Thoughts {
     }
 }
 
-/// Says whether a text may yet become a mark, or a mark without a thought.
+/// Returns whether a text may yet become a mark, or a mark without a thought.
 fn is_open(text: &str) -> bool {
     let begins = |whole: &str, text: &str| text.len() < whole.len() && whole.starts_with(text);
     match text.strip_prefix(MARK).map(str::trim_start) {

@@ -1,4 +1,4 @@
-//! What Gemini CLI prints, as far as it is needed.
+//! The output of Gemini CLI: only the fields that are needed.
 //!
 //! Pieces of text are read strictly and borrow from the line. Everything else is rare, and read so that a field of an
 //! unexpected kind loses only itself.
@@ -53,7 +53,7 @@ pub(super) struct Line {
     pub(super) stats: Value,
 }
 
-/// What a run used, and the model that used it if it was only one.
+/// The usage of a run, and its model if it was only one.
 #[derive(Debug, PartialEq)]
 pub(super) struct Spent {
     pub(super) usage: Usage,
@@ -88,7 +88,7 @@ pub(super) fn document_stats(stats: &Value) -> Option<Spent> {
         let cached = count("cached").min(count("prompt"));
         let thoughts = count("thoughts");
         usage = usage.plus(&Usage {
-            // What tools put into the prompt is counted beside it.
+            // Tool output in the prompt is counted beside it.
             input: (count("prompt") - cached).saturating_add(count("tool")),
             output: count("candidates").saturating_add(thoughts),
             cache_read: cached,

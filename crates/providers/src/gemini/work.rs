@@ -1,4 +1,4 @@
-//! What the agent does: its tool calls, from their arguments to their results.
+//! The tool calls of the agent, from their arguments to their results.
 
 use bowline_protocol::Kind;
 use bowline_protocol::kinds::{FileOperation, FilesTouched, ToolKind, ToolStatus, TouchSource, TouchedFile};
@@ -27,7 +27,7 @@ struct Running {
 const MOST: usize = 1024;
 
 impl Work {
-    /// Takes the beginning of a call.
+    /// Handles the beginning of a call.
     pub(super) fn started(&mut self, line: &Line, out: &mut Output<'_>) {
         let name = line.tool_name.as_str().unwrap_or("tool");
         let id = line.tool_id.as_str().unwrap_or(name);
@@ -45,7 +45,7 @@ impl Work {
         out.emit(tools::started(id, name, Some(&line.parameters)));
     }
 
-    /// Takes the result of a call.
+    /// Handles the result of a call.
     pub(super) fn finished(&mut self, line: &Line, out: &mut Output<'_>) {
         let id = line.tool_id.as_str().unwrap_or("tool");
         let place = self.running.iter().position(|tool| tool.id == id);
@@ -66,14 +66,14 @@ impl Work {
     }
 }
 
-/// Says how a tool call ended.
+/// Returns how a tool call ended.
 fn status_of(name: &str, line: &Line) -> ToolStatus {
     let reason = line.error.get("type").and_then(Value::as_str).unwrap_or_default();
     match (line.status.as_str(), reason) {
         (Some("success"), _) => ToolStatus::Completed,
         (Some("cancelled"), _) => ToolStatus::Cancelled,
         (_, "policy_violation") => ToolStatus::Denied,
-        // A tool that would need an approval which nobody can give is not even declared. One that nobody knows does
+        // A tool that needs an approval, without a person to give it, is not even declared. An unknown one does
         // not exist.
         (_, "tool_not_registered") if tools::kind_of(name) != ToolKind::Other => ToolStatus::Denied,
         _ => ToolStatus::Failed,

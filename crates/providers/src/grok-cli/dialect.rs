@@ -1,4 +1,4 @@
-//! `grok-cli`: role lines, among them words that the program puts into the assistant's mouth.
+//! `grok-cli`: role lines, among them texts of the program itself with the assistant's role.
 //!
 //! Errors are printed as an assistant's message, with exit code 0; a signal is answered with a line that is no JSON, also
 //! with exit code 0. The form of the lines is that of `role-lines`, whose reader does the rest.
@@ -12,7 +12,7 @@ use serde_json::Value;
 use crate::decode::{Cause, End};
 use crate::dialect::{Dialect, Input, Output};
 use crate::dialects::roles::{self, RoleLine};
-use crate::dialects::said::Messages;
+use crate::dialects::text_dedup::Messages;
 use crate::dialects::{api_error, content, tools};
 use crate::failure::Report;
 use crate::lenient;
@@ -26,24 +26,24 @@ pub(crate) struct GrokCli {
     names: Messages,
     /// Whether the last line was the prompt.
     after_prompt: bool,
-    /// Whether the program said that it was told to stop.
+    /// Whether the program reported a request to stop.
     stopped: bool,
-    /// How many messages the assistant has said, and the last of them if it may be the report of a crash.
+    /// The number of the assistant's messages, and the last of them if it may be the report of a crash.
     messages: u64,
     crash: Option<String>,
     /// The files that running tools change, by the id of the call.
     edits: HashMap<String, String>,
 }
 
-/// What the program says instead of the model.
+/// Texts of the program itself in place of the model's.
 enum Words<'a> {
     /// The request failed.
     Failed(&'a str),
     /// The limit of rounds was reached.
     TooManyRounds,
-    /// The model called tools and said nothing.
+    /// The model called tools without a text.
     Filler,
-    /// The model's own words.
+    /// The model's own text.
     Model,
 }
 
@@ -126,7 +126,7 @@ impl GrokCli {
         }
         let failed = end.exit.is_some_and(|exit| !Exit::is_success(exit));
         match self.crash.take() {
-            // What it throws outside of a request, it prints as `Error: …` and exits with 1.
+            // An exception outside of a request is printed as `Error: …`, with exit code 1.
             Some(error) if failed => {
                 let message = format!("m{}", self.messages).into();
                 out.emit(Kind::TextRetracted(TextRetracted { message, from_block: 0 }));
@@ -142,7 +142,7 @@ fn words(text: &str, after_prompt: bool, calls: bool) -> Words<'_> {
     const FAILED: &str = "Sorry, I encountered an error: ";
     const API: &str = "Grok API error: ";
     if let Some(error) = text.strip_prefix(FAILED).filter(|_| !calls) {
-        // A model may say the same after its tools, but only the program names its API.
+        // A model may print the same after its tools, but only the program names its API.
         if let Some(api) = error.strip_prefix(API) {
             return Words::Failed(api);
         }

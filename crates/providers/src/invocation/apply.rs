@@ -1,4 +1,4 @@
-//! One option at a time: what a manifest says of it, done.
+//! Applies one option at a time, as the manifest defines it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,13 +11,13 @@ use super::request::Fields;
 use super::{Arg, Invocation, LONGEST_ARGUMENT, Refusal, SideFile, template};
 use crate::manifest::run::{Flag, Rule, RunFlag, ValueShape};
 
-/// What an option brings with it.
+/// The value of an option.
 pub(super) enum Value<'a> {
-    /// It is asked for, and that is all.
+    /// The option is set, without a value.
     Nothing,
     /// A text.
     Text(String),
-    /// Words that no program may take for an option.
+    /// Words that a program must not read as an option.
     Words(Vec<String>),
     /// Directories.
     Paths(&'a [String]),
@@ -32,7 +32,7 @@ pub(super) struct Draft {
     pub(super) made: Invocation,
     pub(super) body: Body,
     pub(super) fields: Fields,
-    /// Which options have set which variables, so that the request cannot undo them unseen.
+    /// The options that have set variables, so that the request cannot silently override them.
     pub(super) env_of: Vec<(String, String)>,
     /// Options without a value that are there already.
     switches: BTreeSet<String>,
@@ -61,7 +61,7 @@ impl Draft {
         Refusal::invalid(&self.made.provider, option, reason)
     }
 
-    /// Adds arguments that have nothing to be put in.
+    /// Adds arguments without placeholders.
     pub(super) fn plain(&mut self, args: &[String]) {
         self.made.args.extend(args.iter().map(|arg| Arg::Plain(arg.clone())));
     }
@@ -71,13 +71,13 @@ impl Draft {
         self.env_of.push((name.to_owned(), option.to_owned()));
     }
 
-    /// Does what the manifest says of an option.
+    /// Applies an option as the manifest defines it.
     pub(super) fn apply(&mut self, option: &str, flag: &Flag, value: Value<'_>) -> Result<(), Refusal> {
         if let Some(reason) = &flag.refused {
             return Err(self.unsupported(option, reason).maybe_hint(flag.hint.as_ref()));
         }
         if let Some(reason) = &flag.granted {
-            self.notice(Level::Info, "option_granted", format!("`{option}` needs nothing: {reason}"));
+            self.notice(Level::Info, "option_granted", format!("`{option}` is not needed: {reason}"));
             return Ok(());
         }
         if let Some(reason) = &flag.ignored {
@@ -158,7 +158,7 @@ impl Draft {
     fn many(&mut self, option: &str, flag: &Flag, values: &[String]) -> Result<(), Refusal> {
         let listed = flag.args.iter().any(|arg| arg.contains("{list}"));
         if let Some(value) = values.iter().find(|value| listed && value.contains(',')) {
-            let reason = format!("values are passed with commas between them, and `{value}` has one");
+            let reason = format!("the values are joined with commas, and `{value}` contains one");
             return Err(self.unsupported(option, reason));
         }
         let list = values.join(",");
@@ -180,7 +180,7 @@ impl Draft {
         let before = self.made.env.get(&rule.env).map_or("{}", String::as_str);
         let mut entries: BTreeMap<String, serde_json::Value> =
             serde_json::from_str(before).map_err(|_| {
-                let reason = format!("the manifest sets `{}` to what is no JSON object", rule.env);
+                let reason = format!("the manifest sets `{}` to a value that is not a JSON object", rule.env);
                 Refusal::misconfigured(&self.made.provider, option, reason)
             })?;
         for value in values {
@@ -241,7 +241,7 @@ impl Draft {
                 self.made.args.push(Arg::File { before: before.to_owned(), name: file.to_owned() });
                 continue;
             }
-            // An option without a value is said once, though several of ours ask for it.
+            // Pass an option without a value once, even if several of ours need it.
             let next = templates.get(place + 1);
             let switch = arg.starts_with("--")
                 && !arg.contains(['=', '{'])
@@ -252,7 +252,7 @@ impl Draft {
             let text = filled(arg, values);
             if text.len() > LONGEST_ARGUMENT {
                 let reason = format!(
-                    "it is {} bytes long, and {LONGEST_ARGUMENT} bytes are the most that goes into an argument",
+                    "it is {} bytes long, and an argument holds at most {LONGEST_ARGUMENT} bytes",
                     text.len()
                 );
                 return Err(Refusal::too_large(&self.made.provider, option, reason)
@@ -263,10 +263,10 @@ impl Draft {
         Ok(())
     }
 
-    /// Checks a word: it must not be taken for an option.
+    /// Checks a word: the program must not read it as an option.
     fn word(&self, option: &str, flag: &Flag, word: &str) -> Result<(), Refusal> {
         if word.is_empty() || word.starts_with('-') {
-            let reason = format!("`{word}` is not a value: it is empty or would be taken for an option");
+            let reason = format!("`{word}` is not a value: it is empty or would be read as an option");
             return Err(self.invalid(option, reason));
         }
         self.check(option, flag, word)
@@ -274,7 +274,7 @@ impl Draft {
 
     fn check_file(&self, option: &str, flag: &Flag, file: &Attachment) -> Result<(), Refusal> {
         if flag.shape == Some(ValueShape::Image) && !prompt::is_image(file) {
-            let reason = format!("only images can be attached, and `{}` is none", file.path);
+            let reason = format!("only images can be attached; `{}` is not an image", file.path);
             return Err(self.unsupported(option, reason).hint("mention the file in the prompt"));
         }
         self.check(option, flag, &file.path)
@@ -290,20 +290,19 @@ impl Draft {
         }
         if let Some(bad) = value.chars().find(|c| flag.forbidden.as_ref().is_some_and(|bad| bad.contains(*c)))
         {
-            return Err(self.unsupported(
-                option,
-                format!("the program would not read the `{bad}` in `{value}` as it is meant"),
-            ));
+            return Err(
+                self.unsupported(option, format!("the program would misread the `{bad}` in `{value}`"))
+            );
         }
         if flag.shape == Some(ValueShape::Uuid) && !is_uuid(value) {
-            let reason = format!("`{value}` is not a session's id, and a new session would begin unasked");
-            return Err(self.invalid(option, reason).hint("give the id that the earlier run reported"));
+            let reason = format!("`{value}` is not a session id; the program would start a new session");
+            return Err(self.invalid(option, reason).hint("pass the id that the earlier run reported"));
         }
         Ok(())
     }
 }
 
-/// Says whether a value of an option has to be a word that cannot be taken for an option.
+/// Returns whether a value must be a word that cannot be read as an option.
 pub(super) fn is_word(flag: RunFlag) -> bool {
     match flag {
         RunFlag::Model | RunFlag::Effort | RunFlag::Resume | RunFlag::Fork => true,
@@ -331,7 +330,7 @@ impl Draft {
     }
 }
 
-/// A path that begins with a dash would be taken for an option.
+/// A path that begins with a dash would be read as an option.
 fn guarded(path: &str) -> String {
     if path.starts_with('-') { format!("./{path}") } else { path.to_owned() }
 }

@@ -1,4 +1,4 @@
-//! The whole command: format, permission mode, options, prompt, environment, in this order.
+//! Builds the whole command: format, permission mode, options, prompt, environment, in this order.
 
 use bowline_protocol::kinds::{CapabilityDegraded, Level};
 use bowline_protocol::{Category, PermissionMode, Request, Resume};
@@ -9,24 +9,22 @@ use super::{
     Arg, Invocation, LONGEST_ARGUMENT, Limits, Refusal, RepositoryCode, StdinPlan, Streaming, Transport,
     Unrestricted, User, Wish, native,
 };
-use crate::conversation::{Conversation, voice};
+use crate::conversation::{Conversation, protocol_client};
 use crate::dialect::Shape;
 use crate::manifest::run::{Flag, Mode, Permission, RunFlag, Total};
 use crate::manifest::{Format, Manifest, PromptStyle, into_terminal};
 
-/// Puts a request to a provider as a command in the best form that can be had, or says which option cannot be honoured and
-/// why. Where a better form cannot be had, the usual one is taken, and the command says what that costs.
+/// Builds the command of a request in the best available format, or returns the option that cannot be honoured and
+/// why. If a better format is not available, the default one is used, and the command reports what is missing.
 pub fn build(manifest: &Manifest, request: &Request, wish: &Wish) -> Result<Invocation, Refusal> {
     let better = manifest.better_format(request.permission).filter(|_| wish.format.is_none());
     let Some((name, own)) = better else { return build_in(manifest, usual(manifest, wish)?, request, wish) };
     let reason = match (wish.streaming, wish.lacking.get(name)) {
-        (Streaming::Off, _) => {
-            "`--no-stream` was asked for, and there everything is told as it happens".into()
-        }
+        (Streaming::Off, _) => "`--no-stream` is set, and this format always streams".into(),
         (Streaming::On, Some(why)) => why.clone(),
-        // They are options of the command that people type, not of the one that speaks a protocol.
+        // Native arguments are options of the command that people type, not of the command with a protocol.
         (Streaming::On, None) if !wish.agent_args.is_empty() => {
-            format!("native arguments are passed, and `{name}` may not have them")
+            format!("`{name}` does not take native arguments")
         }
         (Streaming::On, None) => match build_in(manifest, name, request, wish) {
             Ok(made) => return Ok(made),
@@ -39,7 +37,7 @@ pub fn build(manifest: &Manifest, request: &Request, wish: &Wish) -> Result<Invo
     Ok(made)
 }
 
-/// Puts a request as a command in one format.
+/// Builds the command of a request in one format.
 fn build_in(manifest: &Manifest, name: &str, request: &Request, wish: &Wish) -> Result<Invocation, Refusal> {
     let manifest = &*manifest.in_format(name);
     let format = format(manifest, name)?;
@@ -72,7 +70,7 @@ fn build_in(manifest: &Manifest, name: &str, request: &Request, wish: &Wish) -> 
         degraded: Vec::new(),
         secrets_env: manifest.run.secrets.clone(),
         secret_values: Vec::new(),
-        limits: limits(manifest, request, format.shape),
+        limits: limits(manifest, request, format.shape).with_shorter_idle(wish.idle_at_most),
         stop: manifest.stop,
     });
     never(&draft, manifest, request)?;
@@ -97,13 +95,13 @@ fn build_in(manifest: &Manifest, name: &str, request: &Request, wish: &Wish) -> 
     Ok(draft.made)
 }
 
-/// Returns the command that asks a program whether it is well, if it can be asked.
+/// Returns the command of a program's health check, if it has one.
 pub fn health(manifest: &Manifest) -> Option<Invocation> {
     let args = &manifest.probe.health;
     if args.is_empty() {
         return None;
     }
-    // It has the surroundings of a run, because they may be what is wrong.
+    // Use the environment of a run, because it may be the cause of the problem.
     let request = Request { prompt: "health".to_owned(), ..Request::default() };
     let mut asked = build(manifest, &request, &Wish::default()).ok()?;
     asked.args = args.iter().map(|arg| Arg::Plain(arg.clone())).collect();
@@ -118,7 +116,7 @@ fn usual<'a>(manifest: &'a Manifest, wish: &'a Wish) -> Result<&'a str, Refusal>
         (None, Streaming::On, _) => Ok(wish.usual.as_deref().unwrap_or(manifest.usual_format())),
         (None, Streaming::Off, Some(name)) => Ok(name),
         (None, Streaming::Off, None) => {
-            let reason = "it has no form that prints the result only";
+            let reason = "it has no format that prints only the result";
             Err(Refusal::unsupported(&manifest.name, "--no-stream", reason))
         }
     }
@@ -134,7 +132,7 @@ fn format<'a>(manifest: &'a Manifest, name: &str) -> Result<&'a Format, Refusal>
 
 fn limits(manifest: &Manifest, request: &Request, shape: Shape) -> Limits {
     let watchdog = &manifest.watchdog;
-    // What prints nothing before its end is silent all the time, and a tool may be running.
+    // A program that prints only at its end is silent all the time, and a tool may be running.
     let (first_event, idle) = match shape {
         Shape::Document | Shape::Text => (None, watchdog.in_tool),
         Shape::Lines | Shape::Unknown => (watchdog.first_event, watchdog.idle),
@@ -144,7 +142,7 @@ fn limits(manifest: &Manifest, request: &Request, shape: Shape) -> Limits {
         Total::None => None,
         Total::Of(span) => Some(span),
     };
-    // Who says how long nothing may come means the beginning too. A tool may take as long as the program allows, or longer.
+    // The caller's limit on silence covers the start too. A tool may take as long as the program allows, or longer.
     let asked = request.idle_timeout_ms;
     Limits {
         spawn: watchdog.spawn,
@@ -156,26 +154,23 @@ fn limits(manifest: &Manifest, request: &Request, shape: Shape) -> Limits {
     }
 }
 
-/// What no agent's command line can do, and what contradicts itself.
+/// Refuses options that no agent's command line has, and options that contradict each other.
 fn never(draft: &Draft, manifest: &Manifest, request: &Request) -> Result<(), Refusal> {
     let refuse = |option: &str, reason: &str| Err(draft.unsupported(option, reason));
     if !request.tools.is_empty() && manifest.prompt != PromptStyle::Request {
         return refuse("tools", "an agent's command line runs its own tools and cannot call the host's");
     }
     if request.policy.is_some() {
-        return refuse(
-            "policy",
-            "nothing enforces a policy for a single run, and it must not be dropped unseen",
-        );
+        return refuse("policy", "a single run cannot enforce a policy");
     }
     if request.task.is_some() && request.prompt.is_empty() {
-        return refuse("task", "a single run wants a prompt; a task is for sessions");
+        return refuse("task", "a single run needs a prompt; a task is for sessions");
     }
     if request.no_tools && !request.allow_tools.is_empty() {
         return refuse("--no-tools", "it contradicts `--allow-tool`");
     }
     if request.no_tools && !request.mcp_servers.is_empty() {
-        return refuse("--no-tools", "it contradicts `--mcp-config`: what MCP servers offer are tools");
+        return refuse("--no-tools", "it contradicts `--mcp-config`: MCP servers provide tools");
     }
     Ok(())
 }
@@ -190,7 +185,7 @@ fn permission<'a>(
     let option = format!("--permission {}", mode.as_str());
     let narrower = native::check(manifest, &wish.agent_args)?;
     let Some(permission) = manifest.permission.get(&mode) else {
-        let reason = format!("its manifest does not say what `{}` means to it", mode.as_str());
+        let reason = format!("its manifest does not define the mode `{}`", mode.as_str());
         return Err(Refusal::misconfigured(&manifest.name, option, reason)
             .hint(format!("add a section `[permission.{}]` to the manifest", mode.as_str())));
     };
@@ -203,7 +198,7 @@ fn permission<'a>(
     if let Some(reason) = &permission.refused {
         return Err(draft.unsupported(&option, reason).maybe_hint(permission.hint.as_ref()));
     }
-    // Inside a container the user is another one, and whether it is the superuser is not known here.
+    // The user inside a container is another one, and whether it is root is not known here.
     let root = wish.user == User::Root && request.docker.is_none();
     let excused = permission.root_env.as_ref().is_some_and(|name| request.env.contains_key(name));
     if let Some(reason) = permission.refused_as_root.as_ref().filter(|_| root && !excused) {
@@ -220,12 +215,12 @@ fn permission<'a>(
     Ok(permission)
 }
 
-/// Says that a program runs without any restriction.
+/// Returns the warning that a program runs without any restriction.
 pub(super) fn unrestricted(title: &str, reason: &str) -> String {
-    format!("{title} cannot be restricted ({reason}): it may do anything that you may")
+    format!("{title} cannot be restricted ({reason}): it can do everything that you can")
 }
 
-/// Keeps the program from running the repository's own code, where its mode promises that it changes nothing unasked.
+/// Keeps the program from running the repository's own code, in modes that promise no changes without approval.
 fn repository(manifest: &Manifest, request: &Request, wish: &Wish, draft: &mut Draft) -> Result<(), Refusal> {
     let RepositoryCode::Kept(found) = &wish.repository else { return Ok(()) };
     // Where there is nothing to keep it from, the repository's instructions stay.
@@ -238,7 +233,7 @@ fn repository(manifest: &Manifest, request: &Request, wish: &Wish, draft: &mut D
     if let Some(reason) = how.refused.as_ref().or(wish.unkept.as_ref()) {
         let reason = format!("{reason}; this project is not trusted and has {}", listed(found));
         return Err(draft.unsupported(&option, reason).hint(
-            "look at these files, then trust them with `bowline trust`, or allow more with `--permission edit`",
+            "review these files, then trust them with `bowline trust`, or allow more with `--permission edit`",
         ));
     }
     // `--isolate` already leaves out the repository's settings.
@@ -250,7 +245,7 @@ fn repository(manifest: &Manifest, request: &Request, wish: &Wish, draft: &mut D
         draft.set_env(&option, name, value.clone());
     }
     let text = format!(
-        "not used, because this project is not trusted: {}; `bowline trust` shows and trusts them",
+        "ignored, because this project is not trusted: {}; review and trust them with `bowline trust`",
         listed(found)
     );
     draft.notice(Level::Warn, "repository_ignored", text);
@@ -267,7 +262,7 @@ fn listed(files: &[String]) -> String {
     }
 }
 
-/// Does one option, if it is asked for.
+/// Applies one option, if it is requested.
 fn option(
     manifest: &Manifest,
     request: &Request,
@@ -280,7 +275,7 @@ fn option(
     match how {
         Some(how) => draft.apply(flag.option(), how, value),
         None => {
-            let reason = format!("its manifest does not say what to do with it (`run.flags.{}`)", flag.key());
+            let reason = format!("its manifest does not define it (`run.flags.{}`)", flag.key());
             Err(Refusal::misconfigured(&manifest.name, flag.option(), reason))
         }
     }
@@ -300,7 +295,7 @@ fn value<'a>(
     let value = match flag {
         RunFlag::Model => {
             let ours = how.is_some_and(Flag::is_done).then(|| manifest.default_model.clone());
-            // `default` stands for whatever the program itself would take.
+            // `default` stands for the program's own choice.
             request.model.clone().or(ours).filter(|model| model != "default").map(Value::Text)
         }
         RunFlag::Effort => text(&request.effort),
@@ -308,7 +303,7 @@ fn value<'a>(
         RunFlag::AppendSystem => text(&request.append_system_prompt),
         RunFlag::MaxTurns => match request.max_turns {
             Some(0) => {
-                return Err(Refusal::invalid(&manifest.name, flag.option(), "a run has at least one turn"));
+                return Err(Refusal::invalid(&manifest.name, flag.option(), "a run needs at least one turn"));
             }
             turns => turns.map(|turns| Value::Text(turns.to_string())),
         },
@@ -332,7 +327,7 @@ fn value<'a>(
             let denied = |tool: &&String| permission.deny_tools.contains(&name(tool));
             if let Some(tool) = request.allow_tools.iter().find(denied) {
                 let mode = Mode::from(request.permission).as_str();
-                let reason = format!("`--permission {mode}` denies `{tool}`, and a denial wins");
+                let reason = format!("`--permission {mode}` denies `{tool}`, and denials take precedence");
                 return Err(draft.unsupported(flag.option(), reason).hint("choose a wider mode"));
             }
             words(merged(request, &permission.allow_tools, &request.allow_tools))
@@ -363,7 +358,7 @@ fn value<'a>(
     Ok(value)
 }
 
-/// The tools of the mode and those of the request. Who has no tools at all needs no list of them.
+/// The tools of the mode and those of the request. A run without tools needs no list of them.
 fn merged(request: &Request, mode: &[String], asked: &[String]) -> Vec<String> {
     let mode: &[String] = if request.no_tools { &[] } else { mode };
     let mut all: Vec<String> = mode.to_vec();
@@ -388,14 +383,14 @@ fn settings(manifest: &Manifest, request: &Request, draft: &mut Draft) -> Result
             let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
             return Err(draft.unsupported(&option, format!("it has no such setting; known: {known}")));
         };
-        // A text is meant as it reads; anything else as it is written.
+        // A text is passed as it is; anything else as JSON.
         let text = value.read::<String>().unwrap_or_else(|_| value.as_str().to_owned());
         draft.apply(&option, how, Value::Text(text))?;
     }
     Ok(())
 }
 
-/// Sampling is hinted at, not ordered: the run goes on without.
+/// Sampling options are hints: the run continues without them.
 fn sampling(request: &Request, draft: &mut Draft) {
     let hints = &request.sampling;
     for (name, given) in [
@@ -409,7 +404,7 @@ fn sampling(request: &Request, draft: &mut Draft) {
         }
     }
     if request.context.iter().any(|message| !message.tool_calls.is_empty()) {
-        let text = "tool calls of the earlier conversation are not told to the program".to_owned();
+        let text = "the program does not receive the tool calls of the earlier conversation".to_owned();
         draft.notice(Level::Warn, "context_shortened", text);
     }
 }
@@ -445,21 +440,21 @@ fn prompt(manifest: &Manifest, request: &Request, draft: &mut Draft) -> Result<(
             draft.made.stdin = StdinPlan::Prompt(text);
         }
         PromptStyle::Protocol => {
-            let Some(voice) = voice(&draft.made.dialect) else {
-                let reason = format!("nobody speaks the dialect `{}`", draft.made.dialect);
+            let Some(client) = protocol_client(&draft.made.dialect) else {
+                let reason = format!("Bowline cannot write the dialect `{}`", draft.made.dialect);
                 return Err(Refusal::misconfigured(provider, "prompt", reason));
             };
             let talk = Conversation::of(request, text);
-            if let Some((option, reason)) = (voice.refuses)(&talk) {
+            if let Some((option, reason)) = (client.refuses)(&talk) {
                 return Err(draft.unsupported(option, reason));
             }
-            draft.made.stdin = StdinPlan::Protocol((voice.first_words)());
+            draft.made.stdin = StdinPlan::Protocol((client.first_message)());
             draft.made.conversation = Some(Box::new(talk));
         }
         PromptStyle::Arg => {
             if text.len() > LONGEST_ARGUMENT {
                 let reason = format!(
-                    "it is {} bytes long; the program takes its prompt as an argument, and {LONGEST_ARGUMENT} bytes are the most that goes into one",
+                    "it is {} bytes long; the program takes its prompt as an argument, which holds at most {LONGEST_ARGUMENT} bytes",
                     text.len()
                 );
                 return Err(Refusal::too_large(provider, "PROMPT", reason)
@@ -482,7 +477,7 @@ fn prompt(manifest: &Manifest, request: &Request, draft: &mut Draft) -> Result<(
     Ok(())
 }
 
-/// The variables of the request. They come last, but undo nothing that an option has set.
+/// The variables of the request. They come last, but override nothing that an option has set.
 fn variables(request: &Request, draft: &mut Draft) -> Result<(), Refusal> {
     for (name, value) in &request.env {
         let option = format!("--env {name}");
@@ -491,20 +486,20 @@ fn variables(request: &Request, draft: &mut Draft) -> Result<(), Refusal> {
             return invalid("it is not a variable");
         }
         if environment::MARKS.contains(&name.as_str()) {
-            return invalid("by it we find what the session started");
+            return invalid("Bowline uses it to find the processes of the session");
         }
         if NESTING.contains(&name.as_str()) {
-            return invalid("an agent would take itself for the child of another one");
+            return invalid("the agent would treat itself as the child of another agent");
         }
         if let Some((_, by)) = draft.env_of.iter().find(|(set, _)| set == name) {
-            return invalid(&format!("it is set by `{by}`, which it would undo"));
+            return invalid(&format!("it is set by `{by}`, which it would override"));
         }
         if environment::looks_secret(name) {
             draft.made.secrets_env.push(name.clone());
         }
         draft.made.env.insert(name.clone(), value.clone());
     }
-    // Who asks for a name gets it, also where the manifest's list would take the host's value away.
+    // A variable that the request names is passed, even if the manifest's list removes the host's value.
     if draft.made.transport == Transport::Pty {
         draft.made.env_removed.extend(["NO_COLOR".to_owned(), "CI".to_owned()]);
     }

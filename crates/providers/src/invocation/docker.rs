@@ -1,6 +1,6 @@
-//! The same command inside a container, by `docker exec`.
+//! Runs the same command inside a container, by `docker exec`.
 //!
-//! Docker does not end what it has started: a killed `docker exec` leaves the agent running. So the command is started by
+//! Killing `docker exec` leaves the agent running. So the command is started by
 //! a small shell script that writes down its pid inside the container and then becomes the agent, and [`stop`] gives the
 //! command that finds the agent and its descendants there and signals them.
 //!
@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use super::environment::{self, BASE};
 use super::{Arg, Invocation, LONGEST_ARGUMENT, Refusal, StdinPlan, Transport};
 
-/// Where and for whom an agent runs in a container.
+/// The place of an agent in a container, and its session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Container<'a> {
     /// The container's name or id.
@@ -29,7 +29,7 @@ pub struct Container<'a> {
 /// A signal to an agent in a container.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Signal {
-    /// No signal: the command prints who is alive.
+    /// No signal: the command prints the live processes.
     None,
     /// The signal of Ctrl-C.
     Int,
@@ -61,8 +61,8 @@ done
 umask 022; echo $$ >"$d/pid"
 exec "$@""#;
 
-/// Signals the agent, its group, its descendants and whoever carries the session's mark, and prints them as
-/// `pid name`. When nobody is left to be killed, the session's directory goes too. `$0` is the session's directory, `$1` the session, `$2` the signal.
+/// Signals the agent, its group, its descendants and every process with the session's mark, and prints them as
+/// `pid name`. When no process is left, it removes the session's directory. `$0` is the session's directory, `$1` the session, `$2` the signal.
 const STOP: &str = r#"d=$0; id=$1; sig=$2; all=; new=
 pid=$(cat "$d/pid" 2>/dev/null) && [ -d "/proc/$pid" ] && { all=$pid; new=$pid; }
 for e in /proc/[0-9]*/environ; do
@@ -95,7 +95,7 @@ done
 [ -n "$pid" ] && [ "$sig" != 0 ] && kill -s "$sig" -- "-$pid" 2>/dev/null
 exit 0"#;
 
-/// Puts a command into a container. `host` are the names of the host's variables, by which the provider's own are found.
+/// Puts a command into a container. `host` has the names of the host's variables, which select the provider's own.
 pub fn wrap(
     inside: Invocation,
     container: &Container<'_>,
@@ -120,7 +120,7 @@ pub fn wrap(
     if let Some(key) = container.key {
         set("DUCTOR_CHAT_ID", Some(key));
     }
-    // What is named without a value is taken from the environment of `docker` itself.
+    // `docker` takes the value of `-e NAME` from its own environment.
     let mut env: BTreeMap<String, String> = BTreeMap::new();
     for (name, value) in &inside.env {
         if inside.is_secret(name) || inside.secret_values.iter().any(|secret| value.contains(secret.as_str()))
@@ -145,7 +145,7 @@ pub fn wrap(
     }
     for (number, file) in inside.files.iter().enumerate() {
         if file.content.len() > LONGEST_ARGUMENT {
-            let reason = format!("`{}` is too large to be handed into a container", file.name);
+            let reason = format!("`{}` is too large to pass into a container", file.name);
             return Err(Refusal::too_large(&inside.provider, "--docker", reason));
         }
         let variable = format!("BOWLINE_FILE_{number}");
@@ -176,7 +176,7 @@ pub fn wrap(
     })
 }
 
-/// Returns the command that signals an agent in its container, and prints whom it has found.
+/// Returns the command that signals an agent in its container, and prints the processes that it found.
 pub fn stop(provider: &str, container: &Container<'_>, signal: Signal) -> Result<Vec<String>, Refusal> {
     let directory = directory(provider, container)?;
     let args =
@@ -184,26 +184,29 @@ pub fn stop(provider: &str, container: &Container<'_>, signal: Signal) -> Result
     Ok(args.map(str::to_owned).into())
 }
 
-/// What `docker` says, in small letters, when it starts nothing; and what a person can do about it.
+/// Error messages of `docker` when it starts nothing, in lower case, and the hint for each.
 const REFUSALS: [(&str, &str); 8] = [
     ("cannot connect to the docker daemon", "start the docker daemon, or check DOCKER_HOST"),
     ("failed to connect to the docker api", "start the docker daemon, or check DOCKER_HOST"),
     ("error during connect", "start the docker daemon, or check DOCKER_HOST"),
-    ("permission denied while trying to connect", "let this user use docker, or run as one who may"),
+    (
+        "permission denied while trying to connect",
+        "give this user access to docker, or run as a user with access",
+    ),
     ("no such container", "`docker ps` lists the containers that run"),
     ("is not running", "start the container first, with `docker start`"),
-    ("is paused", "let the container go on first, with `docker unpause`"),
+    ("is paused", "resume the container first, with `docker unpause`"),
     ("oci runtime exec failed", "the container needs `sh`, and the directory of `--cwd` has to be in it"),
 ];
 
-/// Returns what to try when `docker` complains that it could not start anything; nothing when it means something else.
-/// Only its first words count: what follows may be the agent's.
+/// Returns the hint for an error of `docker` that started nothing; nothing for other errors.
+/// Only the beginning of the output counts: the rest may be the agent's.
 pub fn refusal(complaint: &str) -> Option<&'static str> {
     let first = complaint.lines().find(|line| !line.trim().is_empty())?.to_ascii_lowercase();
     REFUSALS.iter().find(|(words, _)| first.contains(words)).map(|(_, hint)| *hint)
 }
 
-/// Says whether `docker` complains of a container that does not run: then nobody runs in it.
+/// Returns whether `docker` reports that the container does not run: then it has no processes.
 pub fn is_gone(complaint: &str) -> bool {
     let complaint = complaint.to_ascii_lowercase();
     complaint.contains("no such container") || complaint.contains("is not running")

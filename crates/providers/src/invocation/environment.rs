@@ -1,17 +1,17 @@
-//! The environment of an agent: what it inherits, what is set, what it never sees.
+//! The environment of an agent: variables that it inherits, that are set, and that it never gets.
 //!
 //! An agent gets the variables of the lists below and of its manifest, and nothing else of the host's environment: no
 //! cloud keys, no tokens of CI, no variables of the shell that happen to be there. Why these:
 //!
-//! - who and where: `PATH`, `HOME`, the user, the shell, the locale, the time zone, temporary and XDG directories;
+//! - user and directories: `PATH`, `HOME`, the user, the shell, the locale, the time zone, temporary and XDG directories;
 //! - the network: proxies and certificate authorities, in every spelling that the programs read;
 //! - the login's keyring, where programs keep their own logins;
-//! - git: who commits, and how it connects. `SSH_AUTH_SOCK` is passed because an agent that may push pushes as its user.
+//! - git: the author, and how it connects. `SSH_AUTH_SOCK` is passed because an agent that may push pushes as its user.
 //!   `GIT_DIR`, `GIT_INDEX_FILE` and `GIT_WORK_TREE` are not: inside a hook they would point at another repository;
 //! - where toolchains live, so that a build inside the agent finds what a build beside it finds.
 //!
-//! On pipes `TERM=dumb NO_COLOR=1 CI=true` are set, as the adapter protocol wants it; on a terminal, a terminal's. The
-//! recordings were made without `CI`; none of the programs is known to do anything else with it but to stay quiet.
+//! On pipes `TERM=dumb NO_COLOR=1 CI=true` are set, as the adapter protocol requires; on a terminal, a terminal's. The
+//! recordings were made without `CI`; none of the programs is known to use it for anything but quieter output.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ use crate::manifest::Manifest;
 
 /// Variables of the host that every agent gets.
 pub const BASE: &[&str] = &[
-    // Who and where.
+    // User and directories.
     "PATH",
     "HOME",
     "USER",
@@ -125,10 +125,10 @@ pub const NESTING: &[&str] = &[
     "COPILOT_AGENT_SESSION_ID",
 ];
 
-/// Variables by which the processes of a session are known to belong to it. Nobody else sets them.
+/// Variables that mark the processes of a session. Only Bowline sets them.
 pub(super) const MARKS: &[&str] = &["BOWLINE_SESSION_ID", "BOWLINE_SPAWN"];
 
-/// Endings of variables whose values are secrets, whoever reads them.
+/// Suffixes of variables whose values are always secrets.
 const SECRET_ENDINGS: &[&str] =
     &["_KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "_PASS", "_CREDENTIALS", "_ACCESS_KEY_ID"];
 
@@ -141,7 +141,7 @@ pub(super) fn of(transport: Transport) -> BTreeMap<String, String> {
     pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
 }
 
-/// Says whether a name is on a list of names and beginnings (`PREFIX_*`).
+/// Returns whether a name is on a list of names and beginnings (`PREFIX_*`).
 pub fn listed(list: impl IntoIterator<Item = impl AsRef<str>>, name: &str) -> bool {
     list.into_iter().any(|entry| match entry.as_ref().strip_suffix('*') {
         Some(beginning) => name.starts_with(beginning),
@@ -149,14 +149,14 @@ pub fn listed(list: impl IntoIterator<Item = impl AsRef<str>>, name: &str) -> bo
     })
 }
 
-/// Says whether the value of a variable is a secret by its name alone.
+/// Returns whether the value of a variable is a secret by its name alone.
 pub fn looks_secret(name: &str) -> bool {
     let name = name.to_ascii_uppercase();
     SECRET_ENDINGS.iter().any(|ending| name.ends_with(ending))
 }
 
-/// Returns the environment in which a program is asked about its account: that of a run on pipes, with nothing that a
-/// request could add.
+/// Returns the environment for queries about a program's account: that of a run on pipes, without the variables of a
+/// request.
 pub fn of_questions(
     manifest: &Manifest,
     host: impl IntoIterator<Item = (String, String)>,
@@ -184,12 +184,12 @@ impl Invocation {
         all
     }
 
-    /// Says whether a variable of the host goes to the agent.
+    /// Returns whether a variable of the host goes to the agent.
     pub fn keeps(&self, name: &str) -> bool {
         listed(&self.env_keep, name) && !listed(&self.env_removed, name)
     }
 
-    /// Says whether the value of a variable is to be masked wherever it is shown or stored.
+    /// Returns whether the value of a variable is to be masked wherever it is shown or stored.
     pub fn is_secret(&self, name: &str) -> bool {
         listed(&self.secrets_env, name) || looks_secret(name)
     }

@@ -3,7 +3,7 @@
 //! `{"claude-cli": {"executable": "claude", "modelArg": "sonnet", "extraArgs": ["--json"]}}`. The default is that
 //! specification's line, word for word: `--mode json --model M --thinking L <extraArgs> <extraArgs of the call> -p PROMPT`.
 //! The keys with which its implementation changes that line are read too. Model and thinking level are mapped; token
-//! limit and temperature are not passed on, which a notice says.
+//! limit and temperature are not passed, and a notice reports that.
 
 use std::collections::BTreeMap;
 
@@ -22,7 +22,7 @@ use crate::manifest::run::{Polite, Stop, StopScope};
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct ExternalCli {
-    /// The program; absent takes the model's id.
+    /// The program; absent takes the model's id. See [`Self::program`].
     #[serde(alias = "command")]
     pub executable: Option<String>,
     /// The model's name for the program; absent takes the model's id.
@@ -82,6 +82,11 @@ pub fn read(json: &str) -> Result<ByModel, serde_json::Error> {
 }
 
 impl ExternalCli {
+    /// Returns the program of a model: a path if it has a `/`, else a name to look for on `PATH`.
+    pub fn program<'a>(&'a self, model: &'a str) -> &'a str {
+        self.executable.as_deref().unwrap_or(model)
+    }
+
     /// Puts a request to the program of a model. The native arguments of the wish are those of this call.
     pub fn build(&self, model: &str, request: &Request, wish: &Wish) -> Result<Invocation, Refusal> {
         let restricted = self.refuse(model, request, wish)?;
@@ -91,7 +96,7 @@ impl ExternalCli {
         }
         if prompt.len() > LONGEST_ARGUMENT || prompt.contains('\0') {
             let reason = format!(
-                "it is {} bytes long; the program takes its prompt as an argument, and {LONGEST_ARGUMENT} bytes without a NUL are the most that goes into one",
+                "it is {} bytes long; the program takes its prompt as an argument, which holds at most {LONGEST_ARGUMENT} bytes without a NUL",
                 prompt.len()
             );
             return Err(Refusal::too_large(model, "PROMPT", reason));
@@ -100,7 +105,7 @@ impl ExternalCli {
         let mut env = environment::of(Transport::Pipe);
         env.extend(self.env.iter().chain(&request.env).map(|(name, value)| (name.clone(), value.clone())));
         if let Some(name) = env.keys().find(|name| NESTING.contains(&name.as_str())) {
-            let reason = "an agent would take itself for the child of another one";
+            let reason = "the agent would treat itself as the child of another agent";
             return Err(Refusal::invalid(model, format!("--env {name}"), reason));
         }
         let base = BASE.iter().map(|name| (*name).to_owned());
@@ -108,7 +113,7 @@ impl ExternalCli {
         let at_once = matches!(shape, Shape::Text | Shape::Document);
         Ok(Invocation {
             provider: model.to_owned(),
-            program: self.executable.clone().unwrap_or_else(|| model.to_owned()),
+            program: self.program(model).to_owned(),
             args: self.line(model, request, &wish.agent_args).into_iter().map(Arg::Plain).collect(),
             secrets_env: env.keys().filter(|name| environment::looks_secret(name)).cloned().collect(),
             env,
@@ -126,7 +131,7 @@ impl ExternalCli {
             notices: notices(request).into_iter().chain(restricted).collect(),
             degraded: Vec::new(),
             secret_values: Vec::new(),
-            // The specification has no limit of time unless `timeout` sets one. Silence is guarded all the same; a
+            // The specification has no time limit unless `timeout` sets one. Silence is limited all the same; a
             // program that prints only at its end may be silent for as long as one whose tool runs.
             limits: Limits {
                 spawn: span(30_000),
@@ -135,7 +140,8 @@ impl ExternalCli {
                 in_tool: span(3_600_000),
                 shutdown: span(1000),
                 total: request.timeout_ms.or(self.timeout.map(Millis)),
-            },
+            }
+            .with_shorter_idle(wish.idle_at_most),
             stop: Stop { polite: Polite::Sigterm, scope: StopScope::Tree, grace: Millis(2000) },
         })
     }
@@ -179,7 +185,7 @@ impl ExternalCli {
         args
     }
 
-    /// The options that the line has a place for.
+    /// The options that have a placeholder in the line.
     fn passed_flags(&self) -> Vec<String> {
         let named = [
             (&self.model_flag, "--model"),
@@ -209,11 +215,11 @@ impl ExternalCli {
         Ok((name.to_owned(), shape))
     }
 
-    /// What the specification's line has no place for.
+    /// Refuses the options that have no placeholder in the specification's line.
     fn refuse(&self, model: &str, request: &Request, wish: &Wish) -> Result<Option<Notice>, Refusal> {
         if let Some(arg) = wish.agent_args.iter().find(|arg| arg.contains('\0') || *arg == "--") {
             let option = format!("--agent-arg={}", arg.escape_debug());
-            return Err(Refusal::invalid(model, option, "it cannot be passed on"));
+            return Err(Refusal::invalid(model, option, "it cannot be passed to the program"));
         }
         let ours = self.passed_flags();
         let passed = |arg: &&String| ours.iter().any(|flag| super::native::is_same(arg, flag));
@@ -242,7 +248,7 @@ impl ExternalCli {
             ("config", !request.config.is_empty()),
         ];
         if let Some((option, _)) = asked.iter().find(|(_, asked)| *asked) {
-            let reason = "the command line of its configuration has no place for it";
+            let reason = "its configured command line has no placeholder for it";
             return Err(Refusal::unsupported(model, *option, reason)
                 .hint("put the program's own option into `extraArgs`, or describe it in a manifest"));
         }
@@ -250,13 +256,13 @@ impl ExternalCli {
             && !self.permission_args.contains_key(&request.permission.into())
         {
             let mode = crate::manifest::run::Mode::from(request.permission).as_str();
-            let reason = "its configuration does not say how the program is held to it";
+            let reason = "its configuration does not define how to enforce it";
             if request.permission == PermissionMode::Ask && wish.unrestricted == Unrestricted::Warn {
                 let text = unrestricted(model, reason);
                 return Ok(Some(Notice { level: Level::Warn, text, code: Some("unrestricted".to_owned()) }));
             }
             return Err(Refusal::unsupported(model, format!("--permission {mode}"), reason).hint(format!(
-                "add `permissionArgs.{mode}` to the configuration; `--permission yolo` if it may do anything"
+                "add `permissionArgs.{mode}` to the configuration, or use `--permission yolo` to allow everything"
             )));
         }
         Ok(None)

@@ -1,4 +1,4 @@
-//! MCP servers in the forms that the programs want.
+//! MCP servers in the forms that the programs read.
 
 use std::collections::BTreeMap;
 
@@ -86,7 +86,7 @@ pub(super) fn overrides(servers: &Servers) -> Result<Overrides, String> {
     let mut all = Overrides { values: Vec::new(), env: BTreeMap::new() };
     for (place, (name, server)) in servers.iter().enumerate() {
         if name.is_empty() || !name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_') {
-            return Err(format!("the server's name `{name}` may have letters, digits, `-` and `_` only"));
+            return Err(format!("the server's name `{name}` may contain only letters, digits, `-` and `_`"));
         }
         let mut put = |key: &str, value: String| all.values.push(format!("mcp_servers.{name}.{key}={value}"));
         match server {
@@ -102,7 +102,7 @@ pub(super) fn overrides(servers: &Servers) -> Result<Overrides, String> {
                     let before = all.env.insert(variable.clone(), value.clone());
                     if before.is_some_and(|before| before != *value) {
                         return Err(format!(
-                            "two servers want different values of the variable `{variable}`"
+                            "two servers set different values for the variable `{variable}`"
                         ));
                     }
                 }
@@ -165,17 +165,17 @@ pub(super) fn in_query(url: &str) -> Vec<&str> {
     pairs.filter(|(name, _)| is_named_secret(name)).map(|(_, value)| value).collect()
 }
 
-/// Says whether a flag or a parameter has the name of a secret, as variables have.
+/// Returns whether a flag or a parameter has the name of a secret, as variables have.
 fn is_named_secret(name: &str) -> bool {
     environment::looks_secret(&format!("_{}", name.replace('-', "_")))
 }
 
-/// Says whether a value can be masked: `1` or `true` is no secret, and to mask it would spoil every text that has it.
+/// Returns whether a value can be masked: `1` or `true` is not a secret, and masking it would spoil every text that has it.
 pub(super) fn is_maskable(value: &str) -> bool {
     value.len() >= 8
 }
 
-/// Writes a text as a TOML string: a JSON string is one, but for the one control character that JSON lets pass.
+/// Writes a text as a TOML string: a JSON string is one, except for the one control character that JSON allows.
 pub(super) fn toml_text(text: &str) -> String {
     Value::from(text).to_string().replace('\u{7f}', "\\u007f")
 }

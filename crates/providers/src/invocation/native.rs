@@ -1,7 +1,7 @@
-//! Native arguments: options of the program that the caller passes on as they are (`--agent-arg`).
+//! Native arguments: options of the program that the caller passes through (`--agent-arg`).
 //!
-//! What Bowline itself passes stays Bowline's: the manifest's own templates name those options, and `run.reserved` the
-//! other spellings and the options that would undo them. An argument that contradicts them is refused by its name.
+//! The caller cannot replace options that Bowline passes: the manifest's own templates name those, and `run.reserved` the
+//! other spellings and the options that would override them. An argument that contradicts them is refused by name.
 
 use super::Refusal;
 use crate::manifest::Manifest;
@@ -11,8 +11,8 @@ use crate::probe::uses::{self, What};
 /// The option of `bowline run`, for messages.
 const OPTION: &str = "--agent-arg";
 
-/// Checks native arguments against what Bowline passes, and returns the option of the permission mode that they take the
-/// place of, if they narrow it.
+/// Checks native arguments against the options that Bowline passes. Returns the option of the permission mode that they
+/// replace, if they narrow it.
 pub(super) fn check<'a>(manifest: &'a Manifest, args: &[String]) -> Result<Option<&'a str>, Refusal> {
     let mut narrowed = None;
     let mut may_be_value = false;
@@ -45,7 +45,7 @@ pub(super) fn check<'a>(manifest: &'a Manifest, args: &[String]) -> Result<Optio
             let refusal = refuse(owner.reason);
             return refusal.map_err(|refusal: Refusal| match &owner.instead {
                 Some(instead) => refusal.hint(format!("use `{instead}`")),
-                None => refusal.hint("leave it out; the option of `bowline run` decides"),
+                None => refusal.hint("remove it, and use the option of `bowline run`"),
             });
         }
     }
@@ -96,7 +96,7 @@ fn owner(manifest: &Manifest, arg: &str) -> Option<Owner> {
     known.chain(reserved).find(|owner| is_same(arg, &owner.name))
 }
 
-/// Says which option of `bowline run` a key of the manifest belongs to.
+/// Returns the option of `bowline run` for a key of the manifest.
 fn instead(key: &str) -> Option<String> {
     // Keys of a format of its own begin with the format.
     let key = key.rsplit_once(".run.").map_or(key.to_owned(), |(_, rest)| format!("run.{rest}"));
@@ -126,7 +126,7 @@ fn split(arg: &str) -> (&str, Option<&str>) {
     arg.split_once('=').map_or((arg, None), |(name, value)| (name, Some(value)))
 }
 
-/// Says whether an argument is an option of this name in any spelling that some parser accepts: `--a-b`, `--aB`, `--a_b`,
+/// Returns whether an argument is an option of this name in any spelling that some parser accepts: `--a-b`, `--aB`, `--a_b`,
 /// `--no-a-b`, with a value or without; of one letter, alone, with a value, or among others.
 pub(super) fn is_same(arg: &str, name: &str) -> bool {
     if !arg.starts_with('-') {

@@ -1,4 +1,4 @@
-//! What would be started, for people and programs that want to look first (`--dry-run`).
+//! The command that would be started, for people and programs (`--dry-run`).
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use super::{Arg, Invocation, StdinPlan, Transport};
 use crate::conversation::Conversation;
 use crate::manifest::run::Mode;
 
-/// What stands for a secret.
+/// The placeholder of a secret.
 const MASK: &str = "***";
 
 /// An invocation as it is shown: side files by `{file:NAME}`, secrets masked.
@@ -25,9 +25,9 @@ pub struct Preview {
     pub env_keep: Vec<String>,
     /// The variables that are never taken from the host.
     pub env_removed: Vec<String>,
-    /// What it reads from its standard input, if anything.
+    /// Its standard input, if any.
     pub stdin: Option<String>,
-    /// What a protocol carries over its standard input, by name: the prompt, and what is chosen before it.
+    /// The names of the values that a protocol carries over standard input: the prompt, and the choices before it.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub protocol: BTreeMap<&'static str, String>,
     /// Its working directory.
@@ -36,7 +36,7 @@ pub struct Preview {
     pub transport: Transport,
     /// The files that would be written first.
     pub files: BTreeMap<String, String>,
-    /// What the user should know.
+    /// Notices for the user.
     pub notices: Vec<String>,
 }
 
@@ -64,7 +64,7 @@ fn carried(talk: &Conversation) -> Vec<(&'static str, String)> {
 }
 
 impl Invocation {
-    /// Returns what would be started.
+    /// Returns the command that would be started.
     pub fn preview(&self) -> Preview {
         let masked = |text: &str| {
             self.secret_values

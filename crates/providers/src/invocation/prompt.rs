@@ -1,4 +1,4 @@
-//! The text that reaches the model: what stands before the prompt, the prompt, and what stands after it.
+//! The text that reaches the model: the part before the prompt, the prompt, and the part after it.
 
 use bowline_protocol::{Attachment, Message, Role};
 
@@ -7,11 +7,11 @@ use crate::manifest::run::Blanks;
 /// The parts of a prompt.
 #[derive(Debug, Default)]
 pub(super) struct Body {
-    /// What stands before it, such as a system prompt.
+    /// The part before it, such as a system prompt.
     pub(super) before: Vec<String>,
     /// Files that are mentioned right behind it.
     pub(super) mentions: Vec<String>,
-    /// What stands after it, such as further instructions.
+    /// The part after it, such as further instructions.
     pub(super) after: Vec<String>,
 }
 
@@ -30,7 +30,7 @@ impl Body {
     }
 }
 
-/// Writes an earlier conversation as the adapter protocol's programs are told of it: the user's words bare, the others'
+/// Writes an earlier conversation in the form of the adapter protocol: the user's messages bare, the others'
 /// under their names.
 fn conversation(messages: &[Message]) -> String {
     let mut text = String::new();
@@ -50,7 +50,7 @@ fn conversation(messages: &[Message]) -> String {
 /// Writes a path so that it can be mentioned in a prompt, if that can be done.
 pub(super) fn mentioned(path: &str, blanks: Option<Blanks>) -> Result<String, String> {
     if path.contains(['\n', '\r']) {
-        return Err(format!("a path with a line end cannot be mentioned in a prompt: {path:?}"));
+        return Err(format!("a path with a line break cannot be mentioned in a prompt: {path:?}"));
     }
     if !path.contains(char::is_whitespace) {
         return Ok(path.to_owned());
@@ -59,12 +59,12 @@ pub(super) fn mentioned(path: &str, blanks: Option<Blanks>) -> Result<String, St
         Some(Blanks::Quotes) if !path.contains('"') => Ok(format!("\"{path}\"")),
         Some(Blanks::Backslash) => Ok(path.replace(' ', "\\ ")),
         Some(Blanks::Quotes) | None => {
-            Err(format!("the path has a blank, which cannot be mentioned: `{path}`"))
+            Err(format!("a path with a space cannot be mentioned in a prompt: `{path}`"))
         }
     }
 }
 
-/// Says whether a file is an image, by its media type or its name.
+/// Returns whether a file is an image, by its media type or its name.
 pub(crate) fn is_image(file: &Attachment) -> bool {
     image_type(file).is_some()
 }

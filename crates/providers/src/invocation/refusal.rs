@@ -1,4 +1,4 @@
-//! Why a request cannot be put to a provider. Nothing has been started when this is said.
+//! Why a provider cannot run a request. Nothing has been started at that point.
 
 use std::fmt;
 
@@ -13,7 +13,7 @@ pub struct Refusal {
     pub option: String,
     /// Why not.
     pub reason: String,
-    /// What to try instead.
+    /// A hint.
     pub hint: Option<Box<str>>,
     /// Whether the request is at fault or the setup.
     pub category: Category,
@@ -34,7 +34,7 @@ impl Refusal {
         }
     }
 
-    /// Makes the refusal of a value that nobody could honour.
+    /// Makes the refusal of a value that no provider can honour.
     pub(crate) fn invalid(provider: &str, option: impl Into<String>, reason: impl Into<String>) -> Self {
         Self { code: Code::InvalidRequest, ..Self::unsupported(provider, option, reason) }
     }
@@ -44,7 +44,7 @@ impl Refusal {
         Self { code: Code::RequestTooLarge, ..Self::unsupported(provider, option, reason) }
     }
 
-    /// Makes the refusal of what only a manifest or a configuration file can have got wrong.
+    /// Makes the refusal of an error in a manifest or a configuration file.
     pub(crate) fn misconfigured(
         provider: &str,
         option: impl Into<String>,
@@ -54,14 +54,14 @@ impl Refusal {
         Self { category, code: Code::BadConfig, ..Self::unsupported(provider, option, reason) }
     }
 
-    /// Adds what to try instead.
+    /// Adds a hint.
     #[must_use]
     pub(crate) fn hint(mut self, hint: impl Into<Box<str>>) -> Self {
         self.hint = Some(hint.into());
         self
     }
 
-    /// Adds what to try instead, if there is anything.
+    /// Adds a hint, if there is one.
     #[must_use]
     pub(crate) fn maybe_hint(mut self, hint: Option<&String>) -> Self {
         self.hint = hint.map(|hint| hint.as_str().into());

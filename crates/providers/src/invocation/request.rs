@@ -9,7 +9,7 @@ use super::Refusal;
 use super::environment::looks_secret;
 use crate::manifest::Manifest;
 
-/// What is written. Whatever is not set is left out.
+/// The request as it is written. Fields that are not set are left out.
 #[derive(Serialize)]
 struct Wire<'a> {
     prompt: &'a str,
@@ -49,7 +49,7 @@ impl Fields {
     }
 }
 
-/// Says whether a manifest may name this field.
+/// Returns whether a manifest may name this field.
 pub(crate) fn is_field(field: &str) -> bool {
     field == "system_prompt" || field.strip_prefix("config.").is_some_and(|key| !key.is_empty())
 }
@@ -62,8 +62,8 @@ pub(super) fn secrets(manifest: &Manifest, request: &Request) -> Vec<String> {
     own.chain(asked).filter(|(name, _)| looks_secret(name)).map(|(_, value)| value).collect()
 }
 
-/// Writes a request. What the request's own `config` says counts more than the manifest's, an option of the run more
-/// than either.
+/// Writes a request. The request's own `config` overrides the manifest's, and an option of the run overrides
+/// both.
 pub(super) fn text(
     manifest: &Manifest,
     request: &Request,
@@ -80,7 +80,7 @@ pub(super) fn text(
     for (name, value) in &fields.config {
         config.insert(name.clone(), Json::of(value).map_err(|error| wrong("config", &error))?);
     }
-    // The model that a manifest takes when nobody chose one gives way; one that was chosen does not.
+    // A model that was chosen overrides the manifest's default model.
     let chosen = |name: &str| name == "model" && request.model.is_some();
     let asked = request.config.iter().filter(|(name, _)| !chosen(name));
     config.extend(asked.map(|(name, value)| (name.clone(), value.clone())));

@@ -2,7 +2,7 @@
 //!
 //! A variable is secret by its name ([`Invocation::is_secret`]). Two more kinds are found here: credentials inside the
 //! addresses that variables carry (`HTTP_PROXY=http://user:password@proxy`), and a secret that a variable of another name
-//! repeats (`OTHER=${API_KEY}`), where the name tells nothing.
+//! repeats (`OTHER=${API_KEY}`), where the name does not show it.
 //!
 //! Short values are left alone, because masking `true` or `test` would spoil every text that contains it:
 //! a value that is looked for under other names has at least [`SHORTEST_COPY`] bytes, a password of an address that is

@@ -107,7 +107,7 @@ fn the_line_of_the_cli_layer_for_codex() {
 fn a_refusal_is_a_failure_with_a_hint() {
     let refusal = refused("codex", &Request { max_turns: Some(2), ..ask("x") });
     assert_eq!(refusal.option, "--max-turns");
-    assert_eq!(refusal.to_string(), "codex cannot be run with `--max-turns`: it has no limit of turns");
+    assert_eq!(refusal.to_string(), "codex cannot be run with `--max-turns`: it has no turn limit");
     let failure = Failure::from(refusal);
     assert_eq!((failure.category, failure.code.clone()), (Category::Validation, Code::Unsupported));
     assert_eq!(failure.hint.as_deref(), Some("limit the time with `--timeout`"));

@@ -1,6 +1,6 @@
-//! Where a login is, and how a program is asked about its account: the sections `[auth]` and `[ask]`.
+//! Where a login is, and how a program reports on its account: the sections `[auth]` and `[ask]`.
 //!
-//! All of it is data. Bowline only looks whether a login is there; it never reads what is inside a file that holds one.
+//! All of it is data. Bowline only checks whether a login exists. It never reads a file that holds one.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use crate::ask::Subject;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Auth {
-    /// What to tell a person.
+    /// A description for people.
     pub about: String,
     /// The command that logs in.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -21,7 +21,7 @@ pub struct Auth {
     pub env: Vec<String>,
     /// Files of which one suffices, relative to the home directory.
     pub files: Vec<String>,
-    /// Files and directories that only say that the program was here, relative to the home directory.
+    /// Files and directories that only show that the program was used, relative to the home directory.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub traces: Vec<String>,
     /// The directory that holds the program's settings and its login.
@@ -38,7 +38,7 @@ pub struct Auth {
 pub struct ConfigHome {
     /// The variable.
     pub env: String,
-    /// What the variable stands for, relative to the home directory; empty is the home directory itself.
+    /// The default of the variable, relative to the home directory; empty is the home directory itself.
     #[serde(default)]
     pub dir: String,
 }
@@ -76,17 +76,17 @@ pub enum Place<'a> {
     Settings(&'a str),
 }
 
-/// How a program is asked about its account.
+/// How to query a program about its account.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Asks {
-    /// Whether somebody is logged in.
+    /// Whether the user is logged in.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub login: Option<Question>,
-    /// Which models there are.
+    /// The available models.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub models: Option<Question>,
-    /// How much of the limits is used.
+    /// The used part of the limits.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limits: Option<Question>,
 }
@@ -123,7 +123,7 @@ pub struct Question {
     pub env: BTreeMap<String, String>,
     /// Whose home directory it is asked in.
     pub home: AskedIn,
-    /// Who reads the answer.
+    /// The reader of the answer.
     pub reader: String,
 }
 

@@ -1,5 +1,5 @@
-//! What the contract suite has to know about a program: what is not claimed and why, what cannot hold yet, and where
-//! a fault is told in another way than the rest of the world tells it.
+//! The contract suite's data about a program: the cases that it does not claim and why, the cases that cannot hold yet, and
+//! the faults that it reports in its own way.
 
 use std::collections::BTreeMap;
 
@@ -10,11 +10,11 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Certify {
-    /// Cases that the program is not said to pass, and why.
+    /// Cases that the program does not claim to pass, and why.
     pub not_claimed: BTreeMap<String, String>,
-    /// Cases that fail and should not, and why. One that passes after all is an error, so that the entry goes.
+    /// Cases that fail and should not, and why. A listed case that passes is an error, so that the entry is removed.
     pub pending: BTreeMap<String, String>,
-    /// Faults that the program tells as something else.
+    /// Faults that the program reports as another category.
     pub categories: BTreeMap<String, Expected>,
     /// How many cases at a time, for a program that is too heavy for the usual four.
     pub at_once: Option<usize>,
@@ -22,7 +22,7 @@ pub struct Certify {
     pub unknown_session: Option<String>,
 }
 
-/// What a fault is told as, and why.
+/// The category of a fault, and why.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Expected {

@@ -1,24 +1,24 @@
-//! Whether the sections about runs can be meant. Each mistake is named by its key.
+//! Checks the sections about runs. Each error names its key.
 
 use super::run::{Flag, McpForm, Mode, RunFlag};
 use super::{Format, Manifest, ManifestError, PromptStyle};
 use crate::ask;
-use crate::conversation::voice;
+use crate::conversation::protocol_client;
 use crate::invocation::{Transport, is_field, template};
 use crate::simulate::NAMES;
 
-/// Checks the names: they are said on command lines, in lists with commas between, and before `:`.
+/// Checks the names: they occur on command lines, in lists with commas between, and before `:`.
 pub(super) fn name(manifest: &Manifest) -> Result<(), ManifestError> {
     let names =
         std::iter::once(("name", &manifest.name)).chain(manifest.aliases.iter().map(|it| ("aliases", it)));
     for (key, name) in names {
         let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
         if !name.starts_with(|c: char| c.is_ascii_alphanumeric()) || !name.chars().all(plain) {
-            let reason = format!("`{name}` is not a name: letters, digits, `-`, `_` and `.` make one");
+            let reason = format!("`{name}` is not a valid name: use letters, digits, `-`, `_` and `.`");
             return wrong(key.into(), reason);
         }
         if name.eq_ignore_ascii_case("auto") {
-            return wrong(key.into(), "`auto` means that the router chooses".into());
+            return wrong(key.into(), "`auto` is reserved for the router".into());
         }
     }
     Ok(())
@@ -47,7 +47,7 @@ pub(super) fn run(manifest: &Manifest) -> Result<(), ManifestError> {
             if stem.is_empty() || stem.contains(['*', '=', ' ']) {
                 return wrong(
                     format!("run.{list}"),
-                    format!("`{name}` is neither a variable nor a beginning with `*`"),
+                    format!("`{name}` is neither a variable nor a prefix followed by `*`"),
                 );
             }
         }
@@ -55,10 +55,7 @@ pub(super) fn run(manifest: &Manifest) -> Result<(), ManifestError> {
     if manifest.prompt != PromptStyle::Request {
         let flags = run.flags.iter().map(|(flag, how)| (format!("run.flags.{}", flag.key()), how));
         if let Some((key, _)) = flags.into_iter().find(|(_, how)| how.request.is_some()) {
-            return wrong(
-                format!("{key}.request"),
-                "there is a request only with `prompt = \"request\"`".into(),
-            );
+            return wrong(format!("{key}.request"), "needs `prompt = \"request\"`".into());
         }
     }
     for (flag, how) in &run.flags {
@@ -75,14 +72,14 @@ pub(super) fn run(manifest: &Manifest) -> Result<(), ManifestError> {
         }
         let says_how = !permission.args.is_empty() || !permission.env.is_empty();
         if permission.refused.is_some() && says_how {
-            return wrong(key, "it is refused, and yet has arguments or variables".into());
+            return wrong(key, "a refused mode cannot have arguments or variables".into());
         }
         if permission.unrestricted && (permission.refused.is_none() || *mode != Mode::Ask) {
-            let reason = "it is for `ask`, and `refused` has to say why the program cannot be restricted";
+            let reason = "is for `ask` only, and needs the reason in `refused`";
             return wrong(format!("{key}.unrestricted"), reason.into());
         }
         if permission.root_env.is_some() && permission.refused_as_root.is_none() {
-            return wrong(format!("{key}.root_env"), "means nothing without `refused_as_root`".into());
+            return wrong(format!("{key}.root_env"), "has no effect without `refused_as_root`".into());
         }
         for (list, tools, flag) in [
             ("allow_tools", &permission.allow_tools, RunFlag::AllowTool),
@@ -90,7 +87,7 @@ pub(super) fn run(manifest: &Manifest) -> Result<(), ManifestError> {
         ] {
             let honoured = run.flags.get(&flag).is_some_and(Flag::is_done);
             if !tools.is_empty() && !honoured {
-                let reason = format!("`run.flags.{}` does not say how tools are named", flag.key());
+                let reason = format!("`run.flags.{}` does not define how tools are named", flag.key());
                 return wrong(format!("{key}.{list}"), reason);
             }
         }
@@ -110,7 +107,7 @@ pub(super) fn detect(manifest: &Manifest) -> Result<(), ManifestError> {
         };
         if let Some(name) = names.iter().find(odd) {
             let reason = match list {
-                "places" => format!("`{name}` is not a path inside the home directory, relative to it"),
+                "places" => format!("`{name}` is not a relative path inside the home directory"),
                 _ => format!("`{name}` is not the name of a program"),
             };
             return wrong(format!("detect.{list}"), reason);
@@ -123,7 +120,7 @@ pub(super) fn detect(manifest: &Manifest) -> Result<(), ManifestError> {
             known_name("detect.native", name, known)?;
         }
         if native.packages.is_empty() || native.file.is_empty() || native.why.is_empty() {
-            let reason = "needs `packages`, the `file` in them, and `why` it is better started by itself";
+            let reason = "needs `packages`, the `file` in them, and a reason in `why`";
             return wrong("detect.native".into(), reason.into());
         }
     }
@@ -131,7 +128,7 @@ pub(super) fn detect(manifest: &Manifest) -> Result<(), ManifestError> {
     if probe.pages.iter().any(Vec::is_empty) {
         return wrong(
             "probe.pages".into(),
-            "a page has no arguments, and would start the program itself".into(),
+            "a page needs arguments: without them the program itself would start".into(),
         );
     }
     let unlisted = probe.unlisted.iter().map(|it| ("unlisted", &it.flag, &it.why));
@@ -155,7 +152,7 @@ pub(super) fn auth(manifest: &Manifest) -> Result<(), ManifestError> {
         .chain(&auth.traces)
         .chain(auth.home.as_ref().map(|home| &home.dir).filter(|dir| !dir.is_empty()));
     if let Some(file) = files.into_iter().find(|file| !inside(file)) {
-        let reason = format!("`{file}` is not a path inside the home directory, relative to it");
+        let reason = format!("`{file}` is not a relative path inside the home directory");
         return wrong("auth".into(), reason);
     }
     for (subject, question) in manifest.ask.all() {
@@ -230,7 +227,7 @@ fn prompt(manifest: &Manifest) -> Result<(), ManifestError> {
     }
 }
 
-/// Says why a prompt does not get in, if it would have to be typed into a terminal.
+/// Returns why a prompt cannot be passed, if it would have to be typed into a terminal.
 pub(crate) fn into_terminal(prompt: PromptStyle, transport: Transport) -> Option<String> {
     let how = match (prompt, transport) {
         (PromptStyle::Arg, _) | (_, Transport::Pipe) => return None,
@@ -244,13 +241,15 @@ pub(crate) fn into_terminal(prompt: PromptStyle, transport: Transport) -> Option
     ))
 }
 
-/// A protocol needs a dialect in which we can talk, and what it carries needs a protocol.
+/// A protocol needs a dialect that Bowline can write, and options that the protocol carries need a protocol.
 fn protocol(manifest: &Manifest) -> Result<(), ManifestError> {
     let talks = manifest.prompt == PromptStyle::Protocol;
-    let mute = |format: &&Format| voice(&format.dialect).is_none();
+    let mute = |format: &&Format| protocol_client(&format.dialect).is_none();
     if let Some(format) = manifest.formats.values().find(mute).filter(|_| talks) {
-        let reason =
-            format!("`protocol` needs a dialect that we can speak, and `{}` is none", format.dialect);
+        let reason = format!(
+            "`protocol` needs a dialect that Bowline can write, and `{}` is read-only",
+            format.dialect
+        );
         return wrong("prompt".into(), reason);
     }
     match manifest.run.flags.iter().find(|(_, how)| how.protocol && !talks) {
@@ -259,7 +258,7 @@ fn protocol(manifest: &Manifest) -> Result<(), ManifestError> {
     }
 }
 
-/// What an option brings with it.
+/// The number and form of an option's values.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Value {
     Nothing,
@@ -315,13 +314,11 @@ fn check(key: &str, value: Value, flag: &Flag) -> Result<(), ManifestError> {
         (1, false) => return Ok(()),
         (0, true) => {}
         (0, false) => {
-            return wrong(
-                key.into(),
-                "says nothing: give arguments, variables or a text, or `refused`".into(),
-            );
+            return wrong(key.into(), "is empty: set arguments, variables or a text, or `refused`".into());
         }
         _ => {
-            let reason = "says how it is done, or one of `granted`, `ignored` and `refused`, not both";
+            let reason =
+                "takes either arguments, variables or a text, or one of `granted`, `ignored` and `refused`";
             return wrong(key.into(), reason.into());
         }
     }
@@ -359,7 +356,7 @@ fn check(key: &str, value: Value, flag: &Flag) -> Result<(), ManifestError> {
     }
     let wants_file = flag.args.iter().chain(flag.env.values()).any(|arg| arg.contains("{file}"));
     if wants_file != flag.file.is_some() {
-        return wrong(format!("{key}.file"), "a file has a name and is used in `args` or `env`".into());
+        return wrong(format!("{key}.file"), "a file needs a name and a use in `args` or `env`".into());
     }
     servers(key, value, flag)
 }
@@ -367,7 +364,9 @@ fn check(key: &str, value: Value, flag: &Flag) -> Result<(), ManifestError> {
 fn servers(key: &str, value: Value, flag: &Flag) -> Result<(), ManifestError> {
     let per_key = flag.form == Some(McpForm::TomlOverrides);
     match (value, flag.form) {
-        (Value::Servers, None) => wrong(format!("{key}.form"), "is missing: how are servers written?".into()),
+        (Value::Servers, None) => {
+            wrong(format!("{key}.form"), "is missing: it defines how servers are written".into())
+        }
         (Value::Servers, Some(_)) if per_key == flag.each.is_empty() => {
             wrong(format!("{key}.each"), "goes with `form = \"toml_overrides\"`, and only with it".into())
         }
@@ -391,7 +390,7 @@ fn known_name(key: &str, name: &str, known: &[&str]) -> Result<(), ManifestError
         return Ok(());
     }
     let known: Vec<String> = known.iter().map(|name| format!("`{{{name}}}`")).collect();
-    let known = if known.is_empty() { "nothing can be put in here".into() } else { known.join(", ") };
+    let known = if known.is_empty() { "placeholders are not allowed here".into() } else { known.join(", ") };
     wrong(key.into(), format!("`{{{name}}}` has no meaning here; known: {known}"))
 }
 

@@ -1,7 +1,7 @@
-//! Where a program is found, how it is asked about itself, and how it is installed: the sections `[detect]`, `[probe]`
+//! Where a program is found, how to query it, and how to install it: the sections `[detect]`, `[probe]`
 //! and `[install]`.
 //!
-//! All of it is data; the runtime looks and asks, and `probe` understands the answers.
+//! All of it is data. The runtime searches and queries, and `probe` parses the output.
 
 use std::collections::BTreeMap;
 
@@ -64,7 +64,7 @@ pub struct Detect {
     pub places: Vec<String>,
     /// The arguments that print its version.
     pub version_args: Vec<String>,
-    /// The program behind a launcher, where it is better started by itself.
+    /// The program behind a launcher, where it is better to start it directly.
     pub native: Option<Native>,
 }
 
@@ -79,7 +79,7 @@ impl Default for Detect {
     }
 }
 
-/// The program behind a launcher: npm puts a script in front of it, or a stub that only complains where npm ran no
+/// The program behind a launcher: npm puts a script in front of it, or a stub that only prints an error where npm ran no
 /// install scripts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -89,7 +89,7 @@ pub struct Native {
     pub packages: Vec<String>,
     /// Where it is in its package. `{triple}` is the target as Rust writes it.
     pub file: String,
-    /// Why it is better started by itself.
+    /// Why it is better to start it directly.
     pub why: String,
 }
 
@@ -123,7 +123,7 @@ impl Native {
     }
 }
 
-/// Returns what npm calls a system and an architecture, by their names in `std::env::consts`.
+/// Returns npm's names of a system and an architecture, by their names in `std::env::consts`.
 pub fn npm_names<'a>(os: &'a str, arch: &'a str) -> (&'a str, &'a str) {
     let os = match os {
         "macos" => "darwin",
@@ -138,24 +138,24 @@ pub fn npm_names<'a>(os: &'a str, arch: &'a str) -> (&'a str, &'a str) {
     (os, arch)
 }
 
-/// How a program is asked what it can do.
+/// How to find out what a program can do.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Probe {
-    /// The arguments that make it say, by its exit code, whether it is well.
+    /// The arguments of its health check, which reports by the exit code.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub health: Vec<String>,
-    /// The pages of help that say what runs rely on, each by its arguments.
+    /// The help pages that list the options that runs rely on, each by its arguments.
     pub pages: Vec<Vec<String>>,
-    /// Variables to set when it is asked.
+    /// Variables to set for these commands.
     pub env: BTreeMap<String, String>,
-    /// What works without being listed there.
+    /// Options that work without being listed there.
     pub unlisted: Vec<Unlisted>,
-    /// What means something else in older versions.
+    /// Options with another meaning in older versions.
     pub changed: Vec<Changed>,
 }
 
-/// An option, or values of it, that help does not list and that work.
+/// An option, or values of it, that the help does not list and that work.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Unlisted {
@@ -164,19 +164,19 @@ pub struct Unlisted {
     /// The values, if the option itself is listed.
     #[serde(default)]
     pub values: Vec<String>,
-    /// How we know.
+    /// The evidence.
     pub why: String,
 }
 
-/// An option that means something else before a version.
+/// An option with another meaning before a version.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Changed {
     /// The option, with its dashes.
     pub flag: String,
-    /// The first version in which it means what the manifest means.
+    /// The first version in which it has the meaning that the manifest relies on.
     pub since: Version,
-    /// What it was before.
+    /// The older meaning.
     pub before: String,
 }
 
@@ -186,14 +186,14 @@ pub struct Changed {
 pub struct Install {
     /// The command.
     pub command: Option<String>,
-    /// What to tell a person where no command does it.
+    /// Instructions for people where no command installs it.
     pub about: Option<String>,
     /// Where to read more.
     pub more: Option<String>,
 }
 
 impl Install {
-    /// Says how to come by the program, in a clause.
+    /// Returns how to install the program, in a clause.
     pub fn hint(&self) -> Option<String> {
         let more = self.more.iter().map(|more| format!("see {more}"));
         let how = self.command.iter().map(|command| format!("install it with `{command}`"));

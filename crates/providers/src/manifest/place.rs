@@ -1,4 +1,4 @@
-//! Where in its file a manifest is wrong.
+//! Finds the place of an error in a manifest file.
 
 use std::fmt;
 use std::ops::Range;
@@ -49,7 +49,7 @@ impl ManifestError {
         }
     }
 
-    /// Returns where in the text it is, as near as can be told: the key, or the innermost table around it.
+    /// Returns its place in the text: the key, or else the innermost table around it.
     pub fn place(&self, text: &str) -> Place {
         let key = match self {
             Self::Syntax(error) => return Place::of(text, error.span().map_or(0, |span| span.start)),

@@ -1,10 +1,12 @@
-//! What of a repository's own code a program would run, and how a run keeps it from that: the section `[repository]`.
+//! The repository's own code that a program would run, and how a run prevents that: the section `[repository]`.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// What of a repository's own code a program would run, and how a run keeps it from that.
+use crate::probe::Version;
+
+/// The repository's own code that a program would run, and how a run prevents that.
 ///
 /// It counts for `--permission read` and `ask` in a project that is not trusted.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -17,8 +19,61 @@ pub struct Repository {
     pub args: Vec<String>,
     /// Variables that keep it from them.
     pub env: BTreeMap<String, String>,
-    /// Why it cannot be kept from them. A run in a project that has such a file is refused then.
+    /// The first version that is known to honour `env`. Help pages do not list variables, so only the version shows it.
+    pub since: Option<Version>,
+    /// Why it cannot be prevented. A run in a project with such a file is refused then.
     pub refused: Option<String>,
-    /// Why there is nothing to keep it from.
+    /// Why there is nothing to prevent.
     pub never: Option<String>,
+}
+
+impl Repository {
+    /// Returns whether the protection depends on the installed program: an older one may lack the option, or ignore
+    /// the variable.
+    pub fn depends_on_program(&self) -> bool {
+        self.refused.is_none() && (!self.args.is_empty() || self.since.is_some())
+    }
+
+    /// Returns why a program of this version is not known to honour `env`. An unknown version counts as too old.
+    pub fn too_old(&self, version: Option<&Version>) -> Option<String> {
+        let since = self.since.as_ref()?;
+        let names: Vec<String> = self.env.keys().map(|name| format!("`{name}`")).collect();
+        let names = names.join(" and ");
+        match version {
+            Some(version) if version >= since => None,
+            Some(version) => Some(format!(
+                "its version is {version}, and {names} is known to keep it from them since {since} only"
+            )),
+            None => Some(format!(
+                "its version is unknown, and {names} is known to keep it from them since {since} only"
+            )),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_variable_counts_since_its_version() {
+        let version = |text: &str| Version::parse(text).unwrap();
+        let how = Repository {
+            env: [("SAFE".to_owned(), "1".to_owned())].into(),
+            since: Some(version("0.61.0")),
+            ..Repository::default()
+        };
+        let too_old = |text: &str| how.too_old(Some(&version(text)));
+        assert_eq!((too_old("0.61.0"), too_old("1.0.0")), (None, None));
+        assert_eq!(
+            too_old("0.60.9").as_deref(),
+            Some("its version is 0.60.9, and `SAFE` is known to keep it from them since 0.61.0 only")
+        );
+        assert!(too_old("0.61.0-preview.2").is_some(), "a preview comes before its release");
+        assert!(how.too_old(None).is_some_and(|reason| reason.starts_with("its version is unknown")));
+        let other = Repository { since: None, ..how.clone() };
+        assert_eq!((other.too_old(None), other.depends_on_program()), (None, false));
+        assert!(how.depends_on_program());
+        assert!(Repository { args: vec!["--safe".to_owned()], ..other }.depends_on_program());
+    }
 }

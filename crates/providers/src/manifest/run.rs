@@ -1,7 +1,7 @@
 //! How a run of a provider is put together: the sections `[run]`, `[permission.*]`, `[watchdog]` and `[stop]`.
 //!
-//! Everything that `bowline run` can ask for is one [`RunFlag`], and a manifest says of each how it becomes arguments,
-//! variables, a file or a part of the prompt, or why it cannot be had. What is not said is refused.
+//! Each option of `bowline run` is one [`RunFlag`]. A manifest defines for each how it becomes arguments,
+//! variables, a file or a part of the prompt, or why it is refused. An option without an entry is refused.
 
 use std::collections::BTreeMap;
 
@@ -20,20 +20,20 @@ pub struct Run {
     pub transport: Transport,
     /// The format in which a run is watched; absent takes the default format.
     pub format: Option<String>,
-    /// The format of a run that nobody watches; absent means that there is none.
+    /// The format of a run that is not watched; absent means that there is none.
     pub no_stream_format: Option<String>,
     /// Arguments of every run, after those of the format.
     pub args: Vec<String>,
     /// Where the prompt stands among the arguments, for programs that take it there.
     pub prompt_args: Vec<String>,
-    /// What has to stand before a prompt among the arguments that begins with a dash.
+    /// The argument before a prompt that begins with a dash.
     pub dash_guard: Vec<String>,
     /// The last arguments when the prompt comes over standard input.
     pub stdin_args: Vec<String>,
     /// The longest prompt that the program accepts, in characters.
     pub max_prompt_chars: Option<u64>,
-    /// How much its standard output has to hold that nobody has read yet, in bytes, where the program ends before its
-    /// last words are in the pipe.
+    /// The minimum size of its standard output pipe in bytes, for a program that exits before its
+    /// last output is in the pipe.
     pub stdout_room: Option<u32>,
     /// Variables that every run sets.
     pub env: BTreeMap<String, String>,
@@ -45,9 +45,9 @@ pub struct Run {
     pub secrets: Vec<String>,
     /// How its option for allowing tools names them, where that is not what it prints.
     pub allow_names: AllowNames,
-    /// What becomes of each option of a run.
+    /// The treatment of each option of a run.
     pub flags: BTreeMap<RunFlag, Flag>,
-    /// What every request has in its `config`, where `prompt = "request"`.
+    /// The `config` of every request, where `prompt = "request"`.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub request_config: BTreeMap<String, serde_json::Value>,
     /// Settings that only this program understands, by name.
@@ -103,11 +103,11 @@ macro_rules! run_flags {
 run_flags! {
     /// Which model.
     Model = "model", "--model";
-    /// How much it is to think.
+    /// The reasoning effort.
     Effort = "effort", "--effort";
-    /// What replaces the system prompt.
+    /// A replacement of the system prompt.
     System = "system", "--system";
-    /// What is added to the system prompt.
+    /// An addition to the system prompt.
     AppendSystem = "append_system", "--append-system";
     /// The most turns.
     MaxTurns = "max_turns", "--max-turns";
@@ -139,9 +139,9 @@ run_flags! {
     Fork = "fork", "fork";
 }
 
-/// What becomes of one option: arguments, variables, a file, a part of the prompt, a remark or a refusal.
+/// The treatment of one option: arguments, variables, a file, a part of the prompt, a remark or a refusal.
 ///
-/// Templates name what they want: `{value}`, `{values}` (each an argument of its own), `{list}` (with commas between),
+/// Templates have placeholders: `{value}`, `{values}` (each an argument of its own), `{list}` (with commas between),
 /// `{toml}` (quoted for TOML), `{file}` (the path of the side file), `{name}` and `{json}` (MCP servers).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -164,30 +164,30 @@ pub struct Flag {
     pub file: Option<String>,
     /// How MCP servers are written.
     pub form: Option<McpForm>,
-    /// What to do instead when the value is too long for an argument.
+    /// The alternative for a value that is too long for an argument.
     pub large: Option<Large>,
     /// The only values that the program knows.
     pub values: Vec<String>,
-    /// What a value has to look like.
+    /// The required form of a value.
     pub shape: Option<ValueShape>,
-    /// How a blank in a path is written, in `after`.
+    /// How a space in a path is written, in `after`.
     pub blanks: Option<Blanks>,
     /// Characters that a value cannot have, because the program would cut it there.
     pub forbidden: Option<String>,
     /// The protocol carries it.
     pub protocol: bool,
-    /// The option asks for what is so anyway, and why. A notice says it.
+    /// The option is the default behaviour anyway, and why. A notice reports it.
     pub granted: Option<String>,
-    /// The option does nothing, and why. The run goes on and a warning says it.
+    /// The option has no effect, and why. The run continues with a warning.
     pub ignored: Option<String>,
     /// The option cannot be honoured, and why.
     pub refused: Option<String>,
-    /// What to try instead.
+    /// An alternative.
     pub hint: Option<String>,
 }
 
 impl Flag {
-    /// Says whether the flag tells how the option is done, rather than why it is not.
+    /// Returns whether the entry defines how the option is done, rather than why it is not.
     pub fn is_done(&self) -> bool {
         self.granted.is_none() && self.ignored.is_none() && self.refused.is_none()
     }
@@ -199,11 +199,11 @@ impl Flag {
 pub struct Rule {
     /// The variable.
     pub env: String,
-    /// What the entry says.
+    /// The value of the entry.
     pub says: String,
 }
 
-/// What to do with a value that is too long for an argument.
+/// The alternative for a value that is too long for an argument.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Large {
@@ -213,13 +213,13 @@ pub struct Large {
     pub args: Vec<String>,
 }
 
-/// How a program wants MCP servers written.
+/// The form of MCP servers that a program reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum McpForm {
     /// `{"mcpServers": …}` with `type` `stdio` or `http`.
     Typed,
-    /// The same with the list of allowed tools that some want in it.
+    /// The same with a list of allowed tools, which some programs require.
     TypedWithTools,
     /// `{"mcpServers": …}` without a type; an address is `httpUrl`.
     HttpUrl,
@@ -229,7 +229,7 @@ pub enum McpForm {
     TomlOverrides,
 }
 
-/// What a value has to look like.
+/// The required form of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ValueShape {
@@ -239,17 +239,17 @@ pub enum ValueShape {
     Image,
 }
 
-/// How a blank in a path is written where the path stands in a prompt.
+/// How a space in a path is written where the path is in a prompt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Blanks {
     /// Quotation marks around the path.
     Quotes,
-    /// A backslash before the blank.
+    /// A backslash before the space.
     Backslash,
 }
 
-/// What a permission mode means to a program.
+/// The meaning of a permission mode to a program.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Permission {
@@ -263,15 +263,15 @@ pub struct Permission {
     pub deny_tools: Vec<String>,
     /// Whether commands run too, kept to the project by a sandbox of the program's own.
     pub sandboxes_commands: bool,
-    /// Why the mode cannot be had.
+    /// Why the mode is refused.
     pub refused: Option<String>,
     /// Whether the program runs without any restriction in this mode, after a warning, where the caller allows that.
     pub unrestricted: bool,
-    /// Why the superuser cannot have it.
+    /// Why it is refused for root.
     pub refused_as_root: Option<String>,
-    /// A variable of the request with which the superuser can have it after all.
+    /// A variable of the request that allows it for root.
     pub root_env: Option<String>,
-    /// What to try instead.
+    /// An alternative.
     pub hint: Option<String>,
 }
 
@@ -307,7 +307,7 @@ impl Default for Watchdog {
             first_event: seconds(120),
             idle: seconds(300),
             in_tool: seconds(3600),
-            // Who has answered and does not leave is stopped within a second, and has still succeeded.
+            // A program that has answered and does not exit is stopped within a second, and has still succeeded.
             shutdown: seconds(1),
             total: Total::Timeout,
         }
@@ -337,7 +337,7 @@ fn total_limit<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Tota
 pub struct Stop {
     /// The polite way.
     pub polite: Polite,
-    /// Who gets the signal: launchers do not pass it on.
+    /// The receiver of the signal: launchers do not forward it.
     pub scope: StopScope,
     /// How long to wait before the next step.
     #[serde(deserialize_with = "span_of_time")]
@@ -367,11 +367,11 @@ pub enum Polite {
     Protocol,
 }
 
-/// Who gets a polite signal.
+/// The receiver of a polite signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StopScope {
-    /// The process that we started.
+    /// The process that Bowline started.
     Leader,
     /// It and its descendants.
     Tree,
@@ -398,7 +398,7 @@ impl Mode {
     /// Every mode, from the strictest.
     pub const ALL: [Self; 4] = [Self::Read, Self::Ask, Self::Edit, Self::Yolo];
 
-    /// Returns the word used in manifests and options.
+    /// Returns the name used in manifests and options.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Read => "read",

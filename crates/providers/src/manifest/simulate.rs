@@ -1,20 +1,20 @@
-//! The section `[simulate]` of a manifest: how the program is pointed at fake model APIs instead of its vendor's.
+//! The section `[simulate]` of a manifest: how to point the program at fake model APIs instead of its vendor's.
 //!
-//! All of it is data. [`crate::simulate::plan`] puts the values in; whoever starts the program writes the files.
+//! All of it is data. [`crate::simulate::plan`] fills in the values. The caller that starts the program writes the files.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// How a program is pointed at the simulator. The texts may have `{base_url}`, `{key}`, `{home}` and `{model}` in them.
+/// How to point a program at the simulator. The texts may contain `{base_url}`, `{key}`, `{home}` and `{model}`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Simulate {
-    /// The API that it will speak.
+    /// The API that it will use.
     pub api: Api,
-    /// A model that it takes without asking anybody.
+    /// A model that it accepts without a query to a service.
     pub model: String,
-    /// Another one, that nothing but the option for it asks for.
+    /// Another one, used only with the model option.
     pub other_model: String,
     /// Environment variables.
     #[serde(default)]
@@ -25,7 +25,7 @@ pub struct Simulate {
     /// Arguments, where variables and files are not enough.
     #[serde(default)]
     pub args: Vec<String>,
-    /// What a person should know.
+    /// Notes for people.
     #[serde(default)]
     pub notes: Vec<String>,
 }
@@ -52,6 +52,6 @@ pub enum Api {
 pub struct SimulateFile {
     /// Where it is, relative to the home directory.
     pub path: String,
-    /// What stands in it.
+    /// The content.
     pub text: String,
 }

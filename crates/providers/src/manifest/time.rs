@@ -7,9 +7,7 @@ use serde::{Deserializer, de};
 
 /// Reads a span of time: a number of milliseconds, or a text such as `120s`, `2m` or `1h 30m`.
 pub(super) fn span_of_time<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Millis, D::Error> {
-    deserializer
-        .deserialize_any(Span { none: None })?
-        .ok_or_else(|| de::Error::custom("a span of time is wanted"))
+    deserializer.deserialize_any(Span { none: None })?.ok_or_else(|| de::Error::custom("expected a duration"))
 }
 
 /// Reads a span of time that may be absent.
@@ -38,7 +36,7 @@ impl de::Visitor<'_> for Span {
     fn visit_i64<E: de::Error>(self, millis: i64) -> Result<Self::Value, E> {
         u64::try_from(millis)
             .map(|it| Some(Millis(it)))
-            .map_err(|_| E::custom("a span of time is not negative"))
+            .map_err(|_| E::custom("a duration must not be negative"))
     }
 
     fn visit_u64<E: de::Error>(self, millis: u64) -> Result<Self::Value, E> {

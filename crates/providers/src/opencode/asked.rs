@@ -1,4 +1,4 @@
-//! What opencode tells: how many credentials it has, and the models that they open.
+//! opencode's reports: the number of its credentials, and the models that they open.
 
 use crate::ansi;
 use crate::ask::{Heard, Login, Manner, NotTold, Reader, Subject, Told, enough, silent};

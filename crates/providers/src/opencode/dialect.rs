@@ -21,7 +21,7 @@ pub(crate) struct Opencode {
     session: Option<String>,
     parts: Parts,
     stderr: Stderr,
-    /// Whether the turn was told. There is one.
+    /// Whether the turn was reported. There is one.
     begun: bool,
     /// The step that runs: its message, and how often it was begun.
     step: Option<(String, u32)>,
@@ -30,7 +30,7 @@ pub(crate) struct Opencode {
     overcome: bool,
 }
 
-/// What an error means.
+/// The meaning of an error.
 #[derive(Debug)]
 enum Problem {
     Failed(Report),
@@ -79,7 +79,7 @@ impl Opencode {
             "step_start" => self.step_start(part, out),
             "step_finish" => self.step_finish(part, out),
             "error" => self.error(&line.error.0, out),
-            // Newer versions say that the session is idle. What was refused stands on stderr, the end in the exit code.
+            // Newer versions report that the session is idle. Denials are on stderr, the outcome is the exit code.
             "done" => {}
             other => {
                 let name = Some(other).filter(|name| !name.is_empty());
@@ -100,10 +100,10 @@ impl Opencode {
     fn step_start(&mut self, part: &Part<'_>, out: &mut Output<'_>) {
         let message = part.message_id.str();
         if let Some((_, begun)) = self.step.as_mut().filter(|(running, _)| running == message) {
-            // The same step once more: the request broke and is sent again. Nothing else tells.
+            // The same step once more: the request broke and is sent again. No other line reports it.
             *begun += 1;
             let attempt = Some(begun.saturating_sub(1));
-            let retry = Retry { attempt, message: "the step began anew", ..Retry::default() };
+            let retry = Retry { attempt, message: "the step started again", ..Retry::default() };
             return retry.emit(out);
         }
         if !std::mem::replace(&mut self.begun, true) {
@@ -115,7 +115,7 @@ impl Opencode {
 
     fn step_finish(&mut self, part: &Part<'_>, out: &mut Output<'_>) {
         self.step = None;
-        // A step that ended in tools has only said what it is about to do.
+        // The text of a step that ended in tools only announces them.
         let on_the_way = part.reason.str() == "tool-calls";
         let phase = if on_the_way { Phase::Commentary } else { Phase::Final };
         let message = self.parts.finish(phase, out);
@@ -130,7 +130,7 @@ impl Opencode {
             }));
         }
         let stop = match part.reason.str() {
-            // The results of the tools go to the model, which goes on.
+            // The results of the tools go to the model, which continues.
             "tool-calls" => return out.incomplete_at_eof(),
             "length" => Some(StopReason::MaxTokens),
             "content-filter" => Some(StopReason::Refusal),
@@ -167,7 +167,7 @@ impl Opencode {
     }
 }
 
-/// Returns what the name of an error says about it.
+/// Returns the meaning of an error's name.
 fn meaning(name: &str, message: &str) -> (Option<Category>, Option<Code>) {
     match name {
         "ContextOverflowError" => (None, Some(Code::ContextOverflow)),

@@ -12,10 +12,10 @@ use serde_json::value::RawValue;
 
 use super::wire::{Part, State};
 use crate::dialect::Output;
-use crate::dialects::said::{Said, Whole};
+use crate::dialects::text_dedup::{Said, Whole};
 use crate::dialects::tools;
 
-/// How many parts of one step are remembered, so that one that is printed again is not said again.
+/// The number of parts of one step that are remembered, so that a repeated one is not emitted again.
 const PARTS: usize = 4096;
 
 /// The parts of the step that runs.
@@ -50,7 +50,7 @@ impl Parts {
         Some(message)
     }
 
-    /// Takes a block of text, which comes whole.
+    /// Handles a block of text, which comes whole.
     pub(super) fn text(&mut self, part: &Part<'_>, out: &mut Output<'_>) {
         let message = self.message(part);
         let (block, said) = self.seen(part.id.str());
@@ -68,7 +68,7 @@ impl Parts {
         out.text(&message, block, new, None);
     }
 
-    /// Takes a block of reasoning, which comes whole.
+    /// Handles a block of reasoning, which comes whole.
     pub(super) fn reasoning(&mut self, part: &Part<'_>, out: &mut Output<'_>) {
         let message = self.message(part);
         let (block, said) = self.seen(part.id.str());
@@ -78,7 +78,7 @@ impl Parts {
         }
     }
 
-    /// Takes a tool call, which is told when it has ended.
+    /// Handles a tool call, which is reported when it has ended.
     pub(super) fn tool(&mut self, part: &Part<'_>, out: &mut Output<'_>) {
         self.message(part);
         let (_, said) = self.seen(part.id.text().unwrap_or(part.call_id.str()));
@@ -128,7 +128,7 @@ impl Parts {
 }
 
 fn status(state: &State<'_>) -> ToolStatus {
-    // How the program says that a tool was not allowed: by the answer to its question, or by a rule.
+    // The program's texts for a tool that was not allowed: by the answer to its question, or by a rule.
     const DENIED: [&str; 3] =
         ["rejected permission", "specified a rule which prevents", "The user dismissed this question"];
     match state.status.str() {

@@ -1,4 +1,4 @@
-//! What only stderr tells: permissions that were refused because nobody could be asked, the model
+//! Reports that are only on stderr: permissions that were denied because no person could be asked, the model
 //! of text mode, and the log.
 
 use bowline_protocol::kinds::{ApprovalAsked, ApprovalDecided, ModelChanged};
@@ -10,11 +10,11 @@ use crate::ansi;
 use crate::dialect::Output;
 use crate::failure::Report;
 
-/// What was read.
+/// The lines so far.
 #[derive(Debug, Default)]
 pub(super) struct Stderr {
     asked: u32,
-    /// What the log says about an error that the program itself calls unknown.
+    /// The log's message about an error that the program itself calls unknown.
     reason: Option<Code>,
 }
 
@@ -59,7 +59,7 @@ impl Stderr {
             decision: Decision::Deny,
             by: Decider::Policy,
             rule: None,
-            reason: Some("nobody could be asked: the program refused it by itself".to_owned()),
+            reason: Some("the program denied it without asking".to_owned()),
             changed_input: None,
             enforced_by: EnforcedBy::Agent,
         }));

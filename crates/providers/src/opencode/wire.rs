@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::dialects::loose::{Field, Object};
+use crate::dialects::loose_json::{Field, Object};
 
 /// A line.
 #[derive(Debug, Default, Deserialize)]
@@ -71,7 +71,7 @@ pub(super) struct Error<'a> {
     pub(super) data: Object<ErrorData<'a>>,
 }
 
-/// What is known about an error.
+/// The fields of an error.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub(super) struct ErrorData<'a> {

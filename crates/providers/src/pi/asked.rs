@@ -1,4 +1,4 @@
-//! What pi tells: whether it has credentials for a provider of models, and a table of the models that it can use.
+//! pi's reports: whether it has credentials for a model provider, and a table of the models that it can use.
 
 use serde::Deserialize;
 
@@ -48,7 +48,7 @@ fn login(heard: &Heard) -> Result<Told, NotTold> {
 fn models(heard: &Heard) -> Result<Told, NotTold> {
     let text = &heard.answer.stdout;
     if text.contains("No models available") || heard.answer.stderr.contains("No models available") {
-        return Err(NotTold("it has no credentials for any provider of models".into()));
+        return Err(NotTold("it has no credentials for any model provider".into()));
     }
     let mut lines = text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
     let heading = lines.find(|words| words.starts_with(&["provider", "model"]));
@@ -61,7 +61,7 @@ fn models(heard: &Heard) -> Result<Told, NotTold> {
             name: words[1].to_owned(),
             about: Some(format!("context {}, answers up to {}", words[2], words[3]))
                 .filter(|_| heading.get(2..4) == Some(&["context", "max-out"])),
-            // Which levels a model knows is not told; whether it thinks at all is.
+            // The program does not report which levels a model knows, only whether it thinks at all.
             efforts: if thinking.is_some() && !thinks { vec!["off".to_owned()] } else { Vec::new() },
             ..Model::default()
         }

@@ -16,7 +16,7 @@ use super::wire::{Compaction, Line};
 use crate::decode::{Cause, End};
 use crate::dialect::Output;
 use crate::dialects::api_error::{self, Retry};
-use crate::dialects::loose;
+use crate::dialects::loose_json;
 use crate::dialects::speech::Speech;
 use crate::failure::Report;
 use crate::lenient;
@@ -30,13 +30,13 @@ pub(super) struct Events {
     pub(super) model: Option<String>,
     /// How the last assistant's message ended.
     pub(super) ending: Option<Ending>,
-    /// The last message, if it has text and ended in an error: a retry says it anew.
+    /// The last message, if it has text and ended in an error: a retry repeats it.
     pub(super) failed_message: Option<MessageId>,
     /// Whether a turn runs.
     pub(super) in_turn: bool,
-    /// Whether an old version has said `agent_end` after a failure.
+    /// Whether an old version has printed `agent_end` after a failure.
     ended_badly: bool,
-    /// What makes the next turn begin.
+    /// The trigger of the next turn.
     pub(super) origin: Option<TurnOrigin>,
 }
 
@@ -49,12 +49,12 @@ pub(super) enum Ending {
 }
 
 impl Events {
-    /// Takes a line.
+    /// Handles a line.
     pub(super) fn line(&mut self, line: &str, out: &mut Output<'_>) {
         read(line, out, |text, object, out| self.object(text, object, out));
     }
 
-    /// Takes the end of the output: a failure that nothing followed is one.
+    /// Handles the end of the output: a failure that nothing followed is one.
     pub(super) fn end(&mut self, end: &End, out: &mut Output<'_>) {
         if let (true, Cause::Exited, Some(Ending::Failed(report))) =
             (self.in_turn, end.cause, self.ending.take())
@@ -63,7 +63,7 @@ impl Events {
         }
     }
 
-    /// Takes an event, and says whether it could be read. Nothing has been said if not.
+    /// Handles an event. Returns whether it could be read. If not, nothing was emitted.
     pub(super) fn object(&mut self, raw: &str, line: &Line<'_>, out: &mut Output<'_>) -> bool {
         match line.type_name.str() {
             "message_update" => self.update(raw, &line.assistant_message_event.0, out),
@@ -83,13 +83,13 @@ impl Events {
             "tool_execution_start" => self.tools.start(line, out),
             "tool_execution_update" => self.tools.update(line, out),
             "tool_execution_end" => self.tools.end(line, out),
-            // Says what is said elsewhere: a call of the model begins; its message and the results of its tools.
+            // Other lines report the same: a call of the model begins; its message and the results of its tools.
             "turn_start" | "turn_end" => out.quiet(),
             "auto_retry_start" => self.retrying(line, out),
             "auto_retry_end" => self.retried(line, out),
             // How the session's file changes. After a failed request, that its message is taken out of the context.
             "entry_appended" | "session_info_changed" => out.quiet(),
-            // Our own messages that wait. They are told when they are delivered.
+            // Our own messages that wait. They are reported when they are delivered.
             "queue_update" => out.quiet(),
             "compaction_start" | "auto_compaction_start" => status(Some("compacting"), out),
             "compaction_end" | "auto_compaction_end" => self.compacted(line, out),
@@ -101,7 +101,7 @@ impl Events {
                 let option = OptionState { id: "thinking".to_owned(), choices: Vec::new(), current };
                 out.emit(Kind::OptionsChanged(OptionsChanged { options: vec![option] }));
             }
-            // What a command of the host prints (`bash`), beside the conversation.
+            // The output of a command of the host (`bash`), beside the conversation.
             "bash_execution_update" => out.emit(Kind::ToolUpdated(ToolUpdated {
                 id: ToolId::from(line.id.text().unwrap_or("bash")),
                 input_delta: None,
@@ -129,7 +129,7 @@ impl Events {
             // An old version failed and did not retry: this is another prompt.
             self.settle(out);
         }
-        // After a retry the turn goes on.
+        // After a retry the turn continues.
         if !self.in_turn {
             self.in_turn = true;
             let origin = self.origin.take().unwrap_or(TurnOrigin::Prompt);
@@ -172,7 +172,7 @@ impl Events {
         retry(line, out);
     }
 
-    /// Takes back what a failed request has said: it will be said anew.
+    /// Retracts the text of a failed request: it will be repeated.
     fn start_over(&mut self, out: &mut Output<'_>) {
         self.ending = None;
         out.incomplete_at_eof();
@@ -183,7 +183,7 @@ impl Events {
 
     fn retried(&mut self, line: &Line<'_>, out: &mut Output<'_>) {
         out.quiet();
-        // When the last attempt failed, its message has told why. When there was none, the wait for it was broken off.
+        // If the last attempt failed, its message has the reason. If there was none, the wait for it was cancelled.
         if line.success.truth() == Some(false) && self.ending.is_none() {
             let error = line.final_error.str();
             let broken_off = ["cancel", "abort"].iter().any(|word| error.to_ascii_lowercase().contains(word));
@@ -198,7 +198,7 @@ impl Events {
             out.notice(Level::Warn, error);
         }
         if line.result.is_some() && line.aborted.truth() != Some(true) {
-            let result: Compaction<'_> = loose::part(line.result);
+            let result: Compaction<'_> = loose_json::part(line.result);
             let manual = line.reason.text() == Some("manual");
             out.emit(Kind::ContextCompacted(ContextCompacted {
                 trigger: if manual { CompactTrigger::Manual } else { CompactTrigger::Auto },
@@ -214,7 +214,7 @@ impl Events {
     }
 }
 
-/// Reads the objects of a line. `take` says whether it could read one; if not, it gets it once more as plain JSON.
+/// Reads the objects of a line. `take` returns whether it could read one; if not, it gets it once more as plain JSON.
 pub(super) fn read(
     line: &str,
     out: &mut Output<'_>,

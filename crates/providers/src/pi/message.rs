@@ -1,4 +1,4 @@
-//! The messages of a conversation with pi: begun, said in pieces, complete.
+//! The messages of a conversation with pi: started, in pieces, complete.
 
 use bowline_protocol::kinds::{
     ModelChanged, Phase, StopReason, UnrecognizedReason, UsageReported, UserOrigin,
@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 use super::events::{Ending, Events};
 use super::wire::{Block, Message, Update};
 use crate::dialect::Output;
-use crate::dialects::loose::{self, Object};
+use crate::dialects::loose_json::{self, Object};
 use crate::dialects::speech::Sort;
 use crate::dialects::{api_error, content};
 use crate::usage;
@@ -22,7 +22,7 @@ impl Events {
             return false;
         };
         out.quiet();
-        // Its content, if there is any already, is said by the updates that follow.
+        // The updates that follow repeat its content, if there is any already.
         if message.role.text() == Some("assistant") {
             self.speech.begin(out);
             self.ending = None;
@@ -36,7 +36,7 @@ impl Events {
         true
     }
 
-    /// Takes a piece of the assistant's message.
+    /// Handles a piece of the assistant's message.
     pub(super) fn update(&mut self, raw: &str, update: &Update<'_>, out: &mut Output<'_>) {
         out.overcome();
         let block = update.content_index.small().unwrap_or(0);
@@ -47,7 +47,7 @@ impl Events {
             "text_end" => self.speech.whole(block, update.content.str(), Sort::Text, out),
             "thinking_end" => self.speech.whole(block, update.content.str(), Sort::Thinking, out),
             "start" | "text_start" | "thinking_start" | "done" | "error" => out.quiet(),
-            // The program runs its tools itself and tells so, with the whole arguments, in `tool_execution_start`.
+            // The program runs its tools itself and reports that, with the whole arguments, in `tool_execution_start`.
             "toolcall_start" | "toolcall_delta" | "toolcall_end" => out.quiet(),
             other => {
                 let name = Some(other).filter(|name| !name.is_empty()).unwrap_or("message_update");
@@ -70,10 +70,10 @@ impl Events {
         match message.role.str() {
             "assistant" => self.assistant_end(&message, out),
             "user" => user(&message, UserOrigin::Replayed, out),
-            // What an extension adds in the user's name.
+            // An addition of an extension, in the user's name.
             "custom" | "hookMessage" => user(&message, UserOrigin::Synthetic, out),
-            // The program's own instructions, what `tool_execution_end` has told, what the host has run itself, and
-            // summaries of what was said before.
+            // The program's own instructions, content that `tool_execution_end` has reported, commands of the host itself, and
+            // summaries of earlier messages.
             "system" | "toolResult" | "bashExecution" | "compactionSummary" | "branchSummary" => {}
             other => out.unrecognized(UnrecognizedReason::UnknownType, raw, Some(other)),
         }
@@ -81,7 +81,7 @@ impl Events {
     }
 
     fn assistant_end(&mut self, message: &Message<'_>, out: &mut Output<'_>) {
-        let blocks: Vec<Object<Block<'_>>> = loose::part(message.content);
+        let blocks: Vec<Object<Block<'_>>> = loose_json::part(message.content);
         let mut said = false;
         for (place, Object(block)) in blocks.iter().enumerate() {
             let place = u32::try_from(place).unwrap_or(u32::MAX);
@@ -92,13 +92,13 @@ impl Events {
                     self.speech.whole(place, block.text.str(), Sort::Text, out);
                 }
                 "thinking" => self.speech.whole(place, block.thinking.str(), Sort::Thinking, out),
-                // Tools are told when they run.
+                // Tools are reported when they run.
                 _ => {}
             }
         }
         let id = self.speech.message();
         self.usage(message, out);
-        // What it said on the way to its tools; pi itself gives only the last message as its answer.
+        // Text on the way to its tools; pi itself gives only the last message as its answer.
         let on_the_way = message.stop_reason.str() == "toolUse";
         let phase = if on_the_way { Phase::Commentary } else { Phase::Final };
         self.speech.finish(phase, message.model.text(), out);
@@ -111,9 +111,9 @@ impl Events {
     }
 
     fn usage(&mut self, message: &Message<'_>, out: &mut Output<'_>) {
-        let reported: Value = loose::part(message.usage);
+        let reported: Value = loose_json::part(message.usage);
         let Some(usage) = usage::read(&reported) else { return };
-        // Zeros are what a message begins with: nobody has counted.
+        // A message starts with zeros: there is no count yet.
         if usage == (Usage { reasoning: usage.reasoning, ..Usage::default() }) {
             return;
         }
@@ -129,14 +129,14 @@ impl Events {
 }
 
 fn user(message: &Message<'_>, origin: UserOrigin, out: &mut Output<'_>) {
-    let content: Value = loose::part(message.content);
+    let content: Value = loose_json::part(message.content);
     out.user(origin, &content::text_of(&content).unwrap_or_default(), None);
 }
 
 /// Decides what it would mean if the turn ended with this message.
 fn ending(message: &Message<'_>) -> Option<Ending> {
     match message.stop_reason.str() {
-        // The results of the tools go to the model, which goes on.
+        // The results of the tools go to the model, which continues.
         "toolUse" => None,
         "error" => {
             let error = message.error_message.text().unwrap_or("the program reported an error");

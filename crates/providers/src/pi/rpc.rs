@@ -1,7 +1,7 @@
 //! `pi-rpc`: the two-way mode. Commands go in, answers and events come out.
 //!
-//! An answer says that a command was taken, not that its work is done; that is told by events. What matters of answers is
-//! what no event tells: the session's name, the model, how full the context is, and that a command was refused.
+//! A response confirms that a command was accepted, not that its work is done: events report that. Only responses have
+//! the session's name, the model, how full the context is, and that a command was refused.
 
 use bowline_protocol::kinds::{
     BackgroundTaskEnded, BackgroundTaskStarted, CompactTrigger, ContextCompacted, ContextGauge, Level,
@@ -13,7 +13,7 @@ use serde_json::Value;
 use super::events::{self, Events};
 use super::wire::{Command, Data, Line};
 use crate::dialect::{Dialect, Input, Output};
-use crate::dialects::{api_error, loose};
+use crate::dialects::{api_error, loose_json};
 
 /// Reads the two-way mode of pi.
 #[derive(Debug, Default)]
@@ -21,7 +21,7 @@ pub(crate) struct Rpc {
     events: Events,
     /// Whether we see what is sent.
     hears_host: bool,
-    /// Whether a compaction was told by an event, so that the answer to `compact` adds nothing.
+    /// Whether an event reported a compaction, so that the response to `compact` adds nothing.
     compaction_told: bool,
 }
 
@@ -56,7 +56,7 @@ impl Rpc {
         true
     }
 
-    /// Takes a command of the host.
+    /// Handles a command of the host.
     fn sent(&mut self, line: &str, out: &mut Output<'_>) {
         self.hears_host = true;
         let Ok(command) = serde_json::from_str::<Command<'_>>(line) else { return };
@@ -77,14 +77,14 @@ impl Rpc {
                     answers: command.value.string().or(confirmed).into_iter().collect(),
                 }));
             }
-            // What they do is told by their answers and by events.
+            // Their responses and events report their effects.
             _ => {}
         }
     }
 
     fn response(&mut self, line: &Line<'_>, out: &mut Output<'_>) {
         out.quiet();
-        let data: Data<'_> = loose::part(line.data);
+        let data: Data<'_> = loose_json::part(line.data);
         let command = line.command.str();
         if command == "bash" {
             bash_ended(line, &data, out);
@@ -104,7 +104,7 @@ impl Rpc {
                     out.emit(Kind::ModelChanged(ModelChanged { model, reason: None }));
                 }
             }
-            // Its tokens are the sum of what the messages have told.
+            // Its tokens are the sum of the messages' reports.
             "get_session_stats" => {
                 let usage = &data.context_usage.0;
                 if let Some(used) = usage.tokens.whole() {
@@ -119,7 +119,7 @@ impl Rpc {
                     tokens_after: None,
                 }));
             }
-            // Taken; or the answer to a question about what events have told.
+            // Accepted; or the response to a query about facts that events have reported.
             _ => {}
         }
     }
@@ -151,11 +151,11 @@ fn bash_ended(line: &Line<'_>, data: &Data<'_>, out: &mut Output<'_>) {
 
 /// Takes what an extension wants from the user's interface.
 fn extension_asks(line: &Line<'_>, out: &mut Output<'_>) {
-    let message = || loose::part::<Value>(line.message).as_str().map(str::to_owned);
+    let message = || loose_json::part::<Value>(line.message).as_str().map(str::to_owned);
     match line.method.str() {
         "select" | "confirm" | "input" | "editor" => {
             let words = [line.title.string(), message()];
-            let options: Value = loose::part(line.options);
+            let options: Value = loose_json::part(line.options);
             let choices = options.as_array().into_iter().flatten().filter_map(Value::as_str);
             out.emit(Kind::QuestionAsked(QuestionAsked {
                 id: QuestionId::from(line.id.text().unwrap_or("question")),

@@ -10,12 +10,12 @@ use serde_json::value::RawValue;
 use super::wire::{Args, Line, ToolResult};
 use crate::dialect::Output;
 use crate::dialects::speech::Outputs;
-use crate::dialects::{content, loose, tools};
+use crate::dialects::{content, loose_json, tools};
 
 /// How many files that are being changed are remembered.
 const RUNNING_EDITS: usize = 1024;
 
-/// What is remembered of tools that run.
+/// State of the running tools.
 #[derive(Debug, Default)]
 pub(super) struct Tools {
     outputs: Outputs,
@@ -28,7 +28,7 @@ impl Tools {
         let (id, name) = (id(line), line.tool_name.text().unwrap_or("tool"));
         out.incomplete_at_eof();
         if tools::kind_of(name) == ToolKind::Edit {
-            let args: Args<'_> = loose::part(line.args);
+            let args: Args<'_> = loose_json::part(line.args);
             if self.edits.len() < RUNNING_EDITS {
                 self.edits.extend(args.path.string().map(|path| (id.to_owned(), path)));
             }
@@ -36,7 +36,7 @@ impl Tools {
         out.emit(tools::written(id, name, line.args.map(RawValue::get), ToolOwner::Cli));
     }
 
-    /// Takes the output so far: it is cumulative.
+    /// Handles the output so far: it is cumulative.
     pub(super) fn update(&mut self, line: &Line<'_>, out: &mut Output<'_>) {
         self.outputs.update(id(line), &text(line.partial_result).unwrap_or_default(), out);
     }
@@ -49,9 +49,9 @@ impl Tools {
         let status = if failed { ToolStatus::Failed } else { ToolStatus::Completed };
         out.emit(tools::finished(id, status, text(line.result).as_deref()));
         let Some(path) = edited.filter(|_| !failed) else { return };
-        // Whether the file is new is not told.
+        // The program does not report whether the file is new.
         out.emit(tools::touched(&path, FileOperation::Write));
-        let result: ToolResult<'_> = loose::part(line.result);
+        let result: ToolResult<'_> = loose_json::part(line.result);
         let details = result.details.0;
         if let Some(patch) = details.patch.text().or(details.diff.text()) {
             out.emit(patch_available(patch));
@@ -73,6 +73,6 @@ fn text(result: Option<&RawValue>) -> Option<String> {
     if let Ok(text) = serde_json::from_str::<String>(raw.get()) {
         return Some(text);
     }
-    let result: ToolResult<'_> = loose::part(Some(raw));
-    content::text_of(&loose::part::<Value>(result.content))
+    let result: ToolResult<'_> = loose_json::part(Some(raw));
+    content::text_of(&loose_json::part::<Value>(result.content))
 }

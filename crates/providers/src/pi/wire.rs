@@ -3,9 +3,9 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::dialects::loose::{Field, Object};
+use crate::dialects::loose_json::{Field, Object};
 
-/// A line. What differs much by its type is kept as text and read when its type is known.
+/// A line. Fields that differ by its type are kept as text and read when the type is known.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub(super) struct Line<'a> {
@@ -125,7 +125,7 @@ pub(super) struct Block<'a> {
     pub(super) thinking: Field<'a>,
 }
 
-/// What a compaction gave.
+/// The result of a compaction.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub(super) struct Compaction<'a> {
@@ -155,7 +155,7 @@ pub(super) struct ToolResult<'a> {
     pub(super) details: Object<Details<'a>>,
 }
 
-/// What an edit says besides its text.
+/// Details of an edit besides its text.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Details<'a> {
@@ -165,7 +165,7 @@ pub(super) struct Details<'a> {
     pub(super) diff: Field<'a>,
 }
 
-/// What the answer to a command says.
+/// The response to a command.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub(super) struct Data<'a> {

@@ -1,7 +1,7 @@
 //! Whether an installed program still has the options that its manifest relies on, and whether they mean the same.
 //!
-//! Help is the program's own word about its options, so that a difference is news worth telling. It is not proof: what
-//! is not listed may work, and what is listed may not. Proof is a run, which the contract suite makes.
+//! Help is the program's own list of its options, so a difference is worth a report. It is not proof: an option that
+//! is not listed may work, and a listed one may not. Proof is a run, which the contract suite makes.
 
 use std::fmt;
 
@@ -19,11 +19,11 @@ pub struct Finding {
     pub of: Vec<String>,
     /// The keys of the manifest that rely on it.
     pub keys: Vec<String>,
-    /// What differs.
+    /// The difference.
     pub kind: Kind,
 }
 
-/// What differs between a manifest and the program.
+/// A difference between a manifest and the program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// There is no page of help with options to compare with.
@@ -43,20 +43,20 @@ pub enum Kind {
     },
     /// It means something else in this version.
     Means {
-        /// What it means.
+        /// The other meaning.
         what: String,
         /// The first version in which it means what the manifest means.
         until: Version,
     },
     /// It still works, and is on its way out.
     Deprecated {
-        /// What the page says about that.
+        /// The reason on the page.
         why: String,
     },
 }
 
 impl Finding {
-    /// Says whether commands may fail or do something else because of it.
+    /// Returns whether commands may fail or do something else because of it.
     pub fn is_serious(&self) -> bool {
         !matches!(self.kind, Kind::Deprecated { .. })
     }
@@ -67,12 +67,12 @@ impl Finding {
     pub fn difference(&self) -> String {
         let of = if self.of.is_empty() { String::new() } else { format!(" of `{}`", self.of.join(" ")) };
         let differs = match &self.kind {
-            Kind::NoPage => ": no options could be read on its page of help".to_owned(),
+            Kind::NoPage => ": found no options in its help page".to_owned(),
             Kind::Missing => " is not in its help".to_owned(),
             Kind::WantsValue => " takes a value now".to_owned(),
             Kind::TakesNoValue => " takes no value now".to_owned(),
             Kind::LacksChoice { value, choices } => {
-                format!(" does not know `{value}`, only {}", choices.join(", "))
+                format!(" does not accept `{value}`, only {}", choices.join(", "))
             }
             Kind::Means { what, until } => format!(" means something else before {until}: {what}"),
             Kind::Deprecated { why } if why.is_empty() => " is deprecated".to_owned(),
@@ -88,9 +88,9 @@ impl fmt::Display for Finding {
     }
 }
 
-/// Compares what a manifest relies on with what the program says about itself.
+/// Compares the options that a manifest relies on with the program's help.
 ///
-/// A manifest without pages of help says nothing that could be compared, and nothing is found.
+/// A manifest without help pages has nothing to compare, and nothing is found.
 pub fn check(manifest: &Manifest, pages: &[Page], version: Option<&Version>) -> Vec<Finding> {
     let mut findings: Vec<Finding> = Vec::new();
     if manifest.probe.pages.is_empty() {
@@ -99,7 +99,7 @@ pub fn check(manifest: &Manifest, pages: &[Page], version: Option<&Version>) -> 
     for used in uses::of(manifest) {
         for kind in differences(manifest, pages, version, &used) {
             let (of, name) = if kind == Kind::NoPage {
-                // A page is one thing: that it is missing is said once, and not of every option on it.
+                // Report a missing page once, and not for every option on it.
                 let program = || (Vec::new(), manifest.program.clone());
                 used.of.split_last().map_or_else(program, |(name, of)| (of.to_vec(), name.clone()))
             } else {

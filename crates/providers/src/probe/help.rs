@@ -1,11 +1,11 @@
 //! A page of help as data: usage, options and subcommands.
 //!
-//! The programs print what their libraries lay out (commander, clap, yargs, cobra, argparse) or what somebody wrote by
+//! The programs print the layout of their libraries (commander, clap, yargs, cobra, argparse) or one that was written by
 //! hand. The layout is the grammar: a heading at the margin begins a section, entries of a section stand at one indent (or
 //! at two, where long options are aligned behind short ones), whatever stands further in belongs to the entry above.
 //! So a `--flag` inside a description is never taken for an option. `layout` cuts a page into entries, `spec` reads
 //! the left side of an entry and `remarks` the right one. Nothing here fails: a text that is no help page has no
-//! options, and the check says so.
+//! options, and the check reports that.
 
 mod layout;
 mod remarks;
@@ -41,19 +41,19 @@ pub struct Flag {
     /// Its other names; of `--[no-]x`, `--no-x`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub aliases: Vec<String>,
-    /// What it takes; none for a switch.
+    /// Its value; none for a switch.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub value: Option<ValueForm>,
     /// The only values that it knows, where the page lists them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub choices: Vec<String>,
-    /// What it is when it is not given.
+    /// Its default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub default: Option<String>,
-    /// What the page says about it, without the remarks that are fields here.
+    /// Its description on the page, without the remarks that are fields here.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub description: String,
-    /// It is on its way out, and what the page says about that.
+    /// It is deprecated, and the reason on the page.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deprecated: Option<String>,
 }
@@ -65,10 +65,10 @@ impl Flag {
     }
 }
 
-/// What an option takes.
+/// The value of an option.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ValueForm {
-    /// What the page calls it: `MODEL`, `path|id`, or the type.
+    /// Its name on the page: `MODEL`, `path|id`, or the type.
     pub name: String,
     /// It may be left out.
     pub optional: bool,
@@ -85,7 +85,7 @@ pub struct Subcommand {
     /// Its other names.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub aliases: Vec<String>,
-    /// What the page says about it.
+    /// Its description on the page.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub description: String,
 }

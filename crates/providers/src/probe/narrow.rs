@@ -1,4 +1,4 @@
-//! What is left of a provider's capabilities on the program that is installed, and which way of running it is the best
+//! The capabilities of a provider that are left on the installed program, and which way of running it is the best
 //! that it still has.
 //!
 //! A manifest declares what the program can do that it was written for. Where the installed one lacks an option, what
@@ -14,14 +14,14 @@ use crate::dialect::Shape;
 use crate::manifest::run::{Mode, RunFlag};
 use crate::manifest::{Format, Manifest};
 
-/// What an installed program can do.
+/// The capabilities of an installed program.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Narrowed {
-    /// What is left of the declared capabilities.
+    /// The rest of the declared capabilities.
     pub capabilities: Capabilities,
-    /// What was taken back, each with the reason.
+    /// The removed capabilities, each with the reason.
     pub lost: Vec<Lost>,
-    /// The format of a run that somebody watches, if it is another one than usual, and what that costs.
+    /// The format of a watched run, if it is not the default one, and what is lost by that.
     pub format: Option<(String, CapabilityDegraded)>,
     /// The formats with something of their own that the program does not have, each with the reason.
     pub lacking: BTreeMap<String, String>,
@@ -34,11 +34,11 @@ pub struct Narrowed {
 pub struct Lost {
     /// The capability, as it is called in [`Capabilities`].
     pub capability: String,
-    /// What the program lacks, in words.
+    /// The missing options, as text.
     pub reason: String,
 }
 
-/// Takes back what the findings of [`check`](super::check()) say is not there.
+/// Removes the capabilities that are missing according to the findings of [`check`](super::check()).
 pub fn narrow(manifest: &Manifest, findings: &[Finding]) -> Narrowed {
     let mut capabilities = manifest.capabilities.clone();
     let mut lost: Vec<Lost> = Vec::new();
@@ -87,7 +87,7 @@ fn mode_lost(manifest: &Manifest, findings: &[Finding], mode: Mode) -> Option<St
         .or_else(|| tools(&permission.deny_tools, RunFlag::DenyTool))
 }
 
-/// Returns why what a key of the manifest says cannot be done.
+/// Returns why a key of the manifest cannot be honoured.
 fn why(findings: &[Finding], key: &str) -> Option<String> {
     let hit = |finding: &&Finding| {
         finding.keys.iter().any(|it| it == key)
@@ -101,7 +101,7 @@ fn why(findings: &[Finding], key: &str) -> Option<String> {
     findings.iter().find(hit).map(Finding::difference)
 }
 
-/// Takes back what hangs on an option of a run, and returns its name.
+/// Retracts what hangs on an option of a run, and returns its name.
 fn take_back(capabilities: &mut Capabilities, flag: RunFlag) -> Option<&'static str> {
     let off = |of: &'static str, value: &mut bool| std::mem::take(value).then_some(of);
     match flag {
@@ -122,7 +122,7 @@ fn take_back(capabilities: &mut Capabilities, flag: RunFlag) -> Option<&'static 
             capabilities.resume = ResumeSupport::None;
             Some("resume")
         }
-        // What hangs on these has no capability of its own; a run that asks for them fails and says why.
+        // These options have no capability of their own; a run that needs them fails and reports why.
         RunFlag::Resume
         | RunFlag::Continue
         | RunFlag::AppendSystem
@@ -135,10 +135,10 @@ fn take_back(capabilities: &mut Capabilities, flag: RunFlag) -> Option<&'static 
     }
 }
 
-/// What is so in a format that prints one document.
-const WHOLE: &str = "the answer when all is done";
+/// The effect of a format that prints one document.
+const WHOLE: &str = "the answer at the end";
 
-/// What is so in a format that prints text only.
+/// The effect of a format that prints text only.
 const PLAIN: &str = "the answer as plain text, without tools and usage";
 
 /// Finds the best format that the program still has, if the usual one is not among them: another that is read line by
@@ -247,7 +247,7 @@ mod tests {
 
         let verbose = narrowed(&["--include-partial-messages", "--verbose"]);
         let (format, degraded) = verbose.format.expect("another format");
-        assert_eq!((format.as_str(), degraded.instead.as_str()), ("json", "the answer when all is done"));
+        assert_eq!((format.as_str(), degraded.instead.as_str()), ("json", "the answer at the end"));
 
         let text = narrowed(&["--include-partial-messages", "--verbose", "--output-format"]);
         let (format, degraded) = text.format.expect("another format");

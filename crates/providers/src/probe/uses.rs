@@ -13,20 +13,20 @@ use crate::manifest::run::Flag;
 pub struct Use {
     /// The subcommand that it belongs to, in words; none for the program itself.
     pub of: Vec<String>,
-    /// What it is.
+    /// The option or word.
     pub what: What,
-    /// The key of the manifest that says so.
+    /// The key of the manifest that uses it.
     pub key: String,
 }
 
-/// What is put into a command.
+/// A part of a command.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum What {
     /// An option.
     Flag {
         /// Its name, with the dashes.
         name: String,
-        /// What is given with it.
+        /// The value.
         given: Given,
     },
     /// A subcommand.
@@ -42,7 +42,7 @@ impl What {
     }
 }
 
-/// What is given with an option.
+/// The value of an option.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Given {
     /// Nothing: it is a switch.
@@ -58,7 +58,7 @@ pub fn of(manifest: &Manifest) -> Vec<Use> {
     let mut runs: BTreeSet<Vec<String>> = BTreeSet::new();
     for (name, format) in &manifest.formats {
         if format.own.is_some() {
-            // What is used in a format with something of its own is known by the format.
+            // Settings of one format are known by the name of the format.
             let own = format!("formats.{name}");
             let named =
                 |it: Use| if it.key == own { it } else { Use { key: format!("{own}.{}", it.key), ..it } };
@@ -103,7 +103,7 @@ fn leading_words(args: &[String]) -> Vec<String> {
     args.iter().take_while(|arg| is_word(arg)).cloned().collect()
 }
 
-/// Says whether an argument can be a subcommand.
+/// Returns whether an argument can be a subcommand.
 fn is_word(arg: &str) -> bool {
     arg.starts_with(|it: char| it.is_ascii_alphabetic()) && !arg.contains(['{', '=', '/'])
 }

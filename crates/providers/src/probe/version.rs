@@ -1,4 +1,4 @@
-//! Which version a program says that it has: a typed [`Version`] out of whatever `--version` prints.
+//! The version of a program: a typed [`Version`] out of whatever `--version` prints.
 //!
 //! Programs answer in many ways: the bare number, the product's name before or behind it, a `v`, a full stop at the end,
 //! a date instead of a number, standard error instead of standard output, warnings about something else around it. A
@@ -14,7 +14,7 @@ use crate::ansi;
 
 /// A version that can be compared: of numbers (`1.18.33`), or of a date (`2026.11.15`, `2026-11-15`).
 ///
-/// What is missing counts as zero, a pre-release is older than its release, and what names a build does not count.
+/// A missing part counts as zero, a pre-release is older than its release, and the name of a build does not count.
 ///
 /// ```
 /// use bowline_providers::probe::Version;
@@ -80,7 +80,7 @@ impl Version {
         &self.numbers
     }
 
-    /// Says whether it is a pre-release.
+    /// Returns whether it is a pre-release.
     pub fn is_pre_release(&self) -> bool {
         !self.pre.is_empty()
     }
@@ -134,12 +134,12 @@ fn parts(word: &str) -> impl Iterator<Item = Part> {
     pieces.into_iter().filter(|piece| !piece.is_empty()).map(part).collect::<Vec<_>>().into_iter()
 }
 
-/// How clearly a text says that a number in it is the program's version.
+/// How clearly a text marks a number as the program's version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Clarity {
-    /// It is all that the line says.
+    /// It is all of the line.
     Alone,
-    /// It stands behind the word `version`.
+    /// It follows the word `version`.
     Named,
     /// It begins or ends the line.
     Edge,
@@ -147,7 +147,7 @@ enum Clarity {
     Somewhere,
 }
 
-/// Returns the version that the text says most clearly; of several, the first.
+/// Returns the version that the text marks most clearly; of several, the first.
 fn clearest(text: &str, most: Clarity) -> Option<Version> {
     let mut best: Option<(Clarity, Version)> = None;
     for line in text.lines() {
@@ -164,7 +164,7 @@ fn clearest(text: &str, most: Clarity) -> Option<Version> {
                 (place, count) if place == 0 || place + 1 == count => Clarity::Edge,
                 _ => Clarity::Somewhere,
             };
-            // A number without a dot may be anything, unless its place says what it is.
+            // A number without a dot may be anything, unless its place shows what it is.
             let bare = version.numbers.len() == 1 && clarity > Clarity::Named;
             if !bare && clarity <= most && best.as_ref().is_none_or(|(than, _)| clarity < *than) {
                 best = Some((clarity, version));
@@ -174,7 +174,7 @@ fn clearest(text: &str, most: Clarity) -> Option<Version> {
     best.map(|(_, version)| version)
 }
 
-/// Says whether a line speaks of something else than the program's version.
+/// Returns whether a line is about something else than the program's version.
 fn is_aside(line: &str) -> bool {
     let line = line.to_ascii_lowercase();
     ["warn", "deprecat", "error", "require", "unsupported", "update", "upgrade", "available", ">=", "unknown"]

@@ -17,12 +17,12 @@ use super::wire::Line;
 use crate::dialect::Output;
 use crate::dialects::{content, tools};
 
-/// What is open between us and the program.
+/// Open requests between us and the program.
 #[derive(Debug, Default)]
 pub(super) struct Control {
-    /// What we asked: the request's id, its subtype, and the value that it sets.
+    /// Our requests: the request's id, its subtype, and the value that it sets.
     asked: Vec<(String, String, Option<String>)>,
-    /// Approvals that nobody has decided.
+    /// Approvals without a decision.
     undecided: Vec<String>,
     /// Whether we asked it to stop, in this turn.
     interrupted: bool,
@@ -32,12 +32,12 @@ pub(super) struct Control {
 const MOST_OPEN: usize = 256;
 
 impl Control {
-    /// Says whether the turn that ends was interrupted by us, and forgets it.
+    /// Returns whether the turn that ends was interrupted by us, and forgets it.
     pub(super) fn take_interrupted(&mut self) -> bool {
         std::mem::take(&mut self.interrupted)
     }
 
-    /// Takes a line that was sent to the program.
+    /// Handles a line that was sent to the program.
     pub(super) fn sent(&mut self, line: &Line, out: &mut Output<'_>) {
         match line.type_name.as_str() {
             Some("control_request") => {
@@ -51,12 +51,12 @@ impl Control {
                 );
             }
             Some("control_response") => self.decided(&line.response, out),
-            // What a person or a program says to the agent is known to whoever sent it.
+            // The sender of a message to the agent already knows it.
             _ => {}
         }
     }
 
-    /// Takes our answer to a request of the program.
+    /// Handles our answer to a request of the program.
     fn decided(&mut self, response: &Value, out: &mut Output<'_>) {
         let id = response.get("request_id").and_then(Value::as_str).unwrap_or_default();
         let Some(place) = self.undecided.iter().position(|open| open == id) else { return };
@@ -74,7 +74,7 @@ impl Control {
         }));
     }
 
-    /// Takes a request of the program.
+    /// Handles a request of the program.
     pub(super) fn request(&mut self, raw: &str, line: &Line, out: &mut Output<'_>) {
         let id = line.request_id.as_str().unwrap_or_default();
         let text = |key: &str| line.request.get(key).and_then(Value::as_str);
@@ -83,13 +83,13 @@ impl Control {
                 remember(&mut self.undecided, id.to_owned());
                 out.emit(Kind::ApprovalAsked(asked(id, &line.request)));
             }
-            // The host's own hooks and MCP servers: between the program and whoever answers them.
+            // The host's own hooks and MCP servers: between the program and the host that serves them.
             Some("hook_callback" | "mcp_message") => out.quiet(),
             other => out.unrecognized(UnrecognizedReason::UnknownType, raw, other),
         }
     }
 
-    /// Takes back a request of the program.
+    /// Retracts a request of the program.
     pub(super) fn cancel_request(&mut self, line: &Line, out: &mut Output<'_>) {
         out.quiet();
         let withdrawn = match line.request_id.as_str() {
@@ -101,7 +101,7 @@ impl Control {
         }
     }
 
-    /// Takes the program's answer to a request of ours.
+    /// Handles the program's answer to a request of ours.
     pub(super) fn response(&mut self, line: &Line, out: &mut Output<'_>) {
         out.quiet();
         let id = line.response.get("request_id").and_then(Value::as_str).unwrap_or_default();
@@ -112,7 +112,7 @@ impl Control {
         let answer = line.response.get("response").unwrap_or(&Value::Null);
         let text = |key: &str| answer.get(key).and_then(Value::as_str);
         let (subtype, value) = asked.map_or((None, None), |(_, subtype, value)| (Some(subtype), value));
-        // Without what was asked, the answer itself may tell.
+        // Without the request, the response itself may show it.
         match subtype.as_deref().or(text("subtype")) {
             Some("initialize") => {
                 if let Some(session) = text("session_id") {
@@ -131,12 +131,12 @@ impl Control {
             }
             Some("set_permission_mode") => mode_changed(text("mode").map(str::to_owned).or(value), out),
             None if text("status") == Some("updated") => mode_changed(text("mode").map(str::to_owned), out),
-            // Answers to questions about the program (commands, context, servers): for whoever asked.
+            // Responses to queries about the program (commands, context, servers): for the client that sent them.
             Some(_) | None => {}
         }
     }
 
-    /// The output ended: nobody will decide what is undecided, so it is refused.
+    /// The output ended: no decision will come for the open approvals, so they are denied.
     pub(super) fn end(&mut self, out: &mut Output<'_>) {
         for id in std::mem::take(&mut self.undecided) {
             out.emit(Kind::ApprovalDecided(decision(&id, Decision::Deny, Decider::ClientLost)));

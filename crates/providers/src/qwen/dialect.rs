@@ -38,9 +38,9 @@ use crate::{ansi, lenient};
 pub(crate) struct Qwen {
     /// For the forms of the adapter protocol, which this program does not print but others in its name do.
     generic: Documented,
-    /// What the agent says.
+    /// The messages of the agent.
     speech: Speech,
-    /// What its sub-agents say, by the tool call that runs them.
+    /// The messages of its sub-agents, by the tool call that runs them.
     others: HashMap<String, Speech>,
     work: Work,
     control: Control,
@@ -50,7 +50,7 @@ pub(crate) struct Qwen {
     named: bool,
     /// Whether the program calls every turn a success, as 0.15.10 does.
     always_succeeds: bool,
-    /// What is retried, and what standard error said about it: standard output does not.
+    /// Retries, and their reports on standard error: standard output has none.
     retried: Option<(Category, String)>,
 }
 
@@ -108,7 +108,7 @@ impl Speaker for Qwen {
         let message = Excerpt::with_limit(notice.reason, 2048).text;
         out.waits_for(category, &message);
         self.retried = Some((category, message.clone()));
-        // The JSON formats tell the same retry on standard output, without its reason.
+        // The JSON formats report the same retry on standard output, without its reason.
         if !self.speaks_json {
             out.emit(Kind::Retrying(Retrying {
                 attempt: Some(notice.attempt),
@@ -166,7 +166,7 @@ impl Speaker for Qwen {
 }
 
 impl Qwen {
-    /// Takes a line of one of the program's own types; says no to any other.
+    /// Handles a line of one of the program's own types. Returns `false` for any other.
     fn object(&mut self, raw: &str, line: &Line, out: &mut Output<'_>) -> bool {
         match line.type_name.as_str() {
             Some("system") => self.system(raw, line, out),
@@ -198,7 +198,7 @@ impl Qwen {
                 session::started(line, out);
                 self.named = true;
                 self.always_succeeds = line.qwen_code_version.as_str().is_some_and(session::always_succeeds);
-                // The program says so at every turn. It is quiet where the prompt has opened the turn already.
+                // The program prints it at every turn. It has no event where the prompt has opened the turn already.
                 out.emit(Kind::TurnStarted(TurnStarted { origin: TurnOrigin::Prompt, native_turn: None }));
                 out.quiet();
             }
@@ -271,7 +271,7 @@ impl Qwen {
             }
             Some("message_stop") => self.speech_of(parent).message_stop(out),
             Some("tool_progress") => work::progress(event, out),
-            // The state of a goal that a person may set: no word of the conversation.
+            // The state of a goal that a person may set: not part of the conversation.
             Some("goal_state" | "active_goal") => out.quiet(),
             // A piece that the quick reader would not take: repaired or of an unknown sort.
             Some("content_block_delta") => {
@@ -348,7 +348,7 @@ impl Qwen {
             }
         }
         if let Some(text) = content::text_of(content).filter(|text| !text.is_empty()) {
-            // What the agent writes to a sub-agent, or repeats of what it was sent.
+            // Messages of the agent to a sub-agent, and repetitions of prompts.
             let origin = if parent.is_some() { UserOrigin::Synthetic } else { UserOrigin::Replayed };
             out.user(origin, &text, parent.map(ToolId::from).as_ref());
         }
@@ -395,6 +395,7 @@ impl Qwen {
                 ..spent_tokens(usage, Basis::Cumulative)
             }));
         }
+        out.num_turns(line.num_turns.as_u64());
         let interrupted = self.control.take_interrupted();
         match (failed, error) {
             (false, None) => out.completed(Some(StopReason::EndTurn)),

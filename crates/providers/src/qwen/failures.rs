@@ -18,7 +18,7 @@ pub(super) fn report(message: &str) -> Report {
     Report { status, ..Report::of(message) }
 }
 
-/// Adds what the subtype of a result says.
+/// Adds the meaning of a result's subtype.
 pub(super) fn by_subtype(subtype: &str, report: &mut Report) {
     let (category, code) = match subtype {
         "error_max_turns" => (Category::Validation, Code::MaxTurns),
@@ -29,7 +29,7 @@ pub(super) fn by_subtype(subtype: &str, report: &mut Report) {
     (report.category, report.code) = (Some(category), Some(code));
 }
 
-/// Adds what an exit code says.
+/// Adds the meaning of an exit code.
 pub(super) fn by_exit(code: i32, report: &mut Report) {
     let (category, code) = match code {
         41 => (Category::Authentication, Code::NotLoggedIn),
@@ -45,12 +45,12 @@ pub(super) fn by_exit(code: i32, report: &mut Report) {
     report.code.get_or_insert(code);
 }
 
-/// Says whether a message means that the run was interrupted.
+/// Returns whether a message means that the run was interrupted.
 pub(super) fn is_cancelled(message: &str) -> bool {
     message.trim() == "Operation cancelled."
 }
 
-/// Returns what standard error says about a failure.
+/// Returns the text on standard error about a failure.
 pub(super) fn left_on_stderr(stderr: &str) -> String {
     error_object(stderr).unwrap_or_else(|| words_of(stderr))
 }
@@ -68,7 +68,7 @@ fn error_object(stderr: &str) -> Option<String> {
     object.get("error")?.get("message")?.as_str().map(str::to_owned)
 }
 
-/// Returns standard error without what the program says in every run, and without a list of its options.
+/// Returns standard error without the lines of every run, and without a list of its options.
 fn words_of(stderr: &str) -> String {
     const NOISE: &[&str] = &[
         "Ripgrep not available",

@@ -2,7 +2,7 @@
 //!
 //! `dialect` reads what it prints, `wire` is the form of that, `speech` puts messages together from pieces and wholes,
 //! `retold` drops what a retry tells again, `retries` reads the notices of retries, `work` follows tool calls, `session`
-//! is what it says about itself, `control` reads the control lines of both directions, `failures` says why a run failed.
+//! reads its session data, `control` reads the control lines of both directions, `failures` finds why a run failed.
 
 mod control;
 mod dialect;

@@ -1,4 +1,4 @@
-//! What a retry tells again.
+//! Text that a retry repeats.
 //!
 //! After a broken stream the program asks again and appends the new answer to the old one: "first half first half …".
 //! Where it says that the old text does not count, that text is taken back. Where it says that the text stays, the new
@@ -10,26 +10,26 @@ const LONGEST: usize = 64 * 1024;
 /// Compares the text of a block with what follows a retry.
 #[derive(Debug, Default)]
 pub(super) struct Retold {
-    /// What the block has said, as long as that is not too much.
+    /// The text of the block, unless it is too long.
     said: String,
     too_long: bool,
-    /// What has come since a retry and is the beginning of what was said.
+    /// Text since a retry that repeats the beginning of the earlier text.
     again: Option<String>,
 }
 
 impl Retold {
-    /// The answer begins anew, or goes on.
+    /// The answer starts again, or continues.
     pub(super) fn retry(&mut self) {
         // A repetition that was cut short by the next retry stays dropped.
         self.again = (!self.too_long && !self.said.is_empty()).then(String::new);
     }
 
-    /// Forgets what was said: it was taken back.
+    /// Forgets the text: it was retracted.
     pub(super) fn clear(&mut self) {
         *self = Self::default();
     }
 
-    /// Takes a piece and returns what of it is new.
+    /// Handles a piece and returns what of it is new.
     pub(super) fn new_of(&mut self, piece: &str) -> String {
         let new = match self.again.take() {
             None => piece.to_owned(),
@@ -41,7 +41,7 @@ impl Retold {
                 }
                 match again.strip_prefix(self.said.as_str()) {
                     Some(new) => new.to_owned(),
-                    // Not a repetition: it goes on where it was.
+                    // Not a repetition: it continues where it was.
                     None => again,
                 }
             }
@@ -59,18 +59,18 @@ impl Retold {
         }
     }
 
-    /// Says whether pieces have to pass through [`Self::new_of`] with care.
+    /// Returns whether pieces have to pass through [`Self::new_of`] with care.
     pub(super) fn is_comparing(&self) -> bool {
         self.again.is_some()
     }
 
-    /// Takes a piece that is new.
+    /// Handles a piece that is new.
     pub(super) fn heard(&mut self, piece: &str) {
         self.add(piece);
     }
 }
 
-/// Returns a whole text once, if it is nothing but one text told after each of some retries.
+/// Returns a whole text once, if it is only one text repeated after each of some retries.
 pub(super) fn once(text: &str, retries: usize) -> &str {
     let times = retries.saturating_add(1);
     let length = text.len() / times;

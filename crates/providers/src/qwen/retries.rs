@@ -1,4 +1,4 @@
-//! Retries, as standard error tells of them: with a reason, which standard output leaves out.
+//! Retries, as standard error reports them: with a reason, which standard output leaves out.
 
 use bowline_protocol::Millis;
 

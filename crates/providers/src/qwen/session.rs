@@ -1,4 +1,4 @@
-//! What the program says about itself: the session, its servers, a shortened context.
+//! Data about the program itself: the session, its servers, a shortened context.
 
 use bowline_protocol::kinds::{CompactTrigger, ContextCompacted, McpServerStatus, McpState, SessionStarted};
 use bowline_protocol::{Kind, NativeSessionId};
@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::wire::Line;
 use crate::dialect::Output;
 
-/// Takes the `init` line.
+/// Handles the `init` line.
 pub(super) fn started(line: &Line, out: &mut Output<'_>) {
     let text = |value: &Value| value.as_str().map(str::to_owned);
     out.emit(Kind::SessionStarted(SessionStarted {
@@ -33,13 +33,13 @@ pub(super) fn started(line: &Line, out: &mut Output<'_>) {
     }
 }
 
-/// Says whether this version calls every turn a success: 0.15.10 does, 0.24.4 does not.
+/// Returns whether this version calls every turn a success: 0.15.10 does, 0.24.4 does not.
 pub(super) fn always_succeeds(version: &str) -> bool {
     let mut numbers = version.split('.').map_while(|number| number.parse::<u32>().ok());
     numbers.next() == Some(0) && numbers.next().is_some_and(|minor| minor < 24)
 }
 
-/// Takes a line about a context that was shortened.
+/// Handles a line about a context that was shortened.
 pub(super) fn compacted(line: &Line, out: &mut Output<'_>) {
     let told = if line.compact_metadata.is_object() { &line.compact_metadata } else { &line.data };
     let count = |keys: [&str; 3]| keys.iter().find_map(|key| told.get(*key)?.as_u64());

@@ -4,7 +4,7 @@
 //! use: it restarts within a message, and the wholes of one message carry different ids. So blocks are numbered in the
 //! order in which they begin, and wholes are matched with the blocks that ended, in order.
 //!
-//! An error of the API is appended to the answer as text, `[API Error: …]`. What may be one is held back until the
+//! The program appends an error of the API to the answer as text, `[API Error: …]`. Text that may be one is held back until the
 //! `result` decides, or until something follows it: an error is the last thing that a turn says. That a message has used
 //! no tokens makes an error of it too; that it has used some proves nothing.
 
@@ -16,16 +16,16 @@ use bowline_protocol::{Kind, MessageId, ToolId};
 use super::retold::{self, Retold};
 use super::wire::Sort;
 use crate::dialect::Output;
-use crate::dialects::said::{Said, Whole};
+use crate::dialects::text_dedup::{Said, Whole};
 
 /// How the text of an error begins.
 pub(super) const ERROR: &str = "[API Error: ";
 
-/// What one speaker says: the agent, or one of its sub-agents.
+/// The messages of the agent, or of one of its sub-agents.
 #[derive(Debug, Default)]
 pub(super) struct Speech {
     parent: Option<ToolId>,
-    /// The message that is being said in pieces.
+    /// The current message in pieces.
     message: Option<MessageId>,
     /// Its model.
     model: Option<String>,
@@ -33,17 +33,17 @@ pub(super) struct Speech {
     open: Option<Block>,
     /// Blocks that came in pieces and have not come whole.
     ended: VecDeque<Block>,
-    /// What may be an error, and where it would stand as text.
+    /// Text that may be an error, and its place as text.
     held: Option<Held>,
     /// Retries since the last whole block.
     retries: usize,
-    /// Whether the message that is being said in pieces has text that counts.
+    /// Whether the current message in pieces has text that counts.
     has_text: bool,
     /// Messages that came whole and belong to the request that may still be made again.
     wholes: Vec<MessageId>,
     /// The block of the next whole text. It differs after text was taken back, so that readers can tell the new text from the old.
     whole_block: u32,
-    /// Whether anything was said in this turn.
+    /// Whether there was any text in this turn.
     pub(super) said: bool,
 }
 
@@ -52,7 +52,7 @@ pub(super) struct Speech {
 struct Block {
     number: u32,
     sort: Sort,
-    /// All that came, said or not.
+    /// All text so far, emitted or not.
     came: Said,
     retold: Retold,
     tool: Option<Call>,
@@ -78,14 +78,14 @@ struct Held {
     spent: bool,
 }
 
-/// What is told at the end of a turn about the text that is held back.
+/// The decision at the end of a turn about the text that is held back.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Told<'a> {
     /// The turn failed, for this reason.
     Failed(&'a str),
     /// The turn went well, and this is its answer.
     Answered(&'a str),
-    /// By a version that calls every turn a success: the turn ended, and this is the last of what was said.
+    /// By a version that reports every turn as a success: the turn ended, and this is its last text.
     Ended,
     /// Nothing.
     Nothing,
@@ -96,7 +96,7 @@ impl Held {
         Self { message, block, text: text.to_owned(), model: None, spent: false }
     }
 
-    /// Returns where in the text an error begins, if what is told makes one of its end.
+    /// Returns where in the text an error begins, if the report makes one of its end.
     fn error_at(&self, told: Told<'_>, alone: bool) -> Option<usize> {
         // An error may quote another one.
         let same = |reason: &str| {
@@ -181,13 +181,13 @@ impl Speech {
         self.ended.push_back(block);
     }
 
-    /// Takes a piece of the open block.
+    /// Handles a piece of the open block.
     pub(super) fn piece(&mut self, sort: Sort, text: &str, out: &mut Output<'_>) {
         out.quiet();
         if self.open.as_ref().is_none_or(|block| block.sort != sort) {
             self.block_start(sort, None, out);
         }
-        // An error is the last thing that a message says.
+        // An error is the last text of a message.
         self.release(out);
         let message = self.message.get_or_insert_with(|| fallback_id(self.parent.as_ref())).clone();
         let Some(block) = &mut self.open else { return };
@@ -221,7 +221,7 @@ impl Speech {
         }
     }
 
-    /// The request is made again. `keep` says whether the text so far still counts.
+    /// The request is sent again. `keep` is whether the text so far still counts.
     pub(super) fn retry(&mut self, keep: bool, out: &mut Output<'_>) {
         self.retries = self.retries.saturating_add(1);
         if !keep {
@@ -239,7 +239,7 @@ impl Speech {
         }
         if let Some(block) = open {
             block.retold.clear();
-            // What follows is another block, so that nobody takes it for what was retracted.
+            // Start another block, so that readers do not mix this text with the retracted one.
             block.number = self.next_block;
             self.next_block += 1;
         }
@@ -249,13 +249,13 @@ impl Speech {
         }
     }
 
-    /// Takes back the messages that came whole since the request was made.
+    /// Retracts the messages that came whole since the request was made.
     fn take_back_wholes(&mut self, out: &mut Output<'_>) {
         let wholes = std::mem::take(&mut self.wholes);
         if wholes.is_empty() {
             return;
         }
-        // What is held back of them is not said after all.
+        // Text that is held back is dropped.
         self.held = self.held.take().filter(|held| !wholes.contains(&held.message));
         self.whole_block += 1;
         for message in wholes {
@@ -263,12 +263,12 @@ impl Speech {
         }
     }
 
-    /// The request was answered: what was said so far stays.
+    /// The request was answered: the text so far stays.
     pub(super) fn answered(&mut self) {
         self.wholes.clear();
     }
 
-    /// Takes a block that is whole, of a message with this id. `spent` says whether the message has used tokens.
+    /// Handles a block that is whole, of a message with this id. `spent` is whether the message has used tokens.
     pub(super) fn whole(&mut self, id: &str, sort: Sort, text: &str, spent: bool, out: &mut Output<'_>) {
         out.quiet();
         let retries = std::mem::take(&mut self.retries);
@@ -283,7 +283,7 @@ impl Speech {
             }
             return;
         }
-        // An error is the last thing that a turn says.
+        // An error is the last text of a turn.
         self.release(out);
         let message = MessageId::from(id);
         let may_be_error = sort == Sort::Text && self.parent.is_none();
@@ -335,7 +335,7 @@ impl Speech {
         }
     }
 
-    /// Decides about what was held back, at the end of a turn: says what is text, and returns what is an error.
+    /// Decides about the held text at the end of a turn: emits text, and returns an error.
     pub(super) fn settle(&mut self, told: Told<'_>, out: &mut Output<'_>) -> Option<String> {
         let alone = !self.said;
         let held = self.held.as_mut()?;

@@ -1,4 +1,4 @@
-//! What Qwen Code prints, as far as it is needed.
+//! The output of Qwen Code: only the fields that are needed.
 //!
 //! Pieces are read strictly and borrow from the line. Everything else is rare, and read so that a field of an
 //! unexpected kind loses only itself.
@@ -52,7 +52,7 @@ pub(super) struct Piece<'a> {
     pub(super) text: Cow<'a, str>,
 }
 
-/// What a block holds.
+/// The content of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Sort {
     Text,
@@ -109,6 +109,7 @@ pub(super) struct Line {
     pub(super) error: Value,
     pub(super) usage: Value,
     pub(super) total_cost_usd: Value,
+    pub(super) num_turns: Value,
     pub(super) request_id: Value,
     pub(super) request: Value,
     pub(super) response: Value,

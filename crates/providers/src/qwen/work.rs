@@ -1,4 +1,4 @@
-//! What the agent does: its tool calls, from their arguments to their results.
+//! The tool calls of the agent, from their arguments to their results.
 
 use bowline_protocol::kinds::{
     FileOperation, FilesTouched, ToolKind, ToolStatus, ToolUpdated, TouchSource, TouchedFile,
@@ -28,7 +28,7 @@ struct Running {
 const MOST: usize = 1024;
 
 impl Work {
-    /// Says whether a sub-agent works.
+    /// Returns whether a sub-agent works.
     pub(super) fn has_sub_agent(&self) -> bool {
         self.running.iter().any(|tool| tool.kind == ToolKind::Agent)
     }
@@ -62,7 +62,7 @@ impl Work {
         out.emit(started);
     }
 
-    /// Takes the result of a call and returns the call's id.
+    /// Handles the result of a call and returns the call's id.
     pub(super) fn finished<'b>(&mut self, block: &'b Value, out: &mut Output<'_>) -> &'b str {
         let id = block.get("tool_use_id").and_then(Value::as_str).unwrap_or("tool");
         let output = block.get("content").and_then(content::text_of);
@@ -89,7 +89,7 @@ impl Work {
     }
 }
 
-/// Takes a word on what a running tool does.
+/// Handles a progress report of a running tool.
 pub(super) fn progress(event: &Value, out: &mut Output<'_>) {
     let id = event.get("tool_use_id").and_then(Value::as_str).unwrap_or("tool");
     let content = event.get("content").unwrap_or(&Value::Null);
@@ -105,7 +105,7 @@ pub(super) fn progress(event: &Value, out: &mut Output<'_>) {
     }));
 }
 
-/// Says whether a tool failed because it was not allowed.
+/// Returns whether a tool failed because it was not allowed.
 fn is_refusal(output: &str) -> bool {
     output.contains("permission was declined")
         || output.starts_with("Qwen Code requires permission to use")

@@ -1,30 +1,30 @@
-//! How the end of the output is judged, for the turn that it finds open and for the session.
+//! Judges the end of the output, for the turn that is open and for the session.
 
 use bowline_protocol::kinds::{EndReason, Outcome, SessionEnded, StopReason};
 use bowline_protocol::{Category, Code, Exit, Failure, Kind, Source};
 
-use super::Turns;
+use super::TurnTracker;
 use crate::decode::{Cause, End};
-use crate::dialect::{Draft, Terminal};
+use crate::dialect::{Terminal, UnnumberedEvent};
 use crate::failure::{self, Evidence, Report};
 use crate::moment::Moment;
 
-/// How a turn ends when the output does.
+/// How a turn ends when the output ends.
 struct Verdict {
     outcome: Outcome,
     stop: Option<StopReason>,
     failure: Option<Failure>,
 }
 
-impl Turns {
-    /// Takes the end of the output: closes the open turn, makes one if there never was any, ends the session.
+impl TurnTracker {
+    /// Handles the end of the output: closes the open turn, creates one if there never was any, ends the session.
     pub(crate) fn finish(
         &mut self,
         terminal: Terminal,
         end: &End,
         stderr: &str,
         now: &Moment,
-        out: &mut Vec<Draft>,
+        out: &mut Vec<UnnumberedEvent>,
     ) {
         if self.open.is_some() || self.number == 0 {
             self.ensure_open(None, out);
@@ -39,9 +39,9 @@ impl Turns {
         self.append(Source::Bowline, None, Kind::SessionEnded(SessionEnded { exit: end.exit, reason }), out);
     }
 
-    /// Returns what was printed last on standard output, where it may be the reason of a failure: what nobody
-    /// understood, else, of plain text, the end of it. Of a program that was killed, and of one that marks its answer as
-    /// such, the answer says nothing about its end.
+    /// Returns the last output on standard output that may be the reason of a failure: pieces that were not
+    /// understood, else the end of plain text. If the program was killed, or marks its answer as an answer, the
+    /// answer does not explain the end.
     fn last_words(&self, exit: Option<Exit>) -> &str {
         if !matches!(exit, Some(Exit::Code(1..=127))) {
             return "";
@@ -73,7 +73,7 @@ impl Turns {
             (Cause::Exited, None) => {}
         }
         match end.exit {
-            // Somebody pressed Ctrl-C; 130 is how a shell, or a program that caught it, says so.
+            // The user pressed Ctrl-C. A shell, or a program that caught SIGINT, reports it as 130.
             Some(Exit::Signal(2) | Exit::Code(130)) if errors.is_none() => return cancelled(),
             Some(exit) if !exit.is_success() => return failed(false),
             Some(_) | None => {}
@@ -82,13 +82,13 @@ impl Turns {
             return failed(false);
         }
         if !self.understood && !said_something && self.unrecognized > 0 {
-            let message = "the program ended well, but nothing that it printed was recognised";
+            let message = "the program exited normally, but Bowline recognized none of its output";
             let failure =
                 Failure { exit: end.exit, ..Failure::new(Category::Unknown, Code::FormatChanged, message) };
             return Verdict { outcome: Outcome::Failed, stop: None, failure: Some(failure) };
         }
         if terminal == Terminal::Eof && !self.understood && !said_something {
-            // Its turns end with its output; but nothing is no answer.
+            // Turns of this dialect end with the output, but no output at all is not an answer.
             let message = "the program exited without printing anything";
             let failure = Failure { exit: end.exit, ..Failure::new(Category::Unknown, Code::Empty, message) };
             return Verdict { outcome: Outcome::Truncated, stop: None, failure: Some(failure) };
@@ -110,11 +110,11 @@ fn cancelled() -> Verdict {
     Verdict { outcome: Outcome::Cancelled, stop: Some(StopReason::Cancelled), failure: None }
 }
 
-/// The failure of a turn whose end was never told.
+/// The failure of a turn whose end the program did not report.
 pub(super) fn truncated(what: &str) -> Failure {
     Failure::new(
         Category::Unknown,
         Code::Truncated,
-        format!("{what} before the program said how the turn ended"),
+        format!("{what} before the program reported the end of the turn"),
     )
 }

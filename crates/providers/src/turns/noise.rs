@@ -1,29 +1,29 @@
-//! Output that nobody understands, in a row.
+//! Consecutive pieces of output that were not understood.
 //!
-//! Each piece is an event, as long as there are few. A program that prints rubbish without end would fill the journal many
-//! times as fast as it prints, so from then on one event stands for many pieces: it has the first of them, how many there
-//! are, and the span of all. What is told depends on the bytes alone: on neither the time nor how they came.
+//! Each piece is an event while there are few. A program that prints garbage without end would fill the journal many
+//! times as fast as it prints. After the first few, one event therefore stands for many pieces: it has the first of them, their
+//! number, and the span of all. The events depend on the bytes alone, not on time or chunk sizes.
 
 use bowline_protocol::kinds::Unrecognized;
 use bowline_protocol::{Kind, RawSpan, Source};
 
-use crate::dialect::Draft;
+use crate::dialect::UnnumberedEvent;
 
-/// How many in a row are told one by one.
+/// The number of consecutive pieces that get an event each.
 const ONE_BY_ONE: u64 = 100;
 
-/// What one event stands for at most: so many pieces, or about so many bytes.
+/// The limits of one event: a number of pieces, or about a number of bytes.
 const PIECES: u64 = 1_000;
 const BYTES: u64 = 64 * 1024;
 
-/// A row of pieces. Whatever is told of anything else ends it.
+/// A run of pieces. Any other event ends it.
 #[derive(Debug, Default)]
 pub(super) struct Row {
     told: u64,
     held: Option<Held>,
 }
 
-/// Pieces that are not told yet.
+/// Pieces without an event so far.
 #[derive(Debug)]
 struct Held {
     turn: Option<u32>,
@@ -34,7 +34,7 @@ struct Held {
 }
 
 impl Held {
-    /// Says whether a piece stands behind these, or, where a document is one frame, in the same place.
+    /// Returns whether a piece follows these, or, where a document is one frame, is in the same place.
     fn goes_on(&self, raw: Option<RawSpan>) -> bool {
         match (self.span, raw) {
             (Some(span), Some(raw)) => span == raw || (span.file == raw.file && span.end <= raw.start),
@@ -45,17 +45,17 @@ impl Held {
 }
 
 impl Row {
-    /// Takes one more piece.
+    /// Adds a piece.
     pub(super) fn add(
         &mut self,
         turn: Option<u32>,
         what: Unrecognized,
         raw: Option<RawSpan>,
-        out: &mut Vec<Draft>,
+        out: &mut Vec<UnnumberedEvent>,
     ) {
         if self.told < ONE_BY_ONE {
             self.told += 1;
-            out.push(Draft { turn, source: Source::Bowline, raw, kind: Kind::Unrecognized(what) });
+            out.push(UnnumberedEvent { turn, source: Source::Bowline, raw, kind: Kind::Unrecognized(what) });
             return;
         }
         if self.held.as_ref().is_some_and(|held| !held.goes_on(raw)) {
@@ -73,18 +73,18 @@ impl Row {
         }
     }
 
-    /// Ends the row: something else is told.
-    pub(super) fn end(&mut self, out: &mut Vec<Draft>) {
+    /// Ends the run: another event follows.
+    pub(super) fn end(&mut self, out: &mut Vec<UnnumberedEvent>) {
         if self.told > 0 {
             self.told = 0;
             self.tell(out);
         }
     }
 
-    fn tell(&mut self, out: &mut Vec<Draft>) {
+    fn tell(&mut self, out: &mut Vec<UnnumberedEvent>) {
         let Some(Held { turn, first, count, span, .. }) = self.held.take() else { return };
         let count = (count > 1).then_some(count);
         let kind = Kind::Unrecognized(Unrecognized { count, ..first });
-        out.push(Draft { turn, source: Source::Bowline, raw: span, kind });
+        out.push(UnnumberedEvent { turn, source: Source::Bowline, raw: span, kind });
     }
 }

@@ -1,24 +1,24 @@
-//! Retries that have not come to anything yet.
+//! Retries that have had no effect yet.
 //!
-//! A program that tries again and again is not silent: when time runs out meanwhile, why it retried is why it failed.
+//! A program that keeps retrying is not silent. If time runs out meanwhile, the reason of the retry is the reason of the failure.
 
 use bowline_protocol::{Category, Code, Exit, RawFile, RawSpan};
 
-use super::Turns;
+use super::TurnTracker;
 use crate::decode::{Cause, End};
 use crate::failure::Report;
 
-/// What the program was waiting for, by its last notice.
+/// The reason that the program waits, from its last notice.
 #[derive(Debug)]
 pub(super) struct Waiting {
     category: Category,
     message: String,
-    /// Whether the notice may be older than what was said: standard error has no place in the order of the output.
+    /// Whether the notice may be older than the text: standard error has no order relative to standard output.
     may_be_over: bool,
 }
 
-impl Turns {
-    /// Takes note of why a request is retried. What is retried after the last turn explains nothing.
+impl TurnTracker {
+    /// Records the reason of a retry. Retries after the last turn are ignored.
     pub(crate) fn waits_for(&mut self, category: Category, message: &str, raw: Option<RawSpan>) {
         if self.awaits_verdict() {
             let lively = self.open.as_ref().is_some_and(|open| open.lively);
@@ -27,17 +27,17 @@ impl Turns {
         }
     }
 
-    /// Something came of the last retry.
+    /// Records that the last retry had an effect.
     pub(crate) fn overcome(&mut self) {
         self.waiting = None;
     }
 
-    /// Returns why the turn failed, if it was given up during a retry: by our deadline, or by somebody who killed the
-    /// program. A kill needs a notice that says why, beyond doubt; else it is only a kill.
+    /// Returns why the turn failed, if a deadline of ours or a kill from outside ended the program during a retry.
+    /// A kill needs a notice with a certain reason. Otherwise it is only a kill.
     pub(crate) fn given_up(&self, end: &End) -> Option<Report> {
         let Waiting { category, message, may_be_over } = self.waiting.as_ref()?;
         let by_us = end.cause == Cause::TimedOut;
-        // 124 is what `timeout` exits with, the others are how a shell tells of SIGHUP, SIGKILL and SIGTERM.
+        // `timeout` exits with 124. The others are a shell's exit codes for SIGHUP, SIGKILL and SIGTERM.
         let killed = matches!(end.exit, Some(Exit::Signal(1 | 9 | 15) | Exit::Code(124 | 129 | 137 | 143)));
         let by_others =
             end.cause == Cause::Exited && killed && *category != Category::Unknown && !may_be_over;

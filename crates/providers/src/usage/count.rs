@@ -1,4 +1,4 @@
-//! What the reports of a session add up to, turn by turn.
+//! The sum of the reports of a session, turn by turn.
 
 use std::collections::VecDeque;
 
@@ -11,7 +11,7 @@ pub(crate) const MOST_CALLS: usize = 64;
 /// The count of a session. Reports between turns are not counted, but what is cumulative goes on over all of them.
 #[derive(Clone, Debug, Default)]
 pub struct Count {
-    /// What the last cumulative report said, to tell what a turn added to it.
+    /// The last cumulative report, to compute what a turn added to it.
     cumulative: Usage,
     cumulative_cost: Option<f64>,
     turn: Option<Turn>,
@@ -76,7 +76,7 @@ impl Turn {
             (a, b) => Some(a.unwrap_or(0.0) + b.unwrap_or(0.0)),
         };
         match report.basis {
-            // An agent that is stopped may say at its end that it used nothing, after it has told of its calls.
+            // A stopped agent may report at its end that it used nothing, after it has reported its calls.
             Basis::PerTurn if usage.total() == 0 && self.usage.is_some() => {}
             Basis::PerTurn => {
                 self.usage = Some(usage);

@@ -1,7 +1,7 @@
-//! What was said, with the answer told apart from the rest.
+//! The text of a stream, with the answer separated from the rest.
 //!
 //! The answer is the text of the last turn's messages, without commentary and without sub-agents. Pieces of one message
-//! join with nothing between them, separate messages with a newline. How the stream went is in [`Tally`].
+//! join with nothing between them, separate messages with a newline. [`Tally`] has the outcome of the stream.
 
 use std::collections::{BTreeSet, HashMap};
 use std::fmt;
@@ -11,21 +11,24 @@ use bowline_protocol::{Event, Kind, MessageId};
 use serde::{Serialize, Serializer};
 
 use super::blocks::Blocks;
+use super::quick_hash::QuickHash;
 use super::tally::Tally;
 
 /// Collects the text of a stream, and its tally.
 #[derive(Debug)]
 pub(crate) struct Answer {
-    /// How the stream went.
+    /// The outcome and the counts of the stream.
     pub(crate) tally: Tally,
     keep: Keep,
     said: Vec<Said>,
     /// Where the last turn begins in `said`.
     turn_from: usize,
     /// The last turn's messages. Another turn may use the same id again for another message.
-    places: HashMap<MessageId, usize>,
+    places: HashMap<MessageId, usize, QuickHash>,
     /// The message that the last event was about. Most events are about the same one as the event before.
     latest: Option<(MessageId, usize)>,
+    /// The one before it: that it was commentary is often known when the next message begins.
+    previous: Option<(MessageId, usize)>,
     /// The places of commentary whose text is still held. Each message enters and leaves the set once, so that a turn
     /// of many messages costs the same for each of them.
     held: BTreeSet<usize>,
@@ -34,9 +37,9 @@ pub(crate) struct Answer {
 /// How much text to keep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Keep {
-    /// Only what may be the answer.
+    /// Only text that may be the answer.
     Answer,
-    /// Everything that was said, in all turns.
+    /// All text, of all turns.
     Everything,
 }
 
@@ -62,13 +65,14 @@ impl Answer {
             keep,
             said: Vec::new(),
             turn_from: 0,
-            places: HashMap::new(),
+            places: HashMap::default(),
             latest: None,
+            previous: None,
             held: BTreeSet::new(),
         }
     }
 
-    /// Takes in one event.
+    /// Handles one event.
     pub(crate) fn event(&mut self, event: &Event) {
         self.tally.event(event);
         match &event.kind {
@@ -102,7 +106,7 @@ impl Answer {
         }
     }
 
-    /// Returns the answer. Of a turn that was cut short before it had one, what it said last is all there is.
+    /// Returns the answer. If a turn was cut short before its answer, its last text is returned.
     pub(crate) fn text(&self) -> Joined<'_> {
         let turn = &self.said[self.turn_from..];
         let text = Joined::of(turn.iter().filter(|said| said.part == Part::Answer));
@@ -113,19 +117,19 @@ impl Answer {
         Joined::of(turn.iter().rev().find(is_last).into_iter())
     }
 
-    /// Returns everything that was said and not retracted; the same as far as it was kept.
+    /// Returns all text that was not retracted, as far as it was kept.
     pub(crate) fn all_text(&self) -> Joined<'_> {
         Joined::of(self.said.iter())
     }
 
-    /// Forgets what was said.
+    /// Forgets the text.
     pub(crate) fn forget_text(&mut self) {
         self.said.clear();
         self.forget_places();
         self.turn_from = 0;
     }
 
-    /// Keeps only what may be the answer, from now on. What was kept of the rest is forgotten.
+    /// Keeps only text that may be the answer, from now on. Drops the rest of the kept text.
     pub(crate) fn keep_answer_only(&mut self) {
         self.keep = Keep::Answer;
         let turn_from = self.turn_from;
@@ -140,7 +144,7 @@ impl Answer {
 
     fn forget_places(&mut self) {
         self.places.clear();
-        self.latest = None;
+        (self.latest, self.previous) = (None, None);
         self.held.clear();
     }
 
@@ -167,7 +171,7 @@ impl Answer {
                 if place == self.said.len() {
                     self.said.push(Said { blocks: Blocks::default(), part });
                 }
-                self.latest = Some((delta.message.clone(), place));
+                self.previous = self.latest.replace((delta.message.clone(), place));
                 place
             }
         };
@@ -191,10 +195,9 @@ impl Answer {
     }
 
     fn place(&self, message: &MessageId) -> Option<usize> {
-        match &self.latest {
-            Some((latest, place)) if latest == message => Some(*place),
-            _ => self.places.get(message).copied(),
-        }
+        let near = [&self.latest, &self.previous];
+        let near = near.into_iter().flatten().find(|(id, _)| id == message);
+        near.map(|(_, place)| *place).or_else(|| self.places.get(message).copied())
     }
 
     fn find(&mut self, message: &MessageId) -> Option<&mut Said> {
@@ -208,17 +211,17 @@ impl Answer {
 pub(crate) struct Joined<'a>(Vec<&'a Said>);
 
 impl<'a> Joined<'a> {
-    /// A message of which nothing is left is not there.
+    /// Skip a message of which nothing is left.
     fn of(messages: impl Iterator<Item = &'a Said>) -> Self {
         Self(messages.filter(|said| !said.blocks.is_empty()).collect())
     }
 
-    /// Says whether there is no text.
+    /// Returns whether there is no text.
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Says whether the text ends with the end of a line.
+    /// Returns whether the text ends with the end of a line.
     pub(crate) fn ends_a_line(&self) -> bool {
         let last = self.0.last().and_then(|said| said.blocks.texts().filter(|text| !text.is_empty()).last());
         last.is_some_and(|text| text.ends_with('\n'))

@@ -1,12 +1,12 @@
 //! Tool calls whose arguments arrive late.
 //!
 //! Most foreign formats print a call once, with its arguments. Agents often announce a call first and write the
-//! arguments afterwards, in pieces. What a call gives back is not here.
+//! arguments afterwards, in pieces. Results of calls are not handled here.
 
 use bowline_protocol::kinds::{ToolStarted, ToolUpdated};
 use bowline_protocol::{Json, ToolId};
 
-/// A tool call with what is known of its arguments.
+/// A tool call with its arguments so far.
 #[derive(Clone, Debug)]
 pub(crate) struct Call {
     /// The call's id.
@@ -28,7 +28,7 @@ impl Call {
         }
     }
 
-    /// Takes in more of the arguments. Says whether they are complete now.
+    /// Takes in more of the arguments. Returns whether they are complete now.
     pub(crate) fn update(&mut self, update: &ToolUpdated) -> bool {
         if let Some(piece) = &update.input_delta {
             self.pieces.push_str(piece);
@@ -39,7 +39,7 @@ impl Call {
         self.input.is_some()
     }
 
-    /// Says whether a piece of the arguments has come.
+    /// Returns whether a piece of the arguments has come.
     pub(crate) fn has_pieces(&self) -> bool {
         !self.pieces.is_empty()
     }
@@ -56,7 +56,7 @@ pub(crate) fn no_arguments() -> Json {
     Json::parse("{}").expect("an empty object is JSON")
 }
 
-/// Holds each call back until its arguments are known, and lets it out exactly once.
+/// Holds each call back until its arguments are known, and returns it exactly once.
 #[derive(Debug, Default)]
 pub(crate) struct Calls {
     running: Vec<Running>,
@@ -69,11 +69,11 @@ struct Running {
 }
 
 impl Calls {
-    /// Takes in the beginning of a call. Returns it if it can be told at once.
+    /// Handles the start of a call. Returns it if its arguments are complete.
     pub(crate) fn started(&mut self, tool: &ToolStarted) -> Option<&Call> {
         let at = match self.running.iter().position(|running| running.call.id == tool.id) {
             Some(at) => {
-                // The agent repeats itself; what is new, if anything, is the arguments.
+                // The agent repeats the call. Only its arguments can be new.
                 if self.running[at].call.input.is_none() {
                     self.running[at].call.input.clone_from(&tool.input);
                 }
@@ -89,21 +89,21 @@ impl Calls {
         self.running[at].tell_if(known)
     }
 
-    /// Takes in news of a call. Returns it if it can be told now.
+    /// Handles an update of a call. Returns it if its arguments are complete.
     pub(crate) fn updated(&mut self, update: &ToolUpdated) -> Option<&Call> {
         let running = self.running.iter_mut().find(|running| running.call.id == update.id)?;
         let known = running.call.update(update);
         running.tell_if(known)
     }
 
-    /// Takes in the end of a call. Returns it if it was not told before.
+    /// Handles the end of a call. Returns it unless it was returned before.
     pub(crate) fn finished(&mut self, id: &ToolId) -> Option<Call> {
         let at = self.running.iter().position(|running| running.call.id == *id)?;
         let running = self.running.remove(at);
         (!running.told).then_some(running.call)
     }
 
-    /// Returns all calls that were not told yet, for the end of a turn.
+    /// Returns all calls that were not returned yet, for the end of a turn.
     pub(crate) fn rest(&mut self) -> Vec<&Call> {
         self.running.iter_mut().filter_map(|running| running.tell_if(true)).collect()
     }

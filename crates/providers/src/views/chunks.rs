@@ -1,8 +1,8 @@
-//! Text as it comes, each time with everything before it: what an executable provider prints for `stream`.
+//! Text as it comes, each time with everything before it: the output of an executable provider's `stream`.
 //!
-//! `content` is always the sum of all `delta`s, except after a retraction or a second attempt, which this format has no
-//! word for: then a chunk with an empty delta shows the shorter content. A message that turns out to be commentary stays; at the time
-//! nobody could know.
+//! `content` is always the sum of all `delta`s, except after a retraction or a second attempt, which this format cannot
+//! express: then a chunk with an empty delta shows the shorter content. A message that turns out to be commentary stays, because
+//! it was printed before that was known.
 
 use bowline_protocol::kinds::{TextDelta, TextRetracted};
 use bowline_protocol::{Event, Kind, MessageId, Source, Timestamp};
@@ -112,7 +112,7 @@ impl View for Chunks {
 }
 
 impl Chunks {
-    /// The request is sent again: what was said for it so far is not a part of the answer.
+    /// The request is sent again: its text so far is not a part of the answer.
     fn begin_again(&mut self, at: Timestamp, out: &mut String) {
         if self.content.len() > self.settled {
             self.content.truncate(self.settled);
@@ -159,7 +159,7 @@ impl Chunks {
         }
     }
 
-    /// Takes text back. Says whether there was any.
+    /// Retracts text. Returns whether there was any.
     fn retract(&mut self, retracted: &TextRetracted) -> bool {
         let gone = |piece: &Piece| piece.message == retracted.message && piece.block >= retracted.from_block;
         if !self.pieces.iter().any(gone) {

@@ -1,4 +1,4 @@
-//! How a stream went and what it answered, as values for callers of the library.
+//! The outcome and the answer of a stream, as values for callers of the library.
 
 use std::collections::BTreeMap;
 
@@ -23,13 +23,13 @@ const LIST_LIMIT: usize = 1000;
 pub struct Refused {
     /// The tool's name.
     pub tool: String,
-    /// What sort of tool it is.
+    /// The category of the tool.
     pub kind: ToolKind,
-    /// What was asked, where somebody was asked.
+    /// The question, where there was an approval request.
     pub summary: Option<String>,
 }
 
-/// What is known about a stream so far.
+/// The state of a stream so far.
 #[derive(Debug)]
 pub struct Digest {
     summary: Summary,
@@ -37,19 +37,19 @@ pub struct Digest {
     limit: usize,
     held: usize,
     held_of_turn: usize,
-    /// Whether all that was said became too long to be held, so that only the answer is.
+    /// Whether the whole text became too long to hold, so that only the answer is kept.
     narrowed: bool,
-    /// Whether the answer became too long to be held.
+    /// Whether the answer became too long to hold.
     overflowed: bool,
     /// How many lines were too long to be read.
     too_long: u64,
-    /// Files by path, as git sees them or, without git, as the agent says.
+    /// Files by path, as git reports them or, without git, as the agent reports them.
     by_git: BTreeMap<String, TouchedFile>,
     by_agent: BTreeMap<String, TouchedFile>,
     tools: BTreeMap<ToolId, Refused>,
     /// Approvals that are not decided, each with the tool call that waits for it.
     asked: BTreeMap<ApprovalId, (Option<ToolId>, String)>,
-    /// Each refusal with its tool call, where that is known: the call itself ends as denied afterwards, or did before.
+    /// Each refusal with its tool call, where that is known: the call itself ends as denied, before or after.
     refused: Vec<(Option<ToolId>, Refused)>,
     version: Option<String>,
 }
@@ -80,12 +80,12 @@ impl Digest {
         Self { limit: usize::MAX, ..Self::default() }
     }
 
-    /// Returns the version that the program says it has.
+    /// Returns the version that the program reports.
     pub fn version(&self) -> Option<&str> {
         self.version.as_deref()
     }
 
-    /// Takes in one event.
+    /// Handles one event.
     #[expect(clippy::wildcard_enum_match_arm, reason = "the tally looks at the other kinds")]
     pub fn event(&mut self, event: &Event) {
         match &event.kind {
@@ -127,12 +127,12 @@ impl Digest {
         }
     }
 
-    /// Returns the answer; nothing when it is too long to be held in memory.
+    /// Returns the answer; nothing if it is too long to hold in memory.
     pub fn text(&self) -> Option<String> {
         (!self.overflowed).then(|| self.summary.answer.text().to_string())
     }
 
-    /// Returns the object of `-o json`, with what is known about the run as a whole.
+    /// Returns the object of `-o json`, with the totals of the run.
     pub fn object<'a, A>(&'a self, run: &RunFacts<'a, A>) -> SummaryObject<'a, A> {
         let mut object = self.summary.object_of(run);
         if self.overflowed {
@@ -143,7 +143,7 @@ impl Digest {
         object
     }
 
-    /// Says whether all that was said is held. If not, the journal has it.
+    /// Returns whether the whole text is held. If not, the journal has it.
     pub fn is_whole(&self) -> bool {
         !self.narrowed && !self.overflowed
     }
@@ -153,7 +153,7 @@ impl Digest {
         self.too_long
     }
 
-    /// Sees to it that no more text is held than may be.
+    /// Drops text beyond the limit.
     fn count_text(&mut self, bytes: usize) {
         (self.held, self.held_of_turn) = (self.held + bytes, self.held_of_turn + bytes);
         if self.held > self.limit && !self.narrowed {
@@ -186,17 +186,17 @@ impl Digest {
         self.summary.answer.tally.native_session.as_ref()
     }
 
-    /// Returns the model that answered last, else the one that was asked for.
+    /// Returns the model that answered last, else the requested one.
     pub fn model(&self) -> Option<&str> {
         self.summary.answer.tally.named_model()
     }
 
-    /// Says where [`Self::model`] comes from.
+    /// Returns where [`Self::model`] comes from.
     pub fn model_source(&self) -> Option<ModelSource> {
         self.summary.answer.tally.model_source()
     }
 
-    /// Returns what all ended turns used.
+    /// Returns the usage of all ended turns.
     pub fn usage(&self) -> Option<Usage> {
         self.summary.answer.tally.usage
     }
@@ -206,7 +206,7 @@ impl Digest {
         self.summary.answer.tally.usage_source
     }
 
-    /// Returns what all ended turns cost in US dollars.
+    /// Returns the cost of all ended turns in US dollars.
     pub fn cost_usd(&self) -> Option<f64> {
         self.summary.answer.tally.cost_usd
     }
@@ -216,7 +216,7 @@ impl Digest {
         self.summary.answer.tally.tools
     }
 
-    /// Returns how many pieces of output nobody understood.
+    /// Returns the number of pieces of output that were not understood.
     pub fn unrecognized(&self) -> u64 {
         self.summary.answer.tally.unrecognized
     }
@@ -226,7 +226,7 @@ impl Digest {
         self.summary.answer.tally.count(kind)
     }
 
-    /// Returns the files that were changed: what git says, or, where git says nothing, what the agent says.
+    /// Returns the changed files: from git, or, without git, from the agent.
     pub fn files(&self) -> Vec<TouchedFile> {
         let files = if self.by_git.is_empty() { &self.by_agent } else { &self.by_git };
         files.values().cloned().collect()
@@ -237,7 +237,7 @@ impl Digest {
         self.refused.iter().map(|(_, refused)| refused.clone()).collect()
     }
 
-    /// Notes a refusal. The approval and the tool call that waited for it tell of the same one: each fills in what the
+    /// Records a refusal. The approval and the tool call that waited for it report the same one: each fills in what the
     /// other lacks.
     fn refuse(&mut self, id: Option<ToolId>, refused: Refused) {
         let same = |(of, _): &&mut (Option<ToolId>, Refused)| id.is_some() && *of == id;

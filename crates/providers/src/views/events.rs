@@ -1,4 +1,4 @@
-//! Our own events, one JSON line each: what `events.jsonl` holds.
+//! Bowline's own events, one JSON line each, as in `events.jsonl`.
 
 use bowline_protocol::{Event, EventWriter};
 
@@ -12,7 +12,7 @@ pub(crate) fn make(_: &Setup) -> Box<dyn View> {
 #[derive(Debug, Default)]
 struct Events {
     writer: EventWriter,
-    /// The line of the event in hand; kept for its room.
+    /// The line of the current event; kept for its capacity.
     line: Vec<u8>,
 }
 

@@ -1,4 +1,4 @@
-//! One response object: what an executable provider prints for `generate`.
+//! One response object: the output of an executable provider's `generate`.
 
 use bowline_protocol::{Event, ToolId, UsageSource};
 use serde::Serialize;
@@ -53,7 +53,7 @@ struct ToolCall<'a> {
 #[derive(Serialize)]
 struct Function<'a> {
     name: &'a str,
-    /// JSON inside a string, as the protocol wants it.
+    /// JSON inside a string, as the protocol requires.
     arguments: String,
 }
 
@@ -77,14 +77,14 @@ impl View for Generate {
         let tally = &self.answer.tally;
         let usage = tally.usage.unwrap_or_default();
         let finish = tally.finish();
-        // A response that failed asks nobody to run anything.
+        // A failed response must not make the host run tools.
         let waiting = if finish == Finish::ToolUse { tally.waiting.as_slice() } else { &[] };
         line(
             out,
             &Response {
                 content: self.answer.text().to_string(),
                 tokens_used: usage.total(),
-                // The protocol knows no caches: whatever was not generated was prompt, so that the two add up.
+                // The protocol has no field for caches: all tokens that were not generated count as prompt, so that the two add up.
                 input_tokens: usage.total().saturating_sub(usage.output),
                 output_tokens: usage.output,
                 model: tally.named_model().unwrap_or_default(),
@@ -99,7 +99,7 @@ impl View for Generate {
     }
 }
 
-/// Returns what a caller of the protocol should know besides, if there is anything.
+/// Returns further fields for a caller of the protocol, if there are any.
 fn metadata<'a>(tally: &Tally, notices: &'a Notices) -> Option<Metadata<'a>> {
     let usage_source = tally.usage_source.filter(|source| *source == UsageSource::Estimated);
     let model_source = tally.model_source().filter(|source| *source == ModelSource::Asked);

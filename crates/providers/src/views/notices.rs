@@ -1,8 +1,8 @@
-//! What we had to say about a request, for formats that have a place for it.
+//! Bowline's own notices about a request, for formats that have a place for them.
 
 use bowline_protocol::{Event, Kind, Source};
 
-/// The most notices that are kept: a caller wants to know what was dropped, not to read a log.
+/// The maximum number of notices: a caller needs to know what was dropped, not to read a log.
 const MOST: usize = 20;
 
 /// Our own notices of a run.
@@ -12,7 +12,7 @@ pub(crate) struct Notices {
 }
 
 impl Notices {
-    /// Takes in one event. What the agent notices is its own affair.
+    /// Handles one event. Notices of the agent are ignored.
     pub(crate) fn event(&mut self, event: &Event) {
         if let Kind::Notice(notice) = &event.kind
             && event.source == Source::Bowline
@@ -22,7 +22,7 @@ impl Notices {
         }
     }
 
-    /// Returns what was said.
+    /// Returns the notices.
     pub(crate) fn told(&self) -> &[String] {
         &self.texts
     }

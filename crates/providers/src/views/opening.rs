@@ -1,12 +1,12 @@
-//! How often a stream is said to begin.
+//! Prints the start of a session once.
 //!
 //! A run announces its session before the agent does, and an agent that is started a second time for the same request
-//! announces it again. A reader of a foreign format wants to hear it once, from the agent if it says anything. A session
-//! that the agent itself begins anew, as it does for each turn, is news of its own.
+//! announces it again. A reader of a foreign format needs it once, from the agent if possible. A session
+//! that the agent itself starts again, as it does for each turn, is printed again.
 
 use bowline_protocol::{Event, Source};
 
-/// Whether the beginning was told.
+/// Whether the start was printed.
 #[derive(Debug, Default)]
 pub(crate) struct Opening {
     told: bool,
@@ -17,7 +17,7 @@ pub(crate) struct Opening {
 }
 
 impl Opening {
-    /// Says whether this announcement is to be told now. Ours waits, unless it knows what the agent would say.
+    /// Returns whether to print this announcement now. Ours waits, unless it has all that the agent's would have.
     pub(crate) fn is_told_by(&mut self, event: &Event, knows: bool) -> bool {
         if event.source == Source::Bowline && !knows {
             self.due |= !self.told;
@@ -28,17 +28,17 @@ impl Opening {
         tell
     }
 
-    /// Says whether the beginning was told.
+    /// Returns whether the start was printed.
     pub(crate) fn is_told(&self) -> bool {
         self.told
     }
 
-    /// The request is sent a second time: what it begins has begun.
+    /// The request is sent a second time: its session has started already.
     pub(crate) fn again(&mut self) {
         self.again = true;
     }
 
-    /// Puts a bare beginning before what was written since then, if nobody told a better one.
+    /// Puts a bare start before the output since then, if no better one was printed.
     pub(crate) fn put(&mut self, out: &mut String, since: usize, tell: impl FnOnce(&mut String)) {
         if self.due && out.len() > since {
             let rest = out.split_off(since);

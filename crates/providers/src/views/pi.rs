@@ -4,7 +4,7 @@
 //! every tool call that it finds; calls that the host has to run are. Sub-agents are not in it. The first and the last
 //! record carry the message. The records between them carry only what is new, as `pi --mode json` prints them since
 //! 0.87; with `pi-partials` each of them also carries the message so far, as pi's types and the adapter protocol have it,
-//! which grows with the square of the answer. What an attempt said that was given up is emptied and keeps its place, as
+//! which grows with the square of the answer. The text of an attempt that was given up is emptied and keeps its place, as
 //! retracted text does; the last record leaves such blocks out. The message itself is in `message`.
 
 mod message;
@@ -53,7 +53,7 @@ struct Pi {
     partials: Partials,
     tally: Tally,
     message: Message,
-    /// What each block of the message's content was made from.
+    /// The source of each block of the message's content.
     blocks: Vec<Origin>,
     /// The blocks that have not ended, in the order in which they began.
     open: Vec<usize>,
@@ -129,7 +129,7 @@ impl View for Pi {
     }
 }
 
-/// Returns the words for a failure. Of an exit code without any word about it, they are the specification's.
+/// Returns the message of a failure. For a bare exit code it is the specification's wording.
 fn spelled(failure: Failure) -> String {
     match failure.exit {
         Some(Exit::Code(code)) if failure.message == format!("exit code {code}") => {
@@ -193,7 +193,7 @@ impl Pi {
         self.end(gone, out);
     }
 
-    /// Empties what was said for a request that is sent a second time, and takes its calls back: a host that runs what it
+    /// Empties the text of a request that is sent a second time, and retracts its calls: a host that runs every call that it
     /// finds would run them for nothing. The next record shows it.
     fn begin_again(&mut self, out: &mut String) {
         self.end(|_| true, out);
@@ -225,7 +225,7 @@ impl Pi {
         let Some(content_index) = self.find_open(|origin| origin.is_call(&update.id)) else { return };
         let Origin::Tool(call) = &mut self.blocks[content_index] else { return };
         let complete = call.update(update);
-        // The arguments as a whole are news only if they did not come in pieces.
+        // The arguments as a whole are new only if they did not come in pieces.
         let whole = if call.has_pieces() { None } else { update.input.as_ref().map(|input| input.as_str()) };
         if let Some(delta) = update.input_delta.as_deref().filter(|piece| !piece.is_empty()).or(whole) {
             line(out, &Record::ToolcallDelta { content_index, delta, partial: self.partial() });
@@ -235,7 +235,7 @@ impl Pi {
         }
     }
 
-    /// Begins a block. What its message said before it ends first, as in pi's own streams.
+    /// Starts a block. Earlier text of its message ends first, as in pi's own streams.
     fn begin(&mut self, origin: Origin, content: Content, out: &mut String) -> usize {
         if let Origin::Text(message, _) | Origin::Thinking(message, _) = &origin {
             self.end(|open| open.is_of(message), out);

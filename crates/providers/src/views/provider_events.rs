@@ -1,7 +1,7 @@
-//! What a session monitor shows: the provider's start, whole messages, approvals, files and diffs.
+//! The events of a session monitor: the provider's start, whole messages, approvals, files and diffs.
 //!
-//! Messages are printed when they are finished. Sub-agents speak to the agent, not to the person who watches, so their
-//! messages are left out. Answering an approval is not part of a view; `context` says which one it is.
+//! Messages are printed when they are finished. Messages of sub-agents are for the agent, not for the user, so they
+//! are left out. Answering an approval is not part of a view; `context` has its id.
 
 use bowline_protocol::kinds::{ApprovalAsked, FilesTouched, Level, Outcome, SessionStarted, TextDelta};
 use bowline_protocol::{
@@ -24,7 +24,7 @@ pub(crate) fn make(_: &Setup) -> Box<dyn View> {
 struct ProviderEvents {
     tally: Tally,
     opening: Opening,
-    /// Messages that are being said, in the order in which they began.
+    /// Unfinished messages, in the order in which they began.
     open: Vec<(MessageId, Blocks)>,
 }
 
@@ -55,7 +55,7 @@ enum Record<'a> {
     },
 }
 
-/// What the format leaves open: enough to show the request in full and to answer it.
+/// The part that the format leaves open: enough to show the request in full and to answer it.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Context<'a> {
@@ -117,7 +117,7 @@ impl ProviderEvents {
                 line(out, &Record::ProviderMessage { text: &notice.text, severity: notice.level });
             }
             Kind::ApprovalAsked(asked) => {
-                // What was said before the question explains it.
+                // The text before the question explains it.
                 self.release(out);
                 approval(asked, out);
             }
@@ -154,7 +154,7 @@ impl ProviderEvents {
         self.open[at].1.push(delta.block, &delta.text);
     }
 
-    /// Prints the messages whose end was never told.
+    /// Prints the messages without a reported end.
     fn release(&mut self, out: &mut String) {
         for (_, blocks) in std::mem::take(&mut self.open) {
             message(&blocks, out);

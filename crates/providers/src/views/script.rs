@@ -64,6 +64,7 @@ pub(crate) fn ended(outcome: Outcome) -> TurnEnded {
         failure,
         usage,
         cost_usd,
+        num_turns: None,
         running_tools: Vec::new(),
         running_tasks: Vec::new(),
     }
@@ -191,7 +192,7 @@ pub(crate) fn notice(level: Level, text: &str) -> Kind {
     Kind::Notice(Notice { level, text: text.into(), code: None })
 }
 
-/// Says whether a message of a random stream is a sub-agent's.
+/// Returns whether a message of a random stream is a sub-agent's.
 pub(crate) fn is_sub_agents(message: &str) -> bool {
     message.ends_with("m3") || message.ends_with("m4")
 }

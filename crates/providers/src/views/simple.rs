@@ -1,7 +1,7 @@
 //! pi's simple protocol: text, thinking, tool calls and results, then `done` or an error.
 //!
-//! The protocol has no message boundaries, so a newline in the delta parts one message from the next. It has no word
-//! for a retraction either: text that was printed stays. Sub-agents' tools are shown, their words are not.
+//! The protocol has no message boundaries, so a newline in the delta separates one message from the next. It has no
+//! retraction either: text that was printed stays. Tools of sub-agents are shown, their text is not.
 
 use std::collections::HashMap;
 
@@ -24,7 +24,7 @@ struct Simple {
     calls: Calls,
     /// Output of running tools that came in pieces, for those that end without repeating it.
     outputs: HashMap<ToolId, String>,
-    /// The turn and message that spoke last.
+    /// The turn and message of the last text.
     speaker: Option<(u32, MessageId)>,
 }
 

@@ -1,9 +1,10 @@
 //! The seven normalized stream events of a chat bot's CLI layer, with one result per turn.
 //!
-//! What a result counts is its own turn's, so that a reader may add results up; only `num_turns` runs on. A cancelled
-//! turn has an empty result: the bot that asked for the stop does not want half an answer. Sub-agents' tools are shown,
-//! their words are not. A second attempt at a request does not begin the session anew, and it takes the place of the first:
-//! only its result is told. So the result of a turn that we had to conclude has failed waits for the next event.
+//! A result counts its own turn only, so that a reader may add results up. `num_turns` is the program's own count; where
+//! it reports none, it is the number of our turn, which is not reset. A cancelled
+//! turn has an empty result: the bot that requested the stop does not want half an answer. Tools of sub-agents are shown,
+//! their text is not. A second attempt at a request does not start the session again, and it replaces the first:
+//! only its result is printed. So the result of a turn that Bowline itself judged as failed waits for the next event.
 
 use bowline_protocol::kinds::{CompactTrigger, Outcome, TurnEnded};
 use bowline_protocol::{Event, Exit, Json, Kind, NativeSessionId, Source, Timestamp, ToolId, Usage};
@@ -65,7 +66,7 @@ enum Record<'a> {
     },
 }
 
-/// Empty when nothing is known: readers look keys up in it without asking whether it is there.
+/// Empty when nothing is known: readers look keys up in it without checking that it exists.
 #[derive(Default, Serialize)]
 struct UsageObject {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -154,12 +155,12 @@ impl StreamEvents {
         }
     }
 
-    /// Tells a result that was held back, unless this says that the request is sent once more.
+    /// Prints a result that was held back, unless this event starts the request again.
     #[expect(clippy::wildcard_enum_match_arm, reason = "whatever else happens, the turn stays as it ended")]
     fn settle(&mut self, event: &Event, out: &mut String) {
         match event.kind {
             Kind::FallbackTaken(_) => self.held = None,
-            // It is told together with the end of the turn.
+            // It is printed together with the end of the turn.
             Kind::ResumeAnswered(_) => {}
             _ => out.extend(self.held.take()),
         }
@@ -184,7 +185,7 @@ impl StreamEvents {
                 duration_ms: at.since(began).0,
                 total_cost_usd: ended.and_then(|ended| ended.cost_usd),
                 usage: ended.and_then(|ended| ended.usage).map(UsageObject::from).unwrap_or_default(),
-                num_turns: tally.turns,
+                num_turns: ended.and_then(|ended| ended.num_turns).unwrap_or(tally.turns),
             },
         );
         // A verdict of the program's own has a place in its output, and is final.

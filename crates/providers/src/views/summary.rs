@@ -1,6 +1,6 @@
 //! One object about the whole stream, for scripts.
 //!
-//! Every key is always there, `null` when nothing is known, so that a script need not ask twice.
+//! Every key is always there, `null` when the value is unknown, so that a script need not check twice.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -37,20 +37,20 @@ pub(super) struct Summary {
     ours: bool,
     /// The session that the last event was of: of several attempts, the last.
     session: Option<SessionId>,
-    /// Who was asked last: an entry of the router's file, or a provider.
+    /// The last entry that was tried: an entry of the router's file, or a provider.
     provider: Option<String>,
 }
 
-/// What is known about a run as a whole, beside its events. `A` is one attempt.
+/// The totals of a run, beside its events. `A` is one attempt.
 #[derive(Clone, Copy, Debug)]
 pub struct RunFacts<'a, A> {
-    /// What all attempts used.
+    /// The usage of all attempts.
     pub usage: Option<Usage>,
     /// Where that usage comes from.
     pub usage_source: Option<UsageSource>,
-    /// What all attempts cost in US dollars, where the agents tell.
+    /// The cost of all attempts in US dollars, where the agents report it.
     pub cost_usd: Option<f64>,
-    /// What they cost in US dollars, as the agents tell or else by the price list.
+    /// Their cost in US dollars, reported by the agents or else by the price list.
     pub cost: Option<f64>,
     /// How long they took.
     pub took: Millis,
@@ -66,12 +66,12 @@ pub struct RunFacts<'a, A> {
 #[derive(Debug, Serialize)]
 #[serde(bound(serialize = "A: Serialize"))]
 pub struct SummaryObject<'a, A = ()> {
-    /// Nothing where it is too long to be held, and not on file.
+    /// Absent if it is too long to hold, and not on file.
     text: Option<Joined<'a>>,
     /// The same.
     all_text: Option<Joined<'a>>,
     outcome: Option<Outcome>,
-    /// Absent where nobody ran anything: what is only decoded has no session of ours.
+    /// Absent for decoded recordings, which have no session of ours.
     #[serde(skip_serializing_if = "Option::is_none")]
     session: Option<&'a SessionId>,
     /// The same.
@@ -79,7 +79,7 @@ pub struct SummaryObject<'a, A = ()> {
     provider: Option<&'a str>,
     native_session: Option<&'a NativeSessionId>,
     model: Option<&'a str>,
-    /// Absent if no model was asked for, as in decoded recordings.
+    /// Absent if no model was requested, as in decoded recordings.
     #[serde(skip_serializing_if = "Option::is_none")]
     model_source: Option<Option<ModelSource>>,
     usage: Option<UsageObject>,
@@ -132,13 +132,13 @@ impl Summary {
         Self { answer: Answer::new(Keep::Everything), ours: true, session: None, provider: None }
     }
 
-    /// Takes in one event.
+    /// Handles one event.
     pub(super) fn with_text(&mut self, event: &Event) {
         self.answer.event(event);
         self.remember(event);
     }
 
-    /// Takes in one event, but not what it says.
+    /// Handles one event, without its text.
     pub(super) fn without_text(&mut self, event: &Event) {
         self.answer.tally.event(event);
         self.remember(event);
@@ -153,7 +153,7 @@ impl Summary {
         }
     }
 
-    /// Remembers who is asked.
+    /// Remembers the provider that is tried.
     #[expect(clippy::wildcard_enum_match_arm, reason = "the other kinds do not say it")]
     fn asked(&mut self, kind: &Kind) {
         match kind {
@@ -212,7 +212,7 @@ impl Summary {
             model: tally.named_model(),
             model_source: self.ours.then(|| tally.model_source()),
             usage: tally.usage.map(|usage| UsageObject::of(&usage, tally.usage_source)),
-            // What a part cost is not what all of it did, and after a fallback often nothing.
+            // The cost of a part is not the cost of all of it, and after a fallback it is often absent.
             cost_usd: tally.cost_usd.filter(|_| !tally.cost_is_partial).map(to_a_billionth),
             failure: tally.failure.as_ref().map(FailureObject::of),
             events: tally.events(),
@@ -229,12 +229,12 @@ impl Summary {
 }
 
 impl<A> SummaryObject<'_, A> {
-    /// Says of no text what it is: what is held is not all of it.
+    /// Omits the answer: the held text is incomplete.
     pub(super) fn forget_text(&mut self) {
         (self.text, self.all_text) = (None, None);
     }
 
-    /// The same for all that was said beside the answer.
+    /// The same for all text beside the answer.
     pub(super) fn forget_all_text(&mut self) {
         self.all_text = None;
     }

@@ -1,4 +1,4 @@
-//! How a stream went: outcome, model, usage, cost and counts.
+//! The outcome of a stream: model, usage, cost and counts.
 //!
 //! A fold without any text, so that views which print text as it comes need not keep it. The text is in `answer`.
 
@@ -16,7 +16,7 @@ use super::Setup;
 use super::calls::Call;
 use crate::turns::NOVEL;
 
-/// What is known about a stream so far, except what was said.
+/// The state of a stream so far, without its text.
 #[derive(Debug, Default)]
 pub struct Tally {
     /// How the last turn ended; nothing while it runs.
@@ -31,7 +31,7 @@ pub struct Tally {
     pub provider: Option<String>,
     /// The model that the agent itself answered with last.
     pub model: Option<String>,
-    /// The model that the agent was asked to use.
+    /// The requested model.
     pub asked_model: Option<String>,
     /// The usage of all ended turns.
     pub usage: Option<Usage>,
@@ -39,7 +39,7 @@ pub struct Tally {
     pub usage_source: Option<UsageSource>,
     /// The cost of all ended turns in US dollars.
     pub cost_usd: Option<f64>,
-    /// Whether some turn used something of which nobody told what it cost.
+    /// Whether some turn has usage of unknown cost.
     pub(crate) cost_is_partial: bool,
     /// Calls that the host has to run and that have not ended.
     pub(crate) waiting: Vec<Call>,
@@ -47,9 +47,9 @@ pub struct Tally {
     pub turns: u32,
     /// How many tool calls began.
     pub tools: u64,
-    /// How many fields and types the program never used before.
+    /// The number of fields and types that no recording of the program has.
     pub novel: u64,
-    /// How many pieces of its output nobody understood.
+    /// The number of pieces of its output that were not understood.
     pub unrecognized: u64,
     /// How many events of each kind there were.
     counts: Counts,
@@ -99,7 +99,7 @@ impl Counts {
     }
 }
 
-/// What is remembered only until the next turn begins, so that memory does not grow with the stream.
+/// State of the current turn only, so that memory does not grow with the stream.
 #[derive(Debug, Default)]
 struct Turn {
     tools: HashSet<ToolId>,
@@ -120,7 +120,7 @@ pub enum ModelSource {
     Asked,
 }
 
-/// How a response ended, in the coarse words that foreign formats share.
+/// How a response ended, in the coarse terms that foreign formats share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Finish {
     /// The agent was done.
@@ -129,14 +129,14 @@ pub(crate) enum Finish {
     Length,
     /// It waits for a tool that the host has to run.
     ToolUse,
-    /// Somebody stopped it.
+    /// It was stopped.
     Cancelled,
-    /// It failed, or its end was never told.
+    /// It failed, or its end was never reported.
     Failed,
 }
 
 impl Tally {
-    /// Takes in one event.
+    /// Handles one event.
     pub fn event(&mut self, event: &Event) {
         self.first_at.get_or_insert(event.at);
         self.last_at = Some(event.at);
@@ -202,10 +202,10 @@ impl Tally {
         let (code, message) = match self.outcome {
             Some(Outcome::Completed) => return None,
             Some(Outcome::Cancelled) => (Code::Cancelled, "the turn was cancelled"),
-            Some(Outcome::Failed) => (Code::Unknown, "the turn failed and the agent did not say why"),
-            Some(Outcome::Truncated) => (Code::Truncated, "the output ended before the turn did"),
-            None if self.turns > 0 => (Code::Truncated, "the output ended before the turn did"),
-            None => (Code::Truncated, "the agent did not begin a turn"),
+            Some(Outcome::Failed) => (Code::Unknown, "the agent reported a failed turn without a reason"),
+            Some(Outcome::Truncated) => (Code::Truncated, "the output ended before the turn ended"),
+            None if self.turns > 0 => (Code::Truncated, "the output ended before the turn ended"),
+            None => (Code::Truncated, "the agent did not start a turn"),
         };
         let mut failure =
             self.failure.clone().unwrap_or_else(|| Failure::new(Category::Unknown, code.clone(), message));
@@ -235,24 +235,24 @@ impl Tally {
 
     fn session_started(&mut self, started: &SessionStarted, source: Source) {
         if started.provider.is_some() && self.provider.is_some() && started.provider != self.provider {
-            // Another agent goes on: what the one before it was called says nothing about this one.
+            // Another agent continues: the names of the previous one do not apply to it.
             (self.native_session, self.model) = (None, None);
         }
         replace_if_known(&mut self.native_session, started.native_session.as_ref());
         replace_if_known(&mut self.provider, started.provider.as_ref());
         match source {
-            // What we begin a session with is what was asked for; only the agent says what it took.
+            // The event that starts a session has the requested model. Only the agent reports the one it used.
             Source::Bowline => self.asked_model.clone_from(&started.model),
             Source::Agent => replace_if_known(&mut self.model, started.model.as_ref()),
         }
     }
 
-    /// Returns the model that answered, else the one that was asked for.
+    /// Returns the model that answered, else the requested one.
     pub fn named_model(&self) -> Option<&str> {
         self.model.as_deref().or(self.asked_model.as_deref())
     }
 
-    /// Says where [`Self::named_model`] comes from.
+    /// Returns where [`Self::named_model`] comes from.
     pub fn model_source(&self) -> Option<ModelSource> {
         match (&self.model, &self.asked_model) {
             (Some(_), _) => Some(ModelSource::Reported),
@@ -283,7 +283,7 @@ impl Tally {
 
     fn usage_reported(&mut self, report: &UsageReported) {
         match report.source {
-            // A report of nothing is no word on what was used.
+            // An empty report is not a report of usage.
             UsageSource::Reported => self.turn.reported |= report.usage.total() > 0,
             UsageSource::Estimated => self.turn.estimated = true,
         }

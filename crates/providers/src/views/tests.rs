@@ -1,6 +1,7 @@
 //! What the views print: the specs' own examples, the cases that went wrong elsewhere, and properties of all streams.
 
 mod answer;
+mod digest;
 mod pi;
 mod properties;
 mod records;

@@ -196,7 +196,7 @@ fn a_table_lists_models() {
     );
     assert_eq!(models[0].about.as_deref(), Some("context 1M, answers up to 128K"));
     let none = page("pi-models", "No models available. Use /login to log in.\n".into(), Some(0));
-    assert_eq!(none, Err(NotTold("it has no credentials for any provider of models".into())));
+    assert_eq!(none, Err(NotTold("it has no credentials for any model provider".into())));
 }
 
 #[test]

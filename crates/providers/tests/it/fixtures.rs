@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use bowline_protocol::{Event, Exit, SessionId, Timestamp};
 use bowline_providers::decode::{Cause, Decoder, End, Stamp};
-use bowline_providers::dialect::{Draft, Shape};
+use bowline_providers::dialect::{Shape, UnnumberedEvent};
 use bowline_providers::moment::Moment;
 use bowline_providers::{catalogue, dialects, views};
 use serde::Deserialize;
@@ -99,7 +99,7 @@ impl Capture {
     }
 
     /// Plays it, cutting what the agent wrote into chunks.
-    pub(crate) fn drafts(&self, chunk: usize) -> Vec<Draft> {
+    pub(crate) fn drafts(&self, chunk: usize) -> Vec<UnnumberedEvent> {
         let (entry, shape) = self.reader();
         let now = now();
         let mut decoder = Decoder::of_shape(entry, shape);

@@ -408,7 +408,7 @@ fn what_older_versions_lack_is_found() {
         [
             "`--exclude-tools` is not in its help (the manifest relies on it in run.flags.deny_tool)",
             "`--no-approve` is not in its help (the manifest relies on it in repository, run.flags.isolate)",
-            "`--thinking` does not know `max`, only off, minimal, low, medium, high, xhigh (the manifest relies on it in \
+            "`--thinking` does not accept `max`, only off, minimal, low, medium, high, xhigh (the manifest relies on it in \
              run.flags.effort)",
         ]
     );

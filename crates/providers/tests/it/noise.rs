@@ -1,4 +1,4 @@
-//! Rows of lines that nobody understands: one event for many of them, and nothing lost.
+//! Consecutive lines that are not understood: one event for many of them, and nothing lost.
 
 use bowline_protocol::kinds::Unrecognized;
 use bowline_protocol::{Event, Kind, RawSpan, Timestamp};

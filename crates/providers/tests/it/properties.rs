@@ -90,7 +90,7 @@ proptest! {
 }
 
 /// The events that a stream gives before its end is known.
-fn before_the_end(dialect: &str, bytes: &[u8]) -> Vec<bowline_providers::dialect::Draft> {
+fn before_the_end(dialect: &str, bytes: &[u8]) -> Vec<bowline_providers::dialect::UnnumberedEvent> {
     let entry = dialects::by_name(dialect).expect("a dialect of the list");
     let now = bowline_providers::moment::Moment::utc(bowline_protocol::Timestamp::EPOCH);
     let mut drafts = Vec::new();

@@ -33,7 +33,7 @@ fn every_line_is_understood() {
     assert!(known.values().all(|noise| !noise.why.is_empty()));
 }
 
-/// Lines of a recording that are nobody's words.
+/// Lines of a recording in no format of the program.
 #[derive(Deserialize)]
 struct Noise {
     count: u64,

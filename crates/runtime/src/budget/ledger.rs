@@ -1,8 +1,8 @@
-//! The files of what was spent: a line for each attempt that ended, a file for each month; and one small file for each that
-//! runs, which says what it has used so far.
+//! The spending files: a file for each month with a line for each attempt that ended, and one small file for each current run
+//! with its usage so far.
 //!
-//! No lock is needed to add up both: who runs writes its line before its small file goes, and who reads looks at the small
-//! files first. What is in both is counted once, by its name.
+//! Adding up both needs no lock: a run writes its line before it removes its small file, and a reader reads the small files
+//! first. A run that is in both counts once, by its name.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fs::{File, OpenOptions};
@@ -20,20 +20,20 @@ use crate::journal::Home;
 /// The directory of the lines, in the data home.
 pub(crate) const DIR: &str = "spending";
 
-/// The directory of what those use who run.
+/// The directory of the usage of current runs.
 pub(crate) const RUNNING: &str = "spending-now";
 
-/// What one attempt used.
+/// The spending of one attempt.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Line {
-    /// The day, where the person is.
+    /// The day in the local time zone.
     pub day: String,
     /// When it ended.
     pub at: Timestamp,
-    /// The session; absent where no trace was to be left.
+    /// The session; absent for a task that leaves no trace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<SessionId>,
-    /// A random name where the session is absent, by which nothing is counted twice.
+    /// A random name if the session is absent, so that it is not counted twice.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<String>,
     /// The provider.
@@ -47,10 +47,10 @@ pub struct Line {
     /// The project.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub project: Option<PathBuf>,
-    /// What it cost; absent if that is not known.
+    /// The cost; absent if unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_usd: Option<f64>,
-    /// What the cost rests on.
+    /// The basis of the cost.
     pub basis: String,
     /// The tokens.
     pub tokens: u64,
@@ -75,22 +75,22 @@ pub struct Ledger {
 }
 
 impl Ledger {
-    /// Keeps them in a data home.
+    /// Uses the files of a data home.
     pub fn of(home: &Home) -> Self {
         Self { dir: home.path().join(DIR), running: home.path().join(RUNNING) }
     }
 
-    /// Returns what a day used, with what those have used so far who run.
+    /// Returns the spending of a day, with the usage of current runs.
     pub fn day(&self, day: &str) -> io::Result<Past> {
         Tally::new(Of::Day(day.to_owned())).past(self)
     }
 
-    /// Returns what a project ever used, with what those have used so far who run.
+    /// Returns the total spending of a project, with the usage of current runs.
     pub fn project(&self, project: &Path) -> io::Result<Past> {
         Tally::new(Of::Project(project.to_owned())).past(self)
     }
 
-    /// Says whether a run has its line.
+    /// Returns whether a run has its line.
     pub(super) fn has(&self, id: &str) -> io::Result<bool> {
         let mut found = false;
         for (path, _) in self.months()? {
@@ -111,13 +111,13 @@ impl Ledger {
         Ok(months)
     }
 
-    /// Returns what those have used so far who run, all but one.
+    /// Returns the usage of all current runs but one.
     pub(super) fn running(&self, but: Option<&str>) -> io::Result<Vec<Line>> {
         let ids = self.running_ids()?.into_iter().filter(|id| Some(id.as_str()) != but);
         Ok(ids.filter_map(|id| self.running_line(&id)).collect())
     }
 
-    /// Lists those who run, or were killed.
+    /// Lists the current and killed runs.
     pub(super) fn running_ids(&self) -> io::Result<Vec<String>> {
         let id = |path: PathBuf| {
             path.file_name()?
@@ -129,7 +129,7 @@ impl Ledger {
         Ok(listed(&self.running)?.into_iter().filter_map(id).collect())
     }
 
-    /// Returns what one has used so far; nothing if it has ended meanwhile.
+    /// Returns the usage of a run so far; none if it has ended meanwhile.
     pub(super) fn running_line(&self, id: &str) -> Option<Line> {
         let path = self.running_file(id);
         let read = std::fs::read(&path).and_then(|text| Ok(serde_json::from_slice(&text)?));
@@ -148,7 +148,7 @@ impl Ledger {
         self.running.join(format!("{id}.json"))
     }
 
-    /// Returns the file whose lock says that the run lives. The one with its amounts is replaced, and cannot be locked.
+    /// Returns the lock file of a living run. The file with its amounts cannot be locked, because each update replaces it.
     pub(super) fn running_lock(&self, id: &str) -> PathBuf {
         self.running.join(format!("{id}.lock"))
     }
@@ -161,7 +161,7 @@ impl Ledger {
         let mut file = OpenOptions::new().read(true).append(true).create(true).mode(0o600).open(path)?;
         let mut text = Vec::new();
         if is_torn(&mut file)? {
-            // What a crash left of a line costs that line and not this one too.
+            // If a crash left half a line, begin a new one, so that this line is not lost too.
             text.push(b'\n');
         }
         serde_json::to_writer(&mut text, line)?;
@@ -171,7 +171,7 @@ impl Ledger {
     }
 }
 
-/// Lists a directory that may not be there.
+/// Lists a directory that may not exist.
 fn listed(dir: &Path) -> io::Result<Vec<PathBuf>> {
     match std::fs::read_dir(dir) {
         Ok(entries) => entries.map(|entry| Ok(entry?.path())).collect(),
@@ -180,7 +180,7 @@ fn listed(dir: &Path) -> io::Result<Vec<PathBuf>> {
     }
 }
 
-/// Says whether the last line of a file has no end.
+/// Returns whether the last line of a file has no end.
 fn is_torn(file: &mut File) -> io::Result<bool> {
     if file.seek(SeekFrom::End(0))? == 0 {
         return Ok(false);
@@ -218,16 +218,16 @@ fn each_line(
     }
 }
 
-/// What was spent before.
+/// The spending so far.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Past {
     /// How much.
     pub amounts: Amounts,
-    /// Lines of the files that cannot be read and were not counted, each with its place.
+    /// Lines that cannot be parsed and were not counted, each with its place.
     pub unread: Vec<String>,
 }
 
-/// Whose lines count.
+/// Which lines count.
 #[derive(Clone, Debug)]
 pub(super) enum Of {
     Day(String),
@@ -235,7 +235,7 @@ pub(super) enum Of {
 }
 
 impl Of {
-    /// Says whether a file may have such lines. Its name is the year and the month.
+    /// Returns whether a file may have such lines. Its name is the year and the month.
     fn is_in(&self, path: &Path) -> bool {
         match self {
             Self::Day(day) => {
@@ -253,13 +253,13 @@ impl Of {
     }
 }
 
-/// A sum over the lines that is kept up to date: of the files only what is new is read.
+/// A sum over the lines that is kept up to date by reading only new lines.
 #[derive(Debug)]
 pub(super) struct Tally {
     of: Of,
     read: BTreeMap<PathBuf, Place>,
     past: Past,
-    /// Those who ran and have their line: what they had used so far is in it.
+    /// Runs that have their line, which includes their published usage.
     ended: HashSet<String>,
 }
 
@@ -278,13 +278,13 @@ impl Tally {
         std::mem::take(&mut self.past.unread)
     }
 
-    /// Returns the sum, with what those have used so far who run. They have to be listed before this is called.
+    /// Returns the sum, with the usage of current runs. List these before calling this.
     pub(super) fn look(&mut self, ledger: &Ledger, running: &[Line]) -> io::Result<Amounts> {
         let months = ledger.months()?;
         let shrunk =
             |(path, length): &(PathBuf, u64)| self.read.get(path).is_some_and(|(read, _)| read > length);
         if months.iter().any(shrunk) {
-            // Somebody has changed it.
+            // The file was changed.
             *self = Self::new(self.of.clone());
         }
         for (path, length) in months {
@@ -302,18 +302,18 @@ impl Tally {
     fn read_on(&mut self, path: &Path, place: Place, running: &[Line]) -> io::Result<Place> {
         let Self { of, past, ended, .. } = self;
         each_line(path, place, |number, line, ends| match line {
-            // It is counted when it has its end.
+            // Count it when it is complete.
             Ok(_) if !ends => {}
             Ok(line) => {
                 if of.counts(&line) {
                     past.amounts = past.amounts.plus(&line.amounts());
                 }
-                // Of all that is on file when this begins, only the names of those who run are worth keeping.
+                // Of the lines on file at the start, keep only the names of current runs.
                 let id =
                     line.id().filter(|id| place.0 > 0 || running.iter().any(|line| line.id() == Some(id)));
                 ended.extend(id.map(str::to_owned));
             }
-            // A crash may have cut it short, or somebody has changed it. The others count all the same.
+            // A crash or an edit has damaged this line. Count the others.
             Err(error) if place.0 == 0 => past.unread.push(unread(path, number, &error)),
             Err(_) => {}
         })

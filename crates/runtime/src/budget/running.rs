@@ -1,8 +1,7 @@
-//! What a run has used so far, where others see it while it runs, and what those others use.
+//! The usage of a run so far, published for other runs, and the usage of those.
 //!
-//! Both are looked at a few times a second, and only when something happens or somebody limits a day or a project. A
-//! run that is over sooner than that writes its line and nothing else. What a killed run had told is written down by whoever
-//! finds it.
+//! A run updates both a few times a second, and only when something happens or a day or a project has a limit. A run that ends
+//! sooner writes its line and nothing else. The process that finds the published usage of a killed run writes its line.
 
 use std::collections::HashSet;
 use std::fs::{File, OpenOptions};
@@ -10,7 +9,7 @@ use std::io;
 use std::os::unix::fs::OpenOptionsExt as _;
 
 use bowline_engine::Run;
-use bowline_engine::budget::{Amounts, Extent};
+use bowline_engine::budget::{Amounts, BudgetScope};
 use bowline_protocol::Millis;
 
 use super::ledger::{Ledger, Line, Tally};
@@ -18,41 +17,41 @@ use super::today;
 use crate::journal::Home;
 use crate::{clock, host};
 
-/// How long after one look the next one is.
+/// The time between two updates.
 const PAUSE: Millis = Millis(250);
 
-/// The same where nobody limits a sum: who looks at it then has other settings, and hundreds may run in one process.
+/// The same without a limit on a sum: then only processes with other settings read it, and hundreds of runs may share a process.
 const LONG_PAUSE: Millis = Millis(5_000);
 
 /// One run among others.
 #[derive(Debug)]
 pub(super) struct Running {
     ledger: Ledger,
-    /// What is told of it; the amounts are those that were told last.
+    /// Its published line, with the amounts of the last update.
     line: Line,
-    /// Held as long as it lives, once something was told.
+    /// The lock, held after the first update until the run ends.
     lock: Option<File>,
-    /// The sums that somebody limits, as they were last.
-    tallies: Vec<(Extent, Tally, Amounts)>,
-    /// When the next look is, and whether there is anything new to tell then.
+    /// The sums with a limit, as of the last update.
+    tallies: Vec<(BudgetScope, Tally, Amounts)>,
+    /// When the next update is due, and whether there is anything new to publish.
     next: Millis,
     due: bool,
-    /// What kept us from telling or from looking. The first is the one that counts.
+    /// The first error of publishing or reading.
     trouble: Option<io::Error>,
 }
 
 impl Running {
-    pub(super) fn new(ledger: Ledger, line: Line, tallies: Vec<(Extent, Tally, Amounts)>) -> Self {
+    pub(super) fn new(ledger: Ledger, line: Line, tallies: Vec<(BudgetScope, Tally, Amounts)>) -> Self {
         Self { ledger, line, lock: None, tallies, next: PAUSE, due: false, trouble: None }
     }
 
-    /// Returns when it has to be looked at.
+    /// Returns when the next update is due.
     pub(super) fn deadline(&self) -> Option<Millis> {
         (self.due || !self.tallies.is_empty()).then_some(self.next)
     }
 
-    /// Tells others what a run has used, and returns what they have used, if that is news.
-    pub(super) fn look(&mut self, run: &Run, up: Millis) -> Option<Vec<(Extent, Amounts)>> {
+    /// Publishes the usage of a run, and returns the usage of other runs if it changed.
+    pub(super) fn look(&mut self, run: &Run, up: Millis) -> Option<Vec<(BudgetScope, Amounts)>> {
         self.due = up < self.next;
         if self.due {
             return None;
@@ -81,7 +80,7 @@ impl Running {
             path.parent().map_or(Ok(()), host::private_dir)?;
             let lock = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(path)?;
             if let Err(error) = lock.try_lock() {
-                // Where nothing can be locked, nobody can look either, and nobody takes it for a killed one.
+                // Where files cannot be locked, other processes cannot check the lock either, and do not take this run for a killed one.
                 tracing::debug!(error = &error as &dyn std::error::Error, "a run could not be locked");
             }
             self.lock = Some(lock);
@@ -95,7 +94,7 @@ impl Running {
         Ok(())
     }
 
-    fn others(&mut self) -> io::Result<Option<Vec<(Extent, Amounts)>>> {
+    fn others(&mut self) -> io::Result<Option<Vec<(BudgetScope, Amounts)>>> {
         if self.tallies.is_empty() {
             return Ok(None);
         }
@@ -111,14 +110,14 @@ impl Running {
         Ok(Some(news).filter(|news| !news.is_empty()))
     }
 
-    /// Says what went wrong, once.
+    /// Returns the first error, once.
     pub(super) fn trouble(&mut self) -> Option<io::Error> {
         self.trouble.take()
     }
 }
 
 impl Drop for Running {
-    /// It is over, and has its line if it has used anything.
+    /// Removes the published usage of a run that has ended and has its line.
     fn drop(&mut self) {
         if let (Some(lock), Some(id)) = (self.lock.take(), self.line.id()) {
             forget(&self.ledger, id);
@@ -128,7 +127,7 @@ impl Drop for Running {
     }
 }
 
-/// Takes away what a run had told while it ran. The lock goes last: who has it finds the rest gone.
+/// Removes the published usage of a run. The lock file goes last: a process that gets the lock finds the rest gone.
 pub(super) fn forget(ledger: &Ledger, id: &str) {
     for path in [ledger.running_file(id), ledger.running_lock(id)] {
         match std::fs::remove_file(&path) {
@@ -141,14 +140,13 @@ pub(super) fn forget(ledger: &Ledger, id: &str) {
     }
 }
 
-/// Says whether there are runs that tell what they use, or did so before they were killed.
+/// Returns whether there are published usages, of current or killed runs.
 pub(crate) fn is_being_spent(home: &Home) -> bool {
-    // What cannot be listed is told of by whoever has a budget.
+    // Ignore the error here: a run with a budget reports it.
     Ledger::of(home).running_ids().is_ok_and(|ids| !ids.is_empty())
 }
 
-/// Writes down what killed runs had told that have no journal to be read. The sessions in the list have one, and are put in
-/// order by it.
+/// Writes the lines of killed runs without a journal. The sessions in the list have a journal, and are repaired from it.
 pub(crate) fn sweep(home: &Home, unfinished: &HashSet<String>) -> io::Result<()> {
     let ledger = Ledger::of(home);
     for id in ledger.running_ids()?.into_iter().filter(|id| !unfinished.contains(id)) {
@@ -158,7 +156,7 @@ pub(crate) fn sweep(home: &Home, unfinished: &HashSet<String>) -> io::Result<()>
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
             Err(error) => return Err(error),
         };
-        // Only now: whoever had the lock may have ended meanwhile, and written its line.
+        // Check again now: the run that held the lock may have ended meanwhile and written its line.
         if let Some(line) = ledger.running_line(&id) {
             if !ledger.has(&id)? {
                 ledger.add(&line)?;

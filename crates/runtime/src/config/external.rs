@@ -1,17 +1,18 @@
-//! Programs in the form of the specification for pi: a JSON object by model id, read as it stands.
+//! External CLIs in the form of the specification for pi: a JSON object by model id.
 //!
-//! What is wrong in it is in the way of those only who ask for it: an entry by its own model, a file that is no JSON by every
-//! model that nobody else has.
+//! A wrong entry only affects requests for its own model. A file that is not JSON only affects requests for models that no
+//! provider has.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use bowline_providers::invocation::external::{ByModel, ExternalCli};
+use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::place::Places;
 use super::project::{ProjectReader, base_of, program_within};
-use super::source::{ConfigError, Source};
+use super::source::{ConfigError, ConfigSource, SyntaxProblem};
 use super::yaml::MOST_ENTRIES;
 use crate::trust::{Claim, ClaimKind, LeftOut};
 
@@ -24,13 +25,15 @@ pub struct External {
     bad: BTreeMap<String, ConfigError>,
     /// Why nothing of the file can be used.
     broken: Option<ConfigError>,
+    /// The programs that the file names by a relative path, which is meant from the file.
+    beside: Vec<PathBuf>,
 }
 
 impl External {
     /// Reads the project's file if it is trusted, else the user's.
     pub(super) fn read(places: &Places, project: &mut ProjectReader) -> Self {
         let own = || match places.user_external() {
-            Some(path) => match Source::read(&path) {
+            Some(path) => match ConfigSource::read(&path) {
                 Ok(source) => Self::of(&source),
                 Err(error) => Self { path: Some(path), broken: Some(error), ..Self::default() },
             },
@@ -56,11 +59,15 @@ impl External {
     /// Lists the programs of the project among those that its file describes.
     pub(super) fn programs_within(&self, path: &Path) -> Vec<PathBuf> {
         let Some(base) = base_of(path) else { return Vec::new() };
-        let programs = self.programs.iter().map(|(model, it)| it.executable.as_deref().unwrap_or(model));
-        programs.filter_map(|program| program_within(base, base, program)).collect()
+        let programs = self.programs.iter().map(|(model, it)| it.program(model));
+        let within = programs.filter_map(|program| program_within(base, base, program));
+        let mut all: Vec<PathBuf> = within.chain(self.beside.iter().cloned()).collect();
+        all.sort();
+        all.dedup();
+        all
     }
 
-    pub(super) fn of(source: &Source) -> Self {
+    pub(super) fn of(source: &ConfigSource) -> Self {
         let mut all = Self { path: Some(source.path.clone()), ..Self::default() };
         let entries: BTreeMap<String, &RawValue> = match serde_json::from_str(&source.text) {
             Ok(entries) => entries,
@@ -72,11 +79,23 @@ impl External {
         }
         for (model, entry) in entries {
             match serde_json::from_str::<ExternalCli>(entry.get()) {
-                Ok(program) => drop(all.programs.insert(model, program)),
+                Ok(mut program) => {
+                    // What is pinned is what runs, wherever the command is called.
+                    if let Some(path) = beside(source, program.program(&model)) {
+                        let Some(text) = path.to_str() else {
+                            // Another spelling of the path could be another file, which is not pinned.
+                            let (line, column) = source.place(offset(source, entry));
+                            let what = "the path of the program is not valid UTF-8";
+                            all.bad.insert(model, source.wrong(line, column, what));
+                            continue;
+                        };
+                        program.executable = Some(text.to_owned());
+                        all.beside.push(path);
+                    }
+                    all.programs.insert(model, program);
+                }
                 Err(error) => {
-                    // The entry is a part of the text.
-                    let at = entry.get().as_ptr() as usize - source.text.as_ptr() as usize;
-                    all.bad.insert(model, wrong(source, source.place(at), &error));
+                    all.bad.insert(model, wrong(source, source.place(offset(source, entry)), &error));
                 }
             }
         }
@@ -88,7 +107,7 @@ impl External {
         self.path.as_deref()
     }
 
-    /// Returns the program that stands for a model, or what is wrong with its entry.
+    /// Returns the program of a model, or the error of its entry.
     pub fn get(&self, model: &str) -> Result<Option<&ExternalCli>, &ConfigError> {
         match self.bad.get(model) {
             Some(error) => Err(error),
@@ -96,7 +115,12 @@ impl External {
         }
     }
 
-    /// Returns why nothing of the file can be used: a model that nobody has may be one of it.
+    /// Returns whether the file has an entry of this name, usable or not.
+    pub fn has(&self, model: &str) -> bool {
+        self.programs.contains_key(model) || self.bad.contains_key(model)
+    }
+
+    /// Returns why the file cannot be used: an unknown model may be defined there.
     pub fn broken(&self) -> Option<&ConfigError> {
         self.broken.as_ref()
     }
@@ -112,32 +136,65 @@ impl External {
     }
 }
 
-/// Lists what each entry of a file would do. Every one of them runs a program.
-pub(super) fn claims(source: &Source, all: &External) -> Vec<(String, Vec<Claim>)> {
+/// Returns where an entry begins in the text that it is a part of.
+fn offset(source: &ConfigSource, entry: &RawValue) -> usize {
+    entry.get().as_ptr() as usize - source.text.as_ptr() as usize
+}
+
+/// Returns the path of a program that is named by a relative path: from the directory of the file, not from where the command is
+/// called. A name without a `/` is looked for on `PATH`.
+fn beside(source: &ConfigSource, program: &str) -> Option<PathBuf> {
+    let dir = source.path.parent()?;
+    let relative = program.contains('/') && Path::new(program).is_relative();
+    relative.then(|| dir.join(program).components().collect())
+}
+
+/// Lists the claims of each entry of a file. Every entry runs a program.
+pub(super) fn claims(source: &ConfigSource, all: &External) -> Vec<(String, Vec<Claim>)> {
     // One pass over the text for the ends of lines, and one for the entries: a search for each model would read a large file
     // once for each of its entries.
     let ends: Vec<usize> = source.text.match_indices('\n').map(|(at, _)| at).collect();
     let entries: BTreeMap<String, &RawValue> = serde_json::from_str(&source.text).unwrap_or_default();
     let line = |model: &str| {
-        let at =
-            entries.get(model).map(|entry| entry.get().as_ptr() as usize - source.text.as_ptr() as usize);
+        let at = entries.get(model).map(|entry| offset(source, entry));
         at.map_or(1, |at| ends.partition_point(|end| *end < at) + 1)
     };
     let of = |(model, program): (&String, &ExternalCli)| {
         let line = line(model);
-        let runs = ClaimKind::Runs { program: program.executable.clone().unwrap_or_else(|| model.clone()) };
-        let sets = program.env.keys().map(|name| ClaimKind::Sets { variable: name.clone() });
-        (model.clone(), std::iter::once(runs).chain(sets).map(|kind| Claim { line, kind }).collect())
+        let args = program.args.iter().flatten().chain(&program.extra_args).cloned().collect();
+        let runs = ClaimKind::Runs { program: program.program(model).to_owned(), args };
+        let sets = program.env.iter().map(|(name, value)| ClaimKind::set(name, value));
+        let keeps = program.env_keep.iter().map(|variable| ClaimKind::Reads { variable: variable.clone() });
+        let modes = program.permission_args.iter().map(|(mode, args)| {
+            ClaimKind::configure(format!("permissionArgs.{}", mode.as_str()), &args.join(" "))
+        });
+        let all = std::iter::once(runs).chain(sets).chain(keeps).chain(modes).chain(settings(program));
+        (model.clone(), all.map(|kind| Claim { line, kind }).collect())
     };
     all.programs.iter().map(of).collect()
 }
 
+/// Lists the keys of an entry that [`claims`] does not show in words of their own: a key that the form gets later is among them.
+fn settings(program: &ExternalCli) -> Vec<ClaimKind> {
+    let in_words = ["executable", "args", "extraArgs", "env", "envKeep", "permissionArgs"];
+    let entry =
+        serde_json::to_value(program).expect("an entry has texts, numbers, lists and maps by name only");
+    let keys = entry.as_object().into_iter().flatten();
+    let rest = keys.filter(|(key, value)| !value.is_null() && !in_words.contains(&key.as_str()));
+    let shown = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    rest.map(|(key, value)| ClaimKind::configure(key, &shown(value))).collect()
+}
+
 /// Says what is wrong in a part of the file that begins at a place.
-fn wrong(source: &Source, begin: (usize, usize), error: &serde_json::Error) -> ConfigError {
+fn wrong(source: &ConfigSource, begin: (usize, usize), error: &serde_json::Error) -> ConfigError {
     let what = error.to_string();
     let what = what.split(" at line ").next().unwrap_or_default().to_owned();
     let column = if error.line() <= 1 { begin.1 + error.column().saturating_sub(1) } else { error.column() };
-    source
-        .wrong(begin.0 + error.line().saturating_sub(1), column, what)
-        .expected(r#"a map by model: {"my-model": {"executable": "…", "modelArg": "…", "extraArgs": []}}"#)
+    let line = begin.0 + error.line().saturating_sub(1);
+    let wrong = if error.is_data() {
+        source.wrong(line, column, what)
+    } else {
+        source.wrong(line, column, "this is not JSON").caused_by(SyntaxProblem::new(&what))
+    };
+    wrong.expected(r#"a map by model: {"my-model": {"executable": "…", "modelArg": "…", "extraArgs": []}}"#)
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use super::external::{self, External};
 use super::place::Places;
 use super::router::claims;
-use super::source::{ConfigError, Source};
+use super::source::{ConfigError, ConfigSource};
 use crate::trust::{self, Claim, LeftOut, ObservedFile, ProjectTrust, TrustError, TrustState, TrustStore};
 
 /// A project's file as it was read, for a review.
@@ -23,11 +23,11 @@ pub(crate) struct ProjectFile {
 /// Reads every file of a project that Bowline would read, without obeying any.
 pub(crate) fn project_files(places: &Places) -> Result<Vec<ProjectFile>, TrustError> {
     let mut all = Vec::new();
-    let read = |path: PathBuf| match Source::read_of_project(&path)? {
+    let read = |path: PathBuf| match ConfigSource::read_of_project(&path)? {
         Ok(source) => Ok(source),
         Err(uid) => Err(TrustError::Foreign { path, uid }),
     };
-    let mut add = |source: &Source, claims: Vec<(String, Claim)>, programs: Vec<PathBuf>| {
+    let mut add = |source: &ConfigSource, claims: Vec<(String, Claim)>, programs: Vec<PathBuf>| {
         let base = base_of(&source.path).unwrap_or(&source.path);
         let observed = observed(base, source, &programs);
         all.push(ProjectFile { path: source.path.clone(), claims, programs, observed });
@@ -69,8 +69,8 @@ impl ProjectReader {
     }
 
     /// Reads a file; nothing if it belongs to another user.
-    pub(super) fn source(&mut self, path: &Path) -> Result<Option<Source>, ConfigError> {
-        match Source::read_of_project(path)? {
+    pub(super) fn source(&mut self, path: &Path) -> Result<Option<ConfigSource>, ConfigError> {
+        match ConfigSource::read_of_project(path)? {
             Ok(source) => Ok(Some(source)),
             Err(uid) => {
                 let reason = format!("it belongs to another user (uid {uid})");
@@ -81,7 +81,7 @@ impl ProjectReader {
     }
 
     /// Says whether what was read is trusted, with the programs of the project that it names.
-    pub(super) fn is_trusted(&mut self, source: &Source, programs: &[PathBuf]) -> bool {
+    pub(super) fn is_trusted(&mut self, source: &ConfigSource, programs: &[PathBuf]) -> bool {
         match self.trust {
             ProjectTrust::Always => true,
             ProjectTrust::Never => false,
@@ -107,17 +107,15 @@ pub(crate) fn base_of(path: &Path) -> Option<&Path> {
 }
 
 /// Returns what is pinned for a file: the bytes that were read, and the programs of the project that it names.
-pub(super) fn observed(base: &Path, source: &Source, programs: &[PathBuf]) -> Vec<ObservedFile> {
+pub(super) fn observed(base: &Path, source: &ConfigSource, programs: &[PathBuf]) -> Vec<ObservedFile> {
     let hash = Some(trust::hash_of(source.text.as_bytes()));
     let mut all = vec![ObservedFile { path: pin_path(base, &source.path), hash }];
     // One that is not there cannot run; if it appears later, it is a file that was not pinned.
     let there = programs.iter().filter(|program| program.exists());
-    all.extend(
-        there.map(|program| ObservedFile {
-            path: pin_path(base, program),
-            hash: trust::hash_of_file(program),
-        }),
-    );
+    all.extend(there.map(|program| ObservedFile {
+        path: pin_path(base, program),
+        hash: trust::hash_of_file(program).ok(),
+    }));
     all
 }
 

@@ -1,11 +1,12 @@
 //! `router.yaml`: the providers to choose from, in the form of the executable providers' specification.
 //!
-//! Every key that is read is obeyed. The programs from which the form comes have three variants of it; what of them only
-//! describes and decides nothing is kept in [`Router::without_effect`], so that whoever wrote it can be told.
+//! Every key that is read has an effect. The programs that introduced this form have three variants of it. Keys that only
+//! describe and decide nothing are listed in [`Router::without_effect`], so that a warning can name them.
 
 pub(super) mod claims;
 mod narrow;
 mod routing;
+mod unknown;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -14,8 +15,8 @@ use bowline_engine::budget::Amounts;
 use bowline_engine::route::canonical;
 use bowline_protocol::{Json, Millis, Sampling};
 
-use super::source::{ConfigError, Source};
-use super::yaml::{Fields, Node, Reader};
+use super::source::{ConfigError, ConfigSource};
+use super::yaml::{Fields, Node, YamlReader};
 use crate::trust::LeftOut;
 pub(super) use narrow::{lower, narrowed};
 pub use routing::{HintTuning, Routing};
@@ -39,11 +40,11 @@ pub enum FileOwner {
 pub(super) enum Reading<'a> {
     /// All of it, with variables of the environment.
     Whole(FileOwner, &'a dyn Fn(&str) -> Option<String>),
-    /// A project's, without what needs trust. That is listed here.
+    /// A project's file without trust. The parts that need trust are listed here.
     Untrusted(&'a mut Vec<LeftOut>),
 }
 
-/// What the file says.
+/// The content of the file.
 #[derive(Clone, Debug, Default)]
 pub struct Router {
     /// The file.
@@ -51,10 +52,10 @@ pub struct Router {
     /// Whose it is.
     pub owner: FileOwner,
     /// The providers, in their order.
-    pub providers: Vec<Entry>,
-    /// How one is chosen, and what follows a failure.
+    pub providers: Vec<RouterEntry>,
+    /// The strategy, retries and fallbacks.
     pub routing: Routing,
-    /// What a request, a day and a project may cost.
+    /// The budgets of a request, a day and a project.
     pub budgets: BTreeMap<&'static str, Amounts>,
     /// Keys that are read and mean nothing here.
     pub without_effect: Vec<String>,
@@ -62,12 +63,12 @@ pub struct Router {
 
 /// A provider to choose from.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Entry {
+pub struct RouterEntry {
     /// Its name here.
     pub name: String,
     /// The line in which it begins.
     pub line: usize,
-    /// Whose file says how it is run.
+    /// The owner of the file that defines it.
     pub owner: FileOwner,
     /// What it is.
     pub kind: EntryKind,
@@ -79,17 +80,19 @@ pub struct Entry {
     pub profile: Option<String>,
     /// How long a request may take.
     pub timeout: Option<Millis>,
-    /// The model that it is asked with unless somebody says otherwise.
+    /// Its default model.
     pub model: Option<String>,
     /// Variables of its environment.
     pub env: BTreeMap<String, String>,
     /// Settings that only it understands.
     pub options: BTreeMap<String, Json>,
-    /// Whether it is asked for a stream; it is, unless this says no.
+    /// Keys of an agent's `config` that the form does not have. They are passed on where the agent has a setting of this name.
+    pub unknown: BTreeMap<String, UnknownKey>,
+    /// Whether it streams. Default: yes.
     pub streaming: Option<bool>,
-    /// How its answers are sampled, unless somebody says otherwise.
+    /// Its default sampling options.
     pub sampling: Sampling,
-    /// What a thousand of its tokens cost, in US dollars.
+    /// The price of a thousand tokens, in US dollars.
     pub cost_per_1k: Option<f64>,
     /// What it cannot do.
     pub lacks: Lacks,
@@ -97,16 +100,27 @@ pub struct Entry {
     pub models: BTreeMap<String, String>,
 }
 
-/// What a provider cannot do, by its file. A request that needs it goes to somebody else.
+/// A key that the form does not have.
+#[derive(Clone, Debug, PartialEq)]
+pub struct UnknownKey {
+    /// The line in which it stands.
+    pub line: usize,
+    /// Its value.
+    pub value: Json,
+    /// The known key that was probably meant.
+    pub nearest: Option<&'static str>,
+}
+
+/// The capabilities that a provider lacks, by its file. The router skips it for a request that needs one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Lacks {
     /// It cannot ask for tools of the host.
     pub tools: bool,
-    /// It cannot go on with what was said before.
+    /// It cannot continue a conversation.
     pub multi_turn: bool,
     /// It cannot look at images.
     pub vision: bool,
-    /// The most tokens that it can be told.
+    /// Its context length in tokens.
     pub max_context: Option<u64>,
 }
 
@@ -127,22 +141,43 @@ pub enum EntryKind {
         /// Arguments before the command word.
         args: Vec<String>,
     },
-    /// Something that cannot be driven here, in its own word. Such an entry is switched off.
+    /// A type that Bowline cannot run. Such an entry is disabled.
     Foreign(String),
 }
 
+/// The keys of `config` that the form names. Every other one is a setting of the executable.
+const CONFIG_KEYS: [&str; 17] = [
+    "args",
+    "binary",
+    "capabilities",
+    "cost_per_1k_tokens",
+    "env",
+    "max_tokens",
+    "model",
+    "options",
+    "path",
+    "profile",
+    "provider",
+    "source",
+    "temperature",
+    "timeout",
+    "top_p",
+    "trust_level",
+    "version",
+];
+
 impl Router {
     /// Reads a file.
-    pub(super) fn read(source: &Source, reading: Reading<'_>) -> Result<Self, ConfigError> {
+    pub(super) fn read(source: &ConfigSource, reading: Reading<'_>) -> Result<Self, ConfigError> {
         let (owner, variable, mut left_out) = match reading {
             Reading::Whole(owner, variable) => (owner, variable, None),
             Reading::Untrusted(left_out) => (FileOwner::Project, &claims::unfilled as _, Some(left_out)),
         };
-        let reader = Reader { source, variable };
+        let reader = YamlReader { source, variable };
         let mut router = Self { path: source.path.clone(), owner, ..Self::default() };
         let Some(root) = reader.tree()? else { return Ok(router) };
         let mut fields = reader.fields(&root, "a map with `providers`")?;
-        // Parts that need trust are not looked at any further: not even mistakes in them are told.
+        // Skip parts that need trust: not even their mistakes are reported.
         let claimed =
             left_out.is_some().then(|| claims::of_file(source)).transpose()?.unwrap_or_default().parts;
         if let Some(left_out) = &mut left_out {
@@ -189,11 +224,11 @@ impl Router {
     }
 
     /// Finds an entry by its name.
-    pub fn entry(&self, name: &str) -> Option<&Entry> {
+    pub fn entry(&self, name: &str) -> Option<&RouterEntry> {
         self.providers.iter().find(|entry| entry.name == name)
     }
 
-    fn one(&mut self, reader: &Reader<'_>, node: &Node) -> Result<Entry, ConfigError> {
+    fn one(&mut self, reader: &YamlReader<'_>, node: &Node) -> Result<RouterEntry, ConfigError> {
         let mut fields = reader.fields(node, "a provider: a map with `name`")?;
         let Some(name) = fields.take("name") else {
             return Err(reader.of(node, "this provider has no name").expected("`name: …`"));
@@ -204,7 +239,7 @@ impl Router {
                 .of(name, format!("`{word}` means something else where a provider is named"))
                 .expected("a name without commas that is not `auto` and does not begin with `acp:`"));
         }
-        let mut entry = Entry {
+        let mut entry = RouterEntry {
             name: word,
             line: node.line(),
             owner: self.owner,
@@ -216,6 +251,7 @@ impl Router {
             model: None,
             env: BTreeMap::new(),
             options: BTreeMap::new(),
+            unknown: BTreeMap::new(),
             streaming: None,
             sampling: Sampling::default(),
             cost_per_1k: None,
@@ -270,7 +306,7 @@ impl Router {
                 entry.options.entry(name).or_insert(option(reader, value)?);
             }
         } else {
-            reader.finish(&config, &format!("`config` of the provider `{}`", entry.name))?;
+            entry.unknown = unknown::keys(reader, &mut config, &entry.name)?;
         }
         entry.kind = match (kind, path) {
             (Some((node, Type::Foreign(word))), _) => {
@@ -296,16 +332,15 @@ impl Router {
                         .of(args, "`args` belong to an executable")
                         .expected("`config.path` beside them"));
                 }
-                EntryKind::Agent {
-                    provider: provider
-                        .map(|node| reader.word(node, "a provider"))
-                        .transpose()?
-                        .unwrap_or_else(|| entry.name.clone()),
-                    binary: binary
-                        .map(|node| reader.word(node, "a path"))
-                        .transpose()?
-                        .map(|path| self.resolved(&path)),
-                }
+                let provider = provider.map(|node| reader.word(node, "a provider")).transpose()?;
+                let provider = provider.unwrap_or_else(|| entry.name.clone());
+                let binary = binary.map(|node| reader.word(node, "a path")).transpose()?;
+                // The program of an `acp:` command is its first word. Where that is a relative path, it is meant from
+                // the file, as every other path here, and not from where the command happens to run.
+                let command = provider.strip_prefix("acp:").and_then(|it| it.split_whitespace().next());
+                let command = command.filter(|program| program.contains('/')).map(str::to_owned);
+                let binary = binary.or(command).map(|path| self.resolved(&path));
+                EntryKind::Agent { provider, binary }
             }
         };
         Ok(entry)
@@ -313,8 +348,8 @@ impl Router {
 
     fn config(
         &mut self,
-        reader: &Reader<'_>,
-        entry: &mut Entry,
+        reader: &YamlReader<'_>,
+        entry: &mut RouterEntry,
         config: &mut Fields<'_>,
     ) -> Result<(), ConfigError> {
         if let Some(node) = config.take("timeout") {
@@ -368,7 +403,7 @@ impl Router {
 }
 
 /// Reads a setting that only the provider understands.
-fn option(reader: &Reader<'_>, value: &Node) -> Result<Json, ConfigError> {
+fn option(reader: &YamlReader<'_>, value: &Node) -> Result<Json, ConfigError> {
     let text = reader.json(value).to_string();
     serde_json::from_str(&text).map_err(|error| reader.of(value, error.to_string()))
 }
@@ -389,8 +424,8 @@ const TYPES: [(&str, Type); 5] = [
     ("native", Type::Foreign("native")),
 ];
 
-/// Reads what an entry can do. Only a no, or a bound, makes a difference.
-fn capable(reader: &Reader<'_>, entry: &mut Entry, node: &Node) -> Result<(), ConfigError> {
+/// Reads the capabilities of an entry. Only a `false` or a bound has an effect.
+fn capable(reader: &YamlReader<'_>, entry: &mut RouterEntry, node: &Node) -> Result<(), ConfigError> {
     let mut fields = reader.fields(node, "a map of capabilities")?;
     if let Some(node) = fields.take("streaming") {
         entry.streaming = Some(reader.truth(node)?);
@@ -413,7 +448,7 @@ fn capable(reader: &Reader<'_>, entry: &mut Entry, node: &Node) -> Result<(), Co
     reader.finish(&fields, "`capabilities`")
 }
 
-fn amounts(reader: &Reader<'_>, node: &Node) -> Result<Amounts, ConfigError> {
+fn amounts(reader: &YamlReader<'_>, node: &Node) -> Result<Amounts, ConfigError> {
     let mut fields = reader.fields(node, "a map with `cost`, `tokens` and `time`")?;
     let amounts = Amounts {
         cost: fields.take("cost").map(|node| reader.money(node)).transpose()?,

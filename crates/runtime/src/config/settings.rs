@@ -1,13 +1,13 @@
-//! `bowline.toml`: which settings there are, what the files say about them, and whose word counts.
+//! `bowline.toml`: the settings, their values in the files, and which value takes precedence.
 //!
 //! [`KEYS`] is the one list: reading, showing, changing, and the file that `bowline init` writes all go by it.
 
 pub mod edit;
 mod keys;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use bowline_engine::budget::Amounts;
 use bowline_protocol::Millis;
@@ -16,16 +16,16 @@ use toml_edit::{Document, Item, Value};
 
 use super::place::Places;
 use super::project::ProjectReader;
-use super::source::{ConfigError, Source, list};
-use crate::near;
+use super::source::{ConfigError, ConfigSource, SyntaxProblem, list};
+use crate::closest_name;
 use crate::profile::Profile;
 use crate::trust::LeftOut;
 pub use keys::{KEYS, Key, KeyKind};
 
 /// Where a value comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Origin {
-    /// Nobody said anything.
+pub enum SettingOrigin {
+    /// The default.
     Default,
     /// A person's file.
     User(PathBuf, usize),
@@ -35,7 +35,7 @@ pub enum Origin {
     Variable(&'static str),
 }
 
-impl fmt::Display for Origin {
+impl fmt::Display for SettingOrigin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Default => f.write_str("default"),
@@ -45,33 +45,35 @@ impl fmt::Display for Origin {
     }
 }
 
-/// A value that somebody set.
+/// A value that is set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Setting {
     /// The value, as text.
     pub value: String,
     /// Where it comes from.
-    pub origin: Origin,
+    pub origin: SettingOrigin,
 }
 
-/// What the files and the environment say.
+/// The settings of the files and the environment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Settings {
     values: BTreeMap<String, Setting>,
     files: Vec<PathBuf>,
-    /// What of a project's file is not used.
+    /// The parts of a project's file that are not used.
     ignored: Vec<LeftOut>,
+    /// Settings of a project without trust that the user has not set, so that there is no value to compare with.
+    only_lower: BTreeSet<String>,
 }
 
-/// Checks what a file would say: one in a directory `.bowline` is a project's.
-fn check(source: &Source) -> Result<(), ConfigError> {
+/// Checks the content of a file. A file in a directory `.bowline` belongs to a project.
+fn check(source: &ConfigSource) -> Result<(), ConfigError> {
     let project = source.path.parent().is_some_and(|dir| dir.ends_with(".bowline"));
-    Settings::default().source(source, if project { Whose::Project } else { Whose::User })
+    Settings::default().source(source, if project { SettingsOwner::Project } else { SettingsOwner::User })
 }
 
 /// Whose file is being read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Whose {
+enum SettingsOwner {
     User,
     Project,
     /// A project's, with the content that `bowline trust` has pinned.
@@ -89,12 +91,12 @@ const LOWERED: [&str; 7] = [
     "route.wait-for-limit",
 ];
 
-/// What becomes of a project's value.
+/// Whether a project's value is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Allowance {
     /// It counts.
     Used,
-    /// What the user has is the same or lower.
+    /// The user's value is the same or lower.
     Lower,
     /// It allows more than the user does.
     Wider,
@@ -108,12 +110,15 @@ impl Settings {
     ) -> Result<Self, ConfigError> {
         let mut settings = Self::default();
         if let Some(path) = places.user_settings().filter(|path| path.exists()) {
-            settings.source(&Source::read(&path)?, Whose::User)?;
+            settings.source(&ConfigSource::read(&path)?, SettingsOwner::User)?;
         }
         let theirs = places.project_settings().map(|path| project.source(&path)).transpose()?;
         if let Some(source) = theirs.flatten() {
             let trusted = project.is_trusted(&source, &[]);
-            settings.source(&source, if trusted { Whose::TrustedProject } else { Whose::Project })?;
+            settings.source(
+                &source,
+                if trusted { SettingsOwner::TrustedProject } else { SettingsOwner::Project },
+            )?;
             project.left_out.append(&mut settings.ignored);
         }
         for key in KEYS {
@@ -124,15 +129,13 @@ impl Settings {
                 continue;
             }
             if let Err(expected) = key.kind.check(&value) {
-                return Err(ConfigError {
-                    path: format!("${name}").into(),
-                    at: None,
-                    line: None,
-                    what: format!("`{value}` stands where {expected} is expected"),
-                    hint: Some(format!("it sets `{}`; `unset {name}` does without", key.name)),
-                });
+                let what = format!("`{value}` stands where {expected} is expected");
+                let hint = format!("it sets `{}`; `unset {name}` does without", key.name);
+                return Err(ConfigError::of_file(Path::new(&format!("${name}")), what).expected(hint));
             }
-            settings.values.insert(key.name.to_owned(), Setting { value, origin: Origin::Variable(name) });
+            settings
+                .values
+                .insert(key.name.to_owned(), Setting { value, origin: SettingOrigin::Variable(name) });
         }
         Ok(settings)
     }
@@ -142,16 +145,22 @@ impl Settings {
         &self.files
     }
 
-    fn source(&mut self, source: &Source, whose: Whose) -> Result<(), ConfigError> {
+    fn source(&mut self, source: &ConfigSource, whose: SettingsOwner) -> Result<(), ConfigError> {
         let document = Document::parse(source.text.clone()).map_err(|error| {
             let at = error.span().map_or(0, |span| span.start);
-            source.wrong_at(at, format!("this is not TOML: {}", error.message().trim_end()))
+            source.wrong_at(at, "this is not TOML").caused_by(SyntaxProblem::new(error.message()))
         })?;
         self.files.push(source.path.clone());
         self.table("", document.as_item(), source, whose)
     }
 
-    fn table(&mut self, prefix: &str, item: &Item, source: &Source, whose: Whose) -> Result<(), ConfigError> {
+    fn table(
+        &mut self,
+        prefix: &str,
+        item: &Item,
+        source: &ConfigSource,
+        whose: SettingsOwner,
+    ) -> Result<(), ConfigError> {
         let Some(table) = item.as_table_like() else { return Ok(()) };
         for (name, item) in table.iter() {
             let full = if prefix.is_empty() { name.to_owned() } else { format!("{prefix}.{name}") };
@@ -177,7 +186,7 @@ impl Settings {
             }
             let value = text.unwrap_or_default();
             let line = source.place(place).0;
-            if whose != Whose::User && !key.project_may(&value) {
+            if whose != SettingsOwner::User && !key.project_may(&value) {
                 let what = format!("a project cannot set `{full}` to `{value}`");
                 return Err(source.wrong_at(place, what).expected(
                     "a file that comes with a project must not widen what an agent may do, or say whose account it uses; use your own file",
@@ -192,17 +201,23 @@ impl Settings {
                     continue;
                 }
             }
+            let unset = self.text(&full).is_none();
+            if whose == SettingsOwner::Project && unset && LOWERED.contains(&full.as_str()) {
+                self.only_lower.insert(full.clone());
+            }
             let origin = match whose {
-                Whose::User => Origin::User(source.path.clone(), line),
-                Whose::Project | Whose::TrustedProject => Origin::Project(source.path.clone(), line),
+                SettingsOwner::User => SettingOrigin::User(source.path.clone(), line),
+                SettingsOwner::Project | SettingsOwner::TrustedProject => {
+                    SettingOrigin::Project(source.path.clone(), line)
+                }
             };
             self.values.insert(full, Setting { value, origin });
         }
         Ok(())
     }
 
-    /// Says whether a value is used: a project may only lower what its user allows. Only some settings allow anything.
-    fn allowed(&self, key: &Key, full: &str, value: &str, whose: Whose) -> Allowance {
+    /// Returns whether a value is used: a project may only lower the user's value. This concerns only some settings.
+    fn allowed(&self, key: &Key, full: &str, value: &str, whose: SettingsOwner) -> Allowance {
         let amount = |text: &str| -> Option<f64> {
             match key.kind {
                 KeyKind::Choice(words) => words.iter().position(|word| *word == text).map(|at| at as f64),
@@ -213,11 +228,11 @@ impl Settings {
             }
         };
         let budget = full.starts_with("budget.");
-        // The words of these choices stand in the order of what they allow.
+        // The values of these settings are listed from the strictest to the widest.
         let bounded = match whose {
-            Whose::User => false,
-            Whose::Project => budget || LOWERED.contains(&full),
-            Whose::TrustedProject => budget || full == "run.permission",
+            SettingsOwner::User => false,
+            SettingsOwner::Project => budget || LOWERED.contains(&full),
+            SettingsOwner::TrustedProject => budget || full == "run.permission",
         };
         let usual = Some(key.default).filter(|usual| !usual.is_empty());
         let set = self.text(full).or(usual).and_then(amount);
@@ -235,12 +250,19 @@ impl Settings {
         }
     }
 
-    /// Returns what somebody set.
+    /// Returns a value that is set.
     pub fn get(&self, key: &str) -> Option<&Setting> {
         self.values.get(key)
     }
 
-    /// Returns everything that somebody set, by name.
+    /// Returns whether a value may only lower the default: a project without trust set it, and the user did not.
+    pub fn only_lowers(&self, key: &str) -> bool {
+        let by_project =
+            self.get(key).is_some_and(|setting| matches!(setting.origin, SettingOrigin::Project(..)));
+        by_project && self.only_lower.contains(key)
+    }
+
+    /// Returns all values that are set, by name.
     pub fn all(&self) -> impl Iterator<Item = (&str, &Setting)> {
         self.values.iter().map(|(key, setting)| (key.as_str(), setting))
     }
@@ -260,12 +282,12 @@ impl Settings {
         span(self.text(key)?)
     }
 
-    /// Returns anything that can be read from a text. What is on file was checked when it was read.
+    /// Parses a value. Values on file were checked when they were read.
     pub fn parsed<T: std::str::FromStr>(&self, key: &str) -> Option<T> {
         self.text(key)?.parse().ok()
     }
 
-    /// Returns what a request, a day or a project may cost.
+    /// Returns the budget of a request, a day or a project.
     pub fn budget(&self, scope: &str) -> Amounts {
         Amounts {
             cost: self.parsed(&format!("budget.{scope}.cost")),
@@ -319,7 +341,7 @@ impl Settings {
         models
     }
 
-    /// Returns the models of which somebody set anything.
+    /// Returns the models with a price setting.
     fn priced(&self) -> Vec<&str> {
         let parts = self.values.keys().filter_map(|key| key.strip_prefix("prices.")?.rsplit_once('.'));
         let mut models: Vec<&str> = parts.map(|(model, _)| model).collect();
@@ -329,18 +351,18 @@ impl Settings {
     }
 }
 
-fn unknown(source: &Source, place: usize, full: &str) -> ConfigError {
+fn unknown(source: &ConfigSource, place: usize, full: &str) -> ConfigError {
     source.wrong_at(place, format!("`{full}` is not a setting")).expected(meant(full))
 }
 
-/// Says what was probably meant by a name that is no setting's.
+/// Returns a spelling suggestion for an unknown setting.
 fn meant(full: &str) -> String {
     // Where people choose a name, theirs is meant.
     let own = full.split('.').nth(1).unwrap_or("*");
     let names: Vec<String> = KEYS.iter().map(|key| key.name.replace('*', own)).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    if let Some(near) = near(full, names.iter().copied()) {
-        return format!("did you mean `{near}`?");
+    if let Some(nearest) = closest_name(full, names.iter().copied()) {
+        return format!("did you mean `{nearest}`?");
     }
     let above = full.rsplit_once('.').map_or("", |(above, _)| above);
     let beside: Vec<&str> =

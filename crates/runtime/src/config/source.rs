@@ -4,6 +4,7 @@ use std::fmt;
 use std::io::Read as _;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use crate::trust;
 
@@ -18,12 +19,47 @@ pub struct ConfigError {
     /// The line and column, counted from 1, where they are known.
     pub at: Option<(usize, usize)>,
     /// The line as it stands there.
-    pub line: Option<String>,
+    pub line: Option<Box<str>>,
     /// What is wrong.
     pub what: String,
     /// What was expected, or what to try.
     pub hint: Option<String>,
+    /// What caused it, where that is another error.
+    pub cause: Option<ConfigCause>,
 }
+
+/// The cause of a [`ConfigError`]. Two are equal if their words are.
+#[derive(Clone, Debug)]
+pub struct ConfigCause(Arc<Box<dyn std::error::Error + Send + Sync>>);
+
+impl ConfigCause {
+    /// Keeps an error.
+    pub(crate) fn new(error: impl std::error::Error + Send + Sync + 'static) -> Self {
+        // A thin pointer: every result that may be a `ConfigError` is as large as that.
+        Self(Arc::new(Box::new(error)))
+    }
+}
+
+/// What a parser reports about a text, without the place and the line: the [`ConfigError`] that it causes has both.
+#[derive(Debug, thiserror::Error)]
+#[error("{message}")]
+pub(super) struct SyntaxProblem {
+    message: String,
+}
+
+impl SyntaxProblem {
+    pub(super) fn new(message: &str) -> Self {
+        Self { message: message.trim_end().to_owned() }
+    }
+}
+
+impl PartialEq for ConfigCause {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.to_string() == other.0.to_string()
+    }
+}
+
+impl Eq for ConfigCause {}
 
 impl fmt::Display for ConfigError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -40,16 +76,20 @@ impl fmt::Display for ConfigError {
     }
 }
 
-impl std::error::Error for ConfigError {}
+impl std::error::Error for ConfigError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.cause.as_ref().map(|cause| &**cause.0 as &(dyn std::error::Error + 'static))
+    }
+}
 
 /// A file that is being read.
 #[derive(Debug)]
-pub(super) struct Source {
+pub(super) struct ConfigSource {
     pub(super) path: PathBuf,
     pub(super) text: String,
 }
 
-impl Source {
+impl ConfigSource {
     /// Reads a file as a whole. What never ends is refused.
     pub(super) fn read(path: &Path) -> Result<Self, ConfigError> {
         Self::open(path, |_| None).map(|source| source.expect("no owner is refused"))
@@ -65,15 +105,14 @@ impl Source {
         path: &Path,
         refused: impl Fn(&std::fs::Metadata) -> Option<u32>,
     ) -> Result<Result<Self, u32>, ConfigError> {
-        let wrong =
-            |what: String| ConfigError { path: path.to_owned(), at: None, line: None, what, hint: None };
-        let failed = |error: std::io::Error| wrong(format!("could not be read: {error}"));
+        let wrong = |what: &str| ConfigError::of_file(path, what);
+        let failed = |error: std::io::Error| wrong("could not be read").caused_by(error);
         // A FIFO is opened without waiting for a writer, and is no regular file.
         let flags = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
         let file = std::fs::OpenOptions::new().read(true).custom_flags(flags).open(path).map_err(failed)?;
         let meta = file.metadata().map_err(failed)?;
         if !meta.is_file() {
-            return Err(wrong("is not a regular file".to_owned()));
+            return Err(wrong("is not a regular file"));
         }
         if let Some(owner) = refused(&meta) {
             return Ok(Err(owner));
@@ -81,16 +120,16 @@ impl Source {
         let mut text = String::new();
         file.take(LONGEST + 1).read_to_string(&mut text).map_err(failed)?;
         if text.len() as u64 > LONGEST {
-            return Err(wrong("is larger than 1 MiB".to_owned()));
+            return Err(wrong("is larger than 1 MiB"));
         }
         Ok(Ok(Self { path: path.to_owned(), text }))
     }
 
     /// Says that something is wrong at a place.
     pub(super) fn wrong(&self, line: usize, column: usize, what: impl Into<String>) -> ConfigError {
-        let text = self.text.lines().nth(line.saturating_sub(1)).map(|line| line.replace('\t', " "));
+        let text = self.text.lines().nth(line.saturating_sub(1)).map(|line| line.replace('\t', " ").into());
         let at = Some((line.max(1), column.max(1)));
-        ConfigError { path: self.path.clone(), at, line: text, what: what.into(), hint: None }
+        ConfigError { at, line: text, ..ConfigError::of_file(&self.path, what) }
     }
 
     /// Says that something is wrong at a byte.
@@ -109,6 +148,18 @@ impl Source {
 }
 
 impl ConfigError {
+    /// Says that something is wrong with a file as a whole.
+    pub(crate) fn of_file(path: &Path, what: impl Into<String>) -> Self {
+        let (path, what) = (path.to_owned(), what.into());
+        Self { path, at: None, line: None, what, hint: None, cause: None }
+    }
+
+    /// Adds the cause.
+    pub(crate) fn caused_by(mut self, cause: impl std::error::Error + Send + Sync + 'static) -> Self {
+        self.cause = Some(ConfigCause::new(cause));
+        self
+    }
+
     /// Adds what was expected.
     pub(super) fn expected(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());

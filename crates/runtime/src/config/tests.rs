@@ -2,7 +2,7 @@
 
 use bowline_engine::budget::Amounts;
 use bowline_engine::retry::Fallback;
-use bowline_engine::route::Strategy;
+use bowline_engine::route::RouteStrategy;
 use bowline_protocol::Millis;
 
 use super::*;
@@ -10,9 +10,9 @@ use crate::Profile;
 
 const EXAMPLE: &str = include_str!("../../../../docs/router.example.yaml");
 
-struct Dir(tempfile::TempDir);
+struct ConfigDir(tempfile::TempDir);
 
-impl Dir {
+impl ConfigDir {
     fn new() -> Self {
         Self(tempfile::tempdir().unwrap())
     }
@@ -50,12 +50,14 @@ impl Dir {
     fn wrong(&self, set: &[(&str, &str)]) -> String {
         let error = self.read(set).expect_err("something is wrong");
         let hint = error.hint.clone().map(|hint| format!("\nhint: {hint}")).unwrap_or_default();
-        format!("{error}{hint}").replace(&self.0.path().display().to_string(), "")
+        let cause = std::error::Error::source(&error).map(|cause| format!("\ncaused by: {cause}"));
+        format!("{error}{}{hint}", cause.unwrap_or_default())
+            .replace(&self.0.path().display().to_string(), "")
     }
 }
 
 fn router(text: &str) -> Result<Router, String> {
-    let dir = Dir::new();
+    let dir = ConfigDir::new();
     dir.write("home/project/.bowline/router.yaml", text);
     match dir.read(&[("SET", "value"), ("EMPTY", "")]) {
         Ok(config) => Ok(config.router.unwrap()),
@@ -120,13 +122,56 @@ strategy:
   fallback: {enabled: true, max_retries: 9, retry_delay_ms: 10}
 ";
     let router = router(text).unwrap();
-    assert_eq!(router.routing.strategy, Some(Strategy::LeastCost));
+    assert_eq!(router.routing.strategy, Some(RouteStrategy::LeastCost));
     assert_eq!((router.routing.fallback, router.routing.max_retries), (Some(Fallback::None), Some(3)));
     assert_eq!((router.budgets["day"].cost, router.budgets["request"].cost), (Some(5.0), Some(1.0)));
     assert!(router.providers[1].priority > router.providers[0].priority);
     assert!(router.routing.shortens);
     assert_eq!(router.routing.first_wait, Some(Millis(10)));
     assert_eq!(router.without_effect, ["providers.a.source", "providers.a.trust_level"]);
+}
+
+#[test]
+fn a_key_that_the_form_does_not_have_leaves_the_file_usable() {
+    let text = "
+providers:
+  - name: a
+    config:
+      provider: claude
+      modle: opus
+      base_url: https://models.example
+      timeout: 10s
+  - name: b
+    config: {path: ./b, keep_alive: 10m}
+";
+    let router = router(text).unwrap();
+    let unknown = &router.providers[0].unknown;
+    let told: Vec<_> = unknown.iter().map(|(name, key)| (name.as_str(), key.line, key.nearest)).collect();
+    assert_eq!(told, [("base_url", 7, None), ("modle", 6, Some("model"))]);
+    assert_eq!(router.providers[0].timeout, Some(Millis(10_000)));
+    assert!(router.providers[1].unknown.is_empty() && router.providers[1].options.contains_key("keep_alive"));
+}
+
+#[test]
+fn a_key_that_seems_to_limit_an_agent_is_not_ignored() {
+    let wrong =
+        |key: &str| router(&format!("providers: [{{name: a, config: {{{key}}}}}]")).unwrap_err().to_string();
+    for key in ["permission: read", "allowed_tools: [Read]", "timout: 5s", "max_tokns: 10", "max_turns: 3"] {
+        let error = wrong(key);
+        assert!(
+            error.contains("is not known in `config` of the provider `a`, and seems to limit it"),
+            "{error}"
+        );
+    }
+}
+
+#[test]
+fn a_key_that_only_contains_a_word_for_a_limit_is_passed_on() {
+    for key in ["max_retries", "rate_limit", "low_cost", "shallow", "tools_version", "max_concurrency"] {
+        let text = format!("providers: [{{name: a, config: {{{key}: 3}}}}]");
+        let router = router(&text).unwrap_or_else(|error| panic!("{key}: {error}"));
+        assert_eq!(router.providers[0].unknown.keys().collect::<Vec<_>>(), [key]);
+    }
 }
 
 #[test]
@@ -178,7 +223,7 @@ fn what_is_wrong_is_shown_where_it_stands() {
 
 #[test]
 fn the_nearer_word_counts() {
-    let dir = Dir::new();
+    let dir = ConfigDir::new();
     dir.write(
         "config/bowline.toml",
         "[run]\nprovider = \"mine\"\nmodel = \"usual\"\ntimeout = \"5m\"\n[route]\nretries = 1\n",
@@ -213,19 +258,19 @@ fn settings_that_are_wrong_are_shown_where_they_stand() {
         "[run\n",
         "run = 5\n",
     ] {
-        let dir = Dir::new();
+        let dir = ConfigDir::new();
         dir.write("config/bowline.toml", text);
         all.push_str(&dir.wrong(&[]));
         all.push_str("\n\n");
     }
-    let dir = Dir::new();
+    let dir = ConfigDir::new();
     all.push_str(&dir.wrong(&[("BOWLINE_RETRIES", "many")]));
     insta::assert_snapshot!("wrong_settings", all);
 }
 
 #[test]
 fn what_stands_there_as_a_comment_is_set_in_its_place() {
-    let dir = Dir::new();
+    let dir = ConfigDir::new();
     let text = "# Settings.\n\n# [run]\n# The agent\n# provider = \"auto\"\n# The time\n# timeout = \"10m\"\n\n# [route]\n# retries = 2\n# [prices.NAME]\n# input = 3.0\n";
     dir.write("config/bowline.toml", text);
     let path = dir.0.path().join("config/bowline.toml");
@@ -273,7 +318,7 @@ fn what_stands_there_as_a_comment_is_set_in_its_place() {
 
 #[test]
 fn a_file_that_comes_with_a_project_cannot_widen_what_an_agent_may_do() {
-    let dir = Dir::new();
+    let dir = ConfigDir::new();
     dir.write("home/project/.bowline/bowline.toml", "[run]\npermission = \"yolo\"\n");
     assert!(dir.wrong(&[]).contains("a project cannot set `run.permission` to `yolo`"), "{}", dir.wrong(&[]));
     dir.write("home/project/.bowline/bowline.toml", "[run]\npermission = \"read\"\n");
@@ -282,7 +327,7 @@ fn a_file_that_comes_with_a_project_cannot_widen_what_an_agent_may_do() {
 
 #[test]
 fn profiles_prices_and_budgets_are_read() {
-    let dir = Dir::new();
+    let dir = ConfigDir::new();
     dir.write(
         "config/bowline.toml",
         "[profiles.work]\nprovider = \"a\"\nhome = \"/h\"\n[prices.\"gpt-5.5\"]\ninput = 1\noutput = 2.5\n[budget]\nday.cost = 3\n",
@@ -300,7 +345,7 @@ fn profiles_prices_and_budgets_are_read() {
 
 #[test]
 fn a_setting_is_changed_and_its_surroundings_stay() {
-    let dir = Dir::new();
+    let dir = ConfigDir::new();
     let path = dir.path("config/bowline.toml");
     let text = "# mine\n[run]\nprovider = \"a\" # the usual\n\n# about routes\n[route]\nretries = 1\n";
     dir.write("config/bowline.toml", text);
@@ -342,7 +387,7 @@ fn a_setting_is_changed_and_its_surroundings_stay() {
 
 #[test]
 fn programs_of_the_specification_for_pi_are_read_as_they_stand() {
-    let dir = Dir::new();
+    let dir = ConfigDir::new();
     dir.write(
         "home/.pi/agent/extensions/cli-providers/config.json",
         r#"{"agent-cli": {"executable": "agent", "modelArg": "m-1", "extraArgs": ["--json"], "outputFormat": "sse", "timeout": 5}}"#,
@@ -364,8 +409,22 @@ fn programs_of_the_specification_for_pi_are_read_as_they_stand() {
     assert!(external.get("other").unwrap().is_none() && external.broken().is_none());
     let said = wrong("{\n  \"good\": {},\n  x\n}");
     assert!(
-        said.starts_with("/home/project/.bowline/cli-providers.json:3:3: key must be a string"),
+        said.starts_with(
+            "/home/project/.bowline/cli-providers.json:3:3: this is not JSON: key must be a string"
+        ),
         "{said}"
     );
     assert_eq!(dir.read(&[]).unwrap().external.broken().map(|error| error.at.is_some()), Some(true));
+}
+
+/// A program is run by its path as text. If that is not the path which was pinned, another file would run.
+#[test]
+fn a_program_whose_path_is_not_text_is_not_used() {
+    use std::os::unix::ffi::OsStrExt as _;
+    let path = Path::new(std::ffi::OsStr::from_bytes(b"/odd\xff/.bowline/cli-providers.json")).to_owned();
+    let text = "{\"x\": {\"executable\": \"./x.sh\"},\n \"y\": {\"executable\": \"y\"}}".to_owned();
+    let external = External::of(&ConfigSource { path, text });
+    let error = external.get("x").unwrap_err();
+    assert_eq!((error.at, error.what.as_str()), (Some((1, 7)), "the path of the program is not valid UTF-8"));
+    assert!(external.get("y").unwrap().is_some(), "a bare name is looked for on PATH");
 }

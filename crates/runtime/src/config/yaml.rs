@@ -8,8 +8,8 @@ use std::collections::{BTreeMap, HashMap};
 use bowline_protocol::Millis;
 use saphyr_parser::{Event, Parser, ScalarStyle, Span};
 
-use super::source::{ConfigError, Source, list};
-use crate::near;
+use super::source::{ConfigError, ConfigSource, SyntaxProblem, list};
+use crate::closest_name;
 
 /// How deep a file may be nested.
 const DEEPEST: usize = 16;
@@ -38,12 +38,12 @@ enum Value {
 }
 
 /// A file, and where its variables come from.
-pub(super) struct Reader<'a> {
-    pub(super) source: &'a Source,
+pub(super) struct YamlReader<'a> {
+    pub(super) source: &'a ConfigSource,
     pub(super) variable: &'a dyn Fn(&str) -> Option<String>,
 }
 
-impl Reader<'_> {
+impl YamlReader<'_> {
     /// Reads the file into a tree; none if it is empty.
     pub(super) fn tree(&self) -> Result<Option<Node>, ConfigError> {
         let mut parser = Parser::new_from_str(&self.source.text);
@@ -76,11 +76,8 @@ impl Reader<'_> {
             Some(Ok(next)) => Ok(next),
             Some(Err(error)) => {
                 let marker = error.marker();
-                let wrong = self.source.wrong(
-                    marker.line(),
-                    marker.col() + 1,
-                    format!("this is not YAML: {}", error.info()),
-                );
+                let wrong = self.source.wrong(marker.line(), marker.col() + 1, "this is not YAML");
+                let wrong = wrong.caused_by(SyntaxProblem::new(error.info()));
                 let variable = wrong.line.as_ref().is_some_and(|line| line.contains("${"));
                 Err(if variable { wrong.expected(r#"quotes around a variable: `"${NAME}"`"#) } else { wrong })
             }
@@ -335,8 +332,8 @@ impl Reader<'_> {
     pub(super) fn finish(&self, fields: &Fields<'_>, of: &str) -> Result<(), ConfigError> {
         let Some((key, _)) = fields.entries.first() else { return Ok(()) };
         let name = self.text(key, "a name")?;
-        let hint = match near(&name, fields.known.iter().copied()) {
-            Some(near) => format!("did you mean `{near}`?"),
+        let hint = match closest_name(&name, fields.known.iter().copied()) {
+            Some(nearest) => format!("did you mean `{nearest}`?"),
             None => format!("there is {}", list(&fields.known)),
         };
         Err(self.of(key, format!("`{name}` is not known in {of}")).expected(hint))
@@ -363,6 +360,11 @@ impl<'n> Fields<'n> {
     pub(super) fn drop_named(&mut self, dropped: impl Fn(&str) -> bool) {
         let is = |key: &Node| matches!(&key.value, Value::Text { text, .. } if dropped(text));
         self.entries.retain(|(key, _)| !is(key));
+    }
+
+    /// Returns the names that were asked for.
+    pub(super) fn known(&self) -> &[&'static str] {
+        &self.known
     }
 
     /// Takes all that is left.
@@ -419,8 +421,8 @@ pub(crate) fn paths(text: &str) -> std::collections::BTreeSet<String> {
             Value::Text { .. } | Value::List(_) | Value::Map(_) => drop(all.insert(path.to_owned())),
         }
     }
-    let source = Source { path: "example.yaml".into(), text: text.to_owned() };
-    let tree = Reader { source: &source, variable: &|_| None }.tree().expect("YAML").expect("something");
+    let source = ConfigSource { path: "example.yaml".into(), text: text.to_owned() };
+    let tree = YamlReader { source: &source, variable: &|_| None }.tree().expect("YAML").expect("something");
     let mut all = std::collections::BTreeSet::new();
     walk(&tree, "", &mut all);
     all

@@ -1,4 +1,4 @@
-//! A program, asked about its user's account: with the user's own settings, in a directory that is empty.
+//! Queries about the user's account: run a program with the user's own settings, in an empty directory.
 
 use std::ffi::OsString;
 
@@ -10,17 +10,17 @@ use bowline_providers::manifest::auth::{AskedIn, Question};
 use super::ask::{Session, run, turn};
 use super::{Ask, Found, ProbeError, ProbeErrorKind, Surroundings};
 
-/// About how many of the things that a question names one by one a program is asked, as long as it says no.
+/// How many of the items of a query to ask a program about, while the answer is no.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Breadth {
-    /// About each.
+    /// All items.
     All,
-    /// About the first: there is no sign that another one would get a better answer, and each costs a start.
+    /// The first item only: nothing suggests a better answer for another one, and each costs a start.
     First,
 }
 
 impl Ask {
-    /// Asks a program about its user's account. A manifest without such a question gives nothing.
+    /// Queries a program about its user's account. Returns none for a manifest without such a query.
     pub(crate) async fn about(
         &self,
         subject: Subject,
@@ -33,7 +33,7 @@ impl Ask {
         if question.each.is_empty() {
             return Some(session.told(question, &question.args, surroundings).await);
         }
-        // One that is not known after all may be the one: a no counts only where everything was asked about.
+        // An unknown item may be the one, so a no counts only if every item was queried.
         let named = match breadth {
             Breadth::All => &question.each[..],
             Breadth::First => &question.each[..1],
@@ -43,7 +43,10 @@ impl Ask {
             let args: Vec<String> = question.args.iter().map(|arg| arg.replace("{each}", each)).collect();
             match session.told(question, &args, surroundings).await {
                 Ok(Told::Login(Login { logged_in: false, .. })) => {
-                    let why = format!("it has nothing for {}, and does not tell of others", list(named));
+                    let why = format!(
+                        "no credentials for {}; the program does not report other logins",
+                        list(named)
+                    );
                     last = Some(Err(session.error(&args, ProbeErrorKind::NotTold(NotTold(why)))));
                 }
                 Ok(told) => return Some(Ok(told)),
@@ -82,7 +85,7 @@ impl Session<'_> {
         talk.end(answer).map_err(|not_told| self.error(args, ProbeErrorKind::NotTold(not_told)))
     }
 
-    /// Returns the command that asks with the user's settings.
+    /// Returns the command of a query with the user's settings.
     fn as_the_user(
         &mut self,
         args: &[String],

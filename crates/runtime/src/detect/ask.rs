@@ -1,4 +1,4 @@
-//! One program, asked: started with an empty home directory, nothing to read, a deadline, and its tree ended after.
+//! Runs one query: starts the program with an empty home directory, empty input and a timeout, and ends its process tree after.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -13,15 +13,15 @@ use bowline_providers::probe::{Answer, Page, Version};
 use tokio::sync::{Semaphore, SemaphorePermit};
 
 use super::{Ask, Found, ProbeError, ProbeErrorKind};
-use crate::detect::cache::Stamp;
+use crate::detect::Stamp;
 use crate::host::{self, Scratch};
 use crate::{clock, detect};
 
-/// The most that is kept of each stream.
+/// The limit on the output kept of each stream.
 const MOST: usize = 1024 * 1024;
 
-/// How many agents this process asks at once beyond the number of processors: starting one is work for a processor, and more of
-/// them would only make each look slow. Those that wait, for a network or for ever, leave it to the others.
+/// How many queries run at once beyond the number of processors. Starting an agent takes CPU time, and more of them at once only
+/// makes each look slow. Queries that wait for a network leave the CPU to the others.
 const BEYOND: usize = 2;
 
 static AT_ONCE: LazyLock<Semaphore> = LazyLock::new(|| {
@@ -29,19 +29,19 @@ static AT_ONCE: LazyLock<Semaphore> = LazyLock::new(|| {
     Semaphore::new(processors + BEYOND)
 });
 
-/// How long the end of a tree is waited for, when the program is gone.
+/// How long to wait for the end of a process tree after the program has exited.
 const SWEEP: Duration = Duration::from_secs(2);
 
-/// How long a program that has answered everything may take to leave.
+/// How long a program that has answered everything may take to exit.
 const LEAVE: Duration = Duration::from_millis(300);
 
 /// The longest line of a conversation; some programs list their commands in half a megabyte.
 const LONGEST: usize = 8 * 1024 * 1024;
 
-/// How much of an answer without a version is told.
+/// How much to quote of an answer without a version.
 const TOLD: usize = 200;
 
-/// What a program gets of our environment: where things lie. No keys, no logins, no settings.
+/// The variables that a program inherits: paths only, no keys, logins or settings.
 const KEPT: &[&str] = &[
     "LANG",
     "LC_ALL",
@@ -60,7 +60,7 @@ const KEPT: &[&str] = &[
     "NIX_PROFILES",
 ];
 
-/// Where the shims of version managers look below the home directory, which is another one here.
+/// Variables for the shims of version managers, which look below the home directory; here that is another one.
 const HOMES: &[(&str, &str)] = &[
     ("VOLTA_HOME", ".volta"),
     ("ASDF_DATA_DIR", ".asdf"),
@@ -68,15 +68,15 @@ const HOMES: &[(&str, &str)] = &[
     ("MISE_CONFIG_DIR", ".config/mise"),
 ];
 
-/// The questions to one program. They share a home directory, which goes with this: what a program unpacks or prepares when
-/// it is first started there, it does once.
+/// The queries to one program. They share a temporary home directory, so a program unpacks or prepares files only at its first
+/// start.
 pub(crate) struct Session<'a> {
     ask: &'a Ask,
     found: &'a Found,
     stamp: Option<Stamp>,
     home: Option<Scratch>,
     began: Timestamp,
-    /// When the oldest of the answers was given.
+    /// The time of the oldest answer.
     asked: Timestamp,
 }
 
@@ -92,12 +92,12 @@ impl<'a> Session<'a> {
         self.found
     }
 
-    /// Returns how long one answer may take.
+    /// Returns the timeout of one query.
     pub(super) fn deadline(&self) -> Duration {
         self.ask.deadline
     }
 
-    /// Returns when the oldest of the answers was given.
+    /// Returns the time of the oldest answer.
     pub(super) fn asked_at(&self) -> Timestamp {
         self.asked
     }
@@ -119,7 +119,7 @@ impl<'a> Session<'a> {
         Ok(pages)
     }
 
-    /// Returns the program's answer: the one that is kept, else one that is asked for now.
+    /// Returns the program's answer, from the cache if possible.
     pub(super) async fn answer(&mut self, args: &[String]) -> Result<Answer, ProbeError> {
         let cache = self.ask.cache.as_ref().zip(self.stamp.as_ref());
         if let Some((answer, at)) = cache.and_then(|(cache, stamp)| cache.get(stamp, args, self.began)) {
@@ -129,12 +129,12 @@ impl<'a> Session<'a> {
         let command = self.command(args)?;
         let _turn = turn().await;
         let answer = run(command, self.ask.deadline, None).await.map_err(|kind| self.error(args, kind))?;
-        // What failed may succeed the next time.
+        // Do not cache a failure: the next query may succeed.
         let cache = self.ask.cache.as_ref().zip(self.stamp.as_ref()).filter(|_| answer.code == Some(0));
         if let Some((cache, stamp)) = cache
             && let Err(error) = cache.put(stamp, args, &answer, self.began)
         {
-            // Then it is asked again; that is all that is lost.
+            // Without the cache, the next query runs the program again.
             let path = cache.path().display();
             tracing::warn!(%path, error = &error as &dyn std::error::Error, "an answer could not be kept");
         }
@@ -145,7 +145,7 @@ impl<'a> Session<'a> {
         ProbeError { program: self.found.program().to_owned(), args: args.to_vec(), kind }
     }
 
-    /// Returns the command that asks in an empty home directory.
+    /// Returns the command of a query in an empty home directory.
     pub(super) fn command(&mut self, args: &[String]) -> Result<process::Command, ProbeError> {
         let home = self.home(args)?;
         let mut command = process::Command::new(self.found.program(), "bowline-probe");
@@ -171,7 +171,7 @@ impl<'a> Session<'a> {
         Ok(command)
     }
 
-    /// Returns an empty directory that is there as long as this is.
+    /// Returns an empty directory that exists as long as the session.
     pub(super) fn home(&mut self, args: &[String]) -> Result<PathBuf, ProbeError> {
         if let Some(home) = &self.home {
             return Ok(home.path().to_owned());
@@ -184,18 +184,18 @@ impl<'a> Session<'a> {
     }
 }
 
-/// Waits until another agent can be asked. Its time to answer begins then.
+/// Waits until another query may run. Its timeout begins then.
 pub(super) async fn turn() -> SemaphorePermit<'static> {
     AT_ONCE.acquire().await.expect("it is never closed")
 }
 
-/// Says what a program said, in one line that is harmless and not too long.
+/// Returns the output of a program as one short line, harmless for terminals.
 fn told(said: &str) -> String {
     let said: String = ansi::harmless(said.trim()).chars().take(TOLD).collect();
     said.replace(['\n', '\r'], " ")
 }
 
-/// Runs a command until it ends, or until all is said, ends what it left behind, and returns what it printed.
+/// Runs a command until it exits or has answered everything, ends the processes that it left, and returns its output.
 pub(crate) async fn run(
     mut command: process::Command,
     deadline: Duration,
@@ -217,12 +217,12 @@ pub(crate) async fn run(
         None => tokio::time::timeout(deadline, heard.until(&mut child, |heard| heard.exit.is_some())).await,
     };
     if is_talk && in_time.is_ok() {
-        // It may have something to put away; who does not leave is ended.
+        // Give it time to exit by itself, then kill it.
         child.control().close_stdin();
         let gone = heard.until(&mut child, |heard| heard.exit.is_some());
         let _: Result<(), _> = tokio::time::timeout(LEAVE, gone).await;
     }
-    // Whatever it started goes with it; what is in the pipes by then can still be read.
+    // Its processes are killed with it. The rest of the pipes can still be read.
     child.control().sweep(Duration::ZERO);
     let over = |heard: &Heard| heard.swept && heard.open == 0;
     if tokio::time::timeout(SWEEP, heard.until(&mut child, over)).await.is_err() {
@@ -234,8 +234,8 @@ pub(crate) async fn run(
     if heard.lost {
         return Err(ProbeErrorKind::Keeper(process::KeeperError::Lost));
     }
-    // Who talks and has said all may be ended by us.
-    if let Some(process::Exit::Signal(signal)) = heard.exit.filter(|_| !is_talk || heard.cut_short) {
+    // We may have ended a program that had answered everything.
+    if let Some(process::ExitStatus::Signal(signal)) = heard.exit.filter(|_| !is_talk || heard.cut_short) {
         return Err(ProbeErrorKind::Killed { signal });
     }
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
@@ -245,21 +245,21 @@ pub(crate) async fn run(
         return Err(ProbeErrorKind::Ended { said: told(last) });
     }
     let code = match heard.exit {
-        Some(process::Exit::Code(code)) => Some(code),
-        Some(process::Exit::Signal(_) | process::Exit::Unknown) | None => None,
+        Some(process::ExitStatus::Code(code)) => Some(code),
+        Some(process::ExitStatus::Signal(_) | process::ExitStatus::Unknown) | None => None,
     };
     Ok(Answer { stdout: text(&heard.stdout), stderr: text(&heard.stderr), code })
 }
 
-/// What was heard of a program.
+/// The output of a program so far.
 struct Heard {
     stdout: Vec<u8>,
     stderr: Vec<u8>,
     open: usize,
-    exit: Option<process::Exit>,
+    exit: Option<process::ExitStatus>,
     swept: bool,
     lost: bool,
-    /// It ended before all was said.
+    /// It exited before it had answered everything.
     cut_short: bool,
 }
 
@@ -286,7 +286,7 @@ impl Heard {
         }
     }
 
-    /// Talks until all is answered, or there is nobody left to answer.
+    /// Exchanges messages until everything is answered, or the program closes its output.
     async fn converse(&mut self, child: &mut process::Child, talk: &mut Talk) {
         let control = child.control();
         let mut line = Vec::new();
@@ -298,7 +298,7 @@ impl Heard {
             let Some(bytes) = self.next(child).await else { continue };
             for byte in bytes {
                 if byte != b'\n' {
-                    // What is longer is no answer to anything that was asked.
+                    // A longer line cannot be an answer.
                     if line.len() < LONGEST {
                         line.push(byte);
                     }
@@ -313,16 +313,16 @@ impl Heard {
         }
     }
 
-    /// Waits for the next thing that happens; returns what came over standard output.
+    /// Waits for the next event; returns bytes of standard output.
     async fn next(&mut self, child: &mut process::Child) -> Option<Vec<u8>> {
         match child.next().await {
-            process::Happening::Stdout { bytes, .. } => return Some(bytes),
-            process::Happening::Stderr { bytes, .. } => keep(&mut self.stderr, &bytes),
-            process::Happening::StdoutClosed | process::Happening::StderrClosed => self.open -= 1,
-            process::Happening::Exited(exit) => self.exit = Some(exit),
-            process::Happening::Swept { .. } => self.swept = true,
-            process::Happening::KeeperLost => self.lost = true,
-            process::Happening::StdinWritten(_) | process::Happening::StdinClosed { .. } => {}
+            process::ChildEvent::Stdout { bytes, .. } => return Some(bytes),
+            process::ChildEvent::Stderr { bytes, .. } => keep(&mut self.stderr, &bytes),
+            process::ChildEvent::StdoutClosed | process::ChildEvent::StderrClosed => self.open -= 1,
+            process::ChildEvent::Exited(exit) => self.exit = Some(exit),
+            process::ChildEvent::Swept { .. } => self.swept = true,
+            process::ChildEvent::KeeperLost => self.lost = true,
+            process::ChildEvent::StdinWritten(_) | process::ChildEvent::StdinClosed { .. } => {}
         }
         None
     }

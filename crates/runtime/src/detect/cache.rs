@@ -1,9 +1,8 @@
-//! What programs answered, kept as long as the file is the same.
+//! The cache of programs' answers, valid as long as the program's file is the same.
 //!
-//! One small file of JSON, replaced as a whole: whoever reads it sees one writer's version or another's, never half of
-//! one. Two processes that write at once may lose an answer of one of them, which is then asked for again. A file that cannot be
-//! read as what it should be is as good as none, and the next writer replaces it. Answers are kept as they were printed,
-//! so that a newer Bowline reads them with newer eyes.
+//! One small JSON file, replaced as a whole, so that a reader never sees half of it. Two processes that write at once may lose
+//! an answer, which is then queried again. A file that cannot be parsed counts as absent, and the next write replaces it. The
+//! cache keeps answers as they were printed, so that a newer Bowline can interpret them better.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -17,53 +16,67 @@ use serde::{Deserialize, Serialize};
 use super::Surroundings;
 use crate::host;
 
-/// The version of the form.
+/// The version of the file format.
 const FORM: u32 = 1;
 
-/// How long an answer is good: some programs update themselves behind a launcher that stays the same.
+/// How long an answer is valid: some programs update themselves behind a launcher that stays the same.
 const GOOD_FOR: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// The most programs that are remembered.
+/// The limit on cached programs.
 const MOST: usize = 64;
 
-/// Where answers are kept.
+/// A cache of answers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cache {
     path: PathBuf,
-    /// Whether what is kept is passed over.
+    /// Whether to ignore cached answers.
     anew: bool,
 }
 
-/// Which file answered.
+/// The identity of a program's file.
 ///
-/// npm gives every file of every release the same time of change, and a launcher often keeps its size; the time of the
-/// last change of the inode is what tells them apart.
+/// npm gives every file of every release the same modification time, and a launcher often keeps its size, so the ctime of the
+/// inode is needed too. The kernel gives the same time to all writes within 4 ms, so the inode number is needed too.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Stamp {
+pub(crate) struct Stamp {
     path: PathBuf,
     size: u64,
     mtime: (i64, i64),
     ctime: (i64, i64),
+    /// Absent in files of earlier versions.
+    #[serde(default)]
+    inode: u64,
 }
 
 impl Stamp {
-    /// Looks at a file; none if it cannot be looked at, or if its path is not text.
-    pub(super) fn of(path: &Path) -> Option<Self> {
+    /// Reads the identity of a file; none if the file cannot be read, or if its path is not UTF-8.
+    pub(crate) fn of(path: &Path) -> Option<Self> {
         path.to_str()?;
         let meta = std::fs::metadata(path).ok()?;
         let (mtime, ctime) = ((meta.mtime(), meta.mtime_nsec()), (meta.ctime(), meta.ctime_nsec()));
-        Some(Self { path: path.to_owned(), size: meta.len(), mtime, ctime })
+        Some(Self { path: path.to_owned(), size: meta.len(), mtime, ctime, inode: meta.ino() })
+    }
+
+    /// Returns a text that differs for another file, for the key of an answer.
+    pub(crate) fn text(path: &Path) -> String {
+        let place = path.display();
+        match Self::of(path) {
+            Some(Self { size, mtime, ctime, inode, .. }) => {
+                format!("{place} {size} {}.{:09} {}.{:09} {inode}", mtime.0, mtime.1, ctime.0, ctime.1)
+            }
+            None => format!("{place} unknown"),
+        }
     }
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-struct Kept {
+struct CacheFile {
     v: u32,
-    programs: Vec<Program>,
+    programs: Vec<CachedProgram>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-struct Program {
+struct CachedProgram {
     file: Stamp,
     answers: Vec<Answered>,
 }
@@ -76,28 +89,28 @@ pub(super) struct Answered {
 }
 
 impl Cache {
-    /// Keeps answers in this file. It and its directory are made when there is something to keep.
+    /// Uses this file. The first answer creates it and its directory.
     pub fn at(path: impl Into<PathBuf>) -> Self {
         Self { path: path.into(), anew: false }
     }
 
-    /// Keeps answers where the environment says: in `BOWLINE_HOME` if it is set, else in the XDG cache directory.
+    /// Uses the file of the environment: in `BOWLINE_HOME` if it is set, else in the XDG cache directory.
     pub fn from_env() -> Option<Self> {
         Self::of(&Surroundings::from_env())
     }
 
-    /// Keeps answers where these surroundings say.
+    /// Uses the file of these surroundings.
     pub fn of(surroundings: &Surroundings) -> Option<Self> {
         surroundings.cache_dir().map(|dir| Self::at(dir.join("probes.json")))
     }
 
-    /// Keeps answers in the same place, and gives none that is there already: everything is asked anew.
+    /// Writes answers to the same file, but ignores cached ones: each query runs the program.
     #[must_use]
     pub fn anew(self) -> Self {
         Self { anew: true, ..self }
     }
 
-    /// Says whether everything is asked anew.
+    /// Returns whether cached answers are ignored.
     pub(crate) fn is_anew(&self) -> bool {
         self.anew
     }
@@ -107,7 +120,7 @@ impl Cache {
         &self.path
     }
 
-    /// Returns an answer that is still good, and when it was given.
+    /// Returns an answer that is still valid, and its time.
     pub(super) fn get(&self, file: &Stamp, args: &[String], now: Timestamp) -> Option<(Answer, Timestamp)> {
         if self.anew {
             return None;
@@ -118,14 +131,14 @@ impl Cache {
         is_good(answered.at, now).then_some((answered.answer, answered.at))
     }
 
-    /// Returns every answer of a program that is still good.
+    /// Returns every answer of a program that is still valid.
     pub(super) fn all(&self, file: &Stamp, now: Timestamp) -> Vec<Answered> {
         let program = self.read().programs.into_iter().find(|program| program.file == *file);
         let answers = program.map(|program| program.answers).unwrap_or_default();
         answers.into_iter().filter(|it| is_good(it.at, now)).collect()
     }
 
-    /// Keeps an answer, in the place of what the same path answered when it was another file.
+    /// Writes an answer. Replaces answers of an earlier file at the same path.
     pub(super) fn put(
         &self,
         file: &Stamp,
@@ -133,14 +146,14 @@ impl Cache {
         answer: &Answer,
         now: Timestamp,
     ) -> std::io::Result<()> {
-        /// The questions of one process do not lose each other's answers.
+        /// Serialises writes, so that queries of one process do not lose each other's answers.
         static ONE: Mutex<()> = Mutex::new(());
         let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
         let mut kept = self.read();
         let known = kept.programs.iter().position(|program| program.file == *file);
         let mut program = match known {
             Some(place) => kept.programs.remove(place),
-            None => Program { file: file.clone(), answers: Vec::new() },
+            None => CachedProgram { file: file.clone(), answers: Vec::new() },
         };
         kept.programs.retain(|other| other.file.path != file.path);
         program.answers.retain(|other| other.args != args);
@@ -151,8 +164,8 @@ impl Cache {
         self.write(&kept)
     }
 
-    fn read(&self) -> Kept {
-        let nothing = || Kept { v: FORM, programs: Vec::new() };
+    fn read(&self) -> CacheFile {
+        let nothing = || CacheFile { v: FORM, programs: Vec::new() };
         let bytes = match std::fs::read(&self.path) {
             Ok(bytes) => bytes,
             Err(error) => {
@@ -163,14 +176,14 @@ impl Cache {
                 return nothing();
             }
         };
-        let kept: Option<Kept> = serde_json::from_slice(&bytes).ok();
+        let kept: Option<CacheFile> = serde_json::from_slice(&bytes).ok();
         kept.filter(|kept| kept.v == FORM).unwrap_or_else(|| {
             tracing::debug!(path = %self.path.display(), "kept answers are damaged, or another version's; they are forgotten");
             nothing()
         })
     }
 
-    fn write(&self, kept: &Kept) -> std::io::Result<()> {
+    fn write(&self, kept: &CacheFile) -> std::io::Result<()> {
         host::replace_file(&self.path, &serde_json::to_vec(kept)?)
     }
 }

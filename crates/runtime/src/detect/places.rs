@@ -1,4 +1,4 @@
-//! Where programs lie: `PATH`, the places of installers, and what is behind a launcher. Nothing is started here.
+//! Where programs are: on `PATH`, in directories of installers, and behind launchers. This module starts nothing.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -9,9 +9,9 @@ use bowline_providers::manifest::Manifest;
 use bowline_providers::manifest::detect::{Native, PLACES, Place};
 use bowline_providers::probe::Version;
 
-use super::{Found, How, Missing, MissingKind, Search};
+use super::{Found, FoundBy, Missing, MissingKind, Search};
 
-/// How far above a launcher its package is looked for.
+/// How many directories above a launcher to search for its package.
 const DEEPEST: usize = 6;
 
 /// Finds a provider's program.
@@ -22,17 +22,17 @@ pub(super) fn find(
 ) -> Result<Found, Missing> {
     let mut unfit = None;
     let (path, how) = match binary {
-        Some(binary) => given(binary, search, &mut unfit).map(|path| (path, How::Given)),
+        Some(binary) => given(binary, search, &mut unfit).map(|path| (path, FoundBy::Given)),
         None => usual(manifest, search, &mut unfit),
     }
     .ok_or_else(|| missing(manifest, binary, unfit))?;
-    // A file that is there and executable has a real path, unless it goes this very moment.
+    // An executable file has a canonical path, unless it is removed at this moment.
     let real = path.canonicalize().unwrap_or_else(|_| path.clone());
     let native = manifest.detect.native.as_ref().and_then(|native| behind(&real, native));
     let beyond = match how {
-        How::Place | How::Manager(_) => path.parent().map(|dir| dir.as_os_str().to_owned()),
-        How::LoginShell => search.shell_path.clone(),
-        How::Given | How::Own | How::Path => None,
+        FoundBy::Place | FoundBy::Manager(_) => path.parent().map(|dir| dir.as_os_str().to_owned()),
+        FoundBy::LoginShell => search.shell_path.clone(),
+        FoundBy::Given | FoundBy::Own | FoundBy::Path => None,
     };
     Ok(Found { manifest, path, real, how, native, beyond: beyond.unwrap_or_default() })
 }
@@ -45,7 +45,7 @@ fn missing(manifest: &Manifest, binary: Option<&Path>, unfit: Option<PathBuf>) -
                 format!("check the mode of `{}`, or choose another one with `--binary`", path.display());
             (MissingKind::NotExecutable { path }, hint)
         }
-        (None, Some(_)) => (MissingKind::NoSuchFile, "check what `--binary` says".to_owned()),
+        (None, Some(_)) => (MissingKind::NoSuchFile, "check the path in `--binary`".to_owned()),
         (None, None) if program.contains('/') => (
             MissingKind::NoSuchFile,
             "check what its manifest says, or choose another one with `--binary`".to_owned(),
@@ -55,13 +55,13 @@ fn missing(manifest: &Manifest, binary: Option<&Path>, unfit: Option<PathBuf>) -
     Missing { program, kind, hint }
 }
 
-/// Says how to come by a program.
+/// Returns how to install a program.
 pub(crate) fn install_hint(manifest: &Manifest) -> String {
     let install = manifest.install.hint().unwrap_or_else(|| format!("install `{}`", manifest.program));
-    format!("{install}; or say where it is with `--binary`")
+    format!("{install}; or set its path with `--binary`")
 }
 
-/// Finds what the caller names: a path, or a name on `PATH`.
+/// Finds the caller's program: a path, or a name on `PATH`.
 pub(super) fn given(binary: &Path, search: &Search, unfit: &mut Option<PathBuf>) -> Option<PathBuf> {
     if !binary.as_os_str().as_encoded_bytes().contains(&b'/') {
         return on_path(&binary.to_string_lossy(), search, unfit);
@@ -69,37 +69,37 @@ pub(super) fn given(binary: &Path, search: &Search, unfit: &mut Option<PathBuf>)
     fit(std::path::absolute(binary).ok()?, unfit)
 }
 
-fn usual(manifest: &Manifest, search: &Search, unfit: &mut Option<PathBuf>) -> Option<(PathBuf, How)> {
-    // A user's manifest may say where the program is.
+fn usual(manifest: &Manifest, search: &Search, unfit: &mut Option<PathBuf>) -> Option<(PathBuf, FoundBy)> {
+    // A user's manifest may contain the path of the program.
     if manifest.program.contains('/') {
-        return fit(PathBuf::from(&manifest.program), unfit).map(|path| (path, How::Given));
+        return fit(PathBuf::from(&manifest.program), unfit).map(|path| (path, FoundBy::Given));
     }
     let own = std::env::current_exe().ok();
     if let Some(own) = own.filter(|own| own.file_name().is_some_and(|name| name == manifest.program.as_str()))
     {
-        return Some((own, How::Own));
+        return Some((own, FoundBy::Own));
     }
     let names = || std::iter::once(&manifest.program).chain(&manifest.detect.programs);
     if let Some(path) = names().find_map(|name| on_path(name, search, unfit)) {
-        return Some((path, How::Path));
+        return Some((path, FoundBy::Path));
     }
     let home = search.home.as_deref();
     let own_places = home.into_iter().flat_map(|home| manifest.detect.places.iter().map(|it| home.join(it)));
     if let Some(path) = own_places.into_iter().find_map(|file| fit(file, unfit)) {
-        return Some((path, How::Place));
+        return Some((path, FoundBy::Place));
     }
     for place in PLACES {
         let mut dirs = place_of(place, search).into_iter();
         let mut files = dirs.by_ref().flat_map(|dir| names().map(move |name| dir.join(name)));
         if let Some(path) = files.find_map(|file| fit(file, unfit)) {
-            return Some((path, place.manager.map_or(How::Place, How::Manager)));
+            return Some((path, place.manager.map_or(FoundBy::Place, FoundBy::Manager)));
         }
     }
     let shell = search.shell_path.as_ref()?;
-    names().find_map(|name| in_path(name, shell, unfit)).map(|path| (path, How::LoginShell))
+    names().find_map(|name| in_path(name, shell, unfit)).map(|path| (path, FoundBy::LoginShell))
 }
 
-/// Returns the directories that a place means: where its manager was moved to, else its usual one.
+/// Returns the directories of a place: that of the manager's variable, else the default one.
 fn place_of(place: &Place, search: &Search) -> Vec<PathBuf> {
     let moved = place.moved.and_then(|(variable, below)| {
         let root = search.moved.iter().find(|(name, _)| *name == variable)?;
@@ -114,13 +114,13 @@ fn on_path(name: &str, search: &Search, unfit: &mut Option<PathBuf>) -> Option<P
     in_path(name, &search.path, unfit)
 }
 
-/// Searches `PATH` as the spawner does: a relative directory is passed over.
+/// Searches `PATH` as the spawner does: skips relative directories.
 fn in_path(name: &str, path: &OsStr, unfit: &mut Option<PathBuf>) -> Option<PathBuf> {
     let mut dirs = std::env::split_paths(path).filter(|dir| dir.is_absolute());
     dirs.find_map(|dir| fit(dir.join(name), unfit))
 }
 
-/// Returns the file if it can be executed; one that is there and cannot is remembered.
+/// Returns the file if it is executable; remembers a file that exists and is not.
 fn fit(file: PathBuf, unfit: &mut Option<PathBuf>) -> Option<PathBuf> {
     if !file.exists() {
         return None;
@@ -136,7 +136,7 @@ fn is_executable(file: &Path) -> bool {
     file.is_file() && rustix::fs::access(file, rustix::fs::Access::EXEC_OK).is_ok()
 }
 
-/// Returns the directories that a place means; a `*` is any one name, the newest version first.
+/// Returns the directories of a place; a `*` matches any name, the newest version first.
 fn directories(home: &Path, place: &str) -> Vec<PathBuf> {
     if place.is_empty() {
         return vec![home.to_owned()];
@@ -151,8 +151,7 @@ fn directories(home: &Path, place: &str) -> Vec<PathBuf> {
     found.into_iter().rev().map(|(_, dir)| dir).collect()
 }
 
-/// Finds the program behind a launcher, as the launcher itself would find it: from its package upwards, in every
-/// `node_modules`.
+/// Finds the program behind a launcher as the launcher itself would: from its package upwards, in every `node_modules`.
 fn behind(real: &Path, native: &Native) -> Option<PathBuf> {
     if is_machine_code(real) {
         return None;
@@ -165,7 +164,7 @@ fn behind(real: &Path, native: &Native) -> Option<PathBuf> {
     })
 }
 
-/// Says whether a file is a program itself, rather than a script: ELF, Mach-O, or Windows' form.
+/// Returns whether a file is a binary (ELF, Mach-O or PE) and not a script.
 fn is_machine_code(file: &Path) -> bool {
     let mut start = [0; 4];
     let read = File::open(file).and_then(|mut file| file.read_exact(&mut start));

@@ -1,5 +1,5 @@
-//! The `PATH` of the login shell. Who starts us from a desktop, an editor or a service has another one than who types
-//! into a terminal, and version managers change it in the shell's own files.
+//! The `PATH` of the login shell. A process started from a desktop, an editor or a service has another `PATH` than a terminal,
+//! and version managers change it in the shell's own files.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -11,25 +11,26 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::Mutex;
 
 use super::{Surroundings, ask};
+use crate::answer_cache::AnswerCache;
 use crate::clock;
-use crate::keep::Keep;
 
-/// How long the shell may take; some people's do much.
+/// The timeout for the shell; some configurations do much work.
 const DEADLINE: Duration = Duration::from_secs(2);
 
-/// How long its answer is good.
+/// How long its answer is valid.
 const GOOD_FOR: Duration = Duration::from_secs(60 * 60);
 
-/// What is remembered; nothing is worth remembering too.
+/// The cached answer; the absence of a `PATH` is cached too.
 #[derive(Serialize, Deserialize)]
-struct Told {
+struct ShellPath {
     path: Option<String>,
 }
 
-/// Returns the login shell's `PATH` as it was told within the last hour.
+/// Returns the login shell's `PATH` if it was read within the last hour.
 pub(super) fn remembered(surroundings: &Surroundings) -> Option<OsString> {
     let (_, key) = key(surroundings)?;
-    let (told, _) = Keep::of(surroundings, "shell")?.get::<Told>(&key, GOOD_FOR, clock::wall())?;
+    let (told, _) =
+        AnswerCache::of(surroundings, "shell")?.get::<ShellPath>(&key, GOOD_FOR, clock::wall())?;
     told.path.map(OsString::from)
 }
 
@@ -39,18 +40,20 @@ fn key(surroundings: &Surroundings) -> Option<(PathBuf, String)> {
     Some((shell, key))
 }
 
-/// Returns the login shell's `PATH`, if there is a shell and it says one in time.
+/// Returns the login shell's `PATH`, if there is a shell and it prints one in time.
 pub(super) async fn path(surroundings: &Surroundings) -> Option<OsString> {
-    /// The questions of one process share one answer.
+    /// The queries of one process share one answer.
     static ONE: Mutex<()> = Mutex::const_new(());
     let (shell, key) = key(surroundings)?;
-    let keep = Keep::of(surroundings, "shell");
+    let cache = AnswerCache::of(surroundings, "shell");
     let _one = ONE.lock().await;
-    if let Some((told, _)) = keep.as_ref().and_then(|keep| keep.get::<Told>(&key, GOOD_FOR, clock::wall())) {
+    if let Some((told, _)) =
+        cache.as_ref().and_then(|cache| cache.get::<ShellPath>(&key, GOOD_FOR, clock::wall()))
+    {
         return told.path.map(OsString::from);
     }
     let mut command = process::Command::new(&shell, "bowline-shell");
-    // All shells that people log in with know these; `env` prints the same in all of them.
+    // All common login shells have these options, and `env` prints the same in all of them.
     command.args = ["-l", "-c", "env"].map(OsString::from).to_vec();
     let kept = ["HOME", "USER", "LOGNAME", "SHELL", "LANG", "PATH", "XDG_CONFIG_HOME", "ZDOTDIR"];
     let kept = kept.into_iter().filter_map(|name| Some((name.into(), surroundings.get(name)?.to_owned())));
@@ -62,16 +65,16 @@ pub(super) async fn path(surroundings: &Surroundings) -> Option<OsString> {
         Err(error) => {
             let shell = shell.display();
             tracing::debug!(%shell, error = &error as &dyn std::error::Error, "the login shell did not say its PATH");
-            // It would not say it to the next one either.
-            if let Some(keep) = &keep {
-                keep.put(&key, &Told { path: None }, clock::wall());
+            // Cache the failure: the next query would fail too.
+            if let Some(cache) = &cache {
+                cache.put(&key, &ShellPath { path: None }, clock::wall());
             }
             return None;
         }
     };
     let path = said.lines().rev().find_map(|line| line.strip_prefix("PATH=")).map(str::to_owned);
-    if let Some(keep) = &keep {
-        keep.put(&key, &Told { path: path.clone() }, clock::wall());
+    if let Some(cache) = &cache {
+        cache.put(&key, &ShellPath { path: path.clone() }, clock::wall());
     }
     path.map(|path| OsString::from_vec(path.into_bytes())).filter(|path| !path.as_bytes().is_empty())
 }

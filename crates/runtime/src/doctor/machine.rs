@@ -9,6 +9,7 @@ use serde::Serialize;
 
 use crate::config::{Config, ConfigError, Places};
 use crate::detect::{Surroundings, question};
+use crate::failures::in_full;
 use crate::host;
 use crate::journal::Home;
 use crate::roster::Roster;
@@ -16,7 +17,7 @@ use crate::trust::ProjectTrust;
 
 /// Something about the machine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Item {
+pub struct MachineItem {
     /// What it is about.
     pub name: &'static str,
     /// How it is.
@@ -28,12 +29,12 @@ pub struct Item {
     pub fix: Option<String>,
     /// Where in a file it is.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub place: Option<Place>,
+    pub place: Option<FilePosition>,
 }
 
 /// A place in a file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Place {
+pub struct FilePosition {
     /// The file.
     pub file: PathBuf,
     /// The line, counted from 1.
@@ -69,7 +70,7 @@ const DEADLINE: Duration = Duration::from_secs(2);
 const WATCHES: u64 = 65_536;
 
 /// Looks at everything.
-pub(super) async fn items(surroundings: &Surroundings) -> Vec<Item> {
+pub(super) async fn items(surroundings: &Surroundings) -> Vec<MachineItem> {
     let mut items = vec![home(surroundings)];
     items.extend(settings(surroundings));
     items.extend([keeper(), git(surroundings).await]);
@@ -77,13 +78,13 @@ pub(super) async fn items(surroundings: &Surroundings) -> Vec<Item> {
     items
 }
 
-fn item(name: &'static str, condition: Condition, what: impl Into<String>, fix: Option<&str>) -> Item {
-    Item { name, condition, what: what.into(), fix: fix.map(str::to_owned), place: None }
+fn item(name: &'static str, condition: Condition, what: impl Into<String>, fix: Option<&str>) -> MachineItem {
+    MachineItem { name, condition, what: what.into(), fix: fix.map(str::to_owned), place: None }
 }
 
 /// The files of settings, as every run reads them: what is wrong in one keeps all runs from working. A bad manifest is in the
 /// way of its own name only.
-fn settings(surroundings: &Surroundings) -> Vec<Item> {
+fn settings(surroundings: &Surroundings) -> Vec<MachineItem> {
     const NAME: &str = "settings";
     let places = Places::from_variables(std::env::current_dir().ok(), |name| {
         surroundings.get(name).map(std::ffi::OsStr::to_owned)
@@ -112,37 +113,40 @@ fn settings(surroundings: &Surroundings) -> Vec<Item> {
     match manifests.map_or(Ok(Vec::new()), |roster| roster.bad()) {
         Ok(bad) => items.extend(
             bad.into_iter()
-                .map(|error| item("manifest", Condition::Fair, error.to_string(), Some(&error.hint()))),
+                .map(|error| item("manifest", Condition::Fair, in_full(&error), Some(&error.hint()))),
         ),
         Err(error) => {
-            let why = std::error::Error::source(&error).map(|why| format!(": {why}")).unwrap_or_default();
-            items.push(item("manifest", Condition::Bad, format!("{error}{why}"), Some(&error.hint())));
+            items.push(item("manifest", Condition::Bad, in_full(&error), Some(&error.hint())));
         }
     }
     items
 }
 
 /// What is wrong in a file of settings, with the line that it is in.
-fn bad_file(name: &'static str, error: ConfigError) -> Item {
-    let what = error.to_string();
-    let place =
-        error.at.zip(error.line).map(|((line, column), text)| Place { file: error.path, line, column, text });
-    Item { name, condition: Condition::Bad, what, fix: error.hint, place }
+fn bad_file(name: &'static str, error: ConfigError) -> MachineItem {
+    let what = in_full(&error);
+    let place = error.at.zip(error.line).map(|((line, column), text)| FilePosition {
+        file: error.path,
+        line,
+        column,
+        text: text.into(),
+    });
+    MachineItem { name, condition: Condition::Bad, what, fix: error.hint, place }
 }
 
 /// The data home: it can be written to, and there is room.
-fn home(surroundings: &Surroundings) -> Item {
+fn home(surroundings: &Surroundings) -> MachineItem {
     const FIX: &str = "export BOWLINE_HOME=/a/directory/that/can/be/written";
     let path = match surroundings.get("BOWLINE_HOME") {
         Some(home) => PathBuf::from(home),
         None => match Home::from_env() {
             Ok(home) => home.path().to_owned(),
-            Err(error) => return item("data home", Condition::Bad, error.to_string(), Some(FIX)),
+            Err(error) => return item("data home", Condition::Bad, in_full(&error), Some(FIX)),
         },
     };
     let shown = path.display();
     if let Err(error) = Home::at(&path).check() {
-        return item("data home", Condition::Bad, error.to_string(), error.hint().as_deref());
+        return item("data home", Condition::Bad, in_full(&error), error.hint().as_deref());
     }
     if let Err(error) = host::try_out(&path) {
         let what = format!("{shown} cannot be written to: {error}");
@@ -164,7 +168,7 @@ fn size(bytes: u64) -> String {
 }
 
 /// What is promised about processes that agents leave behind.
-fn keeper() -> Item {
+fn keeper() -> MachineItem {
     match host::supervisor() {
         Ok(supervisor) => {
             let guarantee = supervisor.guarantee();
@@ -176,12 +180,12 @@ fn keeper() -> Item {
             let what = format!("{}: {about}", guarantee.as_str());
             item("processes", condition, what, None)
         }
-        Err(error) => item("processes", Condition::Bad, error.to_string(), None),
+        Err(error) => item("processes", Condition::Bad, in_full(&error), None),
     }
 }
 
 /// Git tells which files an agent changed.
-async fn git(surroundings: &Surroundings) -> Item {
+async fn git(surroundings: &Surroundings) -> MachineItem {
     const FIX: &str = "install git";
     let mut command = process::Command::new("git", "bowline-doctor");
     command.args = vec!["--version".into()];
@@ -197,7 +201,7 @@ async fn git(surroundings: &Surroundings) -> Item {
 }
 
 /// How much of the file system can be watched. Other systems have no such limit.
-fn inotify(dir: &Path) -> Option<Item> {
+fn inotify(dir: &Path) -> Option<MachineItem> {
     let read = |name: &str| std::fs::read_to_string(dir.join(name)).ok()?.trim().parse::<u64>().ok();
     let (watches, instances) = (read("max_user_watches")?, read("max_user_instances")?);
     let what = format!("{watches} watches, {instances} watchers");
@@ -234,7 +238,7 @@ mod tests {
         let at = |path: &str| dir.path().join("bowline").join(path);
         std::fs::create_dir_all(at("providers")).unwrap();
         let look = || settings(&Surroundings::of([("XDG_CONFIG_HOME", dir.path())]));
-        let told = |items: &[Item]| items.iter().map(|it| (it.name, it.condition)).collect::<Vec<_>>();
+        let told = |items: &[MachineItem]| items.iter().map(|it| (it.name, it.condition)).collect::<Vec<_>>();
         assert_eq!(told(&look()), [("settings", Condition::Good)]);
         std::fs::write(at("bowline.toml"), "# mine\nrun.bogus = 1\n").unwrap();
         std::fs::write(at("router.yaml"), "providers: 3\n").unwrap();
@@ -243,7 +247,7 @@ mod tests {
         let bad = ("settings", Condition::Bad);
         assert_eq!(told(&items), [bad, bad, ("manifest", Condition::Fair)], "{items:?}");
         let place = |file: &str, line, column, text: &str| {
-            Some(Place { file: at(file), line, column, text: text.to_owned() })
+            Some(FilePosition { file: at(file), line, column, text: text.to_owned() })
         };
         assert_eq!(items[0].place, place("bowline.toml", 2, 5, "run.bogus = 1"));
         assert_eq!(items[1].place, place("router.yaml", 1, 12, "providers: 3"));

@@ -1,39 +1,38 @@
-//! The end of a run on file: what is still written once the journal has refused something, and what is left to do
-//! when nothing is written any more.
+//! The end of a run on file: the events still written after a journal error, closing the journal, and dropped runs.
 
 use std::path::Path;
 use std::sync::Arc;
 
-use bowline_engine::{Action, Command, Ended, Input, Now, Step};
+use bowline_engine::{Now, RunAction, RunCommand, RunEnd, RunInput, RunStep};
 use bowline_protocol::kinds::{Outcome, SessionState};
 use bowline_protocol::{Event, Kind};
 use bowline_providers::views::Digest;
 
-use super::{Driving, Pending};
+use super::{ActiveRun, Pending};
 use crate::journal::{self, Writer};
 use crate::record::Record;
-use crate::{clock, launch, trouble};
+use crate::{clock, failures, launch};
 
-impl Driving {
+impl ActiveRun {
     /// Closes the journal and makes the record.
-    pub(super) fn finish(&mut self, ended: Ended) -> Record {
+    pub(super) fn finish(&mut self, ended: RunEnd) -> Record {
         let took = self.began.elapsed();
         let mut dir = None;
         let mut trouble = self.pending.trouble.take();
-        // Before the session is over for others: who is killed in between has not forgotten it.
+        // Close the account before the journal: if the process is killed in between, the repair still counts the spending.
         let account = self.drive.account.take();
         let sum = account.and_then(|account| account.close(&self.digest));
         if let Some(journal) = self.drive.journal.take() {
             dir = Some(journal.dir().to_owned());
             let completed = ended.outcome == Outcome::Completed;
             let native = self.digest.native_session().cloned();
-            // Once the session is over for others, nobody looks for what it leaves.
+            // Delete the files before the session is marked as over: no later cleanup looks at a finished session.
             drop(std::mem::take(&mut self.drive.side_files));
             let version = self.digest.version().map(str::to_owned);
             let closed = journal.close_with(|meta| {
                 meta.state = if completed { SessionState::Completed } else { SessionState::Failed };
                 meta.native_session = native.or(meta.native_session.take());
-                // What it says while it runs is newer than what it said when it was asked.
+                // The version that the program reports during the run is newer than the probed one.
                 meta.provider_version = version.or(meta.provider_version.take());
             });
             if let Err(error) = closed {
@@ -45,11 +44,11 @@ impl Driving {
             Record::new(self.drive.session.clone(), dir, std::mem::take(&mut self.digest), ended, took);
         if let Some((sum, unwritten)) = sum {
             (record.cost, record.cost_basis) = (sum.cost, Some(sum.basis));
-            record.ledger_failure = unwritten.map(|error| error.to_string());
+            record.ledger_failure = unwritten.map(|error| failures::in_full(&error));
         }
-        record.journal_failure = trouble.as_ref().map(trouble::of_journal);
+        record.journal_failure = trouble.as_ref().map(failures::of_journal);
         if let Some(dir) = record.journal.take_if(|dir| self.drive.cleanup.covers(dir)) {
-            // It goes with the run, so what is only there has to be taken along.
+            // This journal is deleted with the run, so copy text that is only there.
             if !record.digest.is_whole()
                 && let Some(whole) = last_words(&dir)
             {
@@ -61,37 +60,38 @@ impl Driving {
     }
 }
 
-impl Drop for Driving {
-    /// Whoever drops the future of a run wants no more of it. Its agent ends with it; its journal says that it ended.
+impl Drop for ActiveRun {
+    /// Dropping the future of a run kills its agent. The journal records the end.
     fn drop(&mut self) {
         let Some(journal) = &mut self.drive.journal else { return };
         if std::thread::panicking() {
             return;
         }
-        let (mut step, up) = (Step::default(), super::up(self.began));
+        let (mut step, up) = (RunStep::default(), super::up(self.began));
         let now = Now { wall: clock::wall(), up };
-        self.drive.run.handle(Input::Command(Command::Kill), now, &mut step);
+        self.drive.run.handle(RunInput::Command(RunCommand::Kill), now, &mut step);
         let written = journal.events(&step.events);
         let ended = step.actions.into_iter().find_map(|action| match action {
-            Action::Done(ended) => Some(*ended),
-            Action::Prepare
-            | Action::Spawn(_)
-            | Action::Write(_)
-            | Action::CloseStdin
-            | Action::Signal(..)
-            | Action::KillTree
-            | Action::Sweep(_)
-            | Action::LookAtFiles => None,
+            RunAction::Done(ended) => Some(*ended),
+            RunAction::Prepare
+            | RunAction::Spawn(_)
+            | RunAction::Write(_)
+            | RunAction::CloseStdin
+            | RunAction::Signal(..)
+            | RunAction::KillTree
+            | RunAction::Sweep(_)
+            | RunAction::LookAtFiles
+            | RunAction::Replan => None,
         });
         if let (Ok(()), Some(ended)) = (written, ended) {
-            // Nobody was there yet who would have to be waited for.
+            // There was no agent to wait for yet.
             step.events.iter().for_each(|event| self.digest.event(event));
             self.finish(ended);
             return;
         }
         let dir = journal.dir().to_owned();
         drop(std::mem::take(&mut self.drive.side_files));
-        // The lock goes with it. The agent is being ended, and nobody waits for its last words.
+        // Dropping the writer releases its lock. The agent is being killed, and its last output is not read.
         self.drive.journal = None;
         match journal::repair(&dir, now.wall) {
             Ok(repaired) => repaired.appended.iter().for_each(|event| self.digest.event(event)),
@@ -106,22 +106,22 @@ impl Drop for Driving {
     }
 }
 
-/// Reads an answer that was too long to be held, from a journal that is about to go.
+/// Reads an answer that was too long for memory from a journal that is about to be deleted.
 fn last_words(dir: &Path) -> Option<Digest> {
     match launch::digest_from_journal(dir) {
         Ok(whole) => Some(whole),
         Err(_) => {
-            // Without the error: what is damaged is quoted in it, and that is what somebody said.
+            // Do not log the error: it quotes the damaged line, which is part of the conversation.
             tracing::warn!("an answer that was too long for memory could not be read back from the journal");
             None
         }
     }
 }
 
-/// Writes what says how a run ended behind what is on file, and returns it as it can be shown.
+/// Appends the events of the end to the journal, and returns them as subscribers may see them.
 pub(super) fn write(journal: &mut Writer, mut events: Vec<Event>, pending: &mut Pending) -> Vec<Event> {
     let all = events.len();
-    // An agent may go on for as long as it takes to end it; the room that is kept is not for what it says.
+    // The agent may print until it is killed. The reserved space is not for its output.
     events.retain(|event| is_of_the_end(&event.kind));
     pending.lost += (all - events.len()) as u64;
     if events.is_empty() {
@@ -148,7 +148,7 @@ pub(super) fn write(journal: &mut Writer, mut events: Vec<Event>, pending: &mut 
     events
 }
 
-/// Says whether events of this kind tell how a run ended.
+/// Returns whether events of this kind describe the end of a run.
 fn is_of_the_end(kind: &Kind) -> bool {
     matches!(
         kind,

@@ -1,4 +1,4 @@
-//! A file that only grows, by whole pieces: what could not be written in full is cut off again.
+//! A file that only grows, by whole pieces. A piece that could not be written in full is cut off again.
 
 use std::fs::{File, OpenOptions, Permissions};
 use std::io;
@@ -16,23 +16,23 @@ const DIR_MODE: u32 = 0o700;
 
 /// A file that only its one writer changes.
 ///
-/// The place is kept here and given with each write, rather than left to `O_APPEND`: a secret that was cut in two by a
-/// flush has to be masked afterwards, in place.
+/// Each write passes its offset, instead of using `O_APPEND`: a secret that a flush cut in two has to be masked in place
+/// afterwards.
 #[derive(Debug)]
 pub(super) struct Append {
     file: Arc<File>,
     path: PathBuf,
     len: u64,
-    /// Up to where the file system has promised room.
+    /// The length that the file system has reserved.
     reserved: u64,
-    /// Whether there is something that `fsync` would have to do.
+    /// Whether there is data for `fsync`.
     dirty: bool,
-    /// A piece that was refused left bytes behind that could not be cut off; nothing may be added until they are.
+    /// A failed write left bytes that could not be cut off. Nothing may be appended until they are.
     torn: bool,
 }
 
 impl Append {
-    /// Makes a new file that only its owner may read, whatever the umask says.
+    /// Creates a file that only its owner may read, whatever the umask is.
     pub(super) fn create(path: PathBuf) -> Result<Self, JournalError> {
         let file = create_private(&path)?;
         Ok(Self { file: Arc::new(file), path, len: 0, reserved: 0, dirty: true, torn: false })
@@ -53,7 +53,7 @@ impl Append {
         Ok(opened)
     }
 
-    /// Looks how long the file is, which somebody else may have written.
+    /// Reads the length of the file, which another process may have written.
     pub(super) fn measure(&mut self) -> Result<(), JournalError> {
         self.len = self.file.metadata().map_err(|error| self.failed("look at", error))?.len();
         Ok(())
@@ -63,7 +63,7 @@ impl Append {
         self.len
     }
 
-    /// Returns the file, for who locks it.
+    /// Returns the file, for locking.
     pub(super) fn file(&self) -> Arc<File> {
         Arc::clone(&self.file)
     }
@@ -75,7 +75,7 @@ impl Append {
         }
         self.dirty = true;
         if let Err(error) = self.file.write_all_at(bytes, self.len) {
-            // A part may be on file. The disk is probably full, which does not hinder cutting.
+            // A part may be on file. The disk is probably full, but truncating still works.
             self.torn = true;
             self.cut(self.len)?;
             return Err(self.failed("write", error));
@@ -84,20 +84,20 @@ impl Append {
         Ok(())
     }
 
-    /// Writes over bytes that are on file already.
+    /// Overwrites bytes that are on file already.
     pub(super) fn overwrite(&mut self, bytes: &[u8], at: u64) -> Result<(), JournalError> {
         debug_assert!(at + bytes.len() as u64 <= self.len, "only what is there can be written over");
         self.dirty = true;
         self.file.write_all_at(bytes, at).map_err(|error| self.failed("write", error))
     }
 
-    /// Puts bytes in the place of everything from `at` on. Until it is done, what was there stays as long as it can.
+    /// Replaces everything from `at` on. Keeps the old bytes as long as possible.
     pub(super) fn replace_tail(&mut self, at: u64, bytes: &[u8]) -> Result<(), JournalError> {
         self.file.write_all_at(bytes, at).map_err(|error| self.failed("write", error))?;
         self.cut(at + bytes.len() as u64)
     }
 
-    /// Makes the file this long: shorter, or longer by zeros.
+    /// Sets the length of the file: truncates it, or appends zeros.
     pub(super) fn cut(&mut self, len: u64) -> Result<(), JournalError> {
         self.file.set_len(len).map_err(|error| self.failed("cut", error))?;
         (self.len, self.dirty, self.torn) = (len, true, false);
@@ -105,15 +105,15 @@ impl Append {
         Ok(())
     }
 
-    /// Asks the file system for room behind the end of the file, so that a later write cannot meet a full disk.
+    /// Reserves disk space behind the end of the file, so that a later write cannot fail on a full disk.
     ///
-    /// A file system that cannot promise anything is not an error: the promise is then only weaker.
+    /// A file system that cannot reserve space is not an error; the later write may then fail.
     pub(super) fn reserve(&mut self, room: u64) -> Result<(), JournalError> {
         let wanted = self.len + room;
         if wanted <= self.reserved {
             return Ok(());
         }
-        // Few large steps for long sessions, small ones for the many short ones.
+        // Long sessions take few large steps, the many short ones take small steps.
         let generous = wanted + self.len.clamp(64 << 10, 1 << 20);
         match self.promise(generous) {
             Err(error) if error.kind() == io::ErrorKind::StorageFull => {
@@ -142,7 +142,7 @@ impl Append {
         Ok(())
     }
 
-    /// Gives back the room that was reserved and not used. Nothing is lost if that is not durable.
+    /// Releases the reserved space that is not used. This need not be durable.
     pub(super) fn release(&mut self) -> Result<(), JournalError> {
         if self.reserved > self.len {
             let dirty = self.dirty;
@@ -152,7 +152,7 @@ impl Append {
         Ok(())
     }
 
-    /// Returns the file if it has something to be synced, and takes note that it will be.
+    /// Returns the file if it has data to sync, and marks it as synced.
     pub(super) fn take_dirty(&mut self) -> Option<(Arc<File>, PathBuf)> {
         std::mem::take(&mut self.dirty).then(|| (Arc::clone(&self.file), self.path.clone()))
     }
@@ -162,7 +162,7 @@ impl Append {
     }
 }
 
-/// Makes a new file with the right mode, whatever the umask says.
+/// Creates a file with the right mode, whatever the umask is.
 pub(super) fn create_private(path: &Path) -> Result<File, JournalError> {
     let made =
         OpenOptions::new().read(true).write(true).create(true).truncate(true).mode(FILE_MODE).open(path);
@@ -177,7 +177,7 @@ pub(super) fn create_private(path: &Path) -> Result<File, JournalError> {
     Ok(file)
 }
 
-/// Makes a directory for its owner alone, whatever the umask says. It must not exist.
+/// Creates a directory for its owner alone, whatever the umask is. It must not exist.
 pub(super) fn create_private_dir(path: &Path) -> io::Result<()> {
     std::fs::DirBuilder::new().mode(DIR_MODE).create(path)?;
     std::fs::set_permissions(path, Permissions::from_mode(DIR_MODE))

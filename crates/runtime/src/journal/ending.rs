@@ -1,4 +1,4 @@
-//! What the end of a session's events says about it. The rest of the file is not read: it may be long, and there may be many.
+//! Reads the state of a session from its last events. The rest of the file may be long, and there may be many sessions.
 
 use std::fs::File;
 use std::io::{ErrorKind, Read as _, Seek as _, SeekFrom};
@@ -9,10 +9,10 @@ use bowline_protocol::{Event, Kind};
 
 use super::{EVENTS_FILE, JournalError};
 
-/// How much of the file is looked at. The end of a session is the last that is said of it, and a short line.
+/// The number of bytes to read. The event that ends a session is the last one, and a short line.
 const TAIL: u64 = 16 * 1024;
 
-/// What the last events say.
+/// The state in the last events.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Ending {
     /// The state; `session.json` has the first and the last only.
@@ -26,17 +26,17 @@ pub(crate) fn of(dir: &Path) -> Result<Ending, JournalError> {
     let path = dir.join(EVENTS_FILE);
     let failed = |error| JournalError::io("read", &path, error);
     let mut file = match File::open(&path) {
-        // It never came to an event.
+        // The session has no events.
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Ending::default()),
         other => other.map_err(failed)?,
     };
     let length = file.metadata().map_err(failed)?.len();
     file.seek(SeekFrom::Start(length.saturating_sub(TAIL))).map_err(failed)?;
     let mut tail = Vec::new();
-    // Whoever writes it may go on.
+    // Its writer may go on.
     file.take(TAIL).read_to_end(&mut tail).map_err(failed)?;
     let mut ending = Ending::default();
-    // The first line may be half a line, and a torn last one is none.
+    // The first line may be half a line. A torn last line does not count.
     for line in tail.split(|byte| *byte == b'\n') {
         let Ok(event) = serde_json::from_slice::<Event>(line) else { continue };
         if let Kind::SessionStateChanged(changed) = event.kind {
@@ -46,7 +46,7 @@ pub(crate) fn of(dir: &Path) -> Result<Ending, JournalError> {
         }
     }
     if ending.state.is_none() && length > TAIL {
-        // Whoever says so much works: in every other state an agent is quiet.
+        // An agent that prints this much is working: in every other state it is quiet.
         ending.state = Some(SessionState::Running);
     }
     Ok(ending)

@@ -1,4 +1,4 @@
-//! What can go wrong with a journal, in types that a caller can act on.
+//! Errors of the journal, in types that a caller can act on.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use bowline_protocol::RawSpan;
 
 use super::temporary;
 
-/// Why the journal could not do what it was asked.
+/// An error of the journal.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum JournalError {
@@ -22,19 +22,23 @@ pub enum JournalError {
     DiskFull {
         /// The file that could not grow.
         path: PathBuf,
+        /// The error of the system.
+        source: io::Error,
     },
     /// A file is as large as the user's limit lets it get.
     #[error("{} is as large as a file may get here", path.display())]
     FileTooLarge {
         /// The file that could not grow.
         path: PathBuf,
+        /// The error of the system.
+        source: io::Error,
     },
-    /// We may not write there.
+    /// This process may not write there.
     #[error("{} may not be written", path.display())]
     NotWritable {
-        /// What could not be written.
+        /// The file or directory.
         path: PathBuf,
-        /// What the system says.
+        /// The error of the system.
         source: io::Error,
     },
     /// Another process writes this session.
@@ -43,7 +47,7 @@ pub enum JournalError {
         /// The session's directory.
         path: PathBuf,
     },
-    /// There is a session of that name already.
+    /// A session with that id exists.
     #[error("{} exists already", path.display())]
     Exists {
         /// The session's directory.
@@ -71,22 +75,24 @@ pub enum JournalError {
         /// The newest version that we read.
         known: u32,
     },
-    /// A complete part of a file makes no sense.
+    /// A complete line or record of a file is invalid.
     #[error("{} is damaged at byte {offset}: {reason}", path.display())]
     Damaged {
         /// The file.
         path: PathBuf,
         /// Where the damaged part begins.
         offset: u64,
-        /// What is wrong with it.
+        /// The reason.
         reason: String,
+        /// The error of the parser, if the line is not valid JSON.
+        source: Option<serde_json::Error>,
     },
     /// A span points at bytes that are not on file.
     #[error("bytes {} to {} are not in {}, which has {len}", span.start, span.end, path.display())]
     NoSuchBytes {
         /// The raw file.
         path: PathBuf,
-        /// What was asked for.
+        /// The requested span.
         span: RawSpan,
         /// How many bytes the file has.
         len: u64,
@@ -96,7 +102,7 @@ pub enum JournalError {
     OutOfOrder {
         /// The number that comes next.
         expected: u64,
-        /// The number that was given.
+        /// The number of the event.
         got: u64,
     },
     /// An event could not be written as JSON.
@@ -115,17 +121,17 @@ pub enum JournalError {
     UnsafeHome {
         /// The directory.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The reason.
         problem: HomeProblem,
     },
-    /// Anything else that the system refused.
+    /// Any other error of the system.
     #[error("could not {doing} {}", path.display())]
     Io {
-        /// What was tried.
+        /// The operation.
         doing: &'static str,
-        /// On what.
+        /// The file or directory.
         path: PathBuf,
-        /// What the system says.
+        /// The error of the system.
         source: io::Error,
     },
 }
@@ -136,9 +142,9 @@ pub enum HomeProblem {
     /// It belongs to another user.
     #[error("it belongs to user {owner}, and this process is user {own}")]
     Owner {
-        /// Whose it is.
+        /// The owner's user id.
         owner: u32,
-        /// Who we are.
+        /// The user id of this process.
         own: u32,
     },
     /// Its group or all users may write in it.
@@ -150,14 +156,14 @@ pub enum HomeProblem {
 }
 
 impl JournalError {
-    /// Sorts an error of the system.
-    pub(super) fn io(doing: &'static str, path: &Path, source: io::Error) -> Self {
+    /// Converts an error of the system.
+    pub(crate) fn io(doing: &'static str, path: &Path, source: io::Error) -> Self {
         let path = path.to_owned();
         let kind = source.kind();
         if matches!(kind, io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded) {
-            Self::DiskFull { path }
+            Self::DiskFull { path, source }
         } else if kind == io::ErrorKind::FileTooLarge {
-            Self::FileTooLarge { path }
+            Self::FileTooLarge { path, source }
         } else if matches!(kind, io::ErrorKind::ReadOnlyFilesystem | io::ErrorKind::PermissionDenied) {
             Self::NotWritable { path, source }
         } else {
@@ -165,12 +171,12 @@ impl JournalError {
         }
     }
 
-    /// Sorts an error of a read: there, a missing permission is not a read-only home.
+    /// Converts an error of a read: there, a missing permission does not mean a read-only home.
     pub(super) fn read(doing: &'static str, path: &Path, source: io::Error) -> Self {
         Self::Io { doing, path: path.to_owned(), source }
     }
 
-    /// Sorts an error of the opening of what makes a directory a session.
+    /// Converts an error of opening the file that makes a directory a session.
     pub(super) fn open(path: &Path, dir: &Path, source: io::Error) -> Self {
         if source.kind() == io::ErrorKind::NotFound {
             Self::NoSession { path: dir.to_owned() }
@@ -179,18 +185,18 @@ impl JournalError {
         }
     }
 
-    /// Says whether the session ran out of room, whoever set the limit: only closing events can follow.
+    /// Returns whether the quota, the disk or a file limit is reached. Then only closing events can follow.
     pub fn is_out_of_room(&self) -> bool {
         matches!(self, Self::QuotaExceeded { .. } | Self::DiskFull { .. } | Self::FileTooLarge { .. })
     }
 
-    /// Returns what to try next, where we know.
+    /// Returns a hint, if there is one.
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::QuotaExceeded { .. } => {
-                Some("allow the session more, or look at what the agent printed so much of".to_owned())
+                Some("raise the quota of the session, or check what the agent prints".to_owned())
             }
-            Self::DiskFull { path } => Some(format!(
+            Self::DiskFull { path, .. } => Some(format!(
                 "free some space where {} lies, or set {} to a directory on another disk",
                 path.display(),
                 temporary::variable(path)

@@ -1,4 +1,4 @@
-//! The data home: where sessions are, and what they are called.
+//! The data home: the place and the names of sessions.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -12,30 +12,30 @@ use super::lock::Lock;
 use super::{HomeProblem, JournalError, SessionMeta, unfinished};
 use crate::detect::Surroundings;
 
-/// The directory under which Bowline keeps what it must not lose.
+/// The directory in which Bowline keeps its sessions and its memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Home {
     root: PathBuf,
 }
 
 impl Home {
-    /// Uses this directory. It is made when the first session is.
+    /// Uses this directory. The first session creates it.
     pub fn at(root: impl Into<PathBuf>) -> Self {
         Self { root: root.into() }
     }
 
-    /// Finds the directory as the environment says: `BOWLINE_HOME`, else `bowline` in the XDG data directory.
+    /// Finds the directory from the environment: `BOWLINE_HOME`, else `bowline` in the XDG data directory.
     #[expect(clippy::disallowed_methods, reason = "the one place where the runtime looks for its home")]
     pub fn from_env() -> Result<Self, JournalError> {
         Self::from_variables(|name| std::env::var_os(name))
     }
 
-    /// Finds the user's data home as a process in these surroundings would.
+    /// Finds the user's data home with the variables of these surroundings.
     pub(crate) fn from_surroundings(surroundings: &Surroundings) -> Option<Self> {
         Self::from_variables(|name| surroundings.get(name).map(OsString::from)).ok()
     }
 
-    /// Finds the directory by variables. Relative paths in the XDG variables count as unset, as their standard wants.
+    /// Finds the directory by variables. Relative paths in the XDG variables count as unset, as the XDG specification requires.
     fn from_variables(get: impl Fn(&str) -> Option<OsString>) -> Result<Self, JournalError> {
         let set = |name| get(name).filter(|value| !value.is_empty()).map(PathBuf::from);
         let absolute = |name| set(name).filter(|path| path.is_absolute());
@@ -51,10 +51,10 @@ impl Home {
         &self.root
     }
 
-    /// Finds out whether other users could change what is in it.
+    /// Checks that other users cannot change its content.
     ///
     /// Sessions name processes that are signalled, and the router remembers there which programs to run. So an existing home must
-    /// belong to this user, also where that is root, and no other user may write in it. One that is missing is made so. The
+    /// belong to this user, also where that is root, and no other user may write in it. A missing one is created that way. The
     /// directory above it does not matter: other users can replace the home where they may write there, but not by one that
     /// belongs to this user.
     pub fn check(&self) -> Result<(), JournalError> {
@@ -62,7 +62,7 @@ impl Home {
         let own = rustix::process::geteuid().as_raw();
         let refused =
             |problem: HomeProblem| Err(JournalError::UnsafeHome { path: self.root.clone(), problem });
-        // A home that cannot be looked at cannot be used either; its use reports the error.
+        // A home that cannot be checked cannot be used either, and its use reports the error.
         // Another user's link decides where the home is; one of root's is the administrator's.
         let Ok(itself) = std::fs::symlink_metadata(&self.root) else { return Ok(()) };
         if itself.is_symlink() && itself.uid() != own && itself.uid() != 0 {
@@ -100,7 +100,7 @@ impl Home {
         Ok(self.sessions_dir().join(text))
     }
 
-    /// Makes the id of a new session, with randomness of the system.
+    /// Creates the id of a new session, with random bytes of the system.
     pub fn new_id(&self, now: Timestamp) -> Result<SessionId, JournalError> {
         let path = Path::new("/dev/urandom");
         let mut random = [0; 5];
@@ -109,7 +109,7 @@ impl Home {
         Ok(new_session_id(now, random))
     }
 
-    /// Lists the sessions in the order of their names, which is that of their beginning.
+    /// Lists the sessions in the order of their names, which is the order of their start.
     ///
     /// A directory that cannot be read as a session is an `Err` in the list, and does not end it.
     pub fn sessions(&self) -> Result<Sessions, JournalError> {
@@ -136,8 +136,8 @@ impl Home {
 
     /// Lists the directories of the sessions whose runners live.
     ///
-    /// Only those are looked at that are marked as not over, a handful of thousands; the lock decides. A home without marks
-    /// was made by an older version or by hand, and all of its sessions are looked at.
+    /// Checks the lock of the sessions that are marked as unfinished: a handful among thousands. A home without marks was created
+    /// by an older version or by hand, and then it checks all sessions.
     pub(crate) fn live_dirs(&self) -> Result<Vec<PathBuf>, JournalError> {
         let marked = match unfinished::has_marks(self) {
             true => unfinished::dirs(self)?,
@@ -157,18 +157,18 @@ impl Home {
         Ok(self.sessions()?.dirs.collect())
     }
 
-    /// Makes the directory of a new session, and those above it where they are missing.
+    /// Creates the directory of a new session, and missing directories above it.
     pub(super) fn create_session_dir(&self, id: &SessionId) -> Result<PathBuf, JournalError> {
         let dir = self.session_dir(id)?;
         self.check()?;
         let sessions = self.sessions_dir();
-        for attempt in [Attempt::First, Attempt::Second] {
+        for attempt in [CreateAttempt::First, CreateAttempt::Second] {
             match create_private_dir(&dir) {
                 Ok(()) => return Ok(dir),
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                     return Err(JournalError::Exists { path: dir });
                 }
-                Err(error) if error.kind() == io::ErrorKind::NotFound && attempt == Attempt::First => {
+                Err(error) if error.kind() == io::ErrorKind::NotFound && attempt == CreateAttempt::First => {
                     if let Some(above) = self.root.parent() {
                         let made = std::fs::create_dir_all(above);
                         made.map_err(|error| JournalError::io("create", above, error))?;
@@ -184,7 +184,7 @@ impl Home {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Attempt {
+enum CreateAttempt {
     First,
     Second,
 }
@@ -198,14 +198,14 @@ fn ensure_private_dir(path: &Path) -> Result<(), JournalError> {
     }
 }
 
-/// Makes the id of a session: it sorts by time, and the random part keeps apart what begins in the same millisecond.
+/// Creates the id of a session. It sorts by time, and the random part separates sessions of the same millisecond.
 ///
 /// ```
 /// let now = "2026-11-15T08:30:00.123Z".parse().expect("a time");
 /// assert_eq!(bowline::journal::new_session_id(now, [0, 1, 2, 3, 255]).as_str(), "s-20261115-083000123-000g40zz");
 /// ```
 pub fn new_session_id(now: Timestamp, random: [u8; 5]) -> SessionId {
-    /// Crockford's: no letters that look like digits.
+    /// Crockford's alphabet: no letters that look like digits.
     const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
     let bits = random.iter().fold(0_u64, |bits, byte| bits << 8 | u64::from(*byte));
     let tail: String =
@@ -232,7 +232,7 @@ pub struct SessionEntry {
 }
 
 impl SessionEntry {
-    /// Says whether the session's runner lives.
+    /// Returns whether the session's runner lives.
     pub fn is_live(&self) -> Result<bool, JournalError> {
         Lock::is_taken(&self.dir)
     }
@@ -292,7 +292,7 @@ mod tests {
             );
             return;
         }
-        // Also root does not use what a user could change.
+        // Root does not use a home that another user could change either.
         std::os::unix::fs::lchown(&link, Some(65534), None).unwrap();
         assert!(Home::at(&link).check().is_err());
         chown(&path, Some(65534), None).unwrap();

@@ -1,4 +1,4 @@
-//! `io.index`: when which bytes of which stream came. A header, then records of one size, little-endian.
+//! `io.index`: the time of each write to a raw file. A header, then records of one size, little-endian.
 
 use std::fs::File;
 use std::io::{BufReader, Read};
@@ -22,17 +22,17 @@ const MAGIC: [u8; 8] = *b"BOWLNIDX";
 
 /// One write to one of the raw files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Record {
+pub struct IndexRecord {
     /// When the bytes were read or written, in microseconds since 1970.
     pub micros: i64,
     /// Where they are.
     pub span: RawSpan,
-    /// Their time is that of the repair that found them, not their own.
+    /// Whether a repair found the bytes. Then the time is that of the repair.
     pub recovered: bool,
 }
 
-impl Record {
-    /// Returns the time as the system has it.
+impl IndexRecord {
+    /// Returns the time as a `SystemTime`.
     pub fn at(&self) -> SystemTime {
         let distance = Duration::from_micros(self.micros.unsigned_abs());
         if self.micros < 0 { UNIX_EPOCH - distance } else { UNIX_EPOCH + distance }
@@ -114,7 +114,7 @@ fn is_sealed(bytes: &[u8; RECORD]) -> bool {
     u32::from_le_bytes(part(bytes, 28)) == checksum(&bytes[..28])
 }
 
-/// FNV-1a: it has to tell a record from zeros and halves, not to withstand anybody.
+/// FNV-1a: it detects zeros and half-written records, not forgeries.
 fn checksum(bytes: &[u8]) -> u32 {
     let mut sum: u32 = 0x811c_9dc5;
     for byte in bytes {
@@ -123,15 +123,15 @@ fn checksum(bytes: &[u8]) -> u32 {
     sum
 }
 
-/// Reads an index from its beginning. Ends at the end of the complete records; can be asked again when it has grown.
+/// Reads an index from its beginning to the end of the complete records. Reading can go on when the file has grown.
 ///
-/// A runner that lives may have records that are not on file yet: they come together, within a second.
+/// A living runner may hold records in memory for up to a second.
 #[derive(Debug)]
 pub struct Index {
-    /// Nothing as long as no byte has come.
+    /// None before the first byte.
     file: Option<BufReader<File>>,
     path: PathBuf,
-    /// How many bytes were read as header and records.
+    /// The number of bytes read as header and records.
     offset: u64,
     part: [u8; RECORD],
     filled: usize,
@@ -144,20 +144,21 @@ impl Index {
         Ok(Self { file: look(&path)?, path, offset: 0, part: [0; RECORD], filled: 0 })
     }
 
-    /// Returns the next record, or `None` where the complete ones end.
-    pub fn next_record(&mut self) -> Result<Option<Record>, JournalError> {
+    /// Returns the next record, or `None` after the last complete one.
+    pub fn next_record(&mut self) -> Result<Option<IndexRecord>, JournalError> {
         if self.offset == 0 {
             let Some(header) = self.next_part()? else { return Ok(None) };
             self.check_header(&header)?;
             self.offset = RECORD as u64;
         }
         let Some(part) = self.next_part()? else { return Ok(None) };
-        let record = Record::decode(&part).ok_or_else(|| self.damaged("this is not a record".to_owned()))?;
+        let record =
+            IndexRecord::decode(&part).ok_or_else(|| self.damaged("this is not a record".to_owned()))?;
         self.offset += RECORD as u64;
         Ok(Some(record))
     }
 
-    /// Returns how long the part of the file is that has been understood.
+    /// Returns the length of the valid part of the file.
     pub(super) fn understood(&self) -> u64 {
         self.offset
     }
@@ -195,7 +196,7 @@ impl Index {
     }
 
     fn damaged(&self, reason: String) -> JournalError {
-        JournalError::Damaged { path: self.path.clone(), offset: self.offset, reason }
+        JournalError::Damaged { path: self.path.clone(), offset: self.offset, reason, source: None }
     }
 }
 

@@ -1,5 +1,4 @@
-//! The lock that says that a runner lives: on `events.jsonl`, which only the runner writes. The kernel frees it, however the
-//! runner goes.
+//! The lock of a living runner, on `events.jsonl`, which only the runner writes. The kernel releases it when the runner ends.
 
 use std::fs::{File, TryLockError};
 use std::path::Path;
@@ -9,18 +8,18 @@ use std::time::Duration;
 use super::append::Append;
 use super::{EVENTS_FILE, JournalError};
 
-/// Held as long as this value lives. Children do not inherit it: the descriptor is closed when they execute.
+/// Held until it is dropped. Children do not inherit it: exec closes the descriptor.
 #[derive(Debug)]
 pub(super) struct Lock {
     file: Arc<File>,
 }
 
-/// Who looks whether a runner lives holds the lock for an instant, and so does a child between fork and exec.
+/// A process that checks the lock holds it for an instant, and so does a child between fork and exec.
 const ATTEMPTS: u32 = 100;
 const PAUSE: Duration = Duration::from_millis(2);
 
 impl Lock {
-    /// Takes the lock of a session's directory, by its file of events, or says that somebody has it.
+    /// Takes the lock of a session's directory, or returns that another process holds it.
     pub(super) fn take(dir: &Path, events: &Append) -> Result<Self, JournalError> {
         let file = events.file();
         for attempt in 1.. {
@@ -36,7 +35,7 @@ impl Lock {
         Ok(Self { file })
     }
 
-    /// Says whether somebody has the lock.
+    /// Returns whether a process holds the lock.
     pub(super) fn is_taken(dir: &Path) -> Result<bool, JournalError> {
         let path = dir.join(EVENTS_FILE);
         let file = match File::open(&path) {
@@ -44,7 +43,7 @@ impl Lock {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(false),
             Err(error) => return Err(JournalError::read("open", &path, error)),
         };
-        // Shared, so that those who look do not see each other.
+        // Take a shared lock, so that two checks do not see each other.
         match file.try_lock_shared() {
             Ok(()) => {
                 free(&file);
@@ -62,8 +61,8 @@ impl Drop for Lock {
     }
 }
 
-/// Frees a lock. Closing alone would not, while a child of another thread is between fork and exec.
+/// Releases a lock. Closing alone does not, while a child of another thread is between fork and exec.
 pub(super) fn free(file: &File) {
-    // A lock that we hold can be freed; should that ever fail, closing the file remains.
+    // Releasing a held lock cannot fail in practice; if it does, closing the file releases it.
     let _ = file.unlock();
 }

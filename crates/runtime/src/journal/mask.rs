@@ -1,15 +1,15 @@
-//! Keeps known secrets out of the files: each byte of one becomes `*`, so that offsets and lengths stay true.
+//! Masks known secrets: each byte of a secret becomes `*`, so that offsets and lengths stay correct.
 //!
-//! Two writers use it. The raw files are a stream in chunks: what may be the beginning of a secret is held back until the
-//! next chunk tells. The events are whole lines of JSON: only inside their strings, and never so that a line is no event any
-//! more. A secret that the agent itself cuts in two (two text deltas, two terminal redraws) is not recognised.
+//! Two writers use it. The raw files are a stream of chunks: the mask holds back bytes that may be the beginning of a secret
+//! until the next chunk. The events are whole lines of JSON: the mask changes only the inside of strings, and a masked line
+//! is still an event. It does not recognise a secret that the agent itself cuts in two (two text deltas, two terminal redraws).
 
 use std::borrow::Cow;
 
 use bowline_protocol::Event;
 use memchr::memmem::Finder;
 
-/// What a masked byte becomes.
+/// The replacement of a masked byte.
 const STAR: u8 = b'*';
 
 /// The secrets that must not reach the disk.
@@ -21,7 +21,7 @@ pub struct Mask {
 /// The ways in which one secret may be written.
 #[derive(Clone)]
 struct Secret {
-    /// As it is, and as JSON writers put it.
+    /// The plain text, and its forms in JSON.
     forms: Vec<Finder<'static>>,
 }
 
@@ -32,7 +32,7 @@ impl std::fmt::Debug for Secret {
 }
 
 impl Mask {
-    /// Shorter values are not masked: they stand in any text by chance, and tell nothing by being masked.
+    /// Shorter values are not masked: they occur in any text by chance.
     pub const SHORTEST: usize = 4;
 
     /// Masks nothing.
@@ -46,12 +46,12 @@ impl Mask {
         Self { secrets: long.map(|secret| Secret::new(secret.as_ref())).collect() }
     }
 
-    /// Says whether there is nothing to mask.
+    /// Returns whether there is nothing to mask.
     pub fn is_empty(&self) -> bool {
         self.secrets.is_empty()
     }
 
-    /// Masks what is in a text that comes in one piece, such as a message of an error.
+    /// Masks a whole text, such as an error message.
     pub fn bytes<'a>(&self, bytes: &'a [u8]) -> Cow<'a, [u8]> {
         let mut out = Cow::Borrowed(bytes);
         for form in self.forms() {
@@ -66,7 +66,7 @@ impl Mask {
         self.secrets.iter().flat_map(|secret| &secret.forms)
     }
 
-    /// Says whether any of the secrets stands in these bytes.
+    /// Returns whether these bytes contain a secret.
     pub(super) fn finds_any(&self, bytes: &[u8]) -> bool {
         self.forms().any(|form| form.find(bytes).is_some())
     }
@@ -76,7 +76,7 @@ impl Mask {
         if !self.finds_any(line) {
             return;
         }
-        // Every secret is looked for in the line as it came: one may be a part of another.
+        // Search for every secret in the original line: one may be a part of another.
         let original = line.to_vec();
         let read = |line: &[u8]| serde_json::from_slice::<Event>(line).ok();
         let Some(before) = read(&original) else { return };
@@ -86,14 +86,14 @@ impl Mask {
             for value in &values {
                 secret.fill(&original[value.clone()], &mut masked[value.clone()]);
             }
-            // A word of our own format is no secret, whatever the list says: it stands in every journal.
+            // Never mask a word of our own format, even if it is on the list: every journal contains it.
             if read(&masked).is_some_and(|after| before.kind.type_name() == after.kind.type_name()) {
                 line.copy_from_slice(&masked);
             }
         }
     }
 
-    /// Returns where the end of the bytes begins that may be the beginning of a secret.
+    /// Returns the offset of trailing bytes that may be the beginning of a secret.
     fn undecided(&self, bytes: &[u8]) -> usize {
         let longest_beginning = |form: &Finder<'static>| {
             let needle = form.needle();
@@ -123,7 +123,7 @@ impl Secret {
         Self { forms: forms.iter().map(|form| Finder::new(form).into_owned()).collect() }
     }
 
-    /// Masks the secret where it stands in the inside of a JSON string.
+    /// Masks the secret inside a JSON string.
     fn fill(&self, text: &[u8], masked: &mut [u8]) {
         if !self.forms.iter().any(|form| form.find(text).is_some()) {
             return;
@@ -132,7 +132,7 @@ impl Secret {
         for form in &self.forms {
             for start in all(form, text) {
                 let end = start + form.needle().len();
-                // Half of an escape is not the character that it looks like.
+                // Do not match half of an escape sequence.
                 if borders[start] && borders[end] {
                     masked[start..end].fill(STAR);
                 }
@@ -141,7 +141,7 @@ impl Secret {
     }
 }
 
-/// Returns a text as it stands inside a JSON string.
+/// Returns a text as the inside of a JSON string.
 fn json(text: &str) -> String {
     let quoted = serde_json::Value::from(text).to_string();
     quoted[1..quoted.len() - 1].to_owned()
@@ -155,7 +155,7 @@ fn ascii_unit(unit: u16) -> String {
     }
 }
 
-/// Finds every place of a form, also those that overlap.
+/// Finds every occurrence of a form, also overlapping ones.
 fn all<'a>(form: &'a Finder<'static>, bytes: &'a [u8]) -> impl Iterator<Item = usize> + 'a {
     let mut from = 0;
     std::iter::from_fn(move || {
@@ -185,7 +185,7 @@ fn string_values(line: &[u8]) -> Vec<std::ops::Range<usize>> {
     found
 }
 
-/// Says for each place in the inside of a JSON string whether it lies between characters, as far as escapes go.
+/// Returns for each offset inside a JSON string whether it is a boundary of characters and escapes.
 fn character_borders(text: &[u8]) -> Vec<bool> {
     let mut borders = vec![false; text.len() + 1];
     let mut at = 0;
@@ -206,31 +206,31 @@ fn character_borders(text: &[u8]) -> Vec<bool> {
 pub(super) struct MaskedStream {
     /// The end of the stream that may be the beginning of a secret, as the agent wrote it.
     tail: Vec<u8>,
-    /// The same, with the secrets that it overlaps masked already.
+    /// The same, with overlapping secrets masked.
     tail_masked: Vec<u8>,
-    /// How much of the tail is on file, because a flush came.
+    /// The number of bytes of the tail that a flush has written.
     flushed: usize,
 }
 
-/// What is to be done with the file for one chunk.
+/// The writes for one chunk.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Piece<'a> {
-    /// Write this over the last bytes of the file: a secret that a flush had cut in two became whole.
+    /// Overwrite the last bytes of the file with this: a secret that a flush had cut in two is now complete.
     pub(super) rewrite: Option<Vec<u8>>,
     /// Append this.
     pub(super) append: Cow<'a, [u8]>,
 }
 
 impl MaskedStream {
-    /// Returns how many bytes are held back.
+    /// Returns the number of bytes held back.
     pub(super) fn held(&self) -> usize {
         self.tail.len() - self.flushed
     }
 
-    /// Takes a chunk and says what goes to the file now, and what the stream is once that is done.
+    /// Takes a chunk, and returns the writes and the next state of the stream.
     pub(super) fn feed<'a>(&self, mask: &Mask, chunk: &'a [u8]) -> (Piece<'a>, Self) {
         if self.tail.is_empty() && !mask.finds_any(chunk) {
-            // Nearly every chunk: it goes to the file as it is, but for an end that may be the beginning of a secret.
+            // The common case: write the chunk unchanged, except a tail that may be the beginning of a secret.
             let (append, tail) = chunk.split_at(mask.undecided(chunk));
             let next = Self { tail: tail.to_vec(), tail_masked: tail.to_vec(), flushed: 0 };
             return (Piece { rewrite: None, append: append.into() }, next);
@@ -245,7 +245,7 @@ impl MaskedStream {
         let end = mask.undecided(&bytes);
         let rewrite = (masked[..self.flushed] != self.tail_masked[..self.flushed])
             .then(|| masked[..self.flushed].to_vec());
-        // Bytes that a flush put on file stay part of the tail as long as they may belong to a secret.
+        // Bytes that a flush wrote stay part of the tail as long as they may belong to a secret.
         let append = masked[self.flushed..end.max(self.flushed)].to_vec().into();
         let next = Self {
             tail: bytes[end..].to_vec(),
@@ -255,12 +255,12 @@ impl MaskedStream {
         (Piece { rewrite, append }, next)
     }
 
-    /// Returns what is held back, as it may be put on file.
+    /// Returns the bytes held back, masked for the file.
     pub(super) fn held_bytes(&self) -> &[u8] {
         &self.tail_masked[self.flushed..]
     }
 
-    /// Takes note that all is on file. If the next chunk completes a secret, that will be written over.
+    /// Marks everything as written. If the next chunk completes a secret, it is overwritten.
     pub(super) fn mark_flushed(&mut self) {
         self.flushed = self.tail.len();
     }

@@ -1,4 +1,4 @@
-//! `session.json`: what the session is. Replaced as a whole, never changed in place.
+//! `session.json`: the description of a session. Replaced as a whole, never changed in place.
 
 use std::fs::File;
 use std::io::Write;
@@ -16,7 +16,7 @@ use crate::clock::BootMoment;
 /// The version of the session directory that this crate writes.
 pub const META_FORMAT: u32 = 1;
 
-/// What the session is: the content of `session.json`.
+/// The description of a session: the content of `session.json`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SessionMeta {
     /// The version of the directory's format: [`META_FORMAT`].
@@ -25,7 +25,7 @@ pub struct SessionMeta {
     pub id: SessionId,
     /// The provider.
     pub provider: String,
-    /// The name under which a file of the router has it, if that is how it was chosen.
+    /// Its name in the router's file, if it was chosen from there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub entry: Option<String>,
     /// The version of the provider's program.
@@ -37,7 +37,7 @@ pub struct SessionMeta {
     /// The version of our adapter for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub adapter_version: Option<String>,
-    /// The dialect that decodes the program's output.
+    /// The dialect that decodes the output of its first process. Each `process_spawned` event names its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dialect: Option<String>,
     /// What the session can do.
@@ -63,7 +63,7 @@ pub struct SessionMeta {
     pub parent: Option<SessionId>,
     /// The state at the last change of state.
     pub state: SessionState,
-    /// The process that writes the journal. Whether it lives is told by the lock, not by this.
+    /// The process that writes the journal. The lock shows whether it lives, not this field.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub runner: Option<Runner>,
     /// When the session was registered, by the clock on the wall.
@@ -77,13 +77,13 @@ pub struct SessionMeta {
     /// The container that the agent runs in: it does not end with its runner.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub container: Option<String>,
-    /// Somebody asked for the end of the session.
+    /// The abort mark: a caller wants the session to end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub abort: Option<Abort>,
 }
 
 impl SessionMeta {
-    /// Describes a session of which nothing more is known yet.
+    /// Describes a new session.
     pub fn new(id: SessionId, provider: impl Into<String>, registered_at: Timestamp) -> Self {
         Self {
             format: META_FORMAT,
@@ -113,7 +113,7 @@ impl SessionMeta {
 
     /// Reads the description of a session's directory.
     pub fn read(dir: &Path) -> Result<Self, JournalError> {
-        /// Enough to see that the rest may be strange to us.
+        /// The version alone, because a newer version may have other fields.
         #[derive(Deserialize)]
         struct Version {
             format: u32,
@@ -123,7 +123,8 @@ impl SessionMeta {
         let damaged = |error: serde_json::Error| JournalError::Damaged {
             path: path.clone(),
             offset: 0,
-            reason: error.to_string(),
+            reason: "this does not describe a session".to_owned(),
+            source: Some(error),
         };
         let found = serde_json::from_slice::<Version>(&text).map_err(damaged)?.format;
         if found > META_FORMAT {
@@ -133,7 +134,7 @@ impl SessionMeta {
     }
 }
 
-/// A program's file, such that another one in its place is told from it.
+/// The identity of a program's file, to detect that it was replaced.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Program {
     /// Where it is, without symbolic links.
@@ -144,15 +145,15 @@ pub struct Program {
     pub changed_at: Timestamp,
 }
 
-/// A process, such that another one with the same number is not taken for it.
+/// The identity of a process, to detect that its pid was reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Runner {
     /// Its process id.
     pub pid: u32,
-    /// When it started, in the kernel's ticks since boot; absent where the system does not tell.
+    /// When it started, in the kernel's ticks since boot; absent if the system does not report it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub started: Option<u64>,
-    /// Whether it exists for this session alone, so that who ends the session may end the process.
+    /// Whether it exists for this session alone, so that ending the session may end the process.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub sole: bool,
 }
@@ -160,14 +161,14 @@ pub struct Runner {
 impl Runner {
     /// Describes this process.
     pub fn current() -> Self {
-        /// When this process started does not change; a copy of it that a fork made has another number.
+        /// The start time of this process does not change; a forked copy has another pid.
         static OWN: OnceLock<(u32, Option<u64>)> = OnceLock::new();
         let pid = std::process::id();
         let (known, started_then) = *OWN.get_or_init(|| (pid, started("self")));
         Self { pid, started: if known == pid { started_then } else { started("self") }, sole: false }
     }
 
-    /// Says whether the process is there. A number that now belongs to another process does not count.
+    /// Returns whether the process exists. A pid that now belongs to another process does not count.
     pub fn is_there(self) -> bool {
         match (started(&self.pid.to_string()), self.started) {
             (Some(now), Some(then)) => now == then,
@@ -182,12 +183,12 @@ fn started(process: &str) -> Option<u64> {
     stat.rsplit_once(')')?.1.split_ascii_whitespace().nth(19)?.parse().ok()
 }
 
-/// The mark of somebody who asked for the end of a session.
+/// The mark of a caller that wants a session to end.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Abort {
     /// When.
     pub at: Timestamp,
-    /// Why, in the words of who asked.
+    /// The caller's reason.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
@@ -201,7 +202,7 @@ pub(super) enum Durability {
 
 /// Changes a session's description, also that of another process: the change is made to what is on file now.
 ///
-/// This is how an abort mark reaches a runner: whoever sets it changes nothing else, and the runner's own changes keep it.
+/// This is how an abort mark reaches a runner: setting it changes nothing else, and the runner's own changes keep it.
 pub fn update_meta(dir: &Path, change: impl FnOnce(&mut SessionMeta)) -> Result<SessionMeta, JournalError> {
     // The directory is the lock for this: `lock` itself is held by the runner as long as it lives.
     let guard = File::open(dir).map_err(|error| JournalError::open(dir, dir, error))?;
@@ -225,7 +226,7 @@ pub(super) fn write(dir: &Path, meta: &SessionMeta, durability: Durability) -> R
     })?;
     text.push(b'\n');
     if let Err(error) = replace(&new, &text, durability, &path) {
-        // The old description counts. What there is of the new one only takes room where there may be none.
+        // The old description stays valid. Remove the partial new one, because the disk may be full.
         if let Err(left) = std::fs::remove_file(&new) {
             tracing::debug!(error = &left as &dyn std::error::Error, "half a description is left");
         }
@@ -237,7 +238,7 @@ pub(super) fn write(dir: &Path, meta: &SessionMeta, durability: Durability) -> R
     Ok(())
 }
 
-/// Puts a new file with this text in the place of another.
+/// Replaces a file with one that has this text.
 fn replace(new: &Path, text: &[u8], durability: Durability, path: &Path) -> Result<(), JournalError> {
     let mut file = create_private(new)?;
     file.write_all(text).map_err(|error| JournalError::io("write", new, error))?;
@@ -247,7 +248,7 @@ fn replace(new: &Path, text: &[u8], durability: Durability, path: &Path) -> Resu
     std::fs::rename(new, path).map_err(|error| JournalError::io("replace", path, error))
 }
 
-/// Says whether a session in this state is over.
+/// Returns whether a session in this state is over.
 pub(super) fn is_final(state: SessionState) -> bool {
     match state {
         SessionState::Completed | SessionState::Failed => true,
@@ -262,7 +263,7 @@ pub(super) fn is_final(state: SessionState) -> bool {
     }
 }
 
-/// Makes the names in a directory durable.
+/// Syncs a directory.
 pub(super) fn sync_dir(dir: &Path) -> Result<(), JournalError> {
     let synced = File::open(dir).and_then(|dir| dir.sync_all());
     synced.map_err(|error| JournalError::io("sync", dir, error))

@@ -27,7 +27,7 @@ const STEP: usize = 64 * 1024;
 /// ```
 #[derive(Debug)]
 pub struct Reader {
-    dir: PathBuf,
+    pub(super) dir: PathBuf,
     path: PathBuf,
     file: BufReader<File>,
     /// The complete line at `position`; empty if it is not read yet, or not there yet.
@@ -47,32 +47,32 @@ impl Reader {
         Ok(Self { dir: dir.to_owned(), path, file, line: Vec::new(), position: 0, taken: false })
     }
 
-    /// Reads what the session is.
+    /// Reads the description of the session.
     pub fn meta(&self) -> Result<SessionMeta, JournalError> {
         SessionMeta::read(&self.dir)
     }
 
-    /// Says whether the session's runner lives, so that more may come.
+    /// Returns whether the session's runner lives, so that more events may come.
     pub fn is_live(&self) -> Result<bool, JournalError> {
         Lock::is_taken(&self.dir)
     }
 
     /// Returns the next event, or `None` where the complete lines end; more may come later.
     ///
-    /// A line that is no event is an error once, and the next call goes on behind it.
+    /// A line that is not an event is an error once, and the next call continues behind it.
     pub fn next_event(&mut self) -> Result<Option<Event>, JournalError> {
         let offset = self.position();
         let Some(line) = self.next_line()? else { return Ok(None) };
         match serde_json::from_slice(line) {
             Ok(event) => Ok(Some(event)),
             Err(error) => {
-                let (path, reason) = (self.path.clone(), error.to_string());
-                Err(JournalError::Damaged { path, offset, reason })
+                let (path, reason) = (self.path.clone(), "this is not an event".to_owned());
+                Err(JournalError::Damaged { path, offset, reason, source: Some(error) })
             }
         }
     }
 
-    /// Returns the next line as it stands on file, without its end: for those who only pass it on.
+    /// Returns the next line as it is on file, without its end.
     pub fn next_line(&mut self) -> Result<Option<&[u8]>, JournalError> {
         if !self.fill()? {
             return Ok(None);
@@ -86,7 +86,7 @@ impl Reader {
         self.position + if self.taken { self.line.len() as u64 } else { 0 }
     }
 
-    /// Says whether there are bytes that were not handed out; a torn line counts. One system call.
+    /// Returns whether there are unread bytes, counting a torn line. One system call.
     pub fn poll(&self) -> Result<bool, JournalError> {
         Ok(self.len()? > self.position())
     }
@@ -113,7 +113,7 @@ impl Reader {
         Ok(())
     }
 
-    /// Returns the bytes that a span names.
+    /// Returns the bytes of a span.
     pub fn raw(&self, span: RawSpan) -> Result<Vec<u8>, JournalError> {
         let path = raw_path(&self.dir, span.file);
         let missing = |len| JournalError::NoSuchBytes { path: path.clone(), span, len };
@@ -133,7 +133,7 @@ impl Reader {
         Ok(bytes)
     }
 
-    /// Reads when which bytes came, from the beginning.
+    /// Reads the index of the raw files, from the beginning.
     pub fn index(&self) -> Result<Index, JournalError> {
         Index::open(&self.dir)
     }
@@ -166,7 +166,7 @@ impl Reader {
         Ok(seq_of(&self.line).or_else(read))
     }
 
-    /// Sees to it that `line` is the next line; says whether it is complete.
+    /// Fills `line` with the next line, and returns whether it is complete.
     fn fill(&mut self) -> Result<bool, JournalError> {
         if self.taken {
             self.position = self.position();
@@ -181,14 +181,14 @@ impl Reader {
         if self.line.is_empty() || self.line.ends_with(b"\n") {
             return Ok(!self.line.is_empty());
         }
-        // A torn line is read anew each time: if its writer is dead, a repair puts something else in its place.
+        // Read a torn line again each time: if its writer is dead, a repair replaces it.
         self.jump(self.position)?;
         Ok(false)
     }
 }
 
 /// Reads the number of an event without reading the rest, where the line has our own form.
-fn seq_of(line: &[u8]) -> Option<u64> {
+pub(super) fn seq_of(line: &[u8]) -> Option<u64> {
     let at = memchr::memmem::find(&line[..line.len().min(64)], b"\"seq\":")? + 6;
     let digits = line[at..].iter().take_while(|byte| byte.is_ascii_digit()).count();
     std::str::from_utf8(&line[at..at + digits]).ok()?.parse().ok()

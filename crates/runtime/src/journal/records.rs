@@ -1,7 +1,7 @@
-//! The records of `io.index` on their way to the disk. A write costs far more than a record of 32 bytes, so they gather here
-//! and go together; the bytes that they speak of are on file long before.
+//! The buffer for records of `io.index`. A write costs far more than a record of 32 bytes, so they are written together. The bytes
+//! that they describe are on file long before.
 //!
-//! A runner that is killed takes with it what waits here: when those bytes came, not the bytes. A repair says so.
+//! A killed runner loses the records in this buffer: the time of those bytes, not the bytes. A repair reports it.
 
 use std::fs::File;
 use std::path::PathBuf;
@@ -12,12 +12,12 @@ use bowline_protocol::RawSpan;
 
 use super::JournalError;
 use super::append::Append;
-use super::index::{self, RECORD, Record};
+use super::index::{self, IndexRecord, RECORD};
 
-/// How many records go together.
+/// The capacity of the buffer.
 const TOGETHER: usize = 64;
 
-/// The end of an index that grows. Its file is made when the first byte comes, like those of the bytes.
+/// The end of a growing index. The first byte creates its file, as for the raw files.
 #[derive(Debug)]
 pub(super) struct Records {
     path: PathBuf,
@@ -26,17 +26,17 @@ pub(super) struct Records {
 }
 
 impl Records {
-    /// Begins an index that is not there yet.
+    /// Begins a new index.
     pub(super) fn new(path: PathBuf) -> Self {
         Self { path, file: None, waiting: Vec::new() }
     }
 
-    /// Returns how long the index is, with what waits.
+    /// Returns the length of the index, including the buffer.
     pub(super) fn len(&self) -> u64 {
         self.file.as_ref().map_or(0, Append::len) + self.waiting.len() as u64
     }
 
-    /// Sees to it that one more record can be taken, and put on file later, whatever becomes of the disk meanwhile.
+    /// Reserves space for one more record, so that writing it later succeeds even on a full disk.
     pub(super) fn make_room(&mut self) -> Result<(), JournalError> {
         if self.waiting.len() >= TOGETHER * RECORD {
             self.write()?;
@@ -52,13 +52,13 @@ impl Records {
         file.reserve((self.waiting.len() + RECORD) as u64)
     }
 
-    /// Takes a record for which there is room.
+    /// Adds a record for which space is reserved.
     pub(super) fn push(&mut self, at: SystemTime, span: RawSpan) {
-        let record = Record { micros: index::micros(at), span, recovered: false };
+        let record = IndexRecord { micros: index::micros(at), span, recovered: false };
         self.waiting.extend_from_slice(&record.encode());
     }
 
-    /// Puts on file what waits. If that fails, it goes on waiting.
+    /// Writes the buffer. Keeps it if the write fails.
     pub(super) fn write(&mut self) -> Result<(), JournalError> {
         if let Some(file) = &mut self.file
             && !self.waiting.is_empty()
@@ -69,13 +69,13 @@ impl Records {
         Ok(())
     }
 
-    /// Puts on file what waits, and gives back the room that is not needed.
+    /// Writes the buffer and releases unused space.
     pub(super) fn finish(&mut self) -> Result<(), JournalError> {
         self.write()?;
         self.file.as_mut().map_or(Ok(()), Append::release)
     }
 
-    /// Returns the file if it has something to be synced, and takes note that it will be.
+    /// Returns the file if it has data to sync, and marks it as synced.
     pub(super) fn take_dirty(&mut self) -> Option<(Arc<File>, PathBuf)> {
         self.file.as_mut()?.take_dirty()
     }

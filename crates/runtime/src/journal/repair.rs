@@ -1,10 +1,9 @@
-//! Puts in order what a runner left behind that was killed, and says what is missing.
+//! Repairs the journal of a killed runner, and reports what is missing.
 //!
-//! Raw bytes are the truth and are never cut. What was being written when the end came is cut from `events.jsonl` and
-//! `io.index`; a `gap` event says so. A turn that was open ends as truncated, with what it had used, an approval that was open is denied, and the
-//! session ends as lost, so that every promise about events holds for a journal that has been repaired, too. Repairing twice
-//! changes nothing the second time. If the repair itself is killed, the next one reports again: once too often, never once
-//! too few.
+//! Raw bytes are never cut. The repair cuts half-written parts from `events.jsonl` and `io.index`, and adds a `gap` event. An open
+//! turn ends as truncated, with its usage, an open approval is denied, and the session ends as lost, so that every guarantee about
+//! events holds for a repaired journal, too. A second repair changes nothing. If the repair itself is killed, the next one reports
+//! again: once too often, never once too few.
 
 use std::fs::File;
 use std::path::Path;
@@ -19,26 +18,26 @@ use bowline_protocol::{
 use bowline_providers::usage;
 
 use super::append::{Append, create_private};
-use super::index::{self, LONGEST, Record};
+use super::index::{self, IndexRecord, LONGEST};
 use super::lock::Lock;
 use super::{
     EVENTS_FILE, INDEX_FILE, Index, JournalError, RAW_FILES, Reader, SessionMeta, meta, raw_name, raw_path,
     slot_of, unfinished, update_meta,
 };
 
-/// Where the lines go that were complete and made no sense, should that ever happen.
+/// The file for complete lines that are invalid.
 const DAMAGED_FILE: &str = "events.jsonl.damaged";
 
-/// What a repair found and did.
+/// The result of a repair.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Repaired {
-    /// How many bytes were cut from `events.jsonl`.
+    /// The number of bytes cut from `events.jsonl`.
     pub cut_events: u64,
-    /// How many complete lines are among them. They are kept in a file beside it.
+    /// The number of complete lines among them. They are copied to a file beside it.
     pub cut_lines: u64,
-    /// How many bytes were cut from `io.index`.
+    /// The number of bytes cut from `io.index`.
     pub cut_index: u64,
-    /// Raw bytes that the index or an event speaks of and that were not on file. They read as zeros now.
+    /// Raw bytes that the index or an event refers to and that were not on file. They are zeros now.
     pub missing: Vec<RawSpan>,
     /// Raw bytes without a record. They have one now, with the time of the repair.
     pub unindexed: Vec<RawSpan>,
@@ -47,7 +46,7 @@ pub struct Repaired {
 }
 
 impl Repaired {
-    /// Says whether something was lost or out of order; if so, the first event that was added is a `gap`.
+    /// Returns whether something was lost. If so, the first added event is a `gap`.
     pub fn has_gap(&self) -> bool {
         self.cut_events > 0 || self.cut_index > 0 || !self.missing.is_empty() || !self.unindexed.is_empty()
     }
@@ -80,13 +79,13 @@ impl Repaired {
     }
 }
 
-/// Puts a session's directory in order. Refuses while its runner lives.
+/// Repairs a session's directory. Fails while its runner lives.
 pub fn repair(dir: &Path, now: Timestamp) -> Result<Repaired, JournalError> {
     repair_leaving(dir, now, Vec::new(), |_| ())
 }
 
-/// The same, for a session of which somebody is left who could not be ended. `last` is what else is done before the session
-/// counts as over, while nobody else can do it.
+/// The same, for a session with processes that could not be ended. `last` runs under the lock, before the session counts as
+/// over.
 pub(crate) fn repair_leaving(
     dir: &Path,
     now: Timestamp,
@@ -96,10 +95,10 @@ pub(crate) fn repair_leaving(
     let meta = SessionMeta::read(dir)?;
     let mut events = Append::open(dir.join(EVENTS_FILE))?;
     let _lock = Lock::take(dir, &events)?;
-    // It may have grown until the lock was free.
+    // The file may have grown until the lock was free.
     events.measure()?;
     let mut index = Append::open(dir.join(INDEX_FILE))?;
-    let told = Told::read(dir)?;
+    let told = JournalSummary::read(dir)?;
     let (understood, indexed) = read_index(dir)?;
     let mut report = Repaired {
         cut_events: events.len() - told.end,
@@ -122,7 +121,7 @@ pub(crate) fn repair_leaving(
     let gap = report.has_gap().then(|| report.gap());
     report.appended = told.endings(&meta.id, now, gap, leaked);
 
-    // The account of what is missing comes first: if this process is killed too, it is given again rather than not at all.
+    // Write the `gap` first: if this process is killed too, the next repair reports it again instead of not at all.
     if report.cut_lines > 0 {
         keep_damaged(dir, end)?;
     }
@@ -155,34 +154,34 @@ pub(crate) fn repair_leaving(
     Ok(report)
 }
 
-/// What the events on file say, as far as they make sense.
+/// A summary of the valid events on file.
 #[derive(Debug, Default)]
-struct Told {
-    /// Where the last event that follows from the others ends.
+struct JournalSummary {
+    /// The end of the last valid event.
     end: u64,
-    /// How many complete lines there are behind it.
+    /// The number of complete lines behind it.
     cut_lines: u64,
     last_seq: u64,
     turn: Option<u32>,
     turn_is_open: bool,
-    /// What the open turn used, as far as it was told, and what it said.
+    /// The reported usage of the open turn, and the length of its text.
     count: usage::Count,
     said_chars: u64,
     ended: bool,
-    /// The last state that was told.
+    /// The last reported state.
     state: Option<SessionState>,
-    /// The agent's own name for the session.
+    /// The agent's own session id.
     native: Option<NativeSessionId>,
-    /// The version that it says it has, else the one that it was known to have.
+    /// The version that the program reported, else the known one.
     version: Option<String>,
     approvals: Vec<ApprovalId>,
     tools: Vec<ToolId>,
     tasks: Vec<TaskId>,
-    /// How far the spans of events reach, for each raw file.
+    /// The end of the last span of an event, for each raw file.
     spans: [u64; RAW_FILES.len()],
 }
 
-impl Told {
+impl JournalSummary {
     fn read(dir: &Path) -> Result<Self, JournalError> {
         let mut reader = Reader::open(dir)?;
         let mut told = Self::default();
@@ -237,7 +236,7 @@ impl Told {
         }
     }
 
-    /// Returns the state that the session has when nothing of it is open.
+    /// Returns the final state of the session.
     fn final_state(&self) -> SessionState {
         match self.state {
             Some(SessionState::Completed) if self.ended => SessionState::Completed,
@@ -245,7 +244,7 @@ impl Told {
         }
     }
 
-    /// Returns the events that end what is open.
+    /// Returns the events that close open turns, tools and approvals.
     fn endings(
         self,
         session: &SessionId,
@@ -283,6 +282,7 @@ impl Told {
                 failure: Some(Box::new(Failure::new(Category::Unknown, Code::Truncated, LOST))),
                 usage: used,
                 cost_usd: self.count.cost_usd(),
+                num_turns: None,
                 running_tools: self.tools,
                 running_tasks: self.tasks,
             }));
@@ -305,14 +305,14 @@ impl Told {
     }
 }
 
-/// Reads how far the index makes sense, and how many bytes of each raw file it covers.
+/// Reads the valid part of the index, and how many bytes of each raw file it covers.
 fn read_index(dir: &Path) -> Result<(u64, [u64; RAW_FILES.len()]), JournalError> {
     let mut index = Index::open(dir)?;
     let mut covered = [0; RAW_FILES.len()];
     loop {
         let understood = index.understood();
         match index.next_record() {
-            // Records of a file follow each other without a hole; one that does not is as good as none.
+            // Records of a file follow each other without a hole. One that does not is invalid.
             Ok(Some(record)) if covered[slot_of(record.span.file)] == record.span.start => {
                 covered[slot_of(record.span.file)] = record.span.end;
             }
@@ -341,7 +341,7 @@ fn lines(events: &[Event]) -> Result<Vec<u8>, JournalError> {
     Ok(out)
 }
 
-/// Returns what has to stand in the index behind what was understood.
+/// Returns the records to append to the valid part of the index.
 fn new_records(understood: u64, unindexed: &[RawSpan], now: Timestamp) -> Vec<u8> {
     let mut out = Vec::new();
     if understood == 0 {
@@ -351,13 +351,13 @@ fn new_records(understood: u64, unindexed: &[RawSpan], now: Timestamp) -> Vec<u8
         for start in (span.start..span.end).step_by(LONGEST) {
             let span = RawSpan { file: span.file, start, end: span.end.min(start + LONGEST as u64) };
             let micros = now.as_millis().saturating_mul(1000);
-            out.extend_from_slice(&Record { micros, span, recovered: true }.encode());
+            out.extend_from_slice(&IndexRecord { micros, span, recovered: true }.encode());
         }
     }
     out
 }
 
-/// Copies complete lines that make no sense to a file of their own, before they are cut.
+/// Copies complete but invalid lines to a separate file, before they are cut.
 fn keep_damaged(dir: &Path, from: u64) -> Result<(), JournalError> {
     use std::io::{Seek, SeekFrom};
     let (source, target) = (dir.join(EVENTS_FILE), dir.join(DAMAGED_FILE));

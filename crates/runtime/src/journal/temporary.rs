@@ -1,9 +1,8 @@
-//! What lies in the place for temporary files and goes with us: journals, files for agents, homes of programs that are asked.
-//! How those of killed processes go all the same.
+//! Temporary directories: journals, files for agents, and home directories for queries. Removes those of killed processes.
 //!
-//! A runner removes its own. One that was killed could not, and what it was told is not to stay. The next run looks for
-//! such directories and removes what nobody can need any more: ours, not new, with a free lock, of a process that is gone.
-//! The lock of a journal is its own; anything else is locked itself (`Cleanup::make`).
+//! A runner removes its own. A killed runner could not, and the conversation must not stay on disk. The next run removes such
+//! directories: ours, not new, with a free lock, of a process that is gone. A journal has its own lock; any other directory is
+//! locked itself (`Cleanup::make`).
 
 use std::ffi::OsStr;
 use std::io;
@@ -18,15 +17,15 @@ use super::{Home, SessionMeta};
 
 const PREFIX: &str = "bowline-";
 
-/// How old a directory has to be: before its lock is taken, a new one looks like one that was left.
+/// The minimum age of a directory: before its lock is taken, a new one looks like an abandoned one.
 const NEW: Duration = Duration::from_secs(60);
 
-/// Returns the home of one session that is not to stay.
+/// Returns the temporary home of one session.
 pub(crate) fn place(session: &SessionId) -> PathBuf {
     std::env::temp_dir().join(format!("{PREFIX}{session}"))
 }
 
-/// Returns the variable that says where a path lies: of a home that is not to stay, or of one that is.
+/// Returns the variable that sets the location of a path: of a temporary home, or of the data home.
 pub(super) fn variable(path: &Path) -> &'static str {
     let below = path.strip_prefix(std::env::temp_dir()).ok();
     let first = below.and_then(|below| below.components().next());
@@ -36,7 +35,7 @@ pub(super) fn variable(path: &Path) -> &'static str {
     }
 }
 
-/// Removes what killed runners left.
+/// Removes the directories of killed runners.
 pub(crate) fn sweep(base: &Path, now: SystemTime) {
     let entries = match std::fs::read_dir(base) {
         Ok(entries) => entries,
@@ -56,7 +55,7 @@ pub(crate) fn sweep(base: &Path, now: SystemTime) {
                 tracing::info!(path = %path.display(), "what a killed process had left is gone")
             }
             Ok(false) => {}
-            // Another run may have been faster.
+            // Another run may have removed it.
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => {
                 let error = &error as &dyn std::error::Error;
@@ -66,20 +65,20 @@ pub(crate) fn sweep(base: &Path, now: SystemTime) {
     }
 }
 
-/// Says whether what has this name in the place for temporary files is ours.
+/// Returns whether a temporary directory of this name is ours.
 pub(crate) fn is_ours(name: &OsStr) -> bool {
     kind_of(name).is_some()
 }
 
-/// What a directory was made for.
+/// The purpose of a directory.
 enum Kind {
     /// The journal of a session.
     Journal(SessionId),
-    /// Files for an agent without a journal, or a home for a program that is asked.
+    /// Files for an agent without a journal, or a home directory for a query.
     Scratch,
 }
 
-/// Returns what a directory of this name was made for.
+/// Returns the purpose of a directory of this name.
 fn kind_of(name: &OsStr) -> Option<Kind> {
     let name = name.to_str()?.strip_prefix(PREFIX)?;
     let scratch = ["probe-s-", "live-s-"].iter().any(|start| name.starts_with(start))
@@ -101,11 +100,11 @@ fn is_left(path: &Path, kind: &Kind, now: SystemTime) -> io::Result<bool> {
         Kind::Scratch => return Ok(std::fs::File::open(path)?.try_lock().is_ok()),
     };
     let Ok(dir) = Home::at(path).session_dir(session) else { return Ok(false) };
-    // What cannot be looked at is left alone.
+    // Keep a directory that cannot be checked.
     if Lock::is_taken(&dir).unwrap_or(true) {
         return Ok(false);
     }
-    // The lock is free from the end of the run on; whoever reads its last events may still be there.
+    // The lock is free when the run has ended, but a subscriber may still read its last events.
     let runner = SessionMeta::read(&dir).ok().and_then(|meta| meta.runner);
     Ok(!runner.is_some_and(|runner| runner.is_there()))
 }

@@ -3,7 +3,9 @@
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use bowline_protocol::kinds::{EndReason, SessionEnded, SessionState, TextDelta, TurnOrigin, TurnStarted};
+use bowline_protocol::kinds::{
+    EndReason, ProcessSpawned, SessionEnded, SessionState, TextDelta, Transport, TurnOrigin, TurnStarted,
+};
 use bowline_protocol::{
     Event, FORMAT_VERSION, Kind, MessageId, RawFile, RawSpan, SessionId, Source, Timestamp,
 };
@@ -71,7 +73,7 @@ fn what_was_written_is_read_again() {
     assert!(matches!(reader.raw(RawSpan { end: 9, ..span }), Err(JournalError::NoSuchBytes { len: 8, .. })));
 
     let mut index = reader.index().expect("opens");
-    let records: Vec<Record> = std::iter::from_fn(|| index.next_record().expect("reads")).collect();
+    let records: Vec<IndexRecord> = std::iter::from_fn(|| index.next_record().expect("reads")).collect();
     let order: Vec<_> =
         records.iter().map(|record| (record.micros, record.span.file, record.span.start)).collect();
     let wanted =
@@ -125,7 +127,7 @@ fn records_are_written_together_and_a_repair_makes_up_for_those_that_are_lost() 
     let reader = Reader::open(&dir).expect("opens");
     assert_eq!(reader.raw(lost[0]).expect("reads"), b"two\n", "no byte is lost");
     let mut index = reader.index().expect("opens");
-    let records: Vec<Record> = std::iter::from_fn(|| index.next_record().expect("reads")).collect();
+    let records: Vec<IndexRecord> = std::iter::from_fn(|| index.next_record().expect("reads")).collect();
     assert_eq!(records.iter().filter(|record| record.recovered).count(), 2);
     assert_eq!(repair(&dir, now()).expect("repairs"), Repaired::default());
 
@@ -348,4 +350,77 @@ fn whole_lines_that_make_no_sense_are_put_aside() {
     assert_eq!(std::fs::read(dir.join("events.jsonl.damaged")).expect("reads"), bad);
     assert!(std::fs::read(&path).expect("reads").starts_with(&good));
     assert_eq!(repair(&dir, now()).expect("repairs"), Repaired::default());
+}
+
+/// A session may have processes that speak different dialects: a second plan, a second try without streaming.
+#[test]
+fn the_whole_output_of_a_tool_is_decoded_as_its_process_speaks() {
+    let output = "long line\n".repeat(10_000);
+    let claude = [
+        serde_json::json!({"type": "system", "subtype": "init", "session_id": "s", "model": "m", "tools": []}),
+        serde_json::json!({"type": "assistant", "message": {"id": "m1", "role": "assistant", "content": [
+            {"type": "tool_use", "id": "t1", "name": "Bash", "input": {"command": "cat big"}}]}}),
+        serde_json::json!({"type": "user", "message": {"role": "user", "content": [
+            {"type": "tool_result", "tool_use_id": "t1", "content": output}]}}),
+    ];
+    let content = |text: &str| serde_json::json!({"content": [{"type": "text", "text": text}]});
+    let update = |text: &str| {
+        serde_json::json!({"type": "tool_execution_update", "toolCallId": "t2", "toolName": "bash",
+            "args": {"command": "cat big"}, "partialResult": content(text)})
+    };
+    let pi = [
+        serde_json::json!({"type": "agent_start"}),
+        serde_json::json!({"type": "tool_execution_start", "toolCallId": "t2", "toolName": "bash",
+            "args": {"command": "cat big"}}),
+        update("first\n"),
+        // The event carries what is new in the update, which only those before it tell.
+        update(&format!("first\n{output}")),
+        serde_json::json!({"type": "tool_execution_end", "toolCallId": "t2", "toolName": "bash",
+            "result": content(&format!("first\n{output}")), "isError": false}),
+    ];
+    let home = tempfile::tempdir().expect("a directory");
+    let mut writer = writer(home.path(), Options::default());
+    let (mut seq, mut start, mut wanted) = (0, 0, Vec::new());
+    for (name, lines) in [("claude", &claude[..]), ("pi", &pi[..]), ("claude", &claude[..])] {
+        let mut events = Vec::new();
+        let mut add = |raw, kind| {
+            seq += 1;
+            events.push(event(seq, raw, kind));
+        };
+        let (dialect, transport) = (Some(name.to_owned()), Transport::Pipe);
+        let (program, raw_start) = ("agent".to_owned(), start);
+        add(
+            None,
+            Kind::ProcessSpawned(ProcessSpawned {
+                pid: 7,
+                program,
+                transport,
+                containment: None,
+                dialect,
+                raw_start,
+            }),
+        );
+        let bytes: String = lines.iter().map(|line| format!("{line}\n")).collect();
+        writer.raw(RawFile::Stdout, at(1), bytes.as_bytes()).expect("writes");
+        let entry = bowline_providers::dialects::by_name(name).expect("a dialect");
+        let (mut decoder, mut drafts) = (bowline_providers::decode::Decoder::new(entry), Vec::new());
+        decoder.stdout(bytes.as_bytes(), &bowline_providers::moment::Moment::utc(now()), &mut drafts);
+        for draft in drafts {
+            let raw = draft.raw.map(|raw| RawSpan { start: raw.start + start, end: raw.end + start, ..raw });
+            add(raw, draft.kind);
+        }
+        writer.events(&events).expect("writes");
+        wanted.extend(events.into_iter().filter_map(|event| {
+            let output = whole::output_of(&event.kind).map(|(_, output)| output.clone());
+            output.filter(|output| output.is_cut()).map(|output| (event, output.bytes))
+        }));
+        start += bytes.len() as u64;
+    }
+    let reader = Reader::open(writer.dir()).expect("opens");
+    assert_eq!(wanted.len(), 4, "three ends, one update: {wanted:?}");
+    for (event, bytes) in wanted {
+        let whole = reader.tool_output(&event).expect("reads").unwrap_or_default();
+        assert_eq!(whole.len() as u64, bytes, "event {}", event.seq);
+        assert!(whole.ends_with(&output), "event {}", event.seq);
+    }
 }

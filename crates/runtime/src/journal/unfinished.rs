@@ -1,8 +1,8 @@
-//! Which sessions of a data home are not over: a mark for each in `open/`, beside `sessions/`.
+//! The unfinished sessions of a data home: a mark for each in `open/`, beside `sessions/`.
 //!
-//! Whoever looks after sessions whose runner was killed looks here, and so at a handful of names, however many sessions
-//! there are. A runner sets the mark when it has the lock, and takes it away when the final state is on file; what is
-//! marked and not locked was left.
+//! The cleanup after killed runners reads these marks, and so only a handful of names, however many sessions there are. A runner
+//! sets the mark when it has the lock, and removes it when the final state is on file. A marked session without a held lock was
+//! abandoned.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use super::{Home, JournalError};
 /// The directory of the marks in the data home.
 pub(super) const OPEN_DIR: &str = "open";
 
-/// Marks a session as not over.
+/// Marks a session as unfinished.
 pub(super) fn mark(dir: &Path) -> Result<(), JournalError> {
     let Some(path) = path(dir) else { return Ok(()) };
     match create_private(&path) {
@@ -32,11 +32,11 @@ pub(super) fn mark(dir: &Path) -> Result<(), JournalError> {
     create_private(&path).map(drop)
 }
 
-/// Takes the mark of a session away.
+/// Removes the mark of a session.
 pub(crate) fn unmark(dir: &Path) -> Result<(), JournalError> {
     let Some(path) = path(dir) else { return Ok(()) };
     match std::fs::remove_file(&path) {
-        // Another one was faster, or it never had one.
+        // Another process removed it, or it never existed.
         Err(error) if error.kind() != io::ErrorKind::NotFound => {
             Err(JournalError::io("remove", &path, error))
         }
@@ -44,12 +44,12 @@ pub(crate) fn unmark(dir: &Path) -> Result<(), JournalError> {
     }
 }
 
-/// Says whether sessions of this home are marked at all.
+/// Returns whether this home has marks at all.
 pub(super) fn has_marks(home: &Home) -> bool {
     home.path().join(OPEN_DIR).is_dir()
 }
 
-/// Lists the directories of the sessions that are not over, in the order of their names. One may be gone.
+/// Lists the directories of unfinished sessions, in the order of their names. A directory may be gone.
 pub(crate) fn dirs(home: &Home) -> Result<Vec<PathBuf>, JournalError> {
     home.check()?;
     let (marks, sessions) = (home.path().join(OPEN_DIR), home.sessions_dir());
@@ -73,7 +73,7 @@ pub(crate) fn marked_for(dir: &Path, now: SystemTime) -> Option<Duration> {
     now.duration_since(marked).ok()
 }
 
-/// Returns where the mark of a session is: the home is two directories above it.
+/// Returns the path of a session's mark: the home is two directories above the session.
 fn path(dir: &Path) -> Option<PathBuf> {
     Some(dir.parent()?.parent()?.join(OPEN_DIR).join(dir.file_name()?))
 }

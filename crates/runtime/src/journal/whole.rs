@@ -5,6 +5,7 @@ use bowline_providers::decode::Decoder;
 use bowline_providers::dialects::{self, Entry};
 use bowline_providers::moment::Moment;
 
+use super::reader::seq_of;
 use super::{JournalError, Reader};
 use crate::roster;
 
@@ -41,7 +42,7 @@ impl Reader {
     pub fn tool_output(&self, event: &Event) -> Result<Option<String>, JournalError> {
         let Some((id, head)) = output_of(&event.kind) else { return Ok(None) };
         let Some(span) = event.raw.filter(|_| head.is_cut()) else { return Ok(Some(head.text.clone())) };
-        let Some(dialect) = self.dialect()? else { return Ok(None) };
+        let Some(OutputStart { dialect, start }) = self.origin(event.seq)? else { return Ok(None) };
         let is_end = matches!(event.kind, Kind::ToolFinished(_));
         if is_end {
             // Most programs print the whole output in one line, and it can be read without those before it.
@@ -51,18 +52,42 @@ impl Reader {
                 return Ok(Some(text));
             }
         }
-        // Other dialects need all that came before: what is new in an update, say.
-        let starts =
-            std::iter::successors(Some(0), |start| Some(start + PIECE)).take_while(|start| *start < span.end);
+        // Other dialects need all that the process printed before: what is new in an update, say.
+        let starts = std::iter::successors(Some(start), |start| Some(start + PIECE))
+            .take_while(|start| *start < span.end);
         let pieces = starts
             .map(|start| self.raw(RawSpan { file: span.file, start, end: span.end.min(start + PIECE) }));
         decode(dialect, pieces, |kind, raw| {
-            let same_place = raw.is_some_and(|raw| (raw.start, raw.end) == (span.start, span.end));
+            // The decoder counts from the first byte that it is given.
+            let same_place =
+                raw.is_some_and(|raw| (start + raw.start, start + raw.end) == (span.start, span.end));
             same_place && output_of(kind).is_some_and(|(found, _)| found == id)
         })
     }
 
-    /// Returns the dialect of the session. Sessions of earlier versions do not name it; the provider does.
+    /// Finds the process that printed what an event came from: the last one that was started before it.
+    fn origin(&self, seq: u64) -> Result<Option<OutputStart>, JournalError> {
+        let (mut reader, mut spawned) = (Self::open(&self.dir)?, None);
+        while let Some(line) = reader.next_line()? {
+            if seq_of(line).is_some_and(|found| found >= seq) {
+                break;
+            }
+            // Few lines are of this kind, and only those are read in full.
+            if memchr::memmem::find(line, b"\"process_spawned\"").is_some()
+                && let Ok(Event { kind: Kind::ProcessSpawned(process), .. }) = serde_json::from_slice(line)
+            {
+                spawned = Some(process);
+            }
+        }
+        let start = spawned.as_ref().map_or(0, |process| process.raw_start);
+        let dialect = match spawned.and_then(|process| process.dialect) {
+            Some(name) => dialects::by_name(&name),
+            None => self.dialect()?,
+        };
+        Ok(dialect.map(|dialect| OutputStart { dialect, start }))
+    }
+
+    /// Returns the dialect of a session of an earlier version, whose processes do not name it.
     fn dialect(&self) -> Result<Option<&'static Entry>, JournalError> {
         let meta = self.meta()?;
         if let Some(name) = &meta.dialect {
@@ -72,6 +97,12 @@ impl Reader {
         let format = manifest.and_then(|manifest| manifest.formats.get(&manifest.default_format));
         Ok(format.and_then(|format| dialects::by_name(&format.dialect)))
     }
+}
+
+/// Where the output of a process begins, and how it is decoded.
+struct OutputStart {
+    dialect: &'static Entry,
+    start: u64,
 }
 
 /// Decodes raw output without a limit until an event comes that is wanted, and returns the output that it carries.
@@ -101,7 +132,7 @@ fn is_end_of(kind: &Kind, id: &ToolId, bytes: u64) -> bool {
 
 /// Returns the output of a tool that an event carries.
 #[expect(clippy::wildcard_enum_match_arm, reason = "no other kind carries the output of a tool")]
-fn output_of(kind: &Kind) -> Option<(&ToolId, &Excerpt)> {
+pub(super) fn output_of(kind: &Kind) -> Option<(&ToolId, &Excerpt)> {
     match kind {
         Kind::ToolFinished(tool) => Some((&tool.id, tool.output.as_ref()?)),
         Kind::ToolUpdated(tool) => Some((&tool.id, tool.output_delta.as_ref()?)),

@@ -18,17 +18,17 @@ use super::{
     EVENTS_FILE, Home, INDEX_FILE, JournalError, Mask, RAW_FILES, SessionMeta, raw_path, slot_of, unfinished,
 };
 
-/// What a session may do to the disk.
+/// Options of a journal.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// How many bytes the raw files, the index and the events may have together.
+    /// The limit on the total size of the raw files, the index and the events, in bytes.
     pub quota: u64,
-    /// What must not reach the disk.
+    /// The secrets that must not reach the disk.
     pub mask: Mask,
 }
 
 impl Options {
-    /// The quota unless the caller has an opinion: 4 GiB.
+    /// The default quota: 4 GiB.
     pub const DEFAULT_QUOTA: u64 = 4 << 30;
 }
 
@@ -38,10 +38,10 @@ impl Default for Options {
     }
 }
 
-/// Room that is kept for the events that say how a session ended, under the quota and on the disk.
+/// Space reserved for the closing events, within the quota and on the disk.
 const RESERVE: u64 = 64 * 1024;
 
-/// Appends to a session's directory. There is one for each session: the lock sees to it.
+/// Appends to a session's directory. The lock ensures that there is only one for each session.
 #[derive(Debug)]
 pub struct Writer {
     dir: PathBuf,
@@ -53,9 +53,9 @@ pub struct Writer {
     last_seq: u64,
     lines: EventWriter,
     buffer: Vec<u8>,
-    /// Names were made in the directory that `fsync` of the files does not cover.
+    /// Whether files were created in the directory, which `fsync` of the files does not cover.
     dir_dirty: bool,
-    /// Neither the description nor the name of the directory was ever made durable.
+    /// Whether the description and the name of the directory were never synced.
     is_new: bool,
     _lock: Lock,
 }
@@ -64,14 +64,14 @@ pub struct Writer {
 struct Raw {
     file: Append,
     masked: MaskedStream,
-    /// When the bytes came that are held back.
+    /// The time of the bytes that are held back.
     held_since: SystemTime,
 }
 
 impl Writer {
-    /// Makes the directory of a new session and takes its lock.
+    /// Creates the directory of a new session and takes its lock.
     ///
-    /// What is written survives the end of this process at once, and a loss of power from the first [`Self::sync`] on.
+    /// Written data survives the end of this process at once, and a loss of power after the first [`Self::sync`].
     pub fn create(home: &Home, meta: SessionMeta, options: Options) -> Result<Self, JournalError> {
         let dir = home.create_session_dir(&meta.id)?;
         let index = Records::new(dir.join(INDEX_FILE));
@@ -79,7 +79,7 @@ impl Writer {
         let lock = Lock::take(&dir, &events)?;
         events.reserve(RESERVE)?;
         unfinished::mark(&dir)?;
-        // Last, because it is what makes the directory a session.
+        // Last, because this file makes the directory a session.
         meta::write(&dir, &meta, Durability::Process)?;
         Ok(Self {
             dir,
@@ -102,7 +102,7 @@ impl Writer {
         &self.dir
     }
 
-    /// Returns what the session is, as of the last change made here.
+    /// Returns the description of the session, as of the last change by this writer.
     pub fn meta(&self) -> &SessionMeta {
         &self.meta
     }
@@ -112,14 +112,13 @@ impl Writer {
         self.last_seq
     }
 
-    /// Returns how many bytes count against the quota.
+    /// Returns the number of bytes that count against the quota.
     pub fn used(&self) -> u64 {
         let raw: u64 = self.raw.iter().flatten().map(|raw| raw.file.len() + raw.masked.held() as u64).sum();
         raw + self.index.len() + self.events.len()
     }
 
-    /// Puts bytes of the agent on file before anything looks at them, and takes note of the time at which they came: see
-    /// [`Self::write_index`].
+    /// Writes bytes of the agent before they are decoded, and records their time; see [`Self::write_index`].
     ///
     /// Returns their offset. With secrets to mask, up to the longest of them less one byte may wait for the next call.
     pub fn raw(&mut self, file: RawFile, at: SystemTime, bytes: &[u8]) -> Result<u64, JournalError> {
@@ -157,15 +156,15 @@ impl Writer {
         Ok(offset)
     }
 
-    /// Puts the records of `io.index` on file that wait there for others.
+    /// Writes the records of `io.index` that are in memory.
     ///
-    /// They are written together when there are many, before a sync, and at the end. Who drives a session calls this
-    /// now and then, so that the time of bytes that nothing follows is on file as well.
+    /// The writer also writes them when there are many, before a sync, and at the end. The driver of a session calls this now and
+    /// then, so that the time of the last bytes is on file as well.
     pub fn write_index(&mut self) -> Result<(), JournalError> {
         self.index.write()
     }
 
-    /// Makes events public: all of them in one write, behind the bytes that they were read from.
+    /// Writes events: all of them in one write, after the bytes that they were decoded from.
     ///
     /// Their numbers must follow those on file. If it fails, none of them is on file; see [`Self::closing`].
     pub fn events(&mut self, events: &[Event]) -> Result<(), JournalError> {
@@ -183,10 +182,10 @@ impl Writer {
         Ok(())
     }
 
-    /// Writes the events that say how the session ended, where others could not be written.
+    /// Writes the closing events after a write of other events failed.
     ///
-    /// They are numbered anew, so that they follow what is on file; if numbers were used up by events that are lost, a
-    /// `gap` comes first and counts them. The room that was kept for this is used. Returns what was written.
+    /// Renumbers them, so that they follow the events on file. If lost events had used numbers, a `gap` event comes first and
+    /// counts them. Uses the reserved space. Returns the written events.
     pub fn closing(&mut self, mut events: Vec<Event>) -> Result<Vec<Event>, JournalError> {
         let Some(first) = events.first() else { return Ok(events) };
         let lost = first.seq.saturating_sub(self.last_seq + 1);
@@ -222,7 +221,7 @@ impl Writer {
         Ok(events)
     }
 
-    /// Changes what the session is. What others have written into it meanwhile, such as an abort mark, is kept.
+    /// Changes the description of the session. Keeps changes of other processes, such as an abort mark.
     pub fn set_meta(&mut self, change: impl FnOnce(&mut SessionMeta)) -> Result<(), JournalError> {
         self.meta = meta::update_meta(&self.dir, change)?;
         if meta::is_final(self.meta.state) {
@@ -231,18 +230,17 @@ impl Writer {
         Ok(())
     }
 
-    /// Gives back the room that was kept for the closing events, when these are written: on a full disk, what says that
-    /// the session is over may need it.
+    /// Releases the reserved space after the closing events are written: on a full disk, the final description may need it.
     pub fn release(&mut self) -> Result<(), JournalError> {
         self.events.release()
     }
 
-    /// Makes everything durable: after it returns, a loss of power loses nothing of what was written before.
+    /// Syncs everything: data written before survives a loss of power.
     pub fn sync(&mut self) -> Result<(), JournalError> {
         self.pending_sync()?.run()
     }
 
-    /// Returns what [`Self::sync`] has to do, so that it can be done on a thread that may wait for the disk.
+    /// Returns the work of [`Self::sync`], for a thread that may wait for the disk.
     pub fn pending_sync(&mut self) -> Result<PendingSync, JournalError> {
         self.flush_all_raw()?;
         self.index.write()?;
@@ -254,22 +252,22 @@ impl Writer {
         Ok(PendingSync { files, dir, is_new: std::mem::take(&mut self.is_new) })
     }
 
-    /// Ends the writing: what is held back is written, all is made durable, the lock is freed.
+    /// Closes the journal: writes the bytes held back, syncs everything, and releases the lock.
     ///
-    /// Dropping the writer does the same as far as it can without waiting for the disk or telling of a failure.
+    /// Dropping the writer does the same without a sync, and only logs errors.
     pub fn close(mut self) -> Result<(), JournalError> {
         self.finish()?;
         self.sync()
     }
 
-    /// Ends the writing like [`Self::close`], and changes what the session is, in one round of waiting for the disk: the raw
-    /// files, their index and the events first, then the description that says how the session ended, then the names.
+    /// Closes the journal like [`Self::close`] and changes the description, with one wait for the disk: first the raw files, their
+    /// index and the events, then the description with the end of the session, then the directory.
     ///
-    /// Each step is tried, whatever became of those before it. The first failure is returned.
+    /// Tries each step even if an earlier one failed. Returns the first error.
     pub fn close_with(mut self, change: impl FnOnce(&mut SessionMeta)) -> Result<(), JournalError> {
         let finished = self.finish();
         let (is_new, synced) = match self.pending_sync() {
-            // The new description and the directory are made durable with the change.
+            // The change also syncs the new description and the directory.
             Ok(pending) => (pending.is_new, PendingSync { dir: None, ..pending }.run()),
             Err(error) => (self.is_new, Err(error)),
         };
@@ -294,7 +292,7 @@ impl Writer {
             let written = self.lines.write(event, &mut self.buffer);
             written.map_err(|source| JournalError::Unwritable { seq: event.seq, source })?;
         }
-        // One search over all lines: nearly always there is nothing to mask.
+        // Search all lines at once: nearly always there is nothing to mask.
         if self.options.mask.finds_any(&self.buffer) {
             for line in self.buffer.split_mut(|byte| *byte == b'\n') {
                 self.options.mask.line(line);
@@ -303,7 +301,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Puts on file what these events speak of and is still held back.
+    /// Writes the bytes held back that these events refer to.
     fn flush_raw(&mut self, events: &[Event]) -> Result<(), JournalError> {
         if self.options.mask.is_empty() {
             return Ok(());
@@ -329,7 +327,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Says whether bytes are on file.
+    /// Returns whether bytes are on file.
     fn has(&self, span: RawSpan) -> bool {
         self.raw[slot_of(span.file)].as_ref().is_some_and(|raw| span.end <= raw.file.len())
     }
@@ -343,7 +341,7 @@ impl Drop for Writer {
     }
 }
 
-/// Writes bytes and takes note of their record, or neither.
+/// Writes bytes and adds their record, or neither.
 fn append_raw(
     raw: &mut Append,
     index: &mut Records,
@@ -358,7 +356,7 @@ fn append_raw(
     Ok(())
 }
 
-/// What has to be made durable.
+/// A pending sync.
 #[derive(Debug)]
 #[must_use = "nothing is durable until it runs"]
 pub struct PendingSync {
@@ -368,7 +366,7 @@ pub struct PendingSync {
 }
 
 impl PendingSync {
-    /// Waits until it is durable: raw files first, then their index, then the events.
+    /// Syncs the raw files first, then their index, then the events.
     pub fn run(self) -> Result<(), JournalError> {
         for (file, path) in &self.files {
             file.sync_data().map_err(|error| JournalError::io("sync", path, error))?;

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use bowline_protocol::Request;
+use bowline_protocol::{PermissionMode, Request};
 use bowline_providers::invocation::external::ExternalCli;
 use bowline_providers::invocation::{
     self, Invocation, Refusal, RepositoryCode, Streaming, Unrestricted, User, Wish,
@@ -12,7 +12,7 @@ use bowline_providers::manifest::run::{Flag, RunFlag};
 
 use crate::config::Places;
 use crate::detect::Surroundings;
-use crate::installed::Known;
+use crate::installed::KnownProgram;
 use crate::profile::Profile;
 use crate::task::Task;
 use crate::{Error, models, roster, trust};
@@ -25,7 +25,7 @@ pub(crate) enum Driver {
 
 impl Driver {
     pub(super) fn of(task: &Task) -> Result<Self, Error> {
-        match &task.leg.external {
+        match &task.attempt_context.external {
             Some(external) => Ok(Self::External(Box::new(external.clone()))),
             None => manifest(task).map(Self::Manifest),
         }
@@ -58,7 +58,7 @@ impl Driver {
         &self,
         task: &Task,
         request: &Request,
-        known: &Known,
+        known: &KnownProgram,
         streaming: Streaming,
     ) -> Result<Invocation, Refusal> {
         let mut wish = wish(task, self, streaming);
@@ -110,7 +110,7 @@ pub(crate) fn completed(
     if let Some(path) = &task.not_text {
         return Err(Error::NotText { path: path.clone() });
     }
-    let timeout_ms = task.request.timeout_ms.or(task.usual.timeout);
+    let timeout_ms = task.request.timeout_ms.or(task.defaults.timeout);
     let mut request = Request { model, timeout_ms, ..task.request.clone() };
     if request.cwd.is_none() && !driver.has_place() {
         request.cwd = match std::env::current_dir().map(PathBuf::into_os_string) {
@@ -144,7 +144,6 @@ pub(crate) fn wish(task: &Task, driver: &Driver, streaming: Streaming) -> Wish {
     let binary = task.binary.as_ref().map(|path| path.to_string_lossy().into_owned());
     let user = if rustix::process::geteuid().is_root() { User::Root } else { User::Ordinary };
     let settings = task.config.as_ref().map(|config| &config.settings);
-    let set_format = || settings?.text(&format!("providers.{provider}.format")).map(str::to_owned);
     let mut agent_args =
         settings.map(|settings| settings.words(&format!("providers.{provider}.args"))).unwrap_or_default();
     agent_args.extend(task.agent_args.iter().cloned());
@@ -152,13 +151,22 @@ pub(crate) fn wish(task: &Task, driver: &Driver, streaming: Streaming) -> Wish {
         binary,
         streaming,
         user,
-        // A format is chosen for a run that is watched.
-        format: task.format.clone().or_else(|| set_format().filter(|_| streaming == Streaming::On)),
+        format: chosen_format(task, driver, streaming),
+        idle_at_most: task.defaults.idle_at_most,
         agent_args,
         unrestricted: unrestricted(task),
         repository: driver.manifest().map(|manifest| repository_code(task, manifest)).unwrap_or_default(),
         ..Wish::default()
     }
+}
+
+/// Returns the format that the caller or the settings chose. A setting is for a run that is watched.
+pub(super) fn chosen_format(task: &Task, driver: &Driver, streaming: Streaming) -> Option<String> {
+    let setting = || {
+        let settings = &task.config.as_ref()?.settings;
+        settings.text(&format!("providers.{}.format", driver.name())).map(str::to_owned)
+    };
+    task.format.clone().or_else(|| setting().filter(|_| streaming == Streaming::On))
 }
 
 /// Says what happens to a program that nothing restricts: what the caller said, else the settings. A mode that the caller
@@ -168,6 +176,14 @@ fn unrestricted(task: &Task) -> Unrestricted {
     let set = set.map(|word| if word == "warn" { Unrestricted::Warn } else { Unrestricted::Refuse });
     let usual = if task.mode_chosen { Unrestricted::Refuse } else { Unrestricted::Warn };
     task.unrestricted.or(set).unwrap_or(usual)
+}
+
+/// Says whether a task needs a program that can be kept from the code of its repository.
+pub(super) fn must_be_kept(task: &Task, manifest: &Manifest) -> bool {
+    let restricted = matches!(task.request.permission, PermissionMode::Read | PermissionMode::Ask);
+    restricted
+        && manifest.repository.depends_on_program()
+        && matches!(repository_code(task, manifest), RepositoryCode::Kept(files) if !files.is_empty())
 }
 
 /// Says whether a program may run code of the repository in which a task works: only of a project that is trusted.

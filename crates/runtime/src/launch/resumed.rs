@@ -4,7 +4,7 @@ use bowline_protocol::{NativeSessionId, Resume, SessionId};
 
 use crate::Error;
 use crate::error::ResumeGap;
-use crate::journal::{Home, SessionMeta};
+use crate::journal::{Home, JournalError, SessionMeta};
 use crate::task::{JournalChoice, Task};
 
 /// Puts the agent's own id in the place of ours. Every other id is left as it is: the agent knows whether it has it.
@@ -21,9 +21,14 @@ pub(super) fn translate(task: &mut Task, provider: &str) -> Result<(), Error> {
         return Ok(());
     }
     let session = SessionId::from(native_session.as_str());
-    let gap = |gap| Error::NotResumable { session: session.clone(), gap };
+    let gap = |gap| Error::NotResumable { session: session.clone(), gap, source: None };
+    let unread = |error: JournalError| {
+        let is_missing = matches!(error, JournalError::NoSession { .. });
+        let gap = if is_missing { ResumeGap::NotFound } else { ResumeGap::Unreadable };
+        Error::NotResumable { session: session.clone(), gap, source: Some(Box::new(error)) }
+    };
     let home = home.map_or_else(Home::from_env, Ok)?;
-    let meta = SessionMeta::read(&home.session_dir(&session)?).map_err(|_| gap(ResumeGap::NotFound))?;
+    let meta = SessionMeta::read(&home.session_dir(&session)?).map_err(unread)?;
     if meta.provider != provider {
         return Err(gap(ResumeGap::OtherProvider { provider: meta.provider }));
     }

@@ -1,4 +1,4 @@
-//! Session directories that cannot be read, and how sessions are removed.
+//! Session directories that cannot be read, and the removal of sessions.
 
 use std::path::Path;
 
@@ -12,18 +12,18 @@ use crate::journal::{self, JournalError, SessionMeta, unfinished};
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct DamagedSession {
-    /// The name of the directory, which is that of the session.
+    /// The name of the directory, which is the id of the session.
     pub session: SessionId,
     /// When the directory was last changed.
     pub changed_at: Timestamp,
-    /// What is wrong.
+    /// The error.
     pub problem: JournalError,
 }
 
 impl Registry {
     /// Lists the directories of sessions that cannot be read, the newest name first: damaged ones, and those of a newer version.
     ///
-    /// Those with a name before `since` are left out. A session that is just beginning is not damaged: its runner lives.
+    /// Leaves out names before `since`. A session that is just beginning is not damaged: its runner lives.
     pub fn damaged(&self, since: Option<&SessionId>) -> Result<Vec<DamagedSession>, Error> {
         let mut damaged = Vec::new();
         for dir in self.home.session_dirs()? {
@@ -40,15 +40,15 @@ impl Registry {
         Ok(damaged)
     }
 
-    /// Removes a session that is over, or whose directory is damaged, with all its files. What its agent may have left is ended first.
+    /// Removes a session that is over, or whose directory is damaged, with all its files. Ends processes that its agent left first.
     ///
-    /// Needs a tokio runtime. A session whose runner lives is refused ([`JournalError::Locked`]), and so is a name that is no
-    /// directory of this data home.
+    /// Needs a tokio runtime. Fails for a session whose runner lives ([`JournalError::Locked`]), and for a name without a
+    /// directory in this data home.
     pub async fn remove(&self, session: &SessionId) -> Result<(), Error> {
         bowline_process::check_runtime()?;
         self.home.check()?;
         let dir = self.home.session_dir(session)?;
-        // A link is never followed: what it points to is not ours to remove.
+        // Never follow a link: its target does not belong to us.
         if !std::fs::symlink_metadata(&dir).is_ok_and(|found| found.is_dir()) {
             return Err(JournalError::NoSession { path: dir }.into());
         }
@@ -56,7 +56,7 @@ impl Registry {
             return Err(JournalError::Locked { path: dir }.into());
         }
         lost::end_of_session(&dir).await?;
-        // By another name first, which no list shows: a removal that is interrupted leaves no half of a session.
+        // Rename it first to a name that no list shows: an interrupted removal then leaves no half session.
         let gone = dir.with_file_name(format!(".removed-{}", session.as_str()));
         std::fs::rename(&dir, &gone).map_err(|source| io_error("rename", &dir, source))?;
         unfinished::unmark(&dir)?;
@@ -68,10 +68,10 @@ fn io_error(doing: &'static str, path: &Path, source: std::io::Error) -> Journal
     JournalError::Io { doing, path: path.to_owned(), source }
 }
 
-/// Says why a directory cannot be read as a session.
+/// Returns why a directory cannot be read as a session.
 fn problem_of(dir: &Path) -> Option<JournalError> {
     let problem = SessionMeta::read(dir).err()?;
-    // Its lock decides whether it is being made; and one in which nothing was said was never a session.
+    // A held lock means that it is being created. A directory without events was never a session.
     let is_live = journal::is_live(dir).unwrap_or(false);
     let was_begun =
         |dir: &Path| std::fs::metadata(dir.join(journal::EVENTS_FILE)).is_ok_and(|it| it.len() > 0);

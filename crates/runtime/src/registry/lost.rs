@@ -1,7 +1,7 @@
-//! Sessions whose runner was killed: what it could not do at the end is done by the next one.
+//! Sessions whose runner was killed: the next runner cleans up after it.
 //!
-//! The lock decides: it is free when its runner is gone, and a session is never taken up again, so that nobody is
-//! disturbed. Two that look at once do the same, one after the other; the second finds nothing to do.
+//! The lock decides: it is free when the runner is gone, and no other runner ever takes it again. Two processes that clean up
+//! at once do the same, one after the other; the second finds nothing to do.
 
 use std::io;
 use std::path::Path;
@@ -15,29 +15,28 @@ use super::Registry;
 use crate::container::Inside;
 use crate::journal::{self, JournalError, SessionMeta, unfinished};
 use crate::launch::SIDE_FILES;
-use crate::{Error, budget, clock, host, warden};
+use crate::{Error, budget, clock, host, session_monitor};
 
 impl Registry {
-    /// Puts in order what killed runners left: files with secrets go, what its agent started is ended, in a container too, the
-    /// journal is [repaired](journal::repair) and says how it ended, what it used is written down. Returns the sessions. Every
-    /// process that runs sessions does this
-    /// when it begins, and once a minute.
+    /// Cleans up after killed runners: deletes files with secrets, ends the processes of the agent, in a container too,
+    /// [repairs](journal::repair) the journal so that it has an end, and writes the spending to the ledger. Returns the sessions.
+    /// Every process that runs sessions does this at its start, and once a minute.
     ///
-    /// Only sessions that are not over are looked at, by their marks; see `docs/journal.md`. Needs a tokio runtime.
+    /// Checks only sessions that are marked as unfinished; see `docs/journal.md`. Needs a tokio runtime.
     pub async fn settle_lost(&self) -> Result<Vec<SessionId>, Error> {
         bowline_process::check_runtime()?;
         let mut settled = Vec::new();
         let mut dirs = unfinished::dirs(&self.home)?;
-        // Docker may take its time, or never answer: those who need it come last.
+        // Docker may be slow, or never answer: sessions in containers come last.
         dirs.sort_by_cached_key(|dir| SessionMeta::read(dir).is_ok_and(|meta| meta.container.is_some()));
         for dir in dirs {
-            // Our own may be about to take its lock, or to end.
-            if warden::by_dir(&dir).is_some() || journal::is_live(&dir)? {
+            // A session of this process may be about to take its lock, or to end.
+            if session_monitor::by_dir(&dir).is_some() || journal::is_live(&dir)? {
                 continue;
             }
             match settle(&dir).await {
                 Ok(session) => settled.extend(session),
-                // Another one looks at it, too.
+                // Another process cleans it up.
                 Err(Error::Journal(JournalError::Locked { .. })) => {}
                 Err(error) => {
                     let error = &error as &dyn std::error::Error;
@@ -45,7 +44,7 @@ impl Registry {
                 }
             }
         }
-        // What is still not in order is put so later, and its own journal says more.
+        // The next check tries again, and the journal of that session says more.
         let open = unfinished::dirs(&self.home)?.into_iter();
         let open = open.filter_map(|dir| Some(dir.file_name()?.to_str()?.to_owned())).collect();
         if let Err(error) = budget::sweep(&self.home, &open) {
@@ -56,7 +55,7 @@ impl Registry {
     }
 }
 
-/// Puts one session in order, if it is one.
+/// Cleans up one session.
 async fn settle(dir: &Path) -> Result<Option<SessionId>, Error> {
     let files = dir.join(SIDE_FILES);
     match std::fs::remove_dir_all(&files) {
@@ -67,7 +66,7 @@ async fn settle(dir: &Path) -> Result<Option<SessionId>, Error> {
     }
     let meta = match SessionMeta::read(dir) {
         Ok(meta) => meta,
-        // It was killed before it was a session, or somebody has removed it.
+        // The runner was killed before the session existed, or the session was removed.
         Err(JournalError::NoSession { .. }) => {
             remove_if_nothing_was_said(dir);
             unfinished::unmark(dir)?;
@@ -91,14 +90,14 @@ async fn settle(dir: &Path) -> Result<Option<SessionId>, Error> {
     Ok(Some(meta.id))
 }
 
-/// How long a session of a newer version keeps its mark: that version may come back and put it in order.
+/// How long a session of a newer version keeps its mark: that version may run again and clean it up.
 const NEWER_KEEPS_MARK: Duration = Duration::from_secs(24 * 3600);
 
-/// Ends what a session left whose description cannot be read, by its name, and takes its mark away: looking again would not help.
-/// Its files stay as they are.
+/// Ends the processes of a session whose description cannot be read, by its id, and removes its mark: another check would not
+/// help. Keeps its files.
 async fn settle_unreadable(dir: &Path, problem: JournalError) -> Result<(), Error> {
     if !matches!(problem, JournalError::Damaged { .. } | JournalError::NewerFormat { .. }) {
-        // The system may let us read it later.
+        // A later read may succeed.
         return Err(problem.into());
     }
     end_of_session(dir).await?;
@@ -113,20 +112,20 @@ async fn settle_unreadable(dir: &Path, problem: JournalError) -> Result<(), Erro
     Ok(unfinished::unmark(dir)?)
 }
 
-/// Ends what the agent of a session may have left, which is known by the name of the session's directory.
+/// Ends processes that the agent of a session left. They carry the name of the session's directory.
 pub(super) async fn end_of_session(dir: &Path) -> Result<(), Error> {
     let Some(name) = dir.file_name().and_then(|name| name.to_str()) else { return Ok(()) };
     end_strays(&SessionId::from(name)).await.map(drop)
 }
 
-/// Removes the directory of what never became a session. One in which something was said stays, whoever spoiled it.
+/// Removes a directory that never became a session. Keeps a directory with events, even if it is damaged.
 fn remove_if_nothing_was_said(dir: &Path) {
     let events = dir.join(journal::EVENTS_FILE);
     if std::fs::metadata(&events).is_ok_and(|events| events.len() > 0) {
         return;
     }
     for file in [events, dir.join("session.json.new")] {
-        // It may never have been made.
+        // It may not exist.
         let _ = std::fs::remove_file(file);
     }
     if let Err(error) = std::fs::remove_dir(dir) {
@@ -135,19 +134,19 @@ fn remove_if_nothing_was_said(dir: &Path) {
     }
 }
 
-/// Ends the agent in a container, which does not end with its runner, and returns what could not be ended.
+/// Ends the agent in a container, which outlives its runner. Returns the processes that could not be ended.
 async fn end_inside(meta: &SessionMeta, container: &str) -> Result<Vec<ProcessLeaked>, Error> {
     let inside = Inside::new(host::supervisor()?, &meta.provider, container, &meta.id);
     let survivors = match inside.try_sweep().await {
         Ok(survivors) => survivors,
-        // Nobody runs in a container that does not.
+        // A stopped container has no processes.
         Err(why) if docker::is_gone(&why) => Vec::new(),
         Err(why) => vec![inside.unanswered(&why)],
     };
     Ok(survivors.into_iter().map(|it| leaked(it.pid, it.command)).collect())
 }
 
-/// Ends what the agent had started and what outlived both the runner and its keeper: nobody else knows of it any more.
+/// Ends processes of the agent that outlived both the runner and its keeper.
 async fn end_strays(id: &SessionId) -> Result<Vec<ProcessLeaked>, Error> {
     let session = id.to_string();
     let ended = tokio::task::spawn_blocking(move || bowline_process::end_strays(&session)).await;

@@ -1,7 +1,7 @@
-//! The mark of a key: somebody ended its sessions, or would have if there had been any.
+//! The abort mark of a key: a caller ended its sessions, also if there were none.
 //!
-//! A file for each key in `aborts` under the data home. The directory is also the board on which marks are announced:
-//! its time stamp changes with each of them, and runners look at that.
+//! A file for each key in `aborts` under the data home. The directory also announces marks: each new mark changes its time
+//! stamp, which runners check.
 
 use std::io;
 use std::path::PathBuf;
@@ -11,10 +11,10 @@ use serde::{Deserialize, Serialize};
 use crate::host;
 use crate::journal::{Abort, Home, JournalError};
 
-/// The longest part of a key that becomes a name.
+/// The longest part of a key in a file name.
 const LONGEST: usize = 120;
 
-/// The content of a mark. The key stands in it, because a name may hold only a part of it.
+/// The content of a mark. It has the whole key, because the file name may have only a part of it.
 #[derive(Serialize, Deserialize)]
 struct Mark {
     key: String,
@@ -30,13 +30,13 @@ fn path(home: &Home, key: &str) -> PathBuf {
     board(home).join(name(key))
 }
 
-/// Makes a file's name of a key: plain characters stand for themselves, others as `%xx`. A long one is cut, and a sum
-/// of the whole keeps it apart from its like.
+/// Returns the file name of a key. Characters other than plain ones become `%xx`. A long name is cut, and ends with a hash of
+/// the whole key.
 fn name(key: &str) -> String {
     let mut name = String::from("key-");
     for byte in key.bytes() {
         if name.len() > LONGEST {
-            // FNV-1a: short, and the same for ever.
+            // FNV-1a: short, and stable between versions.
             let sum = key.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |sum, byte| {
                 (sum ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
             });
@@ -55,22 +55,22 @@ pub(super) fn set(home: &Home, key: &str, abort: &Abort) -> Result<(), JournalEr
     let path = path(home, key);
     let mark = Mark { key: key.to_owned(), abort: abort.clone() };
     let text = serde_json::to_vec(&mark).map_err(|error| io_error("write", &path, error.into()))?;
-    // A new file takes the place of the old one, so that the directory changes each time.
+    // Replace the file, so that the time stamp of the directory changes each time.
     let new = path.with_extension(format!("{}-new", std::process::id()));
     host::private_dir(&board(home)).map_err(|error| io_error("create", &board(home), error))?;
     host::private_file(&new, &text).map_err(|error| io_error("write", &new, error))?;
     match std::fs::rename(&new, &path) {
-        // Another thread of ours was faster with the same mark.
+        // Another thread of this process was faster with the same mark.
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         other => other.map_err(|error| io_error("replace", &path, error)),
     }
 }
 
-/// Says whether a key is marked.
+/// Returns whether a key is marked.
 pub(super) fn is_set(home: &Home, key: &str) -> Result<bool, JournalError> {
     let path = path(home, key);
     match std::fs::read(&path) {
-        // A mark that cannot be understood is a mark: somebody wanted something ended.
+        // A mark that cannot be parsed still counts as a mark.
         Ok(text) => Ok(serde_json::from_slice::<Mark>(&text).map_or(true, |mark| mark.key == key)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
         Err(error) => Err(io_error("read", &path, error)),

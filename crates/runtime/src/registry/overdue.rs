@@ -1,25 +1,25 @@
-//! Which sessions of other processes are long over their own limit.
+//! Finds sessions of other processes whose limit passed long ago.
 //!
-//! A session that says when it began by the clock of the boot is measured by that clock. An older one says it by the time of
-//! day only, which may have been set since; the age of its runner's process is the second witness, and both have to agree.
+//! A session with a start time by CLOCK_BOOTTIME is measured by that clock. An older one has only a time of day, which may
+//! have been set since. Then the age of its runner's process has to agree.
 
 use bowline_protocol::{Millis, Timestamp};
 
 use crate::clock::BootMoment;
 use crate::journal::SessionMeta;
 
-/// How long a session may be over its limit before others end it: by then its own runner has looked twice.
+/// How long a session may exceed its limit before another process ends it: by then its own runner has checked twice.
 const ABANDONED: Millis = Millis(150_000);
 
-/// A tick of the kernel, in which it tells when a process began: a hundredth of a second for every program, on every machine.
+/// The kernel's unit for the start time of a process: a hundredth of a second for every program, on every machine.
 const TICK: u64 = 10;
 
-/// Says whether a session with a living runner is long over its limit.
+/// Returns whether a session with a living runner exceeded its limit long ago.
 pub(super) fn is_abandoned(meta: &SessionMeta, wall: Timestamp, up: Option<&BootMoment>) -> bool {
     let Some(limit) = meta.limit_ms.map(|limit| limit.plus(ABANDONED)) else { return false };
     match (&meta.registered_up, up) {
         (Some(then), Some(now)) if then.boot == now.boot => now.up_ms > then.up_ms.plus(limit),
-        // Another machine runs it, over a shared directory: that machine sees to it.
+        // A runner on another machine shares the directory; that machine ends it.
         (Some(_), Some(_)) => false,
         (Some(_) | None, _) => {
             let started = meta.runner.and_then(|runner| runner.started);

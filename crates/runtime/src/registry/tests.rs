@@ -45,7 +45,7 @@ async fn sessions_of_one_key_end_together_and_others_do_not() {
     let mut killed = registry.kill_all("a", "enough").await.unwrap();
     killed.sort_by_key(|killed| killed.label.is_none());
     assert_eq!(killed.len(), 2);
-    assert_eq!((killed[0].label.as_deref(), killed[0].how), (Some("main"), How::Politely));
+    assert_eq!((killed[0].label.as_deref(), killed[0].how), (Some("main"), StopResult::Politely));
     assert_eq!(killed[1].session, *two.session());
     assert!(!registry.has_active("a").unwrap());
     assert!(registry.has_active("b").unwrap());
@@ -71,7 +71,7 @@ async fn a_session_without_a_place_in_the_home_ends_with_its_key() {
     let hidden = crate::task("Do it").provider("claude").key("hidden");
     let hidden = running(hidden.script(script(HANGS)).without_journal()).await;
     let killed = registry.kill_all("hidden", "").await.unwrap();
-    assert_eq!((&killed[0].session, killed[0].how), (hidden.session(), How::Politely));
+    assert_eq!((&killed[0].session, killed[0].how), (hidden.session(), StopResult::Politely));
     assert_eq!(hidden.outcome().await.unwrap().outcome, Outcome::Cancelled);
 }
 
@@ -114,9 +114,9 @@ async fn what_is_long_over_its_own_limit_is_ended_by_others() {
     let killed = registry.kill_overdue().await.unwrap();
     assert_eq!(killed.len(), 1);
     // It is a process with other work: it is asked, and not killed.
-    assert_eq!((killed[0].session.as_str(), killed[0].how), ("s-overdue", How::Survived));
+    assert_eq!((killed[0].session.as_str(), killed[0].how), ("s-overdue", StopResult::Survived));
     let reason = SessionMeta::read(overdue.dir()).unwrap().abort.unwrap().reason.unwrap();
-    assert!(reason.contains("longer than it may"), "{reason}");
+    assert!(reason.contains("exceeded its time limit"), "{reason}");
     limited.stop().await.unwrap();
 }
 
@@ -257,7 +257,7 @@ fn the_newest_sessions_are_listed_without_a_look_at_the_others() {
     let dir = tempfile::tempdir().unwrap();
     let home = Home::at(dir.path());
     let registry = Registry::at(home.clone());
-    assert_eq!(registry.newest(Which::All, None, 3).unwrap(), []);
+    assert_eq!(registry.newest(SessionFilter::All, None, 3).unwrap(), []);
     let mut ids = Vec::new();
     for number in 0..5_u8 {
         let id =
@@ -272,14 +272,14 @@ fn the_newest_sessions_are_listed_without_a_look_at_the_others() {
     let oldest = home.session_dir(&ids[0]).unwrap().join("session.json");
     std::fs::write(&oldest, "{").unwrap();
     let names = |key: Option<&str>, most| {
-        let listed = registry.newest(Which::All, key, most).unwrap();
+        let listed = registry.newest(SessionFilter::All, key, most).unwrap();
         listed.into_iter().map(|listed| listed.meta.id).collect::<Vec<_>>()
     };
     assert_eq!(names(None, 2), [ids[4].clone(), ids[3].clone()]);
     assert_eq!(names(None, 100), [ids[4].clone(), ids[3].clone(), ids[2].clone(), ids[1].clone()]);
     assert_eq!(names(Some("even"), 1), [ids[4].clone()]);
     assert_eq!(names(Some("even"), 100), [ids[4].clone(), ids[2].clone()]);
-    assert!(registry.newest(Which::Running, None, 100).unwrap().is_empty());
+    assert!(registry.newest(SessionFilter::Running, None, 100).unwrap().is_empty());
     assert!(registry.contains(&ids[1]));
     for unknown in ["s-none", "../sessions", "", ".", "a/b"] {
         assert!(!registry.contains(&SessionId::from(unknown)), "{unknown:?}");

@@ -4,13 +4,13 @@ use std::path::PathBuf;
 
 use bowline_providers::manifest::Place;
 
-use super::Origin;
+use super::ManifestOrigin;
 
 /// Why a provider cannot be had by its name.
 #[derive(Debug, thiserror::Error)]
 pub enum RosterError {
     /// There is no provider of that name.
-    #[error("there is no provider `{name}`{}", crate::near::in_words(nearest.as_deref()))]
+    #[error("there is no provider `{name}`{}", crate::suggest::in_words(nearest.as_deref()))]
     Unknown {
         /// The name.
         name: String,
@@ -35,7 +35,7 @@ pub enum RosterError {
         /// The file.
         file: PathBuf,
         /// Whose the name is.
-        first: Origin,
+        first: ManifestOrigin,
     },
     /// A file or directory cannot be read.
     #[error("could not read `{}`", path.display())]
@@ -54,19 +54,19 @@ impl RosterError {
         match self {
             Self::Unknown { .. } => "`bowline providers` lists what there is".to_owned(),
             Self::Bad { .. } => "correct the file, or move it out of the directory".to_owned(),
-            Self::Taken { first: Origin::BuiltIn, .. } => {
+            Self::Taken { first: ManifestOrigin::BuiltIn, .. } => {
                 "to replace the built-in provider, give the manifest its name and `override = true`; else choose another name"
                     .to_owned()
             }
-            Self::Taken { first: Origin::File(_), .. } => "rename one of the two".to_owned(),
+            Self::Taken { first: ManifestOrigin::File(_), .. } => "rename one of the two".to_owned(),
             Self::Read { .. } => "check that it can be read".to_owned(),
         }
     }
 }
 
-fn owner(first: &Origin) -> String {
+fn owner(first: &ManifestOrigin) -> String {
     match first {
-        Origin::BuiltIn => "a built-in provider".to_owned(),
-        Origin::File(path) => format!("`{}`", path.display()),
+        ManifestOrigin::BuiltIn => "a built-in provider".to_owned(),
+        ManifestOrigin::File(path) => format!("`{}`", path.display()),
     }
 }

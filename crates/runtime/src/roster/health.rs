@@ -15,7 +15,7 @@ const TOLD: usize = 2_000;
 
 /// What a provider says about itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Health {
+pub struct HealthReport {
     /// It is well.
     pub well: bool,
     /// What it said, made harmless: its standard error if it is not well and said anything there, else its standard output.
@@ -29,7 +29,7 @@ pub struct Health {
 /// Asks a provider whether it is well; it has five seconds. Nothing for a provider that cannot be asked.
 ///
 /// Needs a tokio runtime.
-pub async fn health(manifest: &'static Manifest) -> Result<Option<Health>, ProbeError> {
+pub async fn health(manifest: &'static Manifest) -> Result<Option<HealthReport>, ProbeError> {
     let Some(command) = launch::health(manifest).await else { return Ok(None) };
     let program = command.program.clone();
     let began = clock::instant();
@@ -39,7 +39,7 @@ pub async fn health(manifest: &'static Manifest) -> Result<Option<Health>, Probe
     let answer = match answer {
         // That is not well, whatever it would have said.
         Err(kind @ ProbeErrorKind::Killed { .. }) => {
-            return Ok(Some(Health { well: false, said: kind.to_string(), code: None, took }));
+            return Ok(Some(HealthReport { well: false, said: kind.to_string(), code: None, took }));
         }
         answer => answer.map_err(wrong)?,
     };
@@ -49,5 +49,5 @@ pub async fn health(manifest: &'static Manifest) -> Result<Option<Health>, Probe
         _ => answer.stdout.trim(),
     };
     let said = ansi::harmless(said).chars().take(TOLD).collect();
-    Ok(Some(Health { well, said, code: answer.code, took }))
+    Ok(Some(HealthReport { well, said, code: answer.code, took }))
 }

@@ -10,9 +10,9 @@ prompt = "stdin"
 formats.text.dialect = "text"
 "#;
 
-struct Dir(tempfile::TempDir);
+struct ManifestDir(tempfile::TempDir);
 
-impl Dir {
+impl ManifestDir {
     fn with(files: &[(&str, &str)]) -> Self {
         let dir = tempfile::tempdir().expect("a directory");
         for (name, text) in files {
@@ -36,7 +36,7 @@ impl Dir {
 
 #[test]
 fn a_users_manifest_is_found_by_every_name() {
-    let dir = Dir::with(&[("a.toml", AGENT), ("notes.txt", "not a manifest")]);
+    let dir = ManifestDir::with(&[("a.toml", AGENT), ("notes.txt", "not a manifest")]);
     for name in ["my-agent", "My_Agent", "mine"] {
         assert_eq!(dir.find(name), "my-agent", "{name}");
     }
@@ -47,7 +47,7 @@ fn a_users_manifest_is_found_by_every_name() {
 
 #[test]
 fn what_may_be_left_out_is_filled_in() {
-    let manifest = Dir::with(&[("a.toml", AGENT)]).roster().find("mine").expect("it is there");
+    let manifest = ManifestDir::with(&[("a.toml", AGENT)]).roster().find("mine").expect("it is there");
     assert_eq!((&*manifest.title, &*manifest.adapter_id), ("my-agent", "user.my-agent"));
     assert_eq!((&*manifest.default_format, &*manifest.default_model), ("text", "default"));
     assert_eq!(manifest.timeout, None);
@@ -55,7 +55,7 @@ fn what_may_be_left_out_is_filled_in() {
 
 #[test]
 fn a_changed_file_counts_from_the_next_look_on() {
-    let dir = Dir::with(&[("a.toml", AGENT)]);
+    let dir = ManifestDir::with(&[("a.toml", AGENT)]);
     let first = dir.roster().find("mine").expect("it is there");
     assert!(std::ptr::eq(first, dir.roster().find("mine").expect("it is there")), "kept once");
     let changed = AGENT.replace("program = \"my-agent\"", "program = \"./bin/other\"");
@@ -66,30 +66,32 @@ fn a_changed_file_counts_from_the_next_look_on() {
 #[test]
 fn a_built_in_provider_is_replaced_only_on_purpose() {
     let named = AGENT.replace("\"my-agent\"\na", "\"practice\"\na");
-    let dir = Dir::with(&[("p.toml", &named)]);
+    let dir = ManifestDir::with(&[("p.toml", &named)]);
     assert_eq!(
         dir.find("practice"),
         "the manifest `DIR/p.toml` takes the name `practice`, which a built-in provider has already"
     );
     assert_eq!(dir.find("claude"), "claude", "others are not held up");
-    let replaced = Dir::with(&[("p.toml", &format!("override = true\n{named}"))]);
+    let replaced = ManifestDir::with(&[("p.toml", &format!("override = true\n{named}"))]);
     assert_eq!(replaced.find("practice"), "my-agent");
     let (all, bad) = replaced.roster().all().expect("a list");
     let practice: Vec<_> = all.iter().filter(|entry| entry.manifest.name == "practice").collect();
-    assert!(matches!(practice[..], [Entry { origin: Origin::File(_), .. }]), "{practice:?}");
+    assert!(matches!(practice[..], [RosterEntry { origin: ManifestOrigin::File(_), .. }]), "{practice:?}");
     assert!(bad.is_empty(), "{bad:?}");
     let other = AGENT.replace("\"my-agent\"\na", "\"claude\"\na");
-    let other = Dir::with(&[("c.toml", &format!("override = true\n{other}"))]);
+    let other = ManifestDir::with(&[("c.toml", &format!("override = true\n{other}"))]);
     assert_eq!(other.find("claude-code"), "my-agent", "also by the other names of the one that it replaces");
     let alias = AGENT.replace("mine", "claude-code");
-    let dir = Dir::with(&[("a.toml", &format!("override = true\n{alias}"))]);
+    let dir = ManifestDir::with(&[("a.toml", &format!("override = true\n{alias}"))]);
     assert!(dir.find("my-agent").contains("takes the name `claude-code`"), "only its own name is replaced");
 }
 
 #[test]
 fn two_files_cannot_have_one_name() {
-    let dir =
-        Dir::with(&[("a.toml", AGENT), ("b.toml", &AGENT.replace("name = \"my-agent\"", "name = \"b\""))]);
+    let dir = ManifestDir::with(&[
+        ("a.toml", AGENT),
+        ("b.toml", &AGENT.replace("name = \"my-agent\"", "name = \"b\"")),
+    ]);
     assert_eq!(dir.find("mine"), "my-agent", "the first has it");
     assert_eq!(
         dir.find("b"),
@@ -100,7 +102,7 @@ fn two_files_cannot_have_one_name() {
 #[test]
 fn a_bad_file_is_named_with_line_and_column_and_holds_up_nobody_else() {
     let check = |from: &str, to: &str, expect: &str| {
-        let dir = Dir::with(&[("a.toml", &AGENT.replace(from, to))]);
+        let dir = ManifestDir::with(&[("a.toml", &AGENT.replace(from, to))]);
         assert_eq!(dir.find("my-agent"), expect);
         assert_eq!(dir.find("claude"), "claude", "others are not held up");
         assert_eq!(dir.roster().all().expect("a list").1.len(), 1);
@@ -117,14 +119,14 @@ fn a_bad_file_is_named_with_line_and_column_and_holds_up_nobody_else() {
             "format `text` names the dialect `txt`, which does not exist",
         ),
     );
-    let dir = Dir::with(&[("a.toml", &AGENT.replace("program", "porgram"))]);
+    let dir = ManifestDir::with(&[("a.toml", &AGENT.replace("program", "porgram"))]);
     let error = dir.find("my-agent");
     assert!(
         error.starts_with("the manifest `DIR/a.toml` cannot be used: line 4, column 1, `porgram"),
         "{error}"
     );
     assert!(error.contains("unknown field `porgram`"), "{error}");
-    let dir = Dir::with(&[("a.toml", "name = \"my-agent\nprogram = 1")]);
+    let dir = ManifestDir::with(&[("a.toml", "name = \"my-agent\nprogram = 1")]);
     assert!(dir.find("a").contains("line 1, column "), "{}", dir.find("a"));
     assert!(dir.find("nobody").contains("cannot be used"), "the name may be that of the bad file");
 }
@@ -132,8 +134,10 @@ fn a_bad_file_is_named_with_line_and_column_and_holds_up_nobody_else() {
 #[test]
 fn a_name_is_a_word() {
     for name in ["", "a b", "a,b", "acp:x", "-x", "../x", "auto"] {
-        let dir =
-            Dir::with(&[("a.toml", &AGENT.replace("name = \"my-agent\"", &format!("name = \"{name}\"")))]);
+        let dir = ManifestDir::with(&[(
+            "a.toml",
+            &AGENT.replace("name = \"my-agent\"", &format!("name = \"{name}\"")),
+        )]);
         assert!(dir.find("a").contains("`name`: "), "{name}: {}", dir.find("a"));
     }
 }

@@ -1,10 +1,10 @@
-//! Tasks that ask several agents the same thing side by side.
+//! Tasks that send the same prompt to several providers at the same time.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Who is asked by tasks that run side by side. None of them falls back to somebody whom another of them asks: that one would
-/// do the same work twice.
+/// The providers of tasks that run at the same time. No task falls back to a provider of another one, which would do the same
+/// work twice.
 ///
 /// ```
 /// # use bowline::{Fallback, route::Beside};
@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub struct Beside(Arc<Mutex<BTreeSet<String>>>);
 
 impl Beside {
-    /// Takes somebody for one of the tasks. Says whether nobody else had.
+    /// Reserves a provider for a task. Returns whether it was free.
     pub(crate) fn take(&self, name: &str) -> bool {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(name.to_owned())
     }

@@ -1,20 +1,21 @@
-//! Who may be asked, and what is known about each.
+//! The candidates of a request, and the facts about each.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use bowline_engine::retry::Fallback;
-use bowline_engine::route::{self, Ask, Candidate, Facts, Memory, canonical};
+use bowline_engine::route::{self, Candidate, CandidateFacts, HINTS, RouteMemory, RouteRequest, canonical};
 use bowline_protocol::Timestamp;
 use bowline_providers::invocation::external::ExternalCli;
 use bowline_providers::invocation::{Streaming, Unrestricted};
 use bowline_providers::manifest::{Chosen, Manifest};
+use bowline_providers::models::suited;
 use bowline_providers::{catalogue, prices};
 
 use super::AUTO;
-use super::entry::{Room, row};
+use super::entry::{ContextLimit, row};
 use super::listed::{is_own, manifest_of, own};
-use crate::config::{Config, ConfigError, Entry, EntryKind, FileOwner, Router};
+use crate::config::{Config, ConfigError, EntryKind, FileOwner, Router, RouterEntry};
 use crate::detect::{self, Search, Surroundings};
 use crate::launch::{self, Driver};
 use crate::profile::Profile;
@@ -22,51 +23,55 @@ use crate::roster::{self, Roster};
 use crate::task::Task;
 use crate::{Error, auth, limits, models};
 
-/// The priority of those that no file gives one.
+/// The priority of a provider without one in a file.
 const USUAL_PRIORITY: i64 = 50;
 
 /// How a candidate is run.
 #[derive(Clone, Debug)]
-pub(super) enum How {
-    /// By a manifest.
+pub(super) enum CandidateLaunch {
+    /// With a manifest.
     Manifest(&'static Manifest),
-    /// By a description in the form of the specification for pi.
+    /// As an external CLI, described in pi's form.
     External(Box<ExternalCli>),
-    /// Not at all, for this reason.
+    /// It cannot be run, for this reason.
     Not(String),
 }
 
-/// All who may be asked.
+/// All candidates of a request.
 #[derive(Debug)]
-pub(super) struct Field {
-    pub(super) ask: Ask,
-    pub(super) candidates: Vec<(Candidate, Facts)>,
-    pub(super) hows: Vec<How>,
-    pub(super) entries: Vec<Option<Entry>>,
-    /// The account of each, where it has one of its own.
+pub(super) struct Candidates {
+    pub(super) ask: RouteRequest,
+    pub(super) all: Vec<(Candidate, CandidateFacts)>,
+    pub(super) launches: Vec<CandidateLaunch>,
+    pub(super) entries: Vec<Option<RouterEntry>>,
+    /// The profile of each, if it has one of its own.
     pub(super) profiles: Vec<Option<Profile>>,
-    room: Room,
+    context_limit: ContextLimit,
 }
 
-/// Says whether the caller named one provider.
+/// Returns whether the caller named one provider.
 pub(super) fn is_named(task: &Task) -> bool {
     task.request.provider.as_deref().is_some_and(|name| !name.eq_ignore_ascii_case(AUTO))
 }
 
-/// Says whether the caller listed the providers.
+/// Returns whether the caller listed the providers.
 pub(super) fn is_listed(task: &Task) -> bool {
     !task.route.providers.is_empty()
 }
 
-impl Field {
-    /// Gathers who may be asked, and what is known about each.
+fn wrong(error: &ConfigError) -> Error {
+    Error::Config(Box::new(error.clone()))
+}
+
+impl Candidates {
+    /// Gathers the candidates, and the facts about each.
     pub(super) fn gather(
         task: &Task,
         config: &Config,
-        memory: &Memory,
+        memory: &RouteMemory,
         now: Timestamp,
     ) -> Result<Self, Error> {
-        let ask = Ask {
+        let ask = RouteRequest {
             hint: task.route.hint.clone(),
             model: task.request.model.clone(),
             named: is_named(task),
@@ -77,126 +82,139 @@ impl Field {
             last: memory.last.clone(),
             now,
         };
-        let mut field = Self {
+        let mut candidates = Self {
             ask,
-            candidates: Vec::new(),
-            hows: Vec::new(),
+            all: Vec::new(),
+            launches: Vec::new(),
             entries: Vec::new(),
             profiles: Vec::new(),
-            room: Room::of(config),
+            context_limit: ContextLimit::of(config),
         };
         let named = task.request.provider.as_deref().filter(|_| is_named(task));
         match named {
-            Some(_) if task.manifest.is_some() => field.candidates_of(task.manifest),
-            Some(name) => field.named(name, config.router.as_ref())?,
+            Some(_) if task.manifest.is_some() => candidates.candidates_of(task.manifest),
+            Some(name) => candidates.named(name, config)?,
             None => {}
         }
-        for (candidate, _) in &mut field.candidates {
+        for (candidate, _) in &mut candidates.all {
             candidate.named = true;
-            candidate.model = candidate.model.take().or_else(|| task.usual.model.clone());
+            candidate.model = candidate.model.take().or_else(|| task.defaults.model.clone());
         }
         if is_listed(task) {
-            field.listed(&task.route.providers, config.router.as_ref())?;
+            candidates.listed(&task.route.providers, config)?;
         } else if named.is_none() || matches!(task.route.fallback, Some(Fallback::Next | Fallback::Any)) {
-            field.choice(config.router.as_ref())?;
+            candidates.choice(config.router.as_ref())?;
         }
         if !is_named(task) && !is_listed(task) {
-            field.described(config)?;
+            candidates.described(config)?;
         }
         let own = config.settings.prices();
-        for place in 0..field.candidates.len() {
-            field.account(place, task, config);
-            field.list(place);
+        for place in 0..candidates.all.len() {
+            candidates.account(place, task, config);
+            candidates.list(place);
         }
-        field.pass_model_on();
-        for place in 0..field.candidates.len() {
-            let facts = field.facts(place, task, memory, &own);
-            field.candidates[place].1 = facts;
+        candidates.pass_model_on();
+        for place in 0..candidates.all.len() {
+            let facts = candidates.facts(place, task, memory, &own);
+            candidates.all[place].1 = facts;
         }
-        Ok(field)
+        Ok(candidates)
     }
 
-    /// Finds the account that a candidate is asked with.
+    /// Finds the profile of a candidate.
     fn account(&mut self, place: usize, task: &Task, config: &Config) {
         let said = task.profile.clone().filter(|_| self.is_meant(place));
-        if let (None, Some(name)) = (&said, &self.candidates[place].0.profile) {
+        if let (None, Some(name)) = (&said, &self.all[place].0.profile) {
             let profile = config.settings.profile(name);
             if profile.is_none() {
                 let known = config.settings.profiles().join(", ");
                 let known =
                     if known.is_empty() { "none are set".to_owned() } else { format!("there is {known}") };
-                self.hows[place] = How::Not(format!("there is no profile `{name}`; {known}"));
+                self.launches[place] = CandidateLaunch::Not(format!("there is no profile `{name}`; {known}"));
             }
             return self.profiles.push(profile);
         }
-        self.candidates[place].0.profile = said.as_ref().map(|profile| profile.name.clone());
+        self.all[place].0.profile = said.as_ref().map(|profile| profile.name.clone());
         self.profiles.push(said);
     }
 
-    /// Fills in the models that a candidate's program is known to list, to the account that it is asked with.
+    /// Fills in the cached list of models that the candidate's program reported for its profile.
     fn list(&mut self, place: usize) {
-        if let How::Manifest(manifest) = &self.hows[place] {
+        if let CandidateLaunch::Manifest(manifest) = &self.launches[place] {
             let profile = self.profiles[place].as_ref();
             let known = models::known(manifest, profile, &Surroundings::from_env());
-            // What stands for whatever the program takes by itself is nobody's model.
+            let hints = &mut self.all[place].0.hints;
+            for (hint, _) in HINTS {
+                // The file and the manifest take precedence over a guess from the names of models.
+                if let (false, Some(model)) = (hints.contains_key(hint), suited(&known, hint, self.ask.now)) {
+                    hints.insert(hint.to_owned(), model.id.clone());
+                }
+            }
+            // `default` stands for the program's own choice and is not the name of a model.
             let ids = known.into_iter().map(|model| model.id).filter(|id| id != "default");
-            self.candidates[place].0.listed = ids.collect();
+            self.all[place].0.listed = ids.collect();
         }
     }
 
-    /// Returns how somebody is asked about their account: with the program and the variables of their entry.
+    /// Returns the manifest for queries about the account, with the program and the variables of the entry.
     pub(super) fn about(&self, place: usize) -> Option<&'static Manifest> {
-        let How::Manifest(manifest) = &self.hows[place] else { return None };
+        let CandidateLaunch::Manifest(manifest) = &self.launches[place] else { return None };
         Some(self.entries[place].as_ref().map_or(*manifest, |entry| own(manifest, entry)))
     }
 
-    /// The one that the caller named: in the router's file, else by the name of a provider.
-    fn named(&mut self, name: &str, router: Option<&Router>) -> Result<(), Error> {
+    /// Adds the named candidate: an entry of the router's file, else a provider, else an external CLI.
+    fn named(&mut self, name: &str, config: &Config) -> Result<(), Error> {
+        let router = config.router.as_ref();
         if let Some((router, entry)) = router.and_then(|router| Some((router, router.entry(name)?))) {
             stands_in(entry, router)?;
-            // Who names it wants it, also where it is not chosen by itself.
-            self.entry(&Entry { enabled: true, ..entry.clone() }, router);
+            // Naming an entry enables it.
+            self.entry(&RouterEntry { enabled: true, ..entry.clone() }, router);
             return Ok(());
         }
-        self.manifest(roster::find(name)?);
+        match roster::find(name) {
+            Ok(manifest) => self.manifest(manifest),
+            Err(error) => match config.external.get(name).map_err(wrong)? {
+                Some(external) => self.external(name, external),
+                None => return Err(error.into()),
+            },
+        }
         Ok(())
     }
 
-    /// The providers that the caller listed, each once.
-    fn listed(&mut self, names: &[String], router: Option<&Router>) -> Result<(), Error> {
+    /// Adds the providers that the caller listed, each once.
+    fn listed(&mut self, names: &[String], config: &Config) -> Result<(), Error> {
         for name in names {
-            self.named(name, router)?;
-            let known = self.candidates.len() - 1;
-            let twice =
-                self.candidates[..known].iter().any(|(it, _)| it.name == self.candidates[known].0.name);
+            self.named(name, config)?;
+            let known = self.all.len() - 1;
+            let twice = self.all[..known].iter().any(|(it, _)| it.name == self.all[known].0.name);
             if twice {
-                self.candidates.pop();
-                self.hows.pop();
+                self.all.pop();
+                self.launches.pop();
                 self.entries.pop();
             }
         }
         Ok(())
     }
 
-    /// Gives a model that none of the listed providers is known to have to all of them, as it would be given to one that is
-    /// named: our lists of models are never complete.
+    /// Passes a model that none of the listed providers is known to have to all of them, as for a named provider: lists of
+    /// models are never complete.
     fn pass_model_on(&mut self) {
         let Some(model) = self.ask.model.as_ref().filter(|_| self.ask.listed) else { return };
-        if !self.candidates.iter().any(|(candidate, _)| candidate.has(model)) {
-            self.candidates.iter_mut().for_each(|(candidate, _)| candidate.any_model = true);
+        if !self.all.iter().any(|(candidate, _)| candidate.has(model)) {
+            self.all.iter_mut().for_each(|(candidate, _)| candidate.any_model = true);
         }
     }
 
-    /// Those among whom there is a choice, without the one that the caller named.
+    /// Adds the candidates to choose from, without the one that the caller named.
     fn choice(&mut self, router: Option<&Router>) -> Result<(), Error> {
-        let named = self.candidates.first().map(|(candidate, _)| candidate.name.clone());
+        let named = self.all.first().map(|(candidate, _)| candidate.name.clone());
         let other = |name: &str| named.as_deref() != Some(name);
         if let Some(router) = router {
             let others = router.providers.iter().filter(|entry| other(&entry.name));
             others.for_each(|entry| self.entry(entry, router));
             return Ok(());
         }
-        // A file that cannot be used is in the way of its own name only.
+        // A broken manifest affects its own provider only.
         let (all, _) = Roster::from_env().all()?;
         let free = all.iter().map(|entry| entry.manifest);
         self.candidates_of(
@@ -205,18 +223,18 @@ impl Field {
         Ok(())
     }
 
-    /// Says whether what the caller said about an account and a program is meant for a candidate.
+    /// Returns whether the caller's profile and program apply to a candidate.
     fn is_meant(&self, place: usize) -> bool {
-        if self.ask.listed { place == 0 } else { !self.ask.named || self.candidates[place].0.named }
+        if self.ask.listed { place == 0 } else { !self.ask.named || self.all[place].0.named }
     }
 
     fn candidates_of(&mut self, manifests: impl IntoIterator<Item = &'static Manifest>) {
         manifests.into_iter().for_each(|manifest| self.manifest(manifest));
     }
 
-    fn add(&mut self, candidate: Candidate, how: How, entry: Option<Entry>) {
-        self.candidates.push((candidate, Facts::default()));
-        self.hows.push(how);
+    fn add(&mut self, candidate: Candidate, launch: CandidateLaunch, entry: Option<RouterEntry>) {
+        self.all.push((candidate, CandidateFacts::default()));
+        self.launches.push(launch);
         self.entries.push(entry);
     }
 
@@ -230,17 +248,17 @@ impl Field {
             patterns: manifest.model_patterns.clone(),
             ..Candidate::default()
         };
-        self.add(candidate, How::Manifest(manifest), None);
+        self.add(candidate, CandidateLaunch::Manifest(manifest), None);
     }
 
-    fn entry(&mut self, entry: &Entry, router: &Router) {
-        let how = match manifest_of(entry, router) {
-            Ok(manifest) => How::Manifest(manifest),
-            Err(why) => How::Not(why),
+    fn entry(&mut self, entry: &RouterEntry, router: &Router) {
+        let launch = match manifest_of(entry, router) {
+            Ok(manifest) => CandidateLaunch::Manifest(manifest),
+            Err(gap) => CandidateLaunch::Not(gap.what),
         };
-        let manifest = match &how {
-            How::Manifest(manifest) => Some(*manifest),
-            How::External(_) | How::Not(_) => None,
+        let manifest = match &launch {
+            CandidateLaunch::Manifest(manifest) => Some(*manifest),
+            CandidateLaunch::External(_) | CandidateLaunch::Not(_) => None,
         };
         let mut candidate = Candidate {
             name: entry.name.clone(),
@@ -255,53 +273,58 @@ impl Field {
             local: matches!(entry.kind, EntryKind::Executable { .. }),
             ..Candidate::default()
         };
-        // What the file says comes before what the manifest knows.
+        // The file takes precedence over the manifest.
         candidate.hints.extend(entry.models.clone());
-        self.add(candidate, how, Some(entry.clone()));
+        self.add(candidate, launch, Some(entry.clone()));
     }
 
-    /// The programs that a model of the specification for pi stands for.
+    /// Adds the external CLI whose model name the request has.
     fn described(&mut self, config: &Config) -> Result<(), Error> {
-        let Some(model) = &self.ask.model else { return Ok(()) };
-        let wrong = |error: &ConfigError| Error::Config(Box::new(error.clone()));
+        let Some(model) = self.ask.model.clone() else { return Ok(()) };
+        let model = model.as_str();
         let Some(external) = config.external.get(model).map_err(wrong)? else {
-            let has = |(candidate, _): &(Candidate, Facts)| candidate.enabled && candidate.has(model);
+            let has =
+                |(candidate, _): &(Candidate, CandidateFacts)| candidate.enabled && candidate.has(model);
             return match config.external.broken() {
-                Some(error) if !self.candidates.iter().any(has) => Err(wrong(error)),
+                Some(error) if !self.all.iter().any(has) => Err(wrong(error)),
                 Some(_) | None => Ok(()),
             };
         };
-        let candidate = Candidate {
-            name: model.clone(),
-            provider: model.clone(),
-            enabled: true,
-            priority: USUAL_PRIORITY,
-            model: Some(model.clone()),
-            ..Candidate::default()
-        };
-        self.add(candidate, How::External(Box::new(external.clone())), None);
+        self.external(model, external);
         Ok(())
     }
 
-    fn facts(&self, place: usize, task: &Task, memory: &Memory, own: &[prices::Row]) -> Facts {
-        let candidate = &self.candidates[place].0;
-        let model = candidate.meant(&self.ask).model;
+    fn external(&mut self, model: &str, external: &ExternalCli) {
+        let candidate = Candidate {
+            name: model.to_owned(),
+            provider: model.to_owned(),
+            enabled: true,
+            priority: USUAL_PRIORITY,
+            model: Some(model.to_owned()),
+            ..Candidate::default()
+        };
+        self.add(candidate, CandidateLaunch::External(Box::new(external.clone())), None);
+    }
+
+    fn facts(&self, place: usize, task: &Task, memory: &RouteMemory, own: &[prices::Row]) -> CandidateFacts {
+        let candidate = &self.all[place].0;
+        let model = candidate.model_for(&self.ask).model;
         let key = candidate.key(model.as_deref());
-        let mut facts = Facts {
+        let mut facts = CandidateFacts {
             breaker: memory.state(&key, self.ask.now),
             latency: memory.latency(&key),
             price: self.price(place, model.as_deref(), own),
-            ..Facts::default()
+            ..CandidateFacts::default()
         };
-        let driver = match &self.hows[place] {
-            How::Not(reason) => {
+        let driver = match &self.launches[place] {
+            CandidateLaunch::Not(reason) => {
                 facts.absent = Some(reason.clone());
                 return facts;
             }
-            How::External(external) => {
+            CandidateLaunch::External(external) => {
                 Driver::External(Box::new((candidate.name.clone(), (**external).clone())))
             }
-            How::Manifest(manifest) => {
+            CandidateLaunch::Manifest(manifest) => {
                 let here = task.request.docker.is_none() && !task.is_scripted();
                 if here {
                     let (profile, surroundings) = (self.profiles[place].as_ref(), Surroundings::from_env());
@@ -315,7 +338,7 @@ impl Field {
                         });
                     }
                     let asks = !(manifest.auth.env.is_empty() && manifest.auth.files.is_empty());
-                    // Who names it may know of a login that we do not see.
+                    // The caller of a named provider may know of a login that we cannot see.
                     if asks && !candidate.named {
                         facts.login = self.login(place, task, about, surroundings);
                     }
@@ -327,31 +350,31 @@ impl Field {
                 Driver::Manifest(manifest)
             }
         };
-        let named = candidate.named || matches!(self.hows[place], How::External(_));
+        let named = candidate.named || matches!(self.launches[place], CandidateLaunch::External(_));
         if task.request.resume.is_some() && !named {
             facts.cannot =
-                Some("a session goes on only with the agent that it began with: name it".to_owned());
+                Some("only the provider of a session can resume it: name that provider".to_owned());
         } else if let Some(lacks) =
-            self.entries[place].as_ref().and_then(|entry| self.room.lacks(entry, task))
+            self.entries[place].as_ref().and_then(|entry| self.context_limit.lacks(entry, task))
         {
             facts.cannot = Some(lacks);
         } else {
             let mut wish = launch::wish(task, &driver, task.streaming);
             if !named {
-                // Nothing that the router chose by itself runs without restrictions.
+                // The router never chooses an agent that would run without restrictions.
                 wish.unrestricted = Unrestricted::Refuse;
             }
             if !(named || task.agent_args.is_empty()) {
-                // They are the options of one program, which has to be named.
+                // Native arguments belong to one program, so the caller has to name it.
                 let option = format!("--agent-arg={}", task.agent_args[0].escape_debug());
                 facts.cannot = Some(format!("`{option}` is for the provider that is named"));
                 return facts;
             }
             let built = launch::completed(task, &driver, model, self.profiles[place].as_ref())
                 .and_then(|request| driver.build(&request, &wish).map_err(Error::from));
-            facts.cannot = built.err().map(|error| match (&error, &self.hows[place]) {
-                // Its file is the caller's own, and so is what has to be added to it.
-                (Error::Refused(refusal), How::External(_)) => match &refusal.hint {
+            facts.cannot = built.err().map(|error| match (&error, &self.launches[place]) {
+                // The file belongs to the caller, so show the hint for changing it.
+                (Error::Refused(refusal), CandidateLaunch::External(_)) => match &refusal.hint {
                     Some(hint) => format!("{error}; {hint}"),
                     None => error.to_string(),
                 },
@@ -361,29 +384,29 @@ impl Field {
         facts
     }
 
-    /// Looks for a login: in the variables and files that the program would have, then in its own word.
+    /// Looks for a login: in the variables and files of the program, then in its last cached report.
     fn login(
         &self,
         place: usize,
         task: &Task,
         about: &'static Manifest,
         surroundings: Surroundings,
-    ) -> route::Login {
+    ) -> route::LoginState {
         let profile = self.profiles[place].as_ref();
         let known = auth::known(about, profile, &surroundings);
         let mut own = surroundings;
         let entry = self.entries[place].iter().flat_map(|entry| &entry.env);
         entry.chain(&task.request.env).for_each(|(name, value)| own.set(name, value));
         if known.verified || auth::look(about, profile, &own).is_authenticated() {
-            route::Login::Seen
+            route::LoginState::Seen
         } else if known.word.is_none() && about.ask.login.is_some() {
-            route::Login::Unseen
+            route::LoginState::Unseen
         } else {
-            route::Login::Missing(format!("no login was found: {}", about.auth.about))
+            route::LoginState::Missing(format!("no login was found: {}", about.auth.about))
         }
     }
 
-    /// Returns what somebody's model costs: by the entry of the router's file, else by the price lists.
+    /// Returns the price of a candidate's model: from its entry in the router's file, else from the price lists.
     fn price(&self, place: usize, model: Option<&str>, own: &[prices::Row]) -> Option<prices::Price> {
         match self.entries[place].as_ref().and_then(row) {
             Some(row) => prices::of("any", &[row]),
@@ -391,28 +414,30 @@ impl Field {
         }
     }
 
-    /// Makes a task the one of a candidate: its provider, account, program, and what the router's file says of it.
-    pub(super) fn dress(
+    /// Configures a task for a candidate: provider, profile, program, and the options of its entry.
+    pub(super) fn configure(
         &self,
         place: usize,
         model: Option<String>,
         task: &mut Task,
         named: Option<&PathBuf>,
     ) {
-        let candidate = &self.candidates[place].0;
-        task.request.model = model.or_else(|| candidate.meant(&self.ask).model);
+        let candidate = &self.all[place].0;
+        task.request.model = model.or_else(|| candidate.model_for(&self.ask).model);
         task.request.provider = Some(candidate.provider.clone());
-        (task.manifest, task.leg.external) = match &self.hows[place] {
-            How::Manifest(manifest) => (Some(*manifest), None),
-            How::External(external) => (None, Some((candidate.name.clone(), (**external).clone()))),
-            How::Not(_) => (None, None),
+        (task.manifest, task.attempt_context.external) = match &self.launches[place] {
+            CandidateLaunch::Manifest(manifest) => (Some(*manifest), None),
+            CandidateLaunch::External(external) => {
+                (None, Some((candidate.name.clone(), (**external).clone())))
+            }
+            CandidateLaunch::Not(_) => (None, None),
         };
         task.profile.clone_from(&self.profiles[place]);
         task.binary = self.binary(place, named);
-        // Who has one by now needs no other, and whoever is fallen back to has its own.
-        task.usual.model = None;
+        // The candidate's model is decided, and a fallback has a model of its own.
+        task.defaults.model = None;
         let entry = self.entries[place].as_ref();
-        let timeout = entry.and_then(|entry| entry.timeout).or(task.usual.timeout);
+        let timeout = entry.and_then(|entry| entry.timeout).or(task.defaults.timeout);
         task.request.timeout_ms = task.request.timeout_ms.or(timeout);
         let Some(entry) = entry else { return };
         for (name, value) in &entry.env {
@@ -421,6 +446,12 @@ impl Field {
         for (name, value) in &entry.options {
             task.request.config.entry(name.clone()).or_insert_with(|| value.clone());
         }
+        // Reading the file has already warned about keys that the agent has no setting for.
+        let has = |name: &str| task.manifest.is_some_and(|manifest| manifest.has_setting(name));
+        let passed: Vec<_> = entry.unknown.iter().filter(|(name, _)| has(name)).collect();
+        for (name, key) in passed {
+            task.request.config.entry(name.clone()).or_insert_with(|| key.value.clone());
+        }
         if entry.streaming == Some(false) {
             task.streaming = Streaming::Off;
         }
@@ -428,17 +459,18 @@ impl Field {
         own.max_tokens = own.max_tokens.or(usual.max_tokens);
         own.temperature = own.temperature.or(usual.temperature);
         own.top_p = own.top_p.or(usual.top_p);
-        task.leg.prices = row(entry).into_iter().collect();
-        self.room.shorten(entry, task);
+        task.attempt_context.prices = row(entry).into_iter().collect();
+        self.context_limit.shorten(entry, task);
     }
 
-    /// Returns the name by which a file has a candidate; nothing for one that is in none.
+    /// Returns the name of a candidate in a file; none if no file lists it.
     pub(super) fn entry_name(&self, place: usize) -> Option<String> {
-        let listed = self.entries[place].is_some() || matches!(self.hows[place], How::External(_));
-        listed.then(|| self.candidates[place].0.name.clone())
+        let listed =
+            self.entries[place].is_some() || matches!(self.launches[place], CandidateLaunch::External(_));
+        listed.then(|| self.all[place].0.name.clone())
     }
 
-    /// Returns the program where it is not the usual one: that of the caller, else that of the router's file.
+    /// Returns a program other than the default: the caller's, else that of the router's file.
     fn binary(&self, place: usize, named: Option<&PathBuf>) -> Option<PathBuf> {
         let kind = self.entries[place].as_ref().map(|entry| &entry.kind);
         let own = match kind {
@@ -449,9 +481,9 @@ impl Field {
     }
 }
 
-/// Refuses an entry of a project's file that has the name of a provider and would run something else under it: whoever names
-/// that provider means the one that they know.
-pub(super) fn stands_in(entry: &Entry, router: &Router) -> Result<(), Error> {
+/// Rejects an entry of a project's file that has the name of a provider and would run another program: a caller who names that
+/// provider expects the known one.
+pub(super) fn stands_in(entry: &RouterEntry, router: &Router) -> Result<(), Error> {
     let own = entry.owner == FileOwner::User;
     let Some(known) = roster::find(&entry.name).ok().filter(|_| !own) else { return Ok(()) };
     let same = match &entry.kind {
@@ -461,28 +493,28 @@ pub(super) fn stands_in(entry: &Entry, router: &Router) -> Result<(), Error> {
     if same {
         return Ok(());
     }
-    Err(Error::Config(Box::new(ConfigError {
-        path: router.path.clone(),
+    let what = format!(
+        "an entry of a project's file has the name of the provider `{}` and is something else",
+        entry.name
+    );
+    let error = ConfigError {
         at: Some((entry.line, 1)),
-        line: None,
-        what: format!(
-            "an entry of a project's file has the name of the provider `{}` and is something else",
-            entry.name
-        ),
         hint: Some("give the entry another name, or move it to a file of your own".to_owned()),
-    })))
+        ..ConfigError::of_file(&router.path, what)
+    };
+    Err(error.into())
 }
 
-/// Returns the limit of an account that is used up, as its program told within the last minute.
+/// Returns the used-up limit of an account, from its program's report of the last minute.
 fn used_up(
     manifest: &'static Manifest,
     profile: Option<&Profile>,
     surroundings: &Surroundings,
-) -> Option<route::Limit> {
+) -> Option<route::UsedUpLimit> {
     let limits = limits::remembered(manifest, profile, surroundings)?;
     let full = limits.windows.into_iter().filter(|it| it.used_percent.is_some_and(|used| used >= 100.0));
     let last = full.max_by_key(|window| window.resets_at)?;
-    Some(route::Limit { window: last.name, resets_at: last.resets_at })
+    Some(route::UsedUpLimit { window: last.name, resets_at: last.resets_at })
 }
 
 fn hints(hints: &BTreeMap<String, String>) -> BTreeMap<String, String> {

@@ -1,22 +1,22 @@
-//! What an entry of the router's file says about requests: what it cannot do, what it costs, how long they may be.
+//! The limits of an entry of the router's file: missing capabilities, cost, and context length.
 
 use bowline_engine::route::{self, Truncation};
 use bowline_protocol::kinds::{Level, Notice};
 use bowline_providers::prices;
 
-use crate::config::{Config, Entry};
+use crate::config::{Config, RouterEntry};
 use crate::task::Task;
 
-/// What is done about requests that are too long.
+/// The rule for requests that are too long for a provider's context.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Room {
-    /// Whether they have to fit.
+pub(super) struct ContextLimit {
+    /// Whether requests have to fit.
     fits: bool,
-    /// Whether they are shortened, and how.
+    /// How to shorten them; none leaves them as they are.
     shortens: Option<Truncation>,
 }
 
-impl Room {
+impl ContextLimit {
     pub(super) fn of(config: &Config) -> Self {
         let routing = config.router.as_ref().map(|router| &router.routing);
         Self {
@@ -27,8 +27,8 @@ impl Room {
         }
     }
 
-    /// Leaves out what does not fit into an entry's context, where the file wants that.
-    pub(super) fn shorten(&self, entry: &Entry, task: &mut Task) {
+    /// Shortens a request to an entry's context, if the file enables that.
+    pub(super) fn shorten(&self, entry: &RouterEntry, task: &mut Task) {
         let (Some(most), Some(how), true) = (entry.lacks.max_context, self.shortens, self.fits) else {
             return;
         };
@@ -38,7 +38,7 @@ impl Room {
         }
         let mut request = task.request.clone();
         if !route::shorten(&mut request, most, how) {
-            // Who was named is asked all the same, with all of it: a part would not fit either.
+            // A named provider gets the whole request: even a shortened one would not fit.
             return;
         }
         task.request = request;
@@ -51,8 +51,8 @@ impl Room {
         task.notices.push(Notice { level: Level::Warn, text, code });
     }
 
-    /// Says what an entry cannot do that a request needs.
-    pub(super) fn lacks(&self, entry: &Entry, task: &Task) -> Option<String> {
+    /// Returns which need of a request an entry does not meet.
+    pub(super) fn lacks(&self, entry: &RouterEntry, task: &Task) -> Option<String> {
         let (lacks, request) = (entry.lacks, &task.request);
         let by = "its entry says";
         if lacks.tools && !request.tools.is_empty() {
@@ -72,8 +72,8 @@ impl Room {
     }
 }
 
-/// Returns what an entry says it costs, whichever model answers.
-pub(super) fn row(entry: &Entry) -> Option<prices::Row> {
+/// Returns the price of an entry, for any model.
+pub(super) fn row(entry: &RouterEntry) -> Option<prices::Row> {
     let million = entry.cost_per_1k? * 1000.0;
     Some(prices::Row {
         models: vec!["*".to_owned()],

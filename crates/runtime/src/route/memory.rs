@@ -1,10 +1,10 @@
-//! What the router remembers, on file: one small file of JSON, changed under a lock, replaced as a whole.
+//! The router's memory: one small JSON file, changed under a lock and replaced as a whole.
 
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::PathBuf;
 
-use bowline_engine::route::Memory;
+use bowline_engine::route::RouteMemory;
 
 use crate::journal::{Home, Runner};
 use crate::task::{JournalChoice, Task};
@@ -13,14 +13,14 @@ use crate::{Error, host};
 /// The file, in the data home.
 const FILE: &str = "router.json";
 
-/// What is locked while it is changed. The file itself cannot be: it is replaced.
+/// The lock file. The memory file itself cannot be locked, because each change replaces it.
 const LOCK: &str = "router.lock";
 
-/// Where it is kept; nowhere for tasks that leave no trace.
+/// The place of the memory. There is none for tasks that leave no trace.
 #[derive(Clone, Debug)]
 pub(super) struct Store {
     dir: Option<PathBuf>,
-    /// Whether what happens is written down.
+    /// Whether changes are written.
     keeps: bool,
 }
 
@@ -30,39 +30,39 @@ impl Store {
         let (home, keeps) = match &task.journal {
             JournalChoice::At(home) => (Some(home.clone()), true),
             JournalChoice::Default => (usual(), true),
-            // It goes by what is known, and adds nothing to it.
+            // A temporary journal reads the memory and does not change it.
             JournalChoice::Temporary if !task.is_scripted() => (usual(), false),
             JournalChoice::Temporary | JournalChoice::None => (None, false),
         };
         Self { dir: home.map(|home| home.path().to_owned()), keeps }
     }
 
-    /// Returns what is remembered.
-    pub(super) fn read(&self) -> Result<Memory, Error> {
-        let Some(dir) = &self.dir else { return Ok(Memory::default()) };
+    /// Reads the memory.
+    pub(super) fn read(&self) -> Result<RouteMemory, Error> {
+        let Some(dir) = &self.dir else { return Ok(RouteMemory::default()) };
         let path = dir.join(FILE);
         let text = match std::fs::read(&path) {
             Ok(text) => text,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Memory::default()),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(RouteMemory::default()),
             Err(source) => {
                 return Err(Error::Memory { doing: "read", path: path.display().to_string(), source });
             }
         };
-        match serde_json::from_slice::<Memory>(&text) {
+        match serde_json::from_slice::<RouteMemory>(&text) {
             Ok(mut memory) if memory.is_known() => {
                 memory.forget_gone(is_there);
                 Ok(memory)
             }
             Ok(_) | Err(_) => {
-                // Nothing in it is dear: it is learnt again.
-                tracing::warn!(path = %path.display(), "what the router remembered cannot be read, and is forgotten");
-                Ok(Memory::default())
+                // Later runs fill it again.
+                tracing::warn!(path = %path.display(), "cannot read the router's memory; starting with an empty one");
+                Ok(RouteMemory::default())
             }
         }
     }
 
-    /// Changes what is remembered, while nobody else does. Where nothing is kept, what is known is looked at all the same.
-    pub(super) fn change<T>(&self, change: impl FnOnce(&mut Memory) -> T) -> Result<T, Error> {
+    /// Changes the memory under the lock. Without a place to write to, `change` gets a copy of the memory.
+    pub(super) fn change<T>(&self, change: impl FnOnce(&mut RouteMemory) -> T) -> Result<T, Error> {
         let Some(dir) = self.dir.as_ref().filter(|_| self.keeps) else {
             return Ok(change(&mut self.read()?));
         };
@@ -84,13 +84,13 @@ impl Store {
     }
 }
 
-/// Names this process, such that another one with the same number is not taken for it.
+/// Returns a name of this process that a later process with the same pid does not have.
 pub(super) fn me() -> String {
     let Runner { pid, started, .. } = Runner::current();
     format!("{pid} {}", started.unwrap_or_default())
 }
 
-/// Says whether a process is there that was named so. Whom we cannot look for may be.
+/// Returns whether the process with this name exists. True if that is unknown.
 fn is_there(name: &str) -> bool {
     let named =
         name.split_once(' ').and_then(|(pid, started)| Some((pid.parse().ok()?, started.parse().ok()?)));
@@ -100,6 +100,6 @@ fn is_there(name: &str) -> bool {
 }
 
 fn free(lock: &File) {
-    // Closing it frees it too; this way a child between fork and exec does not hold it.
+    // Closing the file would free the lock too, but not while a child between fork and exec still has it open.
     let _ = lock.unlock();
 }

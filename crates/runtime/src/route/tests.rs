@@ -226,11 +226,11 @@ async fn a_limit_that_resets_late_is_waited_for_only_on_request() {
     let world = world();
     let late = r#"{"fail": "429 rate limit: retry after 3600 seconds"}"#;
     let record = task(&world, &[late, HELLO]).run().await.unwrap();
-    let told = "claude: rate limit: not retried, because 1 h is longer than 30 s to wait; no fallback under `next`; the limit resets in 1 h and is not waited for";
+    let told = "claude: rate limit: not retried, because 1 h is longer than the longest wait of 30 s; no fallback under `next`; the limit resets in 1 h, and the run does not wait for it";
     assert_eq!(steps(&record), [told]);
     let explained = task(&world, &[HELLO]).explain().unwrap();
     assert!(
-        explained.verdicts[0].reason.starts_with("its limit is used up, and resets in "),
+        explained.verdicts[0].reason.starts_with("its limit is used up and resets in "),
         "{:?}",
         explained.verdicts
     );
@@ -247,7 +247,7 @@ async fn a_hint_names_the_model_and_a_model_its_provider() {
     let world = world();
     let explained = task(&world, &[HELLO]).hint("quick").explain().unwrap();
     assert_eq!(explained.verdicts[0].model.as_deref(), Some("haiku"));
-    assert!(explained.verdicts[2].reason.contains("switched off"));
+    assert!(explained.verdicts[2].reason.contains("disabled"));
     let record = world
         .task("hi")
         .model("gpt-9")
@@ -331,7 +331,7 @@ async fn a_limit_that_is_known_already_is_waited_for_on_request() {
     only(&[late]).run().await.unwrap();
     let refused = only(&[HELLO]).run().await;
     let told =
-        |error: &Error| error.to_string().starts_with("the limits of all who could be asked are used up; ");
+        |error: &Error| error.to_string().starts_with("the limits of all usable providers are used up; ");
     assert!(refused.as_ref().is_err_and(told), "{refused:?}");
     let explained = only(&[HELLO]).explain().unwrap();
     assert!(explained.problem.is_some() && explained.turns().is_empty(), "{explained:?}");
@@ -370,7 +370,7 @@ async fn who_names_one_and_wants_a_fallback_gets_the_others_after_it() {
     let record = codex(&[QUOTA, HELLO]).fallback(Fallback::Next).run().await.unwrap();
     assert_eq!(steps(&record), ["codex: quota: not retried; falls back to claude", "claude: answered"]);
     let record = codex(&[LOGIN, HELLO]).fallback(Fallback::Any).model("gpt-9").run().await.unwrap();
-    let told = "codex: authentication: not retried; nobody left to fall back to";
+    let told = "codex: authentication: not retried; no other agent to fall back to";
     assert_eq!(steps(&record), [told], "the other one does not have that model");
 }
 
@@ -400,8 +400,9 @@ async fn what_is_explained_is_what_happens() {
             let record = wish(task(&world, &[script; 30])).run().await.unwrap();
             let failure = record.failure.clone().unwrap();
             let outlook = explained.after(&failure, record.footprint);
-            let step =
-                |it: &super::Step| format!("{}: {}", explained.turns()[it.turn].name, it.verdict.reason);
+            let step = |it: &super::OutlookStep| {
+                format!("{}: {}", explained.turns()[it.turn].name, it.verdict.reason)
+            };
             let foreseen: Vec<String> = outlook.steps.iter().map(step).collect();
             // The waits are told as bounds before, and as what was drawn after.
             let before: Vec<_> = foreseen.iter().map(|it| it.split(" in ").next().unwrap()).collect();
@@ -426,9 +427,13 @@ fn a_request_that_tries_counts_while_its_process_is_there() {
             .unwrap();
         store.read().unwrap().state("it", later)
     };
-    use bowline_engine::breaker::State;
-    assert_eq!(tried(&super::memory::me()), State::Probing);
-    assert_eq!(tried("1 18446744073709551615"), State::HalfOpen, "another process has that number now");
+    use bowline_engine::breaker::BreakerState;
+    assert_eq!(tried(&super::memory::me()), BreakerState::Probing);
+    assert_eq!(
+        tried("1 18446744073709551615"),
+        BreakerState::HalfOpen,
+        "another process has that number now"
+    );
 }
 
 #[tokio::test(start_paused = true)]

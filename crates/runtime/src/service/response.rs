@@ -1,6 +1,6 @@
 //! What comes out.
 
-use bowline_engine::fallback::Rule;
+use bowline_engine::fallback::StreamRule;
 use bowline_protocol::kinds::Outcome;
 use bowline_protocol::{Exit, Failure, Millis, NativeSessionId, Usage};
 use serde::{Deserialize, Serialize};
@@ -40,11 +40,11 @@ impl CliResponse {
     /// journal.
     pub fn of(record: &Record) -> Result<Self, Error> {
         let timed_out = record.timed_out.is_some();
-        let aborted = record.rule == Rule::Aborted;
+        let aborted = record.rule == StreamRule::Aborted;
         let is_error = match record.outcome {
             Outcome::Completed | Outcome::Cancelled => false,
             Outcome::Failed => true,
-            Outcome::Truncated => record.rule != Rule::KeepText,
+            Outcome::Truncated => record.rule != StreamRule::KeepText,
         };
         let failure = record.failure.as_ref();
         // A deadline that ended a program which had answered took nothing away.
@@ -113,7 +113,7 @@ impl AgentResponse {
             result: response.result,
             session_id: response.session_id,
             is_error: response.is_error,
-            aborted: record.rule == Rule::Aborted,
+            aborted: record.rule == StreamRule::Aborted,
             timed_out: response.timed_out,
             stream_fallback: record.stream_fallback,
             cost_usd: response.total_cost_usd.unwrap_or(0.0),

@@ -1,4 +1,4 @@
-//! What a task says to the router, and what one attempt of several knows about the others.
+//! A task's options for the router, and the context of one attempt among several.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,55 +16,57 @@ use crate::route::Beside;
 use crate::trust::ProjectTrust;
 use crate::{Error, route};
 
-/// What the caller wants of the router.
+/// The caller's options for the router.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Wishes {
-    /// Which providers are asked, in this order.
+pub(crate) struct RouteOptions {
+    /// The providers to try, in this order.
     pub(crate) providers: Vec<String>,
-    /// What sort of model.
+    /// The kind of model, such as `fast`.
     pub(crate) hint: Option<String>,
-    /// How often each is asked again.
+    /// The number of retries for each provider.
     pub(crate) retries: Option<u32>,
-    /// When another one is asked.
+    /// When to fall back to another provider.
     pub(crate) fallback: Option<Fallback>,
-    /// Whether a limit is waited for.
+    /// Whether to wait for the reset of a limit.
     pub(crate) wait_for_limit: Option<bool>,
-    /// Whether a tool may run twice.
+    /// Whether to retry after a tool ran.
     pub(crate) repeat_tools: bool,
 }
 
-/// What counts where neither the caller nor the router's file says anything.
+/// The values to use where neither the caller nor the router's file sets one.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Usual {
-    /// The model of whoever is named.
+pub(crate) struct Defaults {
+    /// The model of a provider that the caller named.
     pub(crate) model: Option<String>,
-    /// The time of an attempt.
+    /// The timeout of an attempt.
     pub(crate) timeout: Option<Millis>,
+    /// The upper bound of the idle timeout, also where the provider allows more.
+    pub(crate) idle_at_most: Option<Millis>,
 }
 
-/// What one attempt of several knows about the others.
+/// The context of one attempt: its predecessor, its entry, its delay and its budget.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Leg {
+pub(crate) struct AttemptContext {
     /// The attempt before it.
     pub(crate) parent: Option<SessionId>,
-    /// The name that it has in a file: of an entry of the router, or of a program in the form of the specification for pi.
+    /// Its name in a file: of an entry of the router's file, or of an external CLI in pi's form.
     pub(crate) entry: Option<String>,
-    /// What is said first.
+    /// The events that its journal begins with.
     pub(crate) opening: Vec<Kind>,
-    /// How long to wait.
+    /// How long to wait before the start.
     pub(crate) delay: Millis,
-    /// What the attempts before it used.
+    /// The usage of the attempts before it.
     pub(crate) used: Amounts,
-    /// Its part of a budget that others use too.
+    /// Its part of a budget that it shares with other tasks.
     pub(crate) share: Option<Share>,
-    /// What its model costs, by the router's file.
+    /// The prices of its model in the router's file.
     pub(crate) prices: Vec<Row>,
-    /// A program that is described in the form of the specification for pi, and the model that stands for it.
+    /// An external CLI in pi's form, and the model name that selects it.
     pub(crate) external: Option<(String, ExternalCli)>,
 }
 
 impl Task {
-    /// Says what sort of model is wanted, such as `fast` or `capable`. Without a provider, the router chooses one too.
+    /// Sets the kind of model, such as `fast` or `capable`. Without a provider, the router chooses one too.
     ///
     /// ```
     /// # let task =
@@ -76,12 +78,12 @@ impl Task {
         self
     }
 
-    /// Chooses these providers, in this order, and no others: the first that can be used is asked, and after a failure that
-    /// allows it the next one. Replaces [`Task::provider`].
+    /// Sets the providers to try, in this order, and no others. The router runs the first usable one, and after a failure that
+    /// allows a fallback the next one. Replaces [`Task::provider`].
     ///
-    /// A provider that is not installed, not logged in, out of quota or unable to honour the request is skipped, and the event
-    /// `route_chosen` says why. Retries and budgets are those of the router. [`Task::binary`] and [`Task::profile`] are for
-    /// the first of the list. A model goes to the providers that are known to have it; if none is, to all of them.
+    /// The router skips a provider that is not installed, not logged in, out of quota or unable to honour the request, and the
+    /// event `route_chosen` gives the reason. The router's retries and budgets apply. [`Task::binary`] and [`Task::profile`]
+    /// apply to the first of the list. A model goes to the providers that are known to have it; if none is, to all of them.
     ///
     /// ```
     /// # use bowline::testing::{script, says};
@@ -100,58 +102,64 @@ impl Task {
         self
     }
 
-    /// Says how often an agent is asked again after a failure that allows it. Who names one provider and does not call
-    /// this asks once.
+    /// Sets the number of retries after a failure that allows one. Default: 0 for a task that names one provider.
     pub fn retries(mut self, retries: u32) -> Self {
         self.route.retries = Some(retries);
         self
     }
 
-    /// Says when another agent is asked after a failure.
+    /// Sets when the router falls back to another provider after a failure.
     pub fn fallback(mut self, fallback: Fallback) -> Self {
         self.route.fallback = Some(fallback);
         self
     }
 
-    /// Waits for a limit that is used up, however long that takes.
+    /// Waits for the reset of a limit that is used up, however long that takes.
     pub fn wait_for_limit(mut self) -> Self {
         self.route.wait_for_limit = Some(true);
         self
     }
 
-    /// Asks again also after a tool ran: side effects may happen twice.
+    /// Allows a retry also after a tool ran. Side effects may then happen twice.
     pub fn repeat_tools(mut self) -> Self {
         self.route.repeat_tools = true;
         self
     }
 
-    /// Chooses the model of a provider that is named, where neither [`Task::model`] nor its entry in the router's file does.
+    /// Sets the model of a named provider where neither [`Task::model`] nor its entry in the router's file sets one.
     pub fn usual_model(mut self, model: impl Into<String>) -> Self {
-        self.usual.model = Some(model.into());
+        self.defaults.model = Some(model.into());
         self
     }
 
-    /// Limits the time of an attempt, where neither [`Task::timeout`] nor its entry in the router's file does.
+    /// Sets the timeout of an attempt where neither [`Task::timeout`] nor its entry in the router's file sets one.
     pub fn usual_timeout(mut self, limit: Millis) -> Self {
-        self.usual.timeout = Some(limit);
+        self.defaults.timeout = Some(limit);
         self
     }
 
-    /// Returns the model of a provider that is named.
-    pub(crate) fn chosen_model(&self) -> Option<String> {
-        self.request.model.clone().or_else(|| self.usual.model.clone())
+    /// Sets an upper bound for [`Task::idle_timeout`] and the provider's own idle timeout. It is for a source that may
+    /// tighten limits but not widen them, such as a project's settings.
+    pub fn idle_timeout_at_most(mut self, limit: Millis) -> Self {
+        self.defaults.idle_at_most = Some(limit);
+        self
     }
 
-    /// Goes by these settings instead of the files of the working directory and the user. Budgets that they have count for
-    /// this task also if its provider is named.
+    /// Returns the model of a named provider.
+    pub(crate) fn chosen_model(&self) -> Option<String> {
+        self.request.model.clone().or_else(|| self.defaults.model.clone())
+    }
+
+    /// Uses these settings instead of the files of the working directory and the user. Their budgets count for this task
+    /// also if it names a provider.
     pub fn config(mut self, config: Arc<Config>) -> Self {
         self.config = Some(config);
         self
     }
 
-    /// Says whether the project's own files may run programs, pass variables and name addresses. Without this call, they may
-    /// as far as the user has pinned them with `bowline trust`. It also says whether an agent that may only read or ask runs the
-    /// repository's hooks, MCP servers and plugins. A [`Task::config`] was read with a trust of its own.
+    /// Sets whether the project's own files may run programs, pass variables and name addresses. Without this call, only files
+    /// that the user has pinned with `bowline trust` may. It also decides whether an agent that may only read or ask runs the
+    /// repository's hooks, MCP servers and plugins. A [`Task::config`] was read with its own trust.
     pub fn trust_project(mut self, trust: ProjectTrust) -> Self {
         self.trust = trust;
         self
@@ -163,19 +171,20 @@ impl Task {
         self
     }
 
-    /// Limits the time of work, over all attempts. What there is of an answer then is kept, and the failure is a budget's.
+    /// Limits the working time, over all attempts. At the limit the task keeps the partial answer and fails with a budget error.
     pub fn max_time(mut self, limit: Duration) -> Self {
         self.spend.time = Some(millis(limit));
         self
     }
 
-    /// Shares its limits with other tasks that run beside it: what each uses counts for all of them.
+    /// Shares its limits with other tasks that run at the same time: the usage of each counts for all of them.
     pub fn pot(mut self, pot: &Pot) -> Self {
-        self.leg.share = Some(pot.share());
+        self.attempt_context.share = Some(pot.share());
         self
     }
 
-    /// Runs beside others that ask the same of somebody else, and falls back to none of those. The provider is named before.
+    /// Runs at the same time as tasks with the same prompt for other providers, and never falls back to one of these. Call
+    /// [`Task::provider`] first.
     pub fn beside(mut self, beside: &Beside) -> Self {
         if let Some(name) = &self.request.provider {
             beside.take(name);
@@ -184,7 +193,7 @@ impl Task {
         self
     }
 
-    /// Says whether no process is started.
+    /// Returns whether the task plays a script instead of starting a process.
     #[cfg_attr(not(feature = "testing"), expect(clippy::unused_self, reason = "there are no scripts then"))]
     pub(crate) fn is_scripted(&self) -> bool {
         #[cfg(feature = "testing")]
@@ -193,15 +202,17 @@ impl Task {
         return false;
     }
 
-    /// Says whether the router sees to it.
+    /// Returns whether the router handles the task.
     pub(crate) fn is_routed(&self) -> bool {
         let name = self.request.provider.as_deref();
         let auto = name.is_some_and(|name| name.eq_ignore_ascii_case(route::AUTO));
         let found = name.is_none() && (self.request.model.is_some() || self.route.hint.is_some());
-        // What a router's file says about a provider counts also for whoever names it.
+        // An entry of the router's file also applies to a task that names its provider.
         let router = self.config.as_ref().and_then(|config| config.router.as_ref());
         let listed = router.zip(name).is_some_and(|(router, name)| router.entry(name).is_some());
-        auto || found || listed || self.route != Wishes::default()
+        // So does the entry of an external CLI, which has no manifest.
+        let external = self.config.as_ref().zip(name).is_some_and(|(config, name)| config.external.has(name));
+        auto || found || listed || external || self.route != RouteOptions::default()
     }
 
     /// Makes the task of one attempt.
@@ -218,10 +229,10 @@ impl Task {
             agent_args: self.agent_args.clone(),
             journal: self.journal.clone(),
             callback: None,
-            route: Wishes::default(),
-            usual: self.usual.clone(),
+            route: RouteOptions::default(),
+            defaults: self.defaults.clone(),
             config: self.config.clone(),
-            leg: Leg::default(),
+            attempt_context: AttemptContext::default(),
             beside: None,
             #[cfg(feature = "testing")]
             script: None,
@@ -231,7 +242,7 @@ impl Task {
         }
     }
 
-    /// Returns who would be asked and why, without asking anybody.
+    /// Returns the providers that the router would try, with reasons, without starting an agent.
     pub fn explain(&self) -> Result<route::Explanation, Error> {
         self.check_names()?;
         route::explain(self)

@@ -2,13 +2,13 @@
 
 use std::collections::VecDeque;
 
-use bowline_engine::{Signal, Swept};
+use bowline_engine::{StopSignal, SweepResult};
 use bowline_protocol::Exit;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use super::{OnStop, Step};
-use crate::agent::Happening;
+use crate::agent::AgentEvent;
 use crate::clock;
 
 /// The signals by their numbers, as a process would report them.
@@ -24,15 +24,15 @@ pub(crate) struct Actor {
     /// Until when the step in front waits. Kept here, because the wait may be given up and begun again.
     waits_until: Option<Instant>,
     /// What happened and was not told yet.
-    ready: VecDeque<Happening>,
+    ready: VecDeque<AgentEvent>,
     over: bool,
-    sender: mpsc::UnboundedSender<Order>,
-    orders: mpsc::UnboundedReceiver<Order>,
+    sender: mpsc::UnboundedSender<ActorOrder>,
+    orders: mpsc::UnboundedReceiver<ActorOrder>,
 }
 
 /// What is done to the agent.
 #[derive(Debug)]
-enum Order {
+enum ActorOrder {
     Stop(Exit),
     Kill,
     Write(Vec<u8>),
@@ -47,7 +47,7 @@ impl Actor {
     }
 
     /// Waits for the next thing that happens. Dropping the future loses nothing.
-    pub(crate) async fn next(&mut self) -> Happening {
+    pub(crate) async fn next(&mut self) -> AgentEvent {
         // A script never has to wait for a pipe; without this it would hold up everybody else on the thread.
         tokio::task::consume_budget().await;
         loop {
@@ -80,8 +80,8 @@ impl Actor {
     fn play(&mut self) {
         let at = clock::system();
         match self.steps.pop_front() {
-            Some(Step::Stdout(bytes)) => self.ready.push_back(Happening::Stdout { bytes, at }),
-            Some(Step::Stderr(bytes)) => self.ready.push_back(Happening::Stderr { bytes, at }),
+            Some(Step::Stdout(bytes)) => self.ready.push_back(AgentEvent::Stdout { bytes, at }),
+            Some(Step::Stderr(bytes)) => self.ready.push_back(AgentEvent::Stderr { bytes, at }),
             Some(Step::Exit(exit)) => self.exit(exit),
             Some(Step::Wait(_) | Step::Hang) | None => self.exit(Exit::Code(0)),
         }
@@ -94,56 +94,58 @@ impl Actor {
         }
     }
 
-    fn obey(&mut self, order: Order) {
+    fn obey(&mut self, order: ActorOrder) {
         match order {
-            Order::Write(bytes) if !self.over => {
-                self.ready.push_back(Happening::StdinWritten { bytes, at: clock::system() });
+            ActorOrder::Write(bytes) if !self.over => {
+                self.ready.push_back(AgentEvent::StdinWritten { bytes, at: clock::system() });
             }
-            Order::Sweep => self.ready.push_back(Happening::Swept(Swept::default())),
-            Order::Kill => self.exit(Exit::Signal(SIGKILL)),
-            Order::Stop(exit) if !self.over => match std::mem::replace(&mut self.on_stop, OnStop::Ignore) {
-                OnStop::Ignore => {}
-                OnStop::Obey => self.exit(exit),
-                OnStop::Play(steps) => {
-                    self.steps = steps.into();
-                    self.waits_until = None;
+            ActorOrder::Sweep => self.ready.push_back(AgentEvent::Swept(SweepResult::default())),
+            ActorOrder::Kill => self.exit(Exit::Signal(SIGKILL)),
+            ActorOrder::Stop(exit) if !self.over => {
+                match std::mem::replace(&mut self.on_stop, OnStop::Ignore) {
+                    OnStop::Ignore => {}
+                    OnStop::Obey => self.exit(exit),
+                    OnStop::Play(steps) => {
+                        self.steps = steps.into();
+                        self.waits_until = None;
+                    }
                 }
-            },
+            }
             // Nobody is there any more.
-            Order::Write(_) | Order::Stop(_) => {}
+            ActorOrder::Write(_) | ActorOrder::Stop(_) => {}
         }
     }
 
     fn exit(&mut self, exit: Exit) {
         if !std::mem::replace(&mut self.over, true) {
-            self.ready.extend([Happening::StdoutClosed, Happening::StderrClosed, Happening::Exited(exit)]);
+            self.ready.extend([AgentEvent::StdoutClosed, AgentEvent::StderrClosed, AgentEvent::Exited(exit)]);
         }
     }
 
     pub(crate) fn write(&self, bytes: Vec<u8>) {
-        self.order(Order::Write(bytes));
+        self.order(ActorOrder::Write(bytes));
     }
 
     pub(crate) fn close_stdin(&self) {
-        self.order(Order::Stop(Exit::Code(0)));
+        self.order(ActorOrder::Stop(Exit::Code(0)));
     }
 
-    pub(crate) fn signal(&self, signal: Signal) {
-        self.order(Order::Stop(Exit::Signal(match signal {
-            Signal::Interrupt => SIGINT,
-            Signal::Terminate => SIGTERM,
+    pub(crate) fn signal(&self, signal: StopSignal) {
+        self.order(ActorOrder::Stop(Exit::Signal(match signal {
+            StopSignal::Interrupt => SIGINT,
+            StopSignal::Terminate => SIGTERM,
         })));
     }
 
     pub(crate) fn kill(&self) {
-        self.order(Order::Kill);
+        self.order(ActorOrder::Kill);
     }
 
     pub(crate) fn sweep(&self) {
-        self.order(Order::Sweep);
+        self.order(ActorOrder::Sweep);
     }
 
-    fn order(&self, order: Order) {
+    fn order(&self, order: ActorOrder) {
         // The receiver is ours as well, so it is there.
         let _: Result<(), _> = self.sender.send(order);
     }

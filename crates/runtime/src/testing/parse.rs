@@ -36,26 +36,26 @@ pub(super) fn parts(text: &str) -> Result<Parts, ScriptError> {
         expected: "JSON".to_owned(),
         found: error.to_string(),
     })?;
-    let whole = Place::new("the script");
+    let whole = ScriptPosition::new("the script");
     let script = whole.object(&value)?;
     if let Some(key) = script.keys().find(|key| !FIELDS.contains(&key.as_str())) {
         return Err(whole.wrong(format!("only the fields {}", FIELDS.join(", ")), format!("`{key}`")));
     }
     let dialect = match script.get("dialect") {
         None => SHORTHAND,
-        Some(name) => Place::new("dialect").text(name)?,
+        Some(name) => ScriptPosition::new("dialect").text(name)?,
     };
     let dialect = dialects::by_name(dialect).ok_or_else(|| {
         let known: Vec<&str> = dialects::ALL.iter().map(|entry| entry.name).collect();
-        Place::new("dialect").wrong(format!("one of {}", known.join(", ")), format!("`{dialect}`"))
+        ScriptPosition::new("dialect").wrong(format!("one of {}", known.join(", ")), format!("`{dialect}`"))
     })?;
-    let mut reader = Reader { dialect: dialect.name, script, number: 0, begun: false };
+    let mut reader = ScriptReader { dialect: dialect.name, script, number: 0, begun: false };
     let steps = match script.get("steps") {
         Some(steps) => reader.list("steps", steps)?,
         None => return Err(whole.wrong("a list `steps`", "none")),
     };
-    let stopped = Reader { number: 1_000, ..reader };
-    reader = Reader { number: 0, begun: false, ..reader };
+    let stopped = ScriptReader { number: 1_000, ..reader };
+    reader = ScriptReader { number: 0, begun: false, ..reader };
     let retry = script.get("retry").map(|steps| reader.list("retry", steps)).transpose()?;
     let on_stop = match script.get("on_stop") {
         None => OnStop::Obey,
@@ -64,7 +64,7 @@ pub(super) fn parts(text: &str) -> Result<Parts, ScriptError> {
         Some(steps @ Value::Array(_)) => OnStop::Play({ stopped }.list("on_stop", steps)?),
         Some(other) => {
             let expected = "\"obey\", \"ignore\" or a list of steps";
-            return Err(Place::new("on_stop").wrong(expected, found(other)));
+            return Err(ScriptPosition::new("on_stop").wrong(expected, found(other)));
         }
     };
     Ok(Parts { dialect, steps, retry, on_stop })
@@ -72,9 +72,9 @@ pub(super) fn parts(text: &str) -> Result<Parts, ScriptError> {
 
 /// Where something stands.
 #[derive(Clone)]
-struct Place(String);
+struct ScriptPosition(String);
 
-impl Place {
+impl ScriptPosition {
     fn new(name: &str) -> Self {
         Self(name.to_owned())
     }
@@ -113,7 +113,7 @@ impl Place {
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for ScriptPosition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
@@ -130,7 +130,7 @@ fn found(value: &Value) -> String {
 }
 
 /// Turns steps into what is printed.
-struct Reader<'a> {
+struct ScriptReader<'a> {
     dialect: &'a str,
     script: &'a Map<String, Value>,
     /// How many messages and tools there were.
@@ -139,17 +139,19 @@ struct Reader<'a> {
     begun: bool,
 }
 
-impl Reader<'_> {
+impl ScriptReader<'_> {
     fn list(&mut self, name: &str, value: &Value) -> Result<Vec<Step>, ScriptError> {
-        let list = value.as_array().ok_or_else(|| Place::new(name).wrong("a list of steps", found(value)))?;
+        let list = value
+            .as_array()
+            .ok_or_else(|| ScriptPosition::new(name).wrong("a list of steps", found(value)))?;
         let mut steps = Vec::new();
         for (step, number) in list.iter().zip(1..) {
-            self.step(&Place(format!("step {number} of {name}")), step, &mut steps)?;
+            self.step(&ScriptPosition(format!("step {number} of {name}")), step, &mut steps)?;
         }
         Ok(steps)
     }
 
-    fn step(&mut self, place: &Place, step: &Value, out: &mut Vec<Step>) -> Result<(), ScriptError> {
+    fn step(&mut self, place: &ScriptPosition, step: &Value, out: &mut Vec<Step>) -> Result<(), ScriptError> {
         let one = step.as_object().filter(|step| step.len() == 1).and_then(|step| step.iter().next());
         let Some((word, value)) = one else { return Err(place.wrong(STEPS, found(step))) };
         let inner = place.field(word);
@@ -191,7 +193,7 @@ impl Reader<'_> {
             return Ok(());
         }
         let id = match self.script.get("session") {
-            Some(id) => Place::new("session").text(id)?,
+            Some(id) => ScriptPosition::new("session").text(id)?,
             None => "scripted",
         };
         out.push(line(&json!({"type": "session", "id": id})));
@@ -199,10 +201,10 @@ impl Reader<'_> {
     }
 
     fn model(&self) -> Result<&str, ScriptError> {
-        self.script.get("model").map_or(Ok("scripted"), |model| Place::new("model").text(model))
+        self.script.get("model").map_or(Ok("scripted"), |model| ScriptPosition::new("model").text(model))
     }
 
-    fn say(&mut self, place: &Place, value: &Value, out: &mut Vec<Step>) -> Result<(), ScriptError> {
+    fn say(&mut self, place: &ScriptPosition, value: &Value, out: &mut Vec<Step>) -> Result<(), ScriptError> {
         let pieces: Vec<&str> = match value {
             Value::String(text) => vec![text],
             Value::Array(pieces) => pieces.iter().map(|piece| place.text(piece)).collect::<Result<_, _>>()?,
@@ -232,7 +234,12 @@ impl Reader<'_> {
         out.push(line(&json!({"type": "message_end", "message": message})));
     }
 
-    fn tool(&mut self, place: &Place, value: &Value, out: &mut Vec<Step>) -> Result<(), ScriptError> {
+    fn tool(
+        &mut self,
+        place: &ScriptPosition,
+        value: &Value,
+        out: &mut Vec<Step>,
+    ) -> Result<(), ScriptError> {
         let tool = place.object(value)?;
         place.only(tool, &["name", "input", "output", "error"])?;
         let name = match tool.get("name") {
@@ -256,7 +263,12 @@ impl Reader<'_> {
         Ok(())
     }
 
-    fn result(&mut self, place: &Place, value: &Value, out: &mut Vec<Step>) -> Result<(), ScriptError> {
+    fn result(
+        &mut self,
+        place: &ScriptPosition,
+        value: &Value,
+        out: &mut Vec<Step>,
+    ) -> Result<(), ScriptError> {
         let result = place.object(value)?;
         place.only(result, &["usage", "cost_usd", "stop"])?;
         let mut message =
@@ -282,7 +294,12 @@ impl Reader<'_> {
         Ok(())
     }
 
-    fn fail(&mut self, place: &Place, value: &Value, out: &mut Vec<Step>) -> Result<(), ScriptError> {
+    fn fail(
+        &mut self,
+        place: &ScriptPosition,
+        value: &Value,
+        out: &mut Vec<Step>,
+    ) -> Result<(), ScriptError> {
         let text = place.text(value)?;
         let message =
             json!({"role": "assistant", "content": [], "stopReason": "error", "errorMessage": text});

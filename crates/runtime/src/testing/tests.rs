@@ -7,7 +7,7 @@ use bowline_protocol::{Category, Code, Exit, Kind};
 use serde::Deserialize;
 
 use super::*;
-use crate::{Error, Rule, Task};
+use crate::{Error, StreamRule, Task};
 
 fn task(script: Script) -> Task {
     crate::task("Do it").provider("claude").script(script)
@@ -53,7 +53,7 @@ async fn a_failure_is_an_error_at_one_door_and_data_at_the_other() {
     let Err(Error::Turn(record)) = task(fails()).answer().await else { panic!("it failed") };
     assert_eq!(record.failure.unwrap().category, Category::RateLimit);
     let record = task(fails()).run().await.unwrap();
-    assert_eq!((record.outcome, record.rule), (Outcome::Failed, Rule::Result));
+    assert_eq!((record.outcome, record.rule), (Outcome::Failed, StreamRule::Result));
     assert_eq!(record.exit, Some(Exit::Code(1)));
 }
 
@@ -113,7 +113,11 @@ async fn a_stream_without_a_result_is_tried_again() {
     let record = again.run().await.unwrap();
     assert_eq!((record.text.as_deref(), record.stream_fallback), (Some("Second"), true));
     let record = task(script(text)).run().await.unwrap();
-    assert_eq!((record.rule, record.stream_fallback), (crate::Rule::NotSentAgain, false), "the default");
+    assert_eq!(
+        (record.rule, record.stream_fallback),
+        (crate::StreamRule::NotSentAgain, false),
+        "the default"
+    );
 }
 
 #[tokio::test]

@@ -51,7 +51,7 @@ fn error_path(error: TrustError) -> PathBuf {
 
 /// Returns files as they are now.
 pub(super) fn observed(project: &Path, files: &[PathBuf]) -> Vec<ObservedFile> {
-    let one = |path: &PathBuf| ObservedFile { path: pin_path(project, path), hash: hash_of_file(path) };
+    let one = |path: &PathBuf| ObservedFile { path: pin_path(project, path), hash: hash_of_file(path).ok() };
     files.iter().map(one).collect()
 }
 

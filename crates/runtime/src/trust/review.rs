@@ -1,9 +1,11 @@
 //! What a project's files would do, for the user to look at before they are pinned.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use super::{Claim, ObservedFile, TrustError, TrustState, TrustStore, agents, foreign_owner, judge};
+use super::{
+    Claim, ObservedFile, TrustError, TrustState, TrustStore, agents, foreign_owner, hash_of_file, judge,
+};
 use crate::config::{Places, ProjectFile, base_of, project_files};
 use crate::roster::Roster;
 
@@ -62,7 +64,7 @@ impl TrustReview {
         for (directory, observed) in &self.pins {
             let pinned = observed.iter().map(|file| match &file.hash {
                 Some(hash) => Ok((file.path.clone(), hash.clone())),
-                None => Err(TrustError::Unpinnable { path: directory.join(&file.path) }),
+                None => Err(unpinnable(directory.join(&file.path))),
             });
             self.store.pin(directory, pinned.collect::<Result<Vec<_>, _>>()?)?;
         }
@@ -80,7 +82,9 @@ impl TrustReview {
 
     /// Adds a file that Bowline reads, and the programs of the project that it names.
     fn settings_file(&mut self, base: &Path, file: ProjectFile) -> Result<(), TrustError> {
-        let programs: Vec<PathBuf> = file.programs.iter().filter(|path| path.exists()).cloned().collect();
+        // Several entries may run one program.
+        let programs: BTreeSet<PathBuf> =
+            file.programs.iter().filter(|path| path.exists()).cloned().collect();
         for path in &programs {
             owned(path)?;
         }
@@ -171,4 +175,11 @@ fn owned(path: &Path) -> Result<(), TrustError> {
         Some(uid) => Err(TrustError::Foreign { path: path.to_owned(), uid }),
         None => Ok(()),
     }
+}
+
+/// Says why a file has no hash: by reading it again, because an observation has no errors.
+fn unpinnable(path: PathBuf) -> TrustError {
+    let now = hash_of_file(&path).err();
+    let source = now.unwrap_or_else(|| std::io::Error::other("it could not be read before, and can be now"));
+    TrustError::Unpinnable { path, source }
 }

@@ -35,10 +35,12 @@ pub enum TrustError {
     #[error(transparent)]
     Config(#[from] ConfigError),
     /// A file cannot be pinned.
-    #[error("`{path}` cannot be pinned: it cannot be read, or is larger than 64 MiB", path = path.display())]
+    #[error("could not pin `{path}`", path = path.display())]
     Unpinnable {
         /// The file.
         path: PathBuf,
+        /// Why.
+        source: std::io::Error,
     },
     /// There are too many files.
     #[error("`{path}` has more files than can be pinned (2,000)", path = path.display())]

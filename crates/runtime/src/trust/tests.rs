@@ -251,6 +251,18 @@ fn pins_are_for_their_owner_and_others_cannot_write_them() {
 }
 
 #[test]
+fn a_file_that_cannot_be_pinned_says_why() {
+    let checkout = Checkout::new();
+    checkout.write("home/repo/.mcp.json", "");
+    let file = std::fs::File::options().write(true).open(checkout.path("home/repo/.mcp.json")).unwrap();
+    file.set_len(LARGEST_PINNED + 1).unwrap();
+    let error = TrustReview::of(&checkout.places()).unwrap().pin().unwrap_err();
+    assert!(error.to_string().starts_with("could not pin `"), "{error}");
+    let cause = std::error::Error::source(&error).map(ToString::to_string);
+    assert_eq!(cause.as_deref(), Some("it is larger than 64 MiB"));
+}
+
+#[test]
 fn a_file_of_another_user_is_not_read_and_cannot_be_trusted() {
     if !rustix::process::geteuid().is_root() {
         // Only root can give a file away.
@@ -272,14 +284,17 @@ fn programs_in_the_form_for_pi_need_trust_and_the_users_stay() {
     let checkout = Checkout::new();
     checkout.write("config/cli-providers.json", r#"{"mine": {"executable": "mine"}}"#);
     let theirs = "{\n  \"evil\": {\"executable\": \"./evil.sh\", \"env\": {\"A\": \"b\"}}\n}";
-    checkout.write("home/repo/.bowline/cli-providers.json", theirs).write("home/repo/evil.sh", "one");
+    checkout
+        .write("home/repo/.bowline/cli-providers.json", theirs)
+        .write("home/repo/.bowline/evil.sh", "one");
     let models = || checkout.config().external.programs().keys().cloned().collect::<Vec<_>>();
     assert_eq!(models(), ["mine"]);
-    let file = "/home/repo/.bowline/cli-providers.json";
-    assert_eq!(checkout.left_out(), [format!("{file}:2: ignored `evil`: it runs ./evil.sh, sets $A")]);
+    let dir = "/home/repo/.bowline";
+    let expected = format!("{dir}/cli-providers.json:2: ignored `evil`: it runs {dir}/evil.sh, sets $A");
+    assert_eq!(checkout.left_out(), [expected]);
     checkout.trust();
     assert_eq!(models(), ["evil"]);
-    checkout.write("home/repo/evil.sh", "two");
+    checkout.write("home/repo/.bowline/evil.sh", "two");
     assert_eq!(models(), ["mine"]);
 }
 

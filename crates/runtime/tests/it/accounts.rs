@@ -1,12 +1,11 @@
 //! Logins, models and limits: programs that answer as the recorded ones do, in homes of their own.
 
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use bowline::auth::{self, Auth, Binary, Evidence, Status};
-use bowline::detect::{self, Ask, Cache, How, Surroundings};
-use bowline::models::Source;
+use bowline::detect::{self, Ask, Cache, FoundBy, Surroundings};
+use bowline::models::ListSource;
 use bowline::{Profile, limits, models};
 use bowline_protocol::{Approvals, Capabilities};
 use bowline_providers::catalogue;
@@ -22,6 +21,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("accounts_are_told_by_the_program", own_word),
         trial("accounts_of_which_a_program_does_not_tell_are_seen", silent),
         trial("accounts_are_asked_about_once", asked_once),
+        trial("a_replaced_program_is_asked_anew_whatever_its_time", same_time),
         trial("an_empty_file_is_no_login", an_empty_file_is_no_login),
         trial("models_are_kept_for_a_day_and_never_forgotten_for_nothing", kept_models),
         trial("models_of_a_manifest_do_where_nobody_tells", declared_models),
@@ -76,11 +76,7 @@ impl Machine {
         let path = self.path(name);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         let text = format!("#!/bin/sh\nHERE='{}'\n{body}\n", self.dir.path().display());
-        // Another file in its place, as an update makes it.
-        let new = path.with_extension("new");
-        std::fs::write(&new, text).unwrap();
-        std::fs::set_permissions(&new, std::fs::Permissions::from_mode(0o755)).unwrap();
-        std::fs::rename(&new, &path).unwrap();
+        bowline_testkit::write_program(&path, text);
         path
     }
 
@@ -218,7 +214,7 @@ async fn silent() {
     machine.program("bin/claude", "echo 'error: unknown command' >&2; exit 1");
     let auth = machine.check("claude").await;
     assert_eq!((auth.status, auth.verified), (Status::Authenticated, false));
-    assert_eq!(auth.silent.as_deref(), Some("its answer has no login in it that can be read"));
+    assert_eq!(auth.silent.as_deref(), Some("its response has no readable login"));
 
     machine.program("bin/codex", "echo 'panicked: no config' >&2; exit 101");
     let auth = machine.check("codex").await;
@@ -242,7 +238,7 @@ async fn silent() {
     let auth = machine.check("pi").await;
     assert_eq!(
         auth.silent.as_deref(),
-        Some("it has nothing for anthropic, openai and google, and does not tell of others")
+        Some("no credentials for anthropic, openai and google; the program does not report other logins")
     );
     assert_eq!(machine.count("asked"), 3);
     machine.program("bin/pi", &check("openai"));
@@ -255,7 +251,10 @@ async fn silent() {
     machine.program("bin/pi", &check("nobody"));
     for _ in 0..2 {
         let auth = machine.check("pi").await;
-        assert_eq!(auth.silent.as_deref(), Some("it has nothing for anthropic, and does not tell of others"));
+        assert_eq!(
+            auth.silent.as_deref(),
+            Some("no credentials for anthropic; the program does not report other logins")
+        );
     }
     assert_eq!(machine.count("asked"), 1);
     machine.file("home/.pi/agent/auth.json");
@@ -306,6 +305,27 @@ async fn asked_once() {
     assert_eq!(machine.count("account"), 2, "what can be seen has changed");
 }
 
+/// npm gives every file of every release the same time of change, and the kernel gives it to files of the same tick.
+async fn same_time() {
+    let machine = Machine::new();
+    let replace = |account: &str, model: &str| {
+        let texts = format!(
+            r#"ACCOUNT='{{"account":{account},"requiresOpenaiAuth":true}}'; MODELS='[{{"id":"{model}"}}]'"#
+        );
+        let path = machine.program("bin/codex", &format!("{texts}\n{APP_SERVER}"));
+        let file = std::fs::File::open(path).unwrap();
+        file.set_modified(std::time::UNIX_EPOCH + Duration::from_secs(499_162_500)).unwrap();
+    };
+    let models =
+        || async { models::of(provider("codex"), None, &machine.surroundings(), &machine.ask()).await };
+    replace("null", "one");
+    assert!(!machine.check("codex").await.verified);
+    assert_eq!(models().await.models[0].id, "one");
+    replace(r#"{"type":"apiKey"}"#, "two");
+    assert!(machine.check("codex").await.verified, "the word of the other program is not this one's");
+    assert_eq!(models().await.models[0].id, "two", "nor are its models");
+}
+
 async fn kept_models() {
     let machine = Machine::new();
     let server = |models: &str| {
@@ -313,13 +333,17 @@ async fn kept_models() {
     };
     let of = || async { models::of(provider("codex"), None, &machine.surroundings(), &machine.ask()).await };
     let nowhere = of().await;
-    assert_eq!((nowhere.source, nowhere.models.len()), (Source::Manifest, 0), "there is no list of our own");
+    assert_eq!(
+        (nowhere.source, nowhere.models.len()),
+        (ListSource::Manifest, 0),
+        "there is no list of our own"
+    );
     assert!(nowhere.trouble.is_some_and(|why| why.contains("is not installed")));
 
     server(r#"[{"id":"one","supportedReasoningEfforts":[{"reasoningEffort":"low"}],"isDefault":true}]"#);
     for _ in 0..2 {
         let told = of().await;
-        assert_eq!((told.source, told.trouble), (Source::Program, None));
+        assert_eq!((told.source, told.trouble), (ListSource::Program, None));
         assert_eq!(
             (told.models[0].id.as_str(), &told.models[0].efforts[..]),
             ("one", &["low".to_owned()][..])
@@ -330,13 +354,13 @@ async fn kept_models() {
     // Another program: it is asked again, and has nothing to say.
     server("[]");
     let told = of().await;
-    assert_eq!((told.source, told.models.len()), (Source::Kept, 1));
+    assert_eq!((told.source, told.models.len()), (ListSource::Kept, 1));
     assert_eq!(told.trouble.as_deref(), Some("it listed no models"));
     machine.program("bin/codex", "exit 1");
     assert_eq!(of().await.models[0].id, "one");
     server(r#"[{"id":"two"}]"#);
     let told = of().await;
-    assert_eq!((told.source, told.models[0].id.as_str()), (Source::Program, "two"));
+    assert_eq!((told.source, told.models[0].id.as_str()), (ListSource::Program, "two"));
     assert_eq!(machine.count("models"), 3);
 }
 
@@ -347,7 +371,7 @@ async fn declared_models() {
         async move { models::of(provider(name), None, &surroundings, &ask).await }
     };
     let claude = of("claude").await;
-    assert_eq!(claude.source, Source::Manifest);
+    assert_eq!(claude.source, ListSource::Manifest);
     assert!(claude.models.iter().all(|model| model.alias_of.is_some()), "{:?}", claude.models);
     assert_eq!(of("glm").await.models, []);
     machine.program("bin/opencode", "[ \"$1\" = models ] && printf 'a/one\\na/two\\n'");
@@ -399,11 +423,11 @@ async fn login_shell() {
     };
     assert!(find("gemini").await.is_err());
     let program = machine.program("rc-bin/gemini", "exit 0");
-    assert_eq!(find("gemini").await.unwrap(), (program, How::LoginShell));
+    assert_eq!(find("gemini").await.unwrap(), (program, FoundBy::LoginShell));
     assert_eq!(machine.count("shell-asked"), 1, "asked once");
     assert_eq!(std::fs::read_to_string(machine.path("shell-asked")).unwrap().trim(), "-l -c env");
     let nearer = machine.program("bin/gemini", "exit 0");
-    assert_eq!(find("gemini").await.unwrap(), (nearer, How::Path));
+    assert_eq!(find("gemini").await.unwrap(), (nearer, FoundBy::Path));
 
     // One that hangs is not waited for longer than it takes to notice.
     let slow = Machine::new();
@@ -426,7 +450,7 @@ async fn moved_managers() {
         let home = machine.path("home");
         let surroundings = Surroundings::of([("HOME", home.as_path()), (variable, moved.as_path())]);
         let found = detect::find(provider("qwen"), None, &surroundings.search()).unwrap();
-        assert_eq!((found.path, found.how), (program, How::Manager(manager)));
+        assert_eq!((found.path, found.how), (program, FoundBy::Manager(manager)));
     }
 }
 
@@ -483,7 +507,7 @@ async fn narrowed() {
     assert_eq!(Path::new(&program.path), stage.agent().canonicalize().unwrap());
     // The next turn of the session, after an update.
     let text = std::fs::read_to_string(stage.agent()).unwrap();
-    std::fs::write(stage.agent(), format!("{text}\n# changed\n")).unwrap();
+    bowline_testkit::write_program(stage.agent(), format!("{text}\n# changed\n"));
     let next = |task: bowline::Task| async move {
         let mut turn = task.start().await.unwrap();
         let mut noticed = Vec::new();

@@ -1,15 +1,15 @@
 //! Programs that are looked for and asked: scripts in the place of agents, in directories of their own.
 
 use std::ffi::OsString;
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use bowline::PermissionMode;
-use bowline::detect::{self, Ask, Cache, Found, How, MissingKind, ProbeErrorKind, Search};
+use bowline::detect::{self, Ask, Cache, Found, FoundBy, MissingKind, ProbeErrorKind, Search};
 use bowline_providers::catalogue;
 use bowline_providers::manifest::Manifest;
 use bowline_providers::probe::check;
+use bowline_testkit::write_program;
 use libtest_mimic::Trial;
 
 use crate::support::{is_alive, trial, wait_for};
@@ -51,7 +51,7 @@ impl Ground {
         let path = self.path(name);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         let here = self.dir.path().display();
-        write(&path, &format!("#!/bin/sh\nHERE='{here}'\n{body}\n"), 0o755);
+        write_program(&path, format!("#!/bin/sh\nHERE='{here}'\n{body}\n"));
         path
     }
 
@@ -68,12 +68,6 @@ impl Ground {
     fn read(&self, name: &str) -> String {
         std::fs::read_to_string(self.path(name)).unwrap_or_default()
     }
-}
-
-fn write(path: &Path, text: &str, mode: u32) {
-    let file = std::fs::OpenOptions::new().write(true).create(true).truncate(true).mode(mode).open(path);
-    std::io::Write::write_all(&mut file.unwrap(), text.as_bytes()).unwrap();
-    std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
 }
 
 fn provider(name: &str) -> &'static Manifest {
@@ -98,29 +92,33 @@ async fn where_it_lies() {
     assert_eq!(find(&["bin"]), None);
     // From the weakest place to the strongest; of the versions of Node.js, the newest.
     for (file, how) in [
-        ("home/.nvm/versions/node/v9.11.0/bin/claude", How::Manager("nvm")),
-        ("home/.nvm/versions/node/v22.1.0/bin/claude", How::Manager("nvm")),
-        ("home/.bun/bin/claude", How::Manager("bun")),
-        ("home/.claude/local/claude", How::Place),
-        ("home/.local/bin/claude", How::Place),
-        ("second/claude", How::Path),
-        ("first/claude", How::Path),
+        ("home/.nvm/versions/node/v9.11.0/bin/claude", FoundBy::Manager("nvm")),
+        ("home/.nvm/versions/node/v22.1.0/bin/claude", FoundBy::Manager("nvm")),
+        ("home/.bun/bin/claude", FoundBy::Manager("bun")),
+        ("home/.claude/local/claude", FoundBy::Place),
+        ("home/.local/bin/claude", FoundBy::Place),
+        ("second/claude", FoundBy::Path),
+        ("first/claude", FoundBy::Path),
     ] {
         let path = ground.script(file, "exit 0");
         assert_eq!(find(&["first", "second"]), Some((path, how)));
     }
     std::fs::remove_file(ground.path("first/claude")).unwrap();
-    write(&ground.path("first/claude"), "", 0o644);
-    assert_eq!(find(&["first", "second"]), Some((ground.path("second/claude"), How::Path)), "passed over");
+    std::fs::write(ground.path("first/claude"), "").unwrap();
+    assert_eq!(
+        find(&["first", "second"]),
+        Some((ground.path("second/claude"), FoundBy::Path)),
+        "passed over"
+    );
 
     let link = ground.path("link");
     std::os::unix::fs::symlink(ground.path("second/claude"), &link).unwrap();
     let found = detect::find(claude, Some(&link), &Search::default()).unwrap();
-    assert_eq!((&found.path, found.how), (&link, How::Given));
+    assert_eq!((&found.path, found.how), (&link, FoundBy::Given));
     assert_eq!(found.real, ground.path("second/claude").canonicalize().unwrap());
     assert_eq!((found.native.as_deref(), found.program()), (None, link.as_path()));
     let by_name = detect::find(claude, Some(Path::new("claude")), &ground.search(&["second"])).unwrap();
-    assert_eq!((by_name.path, by_name.how), (ground.path("second/claude"), How::Given));
+    assert_eq!((by_name.path, by_name.how), (ground.path("second/claude"), FoundBy::Given));
 }
 
 async fn why_there_is_none() {
@@ -135,11 +133,12 @@ async fn why_there_is_none() {
         hint.starts_with("install it with `npm install -g @openai/codex@latest`; see https://"),
         "{hint}"
     );
-    assert!(hint.ends_with("; or say where it is with `--binary`"), "{hint}");
+    assert!(hint.ends_with("; or set its path with `--binary`"), "{hint}");
     let (kind, hint) = why(Some(&ground.path("nowhere")));
-    assert_eq!((kind, hint.as_str()), (MissingKind::NoSuchFile, "check what `--binary` says"));
-    let file = ground.script("bin/codex", "exit 0");
-    write(&file, "#!/bin/sh\n", 0o644);
+    assert_eq!((kind, hint.as_str()), (MissingKind::NoSuchFile, "check the path in `--binary`"));
+    let file = ground.path("bin/codex");
+    std::fs::create_dir_all(ground.path("bin")).unwrap();
+    std::fs::write(&file, "#!/bin/sh\n").unwrap();
     for binary in [None, Some(file.as_path())] {
         let (kind, hint) = why(binary);
         assert_eq!(kind, MissingKind::NotExecutable { path: file.clone() });
@@ -173,7 +172,7 @@ async fn behind_a_launcher() {
         );
     }
     // What is no script is no launcher.
-    write(&ground.path(launcher), "\u{7f}ELF, or so it says", 0o755);
+    write_program(&ground.path(launcher), "\u{7f}ELF, or so it says");
     assert_eq!(find().native, None);
     // A program whose manifest names none is started as it is.
     assert_eq!(
@@ -205,7 +204,7 @@ async fn hangs() {
     let ask = Ask { deadline: Duration::from_millis(500), cache: Some(ground.cache()) };
     let error = ask.version(&found).await.unwrap_err();
     assert!(matches!(error.kind, ProbeErrorKind::TooSlow { after } if after == ask.deadline), "{error:?}");
-    assert_eq!(error.to_string(), format!("could not ask `{} --version`", found.path.display()));
+    assert_eq!(error.to_string(), format!("could not query `{} --version`", found.path.display()));
     assert_eq!(error.kind.to_string(), "it did not answer within 0.5 s, and was ended");
     for name in ["pid", "child"] {
         let text = ground.read(name);
@@ -231,10 +230,10 @@ async fn no_version() {
     for (body, words) in [
         ("printf 'hello\\n\\033[31mthere\\033[0m'", "it prints no version, but: hello"),
         ("exit 0", "it prints nothing where its version should be"),
-        ("exit 3", "it says no version, nor anything else, and exits with 3"),
+        ("exit 3", "it prints no version, nor anything else, and exits with 3"),
         (
             "echo 'unknown option: --version' >&2; exit 2",
-            "it says no version and exits with 2: unknown option: --version",
+            "it prints no version and exits with 2: unknown option: --version",
         ),
     ] {
         let found = given(&ground.script("tool", body));
@@ -251,7 +250,7 @@ async fn no_version() {
 async fn does_not_start() {
     let ground = Ground::new();
     let path = ground.path("tool");
-    write(&path, "#!/no/such/interpreter\n", 0o755);
+    write_program(&path, "#!/no/such/interpreter\n");
     let error = patient().version(&given(&path)).await.unwrap_err();
     assert!(matches!(error.kind, ProbeErrorKind::Spawn(_)), "{error:?}");
     assert!(error.kind.to_string().contains("interpreter"), "{error:?}");

@@ -9,18 +9,12 @@ use bowline::registry::Registry;
 use bowline::{Error, RuntimeGap, journal};
 use libtest_mimic::Trial;
 
-use crate::support::Stage;
+use crate::support::{Stage, plain};
 
 /// Set in a process that is to be an embedder: `mode home agent runs`.
 const ROLE: &str = "BOWLINE_IT_EMBEDDER";
 
 pub(crate) fn trials() -> Vec<Trial> {
-    let plain = |name: &str, test: fn()| {
-        Trial::test(name, move || {
-            test();
-            Ok(())
-        })
-    };
     vec![
         plain("under_tokio_main_no_run_is_lost", || nothing_is_lost("init", 1)),
         plain("under_tokio_main_none_of_eight_runs_is_lost", || nothing_is_lost("init", 8)),

@@ -70,11 +70,8 @@ async fn changed() {
     let provider = roster::executable(&Executable::at("mine", "./agent"), stage.world.path()).unwrap();
     let ask = || stage.world.task("hi").of_provider(provider).run();
     assert_eq!(ask().await.unwrap().text.as_deref(), Some("stream"));
-    std::fs::write(
-        stage.agent(),
-        "#!/bin/sh\ncat >/dev/null; echo 'no credit left: 429 Too Many Requests' >&2; exit 9\n",
-    )
-    .unwrap();
+    let text = "#!/bin/sh\ncat >/dev/null; echo 'no credit left: 429 Too Many Requests' >&2; exit 9\n";
+    bowline_testkit::write_program(stage.agent(), text);
     let record = ask().await.unwrap();
     let failure = record.failure.expect("it failed");
     assert_eq!(failure.category, Category::RateLimit, "standard error is the reason: {failure:?}");

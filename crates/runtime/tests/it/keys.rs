@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::{Child, Command, ExitCode, Stdio};
 
 use bowline::kinds::Outcome;
-use bowline::registry::{How, Registry};
+use bowline::registry::{Registry, StopResult};
 use bowline::{Kind, journal};
 use libtest_mimic::Trial;
 
@@ -78,7 +78,10 @@ async fn by_key() {
     assert!(is_alive(pid));
 
     let killed = registry.kill_all("chat/42", "enough").await.unwrap();
-    assert_eq!((killed.len(), killed[0].label.as_deref(), killed[0].how), (1, Some("main"), How::Politely));
+    assert_eq!(
+        (killed.len(), killed[0].label.as_deref(), killed[0].how),
+        (1, Some("main"), StopResult::Politely)
+    );
     assert!(!is_alive(pid));
     assert!(!registry.has_active("chat/42").unwrap());
     assert!(registry.was_aborted("chat/42").unwrap());
@@ -105,7 +108,7 @@ async fn not_killed() {
     started(&stage, "a");
     signal(&host, rustix::process::Signal::STOP);
     let killed = registry.kill_all("a", "").await.unwrap();
-    assert_eq!(killed[0].how, How::Survived);
+    assert_eq!(killed[0].how, StopResult::Survived);
     assert!(host.try_wait().unwrap().is_none(), "it may have other work");
     // When it goes on, it obeys.
     signal(&host, rustix::process::Signal::CONT);
@@ -120,7 +123,7 @@ async fn killed() {
     let pid = started(&stage, "a");
     signal(&host, rustix::process::Signal::STOP);
     let killed = registry.kill_all("a", "").await.unwrap();
-    assert_eq!(killed[0].how, How::Killed);
+    assert_eq!(killed[0].how, StopResult::Killed);
     assert!(!host.wait().unwrap().success());
     // Its keeper ends what it had started.
     crate::support::wait_for("the end of the agent", || !is_alive(pid));
@@ -142,7 +145,7 @@ async fn forgotten() {
     };
     journal::update_meta(&dir, long_ago).unwrap();
     let killed = registry.kill_overdue().await.unwrap();
-    assert_eq!((killed.len(), killed[0].how), (1, How::Killed));
+    assert_eq!((killed.len(), killed[0].how), (1, StopResult::Killed));
     assert!(!host.wait().unwrap().success());
     crate::support::wait_for("the end of the agent", || !is_alive(pid));
 }

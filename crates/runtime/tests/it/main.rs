@@ -6,6 +6,7 @@ mod detect;
 mod doors;
 mod embedding;
 mod executables;
+mod guide;
 mod keys;
 mod many;
 mod names;
@@ -41,5 +42,6 @@ fn tests() -> ExitCode {
     trials.extend(names::trials());
     trials.extend(many::trials());
     trials.extend(quiet::trials());
+    trials.extend(guide::trials());
     libtest_mimic::run(&arguments, trials).exit_code()
 }

@@ -4,8 +4,8 @@ use bowline::{
     Attachment, Attempt, Capabilities, Category, Code, Control, Error, Event, Excerpt, Exit, Failure,
     Fallback, Json, Kind, Manifest, ManifestError, McpServer, Message, Millis, NativeSessionId, Outcome,
     PermissionMode, PolicySpec, Preview, RawFile, RawSpan, Record, RecordWarning, Refusal, Refused, Request,
-    Resume, Role, Rule, Sampling, SessionId, StreamFallback, Survivor, Task, Timestamp, ToolId, Turn, Usage,
-    UsageSource, Watchdog,
+    Resume, Role, Sampling, SessionId, StreamFallback, StreamRule, Survivor, Task, Timestamp, ToolId, Turn,
+    Usage, UsageSource, Watchdog,
 };
 use libtest_mimic::Trial;
 
@@ -31,7 +31,7 @@ fn signatures() {
     let _: fn(&RawSpan) -> RawFile = |span| span.file;
     let _: fn(&Record) -> (Outcome, &[Attempt], &[Survivor]) =
         |record| (record.outcome, &record.attempts, &record.survivors);
-    let _: fn(&Record) -> (Option<Usage>, Option<UsageSource>, Option<Exit>, Rule, Option<Watchdog>) =
+    let _: fn(&Record) -> (Option<Usage>, Option<UsageSource>, Option<Exit>, StreamRule, Option<Watchdog>) =
         |record| (record.usage, record.usage_source, record.exit, record.rule, record.timed_out);
     let _: fn(&Record) -> (&[Refused], Option<&NativeSessionId>, &SessionId) =
         |record| (&record.refused, record.native_session.as_ref(), &record.session);

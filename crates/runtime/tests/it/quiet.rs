@@ -74,7 +74,7 @@ async fn no_content() {
     let bad = Stage::new(&format!("echo 'error {CANARY}' >&2; printf '{{not json {CANARY}\\n'; exit 1"));
     assert!(bad.task(&prompt).answer().await.is_err());
     let typed = good.task(&prompt).answer_as::<u8>().await;
-    assert!(typed.unwrap_err().to_string().contains("not the JSON"));
+    assert!(typed.unwrap_err().to_string().contains("not JSON of the requested type"));
     let waits = Stage::new(&format!("init; say m1 '{CANARY}'; exec sleep 600"));
     speaking(waits.task(&prompt)).await.stop().await.unwrap();
     let refused = waits.task(&prompt).provider("glm").resume(CANARY).answer().await;

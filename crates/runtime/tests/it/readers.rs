@@ -129,18 +129,17 @@ async fn stopped_while_held_back() {
     let mut turn = stage.task("x").without_journal().start().await.unwrap();
     turn.next().await.unwrap();
     let pid = stage.pid("pid");
-    // Nobody reads, so the agent stands still sooner or later.
-    let mut before = 0;
-    loop {
+    // The turn is not read, so the agent blocks in a write: its CPU time stays the same for half a second. It may have used
+    // less than one tick by then.
+    let (mut before, mut unchanged) = (0, 0);
+    while unchanged < 5 {
         tokio::time::sleep(Duration::from_millis(100)).await;
         let now = ticks(pid);
-        if now == before && now > 0 {
-            break;
-        }
+        unchanged = if now == before { unchanged + 1 } else { 0 };
         before = now;
     }
     turn.control().cancel();
-    // Still nobody reads; it ends all the same.
+    // The agent ends although the turn is still not read.
     while is_alive(pid) {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }

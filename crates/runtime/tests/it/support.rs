@@ -1,8 +1,6 @@
 //! Fake agents as shell scripts, and ways to wait for what they do.
 
 use std::future::Future;
-use std::io::Write;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -33,8 +31,7 @@ impl Stage {
         let agent = world.path().join("agent");
         let here = world.path().display();
         let text = format!("#!/bin/sh\nHERE='{here}'\n{VOICE}\n{body}\n");
-        let file = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o755).open(&agent);
-        file.and_then(|mut file| file.write_all(text.as_bytes())).expect("the agent is written");
+        bowline_testkit::write_program(&agent, text);
         Self { world, agent }
     }
 
@@ -86,6 +83,14 @@ pub(crate) fn trial<F: Future<Output = ()> + 'static>(name: &str, test: fn() -> 
     Trial::test(name, move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         runtime.block_on(test());
+        Ok(())
+    })
+}
+
+/// Makes a test of a plain function.
+pub(crate) fn plain(name: &str, test: fn()) -> Trial {
+    Trial::test(name, move || {
+        test();
         Ok(())
     })
 }

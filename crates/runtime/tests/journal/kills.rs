@@ -32,7 +32,7 @@ fn last_session(home: &Home) -> Option<PathBuf> {
 }
 
 #[derive(Debug, Default)]
-struct Tally {
+struct KillTally {
     killed: AtomicUsize,
     before_the_session: AtomicUsize,
     with_gap: AtomicUsize,
@@ -40,7 +40,7 @@ struct Tally {
 }
 
 /// Kills one runner and checks what it left.
-fn kill_one(seed: u64, pause: Duration, tally: &Tally) {
+fn kill_one(seed: u64, pause: Duration, tally: &KillTally) {
     let scratch = tempfile::tempdir().expect("a directory");
     let home = Home::at(scratch.path().join("home"));
     let mut runner = child::start(&format!("write {seed}"), home.path());
@@ -69,7 +69,7 @@ fn kill_one(seed: u64, pause: Duration, tally: &Tally) {
 
 #[test]
 fn five_hundred_runners_are_killed() {
-    let tally = Tally::default();
+    let tally = KillTally::default();
     let next = AtomicUsize::new(0);
     std::thread::scope(|scope| {
         for _ in 0..AT_ONCE {
@@ -92,7 +92,7 @@ fn five_hundred_runners_are_killed() {
 }
 
 /// Seen with `--nocapture`: how often a kill hit what it was meant to hit.
-fn eprint_tally(tally: &Tally) {
+fn eprint_tally(tally: &KillTally) {
     use std::io::Write;
     writeln!(std::io::stderr(), "{tally:?}").expect("says so");
 }

@@ -122,8 +122,7 @@ fn events_that_meet_a_full_disk_are_told_as_a_gap() {
 /// Copies this program to where everybody may start it: the build directory may be closed to others.
 fn open_copy(dir: &Path) -> PathBuf {
     let copy = dir.join("this-program");
-    std::fs::copy(child::this_program(), &copy).expect("copies");
-    std::fs::set_permissions(&copy, PermissionsExt::from_mode(0o755)).expect("sets the mode");
+    bowline_testkit::copy_program(&child::this_program(), &copy);
     std::fs::set_permissions(dir, PermissionsExt::from_mode(0o755)).expect("sets the mode");
     copy
 }

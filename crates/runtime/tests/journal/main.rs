@@ -98,6 +98,7 @@ impl Script {
             failure: None,
             usage: None,
             cost_usd: None,
+            num_turns: None,
             running_tools: Vec::new(),
             running_tasks: Vec::new(),
         };

@@ -1,8 +1,8 @@
-//! Content that is a text or a list of parts: how several APIs write what was said.
+//! Content that is a text or a list of parts, as several APIs have it.
 
 use serde_json::Value;
 
-/// Returns the parts of a content. A bare text is one part.
+/// Returns the parts of a content. A bare string is one part.
 pub(super) fn parts(content: &Value) -> Vec<Value> {
     match content {
         Value::Array(parts) => parts.clone(),
@@ -26,7 +26,7 @@ pub(super) fn add(system: &mut String, text: &str) {
     system.push_str(text);
 }
 
-/// Cuts a text into pieces of so many characters.
+/// Splits a text into pieces of this many characters.
 pub(super) fn pieces(text: &str, size: usize) -> Vec<String> {
     let characters: Vec<char> = text.chars().collect();
     characters.chunks(size).map(|piece| piece.iter().collect()).collect()

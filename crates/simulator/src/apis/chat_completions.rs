@@ -3,22 +3,22 @@
 use serde_json::{Value, json};
 
 use super::blocks::{self, pieces};
-use super::{Answer, Asked, Frame, Image, Said, Shape, Tool, data, text};
+use super::{Answer, ConversationItem, Frame, Image, ParsedRequest, Shape, Tool, data, text};
 use crate::scenario::Stop;
 
-/// How many characters of a thought or of a call's input come at once.
+/// How many characters of thinking or of a call's input one event has.
 const PIECE: usize = 24;
 
-pub(super) fn read(body: &Value) -> Asked {
+pub(super) fn read(body: &Value) -> ParsedRequest {
     let format = &body["response_format"];
-    let mut asked = Asked {
+    let mut asked = ParsedRequest {
         model: text(&body["model"]),
         shape: if body["stream"] == true { Shape::Events } else { Shape::Whole },
         effort: text(&body["reasoning_effort"]).or_else(|| text(&body["reasoning"]["effort"])),
         thinking: ["thinking", "enable_thinking", "reasoning"].iter().find_map(|key| body.get(*key).cloned()),
         max_tokens: body["max_completion_tokens"].as_u64().or_else(|| body["max_tokens"].as_u64()),
         schema: (format["type"] == "json_schema").then(|| format["json_schema"]["schema"].clone()),
-        ..Asked::default()
+        ..ParsedRequest::default()
     };
     for tool in body["tools"].as_array().into_iter().flatten() {
         let function = &tool["function"];
@@ -35,15 +35,17 @@ pub(super) fn read(body: &Value) -> Asked {
     for message in body["messages"].as_array().into_iter().flatten() {
         let content = &message["content"];
         match message["role"].as_str() {
-            Some("assistant") => asked.said.push(Said::Model),
-            Some("tool" | "function") => asked.said.push(Said::Tool),
+            Some("assistant") => asked.said.push(ConversationItem::Model),
+            Some("tool" | "function") => asked.said.push(ConversationItem::Tool),
             Some("system" | "developer") => blocks::add(&mut asked.system, &blocks::text(content)),
             _ => {
                 for part in blocks::parts(content) {
                     let url = &part["image_url"];
                     match url.as_str().or_else(|| url["url"].as_str()) {
                         Some(url) => asked.images.push(Image::addressed(url)),
-                        None => asked.said.push(Said::User(text(&part["text"]).unwrap_or_default())),
+                        None => {
+                            asked.said.push(ConversationItem::User(text(&part["text"]).unwrap_or_default()))
+                        }
                     }
                 }
             }

@@ -1,4 +1,4 @@
-//! How each API says that something went wrong: its status, its words, and the shape around them.
+//! The errors of each API: status, message and JSON shape.
 
 use std::time::Duration;
 
@@ -7,10 +7,10 @@ use serde_json::{Value, json};
 use super::{Answer, Api, Frame, Problem, data, event, responses};
 use crate::scenario::{Fault, FaultKind};
 
-/// The time after which to try again, where the scenario gives none.
+/// The default retry time.
 const USUAL_WAIT: Duration = Duration::from_secs(1);
 
-/// Whose shape an error has.
+/// The API family that defines the shape of an error.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Family {
     Anthropic,
@@ -30,7 +30,7 @@ impl Family {
     }
 }
 
-/// Says a fault that is answered with a status.
+/// Writes a fault that has a status.
 pub(super) fn problem(api: Api, fault: &Fault, model: &str) -> Problem {
     let family = Family::of(api);
     if fault.kind == FaultKind::BadGateway {
@@ -42,7 +42,7 @@ pub(super) fn problem(api: Api, fault: &Fault, model: &str) -> Problem {
             content_type: "text/html",
         };
     }
-    let Words { status, name, code, message } = words(family, fault, model);
+    let ErrorContent { status, name, code, message } = words(family, fault, model);
     let status = fault.status.unwrap_or(status);
     let message = fault.message.clone().unwrap_or(message);
     let body = match family {
@@ -65,28 +65,29 @@ pub(super) fn problem(api: Api, fault: &Fault, model: &str) -> Problem {
     }
 }
 
-/// What an error says.
-struct Words {
+/// The content of an error.
+struct ErrorContent {
     status: u16,
-    /// The type of it, or the status in words.
+    /// The type, or the status in words.
     name: &'static str,
-    /// The code, where the API has one beside the type.
+    /// The code, if the API has one beside the type.
     code: Option<&'static str>,
     message: String,
 }
 
-fn words(family: Family, fault: &Fault, model: &str) -> Words {
+fn words(family: Family, fault: &Fault, model: &str) -> ErrorContent {
     let kind = fault.kind;
     match family {
         Family::Anthropic => anthropic(kind, model),
         Family::Openai => openai(fault, model),
         Family::Google => google_words(fault, model),
-        Family::Ollama => Words { name: "", code: None, ..openai(fault, model) },
+        Family::Ollama => ErrorContent { name: "", code: None, ..openai(fault, model) },
     }
 }
 
-fn anthropic(kind: FaultKind, model: &str) -> Words {
-    let of = |status, name, message: &str| Words { status, name, code: None, message: message.to_owned() };
+fn anthropic(kind: FaultKind, model: &str) -> ErrorContent {
+    let of =
+        |status, name, message: &str| ErrorContent { status, name, code: None, message: message.to_owned() };
     match kind {
         FaultKind::BadRequest => of(400, "invalid_request_error", "messages.0.content: a value is missing"),
         FaultKind::Unauthorized => of(401, "authentication_error", "invalid x-api-key"),
@@ -130,8 +131,8 @@ fn anthropic(kind: FaultKind, model: &str) -> Words {
     }
 }
 
-fn openai(fault: &Fault, model: &str) -> Words {
-    let of = |status, name, code: &'static str, message: &str| Words {
+fn openai(fault: &Fault, model: &str) -> ErrorContent {
+    let of = |status, name, code: &'static str, message: &str| ErrorContent {
         status,
         name,
         code: Some(code).filter(|code| !code.is_empty()),
@@ -202,8 +203,9 @@ fn openai(fault: &Fault, model: &str) -> Words {
     }
 }
 
-fn google_words(fault: &Fault, model: &str) -> Words {
-    let of = |status, name, message: &str| Words { status, name, code: None, message: message.to_owned() };
+fn google_words(fault: &Fault, model: &str) -> ErrorContent {
+    let of =
+        |status, name, message: &str| ErrorContent { status, name, code: None, message: message.to_owned() };
     match fault.kind {
         FaultKind::BadRequest => of(400, "INVALID_ARGUMENT", "Request contains an invalid argument."),
         FaultKind::Unauthorized => {
@@ -253,7 +255,7 @@ fn google_words(fault: &Fault, model: &str) -> Words {
     }
 }
 
-/// Google says more about limits, in a list of details.
+/// Google adds a list of details about limits.
 fn google(fault: &Fault, status: u16, name: &str, message: &str) -> Value {
     let kind = |name: &str| format!("type.googleapis.com/google.rpc.{name}");
     let quota = |id: &str| {
@@ -282,7 +284,7 @@ fn google(fault: &Fault, status: u16, name: &str, message: &str) -> Value {
 fn headers(family: Family, fault: &Fault) -> Vec<(&'static str, String)> {
     let mut headers = Vec::new();
     if fault.kind == FaultKind::RateLimit || fault.retry_after.is_some() {
-        // Whole seconds are all that the header can say.
+        // The header has whole seconds only.
         let seconds = wait(fault).as_millis().div_ceil(1000).max(1);
         headers.push(("retry-after", seconds.to_string()));
     }
@@ -302,7 +304,7 @@ fn wait(fault: &Fault) -> Duration {
     fault.retry_after.unwrap_or(USUAL_WAIT)
 }
 
-/// Returns the code and the words with which a stream of the Responses API fails.
+/// Returns the code and the message with which a stream of the Responses API fails.
 pub(super) fn in_stream(fault: &Fault) -> (&'static str, String) {
     let (code, message) = if fault.kind == FaultKind::ContextOverflow {
         let message =
@@ -314,7 +316,7 @@ pub(super) fn in_stream(fault: &Fault) -> (&'static str, String) {
     (code, fault.message.clone().unwrap_or_else(|| message.to_owned()))
 }
 
-/// Says, in the middle of an answer, that it failed.
+/// Writes the failure of an answer in the middle of its stream.
 pub(super) fn broken_off(api: Api, fault: &Fault, answer: &Answer) -> Frame {
     let message = |usual: &str| fault.message.clone().unwrap_or_else(|| usual.to_owned());
     match api {

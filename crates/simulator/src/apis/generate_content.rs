@@ -2,23 +2,23 @@
 
 use serde_json::{Value, json};
 
-use super::{Answer, Asked, Frame, Image, Said, Shape, Tool, blocks, text};
+use super::{Answer, ConversationItem, Frame, Image, ParsedRequest, Shape, Tool, blocks, text};
 use crate::scenario::Stop;
 
-/// The model and the shape stand in the address, which is read elsewhere.
-pub(super) fn read(body: &Value) -> Asked {
+/// The address has the model and the shape; `address` parses them.
+pub(super) fn read(body: &Value) -> ParsedRequest {
     let either =
         |snake: &str, camel: &str| body.get(camel).or_else(|| body.get(snake)).cloned().unwrap_or_default();
     let settings = either("generation_config", "generationConfig");
     let thinking = settings.get("thinkingConfig").cloned();
     let instruction = either("system_instruction", "systemInstruction");
-    let mut asked = Asked {
+    let mut asked = ParsedRequest {
         effort: thinking.as_ref().and_then(|it| text(&it["thinkingLevel"])),
         thinking,
         max_tokens: settings["maxOutputTokens"].as_u64(),
         system: text(&instruction).unwrap_or_else(|| blocks::text(&instruction["parts"])),
         schema: ["responseJsonSchema", "responseSchema"].iter().find_map(|key| settings.get(*key).cloned()),
-        ..Asked::default()
+        ..ParsedRequest::default()
     };
     if asked.schema.is_none() && settings["responseMimeType"] == "application/json" {
         asked.schema = Some(json!({ "type": "object" }));
@@ -33,17 +33,17 @@ pub(super) fn read(body: &Value) -> Asked {
     }
     for content in body["contents"].as_array().into_iter().flatten() {
         if content["role"] == "model" {
-            asked.said.push(Said::Model);
+            asked.said.push(ConversationItem::Model);
             continue;
         }
         for part in content["parts"].as_array().into_iter().flatten() {
             if part.get("functionResponse").is_some() {
-                asked.said.push(Said::Tool);
+                asked.said.push(ConversationItem::Tool);
             } else if let Some(image) = part.get("inlineData") {
                 let kind = image["mimeType"].as_str().unwrap_or_default();
                 asked.images.push(Image::encoded(kind, image["data"].as_str().unwrap_or_default()));
             } else if let Some(said) = part["text"].as_str() {
-                asked.said.push(Said::User(said.to_owned()));
+                asked.said.push(ConversationItem::User(said.to_owned()));
             }
         }
     }
@@ -52,7 +52,7 @@ pub(super) fn read(body: &Value) -> Asked {
 
 fn finish(stop: Stop) -> &'static str {
     match stop {
-        // This API has no word of its own for a stop because of tools.
+        // This API has no stop reason for tools.
         Stop::End | Stop::Tools => "STOP",
         Stop::MaxTokens => "MAX_TOKENS",
         Stop::Refusal => "SAFETY",
@@ -103,7 +103,7 @@ pub(super) fn whole(answer: &Answer) -> Value {
 pub(super) fn frames(answer: &Answer, shape: Shape) -> Vec<Frame> {
     let mut chunks = Vec::new();
     if let Some(think) = &answer.think {
-        // Programs show the first line of a thought as its title.
+        // Programs show the first line of thinking as its title.
         let titled = format!("**Thinking**\n\n{think}");
         chunks.push((chunk(answer, &json!([{ "text": titled, "thought": true }]), None), true));
     }
@@ -113,7 +113,7 @@ pub(super) fn frames(answer: &Answer, shape: Shape) -> Vec<Frame> {
     for call in calls(answer) {
         chunks.push((chunk(answer, &json!([call]), None), false));
     }
-    // The last one says why it stops, and a stop without a word is one with an empty text.
+    // The last chunk has the stop reason; a stop without text has an empty text.
     match chunks.last_mut() {
         Some((last, _)) => last["candidates"][0]["finishReason"] = finish(answer.stop).into(),
         None => chunks.push((chunk(answer, &json!([{ "text": "" }]), Some(finish(answer.stop))), false)),

@@ -3,14 +3,14 @@
 use serde_json::{Value, json};
 
 use super::blocks::{self, pieces};
-use super::{Answer, Asked, Frame, Image, Said, Shape, Tool, event, text};
+use super::{Answer, ConversationItem, Frame, Image, ParsedRequest, Shape, Tool, event, text};
 use crate::scenario::{Stop, Usage};
 
-/// How many characters of a call's input come at once.
+/// How many characters of a call's input one event has.
 const INPUT_PIECE: usize = 24;
 
-pub(super) fn read(body: &Value) -> Asked {
-    let mut asked = Asked {
+pub(super) fn read(body: &Value) -> ParsedRequest {
+    let mut asked = ParsedRequest {
         model: text(&body["model"]),
         shape: if body["stream"] == true { Shape::Events } else { Shape::Whole },
         effort: text(&body["output_config"]["effort"]),
@@ -20,7 +20,7 @@ pub(super) fn read(body: &Value) -> Asked {
         schema: ["/output_config/format/schema", "/output_format/schema"]
             .iter()
             .find_map(|pointer| body.pointer(pointer).cloned()),
-        ..Asked::default()
+        ..ParsedRequest::default()
     };
     for tool in body["tools"].as_array().into_iter().flatten() {
         let Some(name) = tool["name"].as_str() else { continue };
@@ -29,7 +29,7 @@ pub(super) fn read(body: &Value) -> Asked {
     }
     for message in body["messages"].as_array().into_iter().flatten() {
         match message["role"].as_str() {
-            Some("assistant") => asked.said.push(Said::Model),
+            Some("assistant") => asked.said.push(ConversationItem::Model),
             Some("system") => blocks::add(&mut asked.system, &blocks::text(&message["content"])),
             _ => user(&mut asked, &message["content"]),
         }
@@ -37,22 +37,22 @@ pub(super) fn read(body: &Value) -> Asked {
     asked
 }
 
-fn user(asked: &mut Asked, content: &Value) {
+fn user(asked: &mut ParsedRequest, content: &Value) {
     for part in blocks::parts(content) {
         match part["type"].as_str() {
             Some("tool_result") => {
-                asked.said.push(Said::Tool);
+                asked.said.push(ConversationItem::Tool);
                 for inner in blocks::parts(&part["content"]) {
                     image(asked, &inner);
                 }
             }
-            Some("text") => asked.said.push(Said::User(text(&part["text"]).unwrap_or_default())),
+            Some("text") => asked.said.push(ConversationItem::User(text(&part["text"]).unwrap_or_default())),
             _ => image(asked, &part),
         }
     }
 }
 
-fn image(asked: &mut Asked, part: &Value) {
+fn image(asked: &mut ParsedRequest, part: &Value) {
     if part["type"] == "image" {
         let source = &part["source"];
         asked.images.push(match source["data"].as_str() {
@@ -82,7 +82,7 @@ fn stop(stop: Stop) -> &'static str {
     }
 }
 
-/// The signature of a thought. Programs send it back and never look inside.
+/// The signature of thinking. Programs return it and never read it.
 const SIGNATURE: &str = "c2ltdWxhdGVk";
 
 fn message(answer: &Answer, content: &Value, stop_reason: &Value, output: u64) -> Value {
@@ -115,9 +115,9 @@ pub(super) fn whole(answer: &Answer) -> Value {
 }
 
 pub(super) fn frames(answer: &Answer) -> Vec<Frame> {
-    // How much it wrote is not known when it begins.
+    // The number of output tokens is not known at the beginning.
     let start = message(answer, &json!([]), &Value::Null, 1);
-    let mut out = Frames::default();
+    let mut out = MessageFrames::default();
     out.push(&json!({ "type": "message_start", "message": start }), false);
     out.push(&json!({ "type": "ping" }), false);
     if let Some(think) = &answer.think {
@@ -157,12 +157,12 @@ pub(super) fn frames(answer: &Answer) -> Vec<Frame> {
 
 /// The events of a message; blocks are counted.
 #[derive(Default)]
-struct Frames {
+struct MessageFrames {
     frames: Vec<Frame>,
     index: usize,
 }
 
-impl Frames {
+impl MessageFrames {
     fn push(&mut self, value: &Value, delta: bool) {
         self.frames.push(event(value["type"].as_str().unwrap_or_default(), value, delta));
     }

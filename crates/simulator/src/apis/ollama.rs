@@ -1,26 +1,26 @@
-//! Ollama's own API: `/api/chat` and `/api/generate`, in JSON lines unless asked otherwise.
+//! Ollama's own API: `/api/chat` and `/api/generate`, in JSON lines by default.
 
 use serde_json::{Value, json};
 
-use super::{Answer, Asked, Frame, Image, Said, Shape, Tool, blocks, text};
+use super::{Answer, ConversationItem, Frame, Image, ParsedRequest, Shape, Tool, blocks, text};
 use crate::scenario::Stop;
 
-/// What both forms have in common.
-fn read(body: &Value) -> Asked {
+/// The common part of both.
+fn read(body: &Value) -> ParsedRequest {
     let thinking = body.get("think").cloned();
-    Asked {
+    ParsedRequest {
         model: text(&body["model"]),
-        // Here a stream is what one gets without asking.
+        // This API streams by default.
         shape: if body["stream"] == false { Shape::Whole } else { Shape::Lines },
         effort: thinking.as_ref().and_then(text),
         thinking,
         max_tokens: body["options"]["num_predict"].as_u64(),
         schema: body.get("format").filter(|format| format.is_object()).cloned(),
-        ..Asked::default()
+        ..ParsedRequest::default()
     }
 }
 
-pub(super) fn read_chat(body: &Value) -> Asked {
+pub(super) fn read_chat(body: &Value) -> ParsedRequest {
     let mut asked = read(body);
     for tool in body["tools"].as_array().into_iter().flatten() {
         let function = &tool["function"];
@@ -30,26 +30,26 @@ pub(super) fn read_chat(body: &Value) -> Asked {
     }
     for message in body["messages"].as_array().into_iter().flatten() {
         match message["role"].as_str() {
-            Some("assistant") => asked.said.push(Said::Model),
-            Some("tool") => asked.said.push(Said::Tool),
+            Some("assistant") => asked.said.push(ConversationItem::Model),
+            Some("tool") => asked.said.push(ConversationItem::Tool),
             Some("system") => blocks::add(&mut asked.system, &blocks::text(&message["content"])),
-            _ => asked.said.push(Said::User(blocks::text(&message["content"]))),
+            _ => asked.said.push(ConversationItem::User(blocks::text(&message["content"]))),
         }
         images(&mut asked, &message["images"]);
     }
     asked
 }
 
-pub(super) fn read_generate(body: &Value) -> Asked {
+pub(super) fn read_generate(body: &Value) -> ParsedRequest {
     let mut asked = read(body);
     asked.system = text(&body["system"]).unwrap_or_default();
-    asked.said.push(Said::User(text(&body["prompt"]).unwrap_or_default()));
+    asked.said.push(ConversationItem::User(text(&body["prompt"]).unwrap_or_default()));
     images(&mut asked, &body["images"]);
     asked
 }
 
-/// Images are base64 without a word about their type.
-fn images(asked: &mut Asked, list: &Value) {
+/// Images are base64 without a media type.
+fn images(asked: &mut ParsedRequest, list: &Value) {
     let encoded = list.as_array().into_iter().flatten().filter_map(Value::as_str);
     asked.images.extend(encoded.map(|data| Image::encoded("image", data)));
 }
@@ -70,7 +70,7 @@ fn time(seconds: i64) -> String {
     jiff::Timestamp::from_second(seconds).unwrap_or_default().to_string()
 }
 
-/// The end of an answer, with what it cost.
+/// The end of an answer, with its usage.
 fn end(answer: &Answer) -> Value {
     let reason = if answer.stop == Stop::MaxTokens { "length" } else { "stop" };
     json!({

@@ -3,15 +3,17 @@
 use serde_json::{Value, json};
 
 use super::blocks::{self, pieces};
-use super::{Answer, Asked, Called, Frame, Image, Input, Said, Shape, Tool, errors, event, text};
+use super::{
+    Answer, ConversationItem, Frame, Image, Input, ParsedRequest, Shape, Tool, ToolCall, errors, event, text,
+};
 use crate::scenario::{Fault, Stop};
 
-/// How many characters of a thought or of a call's input come at once.
+/// How many characters of thinking or of a call's input one event has.
 const PIECE: usize = 24;
 
-pub(super) fn read(body: &Value) -> Asked {
+pub(super) fn read(body: &Value) -> ParsedRequest {
     let format = &body["text"]["format"];
-    let mut asked = Asked {
+    let mut asked = ParsedRequest {
         model: text(&body["model"]),
         shape: if body["stream"] == true { Shape::Events } else { Shape::Whole },
         effort: text(&body["reasoning"]["effort"]),
@@ -20,11 +22,11 @@ pub(super) fn read(body: &Value) -> Asked {
         system: text(&body["instructions"]).unwrap_or_default(),
         schema: (format["type"] == "json_schema").then(|| format["schema"].clone()),
         previous: text(&body["previous_response_id"]),
-        ..Asked::default()
+        ..ParsedRequest::default()
     };
     tools(&mut asked, &body["tools"], None);
     if let Some(prompt) = body["input"].as_str() {
-        asked.said.push(Said::User(prompt.to_owned()));
+        asked.said.push(ConversationItem::User(prompt.to_owned()));
     }
     for item in body["input"].as_array().into_iter().flatten() {
         read_item(&mut asked, item);
@@ -32,22 +34,24 @@ pub(super) fn read(body: &Value) -> Asked {
     asked
 }
 
-fn read_item(asked: &mut Asked, item: &Value) {
+fn read_item(asked: &mut ParsedRequest, item: &Value) {
     match item["type"].as_str().unwrap_or("message") {
         "message" => match item["role"].as_str() {
-            Some("assistant") => asked.said.push(Said::Model),
+            Some("assistant") => asked.said.push(ConversationItem::Model),
             Some("user") => {
                 for part in blocks::parts(&item["content"]) {
                     match part["image_url"].as_str() {
                         Some(url) => asked.images.push(Image::addressed(url)),
-                        None => asked.said.push(Said::User(text(&part["text"]).unwrap_or_default())),
+                        None => {
+                            asked.said.push(ConversationItem::User(text(&part["text"]).unwrap_or_default()))
+                        }
                     }
                 }
             }
             _ => blocks::add(&mut asked.system, &blocks::text(&item["content"])),
         },
         "function_call_output" | "custom_tool_call_output" | "local_shell_call_output" => {
-            asked.said.push(Said::Tool);
+            asked.said.push(ConversationItem::Tool);
             for part in blocks::parts(&item["output"]) {
                 if let Some(url) = part["image_url"].as_str() {
                     asked.images.push(Image::addressed(url));
@@ -55,7 +59,7 @@ fn read_item(asked: &mut Asked, item: &Value) {
             }
         }
         "function_call" | "custom_tool_call" | "local_shell_call" | "reasoning" => {
-            asked.said.push(Said::Model)
+            asked.said.push(ConversationItem::Model)
         }
         // Some models have their tools in the conversation.
         "additional_tools" => tools(asked, &item["tools"], None),
@@ -63,7 +67,7 @@ fn read_item(asked: &mut Asked, item: &Value) {
     }
 }
 
-fn tools(asked: &mut Asked, list: &Value, namespace: Option<&str>) {
+fn tools(asked: &mut ParsedRequest, list: &Value, namespace: Option<&str>) {
     for tool in list.as_array().into_iter().flatten() {
         if tool["type"] == "namespace" {
             tools(asked, &tool["tools"], tool["name"].as_str());
@@ -93,7 +97,7 @@ fn response(answer: &Answer, status: &str, output: &Value) -> Value {
     })
 }
 
-/// The answer at its end, with what it cost.
+/// The finished response, with its usage.
 fn finished(answer: &Answer) -> Value {
     let output: Vec<Value> = items(answer).into_iter().map(|item| item.value).collect();
     let cut = answer.stop == Stop::MaxTokens;
@@ -117,13 +121,13 @@ pub(super) fn whole(answer: &Answer) -> Value {
 }
 
 /// A piece of the output.
-struct Item {
+struct OutputItem {
     value: Value,
-    kind: Kind,
+    kind: OutputKind,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum OutputKind {
     Thought,
     Speech,
     Refusal,
@@ -131,14 +135,14 @@ enum Kind {
     TextCall,
 }
 
-fn items(answer: &Answer) -> Vec<Item> {
+fn items(answer: &Answer) -> Vec<OutputItem> {
     let mut items = Vec::new();
     if let Some(think) = &answer.think {
         let value = json!({
             "type": "reasoning", "id": answer.id("rs_"),
             "summary": [{ "type": "summary_text", "text": think }], "encrypted_content": "c2ltdWxhdGVk",
         });
-        items.push(Item { value, kind: Kind::Thought });
+        items.push(OutputItem { value, kind: OutputKind::Thought });
     }
     if !answer.deltas.is_empty() {
         let refused = answer.stop == Stop::Refusal;
@@ -152,27 +156,28 @@ fn items(answer: &Answer) -> Vec<Item> {
             "type": "message", "id": answer.id("msg_"), "role": "assistant", "status": "completed",
             "content": [part], "phase": phase,
         });
-        items.push(Item { value, kind: if refused { Kind::Refusal } else { Kind::Speech } });
+        items
+            .push(OutputItem { value, kind: if refused { OutputKind::Refusal } else { OutputKind::Speech } });
     }
     items.extend(answer.calls.iter().map(call));
     items
 }
 
-fn call(call: &Called) -> Item {
+fn call(call: &ToolCall) -> OutputItem {
     let mut item = match &call.input {
-        Input::Json(input) => Item {
+        Input::Json(input) => OutputItem {
             value: json!({
                 "type": "function_call", "id": format!("fc_{}", call.id), "call_id": format!("call_{}", call.id),
                 "name": call.tool, "arguments": input.to_string(), "status": "completed",
             }),
-            kind: Kind::Call,
+            kind: OutputKind::Call,
         },
-        Input::Text(input) => Item {
+        Input::Text(input) => OutputItem {
             value: json!({
                 "type": "custom_tool_call", "id": format!("ctc_{}", call.id), "call_id": format!("call_{}", call.id),
                 "name": call.tool, "input": input, "status": "completed",
             }),
-            kind: Kind::TextCall,
+            kind: OutputKind::TextCall,
         },
     };
     if let Some(namespace) = &call.namespace {
@@ -183,9 +188,9 @@ fn call(call: &Called) -> Item {
 
 /// The events of a response, which are numbered.
 #[derive(Default)]
-struct Frames(Vec<Frame>);
+struct ResponseFrames(Vec<Frame>);
 
-impl Frames {
+impl ResponseFrames {
     fn push(&mut self, name: &str, mut value: Value, delta: bool) {
         value["type"] = name.into();
         value["sequence_number"] = self.0.len().into();
@@ -200,7 +205,7 @@ impl Frames {
 }
 
 pub(super) fn frames(answer: &Answer) -> Vec<Frame> {
-    let mut out = Frames::default();
+    let mut out = ResponseFrames::default();
     out.begin(answer);
     for (index, item) in items(answer).into_iter().enumerate() {
         let value = &item.value;
@@ -216,13 +221,15 @@ pub(super) fn frames(answer: &Answer) -> Vec<Frame> {
         }
         out.push("response.output_item.added", json!({ "output_index": index, "item": begun }), false);
         match item.kind {
-            Kind::Speech => speech(&mut out, answer, index, id, &value["content"][0], "output_text"),
-            Kind::Refusal => speech(&mut out, answer, index, id, &value["content"][0], "refusal"),
-            Kind::Thought => thought(&mut out, index, id, &value["summary"][0]),
-            Kind::Call => {
+            OutputKind::Speech => speech(&mut out, answer, index, id, &value["content"][0], "output_text"),
+            OutputKind::Refusal => speech(&mut out, answer, index, id, &value["content"][0], "refusal"),
+            OutputKind::Thought => thought(&mut out, index, id, &value["summary"][0]),
+            OutputKind::Call => {
                 input(&mut out, index, id, "function_call_arguments", "arguments", &value["arguments"])
             }
-            Kind::TextCall => input(&mut out, index, id, "custom_tool_call_input", "input", &value["input"]),
+            OutputKind::TextCall => {
+                input(&mut out, index, id, "custom_tool_call_input", "input", &value["input"])
+            }
         }
         out.push("response.output_item.done", json!({ "output_index": index, "item": value }), false);
     }
@@ -232,7 +239,7 @@ pub(super) fn frames(answer: &Answer) -> Vec<Frame> {
     out.0
 }
 
-fn speech(out: &mut Frames, answer: &Answer, index: usize, id: &Value, part: &Value, kind: &str) {
+fn speech(out: &mut ResponseFrames, answer: &Answer, index: usize, id: &Value, part: &Value, kind: &str) {
     let place = json!({ "item_id": id, "output_index": index, "content_index": 0 });
     let at = |key: &str, value: Value| {
         let mut it = place.clone();
@@ -250,7 +257,7 @@ fn speech(out: &mut Frames, answer: &Answer, index: usize, id: &Value, part: &Va
     out.push("response.content_part.done", at("part", part.clone()), false);
 }
 
-fn thought(out: &mut Frames, index: usize, id: &Value, part: &Value) {
+fn thought(out: &mut ResponseFrames, index: usize, id: &Value, part: &Value) {
     let place = json!({ "item_id": id, "output_index": index, "summary_index": 0 });
     let at = |key: &str, value: Value| {
         let mut it = place.clone();
@@ -266,7 +273,7 @@ fn thought(out: &mut Frames, index: usize, id: &Value, part: &Value) {
     out.push("response.reasoning_summary_part.done", at("part", part.clone()), false);
 }
 
-fn input(out: &mut Frames, index: usize, id: &Value, event: &str, field: &str, input: &Value) {
+fn input(out: &mut ResponseFrames, index: usize, id: &Value, event: &str, field: &str, input: &Value) {
     for piece in pieces(input.as_str().unwrap_or_default(), PIECE) {
         let delta = json!({ "item_id": id, "output_index": index, "delta": piece });
         out.push(&format!("response.{event}.delta"), delta, false);
@@ -276,15 +283,15 @@ fn input(out: &mut Frames, index: usize, id: &Value, event: &str, field: &str, i
     out.push(&format!("response.{event}.done"), done, false);
 }
 
-/// Says that the conversation is too long. This API begins its answer first.
+/// Writes the error of a conversation that is too long. This API starts its response first.
 pub(super) fn overflow(fault: &Fault, answer: &Answer) -> Vec<Frame> {
-    let mut out = Frames::default();
+    let mut out = ResponseFrames::default();
     out.begin(answer);
     out.0.push(failed(fault, answer));
     out.0
 }
 
-/// Says that the answer failed.
+/// Writes the failure of a response.
 pub(super) fn failed(fault: &Fault, answer: &Answer) -> Frame {
     let (code, message) = errors::in_stream(fault);
     let mut response = response(answer, "failed", &json!([]));

@@ -1,11 +1,11 @@
-//! JSON that satisfies a JSON Schema, as far as programs write them: for answers that have to have a form.
+//! Generates JSON that satisfies a JSON Schema, as far as programs use it: for answers with a required form.
 
 use serde_json::{Map, Value, json};
 
-/// How deep schemas are followed; one that refers to itself ends here.
+/// The depth limit; a schema that refers to itself ends here.
 const DEPTH: usize = 12;
 
-/// Makes up a value for a schema. What a schema does not require is left out.
+/// Generates a value for a schema. Optional fields are left out.
 pub(crate) fn fill(schema: &Value) -> Value {
     value(schema, schema, DEPTH)
 }
@@ -31,9 +31,9 @@ fn value(root: &Value, schema: &Value, depth: usize) -> Value {
             return value(root, first, depth - 1);
         }
     }
-    // A list of types has the one that is meant first, and `null` behind it.
+    // A list of types has the intended one first, and `null` after it.
     let kind = schema["type"].as_str().or_else(|| schema["type"][0].as_str());
-    // One API writes its types in capitals.
+    // One API writes its types in upper case.
     match kind.map(str::to_ascii_lowercase).as_deref() {
         Some("string") => string(schema),
         Some("integer" | "number") => number(schema),

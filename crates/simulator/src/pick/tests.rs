@@ -37,8 +37,18 @@ fn a_marker_carries_values() {
 
 #[test]
 fn what_the_model_says_in_one_go_is_one_answer() {
-    let user = || Said::User(String::new());
+    let user = || ConversationItem::User(String::new());
     assert_eq!(answers(&[]), 0);
-    assert_eq!(answers(&[Said::Model, Said::Model]), 1);
-    assert_eq!(answers(&[user(), Said::Model, Said::Tool, Said::Tool, Said::Model, user()]), 2);
+    assert_eq!(answers(&[ConversationItem::Model, ConversationItem::Model]), 1);
+    assert_eq!(
+        answers(&[
+            user(),
+            ConversationItem::Model,
+            ConversationItem::Tool,
+            ConversationItem::Tool,
+            ConversationItem::Model,
+            user()
+        ]),
+        2
+    );
 }

@@ -1,4 +1,4 @@
-//! What of a request counts as the user's own words, and where a program works.
+//! Which parts of a request are the user's own words, and the working directory of a program.
 
 use super::*;
 
@@ -28,7 +28,8 @@ fn programs_say_where_they_work_each_in_its_own_words() {
         ("I'm currently working in the directory: /a/b\nHere", Some("/a/b")),
         ("the working directory: unknown", None),
     ] {
-        let asked = Asked { said: vec![Said::User(said.to_owned())], ..Asked::default() };
+        let asked =
+            ParsedRequest { said: vec![ConversationItem::User(said.to_owned())], ..ParsedRequest::default() };
         assert_eq!(cwd(&asked).as_deref(), expect, "{said}");
     }
 }

@@ -1,4 +1,4 @@
-//! What is wrong with a scenario file: where, what stands there, and what was expected.
+//! Mistakes in a scenario file: the position, the text there, and what was expected.
 
 use std::fmt;
 
@@ -10,11 +10,11 @@ pub enum ScenarioError {
     Unreadable {
         /// The file.
         file: String,
-        /// Why not.
+        /// The cause.
         #[source]
         source: std::io::Error,
     },
-    /// The name cannot stand in a marker.
+    /// The name cannot be used in a marker.
     #[error("`{file}` cannot name a scenario: `{name}` is not made of small letters, digits and `-`")]
     Name {
         /// The file.
@@ -38,14 +38,14 @@ pub struct Mistake {
     pub column: usize,
     /// The text of the line.
     pub excerpt: String,
-    /// How many characters of it are meant.
+    /// The length of the mistake, in characters.
     pub width: usize,
-    /// What is wrong, and what was expected.
+    /// The mistake, and what was expected.
     pub message: String,
 }
 
 impl Mistake {
-    /// Describes a mistake at a place in a text.
+    /// Describes a mistake at a position in a text.
     pub(crate) fn at(
         file: &str,
         text: &str,

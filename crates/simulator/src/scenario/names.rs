@@ -1,26 +1,26 @@
-//! `{name}` in the texts of a scenario: what may stand there, and where one stands that nobody knows.
+//! `{name}` in the texts of a scenario: the known names, and the position of an unknown one.
 //!
-//! Braces around anything but a name are braces: JSON needs no care. `{{name}}` is said as `{name}`.
+//! Braces around anything but a name are braces: JSON needs no escapes. `{{name}}` becomes `{name}`.
 
 use super::read::is_name;
-use super::{Call, Reply, Say};
+use super::{Call, Reply, ReplyText};
 
-/// What the request stands for, in every text.
+/// The names that the request defines, for every text.
 pub(super) const OF_REQUEST: [&str; 5] = ["first-user", "last-user", "system", "schema", "cwd"];
 
-/// The number of a text that is repeated.
+/// The number of a repeated text.
 pub(crate) const NUMBER: &str = "n";
 
 /// A piece of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Piece<'a> {
-    /// It is said as it is.
+    /// It is sent unchanged.
     Plain(&'a str),
-    /// What the name stands for is said.
+    /// The value of the name is sent.
     Name(&'a str),
 }
 
-/// Cuts a text where names stand.
+/// Splits a text at its names.
 pub(crate) fn pieces(text: &str) -> Vec<Piece<'_>> {
     let mut pieces = Vec::new();
     let mut rest = text;
@@ -56,13 +56,13 @@ pub(super) fn of_text(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Returns all texts of an answer in which names stand for something.
+/// Returns all texts of an answer in which names are replaced.
 pub(super) fn texts(reply: &Reply) -> Vec<&str> {
     let mut texts: Vec<&str> = reply.think.iter().map(String::as_str).collect();
     match &reply.say {
-        Say::Nothing => {}
-        Say::Text { text, .. } => texts.push(text),
-        Say::Deltas(deltas) => texts.extend(deltas.iter().map(String::as_str)),
+        ReplyText::Nothing => {}
+        ReplyText::Text { text, .. } => texts.push(text),
+        ReplyText::Deltas(deltas) => texts.extend(deltas.iter().map(String::as_str)),
     }
     for Call { forms, otherwise } in &reply.calls {
         texts.extend(otherwise.iter().map(String::as_str));
@@ -86,11 +86,11 @@ fn inside<'a>(value: &'a toml::Value, texts: &mut Vec<&'a str>) {
     }
 }
 
-/// Finds where a name stands in a file, behind a place; that place if it is written otherwise, as with an escape.
+/// Finds the position of a name in a file, after an offset; that offset if it is written in another way, as with an escape.
 pub(super) fn place(file: &str, from: usize, name: &str) -> std::ops::Range<usize> {
     let written = format!("{{{name}}}");
     let found = file[from..].match_indices(&written).find(|(at, _)| {
-        // Not one that is escaped.
+        // Skip an escaped one.
         !file[..from + at].ends_with('{') || !file[from + at + written.len()..].starts_with('}')
     });
     found.map_or(from..from, |(at, _)| from + at..from + at + written.len())

@@ -1,4 +1,4 @@
-//! From the text of a scenario file to a scenario, or to the mistake in it.
+//! Parses the text of a scenario file, or reports the mistake in it.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,29 +11,30 @@ use toml::Spanned;
 use super::error::Mistake;
 use super::names::{self, NUMBER, OF_REQUEST};
 use super::{
-    Act, After, Call, Fault, FaultKind, Reply, Say, Scenario, ScenarioError, Step, Stop, Usage, When,
+    After, Call, Fault, FaultKind, Reply, ReplyText, Scenario, ScenarioError, Step, StepAction, Stop, Usage,
+    When,
 };
 
 /// The most times that a text is repeated.
 const MOST_REPEATS: usize = 100_000;
 
-/// How long a repeated text may become, in bytes: an answer is made in memory.
+/// The limit of a repeated text, in bytes: the simulator builds an answer in memory.
 const LONGEST_TEXT: usize = 64_000_000;
 
-/// The file, as it is written.
+/// The file, as written.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {
     about: String,
     #[serde(default)]
     values: BTreeMap<String, String>,
-    step: Vec<Spanned<Written>>,
+    step: Vec<Spanned<StepFields>>,
 }
 
-/// A step, as it is written.
+/// A step, as written.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Written {
+struct StepFields {
     after: Option<After>,
     wait: Option<Span>,
     times: Option<Spanned<u32>>,
@@ -94,7 +95,7 @@ pub(super) fn scenario(name: &str, file: &str, text: &str) -> Result<Scenario, S
         let known: Vec<String> = known.iter().map(|name| format!("`{{{name}}}`")).collect();
         let known = known.join(", ");
         let message = format!(
-            "`{{{name}}}` stands for nothing: known are {known}; for the braces themselves write `{{{{{name}}}}}`"
+            "unknown name `{{{name}}}`: known are {known}; for the braces themselves write `{{{{{name}}}}}`"
         );
         wrong(names::place(text, from, name), message)
     };
@@ -110,10 +111,10 @@ pub(super) fn scenario(name: &str, file: &str, text: &str) -> Result<Scenario, S
         let repeats = step.get_ref().repeat.is_some();
         let step =
             read_step(step.into_inner(), span.clone()).map_err(|(span, message)| wrong(span, message))?;
-        if index == last && step.times.is_some() && matches!(step.act, Act::Fault(_)) {
+        if index == last && step.times.is_some() && matches!(step.act, StepAction::Fault(_)) {
             return Err(wrong(span, "after a fault with `times` there has to be a step that answers".into()));
         }
-        if let Act::Reply(reply) = &step.act {
+        if let StepAction::Reply(reply) = &step.act {
             let mut known: Vec<&str> =
                 OF_REQUEST.into_iter().chain(written.values.keys().map(String::as_str)).collect();
             known.extend(repeats.then_some(NUMBER));
@@ -127,16 +128,16 @@ pub(super) fn scenario(name: &str, file: &str, text: &str) -> Result<Scenario, S
     Ok(Scenario { name: name.to_owned(), about: written.about, values: written.values, steps })
 }
 
-/// Says whether a name can stand in a marker, a route and a header.
+/// Returns whether a name can be used in a marker, a route and a header.
 pub(crate) fn is_name(name: &str) -> bool {
     let known = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     name.starts_with(|c: char| c.is_ascii_lowercase() || c.is_ascii_digit()) && name.chars().all(known)
 }
 
-/// What is wrong, and where.
+/// The mistake, and its position.
 type Wrong = (Range<usize>, String);
 
-fn read_step(step: Written, span: Range<usize>) -> Result<Step, Wrong> {
+fn read_step(step: StepFields, span: Range<usize>) -> Result<Step, Wrong> {
     let head = |message: &str| Err((span.clone(), message.to_owned()));
     let times = match &step.times {
         Some(times) if *times.get_ref() == 0 => {
@@ -172,7 +173,7 @@ fn read_step(step: Written, span: Range<usize>) -> Result<Step, Wrong> {
             status: step.status.map(Spanned::into_inner),
             retry_after: step.retry_after.map(|span| span.0),
         };
-        return Ok(Step { after, wait, times, act: Act::Fault(fault) });
+        return Ok(Step { after, wait, times, act: StepAction::Fault(fault) });
     }
     for (key, given) in [
         ("message", step.message.is_some()),
@@ -202,9 +203,9 @@ fn read_step(step: Written, span: Range<usize>) -> Result<Step, Wrong> {
         }
     }
     let say = match (step.text, step.deltas) {
-        (Some(text), _) => Say::Text { text, repeat: step.repeat.map_or(1, Spanned::into_inner) },
-        (None, Some(deltas)) => Say::Deltas(deltas),
-        (None, None) => Say::Nothing,
+        (Some(text), _) => ReplyText::Text { text, repeat: step.repeat.map_or(1, Spanned::into_inner) },
+        (None, Some(deltas)) => ReplyText::Deltas(deltas),
+        (None, None) => ReplyText::Nothing,
     };
     for call in &step.call {
         check_call(call)?;
@@ -212,7 +213,7 @@ fn read_step(step: Written, span: Range<usize>) -> Result<Step, Wrong> {
     let calls = step.call.into_iter().map(Spanned::into_inner).collect();
     let every = step.every.map_or(Duration::ZERO, |every| every.0);
     let reply = Reply { think: step.think, say, every, calls, usage: step.usage, stop: step.stop };
-    Ok(Step { after, wait, times, act: Act::Reply(reply) })
+    Ok(Step { after, wait, times, act: StepAction::Reply(reply) })
 }
 
 fn check_call(call: &Spanned<Call>) -> Result<(), Wrong> {
@@ -232,7 +233,7 @@ fn check_call(call: &Spanned<Call>) -> Result<(), Wrong> {
     Ok(())
 }
 
-/// Messages of the parser are sometimes of several lines.
+/// Messages of the parser may have several lines.
 fn one_line(message: &str) -> String {
     message.lines().map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join("; ")
 }

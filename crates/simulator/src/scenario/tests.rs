@@ -1,4 +1,4 @@
-//! What a scenario file may say, and what is said about mistakes in it.
+//! The form of a scenario file, and the messages about mistakes in it.
 
 use std::path::Path;
 
@@ -33,11 +33,13 @@ fn every_kind_of_fault_ships() {
         .iter()
         .flat_map(|scenario| &scenario.steps)
         .filter_map(|step| match &step.act {
-            Act::Fault(fault) => Some(serde_json::to_value(fault.kind).expect("a word").as_str()?.to_owned()),
-            Act::Reply(_) => None,
+            StepAction::Fault(fault) => {
+                Some(serde_json::to_value(fault.kind).expect("a word").as_str()?.to_owned())
+            }
+            StepAction::Reply(_) => None,
         })
         .collect();
-    // The parser lists what it knows when it is given something else.
+    // For an unknown kind, the parser lists the known ones.
     let known = wrong("about = \"x\"\n[[step]]\nfault = \"?\"\n");
     let known: Vec<&str> =
         known.lines().next().expect("a line").split('`').skip(1).step_by(2).skip(1).collect();
@@ -118,7 +120,7 @@ fn what_cannot_be_meant_is_said() {
         ("fault = \"cut\"\ntimes = 0\n[[step]]", "`times` is at least 1; leave the step out instead"),
         (
             "text = \"{n}\"",
-            "`{n}` stands for nothing: known are `{first-user}`, `{last-user}`, `{system}`, `{schema}`, `{cwd}`; \
+            "unknown name `{n}`: known are `{first-user}`, `{last-user}`, `{system}`, `{schema}`, `{cwd}`; \
              for the braces themselves write `{{n}}`",
         ),
         ("[[step.call]]\nforms = []", "a call has at least one of `forms`"),

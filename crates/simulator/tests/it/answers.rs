@@ -1,4 +1,4 @@
-//! Answers in the words of each API, whole and streamed.
+//! Answers in the form of each API, whole and streamed.
 
 use bowline_simulator::{Outcome, Usage};
 use serde_json::{Value, json};
@@ -27,7 +27,7 @@ async fn read_all(mut socket: TcpStream) -> String {
     text
 }
 
-/// What an API says about tokens at the end.
+/// The tokens that an API reports at the end.
 fn usage(api: Speaks, reply: &Reply) -> Usage {
     let count = |value: &Value| value.as_u64().unwrap_or_else(|| panic!("{api:?}: {}", reply.body));
     match api {
@@ -110,7 +110,7 @@ async fn the_ledger_has_the_usage_that_was_told() {
 
 #[tokio::test]
 async fn streams_are_what_the_programs_accept() {
-    // The real programs were run against these; a change here is to be tried with them again.
+    // The real programs were tested with these; after a change here, test them again.
     let mine = with(
         "about = \"x\"\n[[step]]\nthink = \"A short thought.\"\ndeltas = [\"One, \", \"two.\"]\n\
          [[step.call]]\nforms = [{ tool = \"Bash\", input = { command = \"ls\", unknown = 1 } }]\n",
@@ -133,7 +133,7 @@ async fn streams_are_what_the_programs_accept() {
     }
 }
 
-/// The numbers in the ids say how many requests there were before.
+/// The numbers in the ids are the numbers of earlier requests.
 fn renumbered(text: &str) -> String {
     let mut out = String::new();
     let mut rest = text;
@@ -238,7 +238,7 @@ async fn models_versions_and_counts_of_tokens_are_there() {
     let counted = post(&simulator, "/v1beta/models/m:countTokens", &body).await.json();
     assert!(counted["totalTokens"].as_u64() > Some(10), "{counted}");
     assert_eq!(get(&simulator, "/", &[]).await.status, 200);
-    // Some programs look first whether anybody is there.
+    // Some programs first check whether the server is there.
     let socket = send(&simulator, "HEAD", "/r/x", &[], b"").await;
     let head = tokio::time::timeout(PATIENCE, read_all(socket)).await.expect("in time");
     assert!(head.starts_with("HTTP/1.1 200 "), "{head}");

@@ -1,4 +1,4 @@
-//! Faults: what an API says when something is wrong, and what a connection does.
+//! Faults: the errors of each API, and failures of the connection.
 
 use std::time::Duration;
 
@@ -152,7 +152,7 @@ async fn a_hang_lasts_until_the_client_leaves() {
                     let read = tokio::time::timeout(PATIENCE, socket.read_buf(&mut got)).await;
                     assert_ne!(read.expect("in time").expect("no error"), 0, "{name} {api:?}: it ended");
                 }
-                // An answer would end the connection now.
+                // A response would end the connection now.
                 let rest = socket.read_to_end(&mut got);
                 let ended = tokio::time::timeout(Duration::from_millis(80), rest).await;
                 assert!(ended.is_err(), "{name} {api:?} stream={stream}: the connection ended");
@@ -195,7 +195,7 @@ async fn garbage_is_none_of_what_the_api_says() {
             .filter(|line| *line != "[DONE]" && serde_json::from_str::<serde_json::Value>(line).is_err());
         assert!(broken.count() >= 1, "{api:?}: {}", reply.body);
     }
-    // Whoever passes over it has lost something, and who asks again has not.
+    // A client that ignores it has lost text; one that sends a second request has not.
     let first = Speaks::Chat.say(&simulator, true, "[[garbage-once]]", &[]).await;
     let text = Speaks::Chat.text(true, &first);
     assert!(text.starts_with("This answer begins") && text.ends_with("to a good end."), "{text}");
@@ -224,7 +224,7 @@ async fn a_stream_can_say_that_it_failed() {
     }
     let reply = Speaks::Ollama.say(&simulator, true, "[[stream-error]]", &[]).await;
     assert!(reply.lines().pop().expect("an end")["error"].is_string());
-    // What is not streamed can only fail as a whole.
+    // A response that is not streamed can only fail as a whole.
     let reply = Speaks::Chat.say(&simulator, false, "[[stream-error]]", &[]).await;
     assert_eq!(reply.status, 500);
 }

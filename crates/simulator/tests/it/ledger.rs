@@ -1,11 +1,11 @@
-//! What is kept of requests.
+//! The entries of the ledger.
 
 use bowline_simulator::{Api, Image, Operation, Options, Outcome, Shape, Simulator};
 use serde_json::{Value, json};
 
 use crate::support::{Speaks, Turn, get, last, post, post_with, receive, send, simulator};
 
-/// A picture of one point has 68 digits of base64 in these tests, and 51 bytes.
+/// The image of one pixel in these tests has 68 characters of base64, and 51 bytes.
 const PICTURE: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9Q";
 
 #[tokio::test]
@@ -115,7 +115,7 @@ async fn the_ledger_is_served_and_written() {
     let lines: Vec<Value> = written.lines().map(|line| serde_json::from_str(line).expect(line)).collect();
     assert_eq!(Value::from(lines), all);
 
-    // It is appended to: a second simulator leaves what is there.
+    // A second simulator appends, and keeps the existing lines.
     simulator.stop().await;
     let options = Options { ledger_file: Some(file.clone()), ..Options::default() };
     let again = Simulator::start(options).await.expect("it starts");

@@ -1,4 +1,4 @@
-//! Much at once: long prompts, many clients, and some that never end.
+//! Load: long prompts, many clients, and some that never end.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -35,7 +35,7 @@ async fn a_long_answer_arrives_whole() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn nobody_is_held_up_by_anybody() {
+async fn no_client_delays_another() {
     let simulator = Arc::new(simulator().await);
     let hang = Speaks::Chat.ask(true, &[Turn::User("[[hang-midway]]")], &[]).to_string();
     let mut hanging = Vec::new();
@@ -43,7 +43,7 @@ async fn nobody_is_held_up_by_anybody() {
         hanging.push(send(&simulator, "POST", "/r/h/v1/chat/completions", &[], hang.as_bytes()).await);
     }
     let mut many = JoinSet::new();
-    // Four of each: every answer is thousands of pieces, and machines that test are busy.
+    // Four of each: every answer has thousands of pieces, and test machines are busy.
     for api in ALL.into_iter().cycle().take(4 * ALL.len()) {
         let simulator = Arc::clone(&simulator);
         many.spawn(async move { api.say(&simulator, true, "[[long]]", &[]).await });

@@ -1,4 +1,4 @@
-//! Tests of the simulator as a client meets it: over a socket, in the words of each API.
+//! Tests of the simulator over a socket, in the form of each API.
 
 mod answers;
 mod faults;

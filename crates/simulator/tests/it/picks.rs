@@ -29,11 +29,10 @@ async fn a_header_comes_before_a_marker_and_a_marker_before_a_route() {
 #[tokio::test]
 async fn a_scenario_that_does_not_exist_is_refused_in_the_words_of_the_api() {
     let simulator = simulator().await;
-    let error =
-        "bowline simulate: there is no scenario `nonsense`; `bowline simulate --list` lists what there is";
+    let error = "bowline simulate: there is no scenario `nonsense`; `bowline simulate --list` lists them";
     for api in ALL {
         for stream in [false, true] {
-            // A known one before it does not stand in for it: the last one counts.
+            // A known marker before an unknown one does not replace it: the last one counts.
             let reply = api.say(&simulator, stream, "[[text]] [[nonsense]] hi", &[]).await;
             assert_eq!(reply.status, 400, "{api:?}");
             assert!(reply.body.contains(error), "{api:?}: {}", reply.body);
@@ -46,7 +45,7 @@ async fn a_scenario_that_does_not_exist_is_refused_in_the_words_of_the_api() {
     let reply = post_with(&simulator, "/r/text/v1/chat/completions", &header, &ask).await;
     assert_eq!((reply.status, reply.json()["error"]["message"].as_str()), (400, Some(error)));
     assert_eq!(chosen(&simulator).await, ("nonsense".into(), PickedBy::Header, None));
-    // What is no marker is none: a test in a shell, a name in capitals. A route may be the name of a client.
+    // These are not markers: a test in a shell, a name in upper case. A route may be the name of a client.
     for prompt in ["if [[ -f x ]]", "[[Link]]", "[[text"] {
         let ask = Speaks::Chat.ask(false, &[Turn::User(prompt)], &[]);
         post(&simulator, "/r/nonsense/v1/chat/completions", &ask).await;
@@ -67,7 +66,7 @@ async fn the_step_follows_from_the_conversation_and_not_from_a_count() {
         let third: Vec<Turn<'_>> =
             second.iter().copied().chain([Turn::Model("The command ran."), Turn::User("and now?")]).collect();
         let again: Vec<Turn<'_>> = third.iter().copied().chain([Turn::User("[[text]] once more")]).collect();
-        // Each is asked twice, as by a program that retries.
+        // Each request is sent twice, as by a program that retries.
         for (turns, scenario, step) in [
             (&first, "shell", 1),
             (&first, "shell", 1),
@@ -109,7 +108,7 @@ async fn the_tool_that_is_offered_is_called_with_the_fields_that_it_has() {
         let reply = Speaks::Messages.say(&simulator, false, prompt, &["other", tool]).await.json();
         assert_eq!((&reply["content"][1]["name"], &reply["content"][1]["input"]), (&json!(tool), &input));
     }
-    // None is offered: the first is called anyway, as models do.
+    // No tool is offered: the first is called anyway, as models do.
     let reply = Speaks::Messages.say(&simulator, false, prompt, &[]).await.json();
     assert_eq!(reply["content"][1]["name"], "Bash");
 }
@@ -169,7 +168,7 @@ async fn requests_beside_the_conversation_get_a_short_answer() {
     let fault = [Turn::User("[[unauthorized]] hi")];
     let mut title = Speaks::Chat.ask(false, &fault, &[]);
     title["messages"][0]["content"] = json!("You write titles: give this conversation a title.");
-    // A long prompt of a program that was given no tools has the word too, further down.
+    // A long system prompt of a program without tools has the word too, further down.
     let mut plain = title.clone();
     plain["messages"][0]["content"] =
         json!(format!("You are an agent. {}Give commits a title.", "Be brief. ".repeat(40)));

@@ -1,4 +1,4 @@
-//! How a simulator starts, or does not.
+//! The start of a simulator, and its errors.
 
 use std::net::SocketAddr;
 
@@ -23,11 +23,11 @@ async fn a_port_in_use_is_said() {
 async fn other_machines_come_in_only_when_told_so() {
     let everywhere: SocketAddr = "0.0.0.0:0".parse().expect("an address");
     let options = Options { listen: everywhere, ..Options::default() };
-    let error = Simulator::start(options).await.expect_err("nobody said so");
+    let error = Simulator::start(options).await.expect_err("the caller did not allow it");
     assert_eq!(error.to_string(), "`0.0.0.0:0` can be reached from other machines");
     let options = Options { listen: everywhere, reach: Reach::Anywhere, ..Options::default() };
     let simulator = Simulator::start(options).await.expect("it starts");
-    // Whoever listens everywhere is reached here too.
+    // A simulator on all addresses is reached here too.
     let port = simulator.address().port();
     assert_eq!(simulator.base_url(Some("a~1")), format!("http://127.0.0.1:{port}/r/a~1"));
 }

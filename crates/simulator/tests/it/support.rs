@@ -1,4 +1,4 @@
-//! A client of few words, and requests in the words of each API.
+//! A minimal HTTP client, and requests in the form of each API.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
-/// How long anything in these tests may take.
+/// The time limit of every step.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Starts a simulator with the built-in scenarios.
@@ -22,13 +22,13 @@ pub(crate) async fn with(text: &str) -> Simulator {
     Simulator::start(options).await.expect("it starts")
 }
 
-/// What came back.
+/// A response.
 #[derive(Debug)]
 pub(crate) struct Reply {
     pub(crate) status: u16,
     pub(crate) headers: Vec<(String, String)>,
     pub(crate) body: String,
-    /// Whether the body came to the end that was announced.
+    /// Whether the body reached its announced end.
     pub(crate) whole: bool,
 }
 
@@ -41,7 +41,7 @@ impl Reply {
         self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 
-    /// Returns the data of server-sent events, those that are JSON.
+    /// Returns the JSON data of server-sent events.
     pub(crate) fn events(&self) -> Vec<Value> {
         let data = self.body.lines().filter_map(|line| line.strip_prefix("data: "));
         data.filter_map(|data| serde_json::from_str(data).ok()).collect()
@@ -53,7 +53,7 @@ impl Reply {
     }
 }
 
-/// Sends a request, and does not wait for an answer.
+/// Sends a request, and does not wait for a response.
 pub(crate) async fn send(
     simulator: &Simulator,
     method: &str,
@@ -73,10 +73,10 @@ pub(crate) async fn send(
     stream
 }
 
-/// Reads what comes until the end of the connection. Nothing at all is nothing.
+/// Reads until the end of the connection. An empty response is none.
 pub(crate) async fn receive(mut stream: TcpStream) -> Option<Reply> {
     let mut bytes = Vec::new();
-    // A connection that is broken off may be reset; what came before counts.
+    // A connection that is broken off may be reset; the bytes before that count.
     let _ = tokio::time::timeout(PATIENCE, stream.read_to_end(&mut bytes)).await.expect("an end in time");
     if bytes.is_empty() {
         return None;
@@ -141,7 +141,7 @@ pub(crate) async fn get(simulator: &Simulator, path: &str, headers: &[(&str, &st
     receive(stream).await.expect("an answer")
 }
 
-/// Waits until the ledger has an entry that is over, and returns the last one.
+/// Waits until the ledger has a finished entry, and returns the last one.
 pub(crate) async fn last(simulator: &Simulator) -> Entry {
     let found = async {
         loop {
@@ -154,7 +154,7 @@ pub(crate) async fn last(simulator: &Simulator) -> Entry {
     tokio::time::timeout(PATIENCE, found).await.expect("an entry that is over")
 }
 
-/// An API, by what stands in the address.
+/// An API, by its address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Speaks {
     Messages,
@@ -176,7 +176,7 @@ pub(crate) const ALL: [Speaks; 7] = [
     Speaks::OllamaGenerate,
 ];
 
-/// Who says something in a conversation.
+/// A speaker in a conversation.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Turn<'a> {
     User(&'a str),
@@ -186,7 +186,7 @@ pub(crate) enum Turn<'a> {
 }
 
 impl Speaks {
-    /// Returns where it is asked.
+    /// Returns the path of the API.
     pub(crate) fn path(self, stream: bool) -> &'static str {
         match (self, stream) {
             (Self::Messages, _) => "/v1/messages",
@@ -200,7 +200,7 @@ impl Speaks {
         }
     }
 
-    /// Writes a request for a conversation, with tools by name.
+    /// Builds a request for a conversation, with tools by name.
     pub(crate) fn ask(self, stream: bool, turns: &[Turn<'_>], tools: &[&str]) -> Value {
         let schema = json!({ "type": "object", "properties": {
             "command": { "type": "string" }, "file_path": { "type": "string" }, "content": { "type": "string" },
@@ -258,7 +258,7 @@ impl Speaks {
                         { "functionResponse": { "name": "x", "response": { "output": text } } }] }),
                 }).collect::<Vec<_>>(),
             }),
-            // It knows one prompt and no conversation.
+            // It takes one prompt and no conversation.
             Self::OllamaGenerate => {
                 let last = turns.iter().rev().find_map(|turn| match turn {
                     Turn::User(text) => Some(*text),
@@ -269,7 +269,7 @@ impl Speaks {
         }
     }
 
-    /// Asks, and reads the answer.
+    /// Sends a request, and reads the answer.
     pub(crate) async fn say(
         self,
         simulator: &Simulator,
@@ -280,7 +280,7 @@ impl Speaks {
         post(simulator, self.path(stream), &self.ask(stream, &[Turn::User(prompt)], tools)).await
     }
 
-    /// Returns the text of an answer, in whichever shape it came.
+    /// Returns the text of an answer, in any shape.
     pub(crate) fn text(self, stream: bool, reply: &Reply) -> String {
         let parts: Vec<Value> = match (self, stream) {
             (Self::Ollama | Self::OllamaGenerate, true) => reply.lines(),
@@ -322,7 +322,7 @@ impl Speaks {
     }
 }
 
-/// Takes the times out of an answer, so that it is the same tomorrow.
+/// Removes the times from an answer, so that it does not change.
 pub(crate) fn timeless(body: &str) -> String {
     let mut out = String::new();
     let mut rest = body;

@@ -1,7 +1,7 @@
-//! What a message prints does not depend on how many came before it, in any dialect and any view.
+//! The output for a message does not depend on how many came before it, in any dialect and any view.
 //!
-//! Bytes are counted here, because they are the same on every machine. Instructions are counted by
-//! `cargo xtask bench decode`, whose bars have the same limit for the same streams.
+//! Bytes and events are counted here, because they are the same on every machine. Work without output is not counted here: `work`
+//! measures its CPU time, and `cargo xtask bench decode` counts its instructions, with the limit of this file.
 
 use std::collections::BTreeMap;
 
@@ -15,10 +15,10 @@ use bowline_testkit::{LONG_TURNS, LongTurn};
 /// How much more a message may print when there are ten times as many.
 const LIMIT: f64 = 1.2;
 
-/// Formats whose records repeat all that came before: by the words of the specifications that define them.
-const CUMULATIVE: &[&str] = &["pi-partials", "chunks"];
+/// Formats whose records repeat everything before them, as the specifications define.
+pub(crate) const CUMULATIVE: &[&str] = &["pi-partials", "chunks"];
 
-/// Decodes a long turn, and returns its events and what each view printed, in bytes.
+/// Decodes a long turn, and returns its events and the output of each view, in bytes.
 fn printed(turn: &LongTurn, messages: usize) -> (BTreeMap<String, usize>, Vec<(&'static str, usize)>) {
     let entry = dialects::by_name(turn.dialect).expect("a dialect of the list");
     let now = Moment::utc(Timestamp::EPOCH);

@@ -1,9 +1,11 @@
 //! The checks, run by property tests and over the seeds of the fuzz targets.
 //!
-//! A fuzz run finds; this suite keeps: an input that once broke something goes into `fuzz/seeds` and is checked here
+//! A fuzz run finds inputs; this suite keeps them: an input that once broke a promise goes into `fuzz/seeds` and is checked here
 //! on every run, without the fuzzer.
 
 mod growth;
+mod programs;
+mod work;
 
 use std::path::{Path, PathBuf};
 
@@ -128,7 +130,7 @@ fn output() -> impl Strategy<Value = Vec<u8>> {
 }
 
 proptest! {
-    // Nothing is written beside the tests: a failure is kept by adding it to the seeds.
+    // Nothing is written beside the tests: to keep a failure, add it to the seeds.
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]

@@ -6,7 +6,7 @@ use bowline::detect::{self, Search};
 use bowline_certify::executable::{self, Plan};
 use bowline_providers::manifest::Manifest;
 
-use super::progress::{self, Bar};
+use super::progress::{self, ProgressBar};
 use crate::args::CertifyArgs;
 use crate::commands::run;
 use crate::error::{CommandError, Fault};
@@ -21,8 +21,9 @@ pub(super) fn run(
 ) -> Result<(), CommandError> {
     for (given, option) in [(args.smoke, "--smoke"), (args.keep, "--keep")] {
         if given {
-            let message =
-                format!("`{option}` is for agents: an executable provider has one suite, and leaves nothing");
+            let message = format!(
+                "`{option}` cannot be used with an executable provider: it has one suite and leaves no files"
+            );
             return Err(CommandError::new(Fault::Usage, message));
         }
     }
@@ -37,12 +38,12 @@ pub(super) fn run(
         env: args.env.iter().cloned().collect(),
         only: args.only.clone(),
     };
-    let mut bar = Bar::new(std::io::stderr().is_terminal());
+    let mut bar = ProgressBar::new(std::io::stderr().is_terminal());
     let runtime = run::runtime()?;
     let report = runtime.block_on(async {
         tokio::select! {
             report = executable::certify(plan, |news| bar.tell(&news)) => Some(report),
-            // Whoever was being tried is ended with us: its keeper sees to that.
+            // The keeper kills the program under test when this process ends.
             () = super::interrupted() => None,
         }
     });

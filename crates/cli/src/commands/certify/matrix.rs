@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use bowline_certify::{Report, Status};
 
-/// Draws a report. What is red comes with its evidence.
+/// Draws a report. A red case has its evidence below.
 pub(super) fn draw(report: &Report) -> String {
     let mut text = String::new();
     let version = report.version.as_deref().unwrap_or("of unknown version");
@@ -60,11 +60,11 @@ fn novel(report: &Report) -> String {
         0 => String::new(),
         number if known.is_some() && known == report.version.as_deref() => {
             format!(
-                "\n{number} fields are in none of our recordings of this certified version; --json lists them\n"
+                "\n{number} fields are not in Bowline's recordings of this certified version; `--json` lists them\n"
             )
         }
         _ => {
-            let head = "\nNew fields, not in our recordings (everything still decodes):\n";
+            let head = "\nNew fields, not in Bowline's recordings (everything still decodes):\n";
             report.novel.iter().fold(head.to_owned(), |text, path| text + &format!("  {path}\n"))
         }
     }

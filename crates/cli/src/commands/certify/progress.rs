@@ -1,4 +1,4 @@
-//! How far the suite is: a bar on a terminal, a line for each case elsewhere.
+//! The progress of the suite: a bar on a terminal, a line for each case elsewhere.
 
 use std::io::Write;
 
@@ -7,12 +7,12 @@ use bowline_providers::ansi;
 
 use crate::terminal;
 
-/// How wide the bar is.
+/// The width of the bar.
 const WIDTH: usize = 24;
 
-/// Shows how far the suite is, on standard error.
+/// Shows the progress on standard error.
 #[derive(Debug)]
-pub(super) struct Bar {
+pub(super) struct ProgressBar {
     terminal: bool,
     all: usize,
     done: usize,
@@ -21,7 +21,7 @@ pub(super) struct Bar {
     shown: bool,
 }
 
-impl Bar {
+impl ProgressBar {
     pub(super) fn new(terminal: bool) -> Self {
         Self { terminal, all: 0, done: 0, red: 0, trying: Vec::new(), shown: false }
     }
@@ -54,17 +54,17 @@ impl Bar {
         let red = if self.red > 0 { format!(", {} red", self.red) } else { String::new() };
         let bar = format!("[{}{}]", "#".repeat(full), ".".repeat(WIDTH - full));
         let line = format!("{bar} {}/{}{red}  {}", self.done, self.all, self.trying.join(", "));
-        // The last column is left free: some terminals wrap as soon as it is written to.
+        // Leave the last column free: some terminals wrap as soon as it is filled.
         line.chars().take(width.saturating_sub(1)).collect()
     }
 
-    /// Says a line of its own.
+    /// Prints a line above the bar.
     pub(super) fn line(&mut self, text: &str) {
         self.clear();
         say(&format!("{text}\n"));
     }
 
-    /// Takes the bar off the screen.
+    /// Erases the bar.
     pub(super) fn clear(&mut self) {
         if self.shown {
             // Carriage return, erase to the end of the line.
@@ -74,7 +74,7 @@ impl Bar {
     }
 }
 
-/// Says something on standard error. Nothing can be done about one that is closed.
+/// Prints to standard error. If it is closed, there is no place to report that.
 pub(super) fn say(text: &str) {
     let _ = std::io::stderr().write_all(ansi::harmless(text).as_bytes());
 }
@@ -85,7 +85,7 @@ mod tests {
 
     #[test]
     fn the_bar_fills_and_fits() {
-        let mut bar = Bar { all: 4, done: 1, red: 1, ..Bar::new(true) };
+        let mut bar = ProgressBar { all: 4, done: 1, red: 1, ..ProgressBar::new(true) };
         bar.trying = vec!["text", "usage"];
         assert_eq!(bar.draw(80), "[######..................] 1/4, 1 red  text, usage");
         assert_eq!(bar.draw(10), "[######..");

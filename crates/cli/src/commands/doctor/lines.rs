@@ -1,9 +1,9 @@
-//! What a person sees of a checkup: a line for each agent, and what is wrong with it below.
+//! The text of a checkup: a line for each agent, with its problems below.
 
 use std::fmt::Write as _;
 
 use bowline::auth::{Evidence, Status};
-use bowline::doctor::{Condition, Item, Problem, Row};
+use bowline::doctor::{Condition, MachineItem, Problem, Row};
 use bowline::health::Health;
 use bowline_providers::ansi::harmless;
 use bowline_providers::manifest::run::Mode;
@@ -12,14 +12,14 @@ use super::ExternalRow;
 use crate::commands::account;
 use crate::commands::tables::{self, Layout, Tone};
 
-/// The longest words about a login that fit into their column.
+/// The maximum width of the login column.
 const LOGIN: usize = 34;
 
-/// The columns of an agent's line on a terminal, and how wide each is at least: together with the gaps, 80.
+/// The columns of an agent's line on a terminal, and their minimum widths: together with the gaps, 80.
 const HEAD: [&str; 7] = ["", "AGENT", "VERSION", "CERTIFIED", "LOGIN", "ANSWERS", "PERMISSIONS"];
 const WIDTHS: [usize; 7] = [1, 10, 9, 9, 17, 8, 14];
 
-/// Where the lines below an agent begin.
+/// The indentation of the lines below an agent.
 const BELOW: usize = 12;
 
 /// Returns the headings, for a terminal.
@@ -32,12 +32,12 @@ pub(super) fn head(layout: Layout) -> String {
     }
 }
 
-/// Returns how wide each column is. Rows are shown one by one, so that no row can widen them.
+/// Returns the width of each column. Rows are printed one by one, so that a row cannot widen its column.
 fn widths(layout: Layout) -> [usize; 7] {
     let Layout::Terminal { width, .. } = layout else { return WIDTHS };
     let mut widths = WIDTHS;
     let used: usize = widths.iter().sum::<usize>() + 2 * (widths.len() - 1);
-    // What there is above 80 columns goes to the columns that wrap: modes first, then the login.
+    // The columns that wrap get the width beyond 80: permissions first, then the login.
     let more = width.saturating_sub(used);
     widths[6] += more.min(30);
     widths[4] += more.saturating_sub(30).min(LOGIN - widths[4]);
@@ -59,7 +59,7 @@ pub(super) fn agent(row: &Row, layout: Layout) -> String {
     if let Some(live) = row.live.as_ref().filter(|live| live.answered) {
         let seconds = live.took_ms / 1000;
         let tenths = live.took_ms % 1000 / 100;
-        let line = format!("a request was answered in {seconds}.{tenths} s");
+        let line = format!("answered a request in {seconds}.{tenths} s");
         text.push_str(&layout.paragraph(BELOW, &line));
     }
     for problem in &row.problems {
@@ -84,7 +84,7 @@ fn missing(whose: &str, why: &str, layout: Layout) -> String {
     }
 }
 
-/// Returns an agent's line for a pipe: as it always was, so that scripts can rely on it.
+/// Returns an agent's line for a pipe. Its form does not change, because scripts read it.
 fn piped(row: &Row, whose: &str) -> String {
     let mark = if row.is_usable() { '+' } else { '!' };
     let certified = match row.is_certified() {
@@ -106,7 +106,7 @@ fn piped(row: &Row, whose: &str) -> String {
     format!("{}\n", harmless(line.trim_end()))
 }
 
-/// Returns an agent's line for a terminal. How it was found is in `--json`.
+/// Returns an agent's line for a terminal. `--json` also has the way it was found.
 fn laid_out(row: &Row, whose: String, layout: Layout) -> String {
     let usable = row.is_usable();
     let certified = match row.is_certified() {
@@ -137,7 +137,7 @@ fn fixed(problem: &Problem) -> String {
     problem.fix.as_ref().map(|fix| format!("; fix: {fix}")).unwrap_or_default()
 }
 
-/// Says what is known about the login.
+/// Describes the state of the login.
 fn login(row: &Row) -> String {
     let auth = &row.auth;
     match auth.status {
@@ -183,8 +183,8 @@ pub(super) fn external(rows: &[ExternalRow]) -> String {
     text
 }
 
-/// Returns the lines about our own surroundings.
-pub(super) fn machine(items: &[Item], layout: Layout) -> String {
+/// Returns the lines about the machine.
+pub(super) fn machine(items: &[MachineItem], layout: Layout) -> String {
     let mut text = String::from("\n");
     for item in items {
         let (mark, tone) = match item.condition {
@@ -192,13 +192,13 @@ pub(super) fn machine(items: &[Item], layout: Layout) -> String {
             Condition::Fair => ("!", Tone::Warning),
             Condition::Bad => ("!", Tone::Bad),
         };
-        // Why a promise is as it is does not fit on a line; `--json` has all of it.
+        // The reason after the colon does not fit on a line; `--json` has it.
         let what = item.what.split_once(": ").filter(|_| item.condition == Condition::Good);
-        // A line of somebody's file may hold anything.
+        // The text may quote a line of a file, which may contain control sequences.
         let what = harmless(what.map_or(item.what.as_str(), |(word, _)| word));
         let mark = layout.paint(tone, mark);
         let body = match &item.fix {
-            // The line of a file stands below what is wrong with it, and what was expected below that.
+            // Several lines: the problem, the line of the file, and what was expected.
             _ if what.contains('\n') => {
                 let lines = what.lines().chain(item.fix.as_deref()).collect::<Vec<_>>();
                 format!("{:BELOW$}{}\n", "", lines.join("\n            "))
@@ -215,14 +215,14 @@ pub(super) fn machine(items: &[Item], layout: Layout) -> String {
 pub(super) fn end(usable: &[String], all: usize, bad: &[&str], layout: Layout) -> String {
     let line = if bad.is_empty() {
         match usable {
-            [] => "No agent can be used. `bowline demo` shows a run without one.".to_owned(),
-            [one] => format!("1 of {all} can be used: {one}"),
-            several => format!("{} of {all} can be used: {}", several.len(), several.join(", ")),
+            [] => "No agent is usable. `bowline demo` plays a run without one.".to_owned(),
+            [one] => format!("1 of {all} is usable: {one}"),
+            several => format!("{} of {all} are usable: {}", several.len(), several.join(", ")),
         }
     } else {
         let mut names = bad.to_vec();
         names.dedup();
-        format!("No run will work before this does: {}", names.join(", "))
+        format!("Runs fail until this is fixed: {}", names.join(", "))
     };
     format!("\n{}", layout.paragraph(0, &line))
 }

@@ -7,15 +7,15 @@ use std::path::{Path, PathBuf};
 
 use bowline_provider::templates;
 
-use crate::args::provider::{Lang, NewArgs};
+use crate::args::provider::{NewArgs, TemplateLanguage};
 use crate::error::{CommandError, Fault};
 use crate::output::Stdout;
 
-/// What the beginnings call themselves.
+/// The name in the templates, which the new name replaces.
 const NAME: &str = "minimal-provider";
 
 /// A file to be written.
-struct File {
+struct TemplateFile {
     path: PathBuf,
     text: String,
     mode: u32,
@@ -27,17 +27,17 @@ pub(super) fn run(args: &NewArgs, stdout: &mut Stdout) -> Result<(), CommandErro
     let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     if !name.starts_with(|c: char| c.is_ascii_lowercase()) || !name.chars().all(plain) {
         return Err(CommandError::new(Fault::Usage, format!("`{name}` cannot be the name of a provider"))
-            .hint("use small letters, digits and `-`, and begin with a letter"));
+            .hint("use lowercase letters, digits and `-`, and begin with a letter"));
     }
-    if args.kit.is_some() && args.lang != Lang::Rust {
-        return Err(CommandError::new(Fault::Usage, "`--kit` is for `--lang rust`"));
+    if args.kit.is_some() && args.lang != TemplateLanguage::Rust {
+        return Err(CommandError::new(Fault::Usage, "`--kit` applies to `--lang rust` only"));
     }
     let files = files(args)?;
     // All or nothing: what is there already is looked for before anything is written.
     if let Some(there) = files.iter().map(|file| &file.path).find(|path| path.symlink_metadata().is_ok()) {
-        let message = format!("`{}` is there already", there.display());
+        let message = format!("`{}` already exists", there.display());
         return Err(CommandError::new(Fault::Usage, message)
-            .hint("nothing was written; choose another name, or another directory with `--dir`"));
+            .hint("choose another name, or another directory with `--dir`; nothing was written"));
     }
     for file in &files {
         write(file).map_err(|error| {
@@ -48,16 +48,16 @@ pub(super) fn run(args: &NewArgs, stdout: &mut Stdout) -> Result<(), CommandErro
     stdout.print(&next(args, &files))
 }
 
-fn files(args: &NewArgs) -> Result<Vec<File>, CommandError> {
+fn files(args: &NewArgs) -> Result<Vec<TemplateFile>, CommandError> {
     let (name, dir) = (&args.name, &args.dir);
     let named = |text: &str| text.replace(NAME, name);
     let script = |ending: &str, text: &str| {
-        vec![File { path: dir.join(format!("{name}.{ending}")), text: named(text), mode: 0o755 }]
+        vec![TemplateFile { path: dir.join(format!("{name}.{ending}")), text: named(text), mode: 0o755 }]
     };
     Ok(match args.lang {
-        Lang::Python => script("py", templates::PYTHON),
-        Lang::Sh => script("sh", templates::SH),
-        Lang::Rust => {
+        TemplateLanguage::Python => script("py", templates::PYTHON),
+        TemplateLanguage::Sh => script("sh", templates::SH),
+        TemplateLanguage::Rust => {
             let mut cargo = templates::CARGO.replace("{name}", name);
             if let Some(kit) = &args.kit {
                 // Quoted as TOML quotes: backslashes and quotation marks of a path are its own.
@@ -67,7 +67,11 @@ fn files(args: &NewArgs) -> Result<Vec<File>, CommandError> {
                     &format!("bowline-provider = {{ path = {path} }}"),
                 );
             }
-            let file = |path: &str, text: String| File { path: dir.join(name).join(path), text, mode: 0o644 };
+            let file = |path: &str, text: String| TemplateFile {
+                path: dir.join(name).join(path),
+                text,
+                mode: 0o644,
+            };
             vec![
                 file("Cargo.toml", cargo),
                 file("src/main.rs", named(templates::RUST)),
@@ -90,11 +94,11 @@ fn kit(dir: &Path) -> Result<PathBuf, CommandError> {
             .hint("name a checkout of Bowline, or its `crates/provider-kit`")
     })?;
     found.canonicalize().map_err(|error| {
-        CommandError::new(Fault::Usage, format!("`{}` cannot be found", found.display())).caused_by(error)
+        CommandError::new(Fault::Usage, format!("could not resolve `{}`", found.display())).caused_by(error)
     })
 }
 
-fn write(file: &File) -> std::io::Result<()> {
+fn write(file: &TemplateFile) -> std::io::Result<()> {
     if let Some(dir) = file.path.parent() {
         std::fs::create_dir_all(dir)?;
     }
@@ -102,17 +106,17 @@ fn write(file: &File) -> std::io::Result<()> {
     out.write_all(file.text.as_bytes())
 }
 
-/// Says what was written and what to do with it.
-fn next(args: &NewArgs, files: &[File]) -> String {
+/// Describes the written files and the next steps.
+fn next(args: &NewArgs, files: &[TemplateFile]) -> String {
     let mut text: String = files.iter().map(|file| format!("wrote {}\n", file.path.display())).collect();
     let name = &args.name;
     let program = match args.lang {
-        Lang::Rust => {
+        TemplateLanguage::Rust => {
             let dir = args.dir.join(name);
             if args.kit.is_none() {
                 text.push_str(
-                    "\nthe crate `bowline-provider` is on no registry yet: in Cargo.toml, name that of a checkout of Bowline\n  \
-                     bowline-provider = { path = \"CHECKOUT/crates/provider-kit\" }\nor begin anew with `--kit CHECKOUT`\n",
+                    "\nthe crate `bowline-provider` is not on the registry yet: in Cargo.toml, point to a checkout of Bowline\n  \
+                     bowline-provider = { path = \"CHECKOUT/crates/provider-kit\" }\nor run this command again with `--kit CHECKOUT`\n",
                 );
             }
             text.push_str(&format!(
@@ -121,7 +125,7 @@ fn next(args: &NewArgs, files: &[File]) -> String {
             ));
             dir.join("target/debug").join(name)
         }
-        Lang::Python | Lang::Sh => files[0].path.clone(),
+        TemplateLanguage::Python | TemplateLanguage::Sh => files[0].path.clone(),
     };
     let user = bowline::config::Places::from_env(None).user;
     let providers = user.map_or_else(|| "~/.config/bowline/providers".into(), |dir| dir.join("providers"));
@@ -129,12 +133,12 @@ fn next(args: &NewArgs, files: &[File]) -> String {
     let program = shown(&program);
     let absolute = std::path::absolute(&program).unwrap_or_else(|_| PathBuf::from(&program));
     text.push_str(&format!(
-        "\ntry it, and see whether it keeps the contract:
+        "\ntry it, and test it against the contract:
   echo '{{\"prompt\":\"Hello, world!\"}}' | {program} generate
   bowline run --executable {program} \"Hello, world!\"
   bowline certify --executable {program}
 
-to have it by its name, write this to {providers}/{name}.toml:
+to use it by its name, write this to {providers}/{name}.toml:
   kind = \"executable\"
   name = \"{name}\"
   path = {:?}
@@ -144,7 +148,7 @@ to have it by its name, write this to {providers}/{name}.toml:
     text
 }
 
-/// Writes a path so that nobody looks for it on `PATH`.
+/// Formats a path with a slash, so that a shell does not look it up on `PATH`.
 fn shown(path: &Path) -> String {
     let text = path.display().to_string();
     if text.contains('/') { text } else { format!("./{text}") }

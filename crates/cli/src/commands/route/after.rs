@@ -1,50 +1,50 @@
-//! What would follow a failure: the decisions of a run, played ahead and put into words.
+//! Explains what would follow a failure, by simulating the decisions of a run.
 //!
-//! Every verdict and its reason are those that a run would go by ([`Explanation::after`]); here they are only laid out.
+//! The verdicts and reasons are those of a real run ([`Explanation::after`]); this module only formats them.
 
-use bowline::route::{Asked, Explanation, Next, Outlook, Step, between};
+use bowline::route::{Explanation, NextStep, OutlookStep, RetryOutlook, RouteStop, between};
 use bowline::{Category, Code, Failure, Footprint};
 use bowline_protocol::Millis;
 use serde_json::{Value, json};
 
 use crate::args::route::RouteArgs;
-use crate::commands::tables::{Layout, Table};
+use crate::commands::tables::{Layout, TextTable};
 
-/// Waits that are listed one by one. Of more, the first two and the last are.
+/// The maximum number of waits in a list. Of more, the first two and the last are shown.
 const LISTED: usize = 4;
 
-/// Attempts that are shown one by one. Programs are told of more.
+/// The maximum number of attempts in a table. `--json` has more.
 const SHOWN: usize = 30;
 
-/// What is supposed to have happened.
+/// The assumptions about the failed attempt.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Suppose {
-    /// The category of the failure; each of them if none is named.
+pub(super) struct AssumedFailure {
+    /// The category of the failure; `None` for each of them.
     category: Option<Category>,
     /// Whether a tool had run.
     tool_ran: bool,
-    /// How long the agent said to wait.
+    /// The wait that the agent reported.
     retry_after: Option<Millis>,
 }
 
-impl Suppose {
+impl AssumedFailure {
     pub(super) fn of(args: &RouteArgs) -> Self {
         let millis = |span: std::time::Duration| Millis(u64::try_from(span.as_millis()).unwrap_or(u64::MAX));
         Self { category: args.after, tool_ran: args.tool_ran, retry_after: args.retry_after.map(millis) }
     }
 
-    /// Says whether anything particular is supposed.
+    /// Returns whether the caller gave any assumption.
     pub(super) fn is_asked(&self) -> bool {
         self.category.is_some() || self.tool_ran || self.retry_after.is_some()
     }
 
-    /// Returns what the agent is supposed to have done with the prompt.
+    /// Returns the assumed footprint of the attempt.
     fn footprint(&self) -> Footprint {
         if self.tool_ran { Footprint::ToolRan } else { Footprint::NoWork }
     }
 
-    /// Plays each failure that is supposed.
-    fn played(&self, explained: &Explanation) -> Vec<(Category, Outlook)> {
+    /// Simulates each assumed failure.
+    fn played(&self, explained: &Explanation) -> Vec<(Category, RetryOutlook)> {
         let all = Category::ALL.into_iter().filter(|it| self.category.is_none_or(|wanted| wanted == *it));
         let outlook = |category| {
             let failure = Failure {
@@ -57,8 +57,8 @@ impl Suppose {
     }
 }
 
-/// Writes what would follow: a row for each category, equal ones together; all steps where one category is asked for.
-pub(super) fn in_words(explained: &Explanation, suppose: &Suppose, layout: Layout) -> String {
+/// Formats the table: a row for each category, equal ones together, and all steps if one category is given.
+pub(super) fn in_words(explained: &Explanation, suppose: &AssumedFailure, layout: Layout) -> String {
     let played = suppose.played(explained);
     let mut rows: Vec<(String, [String; 3])> = Vec::new();
     for (category, outlook) in &played {
@@ -72,26 +72,26 @@ pub(super) fn in_words(explained: &Explanation, suppose: &Suppose, layout: Layou
     let rows = rows.into_iter().map(|(names, [retried, then, why])| {
         [if names == all { "every failure".to_owned() } else { names }, retried, then, why]
     });
-    let mut text = Table::new(["AFTER", "RETRY", "THEN", "WHY"], rows).render(layout);
+    let mut text = TextTable::new(["AFTER", "RETRY", "THEN", "WHY"], rows).render(layout);
     text.push('\n');
     match (&played[..], suppose.category) {
         ([(category, outlook)], Some(_)) => {
             text.push_str(&steps(*category, outlook, explained.turns(), layout));
         }
         _ if suppose.tool_ran || explained.rules.repeat_tools => {
-            text.push_str(&layout.paragraph(0, "what runs into a budget, or is stopped, ends"));
+            text.push_str(&layout.paragraph(0, "the run ends if it exceeds a budget or is cancelled"));
         }
         _ => text.push_str(&layout.paragraph(
             0,
-            "what runs into a budget, or is stopped, ends; so does everything once a tool ran or may have run",
+            "the run ends if it exceeds a budget, is cancelled, or fails after a tool ran or may have run",
         )),
     }
     text
 }
 
-/// Writes one row: how often and how long after each is asked again, who is asked then, and why it ends.
-fn row(category: Category, outlook: &Outlook, turns: &[Asked]) -> [String; 3] {
-    let mut agents: Vec<(usize, Vec<&Step>)> = Vec::new();
+/// Formats one row: the retries of each provider, the providers after it, and why the run ends.
+fn row(category: Category, outlook: &RetryOutlook, turns: &[RouteStop]) -> [String; 3] {
+    let mut agents: Vec<(usize, Vec<&OutlookStep>)> = Vec::new();
     for step in &outlook.steps {
         match agents.last_mut() {
             Some((turn, steps)) if *turn == step.turn => steps.push(step),
@@ -111,26 +111,26 @@ fn row(category: Category, outlook: &Outlook, turns: &[Asked]) -> [String; 3] {
             .join("; "),
     };
     let others: Vec<String> = agents.iter().skip(1).map(|(turn, _)| called(&turns[*turn], turns)).collect();
-    let end = if outlook.goes_on { "goes on" } else { "ends" };
+    let end = if outlook.goes_on { "continues" } else { "ends" };
     let then = match others.is_empty() {
         true => end.to_owned(),
-        false => format!("asks {}; {end}", others.join(", ")),
+        false => format!("tries {}; {end}", others.join(", ")),
     };
     let why = outlook.steps.last().map(|step| at_last(why(category, step)).to_owned());
     [retried, then, why.unwrap_or_default()]
 }
 
-/// What is said of somebody who is not asked again.
+/// The cell of a provider without retries.
 const NOT: &str = "no";
 
-/// Says how often somebody is asked again, and after how long.
-fn again(steps: &[&Step]) -> String {
-    let waits = |wanted: fn(&Next) -> bool| {
+/// Describes the retries of a provider and the waits before them.
+fn again(steps: &[&OutlookStep]) -> String {
+    let waits = |wanted: fn(&NextStep) -> bool| {
         let found = steps.iter().filter(|step| wanted(&step.verdict.next));
         found.map(|step| between(step.wait.0, step.wait.1)).collect::<Vec<_>>()
     };
-    let retries = waits(|next| matches!(next, Next::Retry { .. }));
-    let limits = waits(|next| matches!(next, Next::Wait { .. }));
+    let retries = waits(|next| matches!(next, NextStep::Retry { .. }));
+    let limits = waits(|next| matches!(next, NextStep::Wait { .. }));
     let mut parts = Vec::new();
     if !retries.is_empty() {
         parts.push(format!("{}, after {}", times(retries.len()), list(retries)));
@@ -145,7 +145,7 @@ fn times(count: usize) -> String {
     if count == 1 { "once".to_owned() } else { format!("{count} times") }
 }
 
-/// Lists waits, each that differs from the one before it.
+/// Lists waits, without repetitions.
 fn list(mut waits: Vec<String>) -> String {
     waits.dedup();
     if waits.len() > LISTED {
@@ -153,15 +153,15 @@ fn list(mut waits: Vec<String>) -> String {
         waits.truncate(2);
         waits.push(format!("… {last}"));
     }
-    // Said once, it holds for all.
+    // Write `up to` once, before the first.
     let (first, rest) = waits.split_at(1);
     let rest = rest.iter().map(|wait| wait.replace("up to ", ""));
     let listed = first.iter().cloned().chain(rest).collect::<Vec<_>>();
     listed.join(", ")
 }
 
-/// Names somebody, with the model where the same one is asked with several.
-fn called(asked: &Asked, turns: &[Asked]) -> String {
+/// Names a provider, with the model if the provider is tried with several models.
+fn called(asked: &RouteStop, turns: &[RouteStop]) -> String {
     let several = turns.iter().filter(|other| other.name == asked.name).count() > 1;
     match asked.model.as_ref().filter(|_| several) {
         Some(model) => format!("{} with {model}", asked.name),
@@ -169,14 +169,14 @@ fn called(asked: &Asked, turns: &[Asked]) -> String {
     }
 }
 
-/// Returns why, without the category, which stands beside it.
-fn why(category: Category, step: &Step) -> &str {
+/// Returns the reason, without the category, which has its own column.
+fn why(category: Category, step: &OutlookStep) -> &str {
     let reason = step.verdict.reason.as_str();
     let named = category.as_str().replace('_', " ");
     reason.strip_prefix(&named).and_then(|rest| rest.strip_prefix(": ")).unwrap_or(reason)
 }
 
-/// Leaves out of the last word what the columns before it say: that it was or is not retried. A reason for that is kept.
+/// Removes the part about retries, which has its own column, unless it gives a reason.
 fn at_last(why: &str) -> &str {
     match why.split_once("; ") {
         Some((retries, rest)) if !retries.contains("because") => rest,
@@ -184,30 +184,30 @@ fn at_last(why: &str) -> &str {
     }
 }
 
-/// Writes each attempt, and what is done when it fails.
-fn steps(category: Category, outlook: &Outlook, turns: &[Asked], layout: Layout) -> String {
+/// Formats each attempt, and what follows if it fails.
+fn steps(category: Category, outlook: &RetryOutlook, turns: &[RouteStop], layout: Layout) -> String {
     let rows = outlook.steps.iter().take(SHOWN).zip(1..).map(|(step, number): (_, usize)| {
         [number.to_string(), called(&turns[step.turn], turns), why(category, step).to_owned()]
     });
-    let mut text = Table::new(["ATTEMPT", "NAME", "IF IT FAILS"], rows).render(layout);
+    let mut text = TextTable::new(["ATTEMPT", "NAME", "IF IT FAILS"], rows).render(layout);
     if outlook.goes_on || outlook.steps.len() > SHOWN {
         text.push_str("and so on\n");
     }
     text
 }
 
-/// Writes all of it for programs.
-pub(super) fn in_json(explained: &Explanation, suppose: &Suppose) -> Value {
+/// Returns all of it as JSON.
+pub(super) fn in_json(explained: &Explanation, suppose: &AssumedFailure) -> Value {
     let turns = explained.turns();
     if turns.is_empty() {
         return json!([]);
     }
-    let attempt = |step: &Step| {
+    let attempt = |step: &OutlookStep| {
         let then = match step.verdict.next {
-            Next::Retry { .. } => "retry",
-            Next::Wait { .. } => "wait",
-            Next::FallBack => "fall_back",
-            Next::Stop => "end",
+            NextStep::Retry { .. } => "retry",
+            NextStep::Wait { .. } => "wait",
+            NextStep::FallBack => "fall_back",
+            NextStep::Stop => "end",
         };
         let next = step.next.map(|turn| &turns[turn]);
         json!({
@@ -220,7 +220,7 @@ pub(super) fn in_json(explained: &Explanation, suppose: &Suppose) -> Value {
             "reason": step.verdict.reason,
         })
     };
-    let outlook = |(category, outlook): (Category, Outlook)| {
+    let outlook = |(category, outlook): (Category, RetryOutlook)| {
         json!({
             "category": category,
             "tool_ran": suppose.tool_ran,

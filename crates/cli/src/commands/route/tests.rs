@@ -65,11 +65,12 @@ impl Place {
         else {
             panic!("{line} is another command");
         };
-        let meant = Meant::by(&asked(&args.request), self.config.clone()).expect("somebody is asked");
-        let task = task(&meant).expect("a task").home(Home::at(self.dir.path().join("home")));
+        let resolved =
+            ResolvedRequest::by(&with_router(&args.request), self.config.clone()).expect("a target");
+        let task = task(&resolved).expect("a task").home(Home::at(self.dir.path().join("home")));
         let explained = task.explain().expect("an explanation");
         let attempts =
-            in_json(&explained, &Suppose::of(&args))["after"][0]["attempts"].as_array().map(Vec::len);
+            in_json(&explained, &AssumedFailure::of(&args))["after"][0]["attempts"].as_array().map(Vec::len);
         let text = answer(&args, &explained, Layout::Pipe);
         (text.replace(&self.dir.path().display().to_string(), "DIR"), attempts.unwrap_or_default())
     }

@@ -1,4 +1,4 @@
-//! MCP servers, as other programs' configuration files describe them.
+//! Reads MCP servers from configuration files, in the form that other programs use.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use crate::error::{CommandError, Fault};
 /// One server of a file.
 #[derive(serde::Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Server {
+struct McpEntry {
     #[serde(rename = "type")]
     kind: Option<String>,
     #[serde(default)]
@@ -28,12 +28,12 @@ struct Server {
 }
 
 #[derive(serde::Deserialize)]
-struct Servers {
+struct McpFile {
     #[serde(rename = "mcpServers", alias = "servers")]
-    servers: BTreeMap<String, Server>,
+    servers: BTreeMap<String, McpEntry>,
 }
 
-/// Reads the servers of all files. A name means one server.
+/// Reads the servers of all files. Each name must be unique.
 pub(super) fn servers(paths: &[PathBuf]) -> Result<Vec<(String, McpServer)>, CommandError> {
     let mut all = Vec::new();
     let mut seen: BTreeMap<String, &Path> = BTreeMap::new();
@@ -41,7 +41,7 @@ pub(super) fn servers(paths: &[PathBuf]) -> Result<Vec<(String, McpServer)>, Com
         for (name, server) in of_file(path)? {
             if let Some(other) = seen.insert(name.clone(), path) {
                 let (one, two) = (other.display(), path.display());
-                let message = format!("the MCP server `{name}` is described in `{one}` and in `{two}`");
+                let message = format!("the MCP server `{name}` is defined in `{one}` and in `{two}`");
                 return Err(CommandError::new(Fault::Usage, message).hint("rename one of them"));
             }
             all.push((name, server));
@@ -55,16 +55,16 @@ fn of_file(path: &Path) -> Result<Vec<(String, McpServer)>, CommandError> {
         CommandError::new(Fault::Usage, message)
             .hint(r#"write `{"mcpServers": {"name": {"command": "…", "args": […]}}}`, or `"url"` instead of `"command"`"#)
     };
-    let servers: Servers = serde_json::from_str(&request::read(path, "--mcp-config")?).map_err(|error| {
-        wrong(format!("`--mcp-config {}` does not describe MCP servers", path.display())).caused_by(error)
+    let servers: McpFile = serde_json::from_str(&request::read(path, "--mcp-config")?).map_err(|error| {
+        wrong(format!("`--mcp-config {}` does not define MCP servers", path.display())).caused_by(error)
     })?;
-    let server = |(name, server): (String, Server)| match (server.command, server.url) {
+    let server = |(name, server): (String, McpEntry)| match (server.command, server.url) {
         _ if name.trim().is_empty() => {
             Err(wrong(format!("an MCP server in `--mcp-config {}` has no name", path.display())))
         }
         _ if !matches!(server.kind.as_deref(), None | Some("stdio" | "http" | "streamable-http")) => {
             let kind = server.kind.unwrap_or_default();
-            Err(wrong(format!("the MCP server `{name}` is of type `{kind}`: stdio and http are known")))
+            Err(wrong(format!("the MCP server `{name}` has the unknown type `{kind}`; use stdio or http")))
         }
         (Some(command), None) => Ok((name, McpServer::Stdio { command, args: server.args, env: server.env })),
         (None, Some(url)) => Ok((name, McpServer::Http { url, headers: server.headers })),

@@ -1,29 +1,29 @@
-//! What several agents do, in one line of the terminal, until something is printed.
+//! The status line about several agents, which is erased before something is printed.
 
 use std::io::Write as _;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bowline_protocol::Timestamp;
 
-use crate::human::{Detail, Options, Renderer, status_of};
+use crate::human::{DetailLevel, RenderOptions, RenderedAnswer, Renderer, status_of};
 use crate::terminal;
 
-/// The line about all agents.
+/// The status line.
 #[derive(Debug)]
-pub(super) struct Progress {
-    options: Options,
+pub(super) struct ParallelProgress {
+    options: RenderOptions,
     renderers: Vec<Arc<Mutex<Renderer>>>,
-    /// Whether the line is drawn at all: a person looks at the terminal.
+    /// Whether the line is drawn at all: only for people, on a terminal.
     wanted: bool,
     shown: bool,
-    /// Whether a reader may be printing to our terminal.
+    /// Whether the reader of standard output may be printing to our terminal.
     answered: bool,
 }
 
-impl Progress {
-    pub(super) fn new(options: Options, for_a_person: bool) -> Self {
+impl ParallelProgress {
+    pub(super) fn new(options: RenderOptions, for_a_person: bool) -> Self {
         let stderr = options.screen.stderr;
-        let wanted = for_a_person && stderr.tty && options.detail > Detail::Quiet;
+        let wanted = for_a_person && stderr.tty && options.detail > DetailLevel::Quiet;
         Self { options, renderers: Vec::new(), wanted, shown: false, answered: false }
     }
 
@@ -31,12 +31,12 @@ impl Progress {
         self.renderers.push(renderer.clone());
     }
 
-    /// Returns whether there is a line to draw.
+    /// Returns whether the line is drawn.
     pub(super) fn draws(&self) -> bool {
         self.wanted && self.options.screen.stderr.erases && !(self.options.screen.piped && self.answered)
     }
 
-    /// Draws the line anew.
+    /// Draws the line again.
     pub(super) fn draw(&mut self, now: Timestamp) {
         let doing = self
             .renderers
@@ -51,20 +51,25 @@ impl Progress {
         }
     }
 
-    /// Takes the line away, because something is printed.
+    /// Returns the renderer of an answer, if standard output is a terminal.
+    pub(super) fn page(&self) -> Option<RenderedAnswer> {
+        RenderedAnswer::on(self.options.screen, self.options.glyphs)
+    }
+
+    /// Erases the line.
     fn erase(&mut self) {
         if std::mem::take(&mut self.shown) {
             write("\r\x1b[K");
         }
     }
 
-    /// Takes the line away for something that is about to be printed.
+    /// Erases the line before something is printed.
     pub(super) fn making_room<T>(&mut self, piece: T) -> T {
         self.erase();
         piece
     }
 
-    /// Prints the last line about one of them, after its answer.
+    /// Prints the footer of a run, after its answer.
     pub(super) fn footer(&mut self, line: &str) {
         self.answered = true;
         if self.wanted {
@@ -77,7 +82,7 @@ impl Progress {
 }
 
 fn write(text: &str) {
-    // Nothing can be done about a standard error that does not take it.
+    // If standard error is closed, there is no place to report that.
     let mut stderr = std::io::stderr();
     let _ = stderr.write_all(text.as_bytes()).and_then(|()| stderr.flush());
 }

@@ -1,24 +1,24 @@
-//! Where the prompt comes from: the argument, standard input, or both.
+//! Reads the prompt: from the argument, standard input, or both.
 //!
-//! Standard input that is no terminal is read to its end, as every other tool in a pipeline does: whoever is slow to write
-//! has something to say, and half a prompt is worse than a wait. The price is that a pipe which somebody left open is
-//! waited for; after a second the command says so, and what closes it.
+//! Standard input is read to its end unless it is a terminal, as other tools in a pipeline do: half a prompt is worse than a
+//! wait. So the command also waits for a pipe that was left open by mistake. After a second it prints a notice and the fix.
 
-use std::io::{IsTerminal, Read, Write as _};
+use std::io::{IsTerminal, Read};
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::time::Timespec;
 
 use crate::error::{CommandError, Fault};
+use crate::terminal;
 
-/// How long standard input may be silent before we say that we wait for it.
+/// How long standard input may be silent before the notice.
 const PATIENCE: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
 
-/// What is said when it was silent for that long.
-const WAITING: &str = "waiting for the end of standard input, which is a part of the prompt\n\
-    hint: if nothing is meant to come, start the command with `</dev/null`\n";
+/// The notice.
+const WAITING: &str = "waiting for the end of standard input, which is part of the prompt\n\
+    hint: if the prompt is complete, start the command with `</dev/null`\n";
 
-/// The longest prompt that is taken in. Something that never ends must not fill the memory.
+/// The maximum length of a prompt. An endless input must not fill the memory.
 const LONGEST: u64 = 64 * 1024 * 1024;
 
 /// Returns the prompt.
@@ -35,8 +35,7 @@ pub(crate) fn prompt(argument: Option<&str>) -> Result<String, CommandError> {
         return whole(text.to_owned());
     }
     if !speaks()? {
-        // Nothing can be done about a standard error that does not take the message.
-        let _ = std::io::stderr().write_all(WAITING.as_bytes());
+        terminal::tell(WAITING);
     }
     let input = read()?;
     if input.trim().is_empty() {
@@ -51,10 +50,10 @@ fn whole(prompt: String) -> Result<String, CommandError> {
 
 fn none() -> CommandError {
     CommandError::new(Fault::Usage, "there is no prompt")
-        .hint("say what is to be done: `bowline run \"…\"`, or pipe it in")
+        .hint("give the task as an argument: `bowline run \"…\"`, or pipe it in")
 }
 
-/// Says whether anything comes on standard input, its end included.
+/// Returns whether standard input has data or ends within [`PATIENCE`].
 fn speaks() -> Result<bool, CommandError> {
     let stdin = std::io::stdin();
     let mut fds = [PollFd::new(&stdin, PollFlags::IN)];
@@ -73,9 +72,8 @@ fn read() -> Result<String, CommandError> {
         .map_err(|error| CommandError::new(Fault::Usage, "could not read standard input").caused_by(error))?;
     if bytes.len() as u64 > LONGEST {
         let message = format!("the prompt on standard input is longer than {} MiB", LONGEST / (1024 * 1024));
-        return Err(
-            CommandError::new(Fault::Usage, message).hint("put it into a file, and say where that is")
-        );
+        return Err(CommandError::new(Fault::Usage, message)
+            .hint("write it to a file and name the file in the prompt"));
     }
     String::from_utf8(bytes).map_err(|error| {
         CommandError::new(Fault::Usage, "the prompt on standard input is not UTF-8")

@@ -1,4 +1,4 @@
-//! From the arguments to a task.
+//! Makes a task from the arguments.
 
 use std::fmt::Write as _;
 use std::io::Read as _;
@@ -8,35 +8,35 @@ use bowline::{PermissionMode, Preview, SessionId, Task};
 use bowline_protocol::Millis;
 use bowline_providers::invocation::environment::listed;
 
-use super::choose::Asked;
+use super::choose::NamedProvider;
 use super::mcp;
-use super::resume::Ours;
-use super::schema::Schema;
-use crate::args::request::{Limit, Permission, RequestArgs};
+use super::resume::ResumedSession;
+use super::schema::AnswerSchema;
+use crate::args::request::{PermissionArg, RequestArgs, TimeLimit};
 use crate::error::{CommandError, Fault};
 
-/// The most that a file which an option names may hold.
+/// The maximum size of a file that an option names.
 const LONGEST_FILE: u64 = 4 * 1024 * 1024;
 
-/// How much of a value `--dry-run` shows, in characters.
+/// The maximum number of characters of a value in `--dry-run`.
 const SHOWN: usize = 200;
 
-/// Makes the task that the arguments describe. `ours` is the session that it goes on with, if we know it.
+/// Makes the task. `resumed` is the session to resume, if it is one of Bowline.
 pub(crate) fn task(
     args: &RequestArgs,
     prompt: &str,
-    asked: Option<&Asked>,
-    ours: Option<&Ours>,
-    schema: Option<&Schema>,
+    named: Option<&NamedProvider>,
+    resumed: Option<&ResumedSession>,
+    schema: Option<&AnswerSchema>,
 ) -> Result<Task, CommandError> {
     let mut task = bowline::task(prompt);
     if args.permission.is_some() {
         task = task.permission(permission(args.permission));
     }
     task = task.agent_args(args.agent_arg.iter());
-    task = match asked {
-        Some(Asked::Provider(manifest)) => task.of_provider(manifest),
-        Some(Asked::Listed(name)) => task.provider(name),
+    task = match named {
+        Some(NamedProvider::Provider(manifest)) => task.of_provider(manifest),
+        Some(NamedProvider::Listed(name)) => task.provider(name),
         None => task.provider(bowline::route::AUTO),
     };
     if let Some(hint) = &args.hint {
@@ -117,7 +117,8 @@ pub(crate) fn task(
         task = task.max_turns(turns);
     }
     if args.ephemeral && args.key.is_some() {
-        let message = "`--key` is for finding a session, and one that is `--ephemeral` is found by nobody";
+        let message =
+            "`--key` cannot be used with `--ephemeral`: other processes cannot find an ephemeral session";
         return Err(CommandError::new(Fault::Usage, message).hint("leave out one of the two"));
     }
     if let Some(usd) = args.max_cost {
@@ -125,7 +126,7 @@ pub(crate) fn task(
             return Err(nothing("--max-cost"));
         }
         if !usd.is_finite() || usd < 0.0 {
-            let message = format!("`--max-cost {usd}` is no amount of money");
+            let message = format!("`--max-cost {usd}` is not an amount of money");
             return Err(CommandError::new(Fault::Usage, message).hint("write it as 0.50"));
         }
         task = task.max_cost(usd);
@@ -136,17 +137,17 @@ pub(crate) fn task(
     ] {
         task = match limit {
             None => task,
-            Some(Limit::None) => set(task, None),
-            Some(Limit::Of(span)) => {
+            Some(TimeLimit::None) => set(task, None),
+            Some(TimeLimit::Of(span)) => {
                 set(task, Some(Millis(u64::try_from(span.as_millis()).unwrap_or(u64::MAX))))
             }
         };
     }
     if let Some(id) = &args.resume {
-        if ours.is_some() {
+        if resumed.is_some() {
             task = task.parent(SessionId::from(id.as_str()));
         }
-        task = task.resume(ours.map_or(id.as_str(), |ours| ours.native.as_str()));
+        task = task.resume(resumed.map_or(id.as_str(), |resumed| resumed.native.as_str()));
     }
     if args.continue_latest {
         task = task.resume_latest();
@@ -163,26 +164,23 @@ pub(crate) fn task(
     Ok(task)
 }
 
-/// Refuses a limit that leaves nothing to be done.
+/// Makes the error of a limit of 0.
 fn nothing(option: &str) -> CommandError {
-    CommandError::new(
-        Fault::Usage,
-        format!("`{option} 0` means that nothing may be spent, and so nobody is asked"),
-    )
-    .hint("leave it out for no limit, or allow a little")
+    CommandError::new(Fault::Usage, format!("`{option}` must be greater than 0"))
+        .hint("leave it out for no limit")
 }
 
-/// Returns our word for a permission mode.
-pub(crate) fn permission(mode: Option<Permission>) -> PermissionMode {
-    match mode.unwrap_or(Permission::Ask) {
-        Permission::Read => PermissionMode::Read,
-        Permission::Ask => PermissionMode::Ask,
-        Permission::Edit => PermissionMode::Edit,
-        Permission::Yolo => PermissionMode::Yolo,
+/// Returns the permission mode; `ask` by default.
+pub(crate) fn permission(mode: Option<PermissionArg>) -> PermissionMode {
+    match mode.unwrap_or(PermissionArg::Ask) {
+        PermissionArg::Read => PermissionMode::Read,
+        PermissionArg::Ask => PermissionMode::Ask,
+        PermissionArg::Edit => PermissionMode::Edit,
+        PermissionArg::Yolo => PermissionMode::Yolo,
     }
 }
 
-/// Writes what would be started, for people.
+/// Describes the command that would be started.
 pub(crate) fn in_words(preview: &Preview) -> String {
     let mut text = String::new();
     let mut words = vec![quoted(&preview.program)];
@@ -203,7 +201,7 @@ pub(crate) fn in_words(preview: &Preview) -> String {
         let _ = writeln!(text, "  writes    {name} ({} bytes)", content.len());
     }
     for (name, value) in &preview.protocol {
-        // A prompt may be long; what it says is the caller's own.
+        // A prompt may be long; show its beginning.
         let value = value.lines().next().unwrap_or_default();
         let shown: String = value.chars().take(SHOWN).collect();
         let cut = if shown.len() < value.len() { "…" } else { "" };
@@ -226,7 +224,7 @@ pub(crate) fn in_words(preview: &Preview) -> String {
     text
 }
 
-/// Writes an argument so that a shell would read it as one.
+/// Quotes an argument for a shell.
 fn quoted(text: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,@%+".contains(c);
     if !text.is_empty() && text.chars().all(plain) {
@@ -242,12 +240,12 @@ fn directory(path: &Path, option: &str, args: &RequestArgs) -> Result<PathBuf, C
         return Ok(path);
     }
     let message = format!("`{option} {}` is not a directory", path.display());
-    Err(CommandError::new(Fault::Usage, message).hint("check the path, or make the directory first"))
+    Err(CommandError::new(Fault::Usage, message).hint("check the path, or create the directory"))
 }
 
 fn file(path: &Path, option: &str, args: &RequestArgs) -> Result<PathBuf, CommandError> {
     let path = absolute(path, option)?;
-    // What is in a container is not ours to see.
+    // A path in a container cannot be checked here.
     if path.is_file() || args.docker.is_some() {
         return Ok(path);
     }
@@ -255,7 +253,7 @@ fn file(path: &Path, option: &str, args: &RequestArgs) -> Result<PathBuf, Comman
     Err(CommandError::new(Fault::Usage, message).hint("check the path"))
 }
 
-/// An agent may run in another directory than we do.
+/// Makes a path absolute, because the agent may run in another directory.
 fn absolute(path: &Path, option: &str) -> Result<PathBuf, CommandError> {
     std::path::absolute(path).map_err(|error| {
         CommandError::new(Fault::Usage, format!("`{option} {}` is not a path", path.display()))
@@ -263,24 +261,23 @@ fn absolute(path: &Path, option: &str) -> Result<PathBuf, CommandError> {
     })
 }
 
-/// Reads a file that an option names. What never ends, or is not meant to be read as a whole, is refused.
+/// Reads a file that an option names. Rejects devices, pipes and large files.
 pub(super) fn read(path: &Path, option: &str) -> Result<String, CommandError> {
     let wrong = |message: String| CommandError::new(Fault::Usage, message);
     let named = format!("`{option} {}`", path.display());
     let failed = |error| wrong(format!("could not read {named}")).caused_by(error);
-    // It is asked before it is opened: to open a pipe is to wait for its writer.
+    // Check before opening: opening a pipe blocks until it has a writer.
     let meta = std::fs::metadata(path).map_err(failed)?;
     if !meta.is_file() {
         return Err(wrong(format!("{named} is not a regular file")).hint("write it to a file first"));
     }
     let mut text = String::new();
-    // The file system may not tell the size, or it may grow.
+    // The file system may not report the size, or the file may grow.
     let file = std::fs::File::open(path).map_err(failed)?;
     file.take(LONGEST_FILE + 1).read_to_string(&mut text).map_err(failed)?;
     if meta.len().max(text.len() as u64) > LONGEST_FILE {
         let most = LONGEST_FILE / (1024 * 1024);
-        return Err(wrong(format!("{named} is larger than {most} MiB"))
-            .hint("check whether it is the file that you mean"));
+        return Err(wrong(format!("{named} is larger than {most} MiB")).hint("check the path"));
     }
     Ok(text)
 }

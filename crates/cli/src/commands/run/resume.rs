@@ -1,4 +1,4 @@
-//! The session that a run goes on with, if it is one of ours.
+//! Finds the session to resume, if it is one of Bowline.
 
 use std::path::{Path, PathBuf};
 
@@ -8,34 +8,34 @@ use bowline::{Kind, NativeSessionId, SessionId};
 
 use bowline_providers::manifest::Manifest;
 
-use super::choose::{Asked, Whom};
+use super::choose::{NamedProvider, RequestTarget};
 use crate::args::request::RequestArgs;
 use crate::error::{CommandError, Fault};
 use crate::suggest;
 
-/// A session of ours, which a run named at its end.
+/// A session of Bowline to resume.
 #[derive(Debug)]
-pub(crate) struct Ours {
-    whose: Whose,
-    /// The account that it was held with, where that is to be said.
+pub(crate) struct ResumedSession {
+    provider: SessionProvider,
+    /// The profile of its account, if it is not the default one.
     pub(crate) profile: Option<String>,
-    /// The container that it was held in, and where in it.
+    /// Its container, and the directory there.
     pub(crate) container: Option<(String, Option<PathBuf>)>,
-    /// The agent's own name for it.
+    /// The agent's own id of the session.
     pub(crate) native: NativeSessionId,
 }
 
-/// Who held a session.
+/// The provider of a session.
 #[derive(Debug)]
-enum Whose {
+enum SessionProvider {
     Provider(&'static Manifest),
     /// An entry of the router's file.
     Entry(String),
-    /// A program in the form of the specification for pi, by the model that stands for it.
+    /// An external CLI, by its model.
     Model(String),
 }
 
-impl Whose {
+impl SessionProvider {
     fn name(&self) -> &str {
         match self {
             Self::Provider(manifest) => &manifest.name,
@@ -44,13 +44,15 @@ impl Whose {
     }
 }
 
-/// Reads what a session of ours says of itself; nothing when it is not ours, and so the agent's.
-fn held(id: &str) -> Result<Option<(PathBuf, SessionMeta)>, CommandError> {
+/// Reads the metadata of a session. Returns `None` if the id is not one of Bowline, but may be the agent's.
+fn read_meta(id: &str) -> Result<Option<(PathBuf, SessionMeta)>, CommandError> {
     let dir = Home::from_env().and_then(|home| home.session_dir(&SessionId::from(id)));
     let Some(dir) = dir.ok().filter(|dir| dir.join(META_FILE).exists()) else {
-        if looks_like_ours(id) {
+        if is_bowline_id(id) {
             let error = CommandError::new(Fault::Usage, format!("there is no session {id}"));
-            return Err(error.hint("it may have been deleted, or be in another data home ($BOWLINE_HOME)"));
+            return Err(
+                error.hint("it may have been deleted, or be in another data directory ($BOWLINE_HOME)")
+            );
         }
         return Ok(None);
     };
@@ -58,102 +60,104 @@ fn held(id: &str) -> Result<Option<(PathBuf, SessionMeta)>, CommandError> {
     Ok(Some((dir, meta)))
 }
 
-/// Returns the directory of a session of ours, if it is not the one in which we are: agents look for their sessions by
-/// directory, and settings go by it. Nothing for one in a container.
+/// Returns the directory of a session, if it is not the current one: agents find their sessions by directory, and so do
+/// settings. Returns `None` for a session in a container.
 pub(crate) fn place(id: &str) -> Result<Option<PathBuf>, CommandError> {
-    let meta = held(id)?.map(|(_, meta)| meta).filter(|meta| meta.container.is_none());
+    let meta = read_meta(id)?.map(|(_, meta)| meta).filter(|meta| meta.container.is_none());
     let Some(cwd) = meta.and_then(|meta| meta.cwd) else { return Ok(None) };
     let there = std::fs::canonicalize(&cwd).map_err(|error| {
-        CommandError::new(Fault::Usage, format!("the directory of the session, {cwd}, is not there"))
+        CommandError::new(Fault::Usage, format!("the directory of the session, {cwd}, does not exist"))
             .caused_by(error)
-            .hint("say where to go on with `--cwd DIR`")
+            .hint("choose another directory with `--cwd DIR`")
     })?;
     let here = std::env::current_dir().and_then(std::fs::canonicalize).ok();
     Ok((here.as_ref() != Some(&there)).then_some(there))
 }
 
-/// Finds a session by our name for it; nothing when it is not ours, and so the agent's.
-pub(crate) fn find(id: &str, config: &Config) -> Result<Option<Ours>, CommandError> {
-    let Some((dir, meta)) = held(id)? else { return Ok(None) };
+/// Finds a session by its Bowline id. Returns `None` if the id may be the agent's.
+pub(crate) fn find(id: &str, config: &Config) -> Result<Option<ResumedSession>, CommandError> {
+    let Some((dir, meta)) = read_meta(id)? else { return Ok(None) };
     let failed = |error| CommandError::from(bowline::Error::from(error));
     if Reader::open(&dir).and_then(|reader| reader.is_live()).map_err(failed)? {
         let error = CommandError::new(Fault::Usage, format!("the session {id} is still running"));
-        return Err(error
-            .hint("wait until it is over: two agents in one session would each undo what the other does"));
+        return Err(error.hint("wait until it ends: two agents in one session would undo each other's work"));
     }
-    // A runner that was killed did not write it there; its events have it.
+    // A killed runner did not write the id to the metadata, but the events have it.
     let native = match meta.native_session {
         Some(native) => Some(native),
-        None => told(&dir).map_err(failed)?,
+        None => native_id(&dir).map_err(failed)?,
     };
     let Some(native) = native else {
         return Err(CommandError::new(Fault::Usage, format!("the session {id} cannot be resumed"))
-            .hint("its agent never told the name under which it keeps the session"));
+            .hint("its agent never reported its own id of the session"));
     };
-    // A project's file names programs. That of another project than the session's is not meant, whatever names it has.
+    // Use a project's file only for sessions of that project: it names programs, and another project may use the same names.
     let cwd = meta.cwd.as_deref().and_then(|cwd| std::fs::canonicalize(cwd).ok());
-    let meant = |file: &Path| {
+    let applies = |file: &Path| {
         let project = file.parent().and_then(Path::parent).and_then(|dir| std::fs::canonicalize(dir).ok());
         let inside = |project: PathBuf| cwd.as_ref().is_some_and(|cwd| cwd.starts_with(project));
         config.places.are_own(file) || project.is_some_and(inside)
     };
-    let router = config.router.as_ref().filter(|router| meant(&router.path));
-    let external = config.external.path().is_some_and(meant);
-    let whose = match meta.entry {
-        None => Whose::Provider(suggest::provider(&meta.provider)?),
-        Some(entry) if router.is_some_and(|router| router.entry(&entry).is_some()) => Whose::Entry(entry),
+    let router = config.router.as_ref().filter(|router| applies(&router.path));
+    let external = config.external.path().is_some_and(applies);
+    let provider = match meta.entry {
+        None => SessionProvider::Provider(suggest::provider(&meta.provider)?),
+        Some(entry) if router.is_some_and(|router| router.entry(&entry).is_some()) => {
+            SessionProvider::Entry(entry)
+        }
         Some(entry) if external && config.external.get(&entry).map_err(|error| error.clone())?.is_some() => {
-            Whose::Model(entry)
+            SessionProvider::Model(entry)
         }
         Some(entry) => {
-            let message = format!("the session {id} is one of `{entry}`, which no file has any more");
+            let message = format!("the session {id} belongs to `{entry}`, which is no longer configured");
             return Err(CommandError::new(Fault::Usage, message).hint(format!(
-                "put the entry back, or go on with `--provider {} --resume {native}`",
+                "restore the entry, or resume with `--provider {} --resume {native}`",
                 meta.provider
             )));
         }
     };
-    // An entry says itself which account it is.
-    let profile = meta.profile.filter(|_| matches!(whose, Whose::Provider(_)));
+    // An entry has its own account.
+    let profile = meta.profile.filter(|_| matches!(provider, SessionProvider::Provider(_)));
     let container = meta.container.map(|container| (container, meta.cwd.map(PathBuf::from)));
-    Ok(Some(Ours { whose, profile, container, native }))
+    Ok(Some(ResumedSession { provider, profile, container, native }))
 }
 
-/// Says that no session of ours has a name, and that it cannot be an agent's either: no agent is named.
+/// Makes the error of an unknown session id. It cannot be an agent's own id, because the request names no provider.
 pub(crate) fn unknown(id: &str) -> CommandError {
     let error = CommandError::new(Fault::Usage, format!("there is no session `{id}`"));
     let error = match id.to_lowercase().as_str() {
-        "last" | "latest" | "previous" | "-1" => error
-            .hint("`--continue --provider NAME` goes on with that agent's last session in this directory"),
+        "last" | "latest" | "previous" | "-1" => {
+            error.hint("`--continue --provider NAME` resumes that agent's latest session in this directory")
+        }
         _ => error,
     };
     error
         .hint("`bowline sessions --all` lists the sessions; the beginning or the end of an id is enough")
-        .hint(format!("if it is an agent's own id, name the agent: `--provider NAME --resume {id}`"))
+        .hint(format!("for an agent's own id, name the provider: `--provider NAME --resume {id}`"))
 }
 
-/// Says whether the request names an agent, or the settings do.
-pub(crate) fn is_anyone_named(args: &RequestArgs, config: &Config) -> bool {
+/// Returns whether the request or the settings select a provider.
+pub(crate) fn selects_provider(args: &RequestArgs, config: &Config) -> bool {
     let named = args.provider.is_some() || args.executable.is_some() || args.profile.is_some();
     named || args.model.is_some() || args.hint.is_some() || config.own_router().is_some()
 }
 
-/// Says that `--continue` needs an agent: each has sessions of its own.
-pub(crate) fn nobody_to_continue() -> CommandError {
-    CommandError::new(Fault::Usage, "`--continue` needs a provider: each has sessions of its own")
+/// Makes the error of `--continue` without a provider.
+pub(crate) fn continue_without_provider() -> CommandError {
+    CommandError::new(Fault::Usage, "`--continue` needs a provider: each has its own sessions")
         .hint("name it: `--continue --provider NAME`")
-        .hint("`bowline sessions --all` lists the sessions, `--resume ID` goes on with one of them")
+        .hint("`bowline sessions --all` lists the sessions, `--resume ID` resumes one of them")
 }
 
-/// Says whether a name is made as ours are: `s-20261116-030130268-n7v1y63y`.
-fn looks_like_ours(id: &str) -> bool {
+/// Returns whether an id has the form of ours: `s-20261116-030130268-n7v1y63y`.
+fn is_bowline_id(id: &str) -> bool {
     let parts: Vec<&str> = id.split('-').collect();
     let digits = |part: &str, long: usize| part.len() == long && part.bytes().all(|b| b.is_ascii_digit());
     matches!(parts[..], ["s", day, time, _] if digits(day, 8) && digits(time, 9))
 }
 
-/// Reads the agent's own name of a session from what it said.
-fn told(dir: &Path) -> Result<Option<NativeSessionId>, bowline::journal::JournalError> {
+/// Reads the agent's own id of a session from the events.
+fn native_id(dir: &Path) -> Result<Option<NativeSessionId>, bowline::journal::JournalError> {
     let mut reader = Reader::open(dir)?;
     let mut native = None;
     while let Some(event) = reader.next_event()? {
@@ -164,26 +168,30 @@ fn told(dir: &Path) -> Result<Option<NativeSessionId>, bowline::journal::Journal
     Ok(native)
 }
 
-/// Returns who goes on with a session of ours: whoever held it. A program that a model stands for is found by that model.
-pub(crate) fn whom(id: &str, ours: &Ours, args: &mut RequestArgs) -> Result<Whom, CommandError> {
-    let name = ours.whose.name();
-    let same = match (&args.provider, &ours.whose) {
+/// Returns the target that resumes a session: its own provider. The router finds an external CLI by its model.
+pub(crate) fn target(
+    id: &str,
+    resumed: &ResumedSession,
+    args: &mut RequestArgs,
+) -> Result<RequestTarget, CommandError> {
+    let name = resumed.provider.name();
+    let same = match (&args.provider, &resumed.provider) {
         (None, _) => true,
-        (Some(asked), Whose::Provider(manifest)) => suggest::provider(asked)?.name == manifest.name,
-        (Some(asked), Whose::Entry(_) | Whose::Model(_)) => asked == name,
+        (Some(asked), SessionProvider::Provider(manifest)) => suggest::provider(asked)?.name == manifest.name,
+        (Some(asked), SessionProvider::Entry(_) | SessionProvider::Model(_)) => asked == name,
     };
     if !same {
         let asked = args.provider.as_deref().unwrap_or_default();
-        let message = format!("the session {id} is one of `{name}`, not of `{asked}`");
+        let message = format!("the session {id} belongs to `{name}`, not to `{asked}`");
         return Err(CommandError::new(Fault::Usage, message)
-            .hint("leave out `--provider` to go on with it, or `--resume` to begin anew"));
+            .hint("leave out `--provider` to resume it, or `--resume` to start a new session"));
     }
-    Ok(match &ours.whose {
-        Whose::Provider(manifest) => Whom::One(Asked::Provider(manifest)),
-        Whose::Entry(name) => Whom::One(Asked::Listed(name.clone())),
-        Whose::Model(name) => {
+    Ok(match &resumed.provider {
+        SessionProvider::Provider(manifest) => RequestTarget::One(NamedProvider::Provider(manifest)),
+        SessionProvider::Entry(name) => RequestTarget::One(NamedProvider::Listed(name.clone())),
+        SessionProvider::Model(name) => {
             args.model = Some(name.clone());
-            Whom::Router
+            RequestTarget::Router
         }
     })
 }

@@ -1,4 +1,4 @@
-//! Holds an answer to the schema that was asked for. An agent is told to obey it; whether it did is looked at here.
+//! Validates the answer against `--schema`. Agents get the schema, but not all of them follow it.
 
 use std::path::Path;
 
@@ -9,14 +9,14 @@ use super::request;
 use crate::error::{CommandError, Fault};
 
 /// A JSON Schema, and the file that it comes from.
-pub(super) struct Schema {
+pub(super) struct AnswerSchema {
     pub(super) json: Json,
     named: String,
     validator: Validator,
 }
 
-impl Schema {
-    /// Reads a schema. One that nothing can be held to is refused before anybody is asked.
+impl AnswerSchema {
+    /// Reads a schema. An invalid one is an error before any agent starts.
     pub(super) fn read(path: &Path) -> Result<Self, CommandError> {
         let named = format!("`--schema {}`", path.display());
         let wrong = |what: &str| CommandError::new(Fault::Usage, format!("{named} is {what}"));
@@ -29,30 +29,30 @@ impl Schema {
                 .hint(r#"a schema looks like `{"type": "object", "properties": {…}}`"#));
         }
         let validator = jsonschema::validator_for(&value).map_err(|error| {
-            wrong("no JSON Schema that an answer can be held to")
+            wrong("not a usable JSON Schema")
                 .caused_by(error.to_string())
-                .hint("a schema is whole in its file: nothing is fetched")
+                .hint("put the whole schema into the file: Bowline fetches nothing")
         })?;
         Ok(Self { json, named, validator })
     }
 
-    /// Looks whether the answer of a completed turn is as the schema says. `who` is the one that answered.
+    /// Validates the answer of a completed turn. `who` names the agent.
     pub(super) fn holds(&self, who: &str, record: &Record) -> Result<(), CommandError> {
         if !record.is_completed() {
             return Ok(());
         }
         let unfit = |what: &str| {
-            CommandError::new(Fault::Unfit, format!("what {who} answered {what} {}", self.named))
-                .hint("ask again, or another agent: not all of them obey a schema")
+            CommandError::new(Fault::Unfit, format!("the answer of {who} {what} {}", self.named))
+                .hint("try again, or use another agent: not all of them follow a schema")
         };
         let answer = record.answer().map_err(CommandError::from)?;
         let value: serde_json::Value = serde_json::from_str(answer.trim())
-            .map_err(|error| unfit("is not JSON, as it should be by").caused_by(error))?;
+            .map_err(|error| unfit("is not JSON, as required by").caused_by(error))?;
         self.validator.validate(&value).map_err(|error| {
-            // Without the value: it may be long, and it was shown already.
+            // Leave out the value: it may be long, and it was printed already.
             let at = error.instance_path().to_string();
             let at = if at.is_empty() { "the whole answer".to_owned() } else { format!("at {at}") };
-            unfit("is not as it should be by").caused_by(format!("{at}: {}", error.masked()))
+            unfit("does not match").caused_by(format!("{at}: {}", error.masked()))
         })
     }
 }

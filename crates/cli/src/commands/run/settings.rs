@@ -1,60 +1,64 @@
-//! What the files of settings say about a run, where the command line is silent.
+//! Applies the settings to a run, where the command line leaves an option out.
 
-use std::io::Write as _;
 use std::path::Path;
 use std::sync::Arc;
 
 use bowline::Profile;
-use bowline::config::{Config, FileOwner, Origin, Router};
+use bowline::config::{Config, FileOwner, Router, SettingOrigin};
 use bowline::roster::Roster;
 use bowline_protocol::Millis;
 use clap::ValueEnum as _;
 
-use crate::args::request::{Limit, Permission, RequestArgs};
+use crate::args::request::{PermissionArg, RequestArgs, TimeLimit};
 use crate::commands::{account, trust};
 use crate::error::{CommandError, Fault};
 use crate::terminal;
 
-/// Reads the files that concern the directory of a run.
+/// Reads the configuration for the directory of a run.
 pub(crate) fn load(cwd: Option<&Path>) -> Result<Arc<Config>, CommandError> {
     let cwd = cwd.map(|dir| std::path::absolute(dir).unwrap_or_else(|_| dir.to_owned()));
     Ok(Arc::new(trust::load(cwd.as_deref())?))
 }
 
-/// Tells of files that cannot be used and that a run may do without, a line each.
+/// Warns about unusable files that the run does not need, a line each.
 pub(crate) fn warn(config: &Config) {
     let mut lines = config.warnings();
-    // Whoever needs one that cannot even be listed is told so when it is looked up.
+    // If the directory cannot be listed, the lookup of a provider reports it.
     let bad = Roster::from_env().bad().unwrap_or_default();
     lines.extend(bad.iter().map(ToString::to_string));
     for line in lines {
         let line = bowline_providers::ansi::harmless(&line).replace('\n', " ");
-        // Nothing can be done about a standard error that does not take it.
-        let _ = std::io::stderr().write_all(format!("warning: {line}\n").as_bytes());
+        terminal::tell(&format!("warning: {line}\n"));
     }
 }
 
-/// What the files of settings say where an entry of the router's file may say something else, which counts more.
+/// Settings that an entry of the router's file may override.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Usual {
+pub(super) struct DefaultSettings {
     pub(super) model: Option<String>,
     pub(super) timeout: Option<Millis>,
+    /// A project's `run.idle-timeout`, which may only shorten the provider's own limit.
+    pub(super) idle_at_most: Option<Millis>,
 }
 
-impl Usual {
-    /// Finds it for a command line that was filled in.
+impl DefaultSettings {
+    /// Reads them for a command line that has the other settings applied.
     pub(super) fn of(args: &RequestArgs, config: &Config) -> Self {
         let model = config.settings.text("run.model");
         let chosen = args.model.is_some() || args.hint.is_some();
         Self {
             model: model.filter(|_| !chosen).map(str::to_owned),
             timeout: config.settings.span("run.timeout").filter(|_| args.timeout.is_none()),
+            idle_at_most: config
+                .settings
+                .span("run.idle-timeout")
+                .filter(|_| args.idle_timeout.is_none() && config.settings.only_lowers("run.idle-timeout")),
         }
     }
 }
 
-/// Fills in what the command line leaves open. What an entry of the router's file may say as well is taken from the environment
-/// alone: it is the word of whoever starts the command, as an option is.
+/// Fills in options that the command line leaves out. An option that an entry of the router's file may also set is taken from
+/// environment variables only: they take precedence over the entry, as a flag does.
 pub(super) fn applied(args: &RequestArgs, config: &Config) -> Result<RequestArgs, CommandError> {
     let mut args = args.clone();
     if let (Some(name), Some(_)) = (&args.provider, &args.executable) {
@@ -63,60 +67,69 @@ pub(super) fn applied(args: &RequestArgs, config: &Config) -> Result<RequestArgs
     }
     let settings = &config.settings;
     let text = |key: &str| settings.text(key).map(str::to_owned);
-    // A hint or a model on the command line asks for a choice; a usual provider would take it away.
+    // With a hint or a model on the command line, the router chooses; a default provider would prevent that.
     let chooses = args.hint.is_some() || args.model.is_some();
     let usual =
         || terminal::variable("BOWLINE_PROVIDER").or_else(|| text("run.provider").filter(|_| !chooses));
-    // A session that goes on says itself whose it is.
+    // A resumed session has its own provider.
     let named = args.resume.is_some() || args.executable.is_some() || args.profile.is_some();
     let usual = if args.provider.is_none() && !named { usual() } else { None };
-    if usual.as_ref().is_some_and(|name| unasked(name, config)) {
-        warn_of_unasked(config);
+    if usual.as_ref().is_some_and(|name| is_untrusted_choice(name, config)) {
+        warn_of_untrusted_choice(config);
     } else {
         args.provider = args.provider.or(usual);
     }
-    let by_variable =
-        |key: &str| settings.get(key).is_some_and(|setting| matches!(setting.origin, Origin::Variable(_)));
+    let by_variable = |key: &str| {
+        settings.get(key).is_some_and(|setting| matches!(setting.origin, SettingOrigin::Variable(_)))
+    };
     if args.hint.is_none() && by_variable("run.model") {
         args.model = args.model.or_else(|| text("run.model"));
     }
     args.permission =
-        args.permission.or_else(|| Permission::from_str(settings.text("run.permission")?, false).ok());
+        args.permission.or_else(|| PermissionArg::from_str(settings.text("run.permission")?, false).ok());
     let limit =
-        |key: &str| settings.span(key).map(|span| Limit::Of(std::time::Duration::from_millis(span.0)));
+        |key: &str| settings.span(key).map(|span| TimeLimit::Of(std::time::Duration::from_millis(span.0)));
     if by_variable("run.timeout") {
         args.timeout = args.timeout.or_else(|| limit("run.timeout"));
     }
-    args.idle_timeout = args.idle_timeout.or_else(|| limit("run.idle-timeout"));
+    if !settings.only_lowers("run.idle-timeout") {
+        args.idle_timeout = args.idle_timeout.or_else(|| limit("run.idle-timeout"));
+    }
     Ok(args)
 }
 
-/// Says whether a setting of the project decides which program runs, where the command line names neither a provider nor a model.
-/// Such a program must be restricted: the user did not ask for one that is not.
-pub(super) fn is_projects_choice(
+/// Returns the setting of the project that selects the program, and its place, if the command line names neither a provider
+/// nor a model. Such a program must be restricted, because the user did not select it.
+pub(super) fn projects_choice(
     typed: &RequestArgs,
     applied: &RequestArgs,
-    usual: &Usual,
+    defaults: &DefaultSettings,
     config: &Config,
-) -> bool {
+) -> Option<String> {
     if typed.executable.is_some() || typed.profile.is_some() {
-        return false;
+        return None;
     }
     let provider = applied.provider.as_deref();
     let open = provider.is_none_or(|name| name.eq_ignore_ascii_case(bowline::route::AUTO));
     let by_provider = typed.provider.is_none() && provider.is_some() && is_projects("run.provider", config);
-    // A model can stand for a program by itself, but only where no provider is named.
-    let by_model = open && usual.model.is_some() && is_projects("run.model", config);
-    by_provider || by_model
+    // A model selects a program only if no provider is named.
+    let by_model = open && defaults.model.is_some() && is_projects("run.model", config);
+    let key = match (by_provider, by_model) {
+        (true, _) => "run.provider",
+        (false, true) => "run.model",
+        (false, false) => return None,
+    };
+    let setting = config.settings.get(key)?;
+    Some(format!("`{key} = {}` in {}", setting.value, setting.origin))
 }
 
-/// Says whether the value of a setting comes from a project's file.
+/// Returns whether a setting comes from a project's file.
 fn is_projects(key: &str, config: &Config) -> bool {
-    config.settings.get(key).is_some_and(|setting| matches!(setting.origin, Origin::Project(..)))
+    config.settings.get(key).is_some_and(|setting| matches!(setting.origin, SettingOrigin::Project(..)))
 }
 
-/// Says whether a provider is one that a project chose for itself, from its own file for the router that is not trusted.
-fn unasked(name: &str, config: &Config) -> bool {
+/// Returns whether the project's settings select a provider from the project's own untrusted router file.
+fn is_untrusted_choice(name: &str, config: &Config) -> bool {
     let by_project = is_projects("run.provider", config);
     let router = config.router.as_ref().filter(|router| router.owner == FileOwner::Project);
     let from_it = |name: &str, router: &Router| {
@@ -125,7 +138,7 @@ fn unasked(name: &str, config: &Config) -> bool {
     by_project && router.is_some_and(|router| name.split(',').any(|name| from_it(name.trim(), router)))
 }
 
-fn warn_of_unasked(config: &Config) {
+fn warn_of_untrusted_choice(config: &Config) {
     let (Some(setting), Some(router)) = (config.settings.get("run.provider"), &config.router) else { return };
     let text = format!(
         "warning: `run.provider` of {} is not used: {} came with the project and is not trusted; `--provider {}` uses it\n",
@@ -133,11 +146,10 @@ fn warn_of_unasked(config: &Config) {
         router.path.display(),
         setting.value
     );
-    // Nothing can be done about a standard error that does not take it.
-    let _ = std::io::stderr().write_all(bowline_providers::ansi::harmless(&text).as_bytes());
+    terminal::tell(&bowline_providers::ansi::harmless(&text));
 }
 
-/// Finds the account that the command line names.
+/// Finds the profile that the command line names.
 pub(super) fn profile(args: &RequestArgs, config: &Config) -> Result<Option<Profile>, CommandError> {
     args.profile.as_deref().map(|name| account::find(name, config)).transpose()
 }

@@ -1,7 +1,6 @@
-//! One quiet line about a program that nobody has put through the contract suite in this version.
+//! A notice about a program whose installed version is not certified.
 //!
-//! Its version is asked for while it works, not before: nobody waits for it. The answer is kept by the runtime, so that
-//! most of the time there is nothing to ask.
+//! The version is queried while the agent works, so the run does not wait for it. The library caches it.
 
 use bowline::certificate::Certificate;
 use bowline::detect::{self, Search};
@@ -9,13 +8,13 @@ use bowline_providers::manifest::Manifest;
 use bowline_providers::{catalogue, compat};
 use tokio::task::JoinHandle;
 
-/// Begins to find out what is to be said, if the provider's program was ever certified.
+/// Starts the query, if Bowline has a certified version of the provider's program.
 pub(super) fn ask(manifest: &'static Manifest) -> Option<JoinHandle<Option<String>>> {
-    // A user's own manifest was never tried with it.
+    // A user's own manifest was not certified.
     let manifest = catalogue::by_name(&manifest.name).filter(|built_in| std::ptr::eq(*built_in, manifest))?;
     let certified = compat::certified(&manifest.name)?;
     Some(tokio::spawn(async move {
-        // A program that is not there, or does not say its version, is told of elsewhere.
+        // Other code reports a program that is missing or prints no version.
         let found = detect::find(manifest, None, &Search::from_env()).ok()?;
         let version = detect::version(&found).await.ok()?.to_string();
         let here = Certificate::find(&manifest.name, &version);
@@ -23,7 +22,7 @@ pub(super) fn ask(manifest: &'static Manifest) -> Option<JoinHandle<Option<Strin
     }))
 }
 
-/// Returns what is to be said, if that is known by now.
+/// Returns the notice, if the query has ended.
 pub(super) async fn answer(asked: Option<JoinHandle<Option<String>>>) -> Option<String> {
     let asked = asked?;
     if asked.is_finished() {

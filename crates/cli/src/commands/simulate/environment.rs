@@ -1,6 +1,6 @@
 //! `bowline simulate --print-env`: what points a program at a simulator, as lines that a shell can read.
 //!
-//! Files are written only below a directory that was named: nobody's own settings are touched.
+//! The command writes files only below the directory of `--home`, so it never touches the user's settings.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -18,7 +18,7 @@ use crate::suggest;
 /// The key that programs get. The simulator takes any.
 const KEY: &str = "made-up-key-for-the-simulator";
 
-/// Prints the variables, and writes the files or says what they are.
+/// Prints the variables, and writes the files or prints them as comments.
 pub(super) fn print(
     provider: &str,
     listen: SocketAddr,
@@ -29,14 +29,14 @@ pub(super) fn print(
     let manifest = suggest::provider(provider)?;
     if listen.port() == 0 {
         return Err(CommandError::new(Fault::Usage, "the address of a simulator needs its port")
-            .hint("say the port that the simulator listens on, with `--port N`"));
+            .hint("give the simulator's port with `--port N`"));
     }
     let home = home.map(std::path::absolute).transpose().map_err(|error| {
-        CommandError::new(Fault::Usage, "the directory for `--home` cannot be used").caused_by(error)
+        CommandError::new(Fault::Usage, "could not use the directory of `--home`").caused_by(error)
     })?;
     if let Some(route) = route.filter(|route| !is_route(route)) {
-        return Err(CommandError::new(Fault::Usage, format!("`{route}` cannot be a route"))
-            .hint("a route is made of letters, digits, `-`, `_`, `.` and `~`"));
+        return Err(CommandError::new(Fault::Usage, format!("`{route}` is not a valid route"))
+            .hint("use letters, digits, `-`, `_`, `.` and `~`"));
     }
     let base = bowline_simulator::base_url(listen, route);
     let shown = home.as_ref().map_or_else(|| "$HOME".to_owned(), |home| home.to_string_lossy().into_owned());
@@ -47,9 +47,9 @@ pub(super) fn print(
             .collect();
         return Err(CommandError::new(
             Fault::Usage,
-            format!("the manifest of `{}` does not say how to point it at a simulator", manifest.name),
+            format!("the manifest of `{}` has no `[simulate]` section", manifest.name),
         )
-        .hint(format!("there is {}", can.join(", "))));
+        .hint(format!("providers with that section: {}", can.join(", "))));
     };
     if let Some(home) = &home {
         write(&plan, home)?;
@@ -57,12 +57,12 @@ pub(super) fn print(
     stdout.print(&text(&plan, home.as_deref()))
 }
 
-/// Says whether a text can stand in an address as it is.
+/// Returns whether a text needs no escapes in an address.
 fn is_route(text: &str) -> bool {
     !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '~'))
 }
 
-/// Writes the files. One that is there already, and says something else, is not overwritten.
+/// Writes the files. Does not overwrite a file with other content.
 fn write(plan: &Plan, home: &Path) -> Result<(), CommandError> {
     let failed = |path: PathBuf| {
         move |error: io::Error| {
@@ -78,9 +78,9 @@ fn write(plan: &Plan, home: &Path) -> Result<(), CommandError> {
             Ok(_) => {
                 return Err(CommandError::new(
                     Fault::Configuration,
-                    format!("`{}` is there already, and says something else", path.display()),
+                    format!("`{}` already exists with other content", path.display()),
                 )
-                .hint("give `--home` a fresh directory, never your own"));
+                .hint("pass `--home` a new directory, never your own home"));
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => return Err(failed(path)(error)),
@@ -93,7 +93,7 @@ fn write(plan: &Plan, home: &Path) -> Result<(), CommandError> {
     Ok(())
 }
 
-/// Writes the lines. What is no variable is a comment.
+/// Formats the lines: variables, and everything else as comments.
 fn text(plan: &Plan, home: Option<&Path>) -> String {
     let mut text = String::new();
     for note in &plan.notes {
@@ -114,7 +114,7 @@ fn text(plan: &Plan, home: Option<&Path>) -> String {
             for file in &plan.files {
                 let _ = writeln!(
                     text,
-                    "# file to write, in a fresh home directory (`--home DIR` does it): {}",
+                    "# file to write in a new home directory (`--home DIR` writes it): {}",
                     file.path
                 );
                 for line in file.text.trim_end().lines() {

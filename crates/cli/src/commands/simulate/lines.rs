@@ -1,4 +1,4 @@
-//! A request as a line for a person: who asked what, what answered it, and how it ended.
+//! Formats a request as a line: client, operation, scenario, status and duration.
 
 use bowline_simulator::{Entry, Operation, Outcome};
 
@@ -16,7 +16,7 @@ pub(super) fn line(entry: &Entry) -> String {
     });
     if let Some(choice) = &entry.choice {
         words.push(match (choice.side, choice.step) {
-            (Some(side), _) => format!("beside the conversation ({side:?})").to_lowercase(),
+            (Some(side), _) => format!("side request ({side:?})").to_lowercase(),
             (None, Some(step)) => format!("{} step {step}", choice.scenario),
             (None, None) if choice.unknown => format!("there is no scenario `{}`", choice.scenario),
             (None, None) => choice.scenario.clone(),
@@ -25,8 +25,8 @@ pub(super) fn line(entry: &Entry) -> String {
     words.extend(entry.status.map(|status| status.to_string()));
     match entry.outcome {
         Outcome::Open | Outcome::Sent => {}
-        Outcome::BrokenOff => words.push("broken off".to_owned()),
-        Outcome::ClientLeft => words.push("the client left".to_owned()),
+        Outcome::BrokenOff => words.push("aborted".to_owned()),
+        Outcome::ClientLeft => words.push("client disconnected".to_owned()),
         Outcome::Stopped => words.push("stopped".to_owned()),
     }
     if let Some(ended) = entry.ended_at {

@@ -4,7 +4,7 @@ use bowline_protocol::{Event, Kind, Millis, PermissionMode};
 use serde_json::{Value, json};
 
 use super::support::{Show, Streams, check, made, start, summary, text_of};
-use crate::human::{Detail, Interrupt, To};
+use crate::human::{DetailLevel, Interrupt, PieceStream};
 
 fn text(message: &str, text: &str) -> Value {
     json!({"type": "text_delta", "message": message, "block": 0, "text": text})
@@ -38,7 +38,7 @@ fn every_kind() -> Vec<Event> {
 fn every_kind_has_its_place() {
     check("every_kind", &Show::of(every_kind(), Streams::Terminal(100)).screen());
     check("every_kind_pipe", &Show::of(every_kind(), Streams::Pipes).both());
-    let show = Show::of(every_kind(), Streams::Pipes).detail(Detail::Everything);
+    let show = Show::of(every_kind(), Streams::Pipes).detail(DetailLevel::Everything);
     check("every_kind_everything", &show.both());
 }
 
@@ -89,9 +89,9 @@ fn hostile() -> Vec<Event> {
 #[test]
 fn hostile_text_reaches_no_terminal() {
     for streams in [Streams::Terminal(80), Streams::Coloured(80), Streams::Redirected(80)] {
-        let pieces = Show::of(hostile(), streams).detail(Detail::Everything).pieces();
-        for to in [To::Stdout, To::Stderr] {
-            if to == To::Stdout && matches!(streams, Streams::Redirected(_)) {
+        let pieces = Show::of(hostile(), streams).detail(DetailLevel::Everything).pieces();
+        for to in [PieceStream::Stdout, PieceStream::Stderr] {
+            if to == PieceStream::Stdout && matches!(streams, Streams::Redirected(_)) {
                 continue;
             }
             let mut left = text_of(&pieces, to).replace("\r\x1b[K", "").replace("\x08\x08\x1b[K", "");
@@ -112,10 +112,30 @@ fn hostile_text_is_shown_for_what_it_is() {
     check("hostile", &Show::of(events[..15].to_vec(), Streams::Terminal(80)).screen());
 }
 
+/// A table is shown before the question that follows it, and is not torn by a remark in its middle.
+#[test]
+fn a_table_is_whole_and_comes_before_what_follows_it() {
+    let asked = json!({"type": "approval_asked", "id": "a1", "category": "shell", "risk": "med",
+        "summary": "rm x", "options": [], "enforced_by": "agent"});
+    let events = made(&[
+        began(),
+        text("m", "| a | b |\n|---|---|\n| 1 "),
+        json!({"type": "notice", "level": "warn", "text": "slow"}),
+        text("m", "| 2 |\n"),
+        asked,
+    ]);
+    let mut show = Show::of(events, Streams::Terminal(40));
+    show.renders = true;
+    let shown = show.screen_at(5);
+    let rows: Vec<&str> = shown.lines().filter(|row| !row.is_empty()).collect();
+    assert_eq!(rows[..4], ["warning: slow", "a  b", "─  ─", "1  2"], "{shown}");
+    assert!(rows[4].ends_with("waiting for approval: rm x"), "{shown}");
+}
+
 #[test]
 fn a_file_gets_the_answer_as_it_was_written() {
     let show = Show::of(made(&[began(), text("m", HOSTILE), done()]), Streams::Redirected(80));
-    assert_eq!(show.stream(To::Stdout), format!("{HOSTILE}\n"));
+    assert_eq!(show.stream(PieceStream::Stdout), format!("{HOSTILE}\n"));
 }
 
 #[test]
@@ -263,7 +283,7 @@ fn a_dumb_terminal_is_not_drawn_upon() {
         pieces.extend(renderer.event(event, event.at));
         pieces.extend(renderer.tick(event.at.after(Millis(3000))));
     }
-    assert_eq!(text_of(&pieces, To::Stderr), "– Bash: had not ended\n");
+    assert_eq!(text_of(&pieces, PieceStream::Stderr), "– Bash: did not finish\n");
 }
 
 #[test]
@@ -273,7 +293,7 @@ fn the_width_may_change() {
     renderer.resize(20);
     let long = made(&[tool("a", "Bash", "execute", &json!({"command": "x".repeat(100)}))]);
     let pieces = renderer.event(&long[0], long[0].at);
-    let line = text_of(&pieces, To::Stderr);
+    let line = text_of(&pieces, PieceStream::Stderr);
     assert_eq!(super::super::words::width(&line), 19, "{line:?}");
 }
 
@@ -306,7 +326,7 @@ fn a_limit_that_is_waited_for_is_counted_down() {
     events[3].source = bowline_protocol::Source::Bowline;
     let screen = Show::of(events.clone(), Streams::Terminal(80)).screen_at(4);
     let (first, countdown) = screen.split_once('\n').expect("two lines");
-    assert!(first.starts_with("waiting for the limit, which starts anew at "), "{first}");
+    assert!(first.starts_with("waiting for the limit, which resets at "), "{first}");
     assert!(first.ends_with(" (in 4 h)"), "{first}");
     assert_eq!(countdown, "… retrying (1) in 3 h 59 min: 429");
 
@@ -314,12 +334,12 @@ fn a_limit_that_is_waited_for_is_counted_down() {
     let said = |events: &[Event]| {
         let show = Show::of(events.to_vec(), Streams::Pipes);
         let pieces = show.until(events.len());
-        text_of(&pieces, To::Stderr)
+        text_of(&pieces, PieceStream::Stderr)
     };
     let spawned = json!({"type": "process_spawned", "pid": 7, "program": "a", "transport": "pipe"});
     let at = events[3].at;
     events.extend(made(&[spawned]).into_iter().map(|it| Event { at, ..it }));
-    let (first, last) = (first.to_owned(), "the wait for the limit is over: going on");
+    let (first, last) = (first.to_owned(), "the wait for the limit is over: continuing");
     assert_eq!(said(&events), format!("{first}\n{last}\n"));
     if let Kind::Retrying(retrying) = &mut events[3].kind {
         (retrying.max_attempts, retrying.delay_ms) = (Some(2), Some(bowline_protocol::Millis(900)));
@@ -366,6 +386,6 @@ fn a_terminal_whose_standard_error_goes_to_a_file_shows_the_answer_only() {
     ]);
     let show = Show::of(events, Streams::Logged(80));
     assert_eq!(show.screen(), "One.\nTwo.");
-    assert_eq!(show.stream(To::Stdout), "One.\nTwo.\n");
-    assert_eq!(show.stream(To::Stderr), "warning: careful\n");
+    assert_eq!(show.stream(PieceStream::Stdout), "One.\nTwo.\n");
+    assert_eq!(show.stream(PieceStream::Stderr), "warning: careful\n");
 }

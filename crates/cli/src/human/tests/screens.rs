@@ -1,7 +1,7 @@
 //! Recordings on a terminal: what is left on the screen, and what is there while it runs.
 
 use super::support::{Show, Streams, all, check, terminal, type_in};
-use crate::human::{Detail, To};
+use crate::human::{DetailLevel, PieceStream};
 
 /// On a terminal of 80 columns, in the end.
 fn ends(name: &str, recording: &str) {
@@ -64,7 +64,7 @@ fn withdrawn_text_is_marked() {
 fn sub_agents_are_not_the_answer() {
     ends("sub_agent", "claude/2.1.325/subagent-forward-text");
     let show = Show::recorded("claude/2.1.325/subagent-forward-text", Streams::Terminal(80));
-    check("sub_agent_verbose", &show.detail(Detail::Verbose).screen());
+    check("sub_agent_verbose", &show.detail(DetailLevel::Verbose).screen());
 }
 
 #[test]
@@ -84,13 +84,13 @@ fn a_tool_is_shown_while_it_runs() {
 fn thinking_is_off_unless_wanted() {
     ends("thinking", "claude/2.1.325/thinking-stream-partial");
     let show = Show::recorded("claude/2.1.325/thinking-stream-partial", Streams::Terminal(80));
-    check("thinking_verbose", &show.detail(Detail::Verbose).screen());
+    check("thinking_verbose", &show.detail(DetailLevel::Verbose).screen());
 }
 
 #[test]
 fn everything() {
     let show = Show::recorded("claude/2.1.325/tool-bash-allowed", Streams::Terminal(80));
-    check("everything", &show.detail(Detail::Everything).screen());
+    check("everything", &show.detail(DetailLevel::Everything).screen());
 }
 
 #[test]
@@ -109,7 +109,7 @@ fn without_utf_8() {
 #[test]
 fn colours() {
     let show = Show::recorded("gemini/0.61.0/tool-default-denied", Streams::Coloured(80));
-    let shown = show.stream(To::Stderr).replace('\x1b', "␛").replace('\r', "␍");
+    let shown = show.stream(PieceStream::Stderr).replace('\x1b', "␛").replace('\r', "␍");
     let last = shown.rsplit("␍␛[K").next().unwrap_or_default();
     check("colours", last);
 }
@@ -129,13 +129,14 @@ fn no_recording_leaves_a_status_behind() {
 #[test]
 fn lines_begin_where_a_line_begins_and_text_goes_on_where_it_stopped() {
     for (name, events) in all() {
-        for width in [80, 20] {
-            let show = Show::of(events.clone(), Streams::Terminal(width));
+        for (width, renders) in [(80, false), (20, false), (80, true), (20, true)] {
+            let mut show = Show::of(events.clone(), Streams::Terminal(width));
+            show.renders = renders;
             let (mut terminal, mut text_end) = (terminal(width), 0);
             for piece in show.pieces() {
                 let text = String::from_utf8(piece.bytes.clone()).expect("text");
                 match piece.to {
-                    To::Stdout => {
+                    PieceStream::Stdout => {
                         let column = terminal.screen().cursor_position().1;
                         assert!(
                             column == 0 || column == text_end,
@@ -144,7 +145,7 @@ fn lines_begin_where_a_line_begins_and_text_goes_on_where_it_stopped() {
                         type_in(&mut terminal, &text);
                         text_end = terminal.screen().cursor_position().1;
                     }
-                    To::Stderr => {
+                    PieceStream::Stderr => {
                         let mut rest = text.as_str();
                         for (erase, length) in [("\r\x1b[K", 4), ("\x08\x08\x1b[K", 5), ("\n", 1), ("\n", 1)]
                         {

@@ -14,7 +14,8 @@ use jiff::tz::TimeZone;
 use serde::Deserialize;
 
 use crate::human::{
-    AgentHints, Detail, Glyphs, Options, Piece, Remedies, Renderer, Screen, Summary, Surface, TICK, To,
+    AgentHints, DetailLevel, Glyphs, OutputPiece, PieceStream, Remedies, RenderOptions, Renderer, RunSummary,
+    Screen, Surface, TICK,
 };
 
 /// More than any recording fills, so that nothing scrolls away.
@@ -172,22 +173,24 @@ pub(super) enum Streams {
 pub(super) struct Show {
     pub(super) events: Vec<Event>,
     pub(super) streams: Streams,
-    pub(super) detail: Detail,
+    pub(super) detail: DetailLevel,
     pub(super) glyphs: Glyphs,
     pub(super) permission: PermissionMode,
+    /// Whether a terminal gets the answer rendered.
+    pub(super) renders: bool,
 }
 
 impl Show {
     pub(super) fn of(events: Vec<Event>, streams: Streams) -> Self {
-        let (detail, glyphs) = (Detail::Usual, Glyphs::Unicode);
-        Self { events, streams, detail, glyphs, permission: PermissionMode::Ask }
+        let (detail, glyphs) = (DetailLevel::Usual, Glyphs::Unicode);
+        Self { events, streams, detail, glyphs, permission: PermissionMode::Ask, renders: false }
     }
 
     pub(super) fn recorded(name: &str, streams: Streams) -> Self {
         Self::of(recording(name), streams)
     }
 
-    pub(super) fn detail(mut self, detail: Detail) -> Self {
+    pub(super) fn detail(mut self, detail: DetailLevel) -> Self {
         self.detail = detail;
         self
     }
@@ -206,9 +209,9 @@ impl Show {
             Streams::Logged(width) => (terminal(width, false), Surface::PIPE),
             Streams::Pipes | Streams::Log => (Surface::PIPE, Surface::PIPE),
         };
-        Renderer::new(Options {
+        Renderer::new(RenderOptions {
             screen: Screen {
-                stdout,
+                stdout: if self.renders { stdout.rendering() } else { stdout },
                 stderr,
                 one_file: matches!(self.streams, Streams::Log),
                 piped: matches!(self.streams, Streams::Piped(_)),
@@ -225,7 +228,7 @@ impl Show {
     }
 
     /// Plays the run with the clock ticking between the events.
-    pub(super) fn pieces(&self) -> Vec<Piece> {
+    pub(super) fn pieces(&self) -> Vec<OutputPiece> {
         let mut renderer = self.renderer();
         let mut pieces = Vec::new();
         self.play(&mut renderer, &mut pieces, usize::MAX);
@@ -235,7 +238,7 @@ impl Show {
     }
 
     /// Plays the first events, with a second of silence at the end.
-    pub(super) fn until(&self, last: usize) -> Vec<Piece> {
+    pub(super) fn until(&self, last: usize) -> Vec<OutputPiece> {
         let (mut renderer, mut pieces) = (self.renderer(), Vec::new());
         self.play(&mut renderer, &mut pieces, last);
         let at = self.events[..last].last().map_or_else(start, |event| event.at);
@@ -245,7 +248,7 @@ impl Show {
         pieces
     }
 
-    fn play(&self, renderer: &mut Renderer, pieces: &mut Vec<Piece>, last: usize) {
+    fn play(&self, renderer: &mut Renderer, pieces: &mut Vec<OutputPiece>, last: usize) {
         let mut now = start();
         for event in self.events.iter().take(last) {
             while now < event.at {
@@ -257,14 +260,18 @@ impl Show {
     }
 
     /// Returns what a stream got.
-    pub(super) fn stream(&self, to: To) -> String {
+    pub(super) fn stream(&self, to: PieceStream) -> String {
         text_of(&self.pieces(), to)
     }
 
     /// Shows both streams.
     pub(super) fn both(&self) -> String {
         let pieces = self.pieces();
-        format!("--- stdout\n{}--- stderr\n{}", text_of(&pieces, To::Stdout), text_of(&pieces, To::Stderr))
+        format!(
+            "--- stdout\n{}--- stderr\n{}",
+            text_of(&pieces, PieceStream::Stdout),
+            text_of(&pieces, PieceStream::Stderr)
+        )
     }
 
     /// Shows what is on the terminal in the end.
@@ -277,7 +284,7 @@ impl Show {
         self.on_terminal(&self.until(last))
     }
 
-    pub(super) fn on_terminal(&self, pieces: &[Piece]) -> String {
+    pub(super) fn on_terminal(&self, pieces: &[OutputPiece]) -> String {
         let width = match self.streams {
             Streams::Terminal(width)
             | Streams::Coloured(width)
@@ -289,8 +296,8 @@ impl Show {
         let mut terminal = terminal(width);
         for piece in pieces {
             let elsewhere = match self.streams {
-                Streams::Redirected(_) => Some(To::Stdout),
-                Streams::Logged(_) => Some(To::Stderr),
+                Streams::Redirected(_) => Some(PieceStream::Stdout),
+                Streams::Logged(_) => Some(PieceStream::Stderr),
                 Streams::Terminal(_)
                 | Streams::Coloured(_)
                 | Streams::Piped(_)
@@ -317,8 +324,8 @@ pub(super) fn type_in(terminal: &mut vt100::Parser, text: &str) {
     terminal.process(text.replace('\n', "\r\n").as_bytes());
 }
 
-pub(super) fn summary(now: Timestamp) -> Summary {
-    Summary {
+pub(super) fn summary(now: Timestamp) -> RunSummary {
+    RunSummary {
         now,
         took: now.since(start()),
         session: Some(SessionId::from("s-7f3a")),
@@ -326,7 +333,7 @@ pub(super) fn summary(now: Timestamp) -> Summary {
     }
 }
 
-pub(super) fn text_of(pieces: &[Piece], to: To) -> String {
+pub(super) fn text_of(pieces: &[OutputPiece], to: PieceStream) -> String {
     let bytes: Vec<u8> =
         pieces.iter().filter(|piece| piece.to == to).flat_map(|piece| piece.bytes.clone()).collect();
     String::from_utf8(bytes).expect("text")

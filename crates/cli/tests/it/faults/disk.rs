@@ -130,7 +130,7 @@ fn somebody_else_fills_the_disk() {
         world.path("home/ballast").display(),
         r#"{"type":"system","subtype":"init","session_id":"native-1","model":"m"}"#,
     );
-    let texts = ["error: there is no room left to record the run (disk_full)", "caused by: the disk is full"];
+    let texts = ["error: no disk space is left to record the run (disk_full)", "caused by: the disk is full"];
     world.claude(&script).end().exits(3).tells(&texts);
     let journal = world.journal();
     journal.check().ended("failed configuration disk_full");

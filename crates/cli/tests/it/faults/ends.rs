@@ -141,14 +141,22 @@ fn has(dir: &std::path::Path, word: &str) -> bool {
 
 #[test]
 fn ignores_sigterm_when_its_time_is_over() {
+    // The time limit counts from the start, and a machine that has much else to do may need all of it before the agent says a
+    // word. Such a try shows nothing about an agent that has spoken; the next one gives the agent twice the time.
+    let mut limit = 1;
     takes_at_most(AFTER_THE_WISH, || {
         let world = World::new();
         let script = ["ignore sigterm sigint", "say part", "hang"];
-        let ended = world.practice(&script).with(&["--timeout", "1s"]).end().exits(124);
+        let timeout = format!("{limit}s");
+        let ended = world.practice(&script).with(&["--timeout", &timeout]).end().exits(124);
+        if world.journal().text().is_empty() {
+            limit *= 2;
+            return i128::MAX;
+        }
         assert_eq!(ended.stdout, "part\n");
-        let ended =
-            ended.tells(&["error: it took too long", "the turn took longer than 1 s", "with `--timeout`"]);
-        assert!(!ended.stderr.contains("nothing came"), "something came: {}", ended.stderr);
+        let took = format!("the turn took longer than {limit} s");
+        let ended = ended.tells(&["error: the run timed out", &took, "with `--timeout`"]);
+        assert!(!ended.stderr.contains("no output from"), "there was output: {}", ended.stderr);
         let journal = world.journal();
         journal.check().ended("failed timeout timed_out");
         journal.until(is_stopping, ended.at)
@@ -159,11 +167,7 @@ fn ignores_sigterm_when_its_time_is_over() {
 fn falls_silent() {
     let world = World::new();
     let ended = world.practice(&["say part", "hang"]).with(&["--idle-timeout", "1s"]).end().exits(124);
-    ended.tells(&[
-        "error: it took too long",
-        "nothing came from the program for 1 s",
-        "with `--idle-timeout`",
-    ]);
+    ended.tells(&["error: the run timed out", "no output from the program for 1 s", "with `--idle-timeout`"]);
 }
 
 #[test]
@@ -171,7 +175,10 @@ fn closes_its_output_and_lives_on() {
     let world = World::new();
     let ended = world.practice(&["say part", "close-stdout", "hang"]).end().exits(1);
     assert_eq!(ended.stdout, "part\n");
-    ended.tells(&["the text so far is kept", "error: the agent's output ended before its answer did"]);
+    ended.tells(&[
+        "the text so far is kept",
+        "error: the agent's output ended before the answer was complete",
+    ]);
     world.journal().check().ended("truncated unknown truncated");
 
     let world = World::new();

@@ -14,7 +14,7 @@ fn start(world: &World, binary: &Path) -> Ended {
 }
 
 /// What is told of a program that is not missing.
-const THERE: &str = "error: the agent is there, but cannot be started";
+const THERE: &str = "error: the agent is installed, but cannot be started";
 
 /// A result, as a shell script prints it.
 const RESULT: &str =
@@ -50,7 +50,7 @@ fn limits_that_are_too_low() {
         let ended = world.practice(&["say done"]).after(limit).end().exits(3);
         assert!(!ended.stderr.contains("panicked"), "{limit}: {}", ended.stderr);
         ended.tells(&[
-            "files cannot be opened",
+            "error: could not open 20 more files",
             "caused by: Too many open files",
             "hint: raise the limit with",
         ]);
@@ -67,7 +67,7 @@ fn limits_that_are_too_low() {
         let world = World::new();
         let ended = world.practice(&["say done"]).user(NOBODY).after(limit).end().exits(3);
         assert!(!ended.stderr.contains("panicked"), "{limit}: {}", ended.stderr);
-        ended.tells(&["threads cannot be started", "caused by: Resource temporarily", "`ulimit -u`"]);
+        ended.tells(&["error: could not start 4 threads", "caused by: Resource temporarily", "`ulimit -u`"]);
     }
 }
 
@@ -92,8 +92,7 @@ fn a_program_of_another_architecture() {
     elf.extend([0, 2, 0xfe, 0x77, 0, 0, 0, 1]);
     elf.resize(4096, 0);
     let binary = world.path("agent");
-    std::fs::write(&binary, elf).unwrap();
-    world.mode(&binary, 0o755);
+    bowline_testkit::write_program(&binary, elf);
     start(&world, &binary).exits(4).tells(&[THERE, "could not start", "hint: check"]);
     world.journal().check();
 }
@@ -102,8 +101,7 @@ fn a_program_of_another_architecture() {
 fn a_script_whose_interpreter_is_missing() {
     let world = World::new();
     let binary = world.path("agent");
-    std::fs::write(&binary, "#!/no/such/interpreter\n").unwrap();
-    world.mode(&binary, 0o755);
+    bowline_testkit::write_program(&binary, "#!/no/such/interpreter\n");
     start(&world, &binary).exits(4).tells(&[THERE, "interpreter", "hint: check"]);
     world.journal().check();
 }

@@ -160,7 +160,7 @@ fn a_keeper_that_is_killed_does_not_make_us_ask_twice() {
     let starts = world.path("starts");
     let script = format!("echo $$ >>{}; cat >/dev/null; kill -KILL $PPID; sleep 600", starts.display());
     let ended = world.claude(&script).end().exits(1);
-    ended.tells(&["the process that keeps the agents was killed", "start it again"]);
+    ended.tells(&["the keeper process was killed", "start it again"]);
     let starts = std::fs::read_to_string(starts).unwrap();
     assert_eq!(starts.lines().count(), 1, "the request was sent again");
     let journal = world.journal();

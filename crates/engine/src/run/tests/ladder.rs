@@ -12,7 +12,7 @@ fn cancel_is_polite_first_and_keeps_the_partial_answer() {
     world.start();
     world.says(INIT).says(&text("Hel"));
     let asked = world.now;
-    world.command(Command::Cancel);
+    world.command(RunCommand::Cancel);
     assert!(world.log().ends_with("state:stopping !signal(Interrupt, Leader)"), "{}", world.log());
     world.wait_for_action("!signal(Terminate, Tree)");
     assert_eq!(world.now.0 - asked.0, 850);
@@ -27,9 +27,9 @@ fn cancel_is_polite_first_and_keeps_the_partial_answer() {
 fn cancel_twice_kills_at_once() {
     let mut world = World::new();
     world.start();
-    world.command(Command::Cancel).command(Command::Kill);
+    world.command(RunCommand::Cancel).command(RunCommand::Kill);
     assert!(world.log().ends_with("!signal(Interrupt, Leader) !kill"), "{}", world.log());
-    world.command(Command::Kill);
+    world.command(RunCommand::Kill);
     assert_eq!(world.log().matches("!kill").count(), 1);
     world.killed(9).swept();
     assert_eq!(world.ended().outcome, Outcome::Cancelled);
@@ -38,29 +38,29 @@ fn cancel_twice_kills_at_once() {
 #[test]
 fn cancel_before_and_during_the_start() {
     let mut world = World::new();
-    world.command(Command::Cancel);
+    world.command(RunCommand::Cancel);
     assert_eq!(world.ended().outcome, Outcome::Cancelled);
     assert!(!world.log().contains("!spawn"));
 
     let mut world = World::new();
-    world.give(Input::Begin);
-    world.command(Command::Cancel);
-    world.give(Input::Spawned { pid: 7, containment: "test" });
+    world.give(RunInput::Begin);
+    world.command(RunCommand::Cancel);
+    world.give(RunInput::Spawned { pid: 7, containment: "test" });
     assert!(world.log().ends_with("!kill"), "{}", world.log());
     world.killed(9).swept();
     assert_eq!(world.ended().outcome, Outcome::Cancelled);
 }
 
-/// A descendant that is deaf, or holds the pipe, holds up nobody for longer than a program that is deaf itself.
+/// A descendant that ignores SIGTERM, or holds the pipe, delays the end no longer than a program that ignores it.
 #[test]
-fn whoever_outlives_a_program_has_no_more_time_than_it_had() {
-    // when the program exits after the wish, when the sweep begins, and the grace of that.
+fn a_descendant_gets_no_more_time_than_its_program_had() {
+    // when the program exits after the stop, when the sweep begins, and its grace.
     for (exits, sweeps, grace) in [(100, 350, 250), (1_300, 1_550, 150), (1_600, 1_700, 0), (1_690, 1_700, 0)]
     {
         let mut world = World::new();
         world.start();
-        world.says(INIT).command(Command::Cancel).wait(exits);
-        world.give(Input::Exited(Exit::Code(0)));
+        world.says(INIT).command(RunCommand::Cancel).wait(exits);
+        world.give(RunInput::Exited(Exit::Code(0)));
         world.wait_for_action("!sweep");
         assert_eq!((world.now, world.grace), (Millis(sweeps), Some(Millis(grace))), "it exits at {exits}");
     }
@@ -69,27 +69,27 @@ fn whoever_outlives_a_program_has_no_more_time_than_it_had() {
         let mut world = World::new();
         world.start();
         world.says(INIT).says(RESULT).wait(exits);
-        world.give(Input::Exited(Exit::Code(0)));
+        world.give(RunInput::Exited(Exit::Code(0)));
         world.wait_for_action("!sweep");
         assert_eq!((world.now, world.grace), (Millis(sweeps), Some(Millis(grace))), "it exits at {exits}");
     }
 }
 
 #[test]
-fn who_is_stopped_after_the_answer_has_no_more_time_than_without() {
+fn a_stop_after_the_answer_gives_no_more_time() {
     let mut world = World::new();
     world.start();
-    world.says(INIT).says(RESULT).wait(300).command(Command::Cancel);
+    world.says(INIT).says(RESULT).wait(300).command(RunCommand::Cancel);
     world.wait_for_action("!kill");
     assert_eq!(world.now, Millis(750));
 }
 
-/// Whoever starts it may hang. There is nobody to be killed yet, and the start is dropped with the run.
+/// A start may hang. No process can be killed yet, and the caller drops the start with the run.
 #[test]
 fn a_start_that_hangs_does_not_hold_up_an_abort() {
-    for (command, within) in [(Command::Cancel, 850), (Command::Kill, 250)] {
+    for (command, within) in [(RunCommand::Cancel, 850), (RunCommand::Kill, 250)] {
         let mut world = World::new();
-        world.give(Input::Begin).command(command).wait(within);
+        world.give(RunInput::Begin).command(command).wait(within);
         assert!(world.run.is_over(), "{command:?}: {}", world.log());
         assert_eq!(world.ended().outcome, Outcome::Cancelled);
     }

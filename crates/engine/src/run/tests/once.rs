@@ -9,10 +9,10 @@ use super::world::{INIT, RESULT, World, attempt, text};
 use crate::fallback::StreamFallback;
 use crate::footprint::Footprint;
 
-/// The default: whatever the first process showed of work, it is the only one.
+/// The default: after any sign of work, the first process is the only one.
 #[test]
 fn by_default_a_stream_without_a_result_is_not_sent_again() {
-    let once = |plan: &mut Plan| {
+    let once = |plan: &mut RunPlan| {
         World::two_attempts(plan);
         plan.stream_fallback = StreamFallback::default();
     };
@@ -31,38 +31,41 @@ fn by_default_a_stream_without_a_result_is_not_sent_again() {
         world.exits(exit).swept();
         assert!(world.log().contains("notice:not_sent_again"), "{lines:?}: {}", world.log());
         let ended = world.ended();
-        assert_eq!((ended.rule, ended.stream_fallback), (Rule::NotSentAgain, false), "{lines:?}");
+        assert_eq!((ended.rule, ended.stream_fallback), (StreamRule::NotSentAgain, false), "{lines:?}");
         assert_eq!(ended.footprint, footprint, "{lines:?}");
     }
     let mut world = World::with(once);
     world.start();
     world.says(INIT).says(&text("I did it")).exits(1).swept();
-    assert_eq!((world.ended().rule, world.ended().footprint), (Rule::NotSentAgain, Footprint::ModelAnswered));
+    assert_eq!(
+        (world.ended().rule, world.ended().footprint),
+        (StreamRule::NotSentAgain, Footprint::ModelAnswered)
+    );
 }
 
 #[test]
-fn a_usage_error_is_sent_again_in_the_other_form_and_says_why() {
+fn a_usage_error_is_sent_again_in_the_other_form_with_a_reason() {
     let mut world = World::with(|plan| {
         World::two_attempts(plan);
         plan.stream_fallback = StreamFallback::default();
     });
     world.start();
-    world.give(Input::Stderr(b"error: unknown option '--include-partial-messages'\n")).exits(1).swept();
+    world.give(RunInput::Stderr(b"error: unknown option '--include-partial-messages'\n")).exits(1).swept();
     assert!(world.log().ends_with("!spawn(1)"), "{}", world.log());
     let reason = world.events.iter().find_map(|event| {
         let Kind::FallbackTaken(taken) = &event.kind else { return None };
         taken.reason.clone()
     });
     assert_eq!(reason.as_deref(), Some(Footprint::UsageError.reason()));
-    world.give(Input::Spawned { pid: 8, containment: "test" });
+    world.give(RunInput::Spawned { pid: 8, containment: "test" });
     world.says(RESULT).exits(0).swept();
     assert!(world.ended().stream_fallback);
 }
 
-/// A protocol that never gets to its prompt has asked for nothing; one that has asked may have got all of it.
+/// A protocol that never reached its prompt has requested nothing; one that sent it may have got all the work done.
 #[test]
 fn a_protocol_is_tried_otherwise_until_it_has_sent_the_prompt() {
-    let talks = |plan: &mut Plan| {
+    let talks = |plan: &mut RunPlan| {
         World::two_attempts(plan);
         plan.attempts.swap(0, 1);
         let plain = plan.attempts.clone();
@@ -86,14 +89,14 @@ fn a_protocol_is_tried_otherwise_until_it_has_sent_the_prompt() {
 fn files_that_changed_are_a_sign_of_work() {
     let mut world = World::with(|plan| plan.files = true);
     world.start();
-    world.give(Input::Stderr(b"API Error: 529 overloaded\n")).exits(1).swept();
+    world.give(RunInput::Stderr(b"API Error: 529 overloaded\n")).exits(1).swept();
     let operation = bowline_protocol::kinds::FileOperation::Write;
-    world.give(Input::Files(vec![TouchedFile { path: "a".to_owned(), operation }]));
+    world.give(RunInput::Files(vec![TouchedFile { path: "a".to_owned(), operation }]));
     assert_eq!(world.ended().footprint, Footprint::FilesChanged);
     let mut world = World::with(|plan| plan.files = true);
     world.start();
-    world.give(Input::Stderr(b"API Error: 529 overloaded\n")).exits(1).swept();
-    world.give(Input::Files(Vec::new()));
+    world.give(RunInput::Stderr(b"API Error: 529 overloaded\n")).exits(1).swept();
+    world.give(RunInput::Files(Vec::new()));
     assert_eq!(world.ended().footprint, Footprint::NoWork);
 }
 
@@ -113,7 +116,7 @@ fn silence_until_a_timeout_counts_only_where_the_program_announces_itself() {
     ] {
         let mut world = World::with(|plan| {
             plan.attempts = vec![attempt(dialect, shape)];
-            plan.limits.first_event = Some(Millis(3_000));
+            plan.attempts[0].limits.first_event = Some(Millis(3_000));
         });
         world.start();
         world.wait_for_action("!signal(Interrupt, Leader)");
@@ -122,7 +125,7 @@ fn silence_until_a_timeout_counts_only_where_the_program_announces_itself() {
     }
 }
 
-/// "429" on standard error may be about the tenth model call: it counts where the first nine would have been seen.
+/// "429" on standard error may be about the tenth model call. It counts if the first nine would have been visible.
 #[test]
 fn a_reason_on_stderr_counts_only_where_steps_are_shown_as_they_happen() {
     for (dialect, shape, expect) in [
@@ -139,7 +142,7 @@ fn a_reason_on_stderr_counts_only_where_steps_are_shown_as_they_happen() {
     ] {
         let mut world = World::with(|plan| plan.attempts = vec![attempt(dialect, shape)]);
         world.start();
-        world.give(Input::Stderr(b"Error: 429 Too Many Requests\n")).exits(1).swept();
+        world.give(RunInput::Stderr(b"Error: 429 Too Many Requests\n")).exits(1).swept();
         let ended = world.ended();
         let category = ended.failure.map(|failure| failure.category);
         assert_eq!(category, Some(Category::RateLimit), "{dialect} {shape:?}");
@@ -161,7 +164,7 @@ fn a_document_proves_by_its_usage_that_no_model_call_succeeded() {
     }
 }
 
-/// grok-cli prints the conversation when it is over: an error line behind no tool call means that there was none.
+/// grok-cli prints the conversation when it is over: an error line without a tool call before it means that no tool ran.
 #[test]
 fn an_error_line_on_stdout_stands_behind_the_steps_that_led_to_it() {
     let user = r#"{"role":"user","content":"Say hello"}"#;

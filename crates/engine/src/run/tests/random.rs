@@ -1,11 +1,22 @@
-//! Runs under inputs in any order: whatever happens, it ends, once, and the account is right.
+//! Runs with inputs in random order: every run ends, once, and its counts are right.
 
 use bowline_protocol::kinds::Outcome;
 use bowline_protocol::{Category, Code, Failure};
 
 use super::super::*;
-use super::world::{INIT, RESULT, TOOL, World, text};
+use super::world::{INIT, RESULT, TOOL, World, text, text_form};
 use crate::fallback::StreamFallback;
+
+/// Every form has a total limit: without it, a silent program may take for ever.
+const LIMITED: RunLimits = RunLimits {
+    spawn: Some(Millis(30_000)),
+    first_event: None,
+    idle: None,
+    in_tool: None,
+    total: Some(Millis(600_000)),
+    shutdown: Millis(550),
+    grace: Millis(1_700),
+};
 
 /// A small generator, so that a failing run can be played again by its seed.
 struct Dice(u64);
@@ -21,35 +32,40 @@ impl Dice {
 
 fn one_input(world: &mut World, dice: &mut Dice) {
     let lines = [INIT, RESULT, TOOL, "noise", "{not json", "{\"type\":\"moon\"}"];
-    match dice.roll(22) {
-        0 => world.give(Input::Begin),
-        20 => world.give(Input::Prepared(Ok(()))),
-        21 => world.give(Input::Prepared(Err("git is not there".to_owned()))),
-        1 => world.give(Input::Spawned { pid: 7, containment: "test" }),
+    match dice.roll(23) {
+        0 => world.give(RunInput::Begin),
+        20 => world.give(RunInput::Prepared(Ok(()))),
+        21 => world.give(RunInput::Prepared(Err("git is not there".to_owned()))),
+        22 => world.give(RunInput::Replanned(match dice.roll(3) {
+            0 => ReplanResult::Unchanged,
+            1 => ReplanResult::Instead(Box::new(AttemptPlan { limits: LIMITED, ..text_form() }), Vec::new()),
+            _ => ReplanResult::Refused("it cannot be kept from the repository's code".to_owned()),
+        })),
+        1 => world.give(RunInput::Spawned { pid: 7, containment: "test" }),
         2..=6 => world.says(lines[dice.roll(lines.len() as u64) as usize]),
         7 => world.says(&text("words")),
-        8 => world.give(Input::Stdout(&INIT.as_bytes()[..dice.roll(INIT.len() as u64) as usize])),
-        9 if dice.roll(2) == 0 => world.give(Input::Stderr(b"error: unknown option '--x'\n")),
-        9 => world.give(Input::Stderr(b"trouble\n")),
-        10 => world.give(Input::StdoutClosed),
-        11 => world.give(Input::StderrClosed),
-        12 => world.give(Input::Exited(Exit::Code(dice.roll(3) as i32))),
-        13 => world.give(Input::Exited(Exit::Signal(9))),
+        8 => world.give(RunInput::Stdout(&INIT.as_bytes()[..dice.roll(INIT.len() as u64) as usize])),
+        9 if dice.roll(2) == 0 => world.give(RunInput::Stderr(b"error: unknown option '--output-format'\n")),
+        9 => world.give(RunInput::Stderr(b"trouble\n")),
+        10 => world.give(RunInput::StdoutClosed),
+        11 => world.give(RunInput::StderrClosed),
+        12 => world.give(RunInput::Exited(Exit::Code(dice.roll(3) as i32))),
+        13 => world.give(RunInput::Exited(Exit::Signal(9))),
         14 => world.swept(),
-        15 => world.command(if dice.roll(2) == 0 { Command::Cancel } else { Command::Kill }),
-        16 => world.give(Input::Files(Vec::new())),
+        15 => world.command(if dice.roll(2) == 0 { RunCommand::Cancel } else { RunCommand::Kill }),
+        16 => world.give(RunInput::Files(Vec::new())),
         17 if dice.roll(4) == 0 => {
-            world.give(Input::Trouble(Failure::new(Category::Configuration, Code::DiskFull, "full")))
+            world.give(RunInput::Trouble(Failure::new(Category::Configuration, Code::DiskFull, "full")))
         }
-        18 if dice.roll(4) == 0 => world.give(Input::SpawnFailed(SpawnFailure {
+        18 if dice.roll(4) == 0 => world.give(RunInput::SpawnFailed(SpawnFailure {
             failure: Failure::new(Category::NotFound, Code::NotInstalled, "absent"),
         })),
-        19 if dice.roll(8) == 0 => world.give(Input::Overdue(Millis(600_000))),
+        19 if dice.roll(8) == 0 => world.give(RunInput::Overdue(Millis(600_000))),
         _ => world.wait(dice.roll(4_000)),
     };
 }
 
-/// What holds for every run, when it is over.
+/// Invariants of every run, when it is over.
 #[expect(clippy::wildcard_enum_match_arm, reason = "only turns are counted")]
 fn check(world: &World, seed: u64) {
     assert!(world.run.is_over(), "seed {seed}: it never ended: {}", world.log());
@@ -77,13 +93,14 @@ fn check(world: &World, seed: u64) {
     assert_eq!(open, None, "seed {seed}: a turn never ended: {}", world.log());
     let log = world.log();
     assert!(log.ends_with("session_ended !done"), "seed {seed}: {log}");
+    assert!(log.matches("!spawn").count() <= 2 && log.matches("!replan").count() <= 1, "seed {seed}: {log}");
     let (spawned, swept) = (log.matches("process_spawned").count(), log.matches("!sweep").count());
     let leaked = log.matches("process_leaked").count();
     assert!(spawned <= swept + leaked, "seed {seed}: a process was forgotten: {log}");
     check_once(world, seed);
 }
 
-/// What holds for a prompt: it is sent a second time only where the rule allows it.
+/// The invariant of a prompt: it is sent a second time only if the rule allows it.
 fn check_once(world: &World, seed: u64) {
     let log = world.log();
     let Some((first, _)) = log.split_once("fallback_taken") else {
@@ -103,44 +120,47 @@ fn check_once(world: &World, seed: u64) {
     }
 }
 
-/// How many runs are played.
+/// The number of runs.
 const SEEDS: u64 = 60_000;
 
-/// Returns how many runs are played: fewer where the test is repeated for every mutant of the code.
+/// Returns the number of runs: fewer if the test is repeated for every mutant of the code.
 fn seeds() -> u64 {
     option_env!("BOWLINE_RANDOM_RUNS").and_then(|runs| runs.parse().ok()).unwrap_or(SEEDS)
 }
 
 #[test]
-fn whatever_happens_it_ends_once_and_says_so() {
+fn every_run_ends_once_and_reports_it() {
     let mut seen = std::collections::BTreeMap::<String, u32>::new();
     for seed in 1..=seeds() {
         let mut dice = Dice(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
         let mut world = World::with(|plan| {
             plan.files = dice.roll(2) == 0;
+            plan.replannable = dice.roll(2) == 0;
             if dice.roll(2) == 0 {
                 World::two_attempts(plan);
                 plan.stream_fallback = StreamFallback::ALL[dice.roll(4) as usize];
             }
             if dice.roll(3) == 0 {
-                plan.resume = Some(Wanted { id: "s".into(), fork: dice.roll(2) == 0 });
+                plan.resume = Some(ResumeTarget { id: "s".into(), fork: dice.roll(2) == 0 });
             }
-            plan.limits.idle = (dice.roll(2) == 0).then_some(Millis(2_000));
-            plan.limits.total = Some(Millis(600_000));
-            plan.limits.first_event = (dice.roll(2) == 0).then_some(Millis(3_000));
+            let idle = (dice.roll(2) == 0).then_some(Millis(2_000));
+            let first_event = (dice.roll(2) == 0).then_some(Millis(3_000));
+            for limits in plan.attempts.iter_mut().map(|attempt| &mut attempt.limits) {
+                *limits = RunLimits { idle, first_event, ..LIMITED };
+            }
         });
         if dice.roll(16) == 0 {
-            // What the dice alone seldom give: a program that exits over its arguments, with little else said.
+            // A case that random inputs seldom reach: a program that rejects its arguments and prints little else.
             world.start();
-            world.give(Input::Stderr(b"error: unknown option '--x'\n"));
+            world.give(RunInput::Stderr(b"error: unknown option '--output-format'\n"));
             (0..dice.roll(3)).for_each(|_| one_input(&mut world, &mut dice));
             world.exits(2).swept();
         }
         for _ in 0..dice.roll(80) {
             one_input(&mut world, &mut dice);
         }
-        // From here on nobody does anything any more: only time passes.
-        world.give(Input::Begin);
+        // From here on only time passes.
+        world.give(RunInput::Begin);
         world.wait(3_600_000);
         check(&world, seed);
         let ended = world.ended();
@@ -148,7 +168,7 @@ fn whatever_happens_it_ends_once_and_says_so() {
         let policy = world.run.plan.stream_fallback.as_str();
         *seen.entry(format!("fallback {policy} {}", ended.stream_fallback)).or_default() += 1;
     }
-    // The dice reach every way in which a run can end.
+    // The random inputs reach every way in which a run can end.
     for way in [
         "Completed Result",
         "Cancelled Aborted",

@@ -1,6 +1,6 @@
-//! A world in which a run can be played: a clock that tests move, and a log of all that came out.
+//! A harness for runs: a clock that tests move, and a log of all events and actions.
 
-use bowline_protocol::kinds::Transport;
+use bowline_protocol::kinds::{CapabilityDegraded, Transport};
 use bowline_protocol::{Event, Timestamp};
 use bowline_providers::dialect::Shape;
 use bowline_providers::dialects;
@@ -13,7 +13,7 @@ pub(super) const INIT: &str = r#"{"type":"system","subtype":"init","session_id":
 pub(super) const RESULT: &str = r#"{"type":"result","subtype":"success","is_error":false,"result":"","session_id":"s","usage":{"input_tokens":1,"output_tokens":1}}"#;
 pub(super) const TOOL: &str = r#"{"type":"assistant","message":{"id":"t","content":[{"type":"tool_use","id":"u1","name":"Bash","input":{"command":"ls"}}]},"session_id":"s"}"#;
 
-/// A line of the agent that says something.
+/// A line of the agent with text.
 pub(super) fn text(words: &str) -> String {
     format!(
         r#"{{"type":"assistant","message":{{"id":"m1","content":[{{"type":"text","text":"{words}"}}]}},"session_id":"s"}}"#
@@ -25,9 +25,9 @@ pub(super) struct World {
     pub(super) now: Millis,
     pub(super) events: Vec<Event>,
     log: Vec<String>,
-    /// What the last sweep was to give to those whom it finds.
+    /// The grace of the last sweep.
     pub(super) grace: Option<Millis>,
-    ended: Option<Ended>,
+    ended: Option<RunEnd>,
 }
 
 impl World {
@@ -35,8 +35,8 @@ impl World {
         Self::with(|_| {})
     }
 
-    pub(super) fn with(change: impl FnOnce(&mut Plan)) -> Self {
-        let mut plan = Plan {
+    pub(super) fn with(change: impl FnOnce(&mut RunPlan)) -> Self {
+        let mut plan = RunPlan {
             session: "s1".into(),
             provider: "test".to_owned(),
             version: None,
@@ -44,8 +44,7 @@ impl World {
             capabilities: None,
             prompt: "Say hello".to_owned(),
             attempts: vec![attempt("claude", Shape::Lines)],
-            limits: Limits::default(),
-            polite: Polite::Signal(Signal::Interrupt, Scope::Leader),
+            polite: StopMethod::Signal(StopSignal::Interrupt, SignalScope::Leader),
             resume: None,
             stream_fallback: StreamFallback::default(),
             notices: Vec::new(),
@@ -54,6 +53,7 @@ impl World {
             budget: Budget::default(),
             model: None,
             files: false,
+            replannable: false,
             zone: jiff::tz::TimeZone::UTC,
         };
         change(&mut plan);
@@ -68,24 +68,24 @@ impl World {
     }
 
     /// Adds the form that does not stream, under the rule of the specification.
-    pub(super) fn two_attempts(plan: &mut Plan) {
+    pub(super) fn two_attempts(plan: &mut RunPlan) {
         plan.stream_fallback = StreamFallback::BeforeTools;
         plan.attempts.push(attempt("claude", Shape::Document));
     }
 
-    pub(super) fn by_protocol(plan: &mut Plan) {
+    pub(super) fn by_protocol(plan: &mut RunPlan) {
         plan.attempts = vec![attempt("acp", Shape::Lines)];
         plan.attempts[0].conversation = Some(Box::default());
-        plan.polite = Polite::Protocol;
+        plan.polite = StopMethod::Protocol;
     }
 
     pub(super) fn start(&mut self) {
-        self.give(Input::Begin).give(Input::Prepared(Ok(())));
-        self.give(Input::Spawned { pid: 7, containment: "test" });
+        self.give(RunInput::Begin).give(RunInput::Prepared(Ok(())));
+        self.give(RunInput::Spawned { pid: 7, containment: "test" });
     }
 
-    pub(super) fn give(&mut self, input: Input<'_>) -> &mut Self {
-        let mut step = Step::default();
+    pub(super) fn give(&mut self, input: RunInput<'_>) -> &mut Self {
+        let mut step = RunStep::default();
         let wall = Timestamp::from_millis(1_794_000_000_000).after(self.now);
         self.run.handle(input, Now { wall, up: self.now }, &mut step);
         for event in step.events {
@@ -94,20 +94,21 @@ impl World {
         }
         for action in step.actions {
             self.log.push(match &action {
-                Action::Prepare => "!prepare".to_owned(),
-                Action::Spawn(attempt) => format!("!spawn({attempt})"),
-                Action::Signal(signal, scope) => format!("!signal({signal:?}, {scope:?})"),
-                Action::KillTree => "!kill".to_owned(),
-                Action::Sweep(_) => "!sweep".to_owned(),
-                Action::LookAtFiles => "!look".to_owned(),
-                Action::CloseStdin => "!close-stdin".to_owned(),
-                Action::Write(_) => "!write".to_owned(),
-                Action::Done(_) => "!done".to_owned(),
+                RunAction::Prepare => "!prepare".to_owned(),
+                RunAction::Spawn(attempt) => format!("!spawn({attempt})"),
+                RunAction::Signal(signal, scope) => format!("!signal({signal:?}, {scope:?})"),
+                RunAction::KillTree => "!kill".to_owned(),
+                RunAction::Sweep(_) => "!sweep".to_owned(),
+                RunAction::LookAtFiles => "!look".to_owned(),
+                RunAction::Replan => "!replan".to_owned(),
+                RunAction::CloseStdin => "!close-stdin".to_owned(),
+                RunAction::Write(_) => "!write".to_owned(),
+                RunAction::Done(_) => "!done".to_owned(),
             });
-            if let Action::Sweep(grace) = action {
+            if let RunAction::Sweep(grace) = action {
                 self.grace = Some(grace);
             }
-            if let Action::Done(ended) = action {
+            if let RunAction::Done(ended) = action {
                 assert!(self.ended.is_none(), "a run ends once");
                 self.ended = Some(*ended);
             }
@@ -116,27 +117,27 @@ impl World {
     }
 
     pub(super) fn says(&mut self, line: &str) -> &mut Self {
-        self.give(Input::Stdout(format!("{line}\n").as_bytes()))
+        self.give(RunInput::Stdout(format!("{line}\n").as_bytes()))
     }
 
-    pub(super) fn command(&mut self, command: Command) -> &mut Self {
-        self.give(Input::Command(command))
+    pub(super) fn command(&mut self, command: RunCommand) -> &mut Self {
+        self.give(RunInput::Command(command))
     }
 
     pub(super) fn exits(&mut self, code: i32) -> &mut Self {
-        self.closes().give(Input::Exited(Exit::Code(code)))
+        self.closes().give(RunInput::Exited(Exit::Code(code)))
     }
 
     pub(super) fn killed(&mut self, signal: i32) -> &mut Self {
-        self.closes().give(Input::Exited(Exit::Signal(signal)))
+        self.closes().give(RunInput::Exited(Exit::Signal(signal)))
     }
 
     fn closes(&mut self) -> &mut Self {
-        self.give(Input::StdoutClosed).give(Input::StderrClosed)
+        self.give(RunInput::StdoutClosed).give(RunInput::StderrClosed)
     }
 
     pub(super) fn swept(&mut self) -> &mut Self {
-        self.give(Input::Swept(Swept::default()))
+        self.give(RunInput::Swept(SweepResult::default()))
     }
 
     /// Lets time pass, with the timers that fall due.
@@ -144,21 +145,26 @@ impl World {
         let until = self.now.plus(Millis(millis));
         while let Some(at) = self.run.deadline().filter(|at| *at <= until) {
             self.now = self.now.max(at);
-            let before = (self.run.deadline(), self.log.len());
-            self.give(Input::Timer);
-            assert_ne!(before, (self.run.deadline(), self.log.len()), "a timer that changes nothing spins");
+            self.timer();
         }
         self.now = until;
         self
     }
 
-    /// Lets time pass until the run wants something.
+    fn timer(&mut self) {
+        let before = (self.run.deadline(), self.log.len());
+        self.give(RunInput::Timer);
+        assert_ne!(before, (self.run.deadline(), self.log.len()), "a timer that changes nothing spins");
+        assert!(self.log.len() < 10_000, "timers never come to an end");
+    }
+
+    /// Lets time pass until the run returns an action.
     pub(super) fn wait_for_action(&mut self, action: &str) {
         let from = self.log.len();
         while !self.log[from..].iter().any(|entry| entry == action) {
             let at = self.run.deadline().unwrap_or_else(|| panic!("{action} never comes: {}", self.log()));
             self.now = self.now.max(at);
-            self.give(Input::Timer);
+            self.timer();
             assert!(!self.run.is_over(), "over before {action}: {}", self.log());
         }
     }
@@ -167,24 +173,36 @@ impl World {
         self.log.join(" ")
     }
 
-    pub(super) fn ended(&self) -> Ended {
+    pub(super) fn ended(&self) -> RunEnd {
         self.ended.clone().unwrap_or_else(|| panic!("it is not over: {}", self.log()))
     }
 }
 
-pub(super) fn attempt(dialect: &str, shape: Shape) -> Attempt {
+pub(super) fn attempt(dialect: &str, shape: Shape) -> AttemptPlan {
     let dialect = dialects::by_name(dialect).expect("a dialect");
-    Attempt {
+    AttemptPlan {
         dialect,
         shape,
         program: "agent".to_owned(),
+        options: ["--output-format", "--include-partial-messages", "--verbose"].map(str::to_owned).into(),
         transport: Transport::Pipe,
         conversation: None,
         degraded: Vec::new(),
+        limits: RunLimits::default(),
     }
 }
 
-/// One word for an event, with what tests look at.
+/// The plain-text form, as a program's help leaves it.
+pub(super) fn text_form() -> AttemptPlan {
+    let degraded = CapabilityDegraded {
+        capability: "streams_text".to_owned(),
+        instead: "plain text".to_owned(),
+        reason: "`--output-format` is not in its help".to_owned(),
+    };
+    AttemptPlan { degraded: vec![degraded], ..attempt("text", Shape::Text) }
+}
+
+/// One word for an event, with the fields that tests check.
 #[expect(clippy::wildcard_enum_match_arm, reason = "the other kinds are named by their type alone")]
 fn word(kind: &Kind) -> String {
     match kind {

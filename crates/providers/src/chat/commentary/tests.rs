@@ -99,7 +99,7 @@ fn words_are_held_no_longer_than_allowed() {
     assert_eq!((filter.deadline(), filter.tick(due.after(Millis(1_000_000)))), (None, vec![]));
 }
 
-/// Says whether an event of a random stream is one of the agent's own words.
+/// Returns whether an event of a random stream is one of the agent's own words.
 fn waits(event: &Event) -> bool {
     let message = if let Kind::TextDelta(delta) = &event.kind {
         &delta.message

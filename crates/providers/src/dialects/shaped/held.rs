@@ -164,7 +164,7 @@ fn after(before: Option<RawSpan>, line: &str) -> Option<RawSpan> {
     })
 }
 
-/// Says whether a line begins with a complete object.
+/// Returns whether a line begins with a complete object.
 fn has_object(line: &str) -> bool {
     if !line.trim_start().starts_with(['{', '\u{1B}', '\u{FEFF}', '\0']) {
         return false;

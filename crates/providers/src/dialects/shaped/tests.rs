@@ -3,12 +3,12 @@
 use bowline_protocol::{Kind, Timestamp};
 
 use crate::decode::{Decoder, End};
-use crate::dialect::{Draft, Shape};
+use crate::dialect::{Shape, UnnumberedEvent};
 use crate::dialects;
 use crate::moment::Moment;
 
 /// Decodes what a program printed that was to print one document.
-fn decode(stdout: &str) -> Vec<Draft> {
+fn decode(stdout: &str) -> Vec<UnnumberedEvent> {
     let now = Moment::utc(Timestamp::EPOCH);
     let mut decoder = Decoder::of_shape(dialects::by_name("claude").expect("a dialect"), Shape::Document);
     let mut drafts = Vec::new();
@@ -20,7 +20,7 @@ fn decode(stdout: &str) -> Vec<Draft> {
 }
 
 /// Returns the stretches of what was not understood, which must lie in their order and not over each other.
-fn not_understood(drafts: &[Draft]) -> Vec<(u64, u64)> {
+fn not_understood(drafts: &[UnnumberedEvent]) -> Vec<(u64, u64)> {
     let mut spans = Vec::new();
     for draft in drafts.iter().filter(|draft| matches!(draft.kind, Kind::Unrecognized(_))) {
         let raw = draft.raw.expect("a place");
@@ -46,12 +46,12 @@ fn a_flood_before_the_document_hides_neither_it_nor_the_reason_at_its_end() {
         r#"{"type":"result","subtype":"success","is_error":false,"result":"Hello","session_id":"s"}"#;
     let drafts = decode(&format!("{}{result}\n", "a warning\n".repeat(50_000)));
     assert!(drafts.len() < 100, "{}", drafts.len());
-    let said = |draft: &Draft| matches!(&draft.kind, Kind::TextDelta(delta) if delta.text == "Hello");
+    let said =
+        |draft: &UnnumberedEvent| matches!(&draft.kind, Kind::TextDelta(delta) if delta.text == "Hello");
     assert!(drafts.iter().any(said), "{drafts:?}");
 
     let drafts = decode(&format!("{}the last word\n", "progress\n".repeat(50_000)));
-    let last =
-        |draft: &Draft| matches!(&draft.kind, Kind::Unrecognized(it) if it.head.text == "the last word");
+    let last = |draft: &UnnumberedEvent| matches!(&draft.kind, Kind::Unrecognized(it) if it.head.text == "the last word");
     assert!(drafts.iter().any(last), "the end of a flood stands on its own");
 }
 

@@ -17,7 +17,7 @@ pub(super) struct Items {
     running: HashSet<String>,
 }
 
-/// What items of tools are called. Anything else is not taken for a tool.
+/// The names of tool items. Any other item is not a tool.
 const TOOLS: [&str; 8] = [
     "command_execution",
     "file_change",
@@ -29,7 +29,7 @@ const TOOLS: [&str; 8] = [
     "function_call",
 ];
 
-/// What an item's state is made of, as opposed to what the tool was asked.
+/// The fields of an item's state, as opposed to the tool's arguments.
 const STATE: [&str; 9] =
     ["id", "type", "status", "aggregated_output", "exit_code", "result", "error", "server", "tool"];
 

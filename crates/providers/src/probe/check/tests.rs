@@ -90,12 +90,12 @@ fn each_difference_is_found_and_nothing_else() {
         (
             "\"json\"",
             "\"jsonl\"",
-            "`--format` of `do` does not know `json`, only text, jsonl (the manifest relies on it in formats.json)",
+            "`--format` of `do` does not accept `json`, only text, jsonl (the manifest relies on it in formats.json)",
         ),
         (
             "mid, high",
             "mid",
-            "`--effort` of `do` does not know `high`, only low, mid (the manifest relies on it in run.flags.effort)",
+            "`--effort` of `do` does not accept `high`, only low, mid (the manifest relies on it in run.flags.effort)",
         ),
         (
             "again",
@@ -130,7 +130,7 @@ fn a_page_that_cannot_be_read_is_one_finding() {
     assert_eq!(told.len(), 1, "{told:?}");
     let told = told.remove(0);
     let (what, by) = told.split_once(" (the manifest relies on it in ").expect("keys");
-    assert_eq!(what, "`do`: no options could be read on its page of help");
+    assert_eq!(what, "`do`: found no options in its help page");
     let mut named: Vec<&str> = by.trim_end_matches(')').split(", ").collect();
     named.sort_unstable();
     assert_eq!(named.join(", "), keys);

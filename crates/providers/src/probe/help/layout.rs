@@ -7,7 +7,7 @@ pub(super) struct Page {
     pub(super) sections: Vec<(Section, Vec<Entry>)>,
 }
 
-/// What a section lists.
+/// The kind of entries in a section.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Section {
     Flags,
@@ -17,7 +17,7 @@ pub(super) enum Section {
 /// One entry of a section.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Entry {
-    /// What is described: names and values.
+    /// The described names and values.
     pub(super) spec: String,
     /// The description: its lines, each trimmed. An empty one is a paragraph's end.
     pub(super) description: Vec<String>,
@@ -125,7 +125,7 @@ impl<'a> Line<'a> {
             && (self.text.ends_with(':') && !self.text.contains(". ") || shouts())
     }
 
-    /// Says whether a line without the word shows how a program is called: `tool run [message..]`.
+    /// Returns whether a line without the word shows how a program is called: `tool run [message..]`.
     fn shows_use(&self) -> bool {
         let mut words = self.text.split(' ');
         let plain = |word: &str| {
@@ -136,7 +136,7 @@ impl<'a> Line<'a> {
             && words.find(|word| !plain(word)).is_some_and(|word| word.starts_with(['[', '<']))
     }
 
-    /// Says whether the line begins as an option does.
+    /// Returns whether the line begins as an option does.
     fn has_dash(&self) -> bool {
         let rest = self.text.trim_start_matches('-');
         let dashes = self.text.len() - rest.len();

@@ -6,7 +6,7 @@
 
 use super::ValueForm;
 
-/// What the right side says.
+/// The content of the right side.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Remarks {
     pub(super) text: String,

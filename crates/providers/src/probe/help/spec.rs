@@ -6,7 +6,7 @@
 
 use super::ValueForm;
 
-/// What the left side says.
+/// The content of the left side.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Spec {
     pub(super) names: Vec<String>,
@@ -16,7 +16,7 @@ pub(super) struct Spec {
     pub(super) choices: Vec<String>,
 }
 
-/// Reads a left side; none if it names no option. What is not understood ends the reading.
+/// Reads a left side; none if it names no option. Reading stops at the first unknown part.
 pub(super) fn read(text: &str) -> Option<Spec> {
     let mut spec = Spec::default();
     let mut rest = text.trim();

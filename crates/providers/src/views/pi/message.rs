@@ -88,7 +88,7 @@ pub(super) struct Message {
     model: String,
     usage: Usage,
     stop_reason: &'static str,
-    /// What went wrong, once that is known.
+    /// The error, after it is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) error_message: Option<String>,
     timestamp: i64,
@@ -167,7 +167,7 @@ impl Message {
         });
     }
 
-    /// Says how the message ended.
+    /// Returns how the message ended.
     pub(super) fn end(&mut self, stop_reason: &'static str, error: Option<String>) {
         self.stop_reason = stop_reason;
         self.error_message = error;

@@ -186,12 +186,12 @@ fn generate_says_why_it_ended() {
     assert_eq!(reason(vec![turn(), cli_tool("t1", "f", None), completed()]), ends("stop", ""));
     assert_eq!(reason(vec![turn(), failed("slow down")]), ends("error", "slow down"));
     assert_eq!(reason(vec![turn(), cancelled()]), ends("error", "the turn was cancelled"));
-    assert_eq!(reason(vec![turn()]), ends("error", "the output ended before the turn did"));
-    assert_eq!(reason(vec![]), ends("error", "the agent did not begin a turn"));
+    assert_eq!(reason(vec![turn()]), ends("error", "the output ended before the turn ended"));
+    assert_eq!(reason(vec![]), ends("error", "the agent did not start a turn"));
     // An empty message would read as success.
     assert_eq!(
         reason(vec![turn(), failed("")]),
-        ends("error", "the turn failed and the agent did not say why")
+        ends("error", "the agent reported a failed turn without a reason")
     );
 }
 

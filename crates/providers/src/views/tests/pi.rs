@@ -97,8 +97,8 @@ fn the_message_is_pis_own_type() {
 #[test]
 fn every_stream_starts_once_and_ends_once() {
     let ends = |kinds: Vec<Kind>, expect: &str| assert_eq!(outline(kinds), format!("start\n{expect}"));
-    ends(vec![], r#"error "error" "the agent did not begin a turn""#);
-    ends(vec![turn()], r#"error "error" "the output ended before the turn did""#);
+    ends(vec![], r#"error "error" "the agent did not start a turn""#);
+    ends(vec![turn()], r#"error "error" "the output ended before the turn ended""#);
     ends(vec![turn(), failed("slow down")], r#"error "error" "slow down""#);
     ends(vec![turn(), cancelled()], r#"error "aborted" "the turn was cancelled""#);
     ends(vec![turn(), completed()], r#"done "stop""#);

@@ -153,10 +153,10 @@ fn chunks_part_messages_and_take_back() {
     // Taken back in part, and said again.
     let again = vec![a.clone(), text("m1", 1, "x"), retracted("m1", 1), text("m1", 1, "y"), completed()];
     check_chunks(again, &[("a", "a"), ("ax", "x"), ("a", ""), ("ay", "y")], ("ay", ""));
-    // Nothing is taken from another turn or from nobody.
+    // Nothing is taken from another turn or from an unknown message.
     let other = vec![turn(), a, completed(), turn(), retracted("m1", 0), b, completed()];
     check_chunks(other, &[("a", "a"), ("a\nb", "\nb")], ("a\nb", ""));
-    check_chunks(vec![], &[], ("", "the agent did not begin a turn"));
+    check_chunks(vec![], &[], ("", "the agent did not start a turn"));
 }
 
 #[test]
@@ -201,6 +201,16 @@ fn stream_events_have_seven_names() {
     );
 }
 
+/// The program's own count of the model's turns comes before the number of our turn.
+#[test]
+fn stream_events_have_the_programs_own_count_of_turns() {
+    let told = |num_turns| {
+        let end = Kind::TurnEnded(TurnEnded { num_turns, ..ended(Outcome::Completed) });
+        records("stream-events", vec![turn(), end]).pop().expect("a result")["num_turns"].clone()
+    };
+    assert_eq!((told(Some(7)), told(Some(0)), told(None)), (7.into(), 0.into(), 1.into()));
+}
+
 #[test]
 fn stream_events_give_each_turn_its_result() {
     let mut failure = Failure::new(Category::Server, Code::Crashed, "it crashed");
@@ -232,7 +242,7 @@ fn stream_events_give_each_turn_its_result() {
     let expect = [
         (String::new(), false, None, Some(1)),
         ("it crashed".to_owned(), true, Some(-9), Some(2)),
-        ("the output ended before the turn did".to_owned(), true, None, Some(3)),
+        ("the output ended before the turn ended".to_owned(), true, None, Some(3)),
     ];
     assert_eq!(results, expect);
 }

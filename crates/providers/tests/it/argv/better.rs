@@ -49,7 +49,7 @@ fn the_app_server_is_for_those_who_ask() {
 fn a_wish_that_it_cannot_honour_is_honoured_by_the_usual_one() {
     let any = Wish::default();
     let isolated = Request { isolate: true, ..plain(codex()) };
-    let reason = "`--isolate`: the app server reads the user's settings in any case";
+    let reason = "`--isolate`: the app server always reads the user's settings";
     assert_eq!(stepped_down(&isolated, &any), reason);
     let resume = Some(Resume::Id { native_session: SESSION.into() });
     let traceless = Request { ephemeral: true, resume, ..plain(codex()) };
@@ -58,10 +58,7 @@ fn a_wish_that_it_cannot_honour_is_honoured_by_the_usual_one() {
         "`--ephemeral`: a thread that goes on is written down as it was before"
     );
     let quiet = Wish { streaming: Streaming::Off, ..Wish::default() };
-    assert_eq!(
-        stepped_down(&plain(codex()), &quiet),
-        "`--no-stream` was asked for, and there everything is told as it happens"
-    );
+    assert_eq!(stepped_down(&plain(codex()), &quiet), "`--no-stream` is set, and this format always streams");
     // What neither can do is refused as ever.
     let limited = Request { max_turns: Some(1), ..plain(codex()) };
     assert_eq!(build(codex(), &limited, &any).expect_err("no limit of turns").option, "--max-turns");

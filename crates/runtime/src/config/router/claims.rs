@@ -6,8 +6,8 @@
 use std::path::PathBuf;
 
 use crate::config::project::{base_of, program_within};
-use crate::config::source::{ConfigError, Source};
-use crate::config::yaml::{Node, Reader};
+use crate::config::source::{ConfigError, ConfigSource};
+use crate::config::yaml::{Node, YamlReader};
 use crate::trust::{Claim, ClaimKind};
 
 /// A part of a file, and what it would do.
@@ -32,8 +32,8 @@ pub(crate) fn unfilled(name: &str) -> Option<String> {
 }
 
 /// Lists what a file would do.
-pub(crate) fn of_file(source: &Source) -> Result<RouterClaims, ConfigError> {
-    let reader = Reader { source, variable: &unfilled };
+pub(crate) fn of_file(source: &ConfigSource) -> Result<RouterClaims, ConfigError> {
+    let reader = YamlReader { source, variable: &unfilled };
     let mut all = RouterClaims::default();
     let Some(root) = reader.tree()? else { return Ok(all) };
     for (key, value) in reader.fields(&root, "a map with `providers`")?.rest() {
@@ -63,42 +63,52 @@ pub(crate) fn of_file(source: &Source) -> Result<RouterClaims, ConfigError> {
 }
 
 fn program(kind: &ClaimKind, base: &std::path::Path, dir: &std::path::Path) -> Option<PathBuf> {
-    let ClaimKind::Runs { program } = kind else { return None };
-    match program.strip_prefix("acp:") {
-        // Its path is meant from the working directory, which is the project's as a rule.
-        // Its first word is the program, as `acp:` commands are split.
-        Some(command) => program_within(base, base, command.split_whitespace().next()?),
-        None => program_within(base, dir, program),
-    }
+    let ClaimKind::Runs { program, .. } = kind else { return None };
+    // Of an `acp:` command the first word is the program.
+    let program = match program.strip_prefix("acp:") {
+        Some(command) => command.split_whitespace().next()?,
+        None => program,
+    };
+    program_within(base, dir, program)
 }
 
-fn name(reader: &Reader<'_>, node: &Node) -> String {
+fn name(reader: &YamlReader<'_>, node: &Node) -> String {
     let name = reader.fields(node, "").ok().and_then(|mut fields| reader.text(fields.take("name")?, "").ok());
     name.unwrap_or_else(|| "a provider without a name".to_owned())
 }
 
 /// Lists what one entry would do.
-pub(super) fn of_entry(reader: &Reader<'_>, node: &Node) -> Vec<Claim> {
+pub(super) fn of_entry(reader: &YamlReader<'_>, node: &Node) -> Vec<Claim> {
     let config = reader.fields(node, "").ok().and_then(|mut fields| fields.take("config"));
     let mut claims = Vec::new();
-    for (key, value) in config.map(|config| pairs(reader, config)).unwrap_or_default() {
+    let config = config.map(|config| pairs(reader, config)).unwrap_or_default();
+    let value_of = |wanted: &str| config.iter().find(|(key, _)| key == wanted).map(|(_, value)| *value);
+    let args = value_of("args").and_then(|args| reader.texts(args).ok()).unwrap_or_default();
+    for (key, value) in &config {
         let text = reader.text(value, "").unwrap_or_default().trim().to_owned();
         match key.as_str() {
-            "binary" | "path" => claims.push(claim(value, ClaimKind::Runs { program: text })),
+            "binary" => claims.push(claim(value, ClaimKind::Runs { program: text, args: Vec::new() })),
+            "path" => claims.push(claim(value, ClaimKind::Runs { program: text, args: args.clone() })),
+            // Its arguments are words of the same text.
             "provider" if text.starts_with("acp:") => {
-                claims.push(claim(value, ClaimKind::Runs { program: text }));
+                claims.push(claim(value, ClaimKind::Runs { program: text, args: Vec::new() }));
             }
             "profile" => claims.push(claim(value, ClaimKind::Uses { profile: text })),
             "env" => {
                 let set = pairs(reader, value)
                     .into_iter()
-                    .map(|(name, value)| claim(value, sets(reader, name, value)));
+                    .map(|(name, value)| claim(value, sets(reader, &name, value)));
                 claims.extend(set);
             }
             "options" => {
                 let options = pairs(reader, value).into_iter();
-                claims.extend(options.map(|(option, value)| claim(value, ClaimKind::Configures { option })));
+                claims.extend(options.map(|(option, value)| claim(value, configures(reader, option, value))));
             }
+            // What the form does not name is a setting of the program, and may be passed on to it.
+            key if !super::CONFIG_KEYS.contains(&key) => {
+                claims.push(claim(value, configures(reader, key.to_owned(), value)));
+            }
+            // What only orders, limits or describes needs no trust.
             _ => {}
         }
     }
@@ -110,16 +120,19 @@ fn claim(node: &Node, kind: ClaimKind) -> Claim {
     Claim { line: node.line(), kind }
 }
 
+/// A setting that only the program understands, with its value: it may be an address.
+fn configures(reader: &YamlReader<'_>, option: String, value: &Node) -> ClaimKind {
+    let text = reader.text(value, "").unwrap_or_else(|_| reader.json(value).to_string());
+    ClaimKind::configure(option, &text)
+}
+
 /// A variable of the environment, which may hold an address.
-fn sets(reader: &Reader<'_>, variable: String, value: &Node) -> ClaimKind {
-    match reader.text(value, "").ok().filter(|text| text.contains("://")) {
-        Some(address) => ClaimKind::Contacts { variable, address },
-        None => ClaimKind::Sets { variable },
-    }
+fn sets(reader: &YamlReader<'_>, variable: &str, value: &Node) -> ClaimKind {
+    ClaimKind::set(variable, &reader.text(value, "").unwrap_or_default())
 }
 
 /// Returns the keys and values of a map; none for anything else, which is told when the file is read.
-fn pairs<'n>(reader: &Reader<'_>, node: &'n Node) -> Vec<(String, &'n Node)> {
+fn pairs<'n>(reader: &YamlReader<'_>, node: &'n Node) -> Vec<(String, &'n Node)> {
     let fields = reader.fields(node, "").map(|mut fields| fields.rest()).unwrap_or_default();
     fields.into_iter().map(|(key, value)| (reader.text(key, "").unwrap_or_default(), value)).collect()
 }

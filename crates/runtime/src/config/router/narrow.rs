@@ -9,7 +9,7 @@ use bowline_engine::budget::Amounts;
 use bowline_engine::retry::{self, Fallback};
 use bowline_protocol::{Millis, Sampling};
 
-use super::{Entry, EntryKind, Lacks, Router, Routing};
+use super::{EntryKind, Lacks, Router, RouterEntry, Routing};
 use crate::trust::LeftOut;
 
 /// Narrows the user's list to what a project's file names, in its order. If it names nothing, the user's list stays. `longest` is
@@ -24,7 +24,7 @@ pub(crate) fn narrowed(
     for entry in project.providers {
         let (line, name) = (Some(entry.line), Some(entry.name.clone()));
         let entry =
-            Entry { timeout: entry.timeout.map(|it| least(Some(it), longest).unwrap_or(it)), ..entry };
+            RouterEntry { timeout: entry.timeout.map(|it| least(Some(it), longest).unwrap_or(it)), ..entry };
         match narrowed_entry(entry, own.as_ref()) {
             Ok(entry) => entries.push(entry),
             Err(reason) => left_out.push(LeftOut { path: project.path.clone(), line, name, reason }),
@@ -48,17 +48,22 @@ pub(crate) fn narrowed(
     })
 }
 
-fn narrowed_entry(entry: Entry, own: Option<&Router>) -> Result<Entry, String> {
+fn narrowed_entry(entry: RouterEntry, own: Option<&Router>) -> Result<RouterEntry, String> {
     // What the tree shows was looked at before; this holds whatever a later key may bring.
     let plain = match &entry.kind {
         EntryKind::Agent { provider, binary } => binary.is_none() && !provider.starts_with("acp:"),
         EntryKind::Executable { .. } => false,
         EntryKind::Foreign(_) => true,
     };
-    if !plain || !entry.env.is_empty() || !entry.options.is_empty() || entry.profile.is_some() {
+    if !plain
+        || !entry.env.is_empty()
+        || !entry.options.is_empty()
+        || !entry.unknown.is_empty()
+        || entry.profile.is_some()
+    {
         return Err("it needs trust".to_owned());
     }
-    let Some(own) = own else { return Ok(Entry { cost_per_1k: None, ..entry }) };
+    let Some(own) = own else { return Ok(RouterEntry { cost_per_1k: None, ..entry }) };
     let Some(base) = own.entry(&entry.name) else {
         return Err(format!("your own {} has no provider of this name", own.path.display()));
     };
@@ -73,10 +78,10 @@ fn narrowed_entry(entry: Entry, own: Option<&Router>) -> Result<Entry, String> {
 }
 
 /// Takes the user's entry, in the place and with the bounds that the project's gives it.
-fn chosen(base: Entry, entry: Entry) -> Entry {
+fn chosen(base: RouterEntry, entry: RouterEntry) -> RouterEntry {
     let mut models = base.models;
     models.extend(entry.models);
-    Entry {
+    RouterEntry {
         line: entry.line,
         enabled: base.enabled && entry.enabled,
         priority: entry.priority,

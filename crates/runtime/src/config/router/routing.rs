@@ -1,39 +1,39 @@
-//! How one is chosen, and what follows a failure, in all the places where the variants of the file say it.
+//! Routing options of the router's file: the strategy, retries and fallbacks, in all places where the file variants have them.
 
 use std::collections::BTreeMap;
 
 use bowline_engine::retry::Fallback;
-use bowline_engine::route::{Strategy, Truncation, canonical};
+use bowline_engine::route::{RouteStrategy, Truncation, canonical};
 use bowline_protocol::Millis;
 
 use super::Router;
 use crate::config::source::ConfigError;
-use crate::config::yaml::{Fields, Node, Reader};
+use crate::config::yaml::{Fields, Node, YamlReader};
 
-/// How one is chosen, and what follows a failure.
+/// The routing options.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Routing {
-    /// Who comes first.
-    pub strategy: Option<Strategy>,
-    /// When another one may be asked.
+    /// The strategy that orders the providers.
+    pub strategy: Option<RouteStrategy>,
+    /// When to fall back to another provider.
     pub fallback: Option<Fallback>,
-    /// Which model is asked when the first one has failed.
+    /// The model to use after the first one has failed.
     pub fallback_model: Option<String>,
-    /// How often each is asked again.
+    /// The number of retries for each provider.
     pub max_retries: Option<u32>,
     /// The wait before the first retry, at most.
     pub first_wait: Option<Millis>,
     /// The longest wait before a retry.
     pub longest_wait: Option<Millis>,
-    /// How long the first word may take. Who takes longer comes last.
+    /// The longest time to the first output. A slower provider comes last.
     pub max_latency: Option<Millis>,
-    /// How long the choice itself may take: programs are asked how much of their limits is used.
+    /// The timeout of the choice itself, which queries programs for the usage of their limits.
     pub selection_timeout: Option<Millis>,
-    /// Whether a request has to fit into the context that an entry declares; it has to, unless this says no.
+    /// Whether a request has to fit into the context that an entry declares. Default: yes.
     pub fits: Option<bool>,
     /// Whether a request that does not fit is shortened, and how.
     pub shortens: bool,
-    /// What is left out then.
+    /// Which part is left out then.
     pub truncation: Option<Truncation>,
     /// What a hint asks for besides a model.
     pub hints: BTreeMap<String, HintTuning>,
@@ -44,7 +44,7 @@ pub struct Routing {
 pub struct HintTuning {
     /// How long the answer may be, in tokens.
     pub max_tokens: Option<u64>,
-    /// How freely the model chooses its words.
+    /// The sampling temperature.
     pub temperature: Option<f64>,
     /// Whether executables come before agents: their models may run on this machine.
     pub prefer_local: bool,
@@ -54,13 +54,14 @@ const RETRIES: &str = "a whole number from 0";
 const MILLIS: &str = "a number of milliseconds";
 
 impl Router {
-    pub(super) fn routing(&mut self, reader: &Reader<'_>, node: &Node) -> Result<(), ConfigError> {
+    pub(super) fn routing(&mut self, reader: &YamlReader<'_>, node: &Node) -> Result<(), ConfigError> {
         let mut fields = reader.fields(node, "a map with `strategy` and `fallback`")?;
         if let Some(node) = fields.take("strategy") {
-            self.routing.strategy = Some(reader.choice(node, &Strategy::ALL.map(|it| (it.as_str(), it)))?);
+            self.routing.strategy =
+                Some(reader.choice(node, &RouteStrategy::ALL.map(|it| (it.as_str(), it)))?);
         }
         if let Some(node) = fields.take("fallback") {
-            // `retry` asks the same one again and nobody else.
+            // `retry` retries the same provider and never falls back.
             let choices = [
                 ("next", Fallback::Next),
                 ("none", Fallback::None),
@@ -99,8 +100,8 @@ impl Router {
         reader.finish(&fields, "`routing`")
     }
 
-    /// Reads what one variant has at its top, and we in `routing` too. What was read before counts.
-    fn shared(&mut self, reader: &Reader<'_>, fields: &mut Fields<'_>) -> Result<(), ConfigError> {
+    /// Reads the keys that one variant has at the top level and ours has in `routing`. Earlier values take precedence.
+    fn shared(&mut self, reader: &YamlReader<'_>, fields: &mut Fields<'_>) -> Result<(), ConfigError> {
         for (key, place) in [
             ("max_latency_ms", &mut self.routing.max_latency),
             ("retry_backoff_ms", &mut self.routing.first_wait),
@@ -129,10 +130,10 @@ impl Router {
         Ok(())
     }
 
-    /// Reads what the other variants of the file have at its top.
+    /// Reads the keys that the other variants of the file have at the top level.
     pub(super) fn variants(
         &mut self,
-        reader: &Reader<'_>,
+        reader: &YamlReader<'_>,
         fields: &mut Fields<'_>,
     ) -> Result<(), ConfigError> {
         if let Some(node) = fields.take("budget_usd") {
@@ -152,7 +153,7 @@ impl Router {
         let Some(node) = fields.take("strategy") else { return Ok(()) };
         let mut strategy = reader.fields(node, "a map")?;
         if let Some(node) = strategy.take("preference") {
-            // The first is preferred most; above those that are not named.
+            // The first has the highest priority. Providers that are not named come last.
             for (place, name) in reader.texts(node)?.iter().rev().enumerate() {
                 if let Some(entry) = self.providers.iter_mut().find(|entry| entry.name == *name) {
                     entry.priority = entry.priority.max(1_000 + i64::try_from(place).unwrap_or(0));
@@ -200,11 +201,11 @@ impl Router {
         reader.finish(&strategy, "`strategy`")
     }
 
-    fn cheap(&mut self, reader: &Reader<'_>, fields: &mut Fields<'_>) -> Result<(), ConfigError> {
+    fn cheap(&mut self, reader: &YamlReader<'_>, fields: &mut Fields<'_>) -> Result<(), ConfigError> {
         if let Some(node) = fields.take("prefer_cheap")
             && reader.truth(node)?
         {
-            self.routing.strategy.get_or_insert(Strategy::LeastCost);
+            self.routing.strategy.get_or_insert(RouteStrategy::LeastCost);
         }
         Ok(())
     }

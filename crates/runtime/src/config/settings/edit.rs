@@ -4,7 +4,7 @@ use std::path::Path;
 
 use toml_edit::{DocumentMut, Item, Table};
 
-use super::super::source::{ConfigError, Source};
+use super::super::source::{ConfigError, ConfigSource, SyntaxProblem};
 use super::keys::Key;
 use crate::host;
 
@@ -46,7 +46,7 @@ fn change(
     prepare: impl FnOnce(&str, &[&str], &str) -> String,
     edit: impl FnOnce(&Key, &mut Table, &str) -> Result<(), String>,
 ) -> Result<(), ConfigError> {
-    let wrong = |what: String| ConfigError { path: path.to_owned(), at: None, line: None, what, hint: None };
+    let wrong = |what: String| ConfigError::of_file(path, what);
     let name = &*Key::spelled(name)
         .map_err(|what| wrong(what).expected(r#"quotes go around one part: `prices."gpt-5.5".input`"#))?;
     let Some(key) = Key::named(name) else {
@@ -57,14 +57,14 @@ fn change(
     let lock = std::fs::create_dir_all(dir)
         .and_then(|()| std::fs::File::open(dir))
         .and_then(|dir| dir.lock().map(|()| dir));
-    let _lock = lock.map_err(|error| wrong(format!("could not be changed: {error}")))?;
+    let _lock = lock.map_err(|error| wrong("could not be changed".to_owned()).caused_by(error))?;
     let source = match path.exists() {
-        true => Source::read(path)?,
-        false => Source { path: path.to_owned(), text: String::new() },
+        true => ConfigSource::read(path)?,
+        false => ConfigSource { path: path.to_owned(), text: String::new() },
     };
     let mut document: DocumentMut = source.text.parse().map_err(|error: toml_edit::TomlError| {
         let at = error.span().map_or(0, |span| span.start);
-        source.wrong_at(at, format!("this is not TOML: {}", error.message().trim_end()))
+        source.wrong_at(at, "this is not TOML").caused_by(SyntaxProblem::new(error.message()))
     })?;
     let parts = parts(key, name);
     let (last, above) = parts.split_last().ok_or_else(|| wrong(format!("`{name}` is not a setting")))?;
@@ -86,8 +86,8 @@ fn change(
     edit(key, table, last).map_err(|what| wrong(what).expected(format!("`{name}` is {}", key.about)))?;
     let text = document.to_string();
     // What could not be read again is not written.
-    super::check(&Source { path: path.to_owned(), text: text.clone() })?;
-    write(path, &text).map_err(|error| wrong(format!("could not be written: {error}")))
+    super::check(&ConfigSource { path: path.to_owned(), text: text.clone() })?;
+    write(path, &text).map_err(|error| wrong("could not be written".to_owned()).caused_by(error))
 }
 
 /// Takes away the `#` before a section and a setting in it, as `bowline init` writes them for what could be set.

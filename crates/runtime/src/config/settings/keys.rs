@@ -195,7 +195,7 @@ pub(super) fn words(text: &str) -> Option<Vec<String>> {
 #[cfg(test)]
 mod tests {
     use bowline_engine::retry::Fallback;
-    use bowline_engine::route::Strategy;
+    use bowline_engine::route::RouteStrategy;
 
     use super::*;
 
@@ -211,7 +211,7 @@ mod tests {
 
     #[test]
     fn the_words_are_those_of_the_router() {
-        assert_eq!(STRATEGIES, Strategy::ALL.map(Strategy::as_str));
+        assert_eq!(STRATEGIES, RouteStrategy::ALL.map(RouteStrategy::as_str));
         assert_eq!(FALLBACKS, Fallback::ALL.map(Fallback::as_str));
     }
 

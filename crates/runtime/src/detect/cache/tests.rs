@@ -14,12 +14,12 @@ fn words(text: &str) -> Vec<String> {
     text.split(' ').map(str::to_owned).collect()
 }
 
-struct Place {
+struct CacheDir {
     dir: tempfile::TempDir,
     cache: Cache,
 }
 
-impl Place {
+impl CacheDir {
     fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
         let cache = Cache::at(dir.path().join("deep/er/probes.json"));
@@ -35,7 +35,7 @@ impl Place {
 
 #[test]
 fn an_answer_is_kept_for_a_day_and_for_its_file() {
-    let place = Place::new();
+    let place = CacheDir::new();
     let (one, other) = (place.program("one", "x"), place.program("other", "x"));
     let cache = &place.cache;
     cache.put(&one, &words("--version"), &said("1"), at(0)).unwrap();
@@ -59,7 +59,7 @@ fn an_answer_is_kept_for_a_day_and_for_its_file() {
 
 #[test]
 fn a_file_of_the_same_size_and_time_is_another_file() {
-    let place = Place::new();
+    let place = CacheDir::new();
     let old = place.program("tool", "a");
     let path = place.dir.path().join("tool");
     let time = std::fs::metadata(&path).unwrap().modified().unwrap();
@@ -76,7 +76,7 @@ fn a_file_of_the_same_size_and_time_is_another_file() {
 #[test]
 fn damage_is_forgotten_and_repaired() {
     for damage in ["", "{", "[]", "{\"v\":99,\"programs\":[]}", "\u{0}\u{0}", "{\"v\":1,\"programs\":[{}]}"] {
-        let place = Place::new();
+        let place = CacheDir::new();
         let file = place.program("tool", "x");
         place.cache.put(&file, &words("--version"), &said("1"), at(0)).unwrap();
         std::fs::write(place.cache.path(), damage).unwrap();
@@ -89,7 +89,7 @@ fn damage_is_forgotten_and_repaired() {
 
 #[test]
 fn many_writers_leave_a_whole_file() {
-    let place = Place::new();
+    let place = CacheDir::new();
     let files: Vec<Stamp> = (0..8).map(|number| place.program(&format!("tool-{number}"), "x")).collect();
     std::thread::scope(|scope| {
         for file in &files {
@@ -97,7 +97,7 @@ fn many_writers_leave_a_whole_file() {
                 for round in 0..20 {
                     place.cache.put(file, &words("--version"), &said(&"9".repeat(2000)), at(round)).unwrap();
                     let text = std::fs::read(place.cache.path()).unwrap();
-                    serde_json::from_slice::<Kept>(&text).expect("never half of it");
+                    serde_json::from_slice::<CacheFile>(&text).expect("never half of it");
                 }
             });
         }
@@ -108,7 +108,7 @@ fn many_writers_leave_a_whole_file() {
 
 #[test]
 fn only_so_many_programs_are_remembered() {
-    let place = Place::new();
+    let place = CacheDir::new();
     let files: Vec<Stamp> =
         (0..MOST + 3).map(|number| place.program(&format!("tool-{number}"), "x")).collect();
     for file in &files {
@@ -121,7 +121,7 @@ fn only_so_many_programs_are_remembered() {
 
 #[test]
 fn what_cannot_be_written_is_told() {
-    let place = Place::new();
+    let place = CacheDir::new();
     let file = place.program("tool", "x");
     let cache = Cache::at(place.dir.path().join("tool/probes.json"));
     assert!(cache.put(&file, &words("--version"), &said("1"), at(0)).is_err());

@@ -8,12 +8,12 @@ use super::*;
 
 /// A raw file in memory, written by the orders of a [`MaskedStream`].
 #[derive(Default)]
-struct Target {
+struct MaskTarget {
     stream: MaskedStream,
     file: Vec<u8>,
 }
 
-impl Target {
+impl MaskTarget {
     fn chunk(&mut self, mask: &Mask, bytes: &[u8]) {
         let (piece, next) = self.stream.feed(mask, bytes);
         if let Some(rewrite) = piece.rewrite {
@@ -41,7 +41,7 @@ proptest! {
     ) {
         let mask = Mask::new(&secrets);
         let longest = secrets.iter().map(String::len).max().unwrap_or(0);
-        let mut target = Target::default();
+        let mut target = MaskTarget::default();
         let mut whole = Vec::new();
         for (chunk, flush) in &chunks {
             target.chunk(&mask, chunk.as_bytes());

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use bowline_engine::route::{Memory, key};
+use bowline_engine::route::{RouteMemory, key};
 use bowline_protocol::{Json, Message, Millis, Role};
 
 use super::*;
@@ -244,7 +244,7 @@ fn long(task: Task) -> Task {
 }
 
 fn order(world: &World, config: &Arc<Config>) -> String {
-    let mut memory = Memory::default();
+    let mut memory = RouteMemory::default();
     memory.answered(&key("claude", None, Some("sonnet")), Some(Millis(50_000)), clock::wall());
     std::fs::write(world.path().join("router.json"), serde_json::to_vec(&memory).unwrap()).unwrap();
     let tasks: [fn(Task) -> Task; 5] = [

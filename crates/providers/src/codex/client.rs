@@ -1,0 +1,299 @@
+//! Our side of `codex app-server` for one prompt: it introduces itself, opens the thread, starts the turn, answers what the
+//! server asks, and hangs up when the turn is over. The server ends when its input does.
+//!
+//! ```text
+//! introducing ──> opening ──> starting ──> turning ──> over
+//!      └────────────┴───────────┴── refused, or not what was wanted ──┘
+//! ```
+//!
+//! All sent lines go to the reader as well, which makes the events. This module only decides what to send.
+
+use bowline_protocol::{Category, Code, Json, PermissionMode, Resume};
+use serde_json::{Value, json};
+
+use super::app_server::AppServer;
+use super::asked::introduction;
+use crate::conversation::{Conversation, unsupported};
+use crate::dialect::{Dialect, Input, Output};
+use crate::failure::Report;
+use crate::rpc::{Incoming, Peer, UNKNOWN_METHOD, Version};
+
+/// Talks to the server about one prompt.
+#[derive(Debug)]
+pub(super) struct AppServerClient {
+    reader: AppServer,
+    talk: Conversation,
+    stage: Stage,
+    peer: Peer,
+    thread: String,
+}
+
+/// How far we are.
+#[derive(Debug)]
+enum Stage {
+    Introducing,
+    Opening,
+    Starting,
+    /// The turn with this id continues.
+    Turning(String),
+    Over,
+}
+
+/// The server's settings for a permission mode: when it asks, and what its sandbox allows.
+struct Policy {
+    asks: &'static str,
+    sandbox: &'static str,
+    /// The name of the sandbox in answers.
+    told: &'static str,
+}
+
+impl Policy {
+    fn of(permission: PermissionMode) -> Self {
+        let (asks, sandbox, told) = match permission {
+            PermissionMode::Read => ("never", "read-only", "readOnly"),
+            // All but what is known to read only is asked for before it runs. With `on-request` a command that its sandbox
+            // stops would leave no trace (0.166.0).
+            PermissionMode::Ask => ("untrusted", "read-only", "readOnly"),
+            PermissionMode::Edit => ("on-request", "workspace-write", "workspaceWrite"),
+            PermissionMode::Yolo => ("never", "danger-full-access", "dangerFullAccess"),
+        };
+        Self { asks, sandbox, told }
+    }
+}
+
+impl AppServerClient {
+    pub(super) fn new(talk: Conversation) -> Self {
+        Self {
+            // We are here for a prompt: a server that never gets to it has not succeeded.
+            reader: AppServer { prompted: true, ..AppServer::default() },
+            talk,
+            stage: Stage::Introducing,
+            peer: Peer::new(Version::LeftOut),
+            thread: String::new(),
+        }
+    }
+
+    /// Returns the first message, whatever the prompt is.
+    pub(super) fn first_message() -> String {
+        let (_, line) = Peer::new(Version::LeftOut).call("initialize", &introduction());
+        String::from_utf8_lossy(&line).into_owned()
+    }
+
+    /// Names an option that cannot be had with the others, and why.
+    pub(super) fn refuses(talk: &Conversation) -> Option<(&'static str, &'static str)> {
+        let resumes = matches!(talk.resume, Some(Resume::Id { .. }));
+        (talk.ephemeral && resumes)
+            .then_some(("--ephemeral", "a thread that goes on is written down as it was before"))
+    }
+
+    fn ask(&mut self, method: &str, params: &Value, out: &mut Output<'_>) {
+        let (_, line) = self.peer.call(method, params);
+        out.say(&line, &mut self.reader);
+    }
+
+    /// Continues after a response. The reader reports the server's refusals.
+    fn answered(&mut self, method: &str, result: Option<&Value>, out: &mut Output<'_>) {
+        let Some(result) = result else {
+            // A turn that cannot be interrupted continues.
+            if method != "turn/interrupt" {
+                self.hang_up(out);
+            }
+            return;
+        };
+        match (&self.stage, method) {
+            (Stage::Introducing, "initialize") => {
+                let line = self.peer.notify("initialized");
+                out.say(&line, &mut self.reader);
+                self.open_thread(out);
+            }
+            (Stage::Opening, _) => self.start_turn(result, out),
+            (Stage::Starting, "turn/start") => {
+                let turn = result.pointer("/turn/id").and_then(Value::as_str).unwrap_or_default();
+                self.stage = Stage::Turning(turn.to_owned());
+            }
+            (Stage::Introducing | Stage::Starting | Stage::Turning(_) | Stage::Over, _) => {}
+        }
+    }
+
+    /// Opens the thread: a new one, or the one that is to go on.
+    fn open_thread(&mut self, out: &mut Output<'_>) {
+        let talk = &self.talk;
+        let policy = Policy::of(talk.permission);
+        let mut params = json!({
+            "approvalPolicy": policy.asks,
+            // The user's settings may leave the answers to a model.
+            "approvalsReviewer": "user",
+            "sandbox": policy.sandbox,
+        });
+        let mut put = |key: &str, value: Value| params[key] = value;
+        if !talk.cwd.is_empty() {
+            put("cwd", json!(talk.cwd));
+        }
+        if let Some(model) = &talk.model {
+            put("model", json!(model));
+        }
+        if !talk.add_dirs.is_empty() {
+            let roots: Vec<String> = talk.add_dirs.iter().map(|dir| talk.absolute(dir)).collect();
+            put("config", json!({ "sandbox_workspace_write.writable_roots": roots }));
+        }
+        if talk.ephemeral {
+            put("ephemeral", json!(true));
+        }
+        let method = match &talk.resume {
+            // `--continue` is ignored, with a warning: which session is the latest is not told.
+            None | Some(Resume::Latest) => "thread/start",
+            Some(Resume::Id { native_session }) => {
+                put("threadId", json!(native_session.as_str()));
+                "thread/resume"
+            }
+            Some(Resume::Fork { native_session }) => {
+                put("threadId", json!(native_session.as_str()));
+                "thread/fork"
+            }
+        };
+        if method != "thread/start" {
+            // The old conversation is not wanted again.
+            put("excludeTurns", json!(true));
+        }
+        self.stage = Stage::Opening;
+        self.ask(method, &params, out);
+    }
+
+    /// Starts the turn in the thread that was opened, if it is the right one and allows what was asked for.
+    fn start_turn(&mut self, opened: &Value, out: &mut Output<'_>) {
+        let thread = opened.pointer("/thread/id").and_then(Value::as_str).unwrap_or_default();
+        if let Some(report) = self.talk.not_meant(thread).or_else(|| self.differs(opened)) {
+            return self.give_up(&report, out);
+        }
+        thread.clone_into(&mut self.thread);
+        let talk = &self.talk;
+        let images = talk.attachments.iter();
+        let images = images.map(|file| json!({ "type": "localImage", "path": talk.absolute(&file.path) }));
+        let input: Vec<Value> =
+            std::iter::once(json!({ "type": "text", "text": talk.prompt })).chain(images).collect();
+        let mut params = json!({ "threadId": thread, "input": input });
+        if let Some(effort) = &talk.effort {
+            params["effort"] = json!(effort);
+        }
+        match talk.schema.as_ref().map(Json::read::<Value>) {
+            None => {}
+            Some(Ok(schema)) => params["outputSchema"] = schema,
+            Some(Err(why)) => {
+                let report = unsupported(&format!("the output schema is not valid JSON: {why}"));
+                return self.give_up(&report, out);
+            }
+        }
+        self.stage = Stage::Starting;
+        out.prompts();
+        self.ask("turn/start", &params, out);
+    }
+
+    /// Returns why a thread may do other things than requested: settings of an administrator override ours.
+    fn differs(&self, opened: &Value) -> Option<Report> {
+        let policy = Policy::of(self.talk.permission);
+        let wanted = [
+            ("/approvalPolicy", policy.asks),
+            ("/approvalsReviewer", "user"),
+            ("/sandbox/type", policy.told),
+        ];
+        let is_other = |(place, wanted): &(&str, &str)| {
+            opened.pointer(place).is_some_and(|told| told.as_str() != Some(wanted))
+        };
+        let (place, wanted) = wanted.into_iter().find(is_other)?;
+        let message = format!(
+            "the thread was opened with {} for `{}`, but `{wanted}` was requested",
+            opened.pointer(place)?,
+            place.trim_start_matches('/').replace('/', "."),
+        );
+        let (category, code) = (Some(Category::Configuration), Some(Code::Unsupported));
+        Some(Report { category, code, ..Report::of(message) })
+    }
+
+    /// Returns the response to a request of the server. There is no person to ask: actions that the mode does not allow are denied, and
+    /// the turn continues.
+    fn answer(&self, method: &str, params: &Value) -> Result<Value, String> {
+        let allowed = self.talk.permission == PermissionMode::Yolo;
+        let word = |yes: &'static str, no: &'static str| if allowed { yes } else { no };
+        match method {
+            "item/commandExecution/requestApproval" | "item/fileChange/requestApproval" => {
+                Ok(json!({ "decision": word("accept", "decline") }))
+            }
+            // The same questions in the first version of the protocol.
+            "execCommandApproval" | "applyPatchApproval" => {
+                Ok(json!({ "decision": word("approved", "denied") }))
+            }
+            "item/permissions/requestApproval" => {
+                let asked = params.get("permissions").filter(|_| allowed);
+                Ok(json!({ "permissions": asked.cloned().unwrap_or_else(|| json!({})) }))
+            }
+            // Whether a tool may run. A question of the MCP server itself has no person to answer it.
+            "mcpServer/elicitation/request" => {
+                let about_a_tool = params.pointer("/_meta/codex_approval_kind").is_some();
+                Ok(match allowed && about_a_tool {
+                    true => json!({ "action": "accept", "content": {} }),
+                    false => json!({ "action": "decline" }),
+                })
+            }
+            "item/tool/requestUserInput" => Ok(json!({ "answers": {} })),
+            _ => Err(format!("this client does not know `{method}`")),
+        }
+    }
+
+    /// Ends it for a reason of ours.
+    fn give_up(&mut self, report: &Report, out: &mut Output<'_>) {
+        out.at(None, |out| out.failed(report));
+        self.hang_up(out);
+    }
+
+    fn hang_up(&mut self, out: &mut Output<'_>) {
+        self.stage = Stage::Over;
+        out.hang_up();
+    }
+
+    fn heard(&mut self, line: &str, out: &mut Output<'_>) {
+        match self.peer.hear(line) {
+            Incoming::Reply { method, result, .. } => self.answered(&method, result.as_ref().ok(), out),
+            Incoming::Call { id, method, params } => {
+                let line = match self.answer(&method, &params) {
+                    Ok(result) => self.peer.answer(&id, &result),
+                    Err(message) => self.peer.refuse(&id, UNKNOWN_METHOD, &message),
+                };
+                out.say(&line, &mut self.reader);
+            }
+            Incoming::Notification { method, params } => {
+                let own = params.get("threadId").and_then(Value::as_str) == Some(&self.thread);
+                if method == "turn/completed" && own {
+                    self.hang_up(out);
+                }
+            }
+            // The reader has reported lines that are no message.
+            Incoming::Strange => {}
+        }
+    }
+}
+
+impl Dialect for AppServerClient {
+    fn open(&mut self, out: &mut Output<'_>) {
+        self.ask("initialize", &introduction(), out);
+    }
+
+    fn handle(&mut self, input: Input<'_>, out: &mut Output<'_>) {
+        self.reader.handle(input, out);
+        // Most lines are pieces of text, which want no answer and are not read twice.
+        if let Input::Line(line) = input
+            && (line.contains("\"id\"") || line.contains("\"turn/completed\""))
+        {
+            self.heard(line, out);
+        }
+    }
+
+    fn interrupt(&mut self, out: &mut Output<'_>) -> bool {
+        let Stage::Turning(turn) = &self.stage else { return false };
+        let params = json!({ "threadId": self.thread, "turnId": turn });
+        self.ask("turn/interrupt", &params, out);
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,185 @@
+//! The text of a message so far, in constant memory.
+//!
+//! Programs print the same text twice: in pieces and then whole. To find what the whole adds, only the length and a
+//! hash of what came before are needed, not the text.
+
+use bowline_protocol::MessageId;
+
+/// The length and hash of a text that comes in pieces.
+#[derive(Clone, Debug)]
+pub(crate) struct Said {
+    length: usize,
+    hash: u64,
+}
+
+impl Default for Said {
+    fn default() -> Self {
+        Self { length: 0, hash: FNV_OFFSET }
+    }
+}
+
+/// The relation of a whole text to its pieces so far.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Whole<'a> {
+    /// The pieces had all of it, or more.
+    Known,
+    /// This end of it is new.
+    Adds(&'a str),
+    /// It is another text.
+    Differs,
+}
+
+// FNV-1a, because its state does not depend on how the text was cut.
+const FNV_OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
+const FNV_PRIME: u64 = 0x0100_0000_01b3;
+
+fn fnv(mut hash: u64, text: &str) -> u64 {
+    for byte in text.bytes() {
+        hash = (hash ^ u64::from(byte)).wrapping_mul(FNV_PRIME);
+    }
+    hash
+}
+
+impl Said {
+    /// Adds a piece.
+    pub(crate) fn add(&mut self, text: &str) {
+        self.length += text.len();
+        self.hash = fnv(self.hash, text);
+    }
+
+    /// Returns whether there was no text.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.length == 0
+    }
+
+    /// Returns whether the pieces were exactly this.
+    pub(crate) fn is(&self, whole: &str) -> bool {
+        self.length == whole.len() && self.compare(whole) == Whole::Known
+    }
+
+    /// Returns whether the whole text is longer than the pieces so far.
+    pub(crate) fn is_shorter_than(&self, whole: &str) -> bool {
+        self.length < whole.len()
+    }
+
+    /// Compares with the whole text.
+    pub(crate) fn compare<'a>(&self, whole: &'a str) -> Whole<'a> {
+        match whole.get(..self.length) {
+            Some(known) if fnv(FNV_OFFSET, known) == self.hash => {
+                if whole.len() == self.length {
+                    Whole::Known
+                } else {
+                    Whole::Adds(&whole[self.length..])
+                }
+            }
+            // Shorter than the pieces so far: the pieces are more complete.
+            None if whole.len() < self.length => Whole::Known,
+            _ => Whole::Differs,
+        }
+    }
+}
+
+/// Hashes a text at about the speed at which it can be read; the standard hash costs more than reading the line did.
+pub(crate) fn fingerprint(text: &str) -> u64 {
+    const K: u64 = 0x9E37_79B9_7F4A_7C15;
+    let mix = |hash: u64, word: u64| (hash.rotate_left(23) ^ word).wrapping_mul(K);
+    let bytes = text.as_bytes();
+    let mut lanes = [K, K.rotate_left(16), K.rotate_left(32), K.rotate_left(48)];
+    let (blocks, rest) = bytes.as_chunks::<32>();
+    for block in blocks {
+        let (words, _) = block.as_chunks::<8>();
+        for (lane, word) in lanes.iter_mut().zip(words) {
+            *lane = mix(*lane, u64::from_le_bytes(*word));
+        }
+    }
+    let (words, rest) = rest.as_chunks::<8>();
+    let last = rest.iter().fold(0, |word, byte| (word << 8) | u64::from(*byte));
+    let rest = words.iter().fold(last, |hash, word| mix(hash, u64::from_le_bytes(*word)));
+    // The length distinguishes a text from the same one with zeros before its end.
+    lanes.into_iter().fold(mix(rest, bytes.len() as u64), mix)
+}
+
+/// Names messages that the program does not name: `m1`, `m2` and so on.
+#[derive(Debug)]
+pub(crate) struct Messages {
+    /// The prefix of the names. Two namers of one stream must have different prefixes.
+    prefix: &'static str,
+    count: u64,
+    current: Option<MessageId>,
+}
+
+impl Default for Messages {
+    fn default() -> Self {
+        Self::named("m")
+    }
+}
+
+impl Messages {
+    /// Begins to count.
+    pub(crate) fn named(prefix: &'static str) -> Self {
+        Self { prefix, count: 0, current: None }
+    }
+
+    /// Returns the current message, starting one if there is none.
+    pub(crate) fn current(&mut self) -> MessageId {
+        if let Some(message) = &self.current {
+            return message.clone();
+        }
+        self.next()
+    }
+
+    /// Begins a new message.
+    pub(crate) fn next(&mut self) -> MessageId {
+        self.count += 1;
+        let message = MessageId::from(format!("{}{}", self.prefix, self.count));
+        self.current = Some(message.clone());
+        message
+    }
+
+    /// Returns whether there is a current message.
+    pub(crate) fn is_open(&self) -> bool {
+        self.current.is_some()
+    }
+
+    /// Continues the count, without a current message.
+    pub(crate) fn without_current(self) -> Self {
+        Self { current: None, ..self }
+    }
+
+    /// Ends the current message; the next text starts a new one.
+    pub(crate) fn end(&mut self) -> Option<MessageId> {
+        self.current.take()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_byte_and_the_length_of_a_text_count() {
+        let text = "0123456789".repeat(8);
+        let mut seen = std::collections::BTreeSet::from([fingerprint("")]);
+        for end in 1..=text.len() {
+            assert!(seen.insert(fingerprint(&text[..end])), "the first {end} bytes");
+            let changed = format!("{}x{}", &text[..end - 1], &text[end..]);
+            assert!(seen.insert(fingerprint(&changed)), "byte {end} of all");
+        }
+        assert_ne!(fingerprint("a"), fingerprint("a\0"));
+        assert_ne!(fingerprint("\0a"), fingerprint("a"));
+    }
+
+    #[test]
+    fn the_whole_adds_only_what_is_new() {
+        let mut said = Said::default();
+        assert_eq!(said.compare("abc"), Whole::Adds("abc"));
+        said.add("a");
+        said.add("é");
+        assert_eq!(said.compare("aé"), Whole::Known);
+        assert_eq!(said.compare("aéc"), Whole::Adds("c"));
+        assert_eq!(said.compare("a"), Whole::Known);
+        assert_eq!(said.compare("xyz"), Whole::Differs);
+        // A cut inside a character cannot be a beginning.
+        assert_eq!(said.compare("ab\u{1F600}"), Whole::Differs);
+    }
+}

@@ -1,0 +1,71 @@
+//! Names of types: each is unique in its crate, because search results, rustdoc and errors show the last word of a path only.
+
+use std::collections::BTreeMap;
+
+use xtask::survey::type_name;
+
+use crate::{File, Violation};
+
+/// The crates whose names are unique. Add a crate here when its last shared name is gone.
+const UNIQUE: &[&str] = &["cli", "engine", "practice", "process", "protocol", "provider-kit", "testkit"];
+
+/// Finds types that share their name with another type of their crate. Tests do not count.
+pub(crate) fn shared(files: &[File]) -> Vec<Violation> {
+    let mut found = Vec::new();
+    // By crate and name: the place of the first type.
+    let mut first: BTreeMap<(&str, &str), String> = BTreeMap::new();
+    for file in files.iter().filter(|file| file.is_rust() && !file.is_test()) {
+        let Some((package, _)) = file.path.strip_prefix("crates/").and_then(|path| path.split_once("/src/"))
+        else {
+            continue;
+        };
+        if !UNIQUE.contains(&package) {
+            continue;
+        }
+        let tests =
+            file.lines().find(|(_, line)| *line == "mod tests {").map_or(usize::MAX, |(number, _)| number);
+        for (number, line) in file.lines().take_while(|(number, _)| *number < tests) {
+            let Some(name) = type_name(line).or_else(|| alias(line)) else { continue };
+            match first.get(&(package, name)) {
+                Some(place) => {
+                    let what = format!("`{name}` is also a type at {place}: give one of them a second word");
+                    found.push(file.violation(number, what));
+                }
+                None => {
+                    first.insert((package, name), format!("{}:{number}", file.path));
+                }
+            }
+        }
+    }
+    found
+}
+
+/// Returns the name of the alias that a line declares. Indented ones belong to a trait or a function.
+fn alias(line: &str) -> Option<&str> {
+    let line = line.strip_prefix("pub(crate) ").or_else(|| line.strip_prefix("pub ")).unwrap_or(line);
+    let name = line.strip_prefix("type ")?;
+    name.split(|letter: char| !letter.is_alphanumeric()).next()
+}
+
+#[test]
+fn a_shared_name_is_caught() {
+    let check = |files: &[(&str, &str)]| {
+        let files: Vec<File> = files.iter().map(|(path, text)| File::new(path, text)).collect();
+        shared(&files).iter().map(ToString::to_string).collect::<Vec<_>>()
+    };
+    let (a, b) = ("crates/engine/src/a.rs", "crates/engine/src/b/c.rs");
+    assert_eq!(
+        check(&[(a, "struct Line;\n"), (b, "\npub(crate) enum Line {}\n")]),
+        [format!("{b}:2: `Line` is also a type at {a}:1: give one of them a second word")]
+    );
+    assert_eq!(check(&[(a, "struct Line;\npub type Line = u8;\n")]).len(), 1);
+    assert!(check(&[(a, "struct Line;\n    type Err = Line;\n"), (b, "    type Err = u8;\n")]).is_empty());
+    assert!(check(&[(a, "struct Line;\n"), ("crates/process/src/a.rs", "struct Line;\n")]).is_empty());
+    assert!(check(&[(a, "struct Line;\nmod tests {\n    struct Line;\n}\n")]).is_empty());
+    assert!(check(&[(a, "struct Line;\n"), ("crates/engine/src/a/tests.rs", "struct Line;\n")]).is_empty());
+    let other = "crates/providers/src/";
+    assert!(
+        check(&[(&format!("{other}a.rs"), "struct A;\n"), (&format!("{other}b.rs"), "struct A;\n")])
+            .is_empty()
+    );
+}

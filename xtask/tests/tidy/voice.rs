@@ -1,0 +1,85 @@
+//! The words of documents and comments: `docs/style.md` asks for a named actor, and these words hide it.
+//!
+//! [`is_page`], [`COMMENTS`] and [`SOURCES`] select the files. The messages and comments of other crates are not checked yet.
+
+use xtask::survey::HIDING_WORDS;
+
+use crate::tree::has_word;
+use crate::{File, Violation};
+
+/// A riddle beside the words that hide the actor.
+const RIDDLE: &str = "what it says about itself";
+
+/// The folders whose comments are checked, tests included. Add a crate here when its comments are rewritten.
+const COMMENTS: &[&str] = &["crates/engine/", "crates/process/", "crates/protocol/", "crates/providers/"];
+
+/// The folders of which every line is checked, without tests: help, messages, comments and names.
+const SOURCES: &[&str] = &["crates/cli/src/"];
+
+/// Places that need such a word: the path, and a part of the line.
+const ALLOWED: &[(&str, &str)] = &[
+    // Output of the command, quoted.
+    ("docs/doctor.md", "nobody is logged in, it says"),
+    // Descriptions of the JSON Schema. They change with the schema.
+    ("crates/protocol/src/kinds/conversation.rs", "Somebody, earlier"),
+    ("crates/protocol/src/kinds/health.rs", "Somebody asked for it"),
+    ("crates/protocol/src/kinds/machine.rs", "where nobody could be asked"),
+    ("crates/protocol/src/kinds/session.rs", "Somebody stopped it"),
+    ("crates/protocol/src/request.rs", "Where nobody can be asked"),
+];
+
+/// Pages that quote the words, or are generated.
+const EXEMPT: &[&str] = &["docs/style.md", "docs/compatibility.md"];
+
+/// Selects the documents to check.
+fn is_page(path: &str) -> bool {
+    let page = path.strip_prefix("docs/").is_some_and(|page| page.ends_with(".md") && !page.contains('/'));
+    (page || ["README.md", "CONTRIBUTING.md", "AGENTS.md"].contains(&path)) && !EXEMPT.contains(&path)
+}
+
+/// Returns the text of a line that is checked: a line of a document or a source, or a comment without its quoted code.
+fn checked(file: &File, line: &str) -> Option<String> {
+    let is_source = SOURCES.iter().any(|folder| file.path.starts_with(folder));
+    if is_page(&file.path) || (is_source && file.is_rust() && !file.is_test()) {
+        return Some(line.to_lowercase());
+    }
+    let is_comment = file.is_rust() && COMMENTS.iter().any(|folder| file.path.starts_with(folder));
+    let (_, comment) = line.split_once("//").filter(|_| is_comment)?;
+    Some(comment.split('`').step_by(2).collect::<String>().to_lowercase())
+}
+
+/// Finds words that hide the actor.
+pub(crate) fn idiom(files: &[File]) -> Vec<Violation> {
+    let mut found = Vec::new();
+    for file in files {
+        for (number, line) in file.lines() {
+            let Some(text) = checked(file, line) else { continue };
+            let allowed = ALLOWED.iter().any(|(path, part)| *path == file.path && line.contains(part));
+            let words = HIDING_WORDS.iter().chain([&RIDDLE]);
+            for word in words.filter(|word| !allowed && has_word(&text, word)) {
+                found.push(
+                    file.violation(number, format!("`{word}` hides the actor: name it, see docs/style.md")),
+                );
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn a_hidden_actor_is_caught() {
+    let check = |path: &str, text: &str| idiom(&[File::new(path, text)]).len();
+    assert_eq!(check("README.md", "Nobody is asked.\n"), 1);
+    assert_eq!(check("docs/x.md", "The agent of whom whoever asks.\n"), 2);
+    assert_eq!(check("docs/x.md", "The router skips the provider.\n"), 0);
+    assert_eq!(check("docs/doctor.md", "x  nobody is logged in, it says\n"), 0, "quoted output");
+    assert_eq!(check("docs/routing.md", "nobody\n"), 1);
+    assert_eq!(check("docs/style.md", "nobody\n"), 0, "it quotes the words");
+    assert_eq!(check("crates/engine/src/run.rs", "//! Nobody waits.\n    x(); // whoever\n"), 2);
+    assert_eq!(check("crates/engine/src/run.rs", "/// The user `nobody`.\nlet nobody = 1;\n"), 0, "code");
+    assert_eq!(check("crates/protocol/src/request.rs", "/// Ask first. Where nobody can be asked, no.\n"), 0);
+    let source = "/// Ask whoever.\nfn whom() { \"Nobody\" }\n";
+    assert_eq!(check("crates/cli/src/main.rs", source), 3, "help, a name and a message");
+    assert_eq!(check("crates/cli/src/human/tests/made.rs", source), 0, "a test");
+    assert_eq!(check("crates/simulator/src/main.rs", "// nobody\n"), 0, "not checked yet");
+}
