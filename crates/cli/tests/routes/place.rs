@@ -52,7 +52,7 @@ pub(crate) struct Program {
 pub(crate) struct Agent {
     pub(crate) provider: String,
     pub(crate) price: Price,
-    pub(crate) basis: String,
+    pub(crate) basis: Vec<String>,
 }
 
 /// A program that speaks the Agent Client Protocol, of `conformance/routes.toml`.
