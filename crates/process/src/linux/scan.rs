@@ -128,8 +128,10 @@ fn numbers() -> Vec<i32> {
 /// again cannot be hit by its id: a child with another id has replaced it by then.
 pub(crate) fn kill_groups(all: &[ProcessEntry], chosen: &[ProcessEntry]) {
     let groups: BTreeSet<i32> = chosen.iter().map(|process| process.group).collect();
-    let own = rustix::process::getpgrp().as_raw_nonzero().get();
-    for group in groups.into_iter().filter(|group| *group > 1 && *group != own) {
+    // Not `getpgrp`: it returns 0 for a group outside our PID namespace, which `rustix` declares impossible.
+    let own = all.iter().find(|process| process.pid.cast_unsigned() == std::process::id());
+    let own = own.map(|process| process.group);
+    for group in groups.into_iter().filter(|group| *group > 1 && Some(*group) != own) {
         let mut members = all.iter().filter(|process| process.group == group && !process.dead);
         if members.all(|member| chosen.contains(member))
             && let Some(group) = Pid::from_raw(group)
