@@ -8,11 +8,11 @@ use bowline::{Kind, Record};
 use bowline_protocol::kinds::Outcome;
 use bowline_providers::novelty;
 
-use crate::trouble::short;
+use crate::case_failure::short;
 
 /// The totals of a suite. Every run of every case adds to them.
 #[derive(Debug, Default)]
-pub(crate) struct Account {
+pub(crate) struct SuiteTotals {
     inner: Mutex<RunTotals>,
 }
 
@@ -59,7 +59,7 @@ impl Default for RunTotals {
     }
 }
 
-impl Account {
+impl SuiteTotals {
     /// Adds a finished run that called the model this many times.
     pub(crate) fn enter(&self, case: &str, record: &Record, events: &[bowline::Event], asked: usize) {
         let mut sums = self.lock();

@@ -13,55 +13,65 @@ use bowline_protocol::{Capabilities, PermissionMode, ResumeSupport, UsageReports
 use bowline_providers::manifest::run::{Mode, RunFlag};
 use bowline_providers::manifest::{Manifest, PromptStyle};
 
-use crate::case::{Body, Case, Claim, Suite};
+use crate::case::{CaseBody, CaseClaim, ContractCase, SuitePart};
 
 /// Returns every case, in the order of a report.
-pub fn all() -> impl Iterator<Item = &'static Case> {
+pub fn all() -> impl Iterator<Item = &'static ContractCase> {
     BEFORE_FAULTS.iter().chain(faults::CASES).chain(AFTER_FAULTS)
 }
 
 /// Returns the cases of a part of the suite; only those with these names, if there are any.
-pub fn chosen(suite: Suite, only: &[String]) -> Vec<&'static Case> {
-    let in_suite = |case: &&Case| suite == Suite::Full || case.smoke;
-    let named = |case: &&Case| only.is_empty() || only.iter().any(|name| name == case.name);
+pub fn chosen(suite: SuitePart, only: &[String]) -> Vec<&'static ContractCase> {
+    let in_suite = |case: &&ContractCase| suite == SuitePart::Full || case.smoke;
+    let named = |case: &&ContractCase| only.is_empty() || only.iter().any(|name| name == case.name);
     all().filter(in_suite).filter(named).collect()
 }
 
-const fn case(name: &'static str, about: &'static str, claim: fn(&Manifest) -> Claim, body: Body) -> Case {
-    Case { name, about, smoke: false, runs: 1, claim, body, pending: None }
+const fn case(
+    name: &'static str,
+    about: &'static str,
+    claim: fn(&Manifest) -> CaseClaim,
+    body: CaseBody,
+) -> ContractCase {
+    ContractCase { name, about, smoke: false, runs: 1, claim, body, pending: None }
 }
 
-const fn smoke(name: &'static str, about: &'static str, claim: fn(&Manifest) -> Claim, body: Body) -> Case {
-    Case { name, about, smoke: true, runs: 1, claim, body, pending: None }
+const fn smoke(
+    name: &'static str,
+    about: &'static str,
+    claim: fn(&Manifest) -> CaseClaim,
+    body: CaseBody,
+) -> ContractCase {
+    ContractCase { name, about, smoke: true, runs: 1, claim, body, pending: None }
 }
 
 /// Gives a case the time of two runs: it has two, or a heavy one.
-const fn twice(case: Case) -> Case {
-    Case { runs: 2, ..case }
+const fn twice(case: ContractCase) -> ContractCase {
+    ContractCase { runs: 2, ..case }
 }
 
-fn every_program(_: &Manifest) -> Claim {
-    Claim::Yes
+fn every_program(_: &Manifest) -> CaseClaim {
+    CaseClaim::Yes
 }
 
 /// Claims long prompts if they do not have to fit into an argument.
-fn whole_prompt(manifest: &Manifest) -> Claim {
+fn whole_prompt(manifest: &Manifest) -> CaseClaim {
     match manifest.prompt {
-        PromptStyle::Stdin | PromptStyle::Request | PromptStyle::Protocol => Claim::Yes,
+        PromptStyle::Stdin | PromptStyle::Request | PromptStyle::Protocol => CaseClaim::Yes,
         PromptStyle::Arg => {
-            Claim::No(Some("it takes its prompt as an argument, of at most 96 KiB".to_owned()))
+            CaseClaim::No(Some("it takes its prompt as an argument, of at most 96 KiB".to_owned()))
         }
     }
 }
 
 /// Claims a case if the manifest supports the option. A refused option has its reason there.
-fn option(manifest: &Manifest, flag: RunFlag) -> Claim {
+fn option(manifest: &Manifest, flag: RunFlag) -> CaseClaim {
     match manifest.run.flags.get(&flag) {
-        Some(how) if how.is_done() => Claim::Yes,
+        Some(how) if how.is_done() => CaseClaim::Yes,
         Some(how) => {
-            Claim::No(how.refused.clone().or_else(|| how.ignored.clone()).or_else(|| how.granted.clone()))
+            CaseClaim::No(how.refused.clone().or_else(|| how.ignored.clone()).or_else(|| how.granted.clone()))
         }
-        None => Claim::No(None),
+        None => CaseClaim::No(None),
     }
 }
 
@@ -72,218 +82,220 @@ fn asking(manifest: &Manifest) -> Capabilities {
 }
 
 /// Claims a case that needs a permission mode.
-fn mode(manifest: &Manifest, mode: Mode) -> Claim {
+fn mode(manifest: &Manifest, mode: Mode) -> CaseClaim {
     match manifest.permission.get(&mode) {
-        Some(how) => how.refused.clone().map_or(Claim::Yes, |why| Claim::No(Some(why))),
-        None => Claim::No(None),
+        Some(how) => how.refused.clone().map_or(CaseClaim::Yes, |why| CaseClaim::No(Some(why))),
+        None => CaseClaim::No(None),
     }
 }
 
 /// Claims that a repository's code does not run, unless such runs are refused.
-fn repository_code(manifest: &Manifest) -> Claim {
+fn repository_code(manifest: &Manifest) -> CaseClaim {
     match mode(manifest, Mode::Ask) {
-        Claim::Yes => manifest.repository.refused.clone().map_or(Claim::Yes, |why| Claim::No(Some(why))),
+        CaseClaim::Yes => {
+            manifest.repository.refused.clone().map_or(CaseClaim::Yes, |why| CaseClaim::No(Some(why)))
+        }
         refused => refused,
     }
 }
 
-const BEFORE_FAULTS: &[Case] = &[
+const BEFORE_FAULTS: &[ContractCase] = &[
     smoke(
         "detect",
         "Bowline finds the program and reads its version",
         every_program,
-        Body::Runs(|context| Box::pin(basics::detect(context))),
+        CaseBody::Runs(|context| Box::pin(basics::detect(context))),
     ),
     case(
         "flags",
         "the help lists every option that Bowline passes, with the meaning that Bowline relies on",
         every_program,
-        Body::Runs(|context| Box::pin(basics::flags(context))),
+        CaseBody::Runs(|context| Box::pin(basics::flags(context))),
     ),
     smoke(
         "text",
         "the answer arrives whole, once, and the turn completes",
         every_program,
-        Body::Runs(|context| Box::pin(basics::text(context))),
+        CaseBody::Runs(|context| Box::pin(basics::text(context))),
     ),
     smoke(
         "streaming",
         "text arrives while the model writes, not all at the end",
-        |it| Claim::when(asking(it).streams_text),
-        Body::Runs(|context| Box::pin(basics::streaming(context))),
+        |it| CaseClaim::when(asking(it).streams_text),
+        CaseBody::Runs(|context| Box::pin(basics::streaming(context))),
     ),
     case(
         "thinking",
         "thinking is reported, separate from the answer",
-        |it| Claim::when(it.capabilities.reports_thinking),
-        Body::Runs(|context| Box::pin(basics::thinking(context))),
+        |it| CaseClaim::when(it.capabilities.reports_thinking),
+        CaseBody::Runs(|context| Box::pin(basics::thinking(context))),
     ),
     smoke(
         "edit",
         "a tool call edits a file; its start and end are reported",
         every_program,
-        Body::Runs(|context| Box::pin(basics::edit(context))),
+        CaseBody::Runs(|context| Box::pin(basics::edit(context))),
     ),
     case(
         "shell",
         "an allowed command runs, and its output is reported",
         |it| mode(it, Mode::Yolo),
-        Body::Runs(|context| Box::pin(basics::shell(context))),
+        CaseBody::Runs(|context| Box::pin(basics::shell(context))),
     ),
     case(
         "files-touched",
         "an edited file is reported within a minute",
         every_program,
-        Body::Runs(|context| Box::pin(basics::files_touched(context))),
+        CaseBody::Runs(|context| Box::pin(basics::files_touched(context))),
     ),
     twice(smoke(
         "policy-gate",
         "a risky action without permission is refused, or not offered to the model",
         |it| mode(it, Mode::Ask),
-        Body::Runs(|context| Box::pin(basics::policy_gate(context))),
+        CaseBody::Runs(|context| Box::pin(basics::policy_gate(context))),
     )),
     twice(case(
         "repository-code",
         "hooks, MCP servers and plugins of an untrusted repository do not run",
         repository_code,
-        Body::Runs(|context| Box::pin(repository::code(context))),
+        CaseBody::Runs(|context| Box::pin(repository::code(context))),
     )),
     twice(smoke(
         "usage",
         "the reported tokens equal the served tokens",
-        |it| Claim::when(it.capabilities.reports_usage != UsageReports::None),
-        Body::Runs(|context| Box::pin(basics::usage(context))),
+        |it| CaseClaim::when(it.capabilities.reports_usage != UsageReports::None),
+        CaseBody::Runs(|context| Box::pin(basics::usage(context))),
     )),
     case(
         "cost",
         "the cost is reported",
-        |it| Claim::when(it.capabilities.reports_usage == UsageReports::Cost),
-        Body::Runs(|context| Box::pin(basics::cost(context))),
+        |it| CaseClaim::when(it.capabilities.reports_usage == UsageReports::Cost),
+        CaseBody::Runs(|context| Box::pin(basics::cost(context))),
     ),
     smoke(
         "model",
         "the request goes to the chosen model",
         |it| option(it, RunFlag::Model),
-        Body::Runs(|context| Box::pin(options::model(context))),
+        CaseBody::Runs(|context| Box::pin(options::model(context))),
     ),
     case(
         "effort",
         "the chosen effort reaches the model",
         |it| option(it, RunFlag::Effort),
-        Body::Runs(|context| Box::pin(options::effort(context))),
+        CaseBody::Runs(|context| Box::pin(options::effort(context))),
     ),
     twice(case(
         "system-prompt",
         "a system prompt reaches the model, and replaces the program's own if the manifest claims that",
         |it| option(it, RunFlag::System),
-        Body::Runs(|context| Box::pin(options::system(context))),
+        CaseBody::Runs(|context| Box::pin(options::system(context))),
     )),
     twice(case(
         "append-system",
         "an addition to the system prompt reaches the model, together with the program's own",
         |it| option(it, RunFlag::AppendSystem),
-        Body::Runs(|context| Box::pin(options::append_system(context))),
+        CaseBody::Runs(|context| Box::pin(options::append_system(context))),
     )),
     case(
         "schema",
         "the answer satisfies a JSON Schema",
         |it| option(it, RunFlag::Schema),
-        Body::Runs(|context| Box::pin(options::schema(context))),
+        CaseBody::Runs(|context| Box::pin(options::schema(context))),
     ),
     case(
         "image",
         "an image reaches the model",
         |it| option(it, RunFlag::Image),
-        Body::Runs(|context| Box::pin(options::image(context))),
+        CaseBody::Runs(|context| Box::pin(options::image(context))),
     ),
     twice(smoke(
         "large-prompt",
         "a prompt of 900 KB arrives whole",
         whole_prompt,
-        Body::Runs(|context| Box::pin(options::large_prompt(context))),
+        CaseBody::Runs(|context| Box::pin(options::large_prompt(context))),
     )),
     twice(smoke(
         "resume",
         "a resumed session keeps its id and its conversation",
-        |it| Claim::when(it.capabilities.resume == ResumeSupport::ById),
-        Body::Runs(|context| Box::pin(sessions::resume(context))),
+        |it| CaseClaim::when(it.capabilities.resume == ResumeSupport::ById),
+        CaseBody::Runs(|context| Box::pin(sessions::resume(context))),
     )),
     case(
         "resume-unknown",
         "resuming an unknown session fails instead of starting a new one",
-        |it| Claim::when(it.capabilities.resume == ResumeSupport::ById),
-        Body::Runs(|context| Box::pin(sessions::resume_unknown(context))),
+        |it| CaseClaim::when(it.capabilities.resume == ResumeSupport::ById),
+        CaseBody::Runs(|context| Box::pin(sessions::resume_unknown(context))),
     ),
-    Case {
+    ContractCase {
         name: "send-input",
         about: "a user message reaches the agent during its work",
         smoke: false,
         runs: 1,
-        claim: |it| Claim::when(it.capabilities.steers),
-        body: Body::Runs(|context| Box::pin(sessions::send_input(context))),
+        claim: |it| CaseClaim::when(it.capabilities.steers),
+        body: CaseBody::Runs(|context| Box::pin(sessions::send_input(context))),
         pending: Some("runs are one-way: two-way transports come with live sessions"),
     },
     twice(case(
         "parallel-homes",
         "two sessions run at once, each in its own home directory",
         every_program,
-        Body::Runs(|context| Box::pin(sessions::parallel_homes(context))),
+        CaseBody::Runs(|context| Box::pin(sessions::parallel_homes(context))),
     )),
     twice(case(
         "parallel-shared",
         "two sessions run at once in one home directory",
         every_program,
-        Body::Runs(|context| Box::pin(sessions::parallel_shared(context))),
+        CaseBody::Runs(|context| Box::pin(sessions::parallel_shared(context))),
     )),
     smoke(
         "stop",
         "stopped during an answer: no process is left, and the partial text is kept",
         every_program,
-        Body::Runs(|context| Box::pin(stopping::in_the_answer(context))),
+        CaseBody::Runs(|context| Box::pin(stopping::in_the_answer(context))),
     ),
     smoke(
         "ends-when-asked",
         "the program exits on its stop signal, before it is killed",
         every_program,
-        Body::Runs(|context| Box::pin(stopping::when_asked(context))),
+        CaseBody::Runs(|context| Box::pin(stopping::when_asked(context))),
     ),
     case(
         "stop-in-tool",
         "stopped during a tool call: no process is left",
         |it| mode(it, Mode::Yolo),
-        Body::Runs(|context| Box::pin(stopping::in_a_tool(context))),
+        CaseBody::Runs(|context| Box::pin(stopping::in_a_tool(context))),
     ),
     case(
         "timeout",
         "the timeout ends a run that hangs",
         every_program,
-        Body::Runs(|context| Box::pin(stopping::timeout(context))),
+        CaseBody::Runs(|context| Box::pin(stopping::timeout(context))),
     ),
 ];
 
-const AFTER_FAULTS: &[Case] = &[
+const AFTER_FAULTS: &[ContractCase] = &[
     smoke(
         "understood",
         "Bowline decodes every line of the output",
         every_program,
-        Body::After(afterwards::understood),
+        CaseBody::After(afterwards::understood),
     ),
     smoke(
         "leaves-nothing",
         "a program that exits by itself leaves no process behind",
         every_program,
-        Body::After(afterwards::leaves_nothing),
+        CaseBody::After(afterwards::leaves_nothing),
     ),
     smoke(
         "no-survivors",
         "no process is alive after a run",
         every_program,
-        Body::After(afterwards::no_survivors),
+        CaseBody::After(afterwards::no_survivors),
     ),
     smoke(
         "stays-home",
         "the program connects to the simulator only",
         every_program,
-        Body::After(afterwards::stays_home),
+        CaseBody::After(afterwards::stays_home),
     ),
 ];

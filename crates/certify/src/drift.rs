@@ -8,12 +8,12 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::report::{Report, Status};
+use crate::report::{CaseStatus, Report};
 
 /// One difference.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "change", rename_all = "snake_case")]
-pub enum Change {
+pub enum ReportChange {
     /// The reports are about different providers, so nothing else is compared.
     Provider {
         /// That of the older report.
@@ -57,13 +57,13 @@ pub enum Change {
         /// The case.
         case: String,
         /// The earlier result, if the case ran.
-        before: Option<Status>,
+        before: Option<CaseStatus>,
         /// The result now.
-        now: Status,
+        now: CaseStatus,
     },
 }
 
-impl fmt::Display for Change {
+impl fmt::Display for ReportChange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let version = |it: &Option<String>| it.clone().unwrap_or_else(|| "none".to_owned());
         let of = |page: &str| if page.is_empty() { String::new() } else { format!(" of `{page}`") };
@@ -75,7 +75,7 @@ impl fmt::Display for Change {
             Self::Event { kind } => write!(f, "event `{kind}` was not seen before"),
             Self::Field { path } => write!(f, "field `{path}` was not seen before"),
             Self::Case { case, before, now } => {
-                let before = before.map_or("not tried", Status::as_str);
+                let before = before.map_or("not tried", CaseStatus::as_str);
                 write!(f, "case {case}: {before} -> {}", now.as_str())
             }
         }
@@ -83,26 +83,27 @@ impl fmt::Display for Change {
 }
 
 /// Returns the differences, the more important first within each sort.
-pub fn drift(before: &Report, now: &Report) -> Vec<Change> {
+pub fn drift(before: &Report, now: &Report) -> Vec<ReportChange> {
     if before.provider != now.provider {
-        return vec![Change::Provider { before: before.provider.clone(), now: now.provider.clone() }];
+        return vec![ReportChange::Provider { before: before.provider.clone(), now: now.provider.clone() }];
     }
     let mut changes = Vec::new();
     if before.version != now.version {
-        changes.push(Change::Version { before: before.version.clone(), now: now.version.clone() });
+        changes.push(ReportChange::Version { before: before.version.clone(), now: now.version.clone() });
     }
     let none = BTreeSet::new();
     let pages: BTreeSet<&String> = before.flags.keys().chain(now.flags.keys()).collect();
     for page in pages {
         let (was, is) = (before.flags.get(page).unwrap_or(&none), now.flags.get(page).unwrap_or(&none));
         changes.extend(
-            was.difference(is).map(|flag| Change::FlagRemoved { page: page.clone(), flag: flag.clone() }),
+            was.difference(is)
+                .map(|flag| ReportChange::FlagRemoved { page: page.clone(), flag: flag.clone() }),
         );
         changes.extend(
-            is.difference(was).map(|flag| Change::FlagAdded { page: page.clone(), flag: flag.clone() }),
+            is.difference(was).map(|flag| ReportChange::FlagAdded { page: page.clone(), flag: flag.clone() }),
         );
     }
-    let status = |report: &Report| -> BTreeMap<String, Status> {
+    let status = |report: &Report| -> BTreeMap<String, CaseStatus> {
         report.cells.iter().map(|cell| (cell.case.clone(), cell.status)).collect()
     };
     let (was, is) = (status(before), status(now));
@@ -110,12 +111,14 @@ pub fn drift(before: &Report, now: &Report) -> Vec<Change> {
     for (case, now) in is {
         let before = was.get(&case).copied();
         if before != Some(now) {
-            changes.push(Change::Case { case, before, now });
+            changes.push(ReportChange::Case { case, before, now });
         }
     }
     let new_kinds = now.kinds.keys().filter(|kind| !before.kinds.contains_key(*kind));
-    changes.extend(new_kinds.cloned().map(|kind| Change::Event { kind }));
-    changes.extend(now.vocabulary.difference(&before.vocabulary).cloned().map(|path| Change::Field { path }));
+    changes.extend(new_kinds.cloned().map(|kind| ReportChange::Event { kind }));
+    changes.extend(
+        now.vocabulary.difference(&before.vocabulary).cloned().map(|path| ReportChange::Field { path }),
+    );
     changes
 }
 

@@ -15,17 +15,17 @@ use bowline::Json;
 use bowline_process::Supervisor;
 use bowline_providers::manifest::Manifest;
 
+use crate::case_failure::{CaseFailure, CaseVerdict};
 use crate::clock::{self, Stopwatch};
-use crate::report::{Cell, FORMAT, Report, Status};
-use crate::suite::Progress;
-use crate::trouble::{Trouble, Verdict};
-use call::Subject;
+use crate::report::{CaseStatus, FORMAT, Report, ReportCell};
+use crate::suite::SuiteProgress;
+use call::ExecutableSubject;
 
-pub use cases::{Case, all as cases};
+pub use cases::{ExecutableCase, all as cases};
 
 /// The program and the cases to run.
 #[derive(Clone, Debug)]
-pub struct Plan {
+pub struct ExecutablePlan {
     /// The provider; its prompt style is `request`.
     pub manifest: &'static Manifest,
     /// The program, as it was found.
@@ -39,15 +39,16 @@ pub struct Plan {
 }
 
 /// Runs the suite on an executable provider.
-pub async fn certify(plan: Plan, mut tell: impl FnMut(Progress<'_>)) -> Report {
+pub async fn certify(plan: ExecutablePlan, mut tell: impl FnMut(SuiteProgress<'_>)) -> Report {
     let time = Stopwatch::start();
-    let chosen: Vec<&'static Case> = cases()
+    let chosen: Vec<&'static ExecutableCase> = cases()
         .filter(|case| plan.only.is_empty() || plan.only.iter().any(|name| name == case.name))
         .collect();
-    tell(Progress::Begun(chosen.len()));
+    tell(SuiteProgress::Begun(chosen.len()));
     let supervisor = Supervisor::start();
     let guarantee = supervisor.as_ref().map_or("none", |it| it.guarantee().as_str());
-    let subject = supervisor.map_err(Trouble::new).and_then(|supervisor| Subject::new(&plan, supervisor));
+    let subject =
+        supervisor.map_err(CaseFailure::new).and_then(|supervisor| ExecutableSubject::new(&plan, supervisor));
     let version = match &subject {
         Ok(subject) => subject.version().await,
         Err(trouble) => Err(trouble.clone()),
@@ -64,20 +65,20 @@ pub async fn certify(plan: Plan, mut tell: impl FnMut(Progress<'_>)) -> Report {
             _ => None,
         };
         if let Some(reason) = unclaimed {
-            let (status, reason) = (Status::NotClaimed, Some(reason.to_owned()));
-            let cell = Cell { status, reason, ..cell(case, Ok(()), Duration::ZERO) };
-            tell(Progress::Done(&cell));
+            let (status, reason) = (CaseStatus::NotClaimed, Some(reason.to_owned()));
+            let cell = ReportCell { status, reason, ..cell(case, Ok(()), Duration::ZERO) };
+            tell(SuiteProgress::Done(&cell));
             cells.push(cell);
             continue;
         }
-        tell(Progress::Trying(case.name));
+        tell(SuiteProgress::Trying(case.name));
         let time = Stopwatch::start();
         let verdict = match &subject {
             Ok(subject) => (case.body)(subject).await,
             Err(trouble) => Err(trouble.clone()),
         };
         let cell = cell(case, verdict, time.elapsed());
-        tell(Progress::Done(&cell));
+        tell(SuiteProgress::Done(&cell));
         cells.push(cell);
     }
     let manifest = plan.manifest;
@@ -103,13 +104,13 @@ pub async fn certify(plan: Plan, mut tell: impl FnMut(Progress<'_>)) -> Report {
     }
 }
 
-fn cell(case: &Case, verdict: Verdict, took: Duration) -> Cell {
+fn cell(case: &ExecutableCase, verdict: CaseVerdict, took: Duration) -> ReportCell {
     let (status, evidence) = match verdict {
-        Ok(()) => (Status::Green, Vec::new()),
-        Err(trouble) => (Status::Red, trouble.0),
+        Ok(()) => (CaseStatus::Green, Vec::new()),
+        Err(trouble) => (CaseStatus::Red, trouble.0),
     };
     let (case, about) = (case.name.to_owned(), case.about.to_owned());
-    Cell { case, about, status, reason: None, evidence, took_ms: millis(took) }
+    ReportCell { case, about, status, reason: None, evidence, took_ms: millis(took) }
 }
 
 fn millis(span: Duration) -> u64 {

@@ -17,6 +17,7 @@
 
 mod account;
 mod case;
+mod case_failure;
 mod cases;
 mod clock;
 pub mod drift;
@@ -25,12 +26,11 @@ mod place;
 mod report;
 mod subject;
 mod suite;
-mod trouble;
 
 pub use bowline_process::seclusion;
-pub use case::{Case, Suite};
+pub use case::{ContractCase, SuitePart};
 pub use cases::{all as cases, chosen};
 pub use drift::drift;
-pub use report::{Cell, FORMAT, Report, Status};
-pub use subject::Subject;
-pub use suite::{Keep, Plan, Progress, certify};
+pub use report::{CaseStatus, FORMAT, Report, ReportCell};
+pub use subject::TestedProgram;
+pub use suite::{KeptFolders, SuitePlan, SuiteProgress, certify};

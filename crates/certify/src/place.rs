@@ -9,12 +9,12 @@ use bowline::{Event, Kind, PermissionMode, Record, Task};
 use bowline_process::seclusion::NetworkAccess;
 use bowline_providers::manifest::run::Mode;
 use bowline_providers::simulate;
-use bowline_simulator::{Entry, Options, REFUSED, Simulator};
+use bowline_simulator::{LedgerEntry, REFUSED, Simulator, SimulatorOptions};
 
-use crate::account::Account;
+use crate::account::SuiteTotals;
+use crate::case_failure::{CaseFailure, CaseVerdict};
 use crate::clock::Stopwatch;
-use crate::subject::Subject;
-use crate::trouble::{Trouble, Verdict};
+use crate::subject::TestedProgram;
 
 /// A made-up key.
 const KEY: &str = "sk-bowline-made-up-0000000000000000";
@@ -22,18 +22,18 @@ const KEY: &str = "sk-bowline-made-up-0000000000000000";
 /// The context of a case: it creates places.
 #[derive(Clone, Debug)]
 pub(crate) struct CaseContext {
-    pub(crate) subject: Arc<Subject>,
+    pub(crate) subject: Arc<TestedProgram>,
     pub(crate) case: &'static str,
     pub(crate) dir: PathBuf,
     /// The time limit of a run: less than that of its case, so that our own deadline can be observed.
     pub(crate) patience: Duration,
     pub(crate) network: NetworkAccess,
-    pub(crate) account: Arc<Account>,
+    pub(crate) account: Arc<SuiteTotals>,
 }
 
 /// A place: the home, project and API of a run.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct CasePlace {
     context: CaseContext,
     /// None if connections are refused.
     api: Option<Arc<Simulator>>,
@@ -66,33 +66,41 @@ pub(crate) enum StopCondition {
 
 impl CaseContext {
     /// Creates a place with a home of its own.
-    pub(crate) async fn place(&self, name: &str) -> Result<Place, Trouble> {
-        let api = Simulator::start(Options::default()).await?;
+    pub(crate) async fn place(&self, name: &str) -> Result<CasePlace, CaseFailure> {
+        let api = Simulator::start(SimulatorOptions::default()).await?;
         self.make(name, self.dir.join(name).join("home"), Some(Arc::new(api))).await
     }
 
     /// Creates a place in the home of another one, and with its API: one home has one configuration.
-    pub(crate) async fn neighbour(&self, of: &Place, name: &str) -> Result<Place, Trouble> {
+    pub(crate) async fn neighbour(&self, of: &CasePlace, name: &str) -> Result<CasePlace, CaseFailure> {
         self.make(name, of.home.clone(), of.api.clone()).await
     }
 
     /// Creates a place with an API that refuses connections.
-    pub(crate) async fn deserted(&self, name: &str) -> Result<Place, Trouble> {
+    pub(crate) async fn deserted(&self, name: &str) -> Result<CasePlace, CaseFailure> {
         self.make(name, self.dir.join(name).join("home"), None).await
     }
 
-    async fn make(&self, name: &str, home: PathBuf, api: Option<Arc<Simulator>>) -> Result<Place, Trouble> {
+    async fn make(
+        &self,
+        name: &str,
+        home: PathBuf,
+        api: Option<Arc<Simulator>>,
+    ) -> Result<CasePlace, CaseFailure> {
         let project = self.dir.join(name).join("project");
         std::fs::create_dir_all(&home)?;
         std::fs::create_dir_all(&project)?;
         std::fs::create_dir_all(self.dir.join("tmp"))?;
         std::fs::write(project.join("README.md"), "# A project\n\nNothing is here yet.\n")?;
         let made = bowline::repository_in(&project, "certify").await;
-        made.map_err(|why| Trouble::new(format_args!("git: {why}")))?;
+        made.map_err(|why| CaseFailure::new(format_args!("git: {why}")))?;
         let manifest = self.subject.manifest;
         let base = api.as_ref().map_or(REFUSED.to_owned(), |api| api.base_url(None));
         let Some(plan) = simulate::plan(manifest, &base, &home.to_string_lossy(), KEY) else {
-            return Err(Trouble::new(format_args!("the manifest of {} has no [simulate]", manifest.name)));
+            return Err(CaseFailure::new(format_args!(
+                "the manifest of {} has no [simulate]",
+                manifest.name
+            )));
         };
         for file in &plan.files {
             let path = home.join(&file.path);
@@ -101,11 +109,11 @@ impl CaseContext {
             }
             std::fs::write(path, &file.text)?;
         }
-        Ok(Place { context: self.clone(), api, home, project, plan })
+        Ok(CasePlace { context: self.clone(), api, home, project, plan })
     }
 }
 
-impl Place {
+impl CasePlace {
     /// Returns a task that changes nothing; its prompt selects the scenario.
     pub(crate) fn task(&self, prompt: &str) -> Task {
         self.allow(self.bare(prompt), Mode::Ask)
@@ -169,13 +177,13 @@ impl Place {
     }
 
     /// Returns the requests that a scenario answered, without side requests.
-    pub(crate) fn requests(&self) -> Vec<Entry> {
-        let is_main = |entry: &Entry| entry.choice.as_ref().is_some_and(|choice| choice.side.is_none());
+    pub(crate) fn requests(&self) -> Vec<LedgerEntry> {
+        let is_main = |entry: &LedgerEntry| entry.choice.as_ref().is_some_and(|choice| choice.side.is_none());
         self.api.iter().flat_map(|api| api.ledger()).filter(is_main).collect()
     }
 
     /// Returns all requests.
-    pub(crate) fn all_requests(&self) -> Vec<Entry> {
+    pub(crate) fn all_requests(&self) -> Vec<LedgerEntry> {
         self.api.iter().flat_map(|api| api.ledger()).collect()
     }
 
@@ -190,16 +198,16 @@ impl Place {
     }
 
     /// Runs a task to its end.
-    pub(crate) async fn run(&self, task: Task) -> Result<WatchedRun, Trouble> {
+    pub(crate) async fn run(&self, task: Task) -> Result<WatchedRun, CaseFailure> {
         self.watch(task, None).await
     }
 
     /// Runs a task until a condition holds, and then stops it.
-    pub(crate) async fn stop(&self, task: Task, when: StopCondition) -> Result<WatchedRun, Trouble> {
+    pub(crate) async fn stop(&self, task: Task, when: StopCondition) -> Result<WatchedRun, CaseFailure> {
         self.watch(task, Some(when)).await
     }
 
-    async fn watch(&self, task: Task, when: Option<StopCondition>) -> Result<WatchedRun, Trouble> {
+    async fn watch(&self, task: Task, when: Option<StopCondition>) -> Result<WatchedRun, CaseFailure> {
         let time = Stopwatch::start();
         let mut turn = task.start().await?;
         let control = turn.control();
@@ -243,7 +251,7 @@ impl Place {
 
 impl WatchedRun {
     /// Succeeds if the turn completed.
-    pub(crate) fn completed(&self) -> Verdict {
+    pub(crate) fn completed(&self) -> CaseVerdict {
         if self.record.is_completed() { Ok(()) } else { Err(self.trouble("the turn did not complete")) }
     }
 
@@ -253,17 +261,17 @@ impl WatchedRun {
     }
 
     /// Describes the problem, and how the run went.
-    pub(crate) fn trouble(&self, what: impl std::fmt::Display) -> Trouble {
-        let mut trouble = Trouble::new(what).and(format_args!("outcome: {}", self.record.outcome_word()));
+    pub(crate) fn trouble(&self, what: impl std::fmt::Display) -> CaseFailure {
+        let mut trouble = CaseFailure::new(what).and(format_args!("outcome: {}", self.record.outcome_word()));
         if let Some(failure) = &self.record.failure {
             trouble = trouble.and(format_args!(
                 "failure {}/{}: {}",
                 failure.category.as_str(),
                 failure.code.as_str(),
-                crate::trouble::short(&failure.message)
+                crate::case_failure::short(&failure.message)
             ));
             if let Some(tail) = failure.stderr_tail.as_deref().filter(|tail| !tail.trim().is_empty()) {
-                trouble = trouble.and(format_args!("stderr: {}", crate::trouble::short(tail.trim())));
+                trouble = trouble.and(format_args!("stderr: {}", crate::case_failure::short(tail.trim())));
             }
         }
         if let Some(journal) = &self.record.journal {
@@ -273,7 +281,7 @@ impl WatchedRun {
     }
 
     /// Succeeds if a claim holds; otherwise describes the problem, and how the run went.
-    pub(crate) fn hold(&self, claim: bool, otherwise: impl FnOnce() -> String) -> Verdict {
+    pub(crate) fn hold(&self, claim: bool, otherwise: impl FnOnce() -> String) -> CaseVerdict {
         if claim { Ok(()) } else { Err(self.trouble(otherwise())) }
     }
 }

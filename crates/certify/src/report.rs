@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use crate::drift::Change;
+use crate::drift::ReportChange;
 
 /// The version of the report format.
 pub const FORMAT: u32 = 1;
@@ -37,7 +37,7 @@ pub struct Report {
     /// How long it took.
     pub took_ms: u64,
     /// The cells, in the order of the suite.
-    pub cells: Vec<Cell>,
+    pub cells: Vec<ReportCell>,
     /// The options that its help lists, by page.
     pub flags: BTreeMap<String, BTreeSet<String>>,
     /// The kinds of events of its runs, and how many of each.
@@ -48,18 +48,18 @@ pub struct Report {
     pub novel: BTreeSet<String>,
     /// The differences to an older report, if there was one to compare.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub drift: Option<Vec<Change>>,
+    pub drift: Option<Vec<ReportChange>>,
 }
 
 /// One case and its result.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Cell {
+pub struct ReportCell {
     /// The name of the case.
     pub case: String,
     /// The promise of the case.
     pub about: String,
     /// The result.
-    pub status: Status,
+    pub status: CaseStatus,
     /// Why it is not claimed, or pending.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
@@ -73,7 +73,7 @@ pub struct Cell {
 /// The result of a case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Status {
+pub enum CaseStatus {
     /// The promise holds.
     Green,
     /// It does not hold; there is evidence.
@@ -84,7 +84,7 @@ pub enum Status {
     Pending,
 }
 
-impl Status {
+impl CaseStatus {
     /// Returns it in words.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -98,12 +98,12 @@ impl Status {
 
 impl Report {
     /// Counts the cells of a status.
-    pub fn count(&self, status: Status) -> usize {
+    pub fn count(&self, status: CaseStatus) -> usize {
         self.cells.iter().filter(|cell| cell.status == status).count()
     }
 
     /// Returns whether no cell is red.
     pub fn holds(&self) -> bool {
-        self.count(Status::Red) == 0
+        self.count(CaseStatus::Red) == 0
     }
 }

@@ -7,7 +7,7 @@ use bowline_providers::probe::{Finding, Page, Version};
 
 /// The program under test.
 #[derive(Clone, Debug)]
-pub struct Subject {
+pub struct TestedProgram {
     /// The provider that drives it.
     pub manifest: &'static Manifest,
     /// The program.

@@ -11,14 +11,14 @@ use bowline_providers::probe::Page;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
-use crate::account::{Account, RunTotals};
-use crate::case::{Body, Case, Claim, Suite};
+use crate::account::{RunTotals, SuiteTotals};
+use crate::case::{CaseBody, CaseClaim, ContractCase, SuitePart};
+use crate::case_failure::{CaseFailure, CaseVerdict};
 use crate::cases::{self, faults};
 use crate::clock::{self, Stopwatch};
 use crate::place::CaseContext;
-use crate::report::{Cell, FORMAT, Report, Status};
-use crate::subject::Subject;
-use crate::trouble::{Trouble, Verdict};
+use crate::report::{CaseStatus, FORMAT, Report, ReportCell};
+use crate::subject::TestedProgram;
 
 /// How many cases run at once, unless the manifest sets another number.
 const AT_ONCE: usize = 4;
@@ -31,17 +31,17 @@ const MOST_EVIDENCE: usize = 20;
 
 /// The program, the cases, and where to run them.
 #[derive(Clone, Debug)]
-pub struct Plan {
+pub struct SuitePlan {
     /// The program.
-    pub subject: Subject,
+    pub subject: TestedProgram,
     /// Which part of the suite.
-    pub suite: Suite,
+    pub suite: SuitePart,
     /// The names of the only cases to try; none for all.
     pub only: Vec<String>,
     /// The directory for the homes, projects and journals of the cases. Those of a red case stay there.
     pub scratch: PathBuf,
     /// Whether those of the other cases stay too.
-    pub keep: Keep,
+    pub keep: KeptFolders,
     /// The network of this process.
     pub network: NetworkAccess,
     /// How many connections had tried to leave before the program was probed.
@@ -50,7 +50,7 @@ pub struct Plan {
 
 /// Which homes, projects and journals of cases stay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Keep {
+pub enum KeptFolders {
     /// Those of red cases.
     Red,
     /// All.
@@ -59,25 +59,25 @@ pub enum Keep {
 
 /// Progress, for the caller that waits.
 #[derive(Debug)]
-pub enum Progress<'a> {
+pub enum SuiteProgress<'a> {
     /// This many cases will run.
     Begun(usize),
     /// A case starts.
     Trying(&'static str),
     /// A case has a result.
-    Done(&'a Cell),
+    Done(&'a ReportCell),
 }
 
 /// Runs the suite on a program.
-pub async fn certify(plan: Plan, mut tell: impl FnMut(Progress<'_>)) -> Report {
+pub async fn certify(plan: SuitePlan, mut tell: impl FnMut(SuiteProgress<'_>)) -> Report {
     let time = Stopwatch::start();
     let subject = Arc::new(plan.subject);
-    let account = Arc::new(Account::default());
+    let account = Arc::new(SuiteTotals::default());
     let chosen = cases::chosen(plan.suite, &plan.only);
-    tell(Progress::Begun(chosen.len()));
+    tell(SuiteProgress::Begun(chosen.len()));
     let before = plan.attempts_before;
 
-    let mut cells: Vec<Option<Cell>> = vec![None; chosen.len()];
+    let mut cells: Vec<Option<ReportCell>> = vec![None; chosen.len()];
     let at_once = subject.manifest.certify.at_once.unwrap_or(AT_ONCE).max(1);
     let gate = Arc::new(Semaphore::new(at_once));
     let (news, mut heard) = tokio::sync::mpsc::unbounded_channel();
@@ -86,11 +86,11 @@ pub async fn certify(plan: Plan, mut tell: impl FnMut(Progress<'_>)) -> Report {
     // Run the connection-refused cases last and alone: any earlier refused connection counts against `stays-home`.
     for deserted in [false, true] {
         for (index, case) in chosen.iter().copied().enumerate() {
-            if matches!(case.body, Body::After(_)) || case.is_deserted() != deserted {
+            if matches!(case.body, CaseBody::After(_)) || case.is_deserted() != deserted {
                 continue;
             }
             if let Some(cell) = unclaimed(case, &subject) {
-                tell(Progress::Done(&cell));
+                tell(SuiteProgress::Done(&cell));
                 cells[index] = Some(cell);
                 continue;
             }
@@ -114,10 +114,10 @@ pub async fn certify(plan: Plan, mut tell: impl FnMut(Progress<'_>)) -> Report {
         }
         loop {
             tokio::select! {
-                Some(name) = heard.recv() => tell(Progress::Trying(name)),
+                Some(name) = heard.recv() => tell(SuiteProgress::Trying(name)),
                 done = trying.join_next() => match done {
                     Some(Ok((index, cell))) => {
-                        tell(Progress::Done(&cell));
+                        tell(SuiteProgress::Done(&cell));
                         cells[index] = Some(cell);
                     }
                     // A case that panicked has no cell yet; it gets one below.
@@ -130,64 +130,73 @@ pub async fn certify(plan: Plan, mut tell: impl FnMut(Progress<'_>)) -> Report {
     }
 
     let mut sums = account.sums();
-    sums.attempts_to_leave = match plan.network {
-        NetworkAccess::Loopback => seclusion::attempts_to_leave()
-            .and_then(|left| Ok(left.saturating_sub(before) + refused_connections.unwrap_or(Ok(0))?))
-            .map_err(|error| format!("outgoing connections could not be counted: {error}")),
-        NetworkAccess::Open => {
-            Err("this process could not leave the network, so connections were not counted".to_owned())
-        }
-    };
+    sums.attempts_to_leave = attempts_to_leave(plan.network, before, refused_connections.unwrap_or(Ok(0)));
     for (index, case) in chosen.iter().enumerate() {
-        if let Body::After(look) = case.body {
+        if let CaseBody::After(look) = case.body {
             let cell = unclaimed(case, &subject)
                 .unwrap_or_else(|| judged(case, &subject, look(&sums), Duration::ZERO));
-            tell(Progress::Done(&cell));
+            tell(SuiteProgress::Done(&cell));
             cells[index] = Some(cell);
         }
     }
     let cells = cells.into_iter().zip(&chosen).map(|(cell, case)| {
         cell.unwrap_or_else(|| {
-            judged(case, &subject, Err(Trouble::new("the case itself panicked")), Duration::ZERO)
+            judged(case, &subject, Err(CaseFailure::new("the case itself panicked")), Duration::ZERO)
         })
     });
-    let cells: Vec<Cell> = cells.collect();
+    let cells: Vec<ReportCell> = cells.collect();
     report(&subject, plan.suite, plan.network, cells, sums, time.elapsed())
 }
 
+/// Counts the connections that left loopback since the suite began, refused ones included.
+fn attempts_to_leave(
+    network: NetworkAccess,
+    before: u64,
+    refused: std::io::Result<u64>,
+) -> Result<u64, String> {
+    match network {
+        NetworkAccess::Loopback => seclusion::attempts_to_leave()
+            .and_then(|left| Ok(left.saturating_sub(before) + refused?))
+            .map_err(|error| format!("outgoing connections could not be counted: {error}")),
+        NetworkAccess::Open => {
+            Err("this process could not leave the network, so connections were not counted".to_owned())
+        }
+    }
+}
+
 /// Returns the cell of a case that the provider does not claim.
-fn unclaimed(case: &Case, subject: &Subject) -> Option<Cell> {
+fn unclaimed(case: &ContractCase, subject: &TestedProgram) -> Option<ReportCell> {
     let manifest = subject.manifest;
     let reason = match (manifest.certify.not_claimed.get(case.name), (case.claim)(manifest)) {
         (Some(reason), _) => reason.clone(),
-        (None, Claim::No(Some(reason))) => reason,
-        (None, Claim::No(None)) => {
-            let trouble = Trouble::new("it is not claimed, and the manifest has no reason");
-            return Some(cell(case, Status::Red, None, trouble.0, Duration::ZERO));
+        (None, CaseClaim::No(Some(reason))) => reason,
+        (None, CaseClaim::No(None)) => {
+            let trouble = CaseFailure::new("it is not claimed, and the manifest has no reason");
+            return Some(cell(case, CaseStatus::Red, None, trouble.0, Duration::ZERO));
         }
-        (None, Claim::Yes) => return None,
+        (None, CaseClaim::Yes) => return None,
     };
-    Some(cell(case, Status::NotClaimed, Some(reason), Vec::new(), Duration::ZERO))
+    Some(cell(case, CaseStatus::NotClaimed, Some(reason), Vec::new(), Duration::ZERO))
 }
 
-async fn attempt(case: &'static Case, context: CaseContext, keep: Keep) -> Cell {
+async fn attempt(case: &'static ContractCase, context: CaseContext, keep: KeptFolders) -> ReportCell {
     let (subject, dir) = (Arc::clone(&context.subject), context.dir.clone());
     let time = Stopwatch::start();
     let body = async move {
         match &case.body {
-            Body::Runs(body) => body(context).await,
-            Body::Fault(fault) => faults::attempt(context, fault).await,
+            CaseBody::Runs(body) => body(context).await,
+            CaseBody::Fault(fault) => faults::attempt(context, fault).await,
             // Not among the cases that run.
-            Body::After(_) => Ok(()),
+            CaseBody::After(_) => Ok(()),
         }
     };
     let limit = LIMIT * case.runs;
     let verdict = match tokio::time::timeout(limit, body).await {
         Ok(verdict) => verdict,
-        Err(_) => Err(Trouble::new(format_args!("it did not finish within {} s", limit.as_secs()))),
+        Err(_) => Err(CaseFailure::new(format_args!("it did not finish within {} s", limit.as_secs()))),
     };
     let cell = judged(case, &subject, verdict, time.elapsed());
-    if cell.status != Status::Red && keep == Keep::Red {
+    if cell.status != CaseStatus::Red && keep == KeptFolders::Red {
         // A directory that cannot be removed is in a scratch directory and does no harm.
         let _ = std::fs::remove_dir_all(&dir);
     }
@@ -195,33 +204,33 @@ async fn attempt(case: &'static Case, context: CaseContext, keep: Keep) -> Cell 
 }
 
 /// Turns a verdict into a cell. A pending case must fail.
-fn judged(case: &Case, subject: &Subject, verdict: Verdict, took: Duration) -> Cell {
+fn judged(case: &ContractCase, subject: &TestedProgram, verdict: CaseVerdict, took: Duration) -> ReportCell {
     let known = subject.manifest.certify.pending.get(case.name).map(String::as_str);
     match (verdict, case.pending.or(known)) {
-        (Ok(()), None) => cell(case, Status::Green, None, Vec::new(), took),
-        (Err(trouble), None) => cell(case, Status::Red, None, trouble.0, took),
-        (Err(_), Some(reason)) => cell(case, Status::Pending, Some(reason.to_owned()), Vec::new(), took),
+        (Ok(()), None) => cell(case, CaseStatus::Green, None, Vec::new(), took),
+        (Err(trouble), None) => cell(case, CaseStatus::Red, None, trouble.0, took),
+        (Err(_), Some(reason)) => cell(case, CaseStatus::Pending, Some(reason.to_owned()), Vec::new(), took),
         (Ok(()), Some(reason)) => {
             let passes = format!("it passes, but the manifest lists it as pending: {reason}");
-            cell(case, Status::Red, None, vec![passes], took)
+            cell(case, CaseStatus::Red, None, vec![passes], took)
         }
     }
 }
 
 fn cell(
-    case: &Case,
-    status: Status,
+    case: &ContractCase,
+    status: CaseStatus,
     reason: Option<String>,
     mut evidence: Vec<String>,
     took: Duration,
-) -> Cell {
+) -> ReportCell {
     if evidence.len() > MOST_EVIDENCE {
         let more = evidence.len() - MOST_EVIDENCE;
         evidence.truncate(MOST_EVIDENCE);
         evidence.push(format!("and {more} more"));
     }
     let (case, about) = (case.name.to_owned(), case.about.to_owned());
-    Cell {
+    ReportCell {
         case,
         about,
         status,
@@ -232,10 +241,10 @@ fn cell(
 }
 
 fn report(
-    subject: &Subject,
-    suite: Suite,
+    subject: &TestedProgram,
+    suite: SuitePart,
     network: NetworkAccess,
-    cells: Vec<Cell>,
+    cells: Vec<ReportCell>,
     sums: RunTotals,
     took: Duration,
 ) -> Report {

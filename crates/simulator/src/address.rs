@@ -4,24 +4,24 @@
 
 use serde::Serialize;
 
-use crate::apis::{Api, Shape};
+use crate::apis::{Api, ResponseShape};
 
 /// The target of a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Address {
     /// The part behind `/r/`, which names the client and may select the scenario.
     pub(crate) route: Option<String>,
-    pub(crate) operation: Operation,
+    pub(crate) operation: ApiOperation,
     /// The model, if the path has it.
     pub(crate) model: Option<String>,
     /// The shape of the response, if the path has it.
-    pub(crate) shape: Option<Shape>,
+    pub(crate) shape: Option<ResponseShape>,
 }
 
 /// The operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case", tag = "kind", content = "api")]
-pub enum Operation {
+pub enum ApiOperation {
     /// An answer of the model.
     Generate(Api),
     /// The number of tokens of a text.
@@ -40,7 +40,7 @@ pub enum Operation {
     Unknown,
 }
 
-impl Operation {
+impl ApiOperation {
     /// Returns the API, if the operation belongs to one.
     pub fn api(self) -> Option<Api> {
         match self {
@@ -67,45 +67,47 @@ impl Address {
     }
 }
 
-fn operation(path: &str, query: &str, speaks: Api) -> (Operation, Option<String>, Option<Shape>) {
+fn operation(path: &str, query: &str, speaks: Api) -> (ApiOperation, Option<String>, Option<ResponseShape>) {
     let plain = |operation| (operation, None, None);
     if path.is_empty() {
-        return plain(Operation::Root);
+        return plain(ApiOperation::Root);
     }
     if path == "/_bowline/ledger" {
-        return plain(Operation::Ledger);
+        return plain(ApiOperation::Ledger);
     }
     for (end, operation) in [
-        ("/messages", Operation::Generate(Api::AnthropicMessages)),
-        ("/messages/count_tokens", Operation::CountTokens(Api::AnthropicMessages)),
-        ("/responses", Operation::Generate(Api::OpenaiResponses)),
-        ("/chat/completions", Operation::Generate(Api::OpenaiChat)),
-        ("/api/chat", Operation::Generate(Api::OllamaChat)),
-        ("/api/generate", Operation::Generate(Api::OllamaGenerate)),
-        ("/api/tags", Operation::Models(Api::OllamaChat)),
-        ("/api/version", Operation::Version),
-        ("/v1beta/models", Operation::Models(Api::GoogleGenerate)),
-        ("/models", Operation::Models(speaks)),
+        ("/messages", ApiOperation::Generate(Api::AnthropicMessages)),
+        ("/messages/count_tokens", ApiOperation::CountTokens(Api::AnthropicMessages)),
+        ("/responses", ApiOperation::Generate(Api::OpenaiResponses)),
+        ("/chat/completions", ApiOperation::Generate(Api::OpenaiChat)),
+        ("/api/chat", ApiOperation::Generate(Api::OllamaChat)),
+        ("/api/generate", ApiOperation::Generate(Api::OllamaGenerate)),
+        ("/api/tags", ApiOperation::Models(Api::OllamaChat)),
+        ("/api/version", ApiOperation::Version),
+        ("/v1beta/models", ApiOperation::Models(Api::GoogleGenerate)),
+        ("/models", ApiOperation::Models(speaks)),
     ] {
         if path.ends_with(end) {
             return plain(operation);
         }
     }
-    let Some((before, last)) = path.rsplit_once("/models/") else { return plain(Operation::Unknown) };
+    let Some((before, last)) = path.rsplit_once("/models/") else { return plain(ApiOperation::Unknown) };
     let api = if before.ends_with("/v1beta") { Api::GoogleGenerate } else { speaks };
     match last.rsplit_once(':') {
         Some((model, verb)) => {
             let sse = query.split('&').any(|pair| pair == "alt=sse");
-            let streamed = if sse { Shape::Events } else { Shape::Array };
+            let streamed = if sse { ResponseShape::Events } else { ResponseShape::Array };
             let (operation, shape) = match verb {
-                "generateContent" => (Operation::Generate(Api::GoogleGenerate), Some(Shape::Whole)),
-                "streamGenerateContent" => (Operation::Generate(Api::GoogleGenerate), Some(streamed)),
-                "countTokens" => (Operation::CountTokens(Api::GoogleGenerate), None),
-                _ => (Operation::Unknown, None),
+                "generateContent" => {
+                    (ApiOperation::Generate(Api::GoogleGenerate), Some(ResponseShape::Whole))
+                }
+                "streamGenerateContent" => (ApiOperation::Generate(Api::GoogleGenerate), Some(streamed)),
+                "countTokens" => (ApiOperation::CountTokens(Api::GoogleGenerate), None),
+                _ => (ApiOperation::Unknown, None),
             };
             (operation, Some(model.to_owned()), shape)
         }
-        None => (Operation::Model(api), Some(last.to_owned()), None),
+        None => (ApiOperation::Model(api), Some(last.to_owned()), None),
     }
 }
 
@@ -113,7 +115,7 @@ fn operation(path: &str, query: &str, speaks: Api) -> (Operation, Option<String>
 mod tests {
     use super::*;
 
-    fn check(path: &str, route: Option<&str>, operation: Operation) {
+    fn check(path: &str, route: Option<&str>, operation: ApiOperation) {
         let (path, query) = path.split_once('?').unwrap_or((path, ""));
         let address = Address::read(path, query, Api::OpenaiChat);
         assert_eq!((address.route.as_deref(), address.operation), (route, operation), "{path}");
@@ -121,24 +123,28 @@ mod tests {
 
     #[test]
     fn an_api_is_known_by_the_end_of_the_path() {
-        check("/v1/messages?beta=true", None, Operation::Generate(Api::AnthropicMessages));
-        check("/r/a~1/v1/messages/count_tokens", Some("a~1"), Operation::CountTokens(Api::AnthropicMessages));
-        check("/r/x/v1/responses", Some("x"), Operation::Generate(Api::OpenaiResponses));
-        check("/any/base/v1/chat/completions", None, Operation::Generate(Api::OpenaiChat));
-        check("/v1/models", None, Operation::Models(Api::OpenaiChat));
-        check("/v1beta/models", None, Operation::Models(Api::GoogleGenerate));
-        check("/v1/models/some-model", None, Operation::Model(Api::OpenaiChat));
-        check("/api/chat", None, Operation::Generate(Api::OllamaChat));
-        check("/r/only", Some("only"), Operation::Root);
-        check("/v1/embeddings", None, Operation::Unknown);
+        check("/v1/messages?beta=true", None, ApiOperation::Generate(Api::AnthropicMessages));
+        check(
+            "/r/a~1/v1/messages/count_tokens",
+            Some("a~1"),
+            ApiOperation::CountTokens(Api::AnthropicMessages),
+        );
+        check("/r/x/v1/responses", Some("x"), ApiOperation::Generate(Api::OpenaiResponses));
+        check("/any/base/v1/chat/completions", None, ApiOperation::Generate(Api::OpenaiChat));
+        check("/v1/models", None, ApiOperation::Models(Api::OpenaiChat));
+        check("/v1beta/models", None, ApiOperation::Models(Api::GoogleGenerate));
+        check("/v1/models/some-model", None, ApiOperation::Model(Api::OpenaiChat));
+        check("/api/chat", None, ApiOperation::Generate(Api::OllamaChat));
+        check("/r/only", Some("only"), ApiOperation::Root);
+        check("/v1/embeddings", None, ApiOperation::Unknown);
     }
 
     #[test]
     fn the_path_may_say_the_model_and_the_shape() {
         for (verb, shape) in [
-            ("generateContent", Shape::Whole),
-            ("streamGenerateContent", Shape::Array),
-            ("streamGenerateContent?key=k&alt=sse", Shape::Events),
+            ("generateContent", ResponseShape::Whole),
+            ("streamGenerateContent", ResponseShape::Array),
+            ("streamGenerateContent?key=k&alt=sse", ResponseShape::Events),
         ] {
             let path = format!("/r/x/v1beta/models/m-1:{verb}");
             let (path, query) = path.split_once('?').unwrap_or((&path, ""));

@@ -15,7 +15,7 @@ mod schema;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::scenario::{Fault, Stop, Usage};
+use crate::scenario::{Fault, StopReason, Usage};
 
 pub(crate) use schema::fill;
 
@@ -54,7 +54,7 @@ impl Api {
 /// How an answer is sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Shape {
+pub enum ResponseShape {
     /// As one JSON document.
     #[default]
     Whole,
@@ -70,13 +70,13 @@ pub enum Shape {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ParsedRequest {
     pub(crate) model: Option<String>,
-    pub(crate) shape: Shape,
+    pub(crate) shape: ResponseShape,
     pub(crate) effort: Option<String>,
     pub(crate) thinking: Option<Value>,
     pub(crate) max_tokens: Option<u64>,
     pub(crate) system: String,
     pub(crate) tools: Vec<Tool>,
-    pub(crate) images: Vec<Image>,
+    pub(crate) images: Vec<RequestImage>,
     pub(crate) schema: Option<Value>,
     pub(crate) previous: Option<String>,
     pub(crate) said: Vec<ConversationItem>,
@@ -106,14 +106,14 @@ pub(crate) struct Tool {
 
 /// An image in a request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Image {
+pub struct RequestImage {
     /// Its type, such as `image/png`.
     pub media_type: String,
     /// Its size in bytes; 0 if only an address was sent.
     pub bytes: usize,
 }
 
-impl Image {
+impl RequestImage {
     /// Describes an image by its base64 text.
     fn encoded(media_type: &str, base64: &str) -> Self {
         let digits = base64.bytes().filter(|byte| !matches!(byte, b'=' | b'\n' | b'\r')).count();
@@ -140,7 +140,7 @@ pub(crate) struct Answer {
     pub(crate) think: Option<String>,
     pub(crate) deltas: Vec<String>,
     pub(crate) calls: Vec<ToolCall>,
-    pub(crate) stop: Stop,
+    pub(crate) stop: StopReason,
     pub(crate) usage: Usage,
 }
 
@@ -191,7 +191,7 @@ pub(crate) struct Frame {
 
 /// An error on the wire.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Problem {
+pub(crate) struct WireError {
     pub(crate) status: u16,
     pub(crate) headers: Vec<(&'static str, String)>,
     pub(crate) body: String,
@@ -238,7 +238,7 @@ pub(crate) fn whole(api: Api, answer: &Answer) -> Value {
 }
 
 /// Writes an answer as a stream.
-pub(crate) fn frames(api: Api, shape: Shape, answer: &Answer) -> Vec<Frame> {
+pub(crate) fn frames(api: Api, shape: ResponseShape, answer: &Answer) -> Vec<Frame> {
     match api {
         Api::AnthropicMessages => messages::frames(answer),
         Api::OpenaiResponses => responses::frames(answer),
@@ -250,7 +250,7 @@ pub(crate) fn frames(api: Api, shape: Shape, answer: &Answer) -> Vec<Frame> {
 }
 
 /// Writes a fault that has a response.
-pub(crate) fn problem(api: Api, fault: &Fault, model: &str) -> Problem {
+pub(crate) fn problem(api: Api, fault: &Fault, model: &str) -> WireError {
     errors::problem(api, fault, model)
 }
 

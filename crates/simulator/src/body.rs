@@ -10,11 +10,11 @@ use std::time::Duration;
 use hyper::body::{Body, Bytes, Frame, SizeHint};
 use tokio::sync::mpsc;
 
-use crate::ledger::{Outcome, Ticket};
+use crate::ledger::{OpenEntry, RequestOutcome};
 
 /// How an answer ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Ending {
+pub(crate) enum BodyEnding {
     /// Normally.
     Good,
     /// The connection is closed before the end.
@@ -25,12 +25,12 @@ pub(crate) enum Ending {
 
 /// A piece, and the pause before it.
 #[derive(Clone, Debug)]
-pub(crate) struct Piece {
+pub(crate) struct BodyPiece {
     pub(crate) pause: Duration,
     pub(crate) bytes: Bytes,
 }
 
-impl Piece {
+impl BodyPiece {
     pub(crate) fn now(bytes: impl Into<Bytes>) -> Self {
         Self { pause: Duration::ZERO, bytes: bytes.into() }
     }
@@ -41,7 +41,7 @@ const AHEAD: usize = 1;
 
 /// A body that a task of its own feeds, so that pauses and hangs block no other request.
 #[derive(Debug)]
-pub(crate) struct Paced {
+pub(crate) struct PacedBody {
     pieces: mpsc::Receiver<Result<Bytes, BrokenOff>>,
     /// The announced length. A body that is cut announces more than it sends.
     announced: Option<u64>,
@@ -66,9 +66,14 @@ impl fmt::Display for BrokenOff {
 
 impl std::error::Error for BrokenOff {}
 
-impl Paced {
+impl PacedBody {
     /// Starts to send pieces. `whole` is the length to announce if the response is one document.
-    pub(crate) fn send(pieces: Vec<Piece>, ending: Ending, whole: Option<u64>, ticket: Ticket) -> Self {
+    pub(crate) fn send(
+        pieces: Vec<BodyPiece>,
+        ending: BodyEnding,
+        whole: Option<u64>,
+        ticket: OpenEntry,
+    ) -> Self {
         let (sender, receiver) = mpsc::channel(AHEAD);
         let taken = Arc::new(AtomicUsize::new(0));
         tokio::spawn(feed(pieces, ending, sender, Arc::clone(&taken), ticket));
@@ -86,11 +91,11 @@ impl Paced {
 }
 
 async fn feed(
-    pieces: Vec<Piece>,
-    ending: Ending,
+    pieces: Vec<BodyPiece>,
+    ending: BodyEnding,
     sender: mpsc::Sender<Result<Bytes, BrokenOff>>,
     taken: Arc<AtomicUsize>,
-    ticket: Ticket,
+    ticket: OpenEntry,
 ) {
     let all = pieces.len();
     for piece in pieces {
@@ -107,22 +112,22 @@ async fn feed(
     }
     match ending {
         // There is capacity again when the last piece is on its way. A client that knows the length takes it and leaves.
-        Ending::Good => {
+        BodyEnding::Good => {
             if sender.reserve().await.is_ok() || taken.load(Ordering::Acquire) == all {
-                ticket.end(Outcome::Sent);
+                ticket.end(RequestOutcome::Sent);
             }
         }
-        Ending::Cut => {
-            ticket.end(Outcome::BrokenOff);
+        BodyEnding::Cut => {
+            ticket.end(RequestOutcome::BrokenOff);
             // Whether the client is still there does not matter any more.
             let _ = sender.send(Err(BrokenOff::Closed)).await;
         }
         // Until the client closes the connection.
-        Ending::Hang => sender.closed().await,
+        BodyEnding::Hang => sender.closed().await,
     }
 }
 
-impl Body for Paced {
+impl Body for PacedBody {
     type Data = Bytes;
     type Error = BrokenOff;
 

@@ -12,15 +12,15 @@ use serde::Serialize;
 use serde_json::Value;
 use tokio::sync::mpsc::UnboundedSender;
 
-use crate::address::Operation;
-use crate::apis::{Image, ParsedRequest, Shape};
-use crate::pick::{PickedBy, Side};
+use crate::address::ApiOperation;
+use crate::apis::{ParsedRequest, RequestImage, ResponseShape};
+use crate::pick::{PickedBy, SidePurpose};
 use crate::reply;
 use crate::scenario::{FaultKind, Usage};
 
 /// A request and its result.
 #[derive(Clone, Debug, Serialize)]
-pub struct Entry {
+pub struct LedgerEntry {
     /// The number of the request, from 1.
     pub seq: u64,
     /// When it was read.
@@ -38,15 +38,15 @@ pub struct Entry {
     /// The headers, in order; secrets are masked.
     pub headers: Vec<(String, String)>,
     /// The operation.
-    pub operation: Operation,
+    pub operation: ApiOperation,
     /// The facts of the request, in terms that all APIs share. Absent if the request is not for an answer of a model.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub facts: Option<Facts>,
+    pub facts: Option<RequestFacts>,
     /// The whole body: as JSON, or as a string if it is not JSON.
     pub body: Arc<Value>,
     /// The scenario that answered. Absent if the request is not for an answer of a model.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub choice: Option<Choice>,
+    pub choice: Option<ScenarioChoice>,
     /// The tools that the answer calls.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub called: Vec<String>,
@@ -57,16 +57,16 @@ pub struct Entry {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
     /// How it ended.
-    pub outcome: Outcome,
+    pub outcome: RequestOutcome,
 }
 
 /// The facts of a request.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Facts {
+pub struct RequestFacts {
     /// The model.
     pub model: Option<String>,
     /// Whether the answer is streamed, and how.
-    pub shape: Shape,
+    pub shape: ResponseShape,
     /// The requested effort, in the program's word.
     pub effort: Option<String>,
     /// The settings for thinking, as sent.
@@ -82,14 +82,14 @@ pub struct Facts {
     /// The number of the model's answers in the conversation.
     pub answers: usize,
     /// The images.
-    pub images: Vec<Image>,
+    pub images: Vec<RequestImage>,
     /// The schema for the answer.
     pub schema: Option<Value>,
     /// The id of the earlier response that this one follows.
     pub previous: Option<String>,
 }
 
-impl Facts {
+impl RequestFacts {
     pub(crate) fn of(asked: &ParsedRequest) -> Self {
         Self {
             model: asked.model.clone(),
@@ -110,7 +110,7 @@ impl Facts {
 
 /// The scenario of a request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Choice {
+pub struct ScenarioChoice {
     /// The scenario.
     pub scenario: String,
     /// The source of its name.
@@ -120,7 +120,7 @@ pub struct Choice {
     pub step: Option<usize>,
     /// The purpose of a side request.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub side: Option<Side>,
+    pub side: Option<SidePurpose>,
     /// The fault that was played.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fault: Option<FaultKind>,
@@ -132,7 +132,7 @@ pub struct Choice {
 /// How a request ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Outcome {
+pub enum RequestOutcome {
     /// It is in progress.
     Open,
     /// The whole response was sent.
@@ -147,9 +147,9 @@ pub enum Outcome {
 
 /// Notifications of the simulator.
 #[derive(Clone, Debug)]
-pub enum News {
+pub enum LedgerNews {
     /// A request is over.
-    Over(Box<Entry>),
+    Over(Box<LedgerEntry>),
     /// The ledger's file could not be written; the simulator writes no more to it.
     LedgerLost(String),
 }
@@ -157,54 +157,59 @@ pub enum News {
 /// All entries, and where they go.
 #[derive(Debug)]
 pub(crate) struct Ledger {
-    inner: Mutex<Inner>,
+    inner: Mutex<LedgerState>,
 }
 
 #[derive(Debug)]
-struct Inner {
-    entries: Vec<Entry>,
+struct LedgerState {
+    entries: Vec<LedgerEntry>,
     file: Option<File>,
-    watcher: Option<UnboundedSender<News>>,
+    watcher: Option<UnboundedSender<LedgerNews>>,
 }
 
 impl Ledger {
-    pub(crate) fn new(file: Option<File>, watcher: Option<UnboundedSender<News>>) -> Self {
-        Self { inner: Mutex::new(Inner { entries: Vec::new(), file, watcher }) }
+    pub(crate) fn new(file: Option<File>, watcher: Option<UnboundedSender<LedgerNews>>) -> Self {
+        Self { inner: Mutex::new(LedgerState { entries: Vec::new(), file, watcher }) }
     }
 
     /// Records a request. The entry gets its number here.
-    pub(crate) fn open(self: &Arc<Self>, mut entry: Entry) -> Ticket {
+    pub(crate) fn open(self: &Arc<Self>, mut entry: LedgerEntry) -> OpenEntry {
         let mut inner = self.lock();
         entry.seq = inner.entries.len() as u64 + 1;
         let seq = entry.seq;
         inner.entries.push(entry);
         drop(inner);
-        Ticket { ledger: Arc::clone(self), seq, over: false }
+        OpenEntry { ledger: Arc::clone(self), seq, over: false }
     }
 
-    pub(crate) fn entries(&self) -> Vec<Entry> {
+    pub(crate) fn entries(&self) -> Vec<LedgerEntry> {
         self.lock().entries.clone()
     }
 
     /// Ends the open entries, because the simulator stops.
     pub(crate) fn stop(&self) {
-        let open: Vec<u64> =
-            self.lock().entries.iter().filter(|it| it.outcome == Outcome::Open).map(|it| it.seq).collect();
+        let open: Vec<u64> = self
+            .lock()
+            .entries
+            .iter()
+            .filter(|it| it.outcome == RequestOutcome::Open)
+            .map(|it| it.seq)
+            .collect();
         for seq in open {
-            self.end(seq, Outcome::Stopped);
+            self.end(seq, RequestOutcome::Stopped);
         }
     }
 
-    fn end(&self, seq: u64, outcome: Outcome) {
+    fn end(&self, seq: u64, outcome: RequestOutcome) {
         let mut inner = self.lock();
         let Some(entry) = usize::try_from(seq - 1).ok().and_then(|index| inner.entries.get_mut(index)) else {
             return;
         };
-        if entry.outcome != Outcome::Open {
+        if entry.outcome != RequestOutcome::Open {
             return;
         }
         entry.outcome = outcome;
-        if outcome != Outcome::Sent {
+        if outcome != RequestOutcome::Sent {
             entry.usage = None;
         }
         entry.ended_at = Some(Timestamp::now());
@@ -216,13 +221,13 @@ impl Ledger {
             });
             if let Err(error) = written {
                 inner.file = None;
-                inner.tell(News::LedgerLost(error.to_string()));
+                inner.tell(LedgerNews::LedgerLost(error.to_string()));
             }
         }
-        inner.tell(News::Over(Box::new(entry)));
+        inner.tell(LedgerNews::Over(Box::new(entry)));
     }
 
-    fn change(&self, seq: u64, change: impl FnOnce(&mut Entry)) {
+    fn change(&self, seq: u64, change: impl FnOnce(&mut LedgerEntry)) {
         let mut inner = self.lock();
         if let Some(entry) = usize::try_from(seq - 1).ok().and_then(|index| inner.entries.get_mut(index)) {
             change(entry);
@@ -230,13 +235,13 @@ impl Ledger {
     }
 
     /// A panic elsewhere leaves the entries intact, and they are needed to find its cause.
-    fn lock(&self) -> MutexGuard<'_, Inner> {
+    fn lock(&self) -> MutexGuard<'_, LedgerState> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Inner {
-    fn tell(&self, news: News) {
+impl LedgerState {
+    fn tell(&self, news: LedgerNews) {
         if let Some(watcher) = &self.watcher {
             // The receiver may be gone.
             let _ = watcher.send(news);
@@ -246,18 +251,18 @@ impl Inner {
 
 /// An open entry. Dropping it means that the client left: hyper drops the service then.
 #[derive(Debug)]
-pub(crate) struct Ticket {
+pub(crate) struct OpenEntry {
     ledger: Arc<Ledger>,
     seq: u64,
     over: bool,
 }
 
-impl Ticket {
+impl OpenEntry {
     pub(crate) fn seq(&self) -> u64 {
         self.seq
     }
 
-    pub(crate) fn choose(&self, choice: Choice) {
+    pub(crate) fn choose(&self, choice: ScenarioChoice) {
         self.ledger.change(self.seq, |entry| entry.choice = Some(choice));
     }
 
@@ -273,16 +278,16 @@ impl Ticket {
         self.ledger.change(self.seq, |entry| entry.usage = Some(usage));
     }
 
-    pub(crate) fn end(mut self, outcome: Outcome) {
+    pub(crate) fn end(mut self, outcome: RequestOutcome) {
         self.over = true;
         self.ledger.end(self.seq, outcome);
     }
 }
 
-impl Drop for Ticket {
+impl Drop for OpenEntry {
     fn drop(&mut self) {
         if !self.over {
-            self.ledger.end(self.seq, Outcome::ClientLeft);
+            self.ledger.end(self.seq, RequestOutcome::ClientLeft);
         }
     }
 }

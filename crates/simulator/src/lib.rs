@@ -2,7 +2,7 @@
 //!
 //! A [`Simulator`] serves Anthropic's Messages, OpenAI's Responses and chat completions, Google's `generateContent` and
 //! Ollama's own API on one port. Scenarios ([`Scenario`]) define the answers. A request selects one by a
-//! marker in its prompt, by its address or by a header. A ledger ([`Entry`]) has every request, so that a test can
+//! marker in its prompt, by its address or by a header. A ledger ([`LedgerEntry`]) has every request, so that a test can
 //! check what a program sent, and whether it reports the served tokens.
 //!
 //! This crate does not know the programs that talk to it: each manifest defines how to point its program here.
@@ -19,9 +19,9 @@ mod scenario;
 mod serve;
 mod simulator;
 
-pub use address::Operation;
-pub use apis::{Api, Image, Shape};
-pub use ledger::{Choice, Entry, Facts, News, Outcome};
-pub use pick::{PickedBy, Side};
-pub use scenario::{FaultKind, Mistake, Scenario, ScenarioError, Usage};
-pub use simulator::{Options, REFUSED, Reach, Simulator, StartError, base_url};
+pub use address::ApiOperation;
+pub use apis::{Api, RequestImage, ResponseShape};
+pub use ledger::{LedgerEntry, LedgerNews, RequestFacts, RequestOutcome, ScenarioChoice};
+pub use pick::{PickedBy, SidePurpose};
+pub use scenario::{FaultKind, Scenario, ScenarioError, ScenarioMistake, Usage};
+pub use simulator::{NetworkReach, REFUSED, Simulator, SimulatorOptions, StartError, base_url};

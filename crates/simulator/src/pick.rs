@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use crate::apis::{Api, ConversationItem, ParsedRequest};
 use crate::reply;
-use crate::scenario::{After, Scenario, Step, StepAction};
+use crate::scenario::{Scenario, Step, StepAction, StepCondition};
 
 /// The source of the scenario's name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -30,7 +30,7 @@ pub enum PickedBy {
 /// The purpose of a side request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Side {
+pub enum SidePurpose {
     /// A title of the conversation.
     Title,
     /// A summary of the conversation.
@@ -43,13 +43,13 @@ pub enum Side {
 
 /// A name in the prompt, with its values.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Marker {
+pub(crate) struct PromptMarker {
     pub(crate) name: String,
     pub(crate) values: BTreeMap<String, String>,
 }
 
 /// Finds the markers of a text, in order: `[[name]]`, or `[[name key=value key="two words"]]`.
-pub(crate) fn markers(text: &str) -> Vec<Marker> {
+pub(crate) fn markers(text: &str) -> Vec<PromptMarker> {
     let mut found = Vec::new();
     let mut rest = text;
     while let Some(at) = rest.find("[[") {
@@ -64,13 +64,13 @@ pub(crate) fn markers(text: &str) -> Vec<Marker> {
     found
 }
 
-fn marker(text: &str) -> Option<(Marker, &str)> {
+fn marker(text: &str) -> Option<(PromptMarker, &str)> {
     let end = text.find(|c: char| !(c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-'))?;
     let (name, mut rest) = text.split_at(end);
     if name.is_empty() {
         return None;
     }
-    let mut marker = Marker { name: name.to_owned(), values: BTreeMap::new() };
+    let mut marker = PromptMarker { name: name.to_owned(), values: BTreeMap::new() };
     loop {
         if let Some(behind) = rest.strip_prefix("]]") {
             return Some((marker, behind));
@@ -91,7 +91,7 @@ fn marker(text: &str) -> Option<(Marker, &str)> {
 
 /// The selected scenario of a request.
 #[derive(Clone, Debug)]
-pub(crate) struct Picked {
+pub(crate) struct PickedScenario {
     pub(crate) scenario: usize,
     pub(crate) by: PickedBy,
     pub(crate) values: BTreeMap<String, String>,
@@ -101,7 +101,7 @@ pub(crate) struct Picked {
 
 /// A named scenario that does not exist.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Unknown {
+pub(crate) struct UnknownScenario {
     pub(crate) name: String,
     pub(crate) by: PickedBy,
 }
@@ -112,21 +112,21 @@ pub(crate) fn scenario(
     asked: &ParsedRequest,
     header: Option<&str>,
     route: Option<&str>,
-) -> Result<Picked, Unknown> {
+) -> Result<PickedScenario, UnknownScenario> {
     let find = |name: &str| scenarios.iter().position(|scenario| scenario.name == name);
-    let unknown = |name: &str, by| Unknown { name: name.to_owned(), by };
+    let unknown = |name: &str, by| UnknownScenario { name: name.to_owned(), by };
     let marked = asked.said.iter().enumerate().rev().find_map(|(at, said)| match said {
         ConversationItem::User(text) => Some((at, markers(reply::own(text)).pop()?)),
         ConversationItem::Model | ConversationItem::Tool => None,
     });
     let (begins, values) =
         marked.as_ref().map_or((0, BTreeMap::new()), |(at, marker)| (*at, marker.values.clone()));
-    let pick = |scenario, by| Ok(Picked { scenario, by, values: values.clone(), begins });
+    let pick = |scenario, by| Ok(PickedScenario { scenario, by, values: values.clone(), begins });
     if let Some(name) = header {
         return find(name)
             .map_or_else(|| Err(unknown(name, PickedBy::Header)), |it| pick(it, PickedBy::Header));
     }
-    if let Some((_, Marker { name, .. })) = &marked {
+    if let Some((_, PromptMarker { name, .. })) = &marked {
         return find(name)
             .map_or_else(|| Err(unknown(name, PickedBy::Marker)), |it| pick(it, PickedBy::Marker));
     }
@@ -140,7 +140,7 @@ pub(crate) fn scenario(
 
 /// How often steps with a limited number of answers have answered, by conversation.
 #[derive(Debug, Default)]
-pub(crate) struct Attempts(HashMap<AttemptKey, u32>);
+pub(crate) struct AttemptCounts(HashMap<AttemptKey, u32>);
 
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct AttemptKey {
@@ -153,12 +153,12 @@ struct AttemptKey {
     prompt: u64,
 }
 
-impl Attempts {
+impl AttemptCounts {
     /// Selects the step, and counts it if it answers a limited number of times.
     pub(crate) fn step(
         &mut self,
         scenario: &Scenario,
-        picked: &Picked,
+        picked: &PickedScenario,
         asked: &ParsedRequest,
         route: Option<&str>,
     ) -> usize {
@@ -167,8 +167,8 @@ impl Attempts {
         let last_is_tool = matches!(asked.said.last(), Some(ConversationItem::Tool));
         let holds = |step: &Step| match step.after {
             None => true,
-            Some(After::ToolResult) => last_is_tool,
-            Some(After::User) => !last_is_tool,
+            Some(StepCondition::ToolResult) => last_is_tool,
+            Some(StepCondition::User) => !last_is_tool,
         };
         let mut last = scenario.steps.len() - 1;
         for (index, step) in scenario.steps.iter().enumerate() {
@@ -227,10 +227,10 @@ pub(crate) fn answers(said: &[ConversationItem]) -> usize {
 const PURPOSE: usize = 300;
 
 /// Recognises a side request.
-pub(crate) fn side(api: Api, asked: &ParsedRequest) -> Option<Side> {
+pub(crate) fn side(api: Api, asked: &ParsedRequest) -> Option<SidePurpose> {
     // With tools it is the conversation, and the program has miscounted.
     if asked.max_tokens == Some(1) && asked.tools.is_empty() {
-        return Some(Side::Probe);
+        return Some(SidePurpose::Probe);
     }
     let last = asked.said.iter().rev().find_map(|said| match said {
         ConversationItem::User(text) => Some(text.as_str()),
@@ -240,23 +240,23 @@ pub(crate) fn side(api: Api, asked: &ParsedRequest) -> Option<Side> {
     let system = asked.system.to_lowercase();
     // It reads the conversation for facts to remember, and has tools to store them.
     if system.contains("memory extraction") {
-        return Some(Side::Utility);
+        return Some(SidePurpose::Utility);
     }
     if !asked.tools.is_empty() {
         let summary =
             ["create a detailed summary of the conversation", "detailed summary of our conversation"];
-        return summary.iter().any(|words| last.contains(words)).then_some(Side::Summary);
+        return summary.iter().any(|words| last.contains(words)).then_some(SidePurpose::Summary);
     }
     // The purpose of a request stands at its beginning; further down a program's own prompt has all these words.
     let purpose: String = system.chars().take(PURPOSE).collect();
     if purpose.contains("title") || last.contains("generate a title") {
-        return Some(Side::Title);
+        return Some(SidePurpose::Title);
     }
     if purpose.contains("summar") || last.contains("summary of the conversation") {
-        return Some(Side::Summary);
+        return Some(SidePurpose::Summary);
     }
     // Programs that use this API send such requests with a schema, and never require one for an answer.
-    (api == Api::GoogleGenerate && asked.schema.is_some()).then_some(Side::Utility)
+    (api == Api::GoogleGenerate && asked.schema.is_some()).then_some(SidePurpose::Utility)
 }
 
 #[cfg(test)]

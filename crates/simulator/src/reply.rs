@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value};
 
 use crate::apis::{self, Answer, ConversationItem, Input, ParsedRequest, Tool, ToolCall};
-use crate::scenario::names::{self, NUMBER, Piece};
-use crate::scenario::{Call, Form, Reply, ReplyText, Scenario, Stop, USUAL, Usage};
+use crate::scenario::names::{self, NUMBER, TextPiece};
+use crate::scenario::{Call, CallForm, Reply, ReplyText, Scenario, StopReason, USUAL, Usage};
 
 /// The size of a delta in characters, unless the scenario splits the text itself.
 const DELTA: usize = 24;
@@ -17,9 +17,9 @@ pub(crate) const SIDE_USAGE: Usage =
 
 /// The values of `{name}` in the texts of a scenario.
 #[derive(Debug, Default)]
-pub(crate) struct Names(BTreeMap<String, String>);
+pub(crate) struct TextValues(BTreeMap<String, String>);
 
-impl Names {
+impl TextValues {
     /// Collects the names: those of the request, then those of the scenario, then those of the marker.
     pub(crate) fn of(scenario: &Scenario, marked: &BTreeMap<String, String>, asked: &ParsedRequest) -> Self {
         let users: Vec<&str> = users(asked).collect();
@@ -47,8 +47,8 @@ impl Names {
         let mut out = String::with_capacity(text.len());
         for piece in names::pieces(text) {
             match piece {
-                Piece::Plain(text) => out.push_str(text),
-                Piece::Name(name) => match (number, self.0.get(name)) {
+                TextPiece::Plain(text) => out.push_str(text),
+                TextPiece::Name(name) => match (number, self.0.get(name)) {
                     (Some(number), _) if name == NUMBER => out.push_str(&number.to_string()),
                     (_, Some(value)) => out.push_str(value),
                     // A scenario has no such name; this text is our own, such as JSON from a schema.
@@ -129,7 +129,13 @@ fn cwd(asked: &ParsedRequest) -> Option<String> {
 }
 
 /// Builds an answer.
-pub(crate) fn answer(reply: &Reply, names: &Names, asked: &ParsedRequest, number: u64, at: i64) -> Answer {
+pub(crate) fn answer(
+    reply: &Reply,
+    names: &TextValues,
+    asked: &ParsedRequest,
+    number: u64,
+    at: i64,
+) -> Answer {
     let mut deltas = match &reply.say {
         ReplyText::Nothing => Vec::new(),
         ReplyText::Deltas(deltas) => deltas.iter().map(|delta| names.put(delta, None)).collect(),
@@ -144,7 +150,7 @@ pub(crate) fn answer(reply: &Reply, names: &Names, asked: &ParsedRequest, number
             None => deltas.extend(cut(&names.put(call.otherwise.as_deref().unwrap_or_default(), None))),
         }
     }
-    let stop = reply.stop.unwrap_or(if calls.is_empty() { Stop::End } else { Stop::Tools });
+    let stop = reply.stop.unwrap_or(if calls.is_empty() { StopReason::End } else { StopReason::Tools });
     Answer {
         number,
         model: asked.model.clone().unwrap_or_else(|| "simulated".to_owned()),
@@ -164,7 +170,7 @@ pub(crate) fn side_answer(asked: &ParsedRequest, number: u64, at: i64) -> Answer
         None => "A simulated conversation".to_owned(),
     };
     let reply = Reply { say: ReplyText::Deltas(vec![text]), usage: Some(SIDE_USAGE), ..Reply::default() };
-    answer(&reply, &Names::default(), asked, number, at)
+    answer(&reply, &TextValues::default(), asked, number, at)
 }
 
 fn cut(text: &str) -> Vec<String> {
@@ -174,8 +180,8 @@ fn cut(text: &str) -> Vec<String> {
 
 /// Selects the form whose tool is offered. Without one, the first is called anyway, as models do, unless there is
 /// a text to send instead.
-fn choose<'a>(call: &'a Call, asked: &'a ParsedRequest) -> Option<(&'a Form, Option<&'a Tool>)> {
-    let offered = |form: &'a Form| {
+fn choose<'a>(call: &'a Call, asked: &'a ParsedRequest) -> Option<(&'a CallForm, Option<&'a Tool>)> {
+    let offered = |form: &'a CallForm| {
         let tool = asked.tools.iter().find(|tool| tool.name == form.tool)?;
         Some((form, Some(tool)))
     };
@@ -186,7 +192,7 @@ fn choose<'a>(call: &'a Call, asked: &'a ParsedRequest) -> Option<(&'a Form, Opt
     }
 }
 
-fn called(form: &Form, tool: Option<&Tool>, names: &Names, number: u64, index: usize) -> ToolCall {
+fn called(form: &CallForm, tool: Option<&Tool>, names: &TextValues, number: u64, index: usize) -> ToolCall {
     let schema = tool.and_then(|tool| tool.schema.as_ref());
     let input = match (&form.text, &form.input) {
         (Some(text), _) => {
@@ -219,13 +225,13 @@ fn only_text(schema: &Value) -> Option<String> {
 
 /// Builds the input of a call. Programs give the same tool different fields, and some reject unknown ones, so
 /// only fields of the tool's schema are sent.
-fn fields(table: &toml::Table, schema: Option<&Value>, names: &Names) -> Map<String, Value> {
+fn fields(table: &toml::Table, schema: Option<&Value>, names: &TextValues) -> Map<String, Value> {
     let known = schema.and_then(|schema| schema["properties"].as_object());
     let wanted = table.iter().filter(|(name, _)| known.is_none_or(|known| known.contains_key(*name)));
     wanted.map(|(name, value)| (name.clone(), json(value, names))).collect()
 }
 
-fn json(value: &toml::Value, names: &Names) -> Value {
+fn json(value: &toml::Value, names: &TextValues) -> Value {
     match value {
         toml::Value::String(text) => names.put(text, None).into(),
         toml::Value::Integer(number) => (*number).into(),

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-pub use error::{Mistake, ScenarioError};
+pub use error::{ScenarioError, ScenarioMistake};
 pub(crate) use read::is_name;
 
 /// The model's part of one conversation.
@@ -54,7 +54,7 @@ impl Scenario {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Step {
     /// When it answers; a step whose condition does not hold is skipped.
-    pub(crate) after: Option<After>,
+    pub(crate) after: Option<StepCondition>,
     /// The time before anything is sent, headers included.
     pub(crate) wait: Duration,
     /// How often it answers before the next one does. Without it, a reply answers once and a fault always.
@@ -78,7 +78,7 @@ pub(crate) struct Reply {
     pub(crate) every: Duration,
     pub(crate) calls: Vec<Call>,
     pub(crate) usage: Option<Usage>,
-    pub(crate) stop: Option<Stop>,
+    pub(crate) stop: Option<StopReason>,
 }
 
 /// The text.
@@ -95,7 +95,7 @@ pub(crate) enum ReplyText {
 /// The last speaker, as a condition of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum After {
+pub(crate) enum StepCondition {
     /// A tool: the request has results that the model has not seen.
     ToolResult,
     /// The user.
@@ -105,7 +105,7 @@ pub(crate) enum After {
 /// Why the model stops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum Stop {
+pub(crate) enum StopReason {
     /// The answer is complete.
     End,
     /// Tools have to run.
@@ -121,7 +121,7 @@ pub(crate) enum Stop {
 #[serde(deny_unknown_fields)]
 pub(crate) struct Call {
     /// The forms; the first one whose tool the request offers is used, and the first one if none is offered.
-    pub(crate) forms: Vec<Form>,
+    pub(crate) forms: Vec<CallForm>,
     /// The text instead, if no tool of the forms is offered.
     pub(crate) otherwise: Option<String>,
 }
@@ -129,7 +129,7 @@ pub(crate) struct Call {
 /// A call of one tool.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Form {
+pub(crate) struct CallForm {
     pub(crate) tool: String,
     /// The input, as a table.
     pub(crate) input: Option<toml::Table>,
@@ -221,7 +221,7 @@ pub enum FaultKind {
 
 /// When a fault happens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum When {
+pub(crate) enum FaultTime {
     /// Instead of an answer: the API returns an error.
     Answered,
     /// Before an answer: the connection is closed.
@@ -231,12 +231,12 @@ pub(crate) enum When {
     /// Before an answer: nothing is sent.
     Never,
     /// While an answer is sent.
-    Midway(Midway),
+    Midway(MidwayFault),
 }
 
 /// A fault in the middle of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Midway {
+pub(crate) enum MidwayFault {
     HangAfterHeaders,
     Hang,
     Cut,
@@ -246,7 +246,7 @@ pub(crate) enum Midway {
 
 impl FaultKind {
     /// Returns when the fault happens.
-    pub(crate) fn when(self) -> When {
+    pub(crate) fn when(self) -> FaultTime {
         match self {
             Self::BadRequest
             | Self::Unauthorized
@@ -260,15 +260,15 @@ impl FaultKind {
             | Self::BadGateway
             | Self::Unavailable
             | Self::Overloaded
-            | Self::ContextOverflow => When::Answered,
-            Self::Close => When::Closed,
-            Self::Refused => When::Refused,
-            Self::Hang => When::Never,
-            Self::HangAfterHeaders => When::Midway(Midway::HangAfterHeaders),
-            Self::HangMidway => When::Midway(Midway::Hang),
-            Self::Cut => When::Midway(Midway::Cut),
-            Self::StreamError => When::Midway(Midway::StreamError),
-            Self::Garbage => When::Midway(Midway::Garbage),
+            | Self::ContextOverflow => FaultTime::Answered,
+            Self::Close => FaultTime::Closed,
+            Self::Refused => FaultTime::Refused,
+            Self::Hang => FaultTime::Never,
+            Self::HangAfterHeaders => FaultTime::Midway(MidwayFault::HangAfterHeaders),
+            Self::HangMidway => FaultTime::Midway(MidwayFault::Hang),
+            Self::Cut => FaultTime::Midway(MidwayFault::Cut),
+            Self::StreamError => FaultTime::Midway(MidwayFault::StreamError),
+            Self::Garbage => FaultTime::Midway(MidwayFault::Garbage),
         }
     }
 }

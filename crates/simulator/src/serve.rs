@@ -9,13 +9,13 @@ use hyper::{HeaderMap, Method, Request, Response, StatusCode};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use crate::address::{Address, Operation};
-use crate::apis::{self, Answer, Api, ParsedRequest, Problem, Shape};
-use crate::body::{BrokenOff, Ending, Paced, Piece};
-use crate::ledger::{Choice, Entry, Facts, Ledger, Outcome, Ticket};
-use crate::pick::{self, Attempts};
-use crate::reply::{self, Names};
-use crate::scenario::{Fault, FaultKind, Midway, Reply, ReplyText, Scenario, StepAction, When};
+use crate::address::{Address, ApiOperation};
+use crate::apis::{self, Answer, Api, ParsedRequest, ResponseShape, WireError};
+use crate::body::{BodyEnding, BodyPiece, BrokenOff, PacedBody};
+use crate::ledger::{Ledger, LedgerEntry, OpenEntry, RequestFacts, RequestOutcome, ScenarioChoice};
+use crate::pick::{self, AttemptCounts};
+use crate::reply::{self, TextValues};
+use crate::scenario::{Fault, FaultKind, FaultTime, MidwayFault, Reply, ReplyText, Scenario, StepAction};
 use crate::{listing, masked};
 
 /// The longest request body. Prompts of a megabyte are ordinary; so are some images.
@@ -23,16 +23,16 @@ const LONGEST: usize = 256 * 1024 * 1024;
 
 /// The state that all connections share.
 #[derive(Debug)]
-pub(crate) struct Shared {
+pub(crate) struct ServerState {
     pub(crate) scenarios: Vec<Scenario>,
     pub(crate) ledger: Arc<Ledger>,
-    pub(crate) attempts: Mutex<Attempts>,
+    pub(crate) attempts: Mutex<AttemptCounts>,
 }
 
-type Answered = Result<Response<Paced>, BrokenOff>;
+type ServedResponse = Result<Response<PacedBody>, BrokenOff>;
 
 /// Answers a request. An error closes the connection.
-pub(crate) async fn request(shared: Arc<Shared>, request: Request<Incoming>) -> Answered {
+pub(crate) async fn request(shared: Arc<ServerState>, request: Request<Incoming>) -> ServedResponse {
     let (head, incoming) = request.into_parts();
     let (path, query) = (head.uri.path(), head.uri.query().unwrap_or_default());
     let address = Address::read(path, query, speaks(&head.headers));
@@ -40,33 +40,29 @@ pub(crate) async fn request(shared: Arc<Shared>, request: Request<Incoming>) -> 
         Ok(body) => (body.to_bytes(), None),
         Err(error) => (hyper::body::Bytes::new(), Some(error.to_string())),
     };
-    let parsed: Result<Value, String> = match (&unread, bytes.is_empty()) {
-        (Some(error), _) => Err(format!("the body could not be read: {error}")),
-        (None, true) => Ok(Value::Null),
-        (None, false) => serde_json::from_slice(&bytes).map_err(|error| not_json(&head.headers, &error)),
-    };
+    let parsed = parsed(&head.headers, &bytes, unread);
     let body = match &parsed {
         Ok(value) => value.clone(),
         Err(_) => Value::String(String::from_utf8_lossy(&bytes).into_owned()),
     };
     let asked = match address.operation {
-        Operation::Generate(api) => Some(asked(api, &address, &body)),
-        Operation::CountTokens(_)
-        | Operation::Models(_)
-        | Operation::Model(_)
-        | Operation::Version
-        | Operation::Ledger
-        | Operation::Root
-        | Operation::Unknown => None,
+        ApiOperation::Generate(api) => Some(asked(api, &address, &body)),
+        ApiOperation::CountTokens(_)
+        | ApiOperation::Models(_)
+        | ApiOperation::Model(_)
+        | ApiOperation::Version
+        | ApiOperation::Ledger
+        | ApiOperation::Root
+        | ApiOperation::Unknown => None,
     };
-    if address.operation == Operation::Ledger {
+    if address.operation == ApiOperation::Ledger {
         return ledger(&shared, query);
     }
     let headers = head.headers.iter().map(|(name, value)| {
         let value = String::from_utf8_lossy(value.as_bytes());
         (name.as_str().to_owned(), masked::header(name.as_str(), &value))
     });
-    let ticket = shared.ledger.open(Entry {
+    let ticket = shared.ledger.open(LedgerEntry {
         seq: 0,
         at: Timestamp::now(),
         ended_at: None,
@@ -75,38 +71,39 @@ pub(crate) async fn request(shared: Arc<Shared>, request: Request<Incoming>) -> 
         route: address.route.clone(),
         headers: headers.collect(),
         operation: address.operation,
-        facts: asked.as_ref().map(Facts::of),
+        facts: asked.as_ref().map(RequestFacts::of),
         body: Arc::new(body),
         choice: None,
         called: Vec::new(),
         status: None,
         usage: None,
-        outcome: Outcome::Open,
+        outcome: RequestOutcome::Open,
     });
     if head.method == Method::HEAD {
         ticket.status(200);
-        return respond(200, "application/json", &[], Paced::send(Vec::new(), Ending::Good, None, ticket));
+        let body = PacedBody::send(Vec::new(), BodyEnding::Good, None, ticket);
+        return respond(200, "application/json", &[], body);
     }
     match (address.operation, asked) {
-        (Operation::Generate(api), Some(asked)) if head.method == Method::POST => match parsed {
+        (ApiOperation::Generate(api), Some(asked)) if head.method == Method::POST => match parsed {
             Ok(_) => generate(&shared, api, &asked, &head.headers, &address, ticket).await,
             Err(error) => refuse(api, StatusCode::BAD_REQUEST, &error, ticket),
         },
         // Some programs try a WebSocket first. After this response they go on without one.
-        (Operation::Generate(api), _) if head.headers.contains_key("upgrade") => {
+        (ApiOperation::Generate(api), _) if head.headers.contains_key("upgrade") => {
             refuse(api, StatusCode::UPGRADE_REQUIRED, "WebSockets are not supported: use POST", ticket)
         }
-        (Operation::Generate(api), _) => {
+        (ApiOperation::Generate(api), _) => {
             refuse(api, StatusCode::METHOD_NOT_ALLOWED, "this address needs POST", ticket)
         }
-        (Operation::CountTokens(api), _) => document(200, &listing::tokens(api, bytes.len()), ticket),
-        (Operation::Models(api), _) => document(200, &listing::models(api), ticket),
-        (Operation::Model(api), _) => {
+        (ApiOperation::CountTokens(api), _) => document(200, &listing::tokens(api, bytes.len()), ticket),
+        (ApiOperation::Models(api), _) => document(200, &listing::models(api), ticket),
+        (ApiOperation::Model(api), _) => {
             document(200, &listing::model(api, address.model.as_deref().unwrap_or_default()), ticket)
         }
-        (Operation::Version, _) => document(200, &json!({ "version": "0.0.0-simulated" }), ticket),
-        (Operation::Root, _) => document(200, &json!({ "simulator": "bowline" }), ticket),
-        (Operation::Unknown | Operation::Ledger, _) => {
+        (ApiOperation::Version, _) => document(200, &json!({ "version": "0.0.0-simulated" }), ticket),
+        (ApiOperation::Root, _) => document(200, &json!({ "simulator": "bowline" }), ticket),
+        (ApiOperation::Unknown | ApiOperation::Ledger, _) => {
             let error = format!("bowline simulate does not serve {} {}", head.method, head.uri.path());
             document(404, &json!({ "error": { "message": error, "type": "not_found" } }), ticket)
         }
@@ -121,6 +118,15 @@ fn speaks(headers: &HeaderMap) -> Api {
         Api::GoogleGenerate
     } else {
         Api::OpenaiChat
+    }
+}
+
+/// Parses the body. A request without a body is `null`.
+fn parsed(headers: &HeaderMap, bytes: &[u8], unread: Option<String>) -> Result<Value, String> {
+    match (unread, bytes.is_empty()) {
+        (Some(error), _) => Err(format!("the body could not be read: {error}")),
+        (None, true) => Ok(Value::Null),
+        (None, false) => serde_json::from_slice(bytes).map_err(|error| not_json(headers, &error)),
     }
 }
 
@@ -143,13 +149,13 @@ fn asked(api: Api, address: &Address, body: &Value) -> ParsedRequest {
 }
 
 async fn generate(
-    shared: &Shared,
+    shared: &ServerState,
     api: Api,
     asked: &ParsedRequest,
     headers: &HeaderMap,
     address: &Address,
-    ticket: Ticket,
-) -> Answered {
+    ticket: OpenEntry,
+) -> ServedResponse {
     let header = headers.get("x-bowline-scenario").and_then(|value| value.to_str().ok());
     let route = address.route.as_deref();
     let picked = pick::scenario(&shared.scenarios, asked, header, route);
@@ -157,7 +163,7 @@ async fn generate(
         Ok(picked) => (&shared.scenarios[picked.scenario].name, picked.by),
         Err(unknown) => (&unknown.name, unknown.by),
     };
-    let mut choice = Choice {
+    let mut choice = ScenarioChoice {
         scenario: name.clone(),
         picked_by: by,
         step: None,
@@ -195,7 +201,7 @@ async fn generate(
     }
     match &step.act {
         StepAction::Reply(reply) => {
-            let names = Names::of(scenario, &picked.values, asked);
+            let names = TextValues::of(scenario, &picked.values, asked);
             answer(api, asked, reply::answer(reply, &names, asked, number, at), reply.every, ticket)
         }
         StepAction::Fault(fault) => fail(api, asked, fault, number, at, ticket).await,
@@ -203,29 +209,35 @@ async fn generate(
 }
 
 /// Sends an answer.
-fn answer(api: Api, asked: &ParsedRequest, mut answer: Answer, every: Duration, ticket: Ticket) -> Answered {
+fn answer(
+    api: Api,
+    asked: &ParsedRequest,
+    mut answer: Answer,
+    every: Duration,
+    ticket: OpenEntry,
+) -> ServedResponse {
     answer.usage = apis::sayable(api, answer.usage);
     ticket.status(200);
     ticket.usage(answer.usage);
     ticket.called(answer.calls.iter().map(|call| call.tool.clone()).collect());
-    if asked.shape == Shape::Whole {
+    if asked.shape == ResponseShape::Whole {
         // A whole response takes as long as the stream would.
         let pause = every * u32::try_from(answer.deltas.len()).unwrap_or(u32::MAX);
         let bytes = apis::whole(api, &answer).to_string().into_bytes();
         let length = bytes.len() as u64;
-        let pieces = vec![Piece { pause, bytes: bytes.into() }];
+        let pieces = vec![BodyPiece { pause, bytes: bytes.into() }];
         return respond(
             200,
             "application/json",
             &[],
-            Paced::send(pieces, Ending::Good, Some(length), ticket),
+            PacedBody::send(pieces, BodyEnding::Good, Some(length), ticket),
         );
     }
-    let pieces = apis::frames(api, asked.shape, &answer).into_iter().map(|frame| Piece {
+    let pieces = apis::frames(api, asked.shape, &answer).into_iter().map(|frame| BodyPiece {
         pause: if frame.delta { every } else { Duration::ZERO },
         bytes: frame.text.into(),
     });
-    let body = Paced::send(pieces.collect(), Ending::Good, None, ticket);
+    let body = PacedBody::send(pieces.collect(), BodyEnding::Good, None, ticket);
     respond(200, content_type(asked.shape), &[("cache-control", "no-cache".to_owned())], body)
 }
 
@@ -239,31 +251,33 @@ async fn fail(
     fault: &Fault,
     number: u64,
     at: i64,
-    ticket: Ticket,
-) -> Answered {
+    ticket: OpenEntry,
+) -> ServedResponse {
     let half = Reply { say: ReplyText::Text { text: HALF.to_owned(), repeat: 1 }, ..Reply::default() };
-    let answer = reply::answer(&half, &Names::default(), asked, number, at);
+    let answer = reply::answer(&half, &TextValues::default(), asked, number, at);
     match fault.kind.when() {
-        When::Closed => {
-            ticket.end(Outcome::BrokenOff);
+        FaultTime::Closed => {
+            ticket.end(RequestOutcome::BrokenOff);
             Err(BrokenOff::Closed)
         }
-        When::Refused => {
-            ticket.end(Outcome::BrokenOff);
+        FaultTime::Refused => {
+            ticket.end(RequestOutcome::BrokenOff);
             Err(BrokenOff::Reset)
         }
         // The client leaves, and this is dropped together with the ticket.
-        When::Never => std::future::pending().await,
-        When::Midway(what) if asked.shape == Shape::Whole => midway_whole(api, what, fault, &answer, ticket),
-        When::Midway(what) => midway(api, asked.shape, what, fault, &answer, ticket),
-        When::Answered => {
-            let in_stream = fault.kind == FaultKind::ContextOverflow && asked.shape != Shape::Whole;
+        FaultTime::Never => std::future::pending().await,
+        FaultTime::Midway(what) if asked.shape == ResponseShape::Whole => {
+            midway_whole(api, what, fault, &answer, ticket)
+        }
+        FaultTime::Midway(what) => midway(api, asked.shape, what, fault, &answer, ticket),
+        FaultTime::Answered => {
+            let in_stream = fault.kind == FaultKind::ContextOverflow && asked.shape != ResponseShape::Whole;
             if in_stream
                 && fault.status.is_none()
                 && let Some(frames) = apis::overflow_frames(api, fault, &answer)
             {
                 ticket.status(200);
-                let body = Paced::send(pieces(&frames), Ending::Good, None, ticket);
+                let body = PacedBody::send(pieces(&frames), BodyEnding::Good, None, ticket);
                 return respond(200, content_type(asked.shape), &[], body);
             }
             said(apis::problem(api, fault, &answer.model), ticket)
@@ -272,26 +286,39 @@ async fn fail(
 }
 
 /// Plays a fault in the middle of one document.
-fn midway_whole(api: Api, what: Midway, fault: &Fault, answer: &Answer, ticket: Ticket) -> Answered {
+fn midway_whole(
+    api: Api,
+    what: MidwayFault,
+    fault: &Fault,
+    answer: &Answer,
+    ticket: OpenEntry,
+) -> ServedResponse {
     let text = apis::whole(api, answer).to_string();
-    let half = || vec![Piece::now(text.as_bytes()[..text.len() / 2].to_vec())];
+    let half = || vec![BodyPiece::now(text.as_bytes()[..text.len() / 2].to_vec())];
     let (pieces, ending, length) = match what {
-        Midway::HangAfterHeaders => (Vec::new(), Ending::Hang, text.len()),
-        Midway::Hang => (half(), Ending::Hang, text.len()),
-        Midway::Cut => (half(), Ending::Cut, text.len()),
-        Midway::Garbage => (half(), Ending::Good, text.len() / 2),
+        MidwayFault::HangAfterHeaders => (Vec::new(), BodyEnding::Hang, text.len()),
+        MidwayFault::Hang => (half(), BodyEnding::Hang, text.len()),
+        MidwayFault::Cut => (half(), BodyEnding::Cut, text.len()),
+        MidwayFault::Garbage => (half(), BodyEnding::Good, text.len() / 2),
         // There is no stream that could carry the error.
-        Midway::StreamError => {
+        MidwayFault::StreamError => {
             let fault = Fault { kind: FaultKind::ServerError, ..fault.clone() };
             return said(apis::problem(api, &fault, &answer.model), ticket);
         }
     };
     ticket.status(200);
-    respond(200, "application/json", &[], Paced::send(pieces, ending, Some(length as u64), ticket))
+    respond(200, "application/json", &[], PacedBody::send(pieces, ending, Some(length as u64), ticket))
 }
 
 /// Plays a fault in the middle of a stream.
-fn midway(api: Api, shape: Shape, what: Midway, fault: &Fault, answer: &Answer, ticket: Ticket) -> Answered {
+fn midway(
+    api: Api,
+    shape: ResponseShape,
+    what: MidwayFault,
+    fault: &Fault,
+    answer: &Answer,
+    ticket: OpenEntry,
+) -> ServedResponse {
     ticket.status(200);
     let frames = apis::frames(api, shape, answer);
     let deltas: Vec<usize> =
@@ -300,42 +327,42 @@ fn midway(api: Api, shape: Shape, what: Midway, fault: &Fault, answer: &Answer, 
     let (before, behind) = frames.split_at(middle);
     let mut sent = pieces(before);
     let ending = match what {
-        Midway::HangAfterHeaders => {
+        MidwayFault::HangAfterHeaders => {
             sent.clear();
-            Ending::Hang
+            BodyEnding::Hang
         }
-        Midway::Hang => Ending::Hang,
-        Midway::Cut => Ending::Cut,
-        Midway::StreamError => {
-            sent.push(Piece::now(apis::broken_off(api, fault, answer).text));
-            Ending::Good
+        MidwayFault::Hang => BodyEnding::Hang,
+        MidwayFault::Cut => BodyEnding::Cut,
+        MidwayFault::StreamError => {
+            sent.push(BodyPiece::now(apis::broken_off(api, fault, answer).text));
+            BodyEnding::Good
         }
-        Midway::Garbage => {
+        MidwayFault::Garbage => {
             // Half of a frame, and the delimiter that ends it. The other half never comes.
             let broken = behind.first().map_or("", |frame| frame.text.trim_end());
             let cut = broken.char_indices().nth(broken.chars().count() / 2).map_or(0, |(at, _)| at);
-            sent.push(Piece::now(format!("{}\n\n", &broken[..cut])));
+            sent.push(BodyPiece::now(format!("{}\n\n", &broken[..cut])));
             sent.extend(pieces(behind.get(1..).unwrap_or_default()));
-            Ending::Good
+            BodyEnding::Good
         }
     };
-    respond(200, content_type(shape), &[], Paced::send(sent, ending, None, ticket))
+    respond(200, content_type(shape), &[], PacedBody::send(sent, ending, None, ticket))
 }
 
-fn pieces(frames: &[apis::Frame]) -> Vec<Piece> {
-    frames.iter().map(|frame| Piece::now(frame.text.clone())).collect()
+fn pieces(frames: &[apis::Frame]) -> Vec<BodyPiece> {
+    frames.iter().map(|frame| BodyPiece::now(frame.text.clone())).collect()
 }
 
-fn content_type(shape: Shape) -> &'static str {
+fn content_type(shape: ResponseShape) -> &'static str {
     match shape {
-        Shape::Whole | Shape::Array => "application/json",
-        Shape::Events => "text/event-stream; charset=utf-8",
-        Shape::Lines => "application/x-ndjson",
+        ResponseShape::Whole | ResponseShape::Array => "application/json",
+        ResponseShape::Events => "text/event-stream; charset=utf-8",
+        ResponseShape::Lines => "application/x-ndjson",
     }
 }
 
 /// Refuses a request that no scenario is responsible for.
-fn refuse(api: Api, status: StatusCode, message: &str, ticket: Ticket) -> Answered {
+fn refuse(api: Api, status: StatusCode, message: &str, ticket: OpenEntry) -> ServedResponse {
     let fault = Fault {
         kind: FaultKind::BadRequest,
         message: Some(format!("bowline simulate: {message}")),
@@ -346,33 +373,38 @@ fn refuse(api: Api, status: StatusCode, message: &str, ticket: Ticket) -> Answer
 }
 
 /// Sends an error.
-fn said(problem: Problem, ticket: Ticket) -> Answered {
+fn said(problem: WireError, ticket: OpenEntry) -> ServedResponse {
     ticket.status(problem.status);
     let length = problem.body.len() as u64;
-    let body = Paced::send(vec![Piece::now(problem.body)], Ending::Good, Some(length), ticket);
+    let body = PacedBody::send(vec![BodyPiece::now(problem.body)], BodyEnding::Good, Some(length), ticket);
     respond(problem.status, problem.content_type, &problem.headers, body)
 }
 
 /// Sends a document.
-fn document(status: u16, value: &Value, ticket: Ticket) -> Answered {
+fn document(status: u16, value: &Value, ticket: OpenEntry) -> ServedResponse {
     ticket.status(status);
     let text = value.to_string();
     let length = text.len() as u64;
-    let body = Paced::send(vec![Piece::now(text)], Ending::Good, Some(length), ticket);
+    let body = PacedBody::send(vec![BodyPiece::now(text)], BodyEnding::Good, Some(length), ticket);
     respond(status, "application/json", &[], body)
 }
 
 /// Returns the ledger. This request is not in it.
-fn ledger(shared: &Shared, query: &str) -> Answered {
+fn ledger(shared: &ServerState, query: &str) -> ServedResponse {
     let route = query.split('&').find_map(|pair| pair.strip_prefix("route="));
     let mut entries = shared.ledger.entries();
     entries.retain(|entry| route.is_none() || entry.route.as_deref() == route);
     let text = serde_json::to_string(&entries)
         .unwrap_or_else(|error| json!({ "error": error.to_string() }).to_string());
-    respond(200, "application/json", &[], Paced::whole(text))
+    respond(200, "application/json", &[], PacedBody::whole(text))
 }
 
-fn respond(status: u16, content_type: &str, headers: &[(&'static str, String)], body: Paced) -> Answered {
+fn respond(
+    status: u16,
+    content_type: &str,
+    headers: &[(&'static str, String)],
+    body: PacedBody,
+) -> ServedResponse {
     let mut response = Response::builder().status(status).header("content-type", content_type);
     for (name, value) in headers {
         response = response.header(*name, value);

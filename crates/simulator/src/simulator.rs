@@ -14,32 +14,32 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::{JoinHandle, JoinSet};
 
 use crate::body::BrokenOff;
-use crate::ledger::{Entry, Ledger, News};
-use crate::pick::Attempts;
+use crate::ledger::{Ledger, LedgerEntry, LedgerNews};
+use crate::pick::AttemptCounts;
 use crate::scenario::Scenario;
-use crate::serve::{self, Shared};
+use crate::serve::{self, ServerState};
 
 /// An address without a listener, to test how a program reacts to a refused connection.
 pub const REFUSED: &str = "http://127.0.0.1:1";
 
 /// The options of a simulator.
 #[derive(Debug)]
-pub struct Options {
+pub struct SimulatorOptions {
     /// The address. Port 0 is any free one.
     pub listen: SocketAddr,
     /// The machines that can reach it.
-    pub reach: Reach,
+    pub reach: NetworkReach,
     /// Scenarios besides the built-in ones. One with the same name replaces the built-in one.
     pub scenarios: Vec<Scenario>,
     /// A file for the ledger: one line is appended for each request.
     pub ledger_file: Option<PathBuf>,
     /// The receiver of finished requests.
-    pub watcher: Option<mpsc::UnboundedSender<News>>,
+    pub watcher: Option<mpsc::UnboundedSender<LedgerNews>>,
 }
 
 /// The machines that can reach a simulator.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Reach {
+pub enum NetworkReach {
     /// This machine only.
     #[default]
     Loopback,
@@ -47,11 +47,11 @@ pub enum Reach {
     Anywhere,
 }
 
-impl Default for Options {
+impl Default for SimulatorOptions {
     fn default() -> Self {
         Self {
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
-            reach: Reach::Loopback,
+            reach: NetworkReach::Loopback,
             scenarios: Vec::new(),
             ledger_file: None,
             watcher: None,
@@ -102,9 +102,9 @@ pub struct Simulator {
 
 impl Simulator {
     /// Starts a simulator.
-    pub async fn start(options: Options) -> Result<Self, StartError> {
-        let Options { listen, reach, scenarios, ledger_file, watcher } = options;
-        if reach == Reach::Loopback && !listen.ip().is_loopback() {
+    pub async fn start(options: SimulatorOptions) -> Result<Self, StartError> {
+        let SimulatorOptions { listen, reach, scenarios, ledger_file, watcher } = options;
+        if reach == NetworkReach::Loopback && !listen.ip().is_loopback() {
             return Err(StartError::NotLoopback(listen));
         }
         let scenarios = together(scenarios)?;
@@ -119,10 +119,10 @@ impl Simulator {
         let address =
             listener.local_addr().map_err(|source| StartError::Listen { address: listen, source })?;
         let ledger = Arc::new(Ledger::new(file, watcher));
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(ServerState {
             scenarios,
             ledger: Arc::clone(&ledger),
-            attempts: Mutex::new(Attempts::default()),
+            attempts: Mutex::new(AttemptCounts::default()),
         });
         let (stop, stopped) = oneshot::channel();
         let serving = tokio::spawn(serve(listener, shared, stopped));
@@ -141,12 +141,12 @@ impl Simulator {
     }
 
     /// Returns the ledger, in the order of the requests.
-    pub fn ledger(&self) -> Vec<Entry> {
+    pub fn ledger(&self) -> Vec<LedgerEntry> {
         self.ledger.entries()
     }
 
     /// Returns the entries of one route.
-    pub fn ledger_of(&self, route: &str) -> Vec<Entry> {
+    pub fn ledger_of(&self, route: &str) -> Vec<LedgerEntry> {
         let mut entries = self.ledger.entries();
         entries.retain(|entry| entry.route.as_deref() == Some(route));
         entries
@@ -204,7 +204,7 @@ fn together(more: Vec<Scenario>) -> Result<Vec<Scenario>, StartError> {
     Ok(all)
 }
 
-async fn serve(listener: TcpListener, shared: Arc<Shared>, mut stopped: oneshot::Receiver<()>) {
+async fn serve(listener: TcpListener, shared: Arc<ServerState>, mut stopped: oneshot::Receiver<()>) {
     let mut connections = JoinSet::new();
     loop {
         tokio::select! {
@@ -224,7 +224,7 @@ async fn serve(listener: TcpListener, shared: Arc<Shared>, mut stopped: oneshot:
     connections.shutdown().await;
 }
 
-async fn connection(stream: TcpStream, shared: Arc<Shared>) {
+async fn connection(stream: TcpStream, shared: Arc<ServerState>) {
     // Deltas are small, and each has to arrive when it is sent. Nagle's algorithm would delay them.
     let _ = stream.set_nodelay(true);
     let service = service_fn(move |request| serve::request(Arc::clone(&shared), request));

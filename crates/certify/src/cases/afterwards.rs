@@ -3,41 +3,41 @@
 //! Such a case needs runs of the kind that it judges. Without any, it is not proven, and red.
 
 use crate::account::RunTotals;
-use crate::trouble::{Trouble, Verdict, hold};
+use crate::case_failure::{CaseFailure, CaseVerdict, hold};
 
-pub(super) fn understood(sums: &RunTotals) -> Verdict {
+pub(super) fn understood(sums: &RunTotals) -> CaseVerdict {
     none(&sums.unrecognized)?;
     some(sums.completed, "no turn completed", "text")?;
     some(sums.with_tools, "no tool was called", "edit")
 }
 
-pub(super) fn leaves_nothing(sums: &RunTotals) -> Verdict {
+pub(super) fn leaves_nothing(sums: &RunTotals) -> CaseVerdict {
     none(&sums.left_behind)?;
     some(sums.with_tools, "no run that called a tool ended by itself", "edit")
 }
 
-pub(super) fn no_survivors(sums: &RunTotals) -> Verdict {
+pub(super) fn no_survivors(sums: &RunTotals) -> CaseVerdict {
     none(&sums.survivors)?;
     some(sums.by_themselves, "no run ended by itself", "text")?;
     some(sums.stopped, "no run was stopped", "stop")
 }
 
-pub(super) fn stays_home(sums: &RunTotals) -> Verdict {
+pub(super) fn stays_home(sums: &RunTotals) -> CaseVerdict {
     match &sums.attempts_to_leave {
         Ok(0) => some(sums.asked, "the program sent no request to the model", "text"),
-        Ok(count) => Err(Trouble::new(format_args!(
+        Ok(count) => Err(CaseFailure::new(format_args!(
             "{count} connections or lookups had no route out of the namespace, or were refused by a port in it"
         ))),
-        Err(why) => Err(Trouble::new(why)),
+        Err(why) => Err(CaseFailure::new(why)),
     }
 }
 
-fn none(found: &[String]) -> Verdict {
-    if found.is_empty() { Ok(()) } else { Err(Trouble(found.to_vec())) }
+fn none(found: &[String]) -> CaseVerdict {
+    if found.is_empty() { Ok(()) } else { Err(CaseFailure(found.to_vec())) }
 }
 
 /// Succeeds if there were such runs; otherwise names the case that has them.
-fn some(runs: u64, otherwise: &str, case: &str) -> Verdict {
+fn some(runs: u64, otherwise: &str, case: &str) -> CaseVerdict {
     hold(runs > 0, || format!("{otherwise}, so nothing is proven; the case `{case}` has such runs"))
 }
 
@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     /// The promise holds after these runs, and fails when one kind of them is missing.
-    fn check(claim: fn(&RunTotals) -> Verdict, needs: &[fn(&mut RunTotals)]) {
+    fn check(claim: fn(&RunTotals) -> CaseVerdict, needs: &[fn(&mut RunTotals)]) {
         let with = |missing: Option<usize>| {
             let mut sums = RunTotals { attempts_to_leave: Ok(0), ..RunTotals::default() };
             let there = needs.iter().enumerate().filter(|(at, _)| Some(*at) != missing);
@@ -84,7 +84,7 @@ mod tests {
             ..RunTotals::default()
         };
         for claim in [understood, leaves_nothing, no_survivors] {
-            assert_eq!(claim(&sums), Err(Trouble(found.clone())));
+            assert_eq!(claim(&sums), Err(CaseFailure(found.clone())));
         }
         assert!(stays_home(&sums).is_err_and(|it| it.0[0].starts_with("2 connections")));
     }

@@ -6,32 +6,32 @@ use bowline::kinds::ToolStatus;
 use bowline::{Event, Kind, PermissionMode, Usage};
 use bowline_protocol::Decision;
 
-use bowline_simulator::Entry;
+use bowline_simulator::LedgerEntry;
 
-use crate::place::{CaseContext, Place, WatchedRun};
-use crate::trouble::{Trouble, Verdict, hold, short};
+use crate::case_failure::{CaseFailure, CaseVerdict, hold, short};
+use crate::place::{CaseContext, CasePlace, WatchedRun};
 
 /// The text of the scenario `text`.
 const TEXT: &str = "The knot holds, and it always unties.";
 
-pub(super) async fn detect(context: CaseContext) -> Verdict {
+pub(super) async fn detect(context: CaseContext) -> CaseVerdict {
     match &context.subject.version {
         Ok(_) => Ok(()),
-        Err(why) => Err(Trouble::new(why)),
+        Err(why) => Err(CaseFailure::new(why)),
     }
 }
 
-pub(super) async fn flags(context: CaseContext) -> Verdict {
+pub(super) async fn flags(context: CaseContext) -> CaseVerdict {
     if let Err(why) = &context.subject.version {
-        return Err(Trouble::new("its help was not read, because an earlier call failed").and(why));
+        return Err(CaseFailure::new("its help was not read, because an earlier call failed").and(why));
     }
     hold(!context.subject.pages.is_empty(), || "no help page could be read".to_owned())?;
     let serious: Vec<String> =
         context.subject.findings.iter().filter(|it| it.is_serious()).map(ToString::to_string).collect();
-    if serious.is_empty() { Ok(()) } else { Err(Trouble(serious)) }
+    if serious.is_empty() { Ok(()) } else { Err(CaseFailure(serious)) }
 }
 
-pub(super) async fn text(context: CaseContext) -> Verdict {
+pub(super) async fn text(context: CaseContext) -> CaseVerdict {
     let place = context.place("one").await?;
     let seen = place.run(place.task("[[text]] Say something about knots.")).await?;
     seen.completed()?;
@@ -41,7 +41,7 @@ pub(super) async fn text(context: CaseContext) -> Verdict {
     seen.hold(said.is_empty() || said == TEXT, || format!("the deltas join to {}", short(&said)))
 }
 
-pub(super) async fn streaming(context: CaseContext) -> Verdict {
+pub(super) async fn streaming(context: CaseContext) -> CaseVerdict {
     let place = context.place("one").await?;
     let seen = place.run(place.task("[[slow]] Count.")).await?;
     seen.completed()?;
@@ -68,7 +68,7 @@ pub(super) async fn streaming(context: CaseContext) -> Verdict {
     seen.hold(said.trim() == seen.text().trim(), || format!("the deltas join to {}", short(&said)))
 }
 
-pub(super) async fn thinking(context: CaseContext) -> Verdict {
+pub(super) async fn thinking(context: CaseContext) -> CaseVerdict {
     let place = context.place("one").await?;
     let seen = place.run(place.task("[[thinking]] Which knot?")).await?;
     seen.completed()?;
@@ -83,7 +83,7 @@ pub(super) async fn thinking(context: CaseContext) -> Verdict {
     seen.hold(seen.text() == "Tie a bowline.", || format!("the answer is {}", short(seen.text())))
 }
 
-pub(super) async fn edit(context: CaseContext) -> Verdict {
+pub(super) async fn edit(context: CaseContext) -> CaseVerdict {
     let place = context.place("one").await?;
     let file = place.project.join("knot.txt");
     let prompt = format!("[[edit file={}]] Write the file.", file.display());
@@ -102,7 +102,7 @@ pub(super) async fn edit(context: CaseContext) -> Verdict {
     })
 }
 
-pub(super) async fn shell(context: CaseContext) -> Verdict {
+pub(super) async fn shell(context: CaseContext) -> CaseVerdict {
     let place = context.place("one").await?;
     let seen = place.run(place.free("[[shell]] Run the command.")).await?;
     seen.completed()?;
@@ -113,7 +113,7 @@ pub(super) async fn shell(context: CaseContext) -> Verdict {
     seen.hold(told, || "no tool result has the output of the command".to_owned())
 }
 
-pub(super) async fn files_touched(context: CaseContext) -> Verdict {
+pub(super) async fn files_touched(context: CaseContext) -> CaseVerdict {
     let place = context.place("one").await?;
     let file = place.project.join("knot.txt");
     let prompt = format!("[[edit file={}]] Write the file.", file.display());
@@ -124,7 +124,7 @@ pub(super) async fn files_touched(context: CaseContext) -> Verdict {
 
 /// Prompts for a risky action. A program may refuse it, or not offer a tool for it. In the second case a run with all
 /// permissions shows that the action would have been executed.
-pub(super) async fn policy_gate(context: CaseContext) -> Verdict {
+pub(super) async fn policy_gate(context: CaseContext) -> CaseVerdict {
     let place = context.place("one").await?;
     let file = place.project.join("risky.txt");
     let prompt = format!("[[risky file={}]] Do it.", file.display());
@@ -148,7 +148,7 @@ pub(super) async fn policy_gate(context: CaseContext) -> Verdict {
 }
 
 /// A program that runs in another format because it requests permission there has to have requested it.
-fn refusal_told(context: &CaseContext, seen: &WatchedRun) -> Verdict {
+fn refusal_told(context: &CaseContext, seen: &WatchedRun) -> CaseVerdict {
     let better = context.subject.manifest.better_format(PermissionMode::Ask);
     let asks = better.is_some_and(|(_, own)| own.gives == "approvals");
     let refused = |event: &Event| matches!(&event.kind, Kind::ApprovalDecided(it) if matches!(it.decision, Decision::Deny | Decision::DenyAlways));
@@ -156,11 +156,11 @@ fn refusal_told(context: &CaseContext, seen: &WatchedRun) -> Verdict {
 }
 
 /// Returns the tools that the model called.
-fn called(place: &Place) -> Vec<String> {
+fn called(place: &CasePlace) -> Vec<String> {
     place.requests().into_iter().flat_map(|entry| entry.called).collect()
 }
 
-pub(super) async fn usage(context: CaseContext) -> Verdict {
+pub(super) async fn usage(context: CaseContext) -> CaseVerdict {
     for (name, prompt) in [("one", "[[text]] Say something."), ("two", "[[edit]] Write the file.")] {
         let place = context.place(name).await?;
         let seen = place.run(place.editing(prompt)).await?;
@@ -182,7 +182,7 @@ pub(super) async fn usage(context: CaseContext) -> Verdict {
     Ok(())
 }
 
-pub(super) async fn cost(context: CaseContext) -> Verdict {
+pub(super) async fn cost(context: CaseContext) -> CaseVerdict {
     let place = context.place("one").await?;
     let seen = place.run(place.task("[[text]] Say something.")).await?;
     let cost = seen.record.cost_usd;
@@ -190,7 +190,7 @@ pub(super) async fn cost(context: CaseContext) -> Verdict {
 }
 
 /// RunTotals up the served usage.
-fn sum(entries: &[Entry]) -> Usage {
+fn sum(entries: &[LedgerEntry]) -> Usage {
     let mut all = Usage::default();
     for usage in entries.iter().filter_map(|entry| entry.usage) {
         all.input += usage.input;

@@ -3,15 +3,15 @@
 
 use bowline_protocol::Category;
 use bowline_protocol::kinds::Outcome;
-use bowline_simulator::Entry;
+use bowline_simulator::LedgerEntry;
 
-use crate::case::{Body, Case, Claim};
+use crate::case::{CaseBody, CaseClaim, ContractCase};
+use crate::case_failure::{CaseVerdict, hold, short};
 use crate::place::CaseContext;
-use crate::trouble::{Verdict, hold, short};
 
 /// A fault, and its categories.
 #[derive(Debug)]
-pub(crate) struct Fault {
+pub(crate) struct FaultCase {
     /// The scenario; none if the connection is refused.
     pub(crate) scenario: Option<&'static str>,
     /// The categories that are right.
@@ -20,14 +20,22 @@ pub(crate) struct Fault {
     may_pass: bool,
 }
 
-const fn fault(name: &'static str, about: &'static str, of: &'static Fault) -> Case {
-    Case { name, about, smoke: false, runs: 1, claim: |_| Claim::Yes, body: Body::Fault(of), pending: None }
+const fn fault(name: &'static str, about: &'static str, of: &'static FaultCase) -> ContractCase {
+    ContractCase {
+        name,
+        about,
+        smoke: false,
+        runs: 1,
+        claim: |_| CaseClaim::Yes,
+        body: CaseBody::Fault(of),
+        pending: None,
+    }
 }
 
 macro_rules! faults {
     ($($name:literal, $about:literal, $scenario:expr, [$($category:ident),+] $($or:ident)?;)+) => {
-        pub(crate) const CASES: &[Case] = &[$(
-            fault($name, $about, &Fault {
+        pub(crate) const CASES: &[ContractCase] = &[$(
+            fault($name, $about, &FaultCase {
                 scenario: $scenario,
                 categories: &[$(Category::$category),+],
                 may_pass: faults!(@ $($or)?),
@@ -60,7 +68,7 @@ faults! {
 }
 
 /// Tests a fault.
-pub(crate) async fn attempt(context: CaseContext, fault: &'static Fault) -> Verdict {
+pub(crate) async fn attempt(context: CaseContext, fault: &'static FaultCase) -> CaseVerdict {
     let (place, prompt) = match fault.scenario {
         Some(scenario) => (context.place("one").await?, format!("[[{scenario}]] Say something.")),
         None => (context.deserted("one").await?, "Say something.".to_owned()),
@@ -98,7 +106,7 @@ const FIRST: &str =
 
 /// Succeeds if no text is lost: the program sent a second request and reports only its answer, or it has the
 /// first answer whole.
-fn overcome(text: &str, requests: &[Entry]) -> Verdict {
+fn overcome(text: &str, requests: &[LedgerEntry]) -> CaseVerdict {
     let good = requests.iter().filter(|entry| entry.choice.as_ref().is_some_and(|it| it.fault.is_none()));
     let right = if good.count() > 0 { SECOND } else { FIRST };
     hold(text.trim() == right, || {
@@ -110,12 +118,12 @@ fn overcome(text: &str, requests: &[Entry]) -> Verdict {
 mod tests {
     use std::sync::Arc;
 
-    use bowline_simulator::{Api, Choice, FaultKind, Operation, PickedBy};
+    use bowline_simulator::{Api, ApiOperation, FaultKind, PickedBy, ScenarioChoice};
 
     use super::*;
 
-    fn request(fault: Option<FaultKind>) -> Entry {
-        Entry {
+    fn request(fault: Option<FaultKind>) -> LedgerEntry {
+        LedgerEntry {
             seq: 1,
             at: jiff::Timestamp::UNIX_EPOCH,
             ended_at: None,
@@ -123,10 +131,10 @@ mod tests {
             path: "/v1/messages".to_owned(),
             route: None,
             headers: Vec::new(),
-            operation: Operation::Generate(Api::AnthropicMessages),
+            operation: ApiOperation::Generate(Api::AnthropicMessages),
             facts: None,
             body: Arc::default(),
-            choice: Some(Choice {
+            choice: Some(ScenarioChoice {
                 scenario: "garbage-once".to_owned(),
                 picked_by: PickedBy::Marker,
                 step: Some(1),
@@ -137,7 +145,7 @@ mod tests {
             called: Vec::new(),
             status: Some(200),
             usage: None,
-            outcome: bowline_simulator::Outcome::Sent,
+            outcome: bowline_simulator::RequestOutcome::Sent,
         }
     }
 

@@ -3,14 +3,14 @@
 use bowline::Task;
 use bowline_protocol::{Json, Kind};
 use bowline_providers::manifest::run::RunFlag;
-use bowline_simulator::Entry;
+use bowline_simulator::LedgerEntry;
 
-use crate::place::{CaseContext, Place, WatchedRun};
-use crate::trouble::{Trouble, Verdict, short};
+use crate::case_failure::{CaseFailure, CaseVerdict, short};
+use crate::place::{CaseContext, CasePlace, WatchedRun};
 
 const MARK: &str = "Answer as an old boatswain named Hawser would.";
 
-pub(super) async fn model(context: CaseContext) -> Verdict {
+pub(super) async fn model(context: CaseContext) -> CaseVerdict {
     let place = context.place("one").await?;
     let wanted = place.other_model().to_owned();
     let seen = place.run(place.task("[[text]] Say something.").model(&wanted)).await?;
@@ -24,7 +24,7 @@ pub(super) async fn model(context: CaseContext) -> Verdict {
     })
 }
 
-pub(super) async fn effort(context: CaseContext) -> Verdict {
+pub(super) async fn effort(context: CaseContext) -> CaseVerdict {
     let values = context.subject.manifest.run.flags.get(&RunFlag::Effort).map(|how| how.values.clone());
     let values = values.unwrap_or_default();
     let wanted = values.iter().find(|value| *value == "high").or(values.last()).cloned();
@@ -32,7 +32,7 @@ pub(super) async fn effort(context: CaseContext) -> Verdict {
     let place = context.place("one").await?;
     let seen = place.run(place.task("[[text]] Say something.").effort(&wanted)).await?;
     let requests = facts(&place, &seen)?;
-    let arrived = |entry: &Entry| {
+    let arrived = |entry: &LedgerEntry| {
         let facts = entry.facts.as_ref();
         facts.and_then(|it| it.effort.clone()).or_else(|| facts?.thinking.as_ref().map(ToString::to_string))
     };
@@ -42,7 +42,7 @@ pub(super) async fn effort(context: CaseContext) -> Verdict {
     })
 }
 
-pub(super) async fn system(context: CaseContext) -> Verdict {
+pub(super) async fn system(context: CaseContext) -> CaseVerdict {
     let how = context.subject.manifest.run.flags.get(&RunFlag::System);
     // A system prompt inside the prompt leaves the program's own in place; any other replaces it.
     let replaces = how.is_some_and(|how| how.before.is_none() && how.after.is_none());
@@ -57,7 +57,7 @@ pub(super) async fn system(context: CaseContext) -> Verdict {
     })
 }
 
-pub(super) async fn append_system(context: CaseContext) -> Verdict {
+pub(super) async fn append_system(context: CaseContext) -> CaseVerdict {
     let given = given(&context, |task| task.append_system_prompt(MARK)).await?;
     let (kept, of) = kept(&given.own, &given.now);
     given.seen.hold(of > 0 && kept * 10 >= of * 9, || {
@@ -66,20 +66,23 @@ pub(super) async fn append_system(context: CaseContext) -> Verdict {
 }
 
 /// A run with a system prompt, and the system prompts that arrived without and with it.
-struct Given {
+struct SystemPromptRun {
     seen: WatchedRun,
     own: String,
     now: String,
 }
 
 /// Runs twice, without and with a system prompt, which has to arrive.
-async fn given(context: &CaseContext, with: impl FnOnce(Task) -> Task) -> Result<Given, Trouble> {
+async fn given(
+    context: &CaseContext,
+    with: impl FnOnce(Task) -> Task,
+) -> Result<SystemPromptRun, CaseFailure> {
     const PROMPT: &str = "[[text]] Say something.";
     let (one, two) = (context.place("one").await?, context.place("two").await?);
     let (plain, seen) = tokio::join!(one.run(one.task(PROMPT)), two.run(with(two.task(PROMPT))));
     let (plain, seen) = (plain?, seen?);
     let (before, requests) = (facts(&one, &plain)?, facts(&two, &seen)?);
-    let said = |entry: &Entry| {
+    let said = |entry: &LedgerEntry| {
         let facts = entry.facts.as_ref();
         facts.is_some_and(|it| it.system.contains(MARK) || it.users.iter().any(|text| text.contains(MARK)))
     };
@@ -91,10 +94,10 @@ async fn given(context: &CaseContext, with: impl FnOnce(Task) -> Task) -> Result
     // The two runs have different working directories, which the prompts contain.
     let now = system_of(arrived).replace(&*two.project.to_string_lossy(), "");
     let own = before.iter().map(system_of).max_by_key(String::len).unwrap_or_default();
-    Ok(Given { seen, own: own.replace(&*one.project.to_string_lossy(), ""), now })
+    Ok(SystemPromptRun { seen, own: own.replace(&*one.project.to_string_lossy(), ""), now })
 }
 
-fn system_of(entry: &Entry) -> String {
+fn system_of(entry: &LedgerEntry) -> String {
     entry.facts.as_ref().map(|it| it.system.clone()).unwrap_or_default()
 }
 
@@ -105,7 +108,7 @@ fn kept(own: &str, now: &str) -> (usize, usize) {
     (lines.iter().filter(|line| now.contains(**line)).count(), lines.len())
 }
 
-pub(super) async fn schema(context: CaseContext) -> Verdict {
+pub(super) async fn schema(context: CaseContext) -> CaseVerdict {
     let schema = r#"{"type":"object","properties":{"knot":{"type":"string"}},"required":["knot"],"additionalProperties":false}"#;
     let schema: Json = serde_json::from_str(schema).expect("it is valid JSON");
     let place = context.place("one").await?;
@@ -122,14 +125,14 @@ pub(super) async fn schema(context: CaseContext) -> Verdict {
 
 const IMAGE_PROMPT: &str = "[[text]] What is in the image?";
 
-pub(super) async fn image(context: CaseContext) -> Verdict {
+pub(super) async fn image(context: CaseContext) -> CaseVerdict {
     let place = context.place("one").await?;
     let file = place.project.join("dot.png");
     std::fs::write(&file, PNG)?;
     let seen = place.run(place.task(IMAGE_PROMPT).attach(&file)).await?;
     seen.completed()?;
     let requests = facts(&place, &seen)?;
-    let images = |entry: &Entry| entry.facts.as_ref().map_or(0, |it| it.images.len());
+    let images = |entry: &LedgerEntry| entry.facts.as_ref().map_or(0, |it| it.images.len());
     seen.hold(requests.iter().any(|entry| images(entry) > 0), || {
         // A program that leaves an image out may send the reason instead.
         let sent = seen.events.iter().filter_map(|event| {
@@ -143,7 +146,7 @@ pub(super) async fn image(context: CaseContext) -> Verdict {
     })
 }
 
-pub(super) async fn large_prompt(context: CaseContext) -> Verdict {
+pub(super) async fn large_prompt(context: CaseContext) -> CaseVerdict {
     const SIZE: usize = 900 * 1024;
     let place = context.place("one").await?;
     let mut prompt = String::from("[[text]] Count the ropes.\n");
@@ -162,7 +165,7 @@ pub(super) async fn large_prompt(context: CaseContext) -> Verdict {
         .flat_map(|it| &it.users)
         .map(String::len)
         .max();
-    let whole = |entry: &Entry| {
+    let whole = |entry: &LedgerEntry| {
         entry.facts.as_ref().is_some_and(|it| it.users.iter().any(|text| text.contains(prompt.trim())))
     };
     seen.hold(requests.iter().any(whole), || {
@@ -175,8 +178,9 @@ pub(super) async fn large_prompt(context: CaseContext) -> Verdict {
 }
 
 /// Returns the requests of the conversation, or fails if there were none.
-fn facts(place: &Place, seen: &WatchedRun) -> Result<Vec<Entry>, Trouble> {
-    let requests: Vec<Entry> = place.requests().into_iter().filter(|entry| entry.facts.is_some()).collect();
+fn facts(place: &CasePlace, seen: &WatchedRun) -> Result<Vec<LedgerEntry>, CaseFailure> {
+    let requests: Vec<LedgerEntry> =
+        place.requests().into_iter().filter(|entry| entry.facts.is_some()).collect();
     if requests.is_empty() {
         Err(seen.trouble("the program sent no request to the model"))
     } else {

@@ -6,15 +6,15 @@ use std::path::Path;
 use bowline_providers::manifest::run::Mode;
 use serde_json::Value;
 
+use crate::case_failure::CaseVerdict;
 use crate::place::CaseContext;
-use crate::trouble::Verdict;
 
 /// The files of a repository with code to run, in every form that one of the programs knows.
 const HOSTILE: &str = include_str!("fixtures/hostile_repository.json");
 
 /// Creates a repository with code to run in every form that one of the programs knows, and checks whether any of it ran, in
 /// both modes that promise it.
-pub(super) async fn code(context: CaseContext) -> Verdict {
+pub(super) async fn code(context: CaseContext) -> CaseVerdict {
     for (name, mode) in [("read", Mode::Read), ("ask", Mode::Ask)] {
         let refused = |mode: &Mode| {
             context.subject.manifest.permission.get(mode).is_none_or(|how| how.refused.is_some())
@@ -26,7 +26,7 @@ pub(super) async fn code(context: CaseContext) -> Verdict {
     Ok(())
 }
 
-async fn code_in(context: &CaseContext, name: &str, mode: Mode) -> Verdict {
+async fn code_in(context: &CaseContext, name: &str, mode: Mode) -> CaseVerdict {
     let place = context.place(name).await?;
     // Outside the repository, so that writing it does not change a file of the project.
     let log = place.home.join("executed-by-the-repository.txt");
@@ -71,11 +71,11 @@ impl HostileRepository {
     /// Reads the files and fills in the log: `@LOG@` is its path, `@RUN name@` a shell command that appends the name.
     fn read(log: &Path) -> Self {
         #[derive(serde::Deserialize)]
-        struct Files {
+        struct RepositoryFiles {
             repository: BTreeMap<String, Value>,
             home: BTreeMap<String, Value>,
         }
-        let files: Files = serde_json::from_str(HOSTILE).expect("a test reads the file");
+        let files: RepositoryFiles = serde_json::from_str(HOSTILE).expect("a test reads the file");
         let fill = |text: Value| {
             // A string is the file itself, an object is JSON.
             let text = text.as_str().map_or_else(|| text.to_string(), str::to_owned);

@@ -5,10 +5,10 @@ use bowline_protocol::{Code, Request};
 use bowline_providers::invocation::{self, Invocation, StdinPlan, Transport, Wish};
 use bowline_providers::manifest::run::Polite;
 
-use crate::place::{CaseContext, Place};
-use crate::trouble::{Trouble, Verdict, short};
+use crate::case_failure::{CaseFailure, CaseVerdict, short};
+use crate::place::{CaseContext, CasePlace};
 
-pub(super) async fn resume(context: CaseContext) -> Verdict {
+pub(super) async fn resume(context: CaseContext) -> CaseVerdict {
     let place = context.place("one").await?;
     let first = place.run(place.task("[[text]] The password is halyard.")).await?;
     first.completed()?;
@@ -27,7 +27,7 @@ pub(super) async fn resume(context: CaseContext) -> Verdict {
     second.hold(now.as_ref() == Some(&id), || format!("the session was {id} and is {now:?}"))
 }
 
-pub(super) async fn resume_unknown(context: CaseContext) -> Verdict {
+pub(super) async fn resume_unknown(context: CaseContext) -> CaseVerdict {
     let place = context.place("one").await?;
     let made_up = context.subject.manifest.certify.unknown_session.as_deref();
     let made_up = made_up.unwrap_or("4dd5ab3e-7d2f-4c5c-9f40-00000000dead");
@@ -39,7 +39,7 @@ pub(super) async fn resume_unknown(context: CaseContext) -> Verdict {
 }
 
 /// Passes as soon as the manifest has a channel to the agent that stays open. The rest of the test has to be written then.
-pub(super) async fn send_input(context: CaseContext) -> Verdict {
+pub(super) async fn send_input(context: CaseContext) -> CaseVerdict {
     let manifest = context.subject.manifest;
     for format in manifest.formats.keys() {
         let request = Request { prompt: "Count.".to_owned(), ..Request::default() };
@@ -47,10 +47,10 @@ pub(super) async fn send_input(context: CaseContext) -> Verdict {
         match invocation::build(manifest, &request, &wish) {
             Ok(made) if stays_open(&made) => return Ok(()),
             Ok(_) => {}
-            Err(refusal) => return Err(Trouble::new(format_args!("as {format}: {refusal}"))),
+            Err(refusal) => return Err(CaseFailure::new(format_args!("as {format}: {refusal}"))),
         }
     }
-    Err(Trouble::new("in every format its standard input is closed as soon as the prompt is written"))
+    Err(CaseFailure::new("in every format its standard input is closed as soon as the prompt is written"))
 }
 
 /// Returns whether Bowline can write to the agent while it works.
@@ -71,19 +71,19 @@ fn stays_open(made: &Invocation) -> bool {
     by_protocol || until_the_end || terminal
 }
 
-pub(super) async fn parallel_homes(context: CaseContext) -> Verdict {
+pub(super) async fn parallel_homes(context: CaseContext) -> CaseVerdict {
     let (one, two) = (context.place("one").await?, context.place("two").await?);
     both(&one, &two).await
 }
 
-pub(super) async fn parallel_shared(context: CaseContext) -> Verdict {
+pub(super) async fn parallel_shared(context: CaseContext) -> CaseVerdict {
     let one = context.place("one").await?;
     let two = context.neighbour(&one, "two").await?;
     both(&one, &two).await
 }
 
 /// Runs a task in both places at once; each has to get its own answer.
-async fn both(one: &Place, two: &Place) -> Verdict {
+async fn both(one: &CasePlace, two: &CasePlace) -> CaseVerdict {
     let left = one.run(one.task("[[recall]] Remember the word halyard."));
     let right = two.run(two.task("[[recall]] Remember the word fairlead."));
     let (left, right) = tokio::join!(left, right);

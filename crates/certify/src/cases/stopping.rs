@@ -7,13 +7,13 @@ use bowline_protocol::Category;
 use bowline_protocol::kinds::Outcome;
 
 use super::asking;
+use crate::case_failure::{CaseVerdict, short};
 use crate::place::{CaseContext, StopCondition, WatchedRun};
-use crate::trouble::{Verdict, short};
 
 /// The longest time from the cancellation to the end.
 const PATIENCE: Duration = Duration::from_millis(2500);
 
-pub(super) async fn in_the_answer(context: CaseContext) -> Verdict {
+pub(super) async fn in_the_answer(context: CaseContext) -> CaseVerdict {
     let place = context.place("one").await?;
     let when = if asking(context.subject.manifest).streams_text {
         StopCondition::Deltas(3)
@@ -36,7 +36,7 @@ pub(super) async fn in_the_answer(context: CaseContext) -> Verdict {
 }
 
 /// Bowline ends every program in the end; this case tests whether the program exits on its own stop signal.
-pub(super) async fn when_asked(context: CaseContext) -> Verdict {
+pub(super) async fn when_asked(context: CaseContext) -> CaseVerdict {
     let place = context.place("one").await?;
     let when = StopCondition::Asked(Duration::from_millis(300));
     let seen = place.stop(place.task("[[slow]] Count."), when).await?;
@@ -50,7 +50,7 @@ pub(super) async fn when_asked(context: CaseContext) -> Verdict {
     gone(&seen)
 }
 
-pub(super) async fn in_a_tool(context: CaseContext) -> Verdict {
+pub(super) async fn in_a_tool(context: CaseContext) -> CaseVerdict {
     let place = context.place("one").await?;
     let file = place.project.join("started");
     let prompt = format!("[[shell command=\"touch {}; sleep 300\"]] Run it.", file.display());
@@ -59,7 +59,7 @@ pub(super) async fn in_a_tool(context: CaseContext) -> Verdict {
     gone(&seen)
 }
 
-pub(super) async fn timeout(context: CaseContext) -> Verdict {
+pub(super) async fn timeout(context: CaseContext) -> CaseVerdict {
     let place = context.place("one").await?;
     let seen = place.run(place.task("[[hang]] Wait.").timeout(Duration::from_secs(12))).await?;
     seen.hold(!place.requests().is_empty(), || "the program sent no request to the model".to_owned())?;
@@ -71,7 +71,7 @@ pub(super) async fn timeout(context: CaseContext) -> Verdict {
 }
 
 /// Succeeds if the run was cancelled quickly and all its processes are gone.
-fn gone(seen: &WatchedRun) -> Verdict {
+fn gone(seen: &WatchedRun) -> CaseVerdict {
     was_asked(seen)?;
     seen.hold(seen.record.outcome == Outcome::Cancelled, || {
         "the run was stopped, but its outcome is not `cancelled`".to_owned()
@@ -81,12 +81,12 @@ fn gone(seen: &WatchedRun) -> Verdict {
     no_process_left(seen)
 }
 
-fn was_asked(seen: &WatchedRun) -> Verdict {
+fn was_asked(seen: &WatchedRun) -> CaseVerdict {
     seen.hold(seen.stopping.is_some(), || "the run ended before there was anything to stop".to_owned())
 }
 
 /// Looks for processes of the session by the marker in their environment, independently of our own report.
-fn no_process_left(seen: &WatchedRun) -> Verdict {
+fn no_process_left(seen: &WatchedRun) -> CaseVerdict {
     let mark = format!("{}={}", bowline_process::SESSION_VARIABLE, seen.record.session);
     let mut alive = Vec::new();
     for entry in std::fs::read_dir("/proc").into_iter().flatten().flatten() {

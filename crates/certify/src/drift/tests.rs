@@ -1,7 +1,7 @@
 //! The differences of two reports, in words.
 
 use super::*;
-use crate::report::{Cell, FORMAT};
+use crate::report::{FORMAT, ReportCell};
 
 fn report(version: &str) -> Report {
     Report {
@@ -17,7 +17,7 @@ fn report(version: &str) -> Report {
         suite: "full".to_owned(),
         isolation: String::new(),
         took_ms: 0,
-        cells: vec![cell("text", Status::Green), cell("usage", Status::Green)],
+        cells: vec![cell("text", CaseStatus::Green), cell("usage", CaseStatus::Green)],
         flags: BTreeMap::from([("--help".to_owned(), BTreeSet::from(["--model".to_owned()]))]),
         kinds: BTreeMap::from([("text_delta".to_owned(), 3)]),
         vocabulary: BTreeSet::from(["result.text".to_owned()]),
@@ -26,9 +26,9 @@ fn report(version: &str) -> Report {
     }
 }
 
-fn cell(case: &str, status: Status) -> Cell {
+fn cell(case: &str, status: CaseStatus) -> ReportCell {
     let (case, about) = (case.to_owned(), String::new());
-    Cell { case, about, status, reason: None, evidence: Vec::new(), took_ms: 1 }
+    ReportCell { case, about, status, reason: None, evidence: Vec::new(), took_ms: 1 }
 }
 
 fn words(before: &Report, now: &Report) -> Vec<String> {
@@ -44,7 +44,7 @@ fn the_same_report_has_no_drift() {
 fn everything_that_changed_is_named() {
     let mut now = report("1.1");
     now.flags = BTreeMap::from([("--help".to_owned(), BTreeSet::from(["--agent".to_owned()]))]);
-    now.cells = vec![cell("text", Status::Red), cell("image", Status::Green)];
+    now.cells = vec![cell("text", CaseStatus::Red), cell("image", CaseStatus::Green)];
     now.kinds.insert("thinking_delta".to_owned(), 1);
     now.vocabulary = BTreeSet::from(["result.cost".to_owned()]);
     assert_eq!(

@@ -12,10 +12,10 @@ use bowline_providers::probe::{Answer, Version};
 use serde_json::Value;
 use tokio::sync::OnceCell;
 
-use super::Plan;
+use super::ExecutablePlan;
 use super::cases::{because, refused};
+use crate::case_failure::{CaseFailure, short};
 use crate::clock::Stopwatch;
-use crate::trouble::{Trouble, short};
 
 /// The time limit from SIGTERM to the exit of the program.
 pub(super) const GRACE: Duration = Duration::from_secs(2);
@@ -37,16 +37,16 @@ const COUNT: &str = "Count from one to thirty in words, with a blank between the
 
 /// The program, and the calls so far.
 #[derive(Debug)]
-pub(super) struct Subject {
+pub(super) struct ExecutableSubject {
     supervisor: Supervisor,
-    plan: Plan,
+    plan: ExecutablePlan,
     /// The arguments before the command word.
     args: Vec<String>,
     env: Vec<(OsString, OsString)>,
     pub(super) patience: Duration,
-    generated: OnceCell<Result<CallOutput, Trouble>>,
-    streamed: OnceCell<Result<CallOutput, Trouble>>,
-    version: OnceCell<Result<Option<Version>, Trouble>>,
+    generated: OnceCell<Result<CallOutput, CaseFailure>>,
+    streamed: OnceCell<Result<CallOutput, CaseFailure>>,
+    version: OnceCell<Result<Option<Version>, CaseFailure>>,
     left: Mutex<Vec<TreeProcess>>,
 }
 
@@ -65,8 +65,8 @@ pub(super) struct CallOutput {
     left: Vec<TreeProcess>,
 }
 
-impl Subject {
-    pub(super) fn new(plan: &Plan, supervisor: Supervisor) -> Result<Self, Trouble> {
+impl ExecutableSubject {
+    pub(super) fn new(plan: &ExecutablePlan, supervisor: Supervisor) -> Result<Self, CaseFailure> {
         let invocation = built(plan, "Say hello.")?;
         let mut args: Vec<String> =
             plan.manifest.formats.get("generate").map(|format| format.args.clone()).unwrap_or_default();
@@ -97,21 +97,21 @@ impl Subject {
     }
 
     /// Returns a request as it is sent, for cases that change it.
-    pub(super) fn request(&self, prompt: &str) -> Result<Value, Trouble> {
+    pub(super) fn request(&self, prompt: &str) -> Result<Value, CaseFailure> {
         // The builder refuses an empty prompt, which one of the cases needs.
         let StdinPlan::Prompt(text) = built(&self.plan, "x")?.stdin else {
-            return Err(Trouble::new(
+            return Err(CaseFailure::new(
                 "the manifest is not that of an executable provider: its prompt style is not `request`",
             ));
         };
         let mut request: Value = serde_json::from_str(&text)
-            .map_err(|error| Trouble::new(format_args!("our own request is not JSON: {error}")))?;
+            .map_err(|error| CaseFailure::new(format_args!("our own request is not JSON: {error}")))?;
         request["prompt"] = prompt.into();
         Ok(request)
     }
 
     /// Returns the response of `generate` to an ordinary prompt; called once.
-    pub(super) async fn generated(&self) -> Result<&CallOutput, Trouble> {
+    pub(super) async fn generated(&self) -> Result<&CallOutput, CaseFailure> {
         let said = self.generated.get_or_init(|| async {
             self.call("generate", Some(self.request("Say hello.")?.to_string()), self.patience).await
         });
@@ -119,7 +119,7 @@ impl Subject {
     }
 
     /// Returns the chunks of `stream` for a prompt with a long answer; called once.
-    pub(super) async fn streamed(&self) -> Result<&CallOutput, Trouble> {
+    pub(super) async fn streamed(&self) -> Result<&CallOutput, CaseFailure> {
         let said = self.streamed.get_or_init(|| async {
             self.call("stream", Some(self.request(COUNT)?.to_string()), self.patience).await
         });
@@ -127,7 +127,7 @@ impl Subject {
     }
 
     /// Returns the version, read once; none if the program rejects `--version` as an unknown command.
-    pub(super) async fn version(&self) -> Result<Option<Version>, Trouble> {
+    pub(super) async fn version(&self) -> Result<Option<Version>, CaseFailure> {
         let version = self.version.get_or_init(|| async {
             let said = self.call("--version", None, VERSION).await?;
             let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
@@ -158,7 +158,7 @@ impl Subject {
         word: &str,
         stdin: Option<String>,
         patience: Duration,
-    ) -> Result<CallOutput, Trouble> {
+    ) -> Result<CallOutput, CaseFailure> {
         let mut child = self.start(word, stdin).await?;
         let time = Stopwatch::start();
         let mut said = CallOutput { open: 2, ..CallOutput::default() };
@@ -172,7 +172,7 @@ impl Subject {
             return Ok(said);
         }
         let command = self.written(word);
-        Err(Trouble::new(format_args!(
+        Err(CaseFailure::new(format_args!(
             "`{command}` did not finish within {} s, and was killed",
             patience.as_secs_f32()
         ))
@@ -181,7 +181,7 @@ impl Subject {
     }
 
     /// Starts a stream, sends SIGTERM at its first output, and returns how long the program took to exit.
-    pub(super) async fn asked_to_end(&self) -> Result<(), Trouble> {
+    pub(super) async fn asked_to_end(&self) -> Result<(), CaseFailure> {
         let word = if self.streams() { "stream" } else { "generate" };
         let mut child = self.start(word, Some(self.request(COUNT)?.to_string())).await?;
         let time = Stopwatch::start();
@@ -195,7 +195,7 @@ impl Subject {
         self.sweep(&mut child, &mut said, time).await;
         match gone {
             Ok(()) => Ok(()),
-            Err(_) => Err(Trouble::new(format_args!(
+            Err(_) => Err(CaseFailure::new(format_args!(
                 "the program was alive {} s after SIGTERM, and had to be killed",
                 GRACE.as_secs()
             ))),
@@ -212,13 +212,13 @@ impl Subject {
         words.join(" ")
     }
 
-    async fn start(&self, word: &str, stdin: Option<String>) -> Result<Child, Trouble> {
+    async fn start(&self, word: &str, stdin: Option<String>) -> Result<Child, CaseFailure> {
         let mut command = process::Command::new(PathBuf::from(&self.plan.program), "bowline-certify");
         command.args = self.args.iter().map(OsString::from).chain([word.into()]).collect();
         command.env = self.env.clone();
         command.stdin = stdin.map_or(process::Stdin::Null, |text| process::Stdin::Bytes(text.into_bytes()));
         self.supervisor.spawn(command).await.map_err(|error| {
-            Trouble::new(format_args!("`{}` could not be started: {}", self.written(word), error.kind))
+            CaseFailure::new(format_args!("`{}` could not be started: {}", self.written(word), error.kind))
         })
     }
 
@@ -238,10 +238,10 @@ impl Subject {
     }
 }
 
-fn built(plan: &Plan, prompt: &str) -> Result<Invocation, Trouble> {
+fn built(plan: &ExecutablePlan, prompt: &str) -> Result<Invocation, CaseFailure> {
     let (config, env) = (plan.config.clone(), plan.env.clone());
     let request = Request { prompt: prompt.to_owned(), config, env, ..Request::default() };
-    invocation::build(plan.manifest, &request, &Wish::default()).map_err(Trouble::new)
+    invocation::build(plan.manifest, &request, &Wish::default()).map_err(CaseFailure::new)
 }
 
 impl CallOutput {

@@ -7,8 +7,8 @@ use std::time::Duration;
 use bowline_process::ExitStatus;
 use serde_json::{Value, json};
 
-use super::call::{CallOutput, Subject};
-use crate::trouble::{Trouble, Verdict, hold, short};
+use super::call::{CallOutput, ExecutableSubject};
+use crate::case_failure::{CaseFailure, CaseVerdict, hold, short};
 
 /// The time limit of a rejection.
 const REFUSAL: Duration = Duration::from_secs(10);
@@ -19,29 +19,29 @@ const HEALTH: Duration = Duration::from_secs(5);
 /// Below this, a stream cannot be distinguished from a fast answer.
 const QUICK: Duration = Duration::from_secs(1);
 
-type Trying<'a> = Pin<Box<dyn Future<Output = Verdict> + Send + 'a>>;
+type ExecutableTrial<'a> = Pin<Box<dyn Future<Output = CaseVerdict> + Send + 'a>>;
 
 /// One promise of an executable provider.
-pub struct Case {
+pub struct ExecutableCase {
     /// The name, for `--only` and for reports.
     pub name: &'static str,
     /// The promise, in a sentence.
     pub about: &'static str,
     /// The command that it tests.
     pub(super) of: &'static str,
-    pub(super) body: for<'a> fn(&'a Subject) -> Trying<'a>,
+    pub(super) body: for<'a> fn(&'a ExecutableSubject) -> ExecutableTrial<'a>,
 }
 
-impl std::fmt::Debug for Case {
+impl std::fmt::Debug for ExecutableCase {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Case").field("name", &self.name).finish_non_exhaustive()
+        f.debug_struct("ExecutableCase").field("name", &self.name).finish_non_exhaustive()
     }
 }
 
 macro_rules! cases {
     ($($name:literal of $of:literal, $about:literal, $body:ident;)+) => {
-        const ALL: &[Case] =
-            &[$(Case { name: $name, of: $of, about: $about, body: |subject| Box::pin($body(subject)) }),+];
+        const ALL: &[ExecutableCase] =
+            &[$(ExecutableCase { name: $name, of: $of, about: $about, body: |subject| Box::pin($body(subject)) }),+];
     };
 }
 
@@ -65,11 +65,11 @@ cases! {
 }
 
 /// Returns every case, in the order of reports.
-pub fn all() -> impl Iterator<Item = &'static Case> {
+pub fn all() -> impl Iterator<Item = &'static ExecutableCase> {
     ALL.iter()
 }
 
-async fn generate(subject: &Subject) -> Verdict {
+async fn generate(subject: &ExecutableSubject) -> CaseVerdict {
     let said = subject.generated().await?;
     let answer = answered(said)?;
     let mut wrong = Vec::new();
@@ -98,7 +98,7 @@ async fn generate(subject: &Subject) -> Verdict {
         return Ok(());
     }
     wrong.push(format!("the answer: {}", short(&answer.to_string())));
-    Err(Trouble(wrong))
+    Err(CaseFailure(wrong))
 }
 
 /// A chunk, and when it arrived.
@@ -108,7 +108,7 @@ struct Chunk {
 }
 
 /// Returns the chunks of the long answer. A line that is not an object ends the test.
-async fn chunks(subject: &Subject) -> Result<Vec<Chunk>, Trouble> {
+async fn chunks(subject: &ExecutableSubject) -> Result<Vec<Chunk>, CaseFailure> {
     let said = subject.streamed().await?;
     ended_well(said)?;
     let text = utf8(&said.stdout)?;
@@ -120,7 +120,7 @@ async fn chunks(subject: &Subject) -> Result<Vec<Chunk>, Trouble> {
             continue;
         }
         let value: Value = serde_json::from_str(line).ok().filter(Value::is_object).ok_or_else(|| {
-            Trouble::new(format_args!("a line of `stream` is not a JSON object: {}", short(line)))
+            CaseFailure::new(format_args!("a line of `stream` is not a JSON object: {}", short(line)))
         })?;
         chunks.push(Chunk { value, at: said.when(end - 1) });
     }
@@ -128,7 +128,7 @@ async fn chunks(subject: &Subject) -> Result<Vec<Chunk>, Trouble> {
     Ok(chunks)
 }
 
-async fn stream(subject: &Subject) -> Verdict {
+async fn stream(subject: &ExecutableSubject) -> CaseVerdict {
     for Chunk { value, .. } in chunks(subject).await? {
         let mut wrong = Vec::new();
         for (field, is_good) in [
@@ -148,7 +148,7 @@ async fn stream(subject: &Subject) -> Verdict {
         }
         if !wrong.is_empty() {
             wrong.push(format!("the chunk: {}", short(&value.to_string())));
-            return Err(Trouble(wrong));
+            return Err(CaseFailure(wrong));
         }
     }
     Ok(())
@@ -158,7 +158,7 @@ fn is_time(value: &Value) -> bool {
     value.as_str().is_some_and(|text| text.parse::<jiff::Timestamp>().is_ok())
 }
 
-async fn streams(subject: &Subject) -> Verdict {
+async fn streams(subject: &ExecutableSubject) -> CaseVerdict {
     let chunks = chunks(subject).await?;
     let took = subject.streamed().await?.took;
     let with_text: Vec<&Chunk> =
@@ -172,7 +172,7 @@ async fn streams(subject: &Subject) -> Verdict {
     })
 }
 
-async fn content_delta(subject: &Subject) -> Verdict {
+async fn content_delta(subject: &ExecutableSubject) -> CaseVerdict {
     let mut said = String::new();
     for (number, Chunk { value, .. }) in chunks(subject).await?.iter().enumerate() {
         said.push_str(value["delta"].as_str().unwrap_or_default());
@@ -188,7 +188,7 @@ async fn content_delta(subject: &Subject) -> Verdict {
     Ok(())
 }
 
-async fn done_once(subject: &Subject) -> Verdict {
+async fn done_once(subject: &ExecutableSubject) -> CaseVerdict {
     let chunks = chunks(subject).await?;
     let done: Vec<usize> = chunks
         .iter()
@@ -202,20 +202,20 @@ async fn done_once(subject: &Subject) -> Verdict {
     })
 }
 
-async fn health(subject: &Subject) -> Verdict {
+async fn health(subject: &ExecutableSubject) -> CaseVerdict {
     let said = subject.call("health", None, HEALTH).await?;
     ended_well(&said)
 }
 
-async fn version(subject: &Subject) -> Verdict {
+async fn version(subject: &ExecutableSubject) -> CaseVerdict {
     subject.version().await.map(|_| ())
 }
 
-async fn unknown_command(subject: &Subject) -> Verdict {
+async fn unknown_command(subject: &ExecutableSubject) -> CaseVerdict {
     refused(&subject.call("no-such-command", None, REFUSAL).await?)
 }
 
-async fn bad_json(subject: &Subject) -> Verdict {
+async fn bad_json(subject: &ExecutableSubject) -> CaseVerdict {
     let words: &[&str] = if subject.streams() { &["generate", "stream"] } else { &["generate"] };
     for word in words {
         let said = subject.call(word, Some("{\"prompt\": \"no end".to_owned()), REFUSAL).await?;
@@ -225,25 +225,25 @@ async fn bad_json(subject: &Subject) -> Verdict {
     Ok(())
 }
 
-async fn empty_prompt(subject: &Subject) -> Verdict {
+async fn empty_prompt(subject: &ExecutableSubject) -> CaseVerdict {
     let request = subject.request("")?.to_string();
     answered_or_refused(&subject.call("generate", Some(request), subject.patience).await?)
 }
 
-async fn unicode(subject: &Subject) -> Verdict {
+async fn unicode(subject: &ExecutableSubject) -> CaseVerdict {
     let prompt = "Repeat: Ægir, Łódź, Ελλάδα, Русь, עברית, العربية, 漢字, 한국어, 👩🏽‍💻, \"quoted\", back\\slash,\nline,\ttab.";
     let request = subject.request(prompt)?.to_string();
     answered(&subject.call("generate", Some(request), subject.patience).await?).map(|_| ())
 }
 
-async fn large_prompt(subject: &Subject) -> Verdict {
+async fn large_prompt(subject: &ExecutableSubject) -> CaseVerdict {
     let prompt = format!("{}\nHow many words was that, roughly?", "word ".repeat(210_000));
     let request = subject.request(&prompt)?.to_string();
     // The model's context may be too small for it; then the provider has to report that.
     answered_or_refused(&subject.call("generate", Some(request), subject.patience).await?)
 }
 
-async fn context(subject: &Subject) -> Verdict {
+async fn context(subject: &ExecutableSubject) -> CaseVerdict {
     let mut request = subject.request("And what did I say before that?")?;
     request["system_prompt"] = "Be brief.".into();
     request["context"] = json!([
@@ -256,17 +256,17 @@ async fn context(subject: &Subject) -> Verdict {
     answered(&subject.call("generate", Some(request.to_string()), subject.patience).await?).map(|_| ())
 }
 
-async fn unknown_fields(subject: &Subject) -> Verdict {
+async fn unknown_fields(subject: &ExecutableSubject) -> CaseVerdict {
     let mut request = subject.request("Say hello.")?;
     request["x_later"] = "a field of a later version".into();
     answered(&subject.call("generate", Some(request.to_string()), subject.patience).await?).map(|_| ())
 }
 
-async fn ends_when_asked(subject: &Subject) -> Verdict {
+async fn ends_when_asked(subject: &ExecutableSubject) -> CaseVerdict {
     subject.asked_to_end().await
 }
 
-async fn leaves_nothing(subject: &Subject) -> Verdict {
+async fn leaves_nothing(subject: &ExecutableSubject) -> CaseVerdict {
     subject.generated().await?;
     let left = subject.left();
     hold(left.is_empty(), || {
@@ -275,9 +275,9 @@ async fn leaves_nothing(subject: &Subject) -> Verdict {
     })
 }
 
-fn utf8(bytes: &[u8]) -> Result<&str, Trouble> {
+fn utf8(bytes: &[u8]) -> Result<&str, CaseFailure> {
     std::str::from_utf8(bytes).map_err(|error| {
-        Trouble::new(format_args!("standard output is not UTF-8: {error}"))
+        CaseFailure::new(format_args!("standard output is not UTF-8: {error}"))
             .and(format_args!("the bytes are {}", short(&String::from_utf8_lossy(bytes))))
     })
 }
@@ -287,18 +287,18 @@ fn error_of(answer: &Value) -> Option<&Value> {
     answer.get("error").filter(|error| !error.is_null() && *error != "")
 }
 
-fn told(said: &CallOutput) -> Trouble {
-    Trouble::new(format_args!("standard output: {}", short(&String::from_utf8_lossy(&said.stdout))))
+fn told(said: &CallOutput) -> CaseFailure {
+    CaseFailure::new(format_args!("standard output: {}", short(&String::from_utf8_lossy(&said.stdout))))
         .and(format_args!("standard error: {}", short(&String::from_utf8_lossy(&said.stderr))))
 }
 
-pub(super) fn because(what: String, said: &CallOutput) -> Trouble {
-    let mut trouble = Trouble::new(what);
+pub(super) fn because(what: String, said: &CallOutput) -> CaseFailure {
+    let mut trouble = CaseFailure::new(what);
     trouble.0.extend(told(said).0);
     trouble
 }
 
-fn ended_well(said: &CallOutput) -> Verdict {
+fn ended_well(said: &CallOutput) -> CaseVerdict {
     match said.exit {
         Some(ExitStatus::Code(0)) => Ok(()),
         Some(exit) => Err(because(format!("the program ended with {exit}"), said)),
@@ -307,7 +307,7 @@ fn ended_well(said: &CallOutput) -> Verdict {
 }
 
 /// Returns the response of a successful call.
-fn answered(said: &CallOutput) -> Result<Value, Trouble> {
+fn answered(said: &CallOutput) -> Result<Value, CaseFailure> {
     ended_well(said)?;
     let text = utf8(&said.stdout)?;
     let answer: Value = serde_json::from_str(text.trim())
@@ -323,7 +323,7 @@ fn answered(said: &CallOutput) -> Result<Value, Trouble> {
 }
 
 /// Succeeds if the call failed and gave a reason.
-pub(super) fn refused(said: &CallOutput) -> Verdict {
+pub(super) fn refused(said: &CallOutput) -> CaseVerdict {
     match said.exit {
         Some(ExitStatus::Code(0)) => {
             return Err(because("the program reported success with exit code 0".to_owned(), said));
@@ -337,7 +337,7 @@ pub(super) fn refused(said: &CallOutput) -> Verdict {
 }
 
 /// Succeeds if the call has an answer, or failed with a reason, on standard error or in the response.
-fn answered_or_refused(said: &CallOutput) -> Verdict {
+fn answered_or_refused(said: &CallOutput) -> CaseVerdict {
     if said.exit == Some(ExitStatus::Code(0)) {
         let answer: Option<Value> = serde_json::from_slice(&said.stdout).ok();
         let explained = answer.as_ref().is_some_and(|answer| error_of(answer).is_some());

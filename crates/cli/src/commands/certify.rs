@@ -11,7 +11,7 @@ use std::time::Duration;
 use bowline::certificate::Certificate;
 use bowline::detect::{self, Ask, Found, Missing, Probe, Search};
 use bowline::journal::Home;
-use bowline_certify::{Keep, Plan, Report, Status, Subject, Suite, seclusion};
+use bowline_certify::{CaseStatus, KeptFolders, Report, SuitePart, SuitePlan, TestedProgram, seclusion};
 use bowline_providers::manifest::{Manifest, PromptStyle};
 use bowline_providers::probe;
 
@@ -61,7 +61,7 @@ pub(crate) fn run(args: &CertifyArgs, stdout: &mut Stdout) -> Result<(), Command
         return Err(CommandError::new(Fault::Usage, what).caused_by(why));
     }
     args.only.iter().try_for_each(|name| suggest::case(name))?;
-    let suite = if args.smoke { Suite::Smoke } else { Suite::Full };
+    let suite = if args.smoke { SuitePart::Smoke } else { SuitePart::Full };
     if bowline_certify::chosen(suite, &args.only).is_empty() {
         let what = "`--smoke` includes none of the named cases";
         return Err(CommandError::new(Fault::Usage, what).hint("leave out `--smoke`"));
@@ -82,12 +82,12 @@ pub(crate) fn run(args: &CertifyArgs, stdout: &mut Stdout) -> Result<(), Command
             "warning: the program is not isolated from the network ({why}); only its settings direct it to the simulator"
         ));
     }
-    let keep = if args.keep { Keep::All } else { Keep::Red };
+    let keep = if args.keep { KeptFolders::All } else { KeptFolders::Red };
     let runtime = run::runtime()?;
     let report = runtime.block_on(async {
         let tried = async {
             let subject = subject(manifest, &found).await;
-            let plan = Plan {
+            let plan = SuitePlan {
                 subject,
                 suite,
                 only: args.only.clone(),
@@ -113,7 +113,7 @@ pub(crate) fn run(args: &CertifyArgs, stdout: &mut Stdout) -> Result<(), Command
         return Err(CommandError::told(130));
     };
     report.drift = before.map(|before| bowline_certify::drift(&before, &report));
-    let whole = suite == Suite::Full && args.only.is_empty() && args.binary.is_none();
+    let whole = suite == SuitePart::Full && args.only.is_empty() && args.binary.is_none();
     if let Some(home) = data_home.filter(|_| whole) {
         keep_certificate(&report, &home);
     }
@@ -124,7 +124,7 @@ pub(crate) fn run(args: &CertifyArgs, stdout: &mut Stdout) -> Result<(), Command
 /// neither does a program that a run would not start.
 fn keep_certificate(report: &Report, home: &Home) {
     let Some(version) = &report.version else { return };
-    let red = report.cells.iter().filter(|cell| cell.status == Status::Red);
+    let red = report.cells.iter().filter(|cell| cell.status == CaseStatus::Red);
     let failed = red.map(|cell| cell.case.clone()).collect();
     let kept = Certificate::new(&report.provider, version, time::now(), failed).keep(home);
     if let Err(error) = kept {
@@ -145,13 +145,13 @@ fn prepare(args: &CertifyArgs, manifest: &Manifest) -> Result<Option<Report>, Co
 }
 
 /// Queries the program about itself. A cached answer is not evidence, so the cache is off.
-async fn subject(manifest: &'static Manifest, found: &Found) -> Subject {
+async fn subject(manifest: &'static Manifest, found: &Found) -> TestedProgram {
     let ask = Ask { deadline: ASK_FOR, cache: None };
     let program = found.program().to_owned();
     match ask.probe(found).await {
         Ok(Probe { version, pages, .. }) => {
             let findings = probe::check(manifest, &pages, Some(&version));
-            Subject { manifest, program, version: Ok(version), pages, findings }
+            TestedProgram { manifest, program, version: Ok(version), pages, findings }
         }
         Err(error) => {
             let mut why = error.to_string();
@@ -160,7 +160,7 @@ async fn subject(manifest: &'static Manifest, found: &Found) -> Subject {
                 why.push_str(&format!(": {error}"));
                 cause = error.source();
             }
-            Subject { manifest, program, version: Err(why), pages: Vec::new(), findings: Vec::new() }
+            TestedProgram { manifest, program, version: Err(why), pages: Vec::new(), findings: Vec::new() }
         }
     }
 }

@@ -7,7 +7,9 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 
 use bowline_providers::ansi;
-use bowline_simulator::{News, Options, Reach, Scenario, ScenarioError, Simulator, StartError};
+use bowline_simulator::{
+    LedgerNews, NetworkReach, Scenario, ScenarioError, Simulator, SimulatorOptions, StartError,
+};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 
@@ -52,9 +54,14 @@ async fn serve(
     };
     let (watcher, mut news) = mpsc::unbounded_channel();
     // Only `--listen` opens the simulator to other machines.
-    let reach = if args.listen.is_some() { Reach::Anywhere } else { Reach::Loopback };
-    let options =
-        Options { listen, reach, scenarios, ledger_file: args.ledger.clone(), watcher: Some(watcher) };
+    let reach = if args.listen.is_some() { NetworkReach::Anywhere } else { NetworkReach::Loopback };
+    let options = SimulatorOptions {
+        listen,
+        reach,
+        scenarios,
+        ledger_file: args.ledger.clone(),
+        watcher: Some(watcher),
+    };
     let simulator = Simulator::start(options).await.map_err(not_started)?;
     if !simulator.address().ip().is_loopback() {
         tell("warning: other machines can reach this simulator, and it serves every request\n");
@@ -75,10 +82,10 @@ async fn serve(
     Ok(())
 }
 
-fn show(news: &News) {
+fn show(news: &LedgerNews) {
     match news {
-        News::Over(entry) => tell(&lines::line(entry)),
-        News::LedgerLost(error) => {
+        LedgerNews::Over(entry) => tell(&lines::line(entry)),
+        LedgerNews::LedgerLost(error) => {
             tell(&format!("warning: could not write the ledger; later requests are not recorded: {error}\n"));
         }
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bowline_providers::manifest::run::Mode;
-use bowline_simulator::Outcome;
+use bowline_simulator::RequestOutcome;
 use libtest_mimic::Trial;
 
 use crate::place::{Agent, Place, Programs, manifest};
@@ -44,7 +44,7 @@ fn stopped(programs: &Programs, case: &str, agent: &Agent) {
 
     // Two requests are below the limit and three above it. At most one more was on its way, and nobody waited for it.
     let requests = place.requests();
-    let answered: Vec<_> = requests.iter().filter(|it| it.outcome == Outcome::Sent).collect();
+    let answered: Vec<_> = requests.iter().filter(|it| it.outcome == RequestOutcome::Sent).collect();
     assert_eq!(answered.len(), 3, "{:?}", place.asked());
     assert!(requests.len() <= 4, "{:?}", place.asked());
     let served: u64 = answered.iter().filter_map(|it| it.usage).map(|it| it.input + it.output).sum();

@@ -10,7 +10,7 @@ use bowline_certify::seclusion::NetworkAccess;
 use bowline_providers::catalogue;
 use bowline_providers::manifest::Manifest;
 use bowline_providers::simulate;
-use bowline_simulator::{Entry, Options, REFUSED, Simulator};
+use bowline_simulator::{LedgerEntry, REFUSED, Simulator, SimulatorOptions};
 use serde::Deserialize;
 
 use crate::seen::Seen;
@@ -133,7 +133,7 @@ impl Place {
         }
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
         let runtime = runtime.expect("a runtime");
-        let api = runtime.block_on(Simulator::start(Options::default())).expect("loopback is there");
+        let api = runtime.block_on(Simulator::start(SimulatorOptions::default())).expect("loopback is there");
         let mut env = BTreeMap::new();
         let mut router = "providers:\n".to_owned();
         for (number, (provider, scenario)) in installed.iter().enumerate() {
@@ -250,13 +250,13 @@ impl Place {
     /// Returns the requests to the models in the order in which they came, as the provider that sent them and the status
     /// that it got.
     pub(crate) fn asked(&self) -> Vec<(String, Option<u16>)> {
-        let of = |entry: Entry| (provider(&entry).to_owned(), entry.status);
+        let of = |entry: LedgerEntry| (provider(&entry).to_owned(), entry.status);
         self.requests().into_iter().map(of).collect()
     }
 
     /// Returns the requests to the models.
-    pub(crate) fn requests(&self) -> Vec<Entry> {
-        let is_main = |entry: &Entry| entry.choice.as_ref().is_some_and(|choice| choice.side.is_none());
+    pub(crate) fn requests(&self) -> Vec<LedgerEntry> {
+        let is_main = |entry: &LedgerEntry| entry.choice.as_ref().is_some_and(|choice| choice.side.is_none());
         self.api.ledger().into_iter().filter(is_main).collect()
     }
 
@@ -275,7 +275,7 @@ impl Place {
 }
 
 /// Returns who sent a request.
-fn provider(entry: &Entry) -> &str {
+fn provider(entry: &LedgerEntry) -> &str {
     let route = entry.route.as_deref().unwrap_or_default();
     route.split_once('~').map_or(route, |(_, provider)| provider)
 }

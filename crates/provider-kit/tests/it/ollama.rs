@@ -4,7 +4,7 @@ use std::path::Path;
 
 use bowline_provider::ollama::Ollama;
 use bowline_provider::serve;
-use bowline_simulator::{Options, Simulator};
+use bowline_simulator::{Simulator, SimulatorOptions};
 use serde_json::{Value, json};
 
 use crate::support::{block_on, red, report};
@@ -33,9 +33,13 @@ fn call(host: &str, word: &str, request: &Value) -> Ended {
 }
 
 /// Calls the provider with a simulator that plays a scenario; also returns the requests that the simulator received.
-fn played(scenario: &str, word: &'static str, request: Value) -> (Ended, Vec<bowline_simulator::Entry>) {
+fn played(
+    scenario: &str,
+    word: &'static str,
+    request: Value,
+) -> (Ended, Vec<bowline_simulator::LedgerEntry>) {
     block_on(async {
-        let simulator = Simulator::start(Options::default()).await.expect("a simulator");
+        let simulator = Simulator::start(SimulatorOptions::default()).await.expect("a simulator");
         let host = simulator.base_url(Some(scenario));
         let ended = tokio::task::spawn_blocking(move || call(&host, word, &request)).await.expect("it ends");
         (ended, simulator.ledger())
@@ -140,7 +144,7 @@ fn health_is_that_of_the_server() {
 #[test]
 fn the_program_passes_the_contract_suite() {
     let report = block_on(async {
-        let simulator = Simulator::start(Options::default()).await.expect("a simulator");
+        let simulator = Simulator::start(SimulatorOptions::default()).await.expect("a simulator");
         let host = simulator.base_url(Some("slow"));
         let program = Path::new(env!("CARGO_BIN_EXE_ollama-provider"));
         report(program, &[("model", "llama3.2:latest")], &[("OLLAMA_HOST", &host)]).await

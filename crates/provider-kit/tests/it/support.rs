@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use bowline::Json;
 use bowline::roster::{self, Executable};
-use bowline_certify::executable::{Plan, certify};
-use bowline_certify::{Report, Status};
+use bowline_certify::executable::{ExecutablePlan, certify};
+use bowline_certify::{CaseStatus, Report};
 use tempfile::TempDir;
 
 /// Runs a future on tokio.
@@ -20,7 +20,7 @@ pub(crate) async fn report(program: &Path, config: &[(&str, &str)], env: &[(&str
     let path = program.to_str().expect("UTF-8");
     let manifest = roster::executable(&Executable::at("tried", path), Path::new("/")).expect("a provider");
     let json = |text: &str| Json::of(&text).expect("a text");
-    let plan = Plan {
+    let plan = ExecutablePlan {
         manifest,
         program: program.to_owned(),
         config: config.iter().map(|(name, value)| ((*name).to_owned(), json(value))).collect(),
@@ -36,7 +36,7 @@ pub(crate) async fn report(program: &Path, config: &[(&str, &str)], env: &[(&str
 /// Returns the red cells of a report, with their evidence.
 pub(crate) fn red(report: &Report) -> BTreeMap<String, Vec<String>> {
     assert!(report.cells.len() >= 15, "the whole suite was tried: {report:?}");
-    let red = report.cells.iter().filter(|cell| cell.status == Status::Red);
+    let red = report.cells.iter().filter(|cell| cell.status == CaseStatus::Red);
     red.map(|cell| (cell.case.clone(), cell.evidence.clone())).collect()
 }
 

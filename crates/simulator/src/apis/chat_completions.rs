@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use super::blocks::{self, pieces};
-use super::{Answer, ConversationItem, Frame, Image, ParsedRequest, Shape, Tool, data, text};
-use crate::scenario::Stop;
+use super::{Answer, ConversationItem, Frame, ParsedRequest, RequestImage, ResponseShape, Tool, data, text};
+use crate::scenario::StopReason;
 
 /// How many characters of thinking or of a call's input one event has.
 const PIECE: usize = 24;
@@ -13,7 +13,7 @@ pub(super) fn read(body: &Value) -> ParsedRequest {
     let format = &body["response_format"];
     let mut asked = ParsedRequest {
         model: text(&body["model"]),
-        shape: if body["stream"] == true { Shape::Events } else { Shape::Whole },
+        shape: if body["stream"] == true { ResponseShape::Events } else { ResponseShape::Whole },
         effort: text(&body["reasoning_effort"]).or_else(|| text(&body["reasoning"]["effort"])),
         thinking: ["thinking", "enable_thinking", "reasoning"].iter().find_map(|key| body.get(*key).cloned()),
         max_tokens: body["max_completion_tokens"].as_u64().or_else(|| body["max_tokens"].as_u64()),
@@ -42,7 +42,7 @@ pub(super) fn read(body: &Value) -> ParsedRequest {
                 for part in blocks::parts(content) {
                     let url = &part["image_url"];
                     match url.as_str().or_else(|| url["url"].as_str()) {
-                        Some(url) => asked.images.push(Image::addressed(url)),
+                        Some(url) => asked.images.push(RequestImage::addressed(url)),
                         None => {
                             asked.said.push(ConversationItem::User(text(&part["text"]).unwrap_or_default()))
                         }
@@ -54,12 +54,12 @@ pub(super) fn read(body: &Value) -> ParsedRequest {
     asked
 }
 
-fn finish(stop: Stop) -> &'static str {
+fn finish(stop: StopReason) -> &'static str {
     match stop {
-        Stop::End => "stop",
-        Stop::Tools => "tool_calls",
-        Stop::MaxTokens => "length",
-        Stop::Refusal => "content_filter",
+        StopReason::End => "stop",
+        StopReason::Tools => "tool_calls",
+        StopReason::MaxTokens => "length",
+        StopReason::Refusal => "content_filter",
     }
 }
 

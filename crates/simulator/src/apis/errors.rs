@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::{Answer, Api, Frame, Problem, data, event, responses};
+use super::{Answer, Api, Frame, WireError, data, event, responses};
 use crate::scenario::{Fault, FaultKind};
 
 /// The default retry time.
@@ -12,14 +12,14 @@ const USUAL_WAIT: Duration = Duration::from_secs(1);
 
 /// The API family that defines the shape of an error.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Family {
+enum ErrorFamily {
     Anthropic,
     Openai,
     Google,
     Ollama,
 }
 
-impl Family {
+impl ErrorFamily {
     fn of(api: Api) -> Self {
         match api {
             Api::AnthropicMessages => Self::Anthropic,
@@ -31,11 +31,11 @@ impl Family {
 }
 
 /// Writes a fault that has a status.
-pub(super) fn problem(api: Api, fault: &Fault, model: &str) -> Problem {
-    let family = Family::of(api);
+pub(super) fn problem(api: Api, fault: &Fault, model: &str) -> WireError {
+    let family = ErrorFamily::of(api);
     if fault.kind == FaultKind::BadGateway {
         let words = fault.message.as_deref().unwrap_or("502 Bad Gateway");
-        return Problem {
+        return WireError {
             status: fault.status.unwrap_or(502),
             headers: Vec::new(),
             body: format!("<html><head><title>{words}</title></head><body><h1>{words}</h1></body></html>"),
@@ -46,18 +46,18 @@ pub(super) fn problem(api: Api, fault: &Fault, model: &str) -> Problem {
     let status = fault.status.unwrap_or(status);
     let message = fault.message.clone().unwrap_or(message);
     let body = match family {
-        Family::Anthropic => json!({
+        ErrorFamily::Anthropic => json!({
             "type": "error",
             "error": { "type": name, "message": message },
             "request_id": "req_simulated",
         }),
-        Family::Openai => {
+        ErrorFamily::Openai => {
             json!({ "error": { "message": message, "type": name, "param": null, "code": code } })
         }
-        Family::Google => google(fault, status, name, &message),
-        Family::Ollama => json!({ "error": message }),
+        ErrorFamily::Google => google(fault, status, name, &message),
+        ErrorFamily::Ollama => json!({ "error": message }),
     };
-    Problem {
+    WireError {
         status,
         headers: headers(family, fault),
         body: body.to_string(),
@@ -75,13 +75,13 @@ struct ErrorContent {
     message: String,
 }
 
-fn words(family: Family, fault: &Fault, model: &str) -> ErrorContent {
+fn words(family: ErrorFamily, fault: &Fault, model: &str) -> ErrorContent {
     let kind = fault.kind;
     match family {
-        Family::Anthropic => anthropic(kind, model),
-        Family::Openai => openai(fault, model),
-        Family::Google => google_words(fault, model),
-        Family::Ollama => ErrorContent { name: "", code: None, ..openai(fault, model) },
+        ErrorFamily::Anthropic => anthropic(kind, model),
+        ErrorFamily::Openai => openai(fault, model),
+        ErrorFamily::Google => google_words(fault, model),
+        ErrorFamily::Ollama => ErrorContent { name: "", code: None, ..openai(fault, model) },
     }
 }
 
@@ -281,20 +281,20 @@ fn google(fault: &Fault, status: u16, name: &str, message: &str) -> Value {
     json!({ "error": error })
 }
 
-fn headers(family: Family, fault: &Fault) -> Vec<(&'static str, String)> {
+fn headers(family: ErrorFamily, fault: &Fault) -> Vec<(&'static str, String)> {
     let mut headers = Vec::new();
     if fault.kind == FaultKind::RateLimit || fault.retry_after.is_some() {
         // The header has whole seconds only.
         let seconds = wait(fault).as_millis().div_ceil(1000).max(1);
         headers.push(("retry-after", seconds.to_string()));
     }
-    if family == Family::Anthropic {
+    if family == ErrorFamily::Anthropic {
         headers.push(("request-id", "req_simulated".to_owned()));
         if fault.kind == FaultKind::Quota {
             headers.push(("anthropic-ratelimit-unified-status", "rejected".to_owned()));
             headers.push(("anthropic-ratelimit-unified-representative-claim", "five_hour".to_owned()));
         }
-    } else if family == Family::Openai {
+    } else if family == ErrorFamily::Openai {
         headers.push(("x-request-id", "req_simulated".to_owned()));
     }
     headers

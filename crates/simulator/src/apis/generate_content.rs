@@ -2,8 +2,10 @@
 
 use serde_json::{Value, json};
 
-use super::{Answer, ConversationItem, Frame, Image, ParsedRequest, Shape, Tool, blocks, text};
-use crate::scenario::Stop;
+use super::{
+    Answer, ConversationItem, Frame, ParsedRequest, RequestImage, ResponseShape, Tool, blocks, text,
+};
+use crate::scenario::StopReason;
 
 /// The address has the model and the shape; `address` parses them.
 pub(super) fn read(body: &Value) -> ParsedRequest {
@@ -41,7 +43,7 @@ pub(super) fn read(body: &Value) -> ParsedRequest {
                 asked.said.push(ConversationItem::Tool);
             } else if let Some(image) = part.get("inlineData") {
                 let kind = image["mimeType"].as_str().unwrap_or_default();
-                asked.images.push(Image::encoded(kind, image["data"].as_str().unwrap_or_default()));
+                asked.images.push(RequestImage::encoded(kind, image["data"].as_str().unwrap_or_default()));
             } else if let Some(said) = part["text"].as_str() {
                 asked.said.push(ConversationItem::User(said.to_owned()));
             }
@@ -50,12 +52,12 @@ pub(super) fn read(body: &Value) -> ParsedRequest {
     asked
 }
 
-fn finish(stop: Stop) -> &'static str {
+fn finish(stop: StopReason) -> &'static str {
     match stop {
         // This API has no stop reason for tools.
-        Stop::End | Stop::Tools => "STOP",
-        Stop::MaxTokens => "MAX_TOKENS",
-        Stop::Refusal => "SAFETY",
+        StopReason::End | StopReason::Tools => "STOP",
+        StopReason::MaxTokens => "MAX_TOKENS",
+        StopReason::Refusal => "SAFETY",
     }
 }
 
@@ -100,7 +102,7 @@ pub(super) fn whole(answer: &Answer) -> Value {
     chunk(answer, &parts.into(), Some(finish(answer.stop)))
 }
 
-pub(super) fn frames(answer: &Answer, shape: Shape) -> Vec<Frame> {
+pub(super) fn frames(answer: &Answer, shape: ResponseShape) -> Vec<Frame> {
     let mut chunks = Vec::new();
     if let Some(think) = &answer.think {
         // Programs show the first line of thinking as its title.
@@ -121,8 +123,10 @@ pub(super) fn frames(answer: &Answer, shape: Shape) -> Vec<Frame> {
     let last = chunks.len() - 1;
     let framed = chunks.into_iter().enumerate().map(|(index, (value, delta))| {
         let text = match shape {
-            Shape::Events | Shape::Whole | Shape::Lines => format!("data: {value}\r\n\r\n"),
-            Shape::Array => {
+            ResponseShape::Events | ResponseShape::Whole | ResponseShape::Lines => {
+                format!("data: {value}\r\n\r\n")
+            }
+            ResponseShape::Array => {
                 let open = if index == 0 { "[" } else { ",\r\n" };
                 let close = if index == last { "]" } else { "" };
                 format!("{open}{value}{close}")

@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use super::blocks::{self, pieces};
-use super::{Answer, ConversationItem, Frame, Image, ParsedRequest, Shape, Tool, event, text};
-use crate::scenario::{Stop, Usage};
+use super::{Answer, ConversationItem, Frame, ParsedRequest, RequestImage, ResponseShape, Tool, event, text};
+use crate::scenario::{StopReason, Usage};
 
 /// How many characters of a call's input one event has.
 const INPUT_PIECE: usize = 24;
@@ -12,7 +12,7 @@ const INPUT_PIECE: usize = 24;
 pub(super) fn read(body: &Value) -> ParsedRequest {
     let mut asked = ParsedRequest {
         model: text(&body["model"]),
-        shape: if body["stream"] == true { Shape::Events } else { Shape::Whole },
+        shape: if body["stream"] == true { ResponseShape::Events } else { ResponseShape::Whole },
         effort: text(&body["output_config"]["effort"]),
         thinking: body.get("thinking").cloned(),
         max_tokens: body["max_tokens"].as_u64(),
@@ -56,8 +56,8 @@ fn image(asked: &mut ParsedRequest, part: &Value) {
     if part["type"] == "image" {
         let source = &part["source"];
         asked.images.push(match source["data"].as_str() {
-            Some(data) => Image::encoded(source["media_type"].as_str().unwrap_or_default(), data),
-            None => Image::addressed(source["url"].as_str().unwrap_or_default()),
+            Some(data) => RequestImage::encoded(source["media_type"].as_str().unwrap_or_default(), data),
+            None => RequestImage::addressed(source["url"].as_str().unwrap_or_default()),
         });
     }
 }
@@ -73,12 +73,12 @@ fn usage(usage: Usage, output: u64) -> Value {
     })
 }
 
-fn stop(stop: Stop) -> &'static str {
+fn stop(stop: StopReason) -> &'static str {
     match stop {
-        Stop::End => "end_turn",
-        Stop::Tools => "tool_use",
-        Stop::MaxTokens => "max_tokens",
-        Stop::Refusal => "refusal",
+        StopReason::End => "end_turn",
+        StopReason::Tools => "tool_use",
+        StopReason::MaxTokens => "max_tokens",
+        StopReason::Refusal => "refusal",
     }
 }
 

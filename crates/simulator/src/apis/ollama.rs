@@ -2,8 +2,10 @@
 
 use serde_json::{Value, json};
 
-use super::{Answer, ConversationItem, Frame, Image, ParsedRequest, Shape, Tool, blocks, text};
-use crate::scenario::Stop;
+use super::{
+    Answer, ConversationItem, Frame, ParsedRequest, RequestImage, ResponseShape, Tool, blocks, text,
+};
+use crate::scenario::StopReason;
 
 /// The common part of both.
 fn read(body: &Value) -> ParsedRequest {
@@ -11,7 +13,7 @@ fn read(body: &Value) -> ParsedRequest {
     ParsedRequest {
         model: text(&body["model"]),
         // This API streams by default.
-        shape: if body["stream"] == false { Shape::Whole } else { Shape::Lines },
+        shape: if body["stream"] == false { ResponseShape::Whole } else { ResponseShape::Lines },
         effort: thinking.as_ref().and_then(text),
         thinking,
         max_tokens: body["options"]["num_predict"].as_u64(),
@@ -51,7 +53,7 @@ pub(super) fn read_generate(body: &Value) -> ParsedRequest {
 /// Images are base64 without a media type.
 fn images(asked: &mut ParsedRequest, list: &Value) {
     let encoded = list.as_array().into_iter().flatten().filter_map(Value::as_str);
-    asked.images.extend(encoded.map(|data| Image::encoded("image", data)));
+    asked.images.extend(encoded.map(|data| RequestImage::encoded("image", data)));
 }
 
 fn line(answer: &Answer, fields: Value) -> Value {
@@ -72,7 +74,7 @@ fn time(seconds: i64) -> String {
 
 /// The end of an answer, with its usage.
 fn end(answer: &Answer) -> Value {
-    let reason = if answer.stop == Stop::MaxTokens { "length" } else { "stop" };
+    let reason = if answer.stop == StopReason::MaxTokens { "length" } else { "stop" };
     json!({
         "done": true,
         "done_reason": reason,

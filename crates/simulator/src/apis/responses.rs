@@ -4,9 +4,10 @@ use serde_json::{Value, json};
 
 use super::blocks::{self, pieces};
 use super::{
-    Answer, ConversationItem, Frame, Image, Input, ParsedRequest, Shape, Tool, ToolCall, errors, event, text,
+    Answer, ConversationItem, Frame, Input, ParsedRequest, RequestImage, ResponseShape, Tool, ToolCall,
+    errors, event, text,
 };
-use crate::scenario::{Fault, Stop};
+use crate::scenario::{Fault, StopReason};
 
 /// How many characters of thinking or of a call's input one event has.
 const PIECE: usize = 24;
@@ -15,7 +16,7 @@ pub(super) fn read(body: &Value) -> ParsedRequest {
     let format = &body["text"]["format"];
     let mut asked = ParsedRequest {
         model: text(&body["model"]),
-        shape: if body["stream"] == true { Shape::Events } else { Shape::Whole },
+        shape: if body["stream"] == true { ResponseShape::Events } else { ResponseShape::Whole },
         effort: text(&body["reasoning"]["effort"]),
         thinking: body.get("reasoning").filter(|value| !value.is_null()).cloned(),
         max_tokens: body["max_output_tokens"].as_u64(),
@@ -41,7 +42,7 @@ fn read_item(asked: &mut ParsedRequest, item: &Value) {
             Some("user") => {
                 for part in blocks::parts(&item["content"]) {
                     match part["image_url"].as_str() {
-                        Some(url) => asked.images.push(Image::addressed(url)),
+                        Some(url) => asked.images.push(RequestImage::addressed(url)),
                         None => {
                             asked.said.push(ConversationItem::User(text(&part["text"]).unwrap_or_default()))
                         }
@@ -54,7 +55,7 @@ fn read_item(asked: &mut ParsedRequest, item: &Value) {
             asked.said.push(ConversationItem::Tool);
             for part in blocks::parts(&item["output"]) {
                 if let Some(url) = part["image_url"].as_str() {
-                    asked.images.push(Image::addressed(url));
+                    asked.images.push(RequestImage::addressed(url));
                 }
             }
         }
@@ -100,7 +101,7 @@ fn response(answer: &Answer, status: &str, output: &Value) -> Value {
 /// The finished response, with its usage.
 fn finished(answer: &Answer) -> Value {
     let output: Vec<Value> = items(answer).into_iter().map(|item| item.value).collect();
-    let cut = answer.stop == Stop::MaxTokens;
+    let cut = answer.stop == StopReason::MaxTokens;
     let mut response = response(answer, if cut { "incomplete" } else { "completed" }, &output.into());
     let (usage, input) = (answer.usage, answer.usage.input + answer.usage.cache_read);
     response["usage"] = json!({
@@ -145,7 +146,7 @@ fn items(answer: &Answer) -> Vec<OutputItem> {
         items.push(OutputItem { value, kind: OutputKind::Thought });
     }
     if !answer.deltas.is_empty() {
-        let refused = answer.stop == Stop::Refusal;
+        let refused = answer.stop == StopReason::Refusal;
         let part = if refused {
             json!({ "type": "refusal", "refusal": answer.text() })
         } else {
@@ -234,7 +235,8 @@ pub(super) fn frames(answer: &Answer) -> Vec<Frame> {
         out.push("response.output_item.done", json!({ "output_index": index, "item": value }), false);
     }
     let response = finished(answer);
-    let name = if answer.stop == Stop::MaxTokens { "response.incomplete" } else { "response.completed" };
+    let name =
+        if answer.stop == StopReason::MaxTokens { "response.incomplete" } else { "response.completed" };
     out.push(name, json!({ "response": response }), false);
     out.0
 }

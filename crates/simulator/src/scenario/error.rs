@@ -24,12 +24,12 @@ pub enum ScenarioError {
     },
     /// Something in it is wrong.
     #[error("the scenario `{}` is not valid", .0.file)]
-    Wrong(#[source] Box<Mistake>),
+    Wrong(#[source] Box<ScenarioMistake>),
 }
 
 /// A mistake in a file.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub struct Mistake {
+pub struct ScenarioMistake {
     /// The file.
     pub file: String,
     /// The line, from 1.
@@ -44,7 +44,7 @@ pub struct Mistake {
     pub message: String,
 }
 
-impl Mistake {
+impl ScenarioMistake {
     /// Describes a mistake at a position in a text.
     pub(crate) fn at(
         file: &str,
@@ -77,7 +77,7 @@ impl Mistake {
     }
 }
 
-impl fmt::Display for Mistake {
+impl fmt::Display for ScenarioMistake {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { file, line, column, excerpt, width, message } = self;
         writeln!(f, "{file}:{line}:{column}: {message}")?;

@@ -13,7 +13,7 @@ pub(crate) const NUMBER: &str = "n";
 
 /// A piece of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Piece<'a> {
+pub(crate) enum TextPiece<'a> {
     /// It is sent unchanged.
     Plain(&'a str),
     /// The value of the name is sent.
@@ -21,24 +21,24 @@ pub(crate) enum Piece<'a> {
 }
 
 /// Splits a text at its names.
-pub(crate) fn pieces(text: &str) -> Vec<Piece<'_>> {
+pub(crate) fn pieces(text: &str) -> Vec<TextPiece<'_>> {
     let mut pieces = Vec::new();
     let mut rest = text;
     while let Some(at) = rest.find('{') {
-        pieces.push(Piece::Plain(&rest[..at]));
+        pieces.push(TextPiece::Plain(&rest[..at]));
         rest = &rest[at..];
         let (piece, length) = if let Some(name) = between(rest, "{{", "}}") {
-            (Piece::Plain(&rest[1..name.len() + 3]), name.len() + 4)
+            (TextPiece::Plain(&rest[1..name.len() + 3]), name.len() + 4)
         } else if let Some(name) = between(rest, "{", "}") {
-            (Piece::Name(name), name.len() + 2)
+            (TextPiece::Name(name), name.len() + 2)
         } else {
-            (Piece::Plain("{"), 1)
+            (TextPiece::Plain("{"), 1)
         };
         pieces.push(piece);
         rest = &rest[length..];
     }
-    pieces.push(Piece::Plain(rest));
-    pieces.retain(|piece| *piece != Piece::Plain(""));
+    pieces.push(TextPiece::Plain(rest));
+    pieces.retain(|piece| *piece != TextPiece::Plain(""));
     pieces
 }
 
@@ -51,8 +51,8 @@ fn between<'a>(text: &'a str, open: &str, close: &str) -> Option<&'a str> {
 /// Returns the names in a text.
 pub(super) fn of_text(text: &str) -> impl Iterator<Item = &str> {
     pieces(text).into_iter().filter_map(|piece| match piece {
-        Piece::Name(name) => Some(name),
-        Piece::Plain(_) => None,
+        TextPiece::Name(name) => Some(name),
+        TextPiece::Plain(_) => None,
     })
 }
 
@@ -102,7 +102,7 @@ mod tests {
 
     #[test]
     fn braces_are_braces_unless_a_name_is_in_them() {
-        use Piece::{Name, Plain};
+        use TextPiece::{Name, Plain};
         for (text, expect) in [
             ("a {b} c", vec![Plain("a "), Name("b"), Plain(" c")]),
             ("{a}{b-1}", vec![Name("a"), Name("b-1")]),

@@ -8,11 +8,11 @@ use std::time::Duration;
 use serde::{Deserialize, Deserializer, de};
 use toml::Spanned;
 
-use super::error::Mistake;
+use super::error::ScenarioMistake;
 use super::names::{self, NUMBER, OF_REQUEST};
 use super::{
-    After, Call, Fault, FaultKind, Reply, ReplyText, Scenario, ScenarioError, Step, StepAction, Stop, Usage,
-    When,
+    Call, Fault, FaultKind, FaultTime, Reply, ReplyText, Scenario, ScenarioError, Step, StepAction,
+    StepCondition, StopReason, Usage,
 };
 
 /// The most times that a text is repeated.
@@ -35,7 +35,7 @@ struct File {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct StepFields {
-    after: Option<After>,
+    after: Option<StepCondition>,
     wait: Option<Span>,
     times: Option<Spanned<u32>>,
     think: Option<String>,
@@ -46,7 +46,7 @@ struct StepFields {
     #[serde(default)]
     call: Vec<Spanned<Call>>,
     usage: Option<Usage>,
-    stop: Option<Stop>,
+    stop: Option<StopReason>,
     fault: Option<FaultKind>,
     message: Option<String>,
     status: Option<Spanned<u16>>,
@@ -84,7 +84,7 @@ pub(super) fn scenario(name: &str, file: &str, text: &str) -> Result<Scenario, S
         return Err(ScenarioError::Name { file: file.to_owned(), name: name.to_owned() });
     }
     let wrong = |span: Range<usize>, message: String| {
-        ScenarioError::Wrong(Box::new(Mistake::at(file, text, span, message)))
+        ScenarioError::Wrong(Box::new(ScenarioMistake::at(file, text, span, message)))
     };
     let written: File = toml::from_str(text)
         .map_err(|error| wrong(error.span().unwrap_or(0..0), one_line(error.message())))?;
@@ -135,9 +135,9 @@ pub(crate) fn is_name(name: &str) -> bool {
 }
 
 /// The mistake, and its position.
-type Wrong = (Range<usize>, String);
+type MistakeAt = (Range<usize>, String);
 
-fn read_step(step: StepFields, span: Range<usize>) -> Result<Step, Wrong> {
+fn read_step(step: StepFields, span: Range<usize>) -> Result<Step, MistakeAt> {
     let head = |message: &str| Err((span.clone(), message.to_owned()));
     let times = match &step.times {
         Some(times) if *times.get_ref() == 0 => {
@@ -164,7 +164,7 @@ fn read_step(step: StepFields, span: Range<usize>) -> Result<Step, Wrong> {
         if let Some(status) = step.status.as_ref().filter(|it| !(400..600).contains(it.get_ref())) {
             return Err((status.span(), "the status of a fault lies between 400 and 599".into()));
         }
-        if kind.when() != When::Answered && (step.status.is_some() || step.retry_after.is_some()) {
+        if kind.when() != FaultTime::Answered && (step.status.is_some() || step.retry_after.is_some()) {
             return head("`status` and `retry_after` are for faults that answer");
         }
         let fault = Fault {
@@ -216,7 +216,7 @@ fn read_step(step: StepFields, span: Range<usize>) -> Result<Step, Wrong> {
     Ok(Step { after, wait, times, act: StepAction::Reply(reply) })
 }
 
-fn check_call(call: &Spanned<Call>) -> Result<(), Wrong> {
+fn check_call(call: &Spanned<Call>) -> Result<(), MistakeAt> {
     if call.get_ref().forms.is_empty() {
         return Err((call.span(), "a call has at least one of `forms`".into()));
     }

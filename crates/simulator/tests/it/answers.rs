@@ -1,6 +1,6 @@
 //! Answers in the form of each API, whole and streamed.
 
-use bowline_simulator::{Outcome, Usage};
+use bowline_simulator::{RequestOutcome, Usage};
 use serde_json::{Value, json};
 use tokio::io::AsyncReadExt as _;
 use tokio::net::TcpStream;
@@ -242,5 +242,5 @@ async fn models_versions_and_counts_of_tokens_are_there() {
     let socket = send(&simulator, "HEAD", "/r/x", &[], b"").await;
     let head = tokio::time::timeout(PATIENCE, read_all(socket)).await.expect("in time");
     assert!(head.starts_with("HTTP/1.1 200 "), "{head}");
-    assert_eq!(last(&simulator).await.outcome, Outcome::Sent);
+    assert_eq!(last(&simulator).await.outcome, RequestOutcome::Sent);
 }

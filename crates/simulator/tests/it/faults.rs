@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use bowline_simulator::{FaultKind, Outcome};
+use bowline_simulator::{FaultKind, RequestOutcome};
 use serde_json::json;
 use tokio::io::AsyncReadExt as _;
 
@@ -113,7 +113,7 @@ async fn a_connection_can_be_closed_before_and_in_the_middle_of_an_answer() {
             let ask = |prompt| api.ask(stream, &[Turn::User(prompt)], &[]).to_string();
             let socket = send(&simulator, "POST", api.path(stream), &[], ask("[[close]]").as_bytes()).await;
             assert!(receive(socket).await.is_none(), "{api:?}: nothing is answered");
-            assert_eq!(last(&simulator).await.outcome, Outcome::BrokenOff);
+            assert_eq!(last(&simulator).await.outcome, RequestOutcome::BrokenOff);
 
             let socket = send(&simulator, "POST", api.path(stream), &[], ask("[[cut]]").as_bytes()).await;
             let reply = receive(socket).await.expect("a beginning");
@@ -121,7 +121,7 @@ async fn a_connection_can_be_closed_before_and_in_the_middle_of_an_answer() {
             assert!(!reply.body.is_empty(), "{api:?}: some of it was sent");
             assert!(!stream || reply.body.contains("begin"), "{api:?}: {}", reply.body);
             let entry = last(&simulator).await;
-            assert_eq!((entry.outcome, entry.usage), (Outcome::BrokenOff, None));
+            assert_eq!((entry.outcome, entry.usage), (RequestOutcome::BrokenOff, None));
         }
     }
 }
@@ -161,7 +161,7 @@ async fn a_hang_lasts_until_the_client_leaves() {
                 assert_eq!(sent, beginning, "{name} {api:?}");
                 drop(socket);
                 let entry = last(&simulator).await;
-                assert_eq!(entry.outcome, Outcome::ClientLeft, "{name} {api:?}");
+                assert_eq!(entry.outcome, RequestOutcome::ClientLeft, "{name} {api:?}");
                 assert_eq!(entry.choice.expect("a choice").fault, Some(kind));
             }
         }
@@ -177,7 +177,7 @@ async fn a_connection_can_be_reset() {
         let mut socket = send(&simulator, "POST", Speaks::Chat.path(true), &[], ask.as_bytes()).await;
         let read = tokio::time::timeout(PATIENCE, socket.read(&mut [0; 1])).await.expect("an end in time");
         assert_eq!(read.map_err(|error| error.kind()), expect, "{prompt}");
-        assert_eq!(last(&simulator).await.outcome, Outcome::BrokenOff);
+        assert_eq!(last(&simulator).await.outcome, RequestOutcome::BrokenOff);
     }
 }
 

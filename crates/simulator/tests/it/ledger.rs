@@ -1,6 +1,8 @@
 //! The entries of the ledger.
 
-use bowline_simulator::{Api, Image, Operation, Options, Outcome, Shape, Simulator};
+use bowline_simulator::{
+    Api, ApiOperation, RequestImage, RequestOutcome, ResponseShape, Simulator, SimulatorOptions,
+};
 use serde_json::{Value, json};
 
 use crate::support::{Speaks, Turn, get, last, post, post_with, receive, send, simulator};
@@ -45,15 +47,15 @@ async fn each_api_says_the_same_facts_in_its_own_words() {
     ollama["messages"][1]["images"] = json!([PICTURE]);
 
     for (api, operation, shape, ask) in [
-        (Speaks::Messages, Api::AnthropicMessages, Shape::Events, messages),
-        (Speaks::Responses, Api::OpenaiResponses, Shape::Events, responses),
-        (Speaks::Chat, Api::OpenaiChat, Shape::Events, chat),
-        (Speaks::Google, Api::GoogleGenerate, Shape::Events, google),
-        (Speaks::Ollama, Api::OllamaChat, Shape::Lines, ollama),
+        (Speaks::Messages, Api::AnthropicMessages, ResponseShape::Events, messages),
+        (Speaks::Responses, Api::OpenaiResponses, ResponseShape::Events, responses),
+        (Speaks::Chat, Api::OpenaiChat, ResponseShape::Events, chat),
+        (Speaks::Google, Api::GoogleGenerate, ResponseShape::Events, google),
+        (Speaks::Ollama, Api::OllamaChat, ResponseShape::Lines, ollama),
     ] {
         post(&simulator, api.path(true), &ask).await;
         let entry = last(&simulator).await;
-        assert_eq!(entry.operation, Operation::Generate(operation));
+        assert_eq!(entry.operation, ApiOperation::Generate(operation));
         assert_eq!(*entry.body, ask, "{api:?}: the whole body is kept");
         let facts = entry.facts.expect("facts");
         assert_eq!(facts.model.as_deref(), Some("m1"), "{api:?}");
@@ -65,7 +67,7 @@ async fn each_api_says_the_same_facts_in_its_own_words() {
         assert_eq!(facts.answers, 1, "{api:?}");
         assert_eq!(facts.schema.as_ref(), Some(&schema), "{api:?}");
         let kind = if api == Speaks::Ollama { "image" } else { "image/png" };
-        assert_eq!(facts.images, [Image { media_type: kind.to_owned(), bytes: 48 }], "{api:?}");
+        assert_eq!(facts.images, [RequestImage { media_type: kind.to_owned(), bytes: 48 }], "{api:?}");
         let previous = (api == Speaks::Responses).then_some("resp_1");
         assert_eq!(facts.previous.as_deref(), previous, "{api:?}");
         assert!(facts.thinking.is_some() || api == Speaks::Chat, "{api:?}");
@@ -90,7 +92,7 @@ async fn secrets_are_not_kept() {
 async fn the_ledger_is_served_and_written() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("ledger.jsonl");
-    let options = Options { ledger_file: Some(file.clone()), ..Options::default() };
+    let options = SimulatorOptions { ledger_file: Some(file.clone()), ..SimulatorOptions::default() };
     let simulator = Simulator::start(options).await.expect("it starts");
     let ask = Speaks::Chat.ask(true, &[Turn::User("[[text]]")], &[]);
     for route in ["a", "b"] {
@@ -117,7 +119,7 @@ async fn the_ledger_is_served_and_written() {
 
     // A second simulator appends, and keeps the existing lines.
     simulator.stop().await;
-    let options = Options { ledger_file: Some(file.clone()), ..Options::default() };
+    let options = SimulatorOptions { ledger_file: Some(file.clone()), ..SimulatorOptions::default() };
     let again = Simulator::start(options).await.expect("it starts");
     get(&again, "/v1/models", &[]).await;
     last(&again).await;
@@ -128,14 +130,14 @@ async fn the_ledger_is_served_and_written() {
 async fn what_is_open_at_the_end_is_written_as_stopped() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("ledger.jsonl");
-    let options = Options { ledger_file: Some(file.clone()), ..Options::default() };
+    let options = SimulatorOptions { ledger_file: Some(file.clone()), ..SimulatorOptions::default() };
     let simulator = Simulator::start(options).await.expect("it starts");
     let body = Speaks::Chat.ask(true, &[Turn::User("[[hang]]")], &[]).to_string();
     let socket = send(&simulator, "POST", "/v1/chat/completions", &[], body.as_bytes()).await;
     while simulator.ledger().is_empty() {
         tokio::time::sleep(std::time::Duration::from_millis(5)).await;
     }
-    assert_eq!(simulator.ledger()[0].outcome, Outcome::Open);
+    assert_eq!(simulator.ledger()[0].outcome, RequestOutcome::Open);
     simulator.stop().await;
     let written = std::fs::read_to_string(&file).expect("the file");
     assert_eq!(serde_json::from_str::<Value>(&written).expect("one line")["outcome"], "stopped");

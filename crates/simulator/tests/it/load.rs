@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use bowline_simulator::Outcome;
+use bowline_simulator::RequestOutcome;
 use tokio::task::JoinSet;
 
 use crate::support::{ALL, PATIENCE, Speaks, Turn, last, send, simulator};
@@ -54,7 +54,7 @@ async fn no_client_delays_another() {
     }
     drop(hanging);
     let left = async {
-        while simulator.ledger_of("h").iter().any(|entry| entry.outcome != Outcome::ClientLeft) {
+        while simulator.ledger_of("h").iter().any(|entry| entry.outcome != RequestOutcome::ClientLeft) {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };

@@ -1,6 +1,6 @@
 //! Which scenario answers, and which of its steps.
 
-use bowline_simulator::{PickedBy, Side, Simulator};
+use bowline_simulator::{PickedBy, SidePurpose, Simulator};
 use serde_json::json;
 
 use crate::support::{ALL, Speaks, Turn, last, post, post_with, simulator, with};
@@ -184,11 +184,11 @@ async fn requests_beside_the_conversation_get_a_short_answer() {
     let mut memory = Speaks::Chat.ask(false, &fault, &["write_file"]);
     memory["messages"][0]["content"] = json!("You are the managed memory extraction agent.");
     for (api, ask, side) in [
-        (Speaks::Chat, title, Side::Title),
-        (Speaks::Messages, probe, Side::Probe),
-        (Speaks::Messages, summary, Side::Summary),
-        (Speaks::Google, utility, Side::Utility),
-        (Speaks::Chat, memory, Side::Utility),
+        (Speaks::Chat, title, SidePurpose::Title),
+        (Speaks::Messages, probe, SidePurpose::Probe),
+        (Speaks::Messages, summary, SidePurpose::Summary),
+        (Speaks::Google, utility, SidePurpose::Utility),
+        (Speaks::Chat, memory, SidePurpose::Utility),
     ] {
         let reply = post(&simulator, api.path(false), &ask).await;
         assert_eq!(reply.status, 200, "{side:?}: {}", reply.body);

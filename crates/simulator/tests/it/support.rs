@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use bowline_simulator::{Entry, Options, Outcome, Scenario, Simulator};
+use bowline_simulator::{LedgerEntry, RequestOutcome, Scenario, Simulator, SimulatorOptions};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
@@ -12,13 +12,13 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Starts a simulator with the built-in scenarios.
 pub(crate) async fn simulator() -> Simulator {
-    Simulator::start(Options::default()).await.expect("it starts")
+    Simulator::start(SimulatorOptions::default()).await.expect("it starts")
 }
 
 /// Starts a simulator with a scenario called `mine`.
 pub(crate) async fn with(text: &str) -> Simulator {
     let scenario = Scenario::parse("mine", "mine.toml", text).expect("a good scenario");
-    let options = Options { scenarios: vec![scenario], ..Options::default() };
+    let options = SimulatorOptions { scenarios: vec![scenario], ..SimulatorOptions::default() };
     Simulator::start(options).await.expect("it starts")
 }
 
@@ -142,11 +142,11 @@ pub(crate) async fn get(simulator: &Simulator, path: &str, headers: &[(&str, &st
 }
 
 /// Waits until the ledger has a finished entry, and returns the last one.
-pub(crate) async fn last(simulator: &Simulator) -> Entry {
+pub(crate) async fn last(simulator: &Simulator) -> LedgerEntry {
     let found = async {
         loop {
             match simulator.ledger().pop() {
-                Some(entry) if entry.outcome != Outcome::Open => return entry,
+                Some(entry) if entry.outcome != RequestOutcome::Open => return entry,
                 _ => tokio::time::sleep(Duration::from_millis(5)).await,
             }
         }

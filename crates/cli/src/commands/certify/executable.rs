@@ -3,7 +3,7 @@
 use std::io::IsTerminal;
 
 use bowline::detect::{self, Search};
-use bowline_certify::executable::{self, Plan};
+use bowline_certify::executable::{self, ExecutablePlan};
 use bowline_providers::manifest::Manifest;
 
 use super::progress::{self, ProgressBar};
@@ -31,7 +31,7 @@ pub(super) fn run(
     let before = super::prepare(args, manifest)?;
     let found =
         detect::find(manifest, args.binary.as_deref(), &Search::from_env()).map_err(super::missing)?;
-    let plan = Plan {
+    let plan = ExecutablePlan {
         manifest,
         program: found.program().to_owned(),
         config: args.set.iter().cloned().collect(),

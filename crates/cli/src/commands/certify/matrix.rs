@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use bowline_certify::{Report, Status};
+use bowline_certify::{CaseStatus, Report};
 
 /// Draws a report. A red case has its evidence below.
 pub(super) fn draw(report: &Report) -> String {
@@ -22,8 +22,10 @@ pub(super) fn draw(report: &Report) -> String {
     for cell in &report.cells {
         let status = cell.status.as_str();
         let about = match (cell.status, &cell.reason) {
-            (Status::NotClaimed | Status::Pending, Some(reason)) => reason,
-            (Status::Green | Status::Red | Status::NotClaimed | Status::Pending, _) => &cell.about,
+            (CaseStatus::NotClaimed | CaseStatus::Pending, Some(reason)) => reason,
+            (CaseStatus::Green | CaseStatus::Red | CaseStatus::NotClaimed | CaseStatus::Pending, _) => {
+                &cell.about
+            }
         };
         let _ = writeln!(text, "  {status:<11}  {:<width$}  {about}", cell.case);
         for line in &cell.evidence {
@@ -35,10 +37,10 @@ pub(super) fn draw(report: &Report) -> String {
     let _ = writeln!(
         text,
         "\n{} green, {} red, {} not claimed, {} pending",
-        count(Status::Green),
-        count(Status::Red),
-        count(Status::NotClaimed),
-        count(Status::Pending)
+        count(CaseStatus::Green),
+        count(CaseStatus::Red),
+        count(CaseStatus::NotClaimed),
+        count(CaseStatus::Pending)
     );
     if let Some(changes) = &report.drift {
         text.push_str("\nDrift since the older report:\n");

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use bowline_certify::{Cell, Progress, Status};
+use bowline_certify::{CaseStatus, ReportCell, SuiteProgress};
 use bowline_providers::ansi;
 
 use crate::terminal;
@@ -26,11 +26,11 @@ impl ProgressBar {
         Self { terminal, all: 0, done: 0, red: 0, trying: Vec::new(), shown: false }
     }
 
-    pub(super) fn tell(&mut self, news: &Progress<'_>) {
+    pub(super) fn tell(&mut self, news: &SuiteProgress<'_>) {
         match news {
-            Progress::Begun(all) => self.all = *all,
-            Progress::Trying(case) => self.trying.push(case),
-            Progress::Done(cell) => self.done(cell),
+            SuiteProgress::Begun(all) => self.all = *all,
+            SuiteProgress::Trying(case) => self.trying.push(case),
+            SuiteProgress::Done(cell) => self.done(cell),
         }
         if self.terminal {
             self.clear();
@@ -39,9 +39,9 @@ impl ProgressBar {
         }
     }
 
-    fn done(&mut self, cell: &Cell) {
+    fn done(&mut self, cell: &ReportCell) {
         self.done += 1;
-        self.red += usize::from(cell.status == Status::Red);
+        self.red += usize::from(cell.status == CaseStatus::Red);
         self.trying.retain(|case| *case != cell.case);
         if !self.terminal {
             let (status, took) = (cell.status.as_str(), super::matrix::seconds(cell.took_ms));

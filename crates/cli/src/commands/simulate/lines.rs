@@ -1,16 +1,16 @@
 //! Formats a request as a line: client, operation, scenario, status and duration.
 
-use bowline_simulator::{Entry, Operation, Outcome};
+use bowline_simulator::{ApiOperation, LedgerEntry, RequestOutcome};
 
 /// Writes the line.
-pub(super) fn line(entry: &Entry) -> String {
+pub(super) fn line(entry: &LedgerEntry) -> String {
     let mut words: Vec<String> = vec![entry.seq.to_string()];
     words.extend(entry.route.iter().map(|route| format!("[{route}]")));
     words.push(match entry.operation {
-        Operation::Generate(api) => api.as_str().to_owned(),
-        Operation::CountTokens(api) => format!("{} count-tokens", api.as_str()),
-        Operation::Models(api) | Operation::Model(api) => format!("{} models", api.as_str()),
-        Operation::Version | Operation::Ledger | Operation::Root | Operation::Unknown => {
+        ApiOperation::Generate(api) => api.as_str().to_owned(),
+        ApiOperation::CountTokens(api) => format!("{} count-tokens", api.as_str()),
+        ApiOperation::Models(api) | ApiOperation::Model(api) => format!("{} models", api.as_str()),
+        ApiOperation::Version | ApiOperation::Ledger | ApiOperation::Root | ApiOperation::Unknown => {
             format!("{} {}", entry.method, entry.path)
         }
     });
@@ -24,10 +24,10 @@ pub(super) fn line(entry: &Entry) -> String {
     }
     words.extend(entry.status.map(|status| status.to_string()));
     match entry.outcome {
-        Outcome::Open | Outcome::Sent => {}
-        Outcome::BrokenOff => words.push("aborted".to_owned()),
-        Outcome::ClientLeft => words.push("client disconnected".to_owned()),
-        Outcome::Stopped => words.push("stopped".to_owned()),
+        RequestOutcome::Open | RequestOutcome::Sent => {}
+        RequestOutcome::BrokenOff => words.push("aborted".to_owned()),
+        RequestOutcome::ClientLeft => words.push("client disconnected".to_owned()),
+        RequestOutcome::Stopped => words.push("stopped".to_owned()),
     }
     if let Some(ended) = entry.ended_at {
         words.push(format!("{} ms", ended.duration_since(entry.at).as_millis()));

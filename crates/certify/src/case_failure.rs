@@ -3,13 +3,13 @@
 use std::fmt;
 
 /// The result of a case.
-pub(crate) type Verdict = Result<(), Trouble>;
+pub(crate) type CaseVerdict = Result<(), CaseFailure>;
 
 /// Evidence against a program, or against Bowline.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Trouble(pub(crate) Vec<String>);
+pub(crate) struct CaseFailure(pub(crate) Vec<String>);
 
-impl Trouble {
+impl CaseFailure {
     pub(crate) fn new(what: impl fmt::Display) -> Self {
         Self(vec![what.to_string()])
     }
@@ -21,26 +21,26 @@ impl Trouble {
     }
 }
 
-impl From<bowline::Error> for Trouble {
+impl From<bowline::Error> for CaseFailure {
     fn from(error: bowline::Error) -> Self {
         chain(&error)
     }
 }
 
-impl From<std::io::Error> for Trouble {
+impl From<std::io::Error> for CaseFailure {
     fn from(error: std::io::Error) -> Self {
         chain(&error)
     }
 }
 
-impl From<bowline_simulator::StartError> for Trouble {
+impl From<bowline_simulator::StartError> for CaseFailure {
     fn from(error: bowline_simulator::StartError) -> Self {
         chain(&error)
     }
 }
 
-fn chain(error: &dyn std::error::Error) -> Trouble {
-    let mut trouble = Trouble::new(error);
+fn chain(error: &dyn std::error::Error) -> CaseFailure {
+    let mut trouble = CaseFailure::new(error);
     let mut cause = error.source();
     while let Some(error) = cause {
         trouble = trouble.and(format_args!("because: {error}"));
@@ -50,8 +50,8 @@ fn chain(error: &dyn std::error::Error) -> Trouble {
 }
 
 /// Succeeds if a claim holds; otherwise describes the problem.
-pub(crate) fn hold(claim: bool, otherwise: impl FnOnce() -> String) -> Verdict {
-    if claim { Ok(()) } else { Err(Trouble(vec![otherwise()])) }
+pub(crate) fn hold(claim: bool, otherwise: impl FnOnce() -> String) -> CaseVerdict {
+    if claim { Ok(()) } else { Err(CaseFailure(vec![otherwise()])) }
 }
 
 /// Shortens a text for evidence.
