@@ -76,8 +76,14 @@ pub(crate) async fn send(
 /// Reads until the end of the connection. An empty response is none.
 pub(crate) async fn receive(mut stream: TcpStream) -> Option<Reply> {
     let mut bytes = Vec::new();
-    // A connection that is broken off may be reset; the bytes before that count.
-    let _ = tokio::time::timeout(PATIENCE, stream.read_to_end(&mut bytes)).await.expect("an end in time");
+    // The limit is on each read: a long answer may take any time on a busy machine, if it goes on. A connection that is broken
+    // off may be reset; the bytes before that count.
+    while tokio::time::timeout(PATIENCE, stream.read_buf(&mut bytes))
+        .await
+        .expect("bytes in time")
+        .unwrap_or(0)
+        > 0
+    {}
     if bytes.is_empty() {
         return None;
     }
