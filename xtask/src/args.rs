@@ -30,6 +30,8 @@ pub enum Command {
     Mutants(Mutants),
     /// Measure what decoding, a run or a look at all programs costs
     Bench(Bench),
+    /// Build the archive of a release in target/dist: a static program, manual page, completions, licences and checksums
+    Dist,
     /// Write docs/schema/bowline.schema.json
     Schema,
     /// Sort recordings of real programs and copy them into fixtures/

@@ -5,6 +5,7 @@ pub mod bench;
 pub mod captures;
 pub mod certify;
 pub mod check;
+pub mod dist;
 pub mod fuzz;
 pub mod mutants;
 pub mod real_clis;

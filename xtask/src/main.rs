@@ -4,7 +4,9 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use xtask::args::{Args, Command};
-use xtask::{bench, captures, certify, check, fuzz, mutants, real_clis, report, schema, survey, test, tidy};
+use xtask::{
+    bench, captures, certify, check, dist, fuzz, mutants, real_clis, report, schema, survey, test, tidy,
+};
 
 fn main() -> ExitCode {
     let done = match Args::parse().command {
@@ -18,6 +20,7 @@ fn main() -> ExitCode {
         Command::Fuzz(args) => fuzz::run(&args),
         Command::Mutants(args) => mutants::run(&args),
         Command::Bench(args) => bench::run(&args),
+        Command::Dist => dist::run(),
         Command::Schema => schema::run(),
         Command::ImportCaptures { from } => captures::import(&from),
         Command::Vocabulary => captures::vocabulary(),

@@ -197,6 +197,13 @@ pub fn tools() -> Option<PathBuf> {
     Some(cache.join("bowline/tools"))
 }
 
+/// Installs the standard library of a target where it is missing. Returns whether it is there.
+pub fn has_target(target: &str) -> Result<bool> {
+    let library = Call::new("rustc").words("--print target-libdir --target").arg(target).output()?;
+    Ok(Path::new(library.trim()).exists()
+        || Call::new("rustup").words("target add").arg(target).run().is_ok())
+}
+
 /// Measures how long something takes.
 #[derive(Debug)]
 pub struct Stopwatch(Instant);

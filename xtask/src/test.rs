@@ -9,8 +9,6 @@
 //! the file that this command names in `BOWLINE_SKIPPED_FILE`. `bowline_testkit::skip` does that. Tests with an
 //! `ignore` attribute (a tidy rule forbids it) and ignored examples in documentation are found and listed as well.
 
-use std::path::Path;
-
 use anyhow::{Result, bail};
 
 use crate::args::Test;
@@ -49,6 +47,7 @@ const STEPS: &[Step] = &[
     ("documentation", documentation),
     ("wasm", wasm),
     ("macOS and Windows", other_systems),
+    ("static program in an empty root", static_program),
     ("licences and sources", deny),
     ("real programs", real_programs),
     ("fuzzing", fuzzing),
@@ -169,7 +168,7 @@ fn documentation(_: &mut Context) -> Result<Outcome> {
 
 fn wasm(_: &mut Context) -> Result<Outcome> {
     const TARGET: &str = "wasm32-unknown-unknown";
-    if !has_target(TARGET)? {
+    if !sh::has_target(TARGET)? {
         return Ok(Outcome::Skipped(format!("the target {TARGET} is missing and rustup could not add it")));
     }
     let check = Call::cargo("check --package bowline-protocol --target").arg(TARGET);
@@ -181,7 +180,7 @@ fn wasm(_: &mut Context) -> Result<Outcome> {
 /// The thinking crates and the spawner have to compile for the other systems. They are not run there.
 fn other_systems(_: &mut Context) -> Result<Outcome> {
     for target in ["x86_64-apple-darwin", "x86_64-pc-windows-gnu"] {
-        if !has_target(target)? {
+        if !sh::has_target(target)? {
             return Ok(Outcome::Skipped(format!(
                 "the target {target} is missing and rustup could not add it"
             )));
@@ -191,11 +190,9 @@ fn other_systems(_: &mut Context) -> Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-/// Says whether something can be compiled for a target, after trying to make it so.
-fn has_target(target: &str) -> Result<bool> {
-    let library = Call::new("rustc").words("--print target-libdir --target").arg(target).output()?;
-    Ok(Path::new(library.trim()).exists()
-        || Call::new("rustup").words("target add").arg(target).run().is_ok())
+/// Builds the static program, and runs it where nothing else is.
+fn static_program(_: &mut Context) -> Result<Outcome> {
+    Ok(crate::dist::check_static_program()?.map_or(Outcome::Done, Outcome::Skipped))
 }
 
 fn deny(_: &mut Context) -> Result<Outcome> {
