@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use bowline::Request;
@@ -47,6 +47,8 @@ pub(super) struct ExecutableSubject {
     generated: OnceCell<Result<CallOutput, CaseFailure>>,
     streamed: OnceCell<Result<CallOutput, CaseFailure>>,
     version: OnceCell<Result<Option<Version>, CaseFailure>>,
+    /// How long `--version` took, which is little more than the start of the program.
+    startup: OnceLock<Duration>,
     left: Mutex<Vec<TreeProcess>>,
 }
 
@@ -87,6 +89,7 @@ impl ExecutableSubject {
             generated: OnceCell::new(),
             streamed: OnceCell::new(),
             version: OnceCell::new(),
+            startup: OnceLock::new(),
             left: Mutex::default(),
         })
     }
@@ -130,6 +133,7 @@ impl ExecutableSubject {
     pub(super) async fn version(&self) -> Result<Option<Version>, CaseFailure> {
         let version = self.version.get_or_init(|| async {
             let said = self.call("--version", None, VERSION).await?;
+            self.startup.get_or_init(|| said.took);
             let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
             let code = match said.exit {
                 Some(process::ExitStatus::Code(code)) => Some(code),
@@ -145,6 +149,14 @@ impl ExecutableSubject {
             }
         });
         version.await.clone()
+    }
+
+    /// Returns how long the program takes to start, as measured on the call of `--version`; zero if that call failed. The start
+    /// of an interpreter takes seconds on a busy machine.
+    pub(super) async fn startup(&self) -> Duration {
+        // The case `version` reports the failure.
+        let _ = self.version().await;
+        self.startup.get().copied().unwrap_or_default()
     }
 
     /// Returns the processes that outlived the calls so far.
