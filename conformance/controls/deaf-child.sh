@@ -19,6 +19,6 @@ while :; do
     code=$?
     kill -0 "$real" 2>/dev/null || break
 done
-# Whoever ends by itself takes it along.
+# A program that exits by itself ends it too.
 [ -n "$asked" ] || kill -KILL "$deaf"
 exit "$code"

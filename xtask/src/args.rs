@@ -8,12 +8,12 @@ use clap::{Parser, Subcommand};
 #[derive(Debug, Parser)]
 #[command(name = "cargo xtask", bin_name = "cargo xtask", arg_required_else_help = true)]
 pub struct Args {
-    /// What to do.
+    /// The command.
     #[command(subcommand)]
     pub command: Command,
 }
 
-/// What can be done.
+/// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Check one change: format, lints, tidy rules, and the tests of what changed and of what depends on it
@@ -28,7 +28,7 @@ pub enum Command {
     Fuzz(Fuzz),
     /// Change the decisions of the engine one at a time, and see whether its own tests notice; takes about an hour
     Mutants(Mutants),
-    /// Measure what decoding, a run or a look at all programs costs
+    /// Measure the cost of decoding, of a run, or of `bowline doctor`
     Bench(Bench),
     /// Build the archive of a release in target/dist: a static program, manual page, completions, licences and checksums
     Dist,
@@ -39,9 +39,9 @@ pub enum Command {
         /// The folder with the recordings: a folder for each program, a folder in it for each case
         from: PathBuf,
     },
-    /// Write what each program has ever said, from the recordings
+    /// Write the fields and values of each program, from the recordings
     Vocabulary,
-    /// Put the pinned programs through the contract suite, and prove that the suite can fail
+    /// Run the contract suite on the pinned programs, and prove that the suite can fail
     Certify(Certify),
     /// Install the real programs that the contract suite is run against, outside the checkout
     RealClis {
@@ -114,7 +114,7 @@ pub struct Bench {
     pub subject: Subject,
 }
 
-/// What can be measured.
+/// The subjects of measurements.
 #[derive(Debug, Subcommand)]
 pub enum Subject {
     /// From bytes to events, beside bare parsing of the same bytes
@@ -123,7 +123,7 @@ pub enum Subject {
         #[arg(long, value_name = "N", default_value_t = 100)]
         mb: usize,
     },
-    /// A look at all real programs, beside what they take to say their versions
+    /// `bowline doctor` on all real programs, beside the time that they need to print their versions
     Doctor {
         /// How often
         #[arg(long, value_name = "N", default_value_t = 3)]

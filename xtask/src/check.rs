@@ -13,7 +13,7 @@ use crate::args::Check;
 use crate::report;
 use crate::sh::{self, Call, Stopwatch};
 
-/// What `cargo metadata` says, as far as it is needed.
+/// The part of `cargo metadata` that is needed.
 #[derive(Debug, Deserialize)]
 struct Metadata {
     packages: Vec<Package>,
@@ -33,7 +33,7 @@ struct Dependency {
     path: Option<String>,
 }
 
-/// What is to be checked.
+/// The packages to check.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Plan {
     touched: BTreeSet<String>,

@@ -57,7 +57,7 @@ pub fn run(args: &Fuzz) -> Result<()> {
 /// Where the search begins.
 #[derive(Clone, Copy, Debug)]
 pub enum Search {
-    /// Somewhere else each time: for finding what nobody has found.
+    /// A new seed each time, to find new faults.
     Anew,
     /// At the same place each time: for a gate, which must not fail by luck.
     Again,

@@ -1,4 +1,4 @@
-//! The rooms of `cargo xtask`. A library only so that the tidy tests can read the list of commands.
+//! The modules of `cargo xtask`. A library only so that the tidy tests can read the list of commands.
 
 pub mod args;
 pub mod bench;

@@ -1,4 +1,4 @@
-//! `cargo xtask`: the developer's commands. What they are is in [`xtask::args`], what they do in the module of each.
+//! `cargo xtask`: the developer's commands. [`xtask::args`] lists them; each has a module.
 
 use std::process::ExitCode;
 

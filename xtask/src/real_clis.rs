@@ -220,7 +220,7 @@ fn size(folder: &Path) -> u64 {
     entries.map(|(path, meta)| if meta.is_dir() { size(&path) } else { meta.len() }).sum()
 }
 
-/// Makes a call of npm that runs nobody's scripts.
+/// Makes a call of npm that runs no install scripts.
 fn npm(command: &str, folder: &Path) -> Call {
     let call =
         Call::new("npm").words(command).words("--ignore-scripts --no-audit --no-fund --loglevel=error");
@@ -265,7 +265,7 @@ mod tests {
         fs::read_to_string(sh::root().join("conformance").join(file)).expect("it is in the checkout")
     }
 
-    /// A pin whose package nobody installs, or a provider that is not in the catalogue, would be found too late.
+    /// A pin without an installed package, or a provider that is not in the catalogue, would be found too late.
     #[test]
     fn every_pin_is_a_package_and_a_provider() {
         let packages = dependencies(&conformance("package.json")).expect("it is valid");

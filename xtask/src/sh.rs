@@ -1,4 +1,4 @@
-//! Everything that xtask asks of the outside: children, the environment, the clock and the place of the workspace.
+//! The outside world of xtask: child processes, the environment, the clock and the path of the workspace.
 //! The only place in xtask that starts a process.
 
 use std::ffi::OsString;
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
-/// A command line that can be run, and shown to the one who wants to repeat it.
+/// A command line that can be run, and printed for a person who wants to repeat it.
 #[derive(Clone, Debug)]
 pub struct Call {
     program: OsString,
@@ -18,7 +18,7 @@ pub struct Call {
     env: Vec<(&'static str, OsString)>,
 }
 
-/// The command line failed. Says how to repeat it.
+/// The command line failed. The message has the command to repeat.
 #[derive(Debug)]
 pub struct Failed {
     /// What to type.
@@ -53,7 +53,7 @@ impl Call {
         self
     }
 
-    /// Adds one argument, whatever is in it.
+    /// Adds one argument, which may have spaces.
     #[must_use]
     pub fn arg(mut self, arg: impl Into<OsString>) -> Self {
         self.args.push(arg.into());
@@ -105,22 +105,22 @@ impl Call {
         self.judge(child.wait()?)
     }
 
-    /// Runs it and returns what it printed to standard output; standard error goes through.
+    /// Runs it and returns its standard output; standard error goes through.
     pub fn output(&self) -> Result<String> {
         let output = self.command().stderr(Stdio::inherit()).output().with_context(|| self.not_started())?;
         self.judge(output.status)?;
         Ok(String::from_utf8_lossy(&output.stdout).into_owned())
     }
 
-    /// Runs it and returns what it printed to both streams, shown to nobody. Where it fails, that is part of the error.
+    /// Runs it and returns the output of both streams without printing it. If it fails, the output is part of the error.
     pub fn quiet_output(&self) -> Result<String> {
         let output = self.command().output().with_context(|| self.not_started())?;
         let both = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
-        self.judge(output.status).with_context(|| format!("it said {:?}", both.trim()))?;
+        self.judge(output.status).with_context(|| format!("its output: {:?}", both.trim()))?;
         Ok(both)
     }
 
-    /// Says whether it can be run and ends well.
+    /// Returns whether it starts and succeeds.
     pub fn works(&self) -> bool {
         self.quiet_output().is_ok()
     }
@@ -185,7 +185,7 @@ pub fn variable(name: &str) -> Option<OsString> {
     std::env::var_os(name).filter(|value| !value.is_empty())
 }
 
-/// Says whether this is a run that has to be complete.
+/// Returns whether this is a run that has to be complete.
 pub fn is_ci() -> bool {
     variable("CI").is_some_and(|value| value != "false" && value != "0")
 }

@@ -8,7 +8,7 @@ mod names;
 mod sizes;
 mod words;
 
-pub use names::type_name;
+pub use names::{has_one_word, type_name};
 
 use crate::{report, tree};
 

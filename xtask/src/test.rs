@@ -1,9 +1,8 @@
 //! `cargo xtask test`: everything that must pass, in the order in which a mistake is cheapest to find. CI runs exactly
 //! this.
 //!
-//! The first step that fails ends the run and says how to repeat it. A step that cannot be run here, for want of a
-//! tool or of the network, is skipped with its reason; when `CI` is set that is a failure. The last lines always say
-//! what was skipped.
+//! The first step that fails ends the run, with the command that repeats it. A step that needs a missing tool or the
+//! network is skipped with its reason; if `CI` is set, that is a failure. The last lines list the skipped steps and tests.
 //!
 //! Tests that skip themselves: the runner hides what passing tests print, so they append a line, `<test>: <reason>`, to
 //! the file that this command names in `BOWLINE_SKIPPED_FILE`. `bowline_testkit::skip` does that. Tests with an
@@ -18,18 +17,18 @@ use crate::sh::{self, Call, Stopwatch};
 /// The version of cargo-deny, pinned because its checks grow with its versions.
 const DENY: &str = "0.20.2";
 
-/// How long to fuzz when nobody says so.
+/// The default time to fuzz.
 const FUZZ_SECONDS: u64 = 20;
 const FUZZ_SECONDS_CI: u64 = 300;
 
-/// What became of a step that did not fail.
+/// The result of a step that did not fail.
 #[derive(Debug)]
 enum Outcome {
     Done,
     Skipped(String),
 }
 
-/// What the steps know and leave behind.
+/// The options of the steps, and the tests that they skipped.
 #[derive(Debug)]
 struct Context {
     fuzz_seconds: u64,
@@ -132,18 +131,18 @@ fn install_shells() {
     let _ = install.quiet_output();
 }
 
-/// The script that reads the recordings a second time must say what the tests compare the dialects with.
+/// Compares the output of the script that reads the recordings a second time with the copy that the tests read.
 fn oracle(_: &mut Context) -> Result<Outcome> {
     let python = |words: &str| Call::new("python3").words(words);
     if !python("--version").works() {
         return Ok(Outcome::Skipped("there is no python3".to_owned()));
     }
     python("fixtures/oracle/oracle.py --selftest fixtures").run()?;
-    let said = python("fixtures/oracle/oracle.py fixtures").quiet_output()?;
+    let output = python("fixtures/oracle/oracle.py fixtures").quiet_output()?;
     let kept = std::fs::read_to_string(sh::root().join("fixtures/oracle/oracle.jsonl"))?;
-    if said.trim() != kept.trim() {
+    if output.trim() != kept.trim() {
         bail!(
-            "fixtures/oracle/oracle.jsonl is not what the script says: write it anew, and look at the difference"
+            "fixtures/oracle/oracle.jsonl differs from the output of the script: write it again, and read the difference"
         );
     }
     Ok(Outcome::Done)

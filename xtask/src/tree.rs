@@ -1,4 +1,4 @@
-//! The files of the workspace, and what a rule says about them.
+//! The files of the workspace, and violations of rules.
 
 use std::fmt;
 use std::path::Path;
@@ -21,7 +21,7 @@ impl File {
         self.text.lines().zip(1..).map(|(line, number)| (number, line))
     }
 
-    /// Says whether the file is Rust.
+    /// Returns whether the file is Rust.
     pub fn is_rust(&self) -> bool {
         self.path.ends_with(".rs")
     }
@@ -31,7 +31,7 @@ impl File {
         self.path.ends_with("tests.rs") || self.path.contains("tests/")
     }
 
-    /// Says whether the file is input for tests, kept as it was recorded or written by a machine.
+    /// Returns whether the file is input for tests, kept as it was recorded or written by a machine.
     pub fn is_fixture(&self) -> bool {
         self.path.contains("/fixtures/")
             || self.path.starts_with("fixtures/")
@@ -39,7 +39,7 @@ impl File {
             || self.path.ends_with(".snap")
     }
 
-    /// Says that a line breaks a rule.
+    /// Makes the violation of a line.
     pub fn violation(&self, line: usize, what: impl Into<String>) -> Violation {
         Violation { path: self.path.clone(), line, what: what.into() }
     }

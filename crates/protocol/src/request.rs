@@ -215,7 +215,7 @@ words! {
     pub enum PermissionMode {
         /// Look, and change nothing.
         Read,
-        /// Ask first. Where nobody can be asked, the answer is no.
+        /// Ask first. Without a way to ask, the answer is no.
         #[default]
         Ask,
         /// Change files; ask for the rest.

@@ -1,9 +1,9 @@
-//! Bare readers: what a competent person would write who wants only the fields that matter, and no events.
+//! Bare readers: the code that a competent person writes for the fields that matter, without events.
 //!
 //! Each is a struct that serde fills; strings are borrowed from the line where they have no escapes. Nothing looks at
 //! what was read, so the fields are there to be filled.
 
-#![expect(dead_code, reason = "the fields are filled, which is what is measured, and nobody reads them")]
+#![expect(dead_code, reason = "the fields are filled, which is what is measured, and no code reads them")]
 
 use std::borrow::Cow;
 use std::fmt;

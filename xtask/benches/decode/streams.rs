@@ -266,7 +266,7 @@ fn pi_event(at: usize, out: &mut String) {
     add(out, &[head, words(at), r#""}}"#]);
 }
 
-/// Chunks that do not accumulate: a stream of chunks that do grows with its square, whoever reads it.
+/// Chunks that do not accumulate: the size of a stream of chunks that do grows with the square of their number.
 fn chunk(at: usize, out: &mut String) {
     let tail = r#"","done":false,"tokens_used":0,"error":"","timestamp":"2025-01-07T10:30:00Z"}"#;
     add(out, &[r#"{"content":"","delta":""#, words(at), tail]);

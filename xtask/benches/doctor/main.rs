@@ -1,6 +1,6 @@
 //! Measures `bowline doctor` on the real programs. Run by `cargo xtask bench doctor`; see there for why.
 //!
-//! Cold: nobody has asked any of them before, and each has an empty home. Warm: the same again. Beside it stands what the programs cost
+//! Cold: no cache has an answer of any of them, and each has an empty home. Warm: the same again. Beside it stands what the programs cost
 //! when each says its version and nothing else. Wall-clock time on a shared machine says little, so that CPU time stands with it:
 //! of all descendants, which the keeper waits for, and we for the keeper.
 
@@ -100,7 +100,7 @@ fn measure(bowline: &str, repeats: usize, node: &str, programs: &[String], scrat
     Ok(())
 }
 
-/// Runs commands one after the other. The doctor tells by its exit code that nobody is logged in.
+/// Runs commands one after the other. The exit code of the doctor shows that no provider is logged in.
 #[expect(clippy::disallowed_methods, reason = "the commands are started as a person does")]
 fn took(
     commands: &[(PathBuf, Vec<String>)],

@@ -1,4 +1,4 @@
-//! The bare reader: what a careful person writes who needs only the text. A pipe, lines, typed serde.
+//! The bare reader: the code that a careful person writes for the text alone. A pipe, lines, typed serde.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -64,7 +64,7 @@ pub(crate) fn spawn(part: &str) -> Result<Child> {
         .context("could not start the agent")
 }
 
-/// Reads all that an agent says, and gives each text to somebody.
+/// Reads the whole output of an agent, and passes each text to a callback.
 pub(crate) fn read(from: impl Read, mut each: impl FnMut(String)) -> Result<usize> {
     let mut reader = BufReader::with_capacity(64 * 1024, from);
     let mut line = Vec::new();
@@ -124,7 +124,7 @@ pub(crate) fn alone(agents: usize) -> Result<()> {
     crate::host::tell(spent)
 }
 
-/// The same by somebody who keeps what is said, as a journal must: the bytes before they are looked at, then the text, each
+/// The same with a copy on disk, as a journal needs it: the bytes before they are looked at, then the text, each
 /// by one write into a file of its own.
 pub(crate) fn keeping(agents: usize) -> Result<()> {
     let (dir, _) = crate::host::home()?;

@@ -291,14 +291,14 @@ pub(crate) fn added_latency() -> Result<Vec<Bar>> {
         let mut turn = task(PACED)?.home(home).start().await?;
         while let Some(event) = turn.next().await {
             if let Kind::TextDelta(delta) = &event.kind {
-                seen.lock().expect("nobody panics with it").extend(since(&delta.text));
+                seen.lock().expect("no thread panics while it holds the lock").extend(since(&delta.text));
             }
         }
         turn.outcome().await?;
         anyhow::Ok(())
     })?;
     std::fs::remove_dir_all(dir)?;
-    let mut ours = std::mem::take(&mut *ours.lock().expect("nobody panics with it"));
+    let mut ours = std::mem::take(&mut *ours.lock().expect("no thread panics while it holds the lock"));
     ensure!(ours.len() == 1000 && plain.len() == 1000, "deltas are missing");
     let mut bar = |what, percent, limit| {
         let (ours, plain) = (clock::percentile(&mut ours, percent), clock::percentile(&mut plain, percent));

@@ -34,7 +34,7 @@ pub(crate) fn sessions(
                     && let Ok(at) = delta.text.parse::<u64>()
                 {
                     let millis = clock::nanos().saturating_sub(at) as f64 / 1e6;
-                    late.lock().expect("nobody panics with it").push(millis);
+                    late.lock().expect("no thread panics while it holds the lock").push(millis);
                 }
             });
             let task = if part == "sessions" { task.home(home.clone()) } else { task.without_journal() };
@@ -53,7 +53,7 @@ pub(crate) fn sessions(
     host::tell((clock::cpu() - before).as_secs_f64())?;
     host::tell(clock::peak_megabytes())?;
     each.into_iter().try_for_each(|kilobytes| host::tell(kilobytes / size as f64))?;
-    let mut late = std::mem::take(&mut *late.lock().expect("nobody panics with it"));
+    let mut late = std::mem::take(&mut *late.lock().expect("no thread panics while it holds the lock"));
     ensure!(late.len() == size * 400, "events are missing: {}", late.len());
     host::tell(clock::percentile(&mut late, 99))
 }

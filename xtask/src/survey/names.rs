@@ -62,8 +62,8 @@ pub fn type_name(line: &str) -> Option<&str> {
     Some(&rest[..end]).filter(|name| name.starts_with(|first: char| first.is_ascii_uppercase()))
 }
 
-/// Says whether a name has one word: `Line`, not `LineCutter`.
-fn has_one_word(name: &str) -> bool {
+/// Returns whether a name has one word: `Line`, not `LineCutter`.
+pub fn has_one_word(name: &str) -> bool {
     !name.chars().skip(1).any(|letter| letter.is_ascii_uppercase())
 }
 

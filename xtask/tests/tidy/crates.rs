@@ -1,4 +1,4 @@
-//! How the crates hang together: who may use whom, and who may start processes.
+//! Dependencies between crates, and which crates may start processes.
 
 use crate::tree::code;
 use crate::{File, Violation};
@@ -42,7 +42,7 @@ const PACKAGES: &[Package] = &[
         ],
     ),
     ("crates/practice", "bowline-practice", &[]),
-    // For those who write providers: nothing of ours comes with it.
+    // For authors of providers: it depends on no other crate of ours.
     ("crates/provider-kit", "bowline-provider", &[]),
     ("crates/simulator", "bowline-simulator", &[]),
     ("crates/testkit", "bowline-testkit", &["bowline-protocol", "bowline-providers"]),

@@ -108,6 +108,11 @@ fn type_names_are_unique_in_their_crate() {
 }
 
 #[test]
+fn public_type_names_have_two_words() {
+    report(&type_names::vague(&files()));
+}
+
+#[test]
 fn documents_and_comments_name_the_actor() {
     report(&voice::idiom(&files()));
 }

@@ -22,7 +22,7 @@ pub(crate) fn outside_their_folders(files: &[File]) -> Vec<Violation> {
 
 fn may_name(path: &str) -> bool {
     path.starts_with("crates/providers/")
-        // It plays them, so it says whom.
+        // The practice agent prints the formats of these programs.
         || path.starts_with("crates/practice/")
         || path.starts_with("conformance/")
         || path.starts_with("docs/")
@@ -39,14 +39,14 @@ fn may_name(path: &str) -> bool {
         || (path.ends_with(".md") && !path.contains('/'))
 }
 
-/// Says whether a line is documentation of the library: who embeds it reads there how a provider is chosen.
+/// Returns whether a line is documentation of the library, which shows embedders how to choose a provider.
 fn shows_use(path: &str, line: &str) -> bool {
     let line = line.trim_start();
     path.starts_with("crates/runtime/src/") && (line.starts_with("///") || line.starts_with("//!"))
 }
 
 /// Reads the names, aliases and programs of all providers from their manifests. A provider that is inside our own program
-/// has a crate here, which everybody may name; of such a provider only the quoted form counts.
+/// has a crate here, which any file may name; of such a provider only the quoted form counts.
 fn names(files: &[File]) -> Vec<String> {
     let mut names = Vec::new();
     for file in files.iter().filter(|file| crate::catalogue::folder(&file.path).is_some()) {
@@ -65,7 +65,7 @@ fn names(files: &[File]) -> Vec<String> {
     names
 }
 
-/// Says whether a line has the name as a word. Words end at anything but letters and digits, and at a change of case,
+/// Returns whether a line has the name as a word. Words end at anything but letters and digits, and at a change of case,
 /// so that parts of identifiers count. A name of two letters is too often part of something else; of such names only
 /// the quoted form counts.
 fn mentions(line: &str, name: &str) -> bool {

@@ -8,7 +8,7 @@ const LONGEST: usize = 800;
 /// The map has to stay readable in one sitting.
 const LONGEST_MAP: usize = 150;
 
-/// Finds modules that do not say what they are for.
+/// Finds modules without an introduction.
 pub(crate) fn module_docs(files: &[File]) -> Vec<Violation> {
     let silent =
         files.iter().filter(|file| file.is_rust() && !file.is_fixture() && !introduces_itself(&file.text));

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use xtask::survey::type_name;
+use xtask::survey::{has_one_word, type_name};
 
 use crate::{File, Violation};
 
@@ -41,11 +41,61 @@ pub(crate) fn shared(files: &[File]) -> Vec<Violation> {
     found
 }
 
+/// Public names of one word that every reader of this project knows.
+const WELL_KNOWN: &[&str] = &[
+    "Api",
+    "Event",
+    "Failure",
+    "Kind",
+    "Manifest",
+    "Message",
+    "Record",
+    "Report",
+    "Request",
+    "Scenario",
+    "Session",
+    "Simulator",
+    "Task",
+    "Turn",
+    "Usage",
+];
+
+/// The crates whose public types have one-word names from [`WELL_KNOWN`] only. Add a crate here when it follows.
+const TWO_WORDS: &[&str] = &["certify", "cli", "practice", "simulator"];
+
+/// Finds public types with a name of one word. Tests do not count.
+pub(crate) fn vague(files: &[File]) -> Vec<Violation> {
+    let mut found = Vec::new();
+    for file in files.iter().filter(|file| file.is_rust() && !file.is_test()) {
+        let package = file.path.strip_prefix("crates/").and_then(|path| path.split_once("/src/"));
+        if !package.is_some_and(|(package, _)| TWO_WORDS.contains(&package)) {
+            continue;
+        }
+        for (number, line) in file.lines().filter(|(_, line)| line.trim_start().starts_with("pub ")) {
+            let Some(name) = type_name(line).or_else(|| alias(line)) else { continue };
+            if has_one_word(name) && !WELL_KNOWN.contains(&name) {
+                found.push(file.violation(number, format!("`{name}` is ambiguous: give it a second word")));
+            }
+        }
+    }
+    found
+}
+
 /// Returns the name of the alias that a line declares. Indented ones belong to a trait or a function.
 fn alias(line: &str) -> Option<&str> {
     let line = line.strip_prefix("pub(crate) ").or_else(|| line.strip_prefix("pub ")).unwrap_or(line);
     let name = line.strip_prefix("type ")?;
     name.split(|letter: char| !letter.is_alphanumeric()).next()
+}
+
+#[test]
+fn a_public_name_of_one_word_is_caught() {
+    let check = |path: &str, text: &str| vague(&[File::new(path, text)]).len();
+    let path = "crates/simulator/src/a.rs";
+    assert_eq!(check(path, "pub struct Options;\n    pub enum Line {}\npub type Text = u8;\n"), 3);
+    assert_eq!(check(path, "pub struct SimulatorOptions;\npub(crate) struct Line;\nstruct Tail;\n"), 0);
+    assert_eq!(check(path, "pub enum Api {}\n"), 0, "a well-known name");
+    assert_eq!(check("crates/runtime/src/a.rs", "pub struct Line;\n"), 0, "not checked yet");
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use crate::{File, Violation};
 
-/// Finds white space that nobody sees until it is in a diff.
+/// Finds white space that is invisible until it is in a diff.
 pub(crate) fn clean(files: &[File]) -> Vec<Violation> {
     let mut found = Vec::new();
     for file in files.iter().filter(|file| !file.is_fixture()) {

@@ -69,9 +69,9 @@ fn a_session_goes_on_where_it_was() {
     let forked = shown(&again(&["--resume", &id, "--fork"]));
     assert_ne!(forked["session"], json!(id));
     assert_eq!(forked["earlier_turns"], 2);
-    let missing = again(&["--resume", "nobody"]).run();
+    let missing = again(&["--resume", "unknown"]).run();
     assert_eq!(missing.exit, Exit::Code(1));
-    assert_eq!(missing.stderr, "No conversation found with session ID: nobody\n");
+    assert_eq!(missing.stderr, "No conversation found with session ID: unknown\n");
     let elsewhere = again(&["--continue"]).run();
     assert_eq!((elsewhere.exit, elsewhere.outcome().as_str()), (Exit::Code(1), "failed"));
 

@@ -123,7 +123,7 @@ fn it_asks_where_it_is_told_to_and_takes_silence_for_a_no() {
     let count = |kind: &str| kinds.iter().filter(|known| *known == kind).count();
     assert_eq!((count("approval_asked"), count("approval_decided")), (1, 1), "{kinds:?}");
     let events = format!("{:?}", ran.events());
-    assert!(events.contains("ClientLost"), "nobody was there: {events}");
+    assert!(events.contains("ClientLost"), "no client was connected: {events}");
 
     // A host that is there can answer.
     let answer = |behavior: &str| {

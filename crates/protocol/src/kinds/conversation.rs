@@ -107,7 +107,7 @@ words! {
         Human,
         /// The agent itself, in the user's name.
         Synthetic,
-        /// Somebody, earlier: the agent repeats what it was sent.
+        /// An earlier turn: the agent repeats a message that it received.
         Replayed,
     }
 

@@ -202,7 +202,7 @@ words! {
     pub enum CompactTrigger {
         /// The agent decided.
         Auto,
-        /// Somebody asked for it.
+        /// The user requested it.
         Manual,
     }
 

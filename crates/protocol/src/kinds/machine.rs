@@ -43,7 +43,7 @@ part! {
 
     /// A process of the session outlived it.
     pub struct ProcessLeaked {
-        /// Its process id; 0, and absent in JSON, where nobody could be asked: it is in a container that does not answer.
+        /// Its process id; 0, and absent in JSON, if it is unknown because its container does not answer.
         #[serde(default, skip_serializing_if = "is_unknown")]
         pub pid: u32,
         /// What it is, as far as we can tell.

@@ -143,7 +143,7 @@ words! {
     pub enum EndReason {
         /// The agent exited by itself.
         Exited,
-        /// Somebody stopped it.
+        /// The caller stopped it.
         Stopped,
         /// A deadline passed.
         TimedOut,
@@ -179,7 +179,7 @@ words! {
         Completed,
         /// It failed.
         Failed,
-        /// Somebody stopped it.
+        /// The caller stopped it.
         Cancelled,
         /// The output ended before the agent said how the turn ended.
         Truncated,
