@@ -1,4 +1,4 @@
-//! The commands, one file each, and what they share: tables, accounts, session ids and input.
+//! The commands, one file each, and what they share: accounts, session ids and input.
 
 pub(crate) mod account;
 pub(crate) mod certify;
@@ -23,5 +23,4 @@ pub(crate) mod session_ids;
 pub(crate) mod sessions;
 pub(crate) mod shell;
 pub(crate) mod simulate;
-pub(crate) mod tables;
 pub(crate) mod trust;

@@ -8,7 +8,8 @@ use bowline::exit;
 use bowline::roster::RosterError;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
-use crate::{suggest, terminal};
+use crate::suggest;
+use crate::ui::terminal;
 
 /// The error of a command: message, causes, hints and exit code.
 #[derive(Debug)]

@@ -8,8 +8,8 @@ mod log;
 mod output;
 mod resource_limits;
 mod suggest;
-mod terminal;
 mod time;
+mod ui;
 
 use std::process::ExitCode;
 
@@ -17,7 +17,7 @@ use clap::Parser;
 
 use crate::args::{Args, Command};
 use crate::error::CommandError;
-use crate::output::Stdout;
+use crate::ui::Stdout;
 
 fn main() -> ExitCode {
     // Only commands that run an agent start the keeper; the others do not pay for it.

@@ -18,9 +18,9 @@ use bowline_providers::probe;
 use crate::args::CertifyArgs;
 use crate::commands::run;
 use crate::error::{CommandError, Fault};
-use crate::output::Stdout;
 use crate::suggest;
 use crate::time;
+use crate::ui::Stdout;
 use progress::ProgressBar;
 
 /// The only variables that we and the program keep: paths of programs, locale, terminal and temporary files. No keys.

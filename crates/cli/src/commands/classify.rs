@@ -6,7 +6,7 @@ use bowline_providers::{ansi, views};
 use super::input;
 use crate::args::ClassifyArgs;
 use crate::error::CommandError;
-use crate::output::Stdout;
+use crate::ui::Stdout;
 use crate::{suggest, time};
 
 /// How much of an error text is looked at: its end, where the reason stands.

@@ -14,8 +14,8 @@ use clap::{Arg, Command, CommandFactory as _};
 use super::session_ids;
 use crate::args::{Args, CompleteArgs};
 use crate::error::CommandError;
-use crate::output::Stdout;
 use crate::output::sink::OutputFormat;
+use crate::ui::Stdout;
 
 /// The maximum number of sessions, newest first.
 const SESSIONS: usize = 50;
@@ -34,7 +34,7 @@ pub(crate) fn run(args: &CompleteArgs, stdout: &mut Stdout) -> Result<(), Comman
         if !word.chars().all(is_inert) {
             continue;
         }
-        let about = super::tables::in_one_line(&about);
+        let about = crate::ui::tables::in_one_line(&about);
         text.push_str(&if about.is_empty() { format!("{word}\n") } else { format!("{word}\t{about}\n") });
     }
     stdout.print_laid_out(&text)

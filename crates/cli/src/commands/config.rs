@@ -5,12 +5,12 @@ use std::path::PathBuf;
 use bowline::config::{KEYS, Key, edit};
 use serde_json::json;
 
-use super::tables::TextTable;
 use super::trust;
 use crate::args::config::{ConfigAction, ConfigArgs};
 use crate::error::{CommandError, Fault};
-use crate::output::Stdout;
 use crate::suggest;
+use crate::ui::Stdout;
+use crate::ui::tables::TextTable;
 
 /// Runs the command.
 pub(crate) fn run(args: &ConfigArgs, stdout: &mut Stdout) -> Result<(), CommandError> {

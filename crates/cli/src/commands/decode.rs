@@ -12,8 +12,8 @@ use bowline_providers::views::Setup;
 use super::input;
 use crate::args::DecodeArgs;
 use crate::error::{CommandError, Fault};
-use crate::output::Stdout;
 use crate::output::view::ViewWriter;
+use crate::ui::Stdout;
 use crate::{suggest, time};
 
 /// Decodes a file or standard input.

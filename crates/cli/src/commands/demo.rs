@@ -14,9 +14,9 @@ use crate::args::DemoArgs;
 use crate::commands::run;
 use crate::error::{CommandError, Fault};
 use crate::human::{DetailLevel, wrapped};
-use crate::output::Stdout;
 use crate::output::sink::{OutputFormat, Sink};
-use crate::terminal;
+use crate::ui::Stdout;
+use crate::ui::terminal;
 
 /// The task for the practice agent.
 const PROMPT: &str = "Make the greeting friendlier, and say what changed.";

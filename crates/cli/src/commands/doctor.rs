@@ -18,8 +18,8 @@ use crate::args::inspection::DoctorArgs;
 use crate::commands::run::runtime;
 use crate::commands::{account, trust};
 use crate::error::{CommandError, Fault};
-use crate::output::Stdout;
-use crate::terminal;
+use crate::ui::Stdout;
+use crate::ui::terminal;
 
 /// The exit code if no agent is usable.
 const NOTHING_USABLE: u8 = 4;

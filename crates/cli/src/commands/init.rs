@@ -7,8 +7,8 @@ use bowline::config::{KEYS, edit};
 use super::config::file;
 use crate::args::config::InitArgs;
 use crate::error::{CommandError, Fault};
-use crate::output::Stdout;
-use crate::terminal;
+use crate::ui::Stdout;
+use crate::ui::terminal;
 
 /// Runs the command.
 pub(crate) fn run(args: &InitArgs, stdout: &mut Stdout) -> Result<(), CommandError> {

@@ -8,7 +8,7 @@ use bowline_protocol::Exit;
 
 use crate::args::EndingArgs;
 use crate::error::{CommandError, Fault};
-use crate::terminal;
+use crate::ui::terminal;
 
 /// Something to read, and its name for error messages.
 pub(crate) struct InputSource {

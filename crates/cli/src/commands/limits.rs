@@ -9,9 +9,9 @@ use bowline_providers::manifest::Manifest;
 use crate::args::inspection::LimitsArgs;
 use crate::commands::account;
 use crate::commands::run::runtime;
-use crate::commands::tables::{Layout, TextTable};
 use crate::error::{CommandError, Fault};
-use crate::output::Stdout;
+use crate::ui::Stdout;
+use crate::ui::tables::{Layout, TextTable};
 use crate::{human, time};
 
 /// Runs the command.

@@ -10,10 +10,10 @@ use bowline_providers::manifest::Manifest;
 use crate::args::inspection::ModelsArgs;
 use crate::commands::account;
 use crate::commands::run::runtime;
-use crate::commands::tables::{Layout, TextTable};
 use crate::error::{CommandError, Fault};
-use crate::output::Stdout;
 use crate::time;
+use crate::ui::Stdout;
+use crate::ui::tables::{Layout, TextTable};
 
 /// Why nothing is known of some.
 const UNTOLD: &str = "the program cannot list its models";

@@ -2,11 +2,11 @@
 
 use bowline_providers::prices;
 
-use super::tables::TextTable;
 use super::trust;
 use crate::args::TableArgs;
 use crate::error::{CommandError, Fault};
-use crate::output::Stdout;
+use crate::ui::Stdout;
+use crate::ui::tables::TextTable;
 
 /// Runs the command.
 pub(crate) fn run(args: &TableArgs, stdout: &mut Stdout) -> Result<(), CommandError> {

@@ -18,9 +18,10 @@ use crate::args::provide::{ProvideArgs, ProvideCommand};
 use crate::args::request::TimeLimit;
 use crate::error::{CommandError, Fault};
 use crate::human::DetailLevel;
-use crate::output::Stdout;
 use crate::output::sink::Sink;
-use crate::{suggest, terminal};
+use crate::suggest;
+use crate::ui::Stdout;
+use crate::ui::terminal;
 
 /// The timeout of the version. The caller of `health` waits five seconds.
 const HEALTH: Duration = Duration::from_secs(4);

@@ -9,8 +9,8 @@ use bowline_providers::manifest::Manifest;
 use super::{executable, run};
 use crate::args::provider::{HealthArgs, ProviderArgs, ProviderCommand};
 use crate::error::{CommandError, Fault};
-use crate::output::Stdout;
 use crate::suggest;
+use crate::ui::Stdout;
 
 /// Runs the command.
 pub(crate) fn run(args: &ProviderArgs, stdout: &mut Stdout) -> Result<(), CommandError> {

@@ -5,10 +5,10 @@ use bowline::roster::{Roster, RosterEntry};
 use bowline_providers::dialects;
 use bowline_providers::invocation::external::ExternalCli;
 
-use super::tables::{Layout, TextTable};
 use crate::args::TableArgs;
 use crate::error::{CommandError, Fault};
-use crate::output::Stdout;
+use crate::ui::Stdout;
+use crate::ui::tables::{Layout, TextTable};
 
 /// Lists the providers.
 pub(crate) fn providers(args: &TableArgs, stdout: &mut Stdout) -> Result<(), CommandError> {

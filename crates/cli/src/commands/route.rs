@@ -11,12 +11,12 @@ use bowline_providers::ansi::harmless;
 use serde_json::json;
 
 use super::run::{self, RequestTarget, ResolvedRequest};
-use super::tables::{Layout, TextTable, Tone};
 use crate::args::request::RequestArgs;
 use crate::args::route::RouteArgs;
 use crate::error::{CommandError, Fault};
-use crate::output::Stdout;
-use crate::terminal;
+use crate::ui::Stdout;
+use crate::ui::tables::{Layout, TextTable, Tone};
+use crate::ui::terminal;
 use after::AssumedFailure;
 
 /// The prompt if none is given. Only its length matters.

@@ -33,9 +33,10 @@ use crate::args::request::RequestArgs;
 use crate::args::run::RunArgs;
 use crate::error::{CommandError, Fault};
 use crate::human::{AgentHints, DetailLevel, Interrupt, Remedies, RenderOptions, RunSummary, TICK};
-use crate::output::Stdout;
 use crate::output::sink::{OutputFormat, Sink};
-use crate::{resource_limits, suggest, terminal, time};
+use crate::ui::Stdout;
+use crate::ui::terminal;
+use crate::{resource_limits, suggest, time};
 use choose::NamedProvider;
 
 /// The maximum number of events in a batch.

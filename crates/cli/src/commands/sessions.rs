@@ -10,10 +10,11 @@ use serde::Serialize;
 use crate::args::sessions::{RemoveArgs, SessionsAction, SessionsArgs, StopArgs};
 use crate::commands::run::runtime;
 use crate::commands::session_ids;
-use crate::commands::tables::{Layout, TextTable, Tone};
 use crate::error::{CommandError, Fault};
-use crate::output::Stdout;
-use crate::{human, terminal, time};
+use crate::ui::Stdout;
+use crate::ui::tables::{Layout, TextTable, Tone};
+use crate::ui::terminal;
+use crate::{human, time};
 
 /// A session in the list.
 #[derive(Debug, Serialize)]

@@ -3,11 +3,11 @@
 use clap::CommandFactory as _;
 use clap_complete::Shell;
 
-use super::tables::Layout;
 use crate::args::Args;
 use crate::args::config::CompletionsArgs;
 use crate::error::{CommandError, Fault};
-use crate::output::Stdout;
+use crate::ui::Stdout;
+use crate::ui::tables::Layout;
 
 /// Prints the help, as `cargo` and `gh` do without a command.
 pub(crate) fn help(stdout: &mut Stdout) -> Result<(), CommandError> {

@@ -14,10 +14,10 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 
 use crate::args::simulate::{PORT, SimulateArgs};
-use crate::commands::{run, tables};
+use crate::commands::run;
 use crate::error::{CommandError, Fault};
-use crate::output::Stdout;
-use crate::terminal;
+use crate::ui::Stdout;
+use crate::ui::{tables, terminal};
 
 /// Runs the command.
 pub(crate) fn run(args: &SimulateArgs, stdout: &mut Stdout) -> Result<(), CommandError> {

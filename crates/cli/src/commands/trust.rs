@@ -11,11 +11,11 @@ use bowline_providers::ansi;
 use serde_json::{Value, json};
 
 use crate::args::trust::TrustArgs;
-use crate::commands::tables::Layout;
 use crate::error::{CommandError, Fault};
 use crate::human::wrapped_lines;
-use crate::output::Stdout;
-use crate::terminal;
+use crate::ui::Stdout;
+use crate::ui::tables::Layout;
+use crate::ui::terminal;
 
 /// The variables that mark the processes of an agent.
 const SESSION_MARKS: [&str; 2] = ["BOWLINE_SESSION_ID", "BOWLINE_SPAWN"];

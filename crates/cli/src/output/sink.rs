@@ -12,12 +12,12 @@ use bowline_providers::views;
 use serde::Serialize;
 
 use super::view::ViewWriter;
-use super::{FULL, Stdout};
 use crate::error::CommandError;
 use crate::human::{
     DetailLevel, Interrupt, OutputPiece, PieceStream, RenderOptions, Renderer, RunSummary, Screen,
 };
-use crate::terminal;
+use crate::ui::terminal;
+use crate::ui::{FULL, Stdout};
 
 /// The format for people.
 const HUMAN: &str = "human";

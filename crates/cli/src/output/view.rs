@@ -4,8 +4,8 @@ use bowline_protocol::Event;
 use bowline_providers::views::{Entry, Setup, View};
 use serde::Serialize;
 
-use super::Stdout;
-use crate::error::{CommandError, Fault};
+use crate::error::CommandError;
+use crate::ui::{FULL, Stdout};
 
 /// The view that is the record of the run. The library makes it.
 const OF_RECORD: &str = "summary";
@@ -43,7 +43,7 @@ impl ViewWriter {
 
     /// Returns whether the buffer should be flushed before the next event.
     pub(crate) fn is_full(&self) -> bool {
-        self.text.len() >= super::FULL
+        self.text.len() >= FULL
     }
 
     /// Prints the events so far.
@@ -77,12 +77,4 @@ impl ViewWriter {
             None => stdout.print_object(record),
         }
     }
-}
-
-/// Returns a record as a line of JSON.
-pub(crate) fn object(record: &impl Serialize) -> Result<String, CommandError> {
-    let object = serde_json::to_string(record).map_err(|error| {
-        CommandError::new(Fault::Internal, "could not write the record of the run").caused_by(error)
-    })?;
-    Ok(object + "\n")
 }

@@ -10,8 +10,8 @@ use super::progress::{self, ProgressBar};
 use crate::args::CertifyArgs;
 use crate::commands::run;
 use crate::error::{CommandError, Fault};
-use crate::output::Stdout;
 use crate::suggest;
+use crate::ui::Stdout;
 
 /// Tries an executable provider.
 pub(super) fn run(

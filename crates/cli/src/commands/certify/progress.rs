@@ -5,7 +5,7 @@ use std::io::Write;
 use bowline_certify::{CaseStatus, ReportCell, SuiteProgress};
 use bowline_providers::ansi;
 
-use crate::terminal;
+use crate::ui::terminal;
 
 /// The width of the bar.
 const WIDTH: usize = 24;

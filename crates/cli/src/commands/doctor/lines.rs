@@ -10,7 +10,7 @@ use bowline_providers::manifest::run::Mode;
 
 use super::ExternalRow;
 use crate::commands::account;
-use crate::commands::tables::{self, Layout, Tone};
+use crate::ui::tables::{self, Layout, Tone};
 
 /// The maximum width of the login column.
 const LOGIN: usize = 34;

@@ -9,7 +9,7 @@ use bowline_provider::templates;
 
 use crate::args::provider::{NewArgs, TemplateLanguage};
 use crate::error::{CommandError, Fault};
-use crate::output::Stdout;
+use crate::ui::Stdout;
 
 /// The name in the templates, which the new name replaces.
 const NAME: &str = "minimal-provider";

@@ -8,7 +8,7 @@ use bowline_protocol::Millis;
 use serde_json::{Value, json};
 
 use crate::args::route::RouteArgs;
-use crate::commands::tables::{Layout, TextTable};
+use crate::ui::tables::{Layout, TextTable};
 
 /// The maximum number of waits in a list. Of more, the first two and the last are shown.
 const LISTED: usize = 4;

@@ -29,10 +29,11 @@ use crate::error::{CommandError, Fault};
 use crate::human::{
     DetailLevel, OutputPiece, PieceStream, RenderedAnswer, Renderer, RunSummary, Screen, TICK,
 };
-use crate::output::Stdout;
 use crate::output::sink::OutputFormat;
-use crate::output::view::{is_record, object};
-use crate::{terminal, time};
+use crate::output::view::is_record;
+use crate::time;
+use crate::ui::terminal;
+use crate::ui::{Stdout, object};
 
 /// The capacity of the output queue. If it is full, a run waits; its journal still grows.
 const WAITING: usize = 64;

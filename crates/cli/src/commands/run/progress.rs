@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use bowline_protocol::Timestamp;
 
 use crate::human::{DetailLevel, RenderOptions, RenderedAnswer, Renderer, status_of};
-use crate::terminal;
+use crate::ui::terminal;
 
 /// The status line.
 #[derive(Debug)]

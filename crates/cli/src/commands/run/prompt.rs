@@ -9,7 +9,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::time::Timespec;
 
 use crate::error::{CommandError, Fault};
-use crate::terminal;
+use crate::ui::terminal;
 
 /// How long standard input may be silent before the notice.
 const PATIENCE: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };

@@ -12,7 +12,7 @@ use clap::ValueEnum as _;
 use crate::args::request::{PermissionArg, RequestArgs, TimeLimit};
 use crate::commands::{account, trust};
 use crate::error::{CommandError, Fault};
-use crate::terminal;
+use crate::ui::terminal;
 
 /// Reads the configuration for the directory of a run.
 pub(crate) fn load(cwd: Option<&Path>) -> Result<Arc<Config>, CommandError> {

@@ -12,8 +12,8 @@ use bowline_providers::catalogue;
 use bowline_providers::simulate::{Plan, plan};
 
 use crate::error::{CommandError, Fault};
-use crate::output::Stdout;
 use crate::suggest;
+use crate::ui::Stdout;
 
 /// The key that programs get. The simulator takes any.
 const KEY: &str = "made-up-key-for-the-simulator";
