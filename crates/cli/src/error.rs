@@ -1,15 +1,11 @@
 //! The errors of commands: the text for people, and the exit code for programs.
 
 use std::error::Error;
-use std::fmt::Write as _;
-use std::process::ExitCode;
 
 use bowline::exit;
 use bowline::roster::RosterError;
-use clap::error::{ContextKind, ContextValue, ErrorKind};
 
-use crate::suggest;
-use crate::ui::terminal;
+use crate::human::error_text;
 
 /// The error of a command: message, causes, hints and exit code.
 #[derive(Debug)]
@@ -97,13 +93,15 @@ impl CommandError {
         self.kind == Fault::ClosedPipe
     }
 
-    /// Prints the error and returns the exit code.
-    pub(crate) fn report(&self) -> ExitCode {
+    /// Returns the text of the error; `None` if there is nothing to print, or it was printed already.
+    pub(crate) fn text(&self) -> Option<String> {
         let silent = matches!(self.kind, Fault::Asked | Fault::ClosedPipe | Fault::Told(_));
-        if !silent {
-            terminal::tell(&self.render());
-        }
-        ExitCode::from(self.kind.exit_code())
+        (!silent).then(|| self.render())
+    }
+
+    /// Returns the exit code of the command.
+    pub(crate) fn exit_code(&self) -> u8 {
+        self.kind.exit_code()
     }
 
     fn render(&self) -> String {
@@ -113,39 +111,8 @@ impl CommandError {
             causes.push(error.to_string());
             cause = error.source();
         }
-        form(&self.message, &causes, &self.hints)
+        error_text(&self.message, &causes, &self.hints)
     }
-}
-
-/// Formats an error: message, causes, hints. The result is safe for a terminal. A cause that only repeats the line above it is
-/// left out.
-pub(crate) fn form(message: &str, causes: &[String], hints: &[String]) -> String {
-    let mut text = format!("error: {message}\n");
-    let mut above = message;
-    for cause in causes {
-        if !above.contains(cause.as_str()) {
-            let _ = writeln!(text, "caused by: {cause}");
-        }
-        above = cause;
-    }
-    for hint in hints {
-        let _ = writeln!(text, "hint: {hint}");
-    }
-    bowline_providers::ansi::harmless(&text).into_owned()
-}
-
-/// Reports a panic and its place. With `RUST_BACKTRACE=1`, adds the backtrace.
-pub(crate) fn panicked(panic: &std::panic::PanicHookInfo<'_>) {
-    let why = panic.payload_as_str().unwrap_or("no panic message");
-    let place = panic.location().map(|place| format!(" ({}:{})", place.file(), place.line()));
-    let cause = format!("{why}{}", place.unwrap_or_default());
-    let hint = "the work may be incomplete; please report this bug with the steps that led to it".to_owned();
-    let mut text = form("internal error: this is a bug in bowline", &[cause], &[hint]);
-    let backtrace = std::backtrace::Backtrace::capture();
-    if backtrace.status() == std::backtrace::BacktraceStatus::Captured {
-        let _ = writeln!(text, "{backtrace}");
-    }
-    terminal::tell(&text);
 }
 
 /// The text of a cause, with its own cause. The errors of the library only lend their causes, and are taken apart for their
@@ -269,67 +236,6 @@ fn no_route(route: &bowline::route::NoRoute) -> CommandError {
     let resets = matches!(route.problem, RouteProblem::Limited { resets_at: Some(_), .. });
     let error = if resets { error.hint("`--wait-for-limit` waits until then") } else { error };
     error.hint("`bowline route --explain` shows every candidate")
-}
-
-/// Turns an error of the parser into ours. Prints help and the version as they are.
-pub(crate) fn usage(error: &clap::Error) -> Result<(), CommandError> {
-    if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
-        // This fails only if the pipe is closed.
-        let _ = error.print();
-        return Err(CommandError::new(Fault::Asked, ""));
-    }
-    let rendered = error.to_string();
-    let first = rendered.lines().next().unwrap_or_default();
-    let no_command = [ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand, ErrorKind::MissingSubcommand];
-    let message = if no_command.contains(&error.kind()) {
-        "no command is given"
-    } else {
-        first.strip_prefix("error: ").unwrap_or(first).trim_end_matches(':')
-    };
-    let mut ours = CommandError::new(Fault::Usage, message.replace('\'', "`"));
-    if error.kind() == ErrorKind::MissingRequiredArgument
-        && let Some(ContextValue::Strings(missing)) = error.get(ContextKind::InvalidArg)
-    {
-        ours.message = format!("missing: {}", missing.join(", "));
-    }
-    let wrong = |kind| match error.get(kind) {
-        Some(ContextValue::String(one)) => Some(one.as_str()),
-        _ => None,
-    };
-    if let Some(word) = wrong(ContextKind::InvalidSubcommand) {
-        ours.message = format!("there is no command `{word}`");
-        return Err(suggest::command(ours, word).hint("`bowline help` lists the commands"));
-    }
-    for kind in [ContextKind::SuggestedArg, ContextKind::SuggestedValue] {
-        let suggestion = match error.get(kind) {
-            Some(ContextValue::String(one)) => Some(one.as_str()),
-            // The parser lists the nearest last.
-            Some(ContextValue::Strings(several)) => several.last().map(String::as_str),
-            _ => None,
-        };
-        if let Some(suggestion) = suggestion {
-            ours = ours.hint(format!("did you mean `{suggestion}`?"));
-        }
-    }
-    if let Some(ContextValue::Strings(values)) = error.get(ContextKind::ValidValue)
-        && !values.is_empty()
-    {
-        ours = ours.hint(format!("possible values: {}", values.join(", ")));
-    }
-    let usage = match error.get(ContextKind::Usage) {
-        Some(ContextValue::StyledStr(usage)) => usage.to_string().trim().to_owned(),
-        _ => String::new(),
-    };
-    let takes_prompt = ["bowline run", "bowline route"].iter().any(|command| usage.contains(command));
-    let loose = error.kind() == ErrorKind::UnknownArgument
-        && wrong(ContextKind::InvalidArg).is_some_and(|word| !word.starts_with('-'));
-    if takes_prompt && loose {
-        ours = ours.hint("put a prompt of several words in quotes: `bowline run \"fix the failing test\"`");
-    }
-    if !usage.is_empty() {
-        ours = ours.hint(usage.replacen("Usage:", "usage:", 1));
-    }
-    Err(ours.hint("`bowline --help` lists the commands, `bowline COMMAND --help` their options"))
 }
 
 #[cfg(test)]

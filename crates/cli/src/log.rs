@@ -4,7 +4,6 @@
 //! attached to a bug report.
 
 use std::fmt::{self, Write as _};
-use std::io::Write as _;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use tracing::field::{Field, Visit};
@@ -13,6 +12,7 @@ use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Metadata, Subscriber};
 
 use crate::error::{CommandError, Fault};
+use crate::ui::Ui;
 
 /// The environment variable that sets the level.
 const VARIABLE: &str = "BOWLINE_LOG";
@@ -87,9 +87,7 @@ impl LogLine {
     }
 
     fn write(self) {
-        let line = bowline_providers::ansi::harmless(&self.0).replace('\n', " ");
-        // If standard error is closed, there is no place to report that.
-        let _ = std::io::stderr().write_all(format!("{line}\n").as_bytes());
+        Ui::new().log(&self.0);
     }
 }
 

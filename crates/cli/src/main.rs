@@ -2,6 +2,7 @@
 
 mod args;
 mod commands;
+mod config;
 mod error;
 mod human;
 mod log;
@@ -10,6 +11,7 @@ mod resource_limits;
 mod suggest;
 mod time;
 mod ui;
+mod usage;
 
 use std::process::ExitCode;
 
@@ -17,7 +19,7 @@ use clap::Parser;
 
 use crate::args::{Args, Command};
 use crate::error::CommandError;
-use crate::ui::Stdout;
+use crate::ui::{Stdout, Ui};
 
 fn main() -> ExitCode {
     // Only commands that run an agent start the keeper; the others do not pay for it.
@@ -27,17 +29,20 @@ fn main() -> ExitCode {
             return bowline_practice::main(args.args.into_iter());
         }
         Ok(args) => guarded(args),
-        Err(error) => error::usage(&error),
+        Err(error) => usage::report(&error),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) => error.report(),
+        Err(error) => {
+            Ui::new().error(&error);
+            ExitCode::from(error.exit_code())
+        }
     }
 }
 
 /// Runs a command. Reports a panic in the form of every other error, with exit code 70.
 fn guarded(args: Args) -> Result<(), CommandError> {
-    std::panic::set_hook(Box::new(error::panicked));
+    std::panic::set_hook(Box::new(ui::panic::report));
     std::panic::catch_unwind(|| run(args))
         .unwrap_or_else(|_| Err(CommandError::told(bowline::exit::INTERNAL)))
 }

@@ -8,6 +8,7 @@ use bowline_providers::dialect::Shape;
 use bowline_providers::manifest::Manifest;
 use bowline_providers::{catalogue, dialects, views};
 
+use crate::config;
 use crate::error::{CommandError, Fault};
 use crate::output::sink::OutputFormat;
 pub(crate) use commands::command;
@@ -40,14 +41,14 @@ pub(crate) fn provider(name: &str) -> Result<&'static Manifest, CommandError> {
 
 /// Returns whether a name is an external CLI of the configuration. A file that cannot be read counts as empty.
 pub(crate) fn is_external(name: &str) -> bool {
-    crate::commands::trust::load(None).is_ok_and(|config| config.external.has(name))
+    config::load(None).is_ok_and(|config| config.external.has(name))
 }
 
 /// Finds a provider by its name in the router's file, else among all of them.
 pub(crate) fn listed(name: &str) -> Result<(&'static Manifest, Option<Profile>), CommandError> {
     // An invalid file is an error only if the name could be in it.
     let known = Roster::from_env().find(name);
-    let config = match crate::commands::trust::load(None) {
+    let config = match config::load(None) {
         Ok(config) => config,
         Err(error) => return known.map(|manifest| (manifest, None)).map_err(|_| error.into()),
     };

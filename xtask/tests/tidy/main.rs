@@ -9,6 +9,7 @@ mod docs;
 mod names;
 mod purity;
 mod source;
+mod streams;
 mod type_names;
 mod voice;
 mod whitespace;
@@ -40,6 +41,11 @@ fn crates_depend_on_each_other_as_designed() {
 #[test]
 fn processes_are_started_in_one_place() {
     report(&crates::spawners(&files()));
+}
+
+#[test]
+fn the_command_writes_to_its_streams_in_one_module() {
+    report(&streams::outside_ui(&files()));
 }
 
 #[test]

@@ -8,7 +8,7 @@ use bowline::roster::{Roster, RosterError};
 use bowline_providers::invocation::external::ByModel;
 use bowline_providers::manifest::Manifest;
 
-use crate::commands::trust;
+use crate::config;
 use crate::error::{CommandError, Fault};
 use crate::suggest;
 
@@ -21,7 +21,7 @@ pub(crate) fn providers(names: &[String], profile: Option<&str>) -> Result<Accou
     let named: Vec<_> = names.iter().map(|name| suggest::listed(name)).collect::<Result<_, _>>()?;
     let (mut named, mut accounts) = each_once(named);
     let Some(profile) = profile else { return Ok((named, accounts)) };
-    let profile = find(profile, &trust::load(None)?)?;
+    let profile = find(profile, &config::load(None)?)?;
     if named.is_empty() {
         named.push(suggest::provider(&profile.provider)?);
     }
@@ -54,7 +54,7 @@ pub(crate) fn providers_and_external(
     let mut others = names.to_vec();
     // Read the files only if a name is not a provider.
     if names.iter().any(unknown)
-        && let Ok(config) = trust::load(None)
+        && let Ok(config) = config::load(None)
     {
         let listed =
             |name: &String| config.router.as_ref().is_some_and(|router| router.entry(name).is_some());

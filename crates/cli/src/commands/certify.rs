@@ -4,7 +4,6 @@ mod executable;
 mod matrix;
 mod progress;
 
-use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -20,7 +19,7 @@ use crate::commands::run;
 use crate::error::{CommandError, Fault};
 use crate::suggest;
 use crate::time;
-use crate::ui::Stdout;
+use crate::ui::{Stdout, Ui};
 use progress::ProgressBar;
 
 /// The only variables that we and the program keep: paths of programs, locale, terminal and temporary files. No keys.
@@ -76,12 +75,13 @@ pub(crate) fn run(args: &CertifyArgs, stdout: &mut Stdout) -> Result<(), Command
     let home = scratch.join("home");
     let (network, why_open) = seclusion::enter(&KEPT, &[("HOME", home.as_os_str())]);
     let attempts_before = seclusion::attempts_to_leave().unwrap_or_default();
-    let mut bar = ProgressBar::new(std::io::stderr().is_terminal());
+    let mut ui = Ui::new();
     if let Some(why) = why_open {
-        bar.line(&format!(
-            "warning: the program is not isolated from the network ({why}); only its settings direct it to the simulator"
+        ui.warning(&format!(
+            "the program is not isolated from the network ({why}); only its settings direct it to the simulator"
         ));
     }
+    let mut bar = ProgressBar::new(ui);
     let keep = if args.keep { KeptFolders::All } else { KeptFolders::Red };
     let runtime = run::runtime()?;
     let report = runtime.block_on(async {
@@ -104,32 +104,32 @@ pub(crate) fn run(args: &CertifyArgs, stdout: &mut Stdout) -> Result<(), Command
             () = interrupted() => None,
         }
     });
-    bar.clear();
+    let mut ui = bar.end();
     let Some(mut report) = report else {
         drop(runtime);
         // A dying program may still write there; the directory is temporary.
         let _ = std::fs::remove_dir_all(&scratch);
-        progress::say("interrupted; no result was saved\n");
+        ui.status("interrupted; no result was saved");
         return Err(CommandError::told(130));
     };
     report.drift = before.map(|before| bowline_certify::drift(&before, &report));
     let whole = suite == SuitePart::Full && args.only.is_empty() && args.binary.is_none();
     if let Some(home) = data_home.filter(|_| whole) {
-        keep_certificate(&report, &home);
+        keep_certificate(&report, &home, &mut ui);
     }
     finish(args, &report, Some(&scratch), stdout)
 }
 
 /// Saves the result of a whole suite for `bowline doctor` and the footer of runs. A part of the suite certifies nothing, and
 /// neither does a program that a run would not start.
-fn keep_certificate(report: &Report, home: &Home) {
+fn keep_certificate(report: &Report, home: &Home, ui: &mut Ui) {
     let Some(version) = &report.version else { return };
     let red = report.cells.iter().filter(|cell| cell.status == CaseStatus::Red);
     let failed = red.map(|cell| cell.case.clone()).collect();
     let kept = Certificate::new(&report.provider, version, time::now(), failed).keep(home);
     if let Err(error) = kept {
         let place = home.path().display();
-        progress::say(&format!("warning: could not save the result in {place}: {error}\n"));
+        ui.warning(&format!("could not save the result in {place}: {error}"));
     }
 }
 
@@ -214,7 +214,7 @@ fn finish(
     }
     let whose = if args.keep { "Files of the cases" } else { "Files of the red cases" };
     stdout.flush()?;
-    progress::say(&format!("{whose}: {}\n", scratch.display()));
+    Ui::new().status(&format!("{whose}: {}", scratch.display()));
     if report.holds() { Ok(()) } else { Err(CommandError::told(1)) }
 }
 

@@ -5,7 +5,6 @@ use std::path::PathBuf;
 use bowline::config::{KEYS, Key, edit};
 use serde_json::json;
 
-use super::trust;
 use crate::args::config::{ConfigAction, ConfigArgs};
 use crate::error::{CommandError, Fault};
 use crate::suggest;
@@ -49,7 +48,7 @@ struct SettingRow {
 }
 
 fn show(all: bool, as_json: bool, stdout: &mut Stdout) -> Result<(), CommandError> {
-    let config = trust::load(None)?;
+    let config = crate::config::load(None)?;
     let set = config.settings.all().map(|(key, setting)| SettingRow {
         key: key.to_owned(),
         value: setting.value.clone(),
@@ -98,7 +97,7 @@ fn get(name: &str, stdout: &mut Stdout) -> Result<(), CommandError> {
         let error = suggest::likely(error, name, KEYS.iter().map(|key| key.name));
         return Err(error.hint("`bowline config show --all` lists the settings"));
     };
-    let config = trust::load(None)?;
+    let config = crate::config::load(None)?;
     let value = config.settings.text(name).unwrap_or(key.default);
     if value.is_empty() {
         // Print nothing, so that a script can detect a setting without a value.

@@ -15,11 +15,12 @@ use bowline_providers::manifest::{Chosen, Manifest};
 use serde::Serialize;
 
 use crate::args::inspection::DoctorArgs;
+use crate::commands::account;
 use crate::commands::run::runtime;
-use crate::commands::{account, trust};
+use crate::config;
 use crate::error::{CommandError, Fault};
 use crate::ui::Stdout;
-use crate::ui::terminal;
+use crate::ui::Ui;
 
 /// The exit code if no agent is usable.
 const NOTHING_USABLE: u8 = 4;
@@ -155,7 +156,7 @@ fn everybody() -> Result<(Vec<&'static Manifest>, BTreeMap<String, Profile>), Co
     };
     let mut chosen: Vec<_> = all.into_iter().filter(meant).map(|entry| (entry.manifest, None)).collect();
     // The checks of the machine report invalid files.
-    if let Ok(config) = trust::load(None) {
+    if let Ok(config) = config::load(None) {
         chosen.extend(of_the_file(&config));
     }
     Ok(account::each_once(chosen))
@@ -168,13 +169,9 @@ fn of_the_file(config: &Config) -> Vec<(&'static Manifest, Option<Profile>)> {
         Ok(listed) => listed.map(|listed| (listed.manifest, listed.profile)),
         // One invalid entry must not hide the others.
         Err(error) => {
-            tell(&format!("warning: {error}\n"));
+            Ui::new().warning(&error.to_string());
             None
         }
     });
     listed.collect()
-}
-
-fn tell(text: &str) {
-    terminal::tell(&bowline_providers::ansi::harmless(text));
 }

@@ -8,7 +8,7 @@ use super::config::file;
 use crate::args::config::InitArgs;
 use crate::error::{CommandError, Fault};
 use crate::ui::Stdout;
-use crate::ui::terminal;
+use crate::ui::Ui;
 
 /// Runs the command.
 pub(crate) fn run(args: &InitArgs, stdout: &mut Stdout) -> Result<(), CommandError> {
@@ -39,8 +39,9 @@ pub(crate) fn run(args: &InitArgs, stdout: &mut Stdout) -> Result<(), CommandErr
 /// Asks the one question that has no good answer of its own.
 fn ask(usable: &[&str], proposed: Option<&str>) -> Result<Option<String>, CommandError> {
     let question = question(usable, proposed);
+    let mut ui = Ui::new();
     loop {
-        terminal::tell(&question);
+        ui.question(&question);
         let mut line = String::new();
         let read = std::io::stdin()
             .lock()
@@ -56,7 +57,7 @@ fn ask(usable: &[&str], proposed: Option<&str>) -> Result<Option<String>, Comman
         match crate::suggest::provider(answer) {
             Ok(manifest) => return Ok(Some(manifest.name.clone())),
             Err(_) => {
-                terminal::tell(&format!("there is no provider `{answer}`; `bowline providers` lists them\n"));
+                ui.status(&format!("there is no provider `{answer}`; `bowline providers` lists them"));
             }
         }
     }

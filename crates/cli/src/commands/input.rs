@@ -8,7 +8,7 @@ use bowline_protocol::Exit;
 
 use crate::args::EndingArgs;
 use crate::error::{CommandError, Fault};
-use crate::ui::terminal;
+use crate::ui::Ui;
 
 /// Something to read, and its name for error messages.
 pub(crate) struct InputSource {
@@ -32,7 +32,7 @@ pub(crate) fn open(path: Option<&Path>) -> Result<InputSource, CommandError> {
             let stdin = io::stdin();
             if stdin.is_terminal() {
                 // A command that waits in silence looks like one that hangs.
-                terminal::tell("reading standard input; press Ctrl-D to end it\n");
+                Ui::new().status("reading standard input; press Ctrl-D to end it");
             }
             Ok(InputSource { reader: Box::new(stdin.lock()), name: "standard input".to_owned() })
         }

@@ -2,7 +2,6 @@
 
 use bowline_providers::prices;
 
-use super::trust;
 use crate::args::TableArgs;
 use crate::error::{CommandError, Fault};
 use crate::ui::Stdout;
@@ -10,7 +9,7 @@ use crate::ui::tables::TextTable;
 
 /// Runs the command.
 pub(crate) fn run(args: &TableArgs, stdout: &mut Stdout) -> Result<(), CommandError> {
-    let settings = trust::load(None)?.settings;
+    let settings = crate::config::load(None)?.settings;
     let own = settings.prices();
     let rows: Vec<_> = own.iter().chain(prices::shipped()).collect();
     if args.json {

@@ -15,8 +15,8 @@ use crate::args::request::RequestArgs;
 use crate::args::route::RouteArgs;
 use crate::error::{CommandError, Fault};
 use crate::ui::Stdout;
+use crate::ui::Ui;
 use crate::ui::tables::{Layout, TextTable, Tone};
-use crate::ui::terminal;
 use after::AssumedFailure;
 
 /// The prompt if none is given. Only its length matters.
@@ -28,7 +28,7 @@ pub(crate) fn run(args: &RouteArgs, stdout: &mut Stdout) -> Result<(), CommandEr
         task(&ResolvedRequest::of(&with_router(&args.request))?)?.explain().map_err(CommandError::from)?;
     let text = answer(args, &explained, stdout.layout());
     if let Some(strange) = &explained.strange_hint {
-        terminal::tell(&format!("warning: {}\n", harmless(strange)));
+        Ui::new().warning(strange);
     }
     stdout.print_laid_out(&text)?;
     match explained.problem {

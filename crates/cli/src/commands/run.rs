@@ -35,7 +35,7 @@ use crate::error::{CommandError, Fault};
 use crate::human::{AgentHints, DetailLevel, Interrupt, Remedies, RenderOptions, RunSummary, TICK};
 use crate::output::sink::{OutputFormat, Sink};
 use crate::ui::Stdout;
-use crate::ui::terminal;
+use crate::ui::{Ui, terminal};
 use crate::{resource_limits, suggest, time};
 use choose::NamedProvider;
 
@@ -171,8 +171,7 @@ async fn leave_in_order(for_a_person: bool) {
             return;
         }
         if for_a_person {
-            let note = "Cleaning up after an earlier run that was killed (Ctrl-C to skip)";
-            terminal::tell(&format!("{note}\n"));
+            Ui::new().status("Cleaning up after an earlier run that was killed (Ctrl-C to skip)");
         }
         if !settled(IN_ORDER).await.unwrap_or(true) {
             tracing::info!("the cleanup after a killed run is incomplete; the next run continues it");

@@ -11,9 +11,8 @@ use crate::args::sessions::{RemoveArgs, SessionsAction, SessionsArgs, StopArgs};
 use crate::commands::run::runtime;
 use crate::commands::session_ids;
 use crate::error::{CommandError, Fault};
-use crate::ui::Stdout;
 use crate::ui::tables::{Layout, TextTable, Tone};
-use crate::ui::terminal;
+use crate::ui::{Stdout, Ui};
 use crate::{human, time};
 
 /// A session in the list.
@@ -80,7 +79,7 @@ pub(crate) fn run(args: &SessionsArgs, stdout: &mut Stdout) -> Result<(), Comman
     let is_cut = listed.len() > most;
     if is_cut {
         listed.truncate(most);
-        note(&format!("only the newest {most} are listed; `--limit 0` lists all"));
+        Ui::new().status(&format!("only the newest {most} are listed; `--limit 0` lists all"));
     }
     let mut rows: Vec<SessionRow> = listed.into_iter().map(SessionRow::from).collect();
     if args.all && args.key.is_none() {
@@ -100,7 +99,7 @@ pub(crate) fn run(args: &SessionsArgs, stdout: &mut Stdout) -> Result<(), Comman
         stdout.print_laid_out(&shown(&rows, now, &zone, stdout.layout()))?;
         for row in &rows {
             if let Some(problem) = &row.problem {
-                note(&harmless(&format!(
+                Ui::new().status(&harmless(&format!(
                     "{}: {problem}; remove it: `bowline sessions remove {0}`",
                     row.session
                 )));
@@ -108,7 +107,7 @@ pub(crate) fn run(args: &SessionsArgs, stdout: &mut Stdout) -> Result<(), Comman
         }
         return Ok(());
     }
-    note(match which {
+    Ui::new().status(match which {
         SessionFilter::All => "no sessions found",
         SessionFilter::Running => "no running sessions found; `--all` includes finished ones",
     });
@@ -224,7 +223,7 @@ pub(crate) fn stop(args: &StopArgs, stdout: &mut Stdout) -> Result<(), CommandEr
             .hint("the process that runs it hangs and has other sessions, or belongs to another user"));
     }
     if args.all && killed.is_empty() {
-        note("no session is running");
+        Ui::new().status("no session is running");
     }
     match missing(args, &registry, &killed)? {
         Some(message) => Err(CommandError::new(Fault::Usage, message)
@@ -244,9 +243,4 @@ fn missing(args: &StopArgs, registry: &Registry, killed: &[Killed]) -> Result<Op
         true => format!("the session `{id}` is already finished"),
         false => format!("there is no session `{id}`"),
     }))
-}
-
-/// Prints a note to standard error: standard output has only the requested list.
-fn note(text: &str) {
-    terminal::tell(&format!("{text}\n"));
 }

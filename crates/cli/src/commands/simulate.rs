@@ -6,7 +6,6 @@ mod lines;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 
-use bowline_providers::ansi;
 use bowline_simulator::{
     LedgerNews, NetworkReach, Scenario, ScenarioError, Simulator, SimulatorOptions, StartError,
 };
@@ -17,7 +16,7 @@ use crate::args::simulate::{PORT, SimulateArgs};
 use crate::commands::run;
 use crate::error::{CommandError, Fault};
 use crate::ui::Stdout;
-use crate::ui::{tables, terminal};
+use crate::ui::{Ui, tables};
 
 /// Runs the command.
 pub(crate) fn run(args: &SimulateArgs, stdout: &mut Stdout) -> Result<(), CommandError> {
@@ -52,6 +51,7 @@ async fn serve(
             );
         }
     };
+    let mut ui = Ui::new();
     let (watcher, mut news) = mpsc::unbounded_channel();
     // Only `--listen` opens the simulator to other machines.
     let reach = if args.listen.is_some() { NetworkReach::Anywhere } else { NetworkReach::Loopback };
@@ -64,7 +64,7 @@ async fn serve(
     };
     let simulator = Simulator::start(options).await.map_err(not_started)?;
     if !simulator.address().ip().is_loopback() {
-        tell("warning: other machines can reach this simulator, and it serves every request\n");
+        ui.warning("other machines can reach this simulator, and it serves every request");
     }
     stdout.print(&format!("{}\n", simulator.base_url(None)))?;
     stdout.flush()?;
@@ -72,28 +72,23 @@ async fn serve(
         tokio::select! {
             _ = interrupt.recv() => break,
             _ = terminate.recv() => break,
-            Some(news) = news.recv() => show(&news),
+            Some(news) = news.recv() => show(&news, &mut ui),
         }
     }
     simulator.stop().await;
     while let Ok(news) = news.try_recv() {
-        show(&news);
+        show(&news, &mut ui);
     }
     Ok(())
 }
 
-fn show(news: &LedgerNews) {
+fn show(news: &LedgerNews, ui: &mut Ui) {
     match news {
-        LedgerNews::Over(entry) => tell(&lines::line(entry)),
+        LedgerNews::Over(entry) => ui.status(&lines::line(entry)),
         LedgerNews::LedgerLost(error) => {
-            tell(&format!("warning: could not write the ledger; later requests are not recorded: {error}\n"));
+            ui.warning(&format!("could not write the ledger; later requests are not recorded: {error}"));
         }
     }
-}
-
-/// Prints to standard error. The text contains input of clients, so it is made harmless.
-fn tell(text: &str) {
-    terminal::tell(&ansi::harmless(text));
 }
 
 fn not_started(error: StartError) -> CommandError {

@@ -1,11 +1,8 @@
-//! `bowline trust`: shows what a project's files would run, and pins their content. Also prints the warnings about ignored
-//! parts of untrusted files.
+//! `bowline trust`: shows what a project's files would run, and pins their content.
 
 use std::fmt::Write as _;
-use std::path::Path;
-use std::sync::Once;
 
-use bowline::config::{Config, ConfigError, Places};
+use bowline::config::Places;
 use bowline::trust::{Claim, ClaimKind, ReviewedFile, TrustError, TrustReview, TrustState};
 use bowline_providers::ansi;
 use serde_json::{Value, json};
@@ -19,9 +16,6 @@ use crate::ui::terminal;
 
 /// The variables that mark the processes of an agent.
 const SESSION_MARKS: [&str; 2] = ["BOWLINE_SESSION_ID", "BOWLINE_SPAWN"];
-
-/// The maximum number of warnings about ignored parts.
-const MOST_WARNINGS: usize = 10;
 
 /// The action of the command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,39 +61,6 @@ fn failed(error: TrustError) -> CommandError {
             .hint("copy it, or `chown` it to yourself: its owner could change it after your review");
     }
     CommandError::new(Fault::Configuration, "could not update the trust").caused_by(error)
-}
-
-/// Reads the configuration of a directory, and warns once about ignored parts of the project's files.
-pub(crate) fn load(cwd: Option<&Path>) -> Result<Config, ConfigError> {
-    let config = Config::load(cwd)?;
-    tell(&config);
-    Ok(config)
-}
-
-/// Prints the warnings about ignored parts, once for a command.
-fn tell(config: &Config) {
-    static TOLD: Once = Once::new();
-    if config.left_out.is_empty() {
-        return;
-    }
-    TOLD.call_once(|| {
-        let mut text = String::new();
-        for part in config.left_out.iter().take(MOST_WARNINGS) {
-            let _ = writeln!(text, "warning: {}", one_line(&part.to_string()));
-        }
-        if let Some(more) = config.left_out.len().checked_sub(MOST_WARNINGS).filter(|more| *more > 0) {
-            let _ = writeln!(text, "warning: {more} more parts of this project's files are ignored");
-        }
-        for file in &config.changed {
-            let _ = writeln!(
-                text,
-                "warning: {} has changed since it was trusted",
-                one_line(&file.display().to_string())
-            );
-        }
-        text.push_str("hint: `bowline trust` shows what this project's files would run, and trusts them\n");
-        terminal::tell(&text);
-    });
 }
 
 /// Puts a text on one line: names of a project must not forge lines of our output.

@@ -4,9 +4,9 @@ use bowline_protocol::kinds::{Outcome, StopReason};
 use bowline_protocol::{Category, Code, Failure, Millis, Timestamp, UsageSource};
 use bowline_providers::views::Tally;
 
+use super::error_text::error_text;
 use super::words::{self, Glyphs};
 use super::{AgentHints, RenderOptions, RunSummary};
-use crate::error;
 
 /// The maximum number of lines of the agent's standard error.
 const TAIL: usize = 5;
@@ -38,7 +38,7 @@ pub(super) fn failure(failure: &Failure, now: Timestamp, options: &RenderOptions
     }
     // Do not repeat lines that are printed above.
     hints.retain(|hint| !causes.contains(hint));
-    let mut text = error::form(&what, &causes, &hints);
+    let mut text = error_text(&what, &causes, &hints);
     for line in tail(failure, options.glyphs) {
         text.push_str(&format!("stderr: {line}\n"));
     }

@@ -4,7 +4,6 @@
 //! with a format for programs, it is as quiet as in a pipe.
 
 use std::fmt;
-use std::io::{self, Write};
 
 use bowline_protocol::kinds::TextDelta;
 use bowline_protocol::{Event, Kind, MessageId, Timestamp};
@@ -16,8 +15,7 @@ use crate::error::CommandError;
 use crate::human::{
     DetailLevel, Interrupt, OutputPiece, PieceStream, RenderOptions, Renderer, RunSummary, Screen,
 };
-use crate::ui::terminal;
-use crate::ui::{FULL, Stdout};
+use crate::ui::{FULL, Stdout, Ui, terminal};
 
 /// The format for people.
 const HUMAN: &str = "human";
@@ -63,7 +61,7 @@ pub(crate) struct Sink {
     /// The message that the last event belongs to.
     speaking: Option<MessageId>,
     stdout: Stdout,
-    stderr: Box<dyn Write>,
+    ui: Ui,
     /// Whether the reader of standard output may print to the terminal of standard error.
     piped: bool,
     /// Whether standard output was written to since the last wait for that reader.
@@ -79,7 +77,7 @@ impl fmt::Debug for Sink {
 impl Sink {
     /// Makes a sink for our own streams.
     pub(crate) fn new(format: OutputFormat, options: RenderOptions, provider: Option<String>) -> Self {
-        Self::over(format, options, provider, Stdout::new(), Box::new(io::stderr()))
+        Self::over(format, options, provider, Stdout::new(), Ui::new())
     }
 
     fn over(
@@ -87,7 +85,7 @@ impl Sink {
         mut options: RenderOptions,
         provider: Option<String>,
         stdout: Stdout,
-        stderr: Box<dyn Write>,
+        ui: Ui,
     ) -> Self {
         let viewer = match format {
             OutputFormat::Human => None,
@@ -98,7 +96,7 @@ impl Sink {
         };
         let (piped, terse) = (options.screen.piped, viewer.is_some() && options.detail == DetailLevel::Usual);
         let renderer = Renderer::new(options);
-        Self { renderer, viewer, terse, speaking: None, stdout, stderr, piped, unread: false }
+        Self { renderer, viewer, terse, speaking: None, stdout, ui, piped, unread: false }
     }
 
     /// Writes a batch of events.
@@ -210,10 +208,9 @@ impl Sink {
                 }
                 PieceStream::Stderr => {
                     if std::mem::take(&mut self.unread) {
-                        terminal::wait_for_reader(io::stdout());
+                        terminal::wait_for_reader();
                     }
-                    // If standard error is closed, there is no place to report that.
-                    let _ = self.stderr.write_all(&piece.bytes).and_then(|()| self.stderr.flush());
+                    self.ui.write(&piece.bytes);
                 }
             }
         }
@@ -223,7 +220,7 @@ impl Sink {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::{Arc, Mutex};
+    use std::io::{self, Write};
 
     use bowline_protocol::{Millis, PermissionMode, SessionId, Source};
     use jiff::tz::TimeZone;
@@ -231,26 +228,7 @@ mod tests {
 
     use super::*;
     use crate::human::{AgentHints, Glyphs, Remedies, Surface};
-
-    #[derive(Clone, Default)]
-    struct Shared(Arc<Mutex<Vec<u8>>>);
-
-    impl Write for Shared {
-        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            self.0.lock().expect("a lock").extend_from_slice(bytes);
-            Ok(bytes.len())
-        }
-
-        fn flush(&mut self) -> io::Result<()> {
-            Ok(())
-        }
-    }
-
-    impl Shared {
-        fn text(&self) -> String {
-            String::from_utf8(self.0.lock().expect("a lock").clone()).expect("text")
-        }
-    }
+    use crate::ui::tests::Shared;
 
     fn event(kind: serde_json::Value) -> Event {
         let kind: Kind = serde_json::from_value(kind).expect("a kind");
@@ -287,7 +265,7 @@ mod tests {
         let (out, err) = (Shared::default(), Shared::default());
         let stdout = Stdout::over(Box::new(out.clone()), false);
         let format = OutputFormat::named(name).expect("a format");
-        let mut sink = Sink::over(format, options, None, stdout, Box::new(err.clone()));
+        let mut sink = Sink::over(format, options, None, stdout, Ui::over(Box::new(err.clone()), false));
         let failure = json!({"category": "network", "code": "connection_lost", "message": "gone", "retry": true,
             "fallback": true});
         let events = [
@@ -362,7 +340,8 @@ mod tests {
         let write = |kind| {
             let stdout = Stdout::over(Box::new(Refusing(kind)), false);
             let options = options(Surface::PIPE);
-            let mut sink = Sink::over(OutputFormat::Human, options, None, stdout, Box::new(io::sink()));
+            let mut sink =
+                Sink::over(OutputFormat::Human, options, None, stdout, Ui::over(Box::new(io::sink()), false));
             sink.interrupted(Interrupt::First, Timestamp::EPOCH).expect("standard error may fail");
             sink.events(&said, Timestamp::EPOCH).expect_err("it cannot be written").is_closed_pipe()
         };

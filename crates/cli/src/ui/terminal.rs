@@ -1,7 +1,7 @@
 //! Properties of the terminal and of the standard streams. No other module queries them.
 
 use std::fs::File;
-use std::io::{IsTerminal, Write as _};
+use std::io::IsTerminal as _;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::Path;
@@ -9,9 +9,7 @@ use std::time::Duration;
 
 use bowline::PermissionMode;
 
-use crate::human::{
-    AgentHints, DetailLevel, Glyphs, Remedies, RenderOptions, Screen, Surface, wrapped_lines,
-};
+use crate::human::{AgentHints, DetailLevel, Glyphs, Remedies, RenderOptions, Screen, Surface};
 
 /// Returns the options of the renderer for our own streams and the run.
 pub(crate) fn options(detail: DetailLevel, permission: PermissionMode, cwd: Option<String>) -> RenderOptions {
@@ -64,9 +62,10 @@ fn is_pipe(stream: &impl AsFd) -> bool {
     file.is_some_and(|file| file.file_type().is_fifo() || file.file_type().is_socket())
 }
 
-/// Waits until the reader of a pipe has emptied it, at most [`READ_BY`], and then a moment for it to print. Nothing shows when
+/// Waits until the reader of standard output has emptied the pipe, at most [`READ_BY`], and then a moment for it to print. Nothing shows when
 /// the reader has printed.
-pub(crate) fn wait_for_reader(pipe: impl AsFd) {
+pub(crate) fn wait_for_reader() {
+    let pipe = std::io::stdout();
     const STEP: Duration = Duration::from_millis(2);
     let waits = READ_BY.as_millis() / STEP.as_millis();
     for _ in 0..waits {
@@ -89,14 +88,6 @@ pub(crate) fn width() -> u16 {
     let size = rustix::termios::tcgetwinsize(std::io::stderr())
         .or_else(|_| rustix::termios::tcgetwinsize(std::io::stdout()));
     size.ok().map(|size| size.ws_col).filter(|width| *width > 0).unwrap_or(80)
-}
-
-/// Writes a text to standard error. On a terminal, wraps it at words.
-pub(crate) fn tell(text: &str) {
-    let mut stderr = std::io::stderr();
-    let wrapped = stderr.is_terminal().then(|| wrapped_lines(text, usize::from(width())));
-    // If standard error is closed, there is no place to report that.
-    let _ = stderr.write_all(wrapped.as_deref().unwrap_or(text).as_bytes()).and_then(|()| stderr.flush());
 }
 
 /// Returns the characters that the terminal can show.

@@ -1,17 +1,15 @@
 //! The contract suite for executable providers: nothing is simulated, and nothing is taken away from the program.
 
-use std::io::IsTerminal;
-
 use bowline::detect::{self, Search};
 use bowline_certify::executable::{self, ExecutablePlan};
 use bowline_providers::manifest::Manifest;
 
-use super::progress::{self, ProgressBar};
+use super::progress::ProgressBar;
 use crate::args::CertifyArgs;
 use crate::commands::run;
 use crate::error::{CommandError, Fault};
 use crate::suggest;
-use crate::ui::Stdout;
+use crate::ui::{Stdout, Ui};
 
 /// Tries an executable provider.
 pub(super) fn run(
@@ -38,7 +36,7 @@ pub(super) fn run(
         env: args.env.iter().cloned().collect(),
         only: args.only.clone(),
     };
-    let mut bar = ProgressBar::new(std::io::stderr().is_terminal());
+    let mut bar = ProgressBar::new(Ui::new());
     let runtime = run::runtime()?;
     let report = runtime.block_on(async {
         tokio::select! {
@@ -47,9 +45,9 @@ pub(super) fn run(
             () = super::interrupted() => None,
         }
     });
-    bar.clear();
+    let mut ui = bar.end();
     let Some(mut report) = report else {
-        progress::say("interrupted\n");
+        ui.status("interrupted");
         return Err(CommandError::told(130));
     };
     report.drift = before.map(|before| bowline_certify::drift(&before, &report));

@@ -33,7 +33,7 @@ use crate::output::sink::OutputFormat;
 use crate::output::view::is_record;
 use crate::time;
 use crate::ui::terminal;
-use crate::ui::{Stdout, object};
+use crate::ui::{Stdout, Ui, object};
 
 /// The capacity of the output queue. If it is full, a run waits; its journal still grows.
 const WAITING: usize = 64;
@@ -124,7 +124,7 @@ pub(super) fn run(
                             controls.iter().for_each(Control::cancel);
                         }
                     }
-                    Some(RunOutput::Err(text)) => terminal::tell(&text),
+                    Some(RunOutput::Err(text)) => Ui::new().lines(&text),
                     Some(RunOutput::Done(record, name, footer)) => {
                         if view.is_none_or(|view| view.name == TEXT) {
                             let page = view.is_none().then(|| progress.page()).flatten();
@@ -137,7 +137,7 @@ pub(super) fn run(
                         worst = worst.max(exit_code(&record, stopped));
                         if let Some(Err(unfit)) = resolved.schema.as_ref().map(|schema| schema.holds(&name, &record)) {
                             worst = worst.max(1);
-                            let _ = unfit.report();
+                            Ui::new().error(&unfit);
                         }
                     }
                 },

@@ -1,6 +1,5 @@
 //! The status line about several agents, which is erased before something is printed.
 
-use std::io::Write as _;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bowline_protocol::Timestamp;
@@ -74,7 +73,7 @@ impl ParallelProgress {
         self.answered = true;
         if self.wanted {
             if self.options.screen.piped {
-                terminal::wait_for_reader(std::io::stdout());
+                terminal::wait_for_reader();
             }
             write(&format!("{line}\n\n"));
         }
@@ -82,7 +81,5 @@ impl ParallelProgress {
 }
 
 fn write(text: &str) {
-    // If standard error is closed, there is no place to report that.
-    let mut stderr = std::io::stderr();
-    let _ = stderr.write_all(text.as_bytes()).and_then(|()| stderr.flush());
+    crate::ui::Ui::new().write(text.as_bytes());
 }

@@ -9,14 +9,14 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::time::Timespec;
 
 use crate::error::{CommandError, Fault};
-use crate::ui::terminal;
+use crate::ui::Ui;
 
 /// How long standard input may be silent before the notice.
 const PATIENCE: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
 
-/// The notice.
-const WAITING: &str = "waiting for the end of standard input, which is part of the prompt\n\
-    hint: if the prompt is complete, start the command with `</dev/null`\n";
+/// The notice, and its hint.
+const WAITING: &str = "waiting for the end of standard input, which is part of the prompt";
+const WAITING_HINT: &str = "if the prompt is complete, start the command with `</dev/null`";
 
 /// The maximum length of a prompt. An endless input must not fill the memory.
 const LONGEST: u64 = 64 * 1024 * 1024;
@@ -35,7 +35,9 @@ pub(crate) fn prompt(argument: Option<&str>) -> Result<String, CommandError> {
         return whole(text.to_owned());
     }
     if !speaks()? {
-        terminal::tell(WAITING);
+        let mut ui = Ui::new();
+        ui.status(WAITING);
+        ui.hint(WAITING_HINT);
     }
     let input = read()?;
     if input.trim().is_empty() {

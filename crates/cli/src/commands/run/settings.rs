@@ -10,14 +10,15 @@ use bowline_protocol::Millis;
 use clap::ValueEnum as _;
 
 use crate::args::request::{PermissionArg, RequestArgs, TimeLimit};
-use crate::commands::{account, trust};
+use crate::commands::account;
+use crate::config;
 use crate::error::{CommandError, Fault};
-use crate::ui::terminal;
+use crate::ui::{Ui, terminal};
 
 /// Reads the configuration for the directory of a run.
 pub(crate) fn load(cwd: Option<&Path>) -> Result<Arc<Config>, CommandError> {
     let cwd = cwd.map(|dir| std::path::absolute(dir).unwrap_or_else(|_| dir.to_owned()));
-    Ok(Arc::new(trust::load(cwd.as_deref())?))
+    Ok(Arc::new(config::load(cwd.as_deref())?))
 }
 
 /// Warns about unusable files that the run does not need, a line each.
@@ -26,10 +27,8 @@ pub(crate) fn warn(config: &Config) {
     // If the directory cannot be listed, the lookup of a provider reports it.
     let bad = Roster::from_env().bad().unwrap_or_default();
     lines.extend(bad.iter().map(ToString::to_string));
-    for line in lines {
-        let line = bowline_providers::ansi::harmless(&line).replace('\n', " ");
-        terminal::tell(&format!("warning: {line}\n"));
-    }
+    let mut ui = Ui::new();
+    lines.iter().for_each(|line| ui.warning(line));
 }
 
 /// Settings that an entry of the router's file may override.
@@ -141,12 +140,12 @@ fn is_untrusted_choice(name: &str, config: &Config) -> bool {
 fn warn_of_untrusted_choice(config: &Config) {
     let (Some(setting), Some(router)) = (config.settings.get("run.provider"), &config.router) else { return };
     let text = format!(
-        "warning: `run.provider` of {} is not used: {} came with the project and is not trusted; `--provider {}` uses it\n",
+        "`run.provider` of {} is not used: {} came with the project and is not trusted; `--provider {}` uses it",
         setting.origin,
         router.path.display(),
         setting.value
     );
-    terminal::tell(&bowline_providers::ansi::harmless(&text));
+    Ui::new().warning(&text);
 }
 
 /// Finds the profile that the command line names.
