@@ -1,6 +1,7 @@
 //! The `bowline` command: parses the arguments and calls the command, which has a file in `commands`.
 
 mod args;
+mod async_runtime;
 mod commands;
 mod config;
 mod error;
@@ -8,6 +9,7 @@ mod human;
 mod log;
 mod output;
 mod resource_limits;
+mod signals;
 mod suggest;
 mod time;
 mod ui;

@@ -15,8 +15,9 @@ use bowline_providers::manifest::{Manifest, PromptStyle};
 use bowline_providers::probe;
 
 use crate::args::CertifyArgs;
-use crate::commands::run;
+use crate::async_runtime;
 use crate::error::{CommandError, Fault};
+use crate::signals::ProcessSignals;
 use crate::suggest;
 use crate::time;
 use crate::ui::{Stdout, Ui};
@@ -83,8 +84,9 @@ pub(crate) fn run(args: &CertifyArgs, stdout: &mut Stdout) -> Result<(), Command
     }
     let mut bar = ProgressBar::new(ui);
     let keep = if args.keep { KeptFolders::All } else { KeptFolders::Red };
-    let runtime = run::runtime()?;
+    let runtime = async_runtime::start()?;
     let report = runtime.block_on(async {
+        let mut signals = ProcessSignals::new()?;
         let tried = async {
             let subject = subject(manifest, &found).await;
             let plan = SuitePlan {
@@ -98,12 +100,12 @@ pub(crate) fn run(args: &CertifyArgs, stdout: &mut Stdout) -> Result<(), Command
             };
             bowline_certify::certify(plan, |news| bar.tell(&news)).await
         };
-        tokio::select! {
+        Ok::<_, CommandError>(tokio::select! {
             report = tried => Some(report),
             // The keeper kills the program under test when this process ends.
-            () = interrupted() => None,
-        }
-    });
+            _ = signals.stop() => None,
+        })
+    })?;
     let mut ui = bar.end();
     let Some(mut report) = report else {
         drop(runtime);
@@ -162,20 +164,6 @@ async fn subject(manifest: &'static Manifest, found: &Found) -> TestedProgram {
             }
             TestedProgram { manifest, program, version: Err(why), pages: Vec::new(), findings: Vec::new() }
         }
-    }
-}
-
-/// Waits for a signal that ends the command; forever if no handler can be installed.
-async fn interrupted() {
-    use tokio::signal::unix::{SignalKind, signal};
-    let kinds = [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()].map(signal);
-    let [Ok(mut interrupt), Ok(mut terminate), Ok(mut hangup)] = kinds else {
-        return std::future::pending().await;
-    };
-    tokio::select! {
-        _ = interrupt.recv() => {}
-        _ = terminate.recv() => {}
-        _ = hangup.recv() => {}
     }
 }
 

@@ -24,7 +24,7 @@ const PROMPT: &str = "Make the greeting friendlier, and say what changed.";
 /// Runs the command.
 pub(crate) fn run(args: &DemoArgs, stdout: &mut Stdout) -> Result<(), CommandError> {
     bowline::start_keeper();
-    run::runtime()?.block_on(play(args, stdout)).map_err(run::beside_the_run)
+    crate::async_runtime::start()?.block_on(play(args, stdout)).map_err(run::beside_the_run)
 }
 
 async fn play(args: &DemoArgs, stdout: &mut Stdout) -> Result<(), CommandError> {

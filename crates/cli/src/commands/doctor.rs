@@ -15,8 +15,8 @@ use bowline_providers::manifest::{Chosen, Manifest};
 use serde::Serialize;
 
 use crate::args::inspection::DoctorArgs;
+use crate::async_runtime;
 use crate::commands::account;
-use crate::commands::run::runtime;
 use crate::config;
 use crate::error::{CommandError, Fault};
 use crate::ui::Stdout;
@@ -82,7 +82,7 @@ pub(crate) fn run(args: &DoctorArgs, stdout: &mut Stdout) -> Result<(), CommandE
     if args.live {
         checkup.live = Requests::One;
     }
-    let mut report = runtime()?.block_on(watch(checkup, args, stdout))?;
+    let mut report = async_runtime::start()?.block_on(watch(checkup, args, stdout))?;
     report.external = external;
     report.agents.sort_by_key(|row| providers.iter().position(|it| it.name == row.provider));
     let usable = report.agents.iter().filter(|row| row.is_usable());

@@ -7,8 +7,8 @@ use bowline_providers::catalogue;
 use bowline_providers::manifest::Manifest;
 
 use crate::args::inspection::LimitsArgs;
+use crate::async_runtime;
 use crate::commands::account;
-use crate::commands::run::runtime;
 use crate::error::{CommandError, Fault};
 use crate::ui::Stdout;
 use crate::ui::tables::{Layout, TextTable};
@@ -29,7 +29,7 @@ pub(crate) fn run(args: &LimitsArgs, stdout: &mut Stdout) -> Result<(), CommandE
     let can_tell = || bowline::detect::installed().into_iter().filter(|it| it.ask.limits.is_some()).collect();
     let providers: Vec<&'static Manifest> = if named.is_empty() { can_tell() } else { named.clone() };
     let (ask, surroundings) = (Ask::at_length(), Surroundings::from_env());
-    let accounts = runtime()?.block_on(async {
+    let accounts = async_runtime::start()?.block_on(async {
         let asked: Vec<_> = providers
             .iter()
             .map(|manifest| {

@@ -8,8 +8,8 @@ use bowline_providers::ansi::harmless;
 use bowline_providers::manifest::Manifest;
 
 use crate::args::inspection::ModelsArgs;
+use crate::async_runtime;
 use crate::commands::account;
-use crate::commands::run::runtime;
 use crate::error::{CommandError, Fault};
 use crate::time;
 use crate::ui::Stdout;
@@ -36,7 +36,7 @@ pub(crate) fn run(args: &ModelsArgs, stdout: &mut Stdout) -> Result<(), CommandE
         ask.cache = ask.cache.map(Cache::anew);
     }
     let surroundings = Surroundings::from_env();
-    let mut lists = runtime()?.block_on(async {
+    let mut lists = async_runtime::start()?.block_on(async {
         let asked: Vec<_> = providers
             .iter()
             .map(|manifest| {

@@ -50,7 +50,7 @@ pub(crate) fn run(args: &ProvideArgs, stdout: &mut Stdout) -> Result<(), Command
     let cwd = terminal::cwd(args.cwd.as_deref());
     let options = terminal::options(DetailLevel::Usual, run::permission(Some(args.permission)), cwd);
     let sink = Sink::new(format, options, Some(manifest.name.clone()));
-    let (_, code) = run::runtime()?.block_on(run::to_the_end(task, sink))?;
+    let (_, code) = crate::async_runtime::start()?.block_on(run::to_the_end(task, sink))?;
     if code == 0 { Ok(()) } else { Err(CommandError::told(code)) }
 }
 
@@ -188,7 +188,7 @@ fn health(args: &ProvideArgs, manifest: &'static Manifest, stdout: &mut Stdout) 
             CommandError::new(Fault::Missing, missing.to_string()).caused_by(missing.kind).hint(hint)
         })?;
     let ask = Ask { deadline: HEALTH, ..Ask::from_env() };
-    let version = run::runtime()?
+    let version = crate::async_runtime::start()?
         .block_on(ask.version(&found))
         .map_err(|error| CommandError::new(Fault::Missing, error.to_string()).caused_by(error.kind))?;
     stdout.print(&format!("OK: {} {version}\n", manifest.title))

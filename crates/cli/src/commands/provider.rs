@@ -6,7 +6,7 @@ use bowline::detect::{ProbeError, ProbeErrorKind};
 use bowline::roster::{self, HealthReport};
 use bowline_providers::manifest::Manifest;
 
-use super::{executable, run};
+use super::executable;
 use crate::args::provider::{HealthArgs, ProviderArgs, ProviderCommand};
 use crate::error::{CommandError, Fault};
 use crate::suggest;
@@ -35,7 +35,7 @@ pub(crate) fn say_health(
     json: bool,
     stdout: &mut Stdout,
 ) -> Result<(), CommandError> {
-    let asked = run::runtime()?.block_on(roster::health(manifest));
+    let asked = crate::async_runtime::start()?.block_on(roster::health(manifest));
     let Some(health) = asked.map_err(unanswered)? else {
         let message = format!("`{}` has no health check", manifest.name);
         return Err(CommandError::new(Fault::Usage, message)

@@ -8,7 +8,7 @@ use bowline_providers::ansi::harmless;
 use serde::Serialize;
 
 use crate::args::sessions::{RemoveArgs, SessionsAction, SessionsArgs, StopArgs};
-use crate::commands::run::runtime;
+use crate::async_runtime;
 use crate::commands::session_ids;
 use crate::error::{CommandError, Fault};
 use crate::ui::tables::{Layout, TextTable, Tone};
@@ -166,7 +166,7 @@ fn ended(last: SessionState, reason: Option<EndReason>) -> &'static str {
 /// Removes finished or damaged sessions.
 fn remove(args: &RemoveArgs, stdout: &mut Stdout) -> Result<(), CommandError> {
     let registry = Registry::from_env()?;
-    let runtime = runtime()?;
+    let runtime = async_runtime::start()?;
     for id in &args.sessions {
         let removed = runtime.block_on(registry.remove(&SessionId::from(id.as_str())));
         removed.map_err(|error| not_removed(id, error))?;
@@ -196,7 +196,7 @@ pub(crate) fn stop(args: &StopArgs, stdout: &mut Stdout) -> Result<(), CommandEr
     let whole: Result<Vec<String>, CommandError> =
         args.sessions.iter().map(|id| session_ids::whole(id)).collect();
     let args = &StopArgs { sessions: whole?, key: args.key.clone(), all: args.all };
-    let killed = runtime()?.block_on(async {
+    let killed = async_runtime::start()?.block_on(async {
         match &args.key {
             // Do not mark a key without running sessions: no runner would remove the mark.
             Some(key) if !registry.has_active(key)? => Ok(Vec::new()),

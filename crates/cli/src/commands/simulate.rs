@@ -9,12 +9,12 @@ use std::path::Path;
 use bowline_simulator::{
     LedgerNews, NetworkReach, Scenario, ScenarioError, Simulator, SimulatorOptions, StartError,
 };
-use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 
 use crate::args::simulate::{PORT, SimulateArgs};
-use crate::commands::run;
+use crate::async_runtime;
 use crate::error::{CommandError, Fault};
+use crate::signals::ProcessSignals;
 use crate::ui::Stdout;
 use crate::ui::{Ui, tables};
 
@@ -33,7 +33,7 @@ pub(crate) fn run(args: &SimulateArgs, stdout: &mut Stdout) -> Result<(), Comman
     if args.list {
         return list(scenarios, stdout);
     }
-    run::runtime()?.block_on(serve(args, listen, scenarios, stdout))
+    async_runtime::start()?.block_on(serve(args, listen, scenarios, stdout))
 }
 
 async fn serve(
@@ -42,15 +42,7 @@ async fn serve(
     scenarios: Vec<Scenario>,
     stdout: &mut Stdout,
 ) -> Result<(), CommandError> {
-    let signals = [SignalKind::interrupt(), SignalKind::terminate()].map(signal);
-    let [mut interrupt, mut terminate] = match signals {
-        [Ok(interrupt), Ok(terminate)] => [interrupt, terminate],
-        [Err(error), _] | [_, Err(error)] => {
-            return Err(
-                CommandError::new(Fault::Internal, "could not install the signal handlers").caused_by(error)
-            );
-        }
-    };
+    let mut signals = ProcessSignals::new()?;
     let mut ui = Ui::new();
     let (watcher, mut news) = mpsc::unbounded_channel();
     // Only `--listen` opens the simulator to other machines.
@@ -70,8 +62,7 @@ async fn serve(
     stdout.flush()?;
     loop {
         tokio::select! {
-            _ = interrupt.recv() => break,
-            _ = terminate.recv() => break,
+            _ = signals.stop() => break,
             Some(news) = news.recv() => show(&news, &mut ui),
         }
     }

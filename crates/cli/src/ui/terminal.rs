@@ -96,14 +96,6 @@ fn glyphs() -> Glyphs {
     Glyphs::of_locale([all.as_deref(), ctype.as_deref(), lang.as_deref()])
 }
 
-/// Returns whether this process was started with SIGHUP ignored, as `nohup` does.
-pub(crate) fn ignores_hangup() -> bool {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    // The lowest bit is SIGHUP.
-    ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).is_some_and(|mask| mask & 1 == 1)
-}
-
 /// Returns the directory of a run, or the current one: absolute, and without symbolic links. A directory that does not exist
 /// here may be one of a container.
 pub(crate) fn cwd(asked: Option<&Path>) -> Option<String> {

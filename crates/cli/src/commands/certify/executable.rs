@@ -6,8 +6,9 @@ use bowline_providers::manifest::Manifest;
 
 use super::progress::ProgressBar;
 use crate::args::CertifyArgs;
-use crate::commands::run;
+use crate::async_runtime;
 use crate::error::{CommandError, Fault};
+use crate::signals::ProcessSignals;
 use crate::suggest;
 use crate::ui::{Stdout, Ui};
 
@@ -37,14 +38,15 @@ pub(super) fn run(
         only: args.only.clone(),
     };
     let mut bar = ProgressBar::new(Ui::new());
-    let runtime = run::runtime()?;
+    let runtime = async_runtime::start()?;
     let report = runtime.block_on(async {
-        tokio::select! {
+        let mut signals = ProcessSignals::new()?;
+        Ok::<_, CommandError>(tokio::select! {
             report = executable::certify(plan, |news| bar.tell(&news)) => Some(report),
             // The keeper kills the program under test when this process ends.
-            () = super::interrupted() => None,
-        }
-    });
+            _ = signals.stop() => None,
+        })
+    })?;
     let mut ui = bar.end();
     let Some(mut report) = report else {
         ui.status("interrupted");

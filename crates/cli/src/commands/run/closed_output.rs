@@ -6,8 +6,9 @@
 use bowline::kinds::Outcome;
 use bowline::{Record, SessionId};
 
-use super::{StopSignal, exit_code};
+use super::follow::exit_code;
 use crate::error::{CommandError, Fault};
+use crate::signals::StopSignal;
 
 const CLOSED: &str = "the reader of standard output closed it";
 

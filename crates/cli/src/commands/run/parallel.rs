@@ -19,18 +19,19 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
 use super::choose::NamedProvider;
+use super::follow::{AT_ONCE, exit_code};
 use super::progress::ParallelProgress;
-use super::{
-    AT_ONCE, ResolvedRequest, RunSignals, SignalAction, StopSignal, closed_output, exit_code, runtime,
-};
+use super::{ResolvedRequest, closed_output, detail, render_options};
 use crate::args::request::RequestArgs;
 use crate::args::run::RunArgs;
+use crate::async_runtime;
 use crate::error::{CommandError, Fault};
 use crate::human::{
     DetailLevel, OutputPiece, PieceStream, RenderedAnswer, Renderer, RunSummary, Screen, TICK,
 };
 use crate::output::sink::OutputFormat;
 use crate::output::view::is_record;
+use crate::signals::{ProcessSignals, SignalAction, StopSignal};
 use crate::time;
 use crate::ui::terminal;
 use crate::ui::{Stdout, Ui, object};
@@ -82,17 +83,15 @@ pub(super) fn run(
         task.preview().map_err(CommandError::from)?;
         tasks.push((named, task));
     }
-    runtime()?.block_on(async {
-        let mut signals = RunSignals::new().map_err(|error| {
-            CommandError::new(Fault::Internal, "could not install the signal handlers").caused_by(error)
-        })?;
+    async_runtime::start()?.block_on(async {
+        let mut signals = ProcessSignals::new()?;
         // With a fallback, a missing program is not an error.
         let alone = !matches!(request.fallback, Some(Fallback::Next | Fallback::Any));
         for (named, _) in tasks.iter().filter(|_| alone) {
             check_installed(named, request, &resolved.config).await?;
         }
         let (say, mut said) = mpsc::channel(WAITING);
-        let mut progress = ParallelProgress::new(super::shown(request, super::detail(args), None), view.is_none());
+        let mut progress = ParallelProgress::new(render_options(request, detail(args), None), view.is_none());
         let mut tick = tokio::time::interval(Duration::from_millis(TICK.0));
         tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
         let (mut runs, mut controls, mut sessions) = (JoinSet::new(), Vec::new(), Vec::new());
@@ -100,7 +99,7 @@ pub(super) fn run(
             let turn = task.start().await.map_err(CommandError::from)?;
             controls.push(turn.control());
             sessions.push(turn.session().clone());
-            let one = ParallelRun::new(resolved, super::detail(args), named, view.filter(|view| view.name != TEXT));
+            let one = ParallelRun::new(resolved, detail(args), named, view.filter(|view| view.name != TEXT));
             progress.add(&one.renderer);
             runs.spawn(one.follow(turn, say.clone()));
         }
@@ -202,7 +201,7 @@ impl ParallelRun {
         named: &NamedProvider,
         view: Option<&'static Entry>,
     ) -> Self {
-        let mut options = super::shown(&resolved.args, detail.min(DetailLevel::Verbose), Some(named));
+        let mut options = render_options(&resolved.args, detail.min(DetailLevel::Verbose), Some(named));
         // Several renderers cannot draw on one terminal.
         options.screen = Screen::PIPES;
         let name = named.name().to_owned();
@@ -252,7 +251,7 @@ impl ParallelRun {
             pieces.extend(self.renderer().warn(&text));
         }
         if let Some(why) = &record.ledger_failure {
-            pieces.extend(self.renderer().warn(&super::unwritten(why)));
+            pieces.extend(self.renderer().warn(&format!("could not record the cost of this run ({why}): budgets of a day or a project do not include it")));
         }
         pass(&self.name, &say, &out, &remarks(&pieces)).await;
         let done = RunOutput::Done(Box::new(record), self.name, footer);

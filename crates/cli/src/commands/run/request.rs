@@ -1,12 +1,10 @@
 //! Makes a task from the arguments.
 
-use std::fmt::Write as _;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
-use bowline::{PermissionMode, Preview, SessionId, Task};
+use bowline::{PermissionMode, SessionId, Task};
 use bowline_protocol::Millis;
-use bowline_providers::invocation::environment::listed;
 
 use super::choose::NamedProvider;
 use super::mcp;
@@ -18,9 +16,6 @@ use crate::error::{CommandError, Fault};
 /// The maximum size of a file that an option names.
 const LONGEST_FILE: u64 = 4 * 1024 * 1024;
 
-/// The maximum number of characters of a value in `--dry-run`.
-const SHOWN: usize = 200;
-
 /// Makes the task. `resumed` is the session to resume, if it is one of Bowline.
 pub(crate) fn task(
     args: &RequestArgs,
@@ -29,139 +24,126 @@ pub(crate) fn task(
     resumed: Option<&ResumedSession>,
     schema: Option<&AnswerSchema>,
 ) -> Result<Task, CommandError> {
-    let mut task = bowline::task(prompt);
-    if args.permission.is_some() {
-        task = task.permission(permission(args.permission));
-    }
-    task = task.agent_args(args.agent_arg.iter());
-    task = match named {
+    let task = bowline::task(prompt);
+    let task = match named {
         Some(NamedProvider::Provider(manifest)) => task.of_provider(manifest),
         Some(NamedProvider::Listed(name)) => task.provider(name),
         None => task.provider(bowline::route::AUTO),
     };
-    if let Some(hint) = &args.hint {
-        task = task.hint(hint);
+    let task = args.routing(args.agent(task));
+    let task = args.work(task, schema)?;
+    let task = args.time_limits(args.limits(args.permissions(task))?);
+    args.session(task, resumed)
+}
+
+/// Each method sets the options of one heading of the help.
+impl RequestArgs {
+    fn routing(&self, task: Task) -> Task {
+        let task = with(task, self.hint.as_ref(), Task::hint);
+        let task = with(task, self.retries, Task::retries);
+        let task = with(task, self.fallback, Task::fallback);
+        let task = with(task, self.stream_fallback, Task::stream_fallback);
+        let task = when(task, self.wait_for_limit, Task::wait_for_limit);
+        when(task, self.repeat_tools, Task::repeat_tools)
     }
-    if let Some(retries) = args.retries {
-        task = task.retries(retries);
+
+    fn agent(&self, task: Task) -> Task {
+        let task = task.agent_args(self.agent_arg.iter());
+        let task = with(task, self.format.as_ref(), Task::format);
+        let task = with(task, self.model.as_ref(), Task::model);
+        let task = with(task, self.effort.as_ref(), Task::effort);
+        let task = with(task, self.docker.as_ref(), Task::docker);
+        let task = with(task, self.binary.as_ref(), Task::binary);
+        let task = self.set.iter().fold(task, |task, (name, value)| task.set(name, value.clone()));
+        let task = self.env.iter().fold(task, |task, (name, value)| task.env(name, value));
+        let task = when(task, self.isolate, Task::isolate);
+        when(task, self.no_stream, Task::no_stream)
     }
-    if let Some(fallback) = args.fallback {
-        task = task.fallback(fallback);
+
+    fn work(&self, task: Task, schema: Option<&AnswerSchema>) -> Result<Task, CommandError> {
+        let task = with(task, self.system.as_ref(), Task::system_prompt);
+        let task = with(task, self.append_system.as_ref(), Task::append_system_prompt);
+        let mut task = with(task, schema.map(|schema| schema.json.clone()), Task::output_schema);
+        if let Some(cwd) = &self.cwd {
+            task = task.cwd(directory(cwd, "--cwd", self)?);
+        }
+        for dir in &self.add_dir {
+            task = task.add_dir(directory(dir, "--add-dir", self)?);
+        }
+        for image in &self.image {
+            task = task.attach(file(image, "--image", self)?);
+        }
+        for (name, server) in mcp::servers(&self.mcp_config)? {
+            task = task.mcp_server(name, server);
+        }
+        Ok(task)
     }
-    if args.wait_for_limit {
-        task = task.wait_for_limit();
+
+    fn permissions(&self, task: Task) -> Task {
+        let mode = self.permission.map(|mode| permission(Some(mode)));
+        let task = with(task, mode, Task::permission);
+        let task = self.allow_tool.iter().fold(task, Task::allow_tool);
+        let task = self.deny_tool.iter().fold(task, Task::deny_tool);
+        when(task, self.no_tools, Task::no_tools)
     }
-    if args.repeat_tools {
-        task = task.repeat_tools();
-    }
-    if let Some(when) = args.stream_fallback {
-        task = task.stream_fallback(when);
-    }
-    if let Some(tokens) = args.max_tokens {
-        if tokens == 0 {
+
+    fn limits(&self, task: Task) -> Result<Task, CommandError> {
+        if self.max_tokens == Some(0) {
             return Err(nothing("--max-tokens"));
         }
-        task = task.max_tokens(tokens);
-    }
-    if let Some(limit) = args.max_time {
-        task = task.max_time(limit);
-    }
-    for (value, set) in [
-        (&args.model, Task::model as fn(Task, String) -> Task),
-        (&args.effort, Task::effort),
-        (&args.system, Task::system_prompt),
-        (&args.append_system, Task::append_system_prompt),
-        (&args.key, Task::key),
-        (&args.label, Task::label),
-        (&args.docker, Task::docker),
-        (&args.format, Task::format),
-    ] {
-        if let Some(value) = value {
-            task = set(task, value.clone());
-        }
-    }
-    if let Some(binary) = &args.binary {
-        task = task.binary(binary);
-    }
-    if let Some(cwd) = &args.cwd {
-        task = task.cwd(directory(cwd, "--cwd", args)?);
-    }
-    for dir in &args.add_dir {
-        task = task.add_dir(directory(dir, "--add-dir", args)?);
-    }
-    for image in &args.image {
-        task = task.attach(file(image, "--image", args)?);
-    }
-    for tool in &args.allow_tool {
-        task = task.allow_tool(tool);
-    }
-    for tool in &args.deny_tool {
-        task = task.deny_tool(tool);
-    }
-    for (name, value) in &args.env {
-        task = task.env(name, value);
-    }
-    for (name, value) in &args.set {
-        task = task.set(name, value.clone());
-    }
-    if let Some(schema) = schema {
-        task = task.output_schema(schema.json.clone());
-    }
-    for (name, server) in mcp::servers(&args.mcp_config)? {
-        task = task.mcp_server(name, server);
-    }
-    if args.no_tools {
-        task = task.no_tools();
-    }
-    if let Some(turns) = args.max_turns {
-        task = task.max_turns(turns);
-    }
-    if args.ephemeral && args.key.is_some() {
-        let message =
-            "`--key` cannot be used with `--ephemeral`: other processes cannot find an ephemeral session";
-        return Err(CommandError::new(Fault::Usage, message).hint("leave out one of the two"));
-    }
-    if let Some(usd) = args.max_cost {
-        if usd == 0.0 {
-            return Err(nothing("--max-cost"));
-        }
-        if !usd.is_finite() || usd < 0.0 {
-            let message = format!("`--max-cost {usd}` is not an amount of money");
-            return Err(CommandError::new(Fault::Usage, message).hint("write it as 0.50"));
-        }
-        task = task.max_cost(usd);
-    }
-    for (limit, set) in [
-        (args.timeout, Task::timeout_ms as fn(Task, Option<Millis>) -> Task),
-        (args.idle_timeout, Task::idle_timeout_ms),
-    ] {
-        task = match limit {
-            None => task,
-            Some(TimeLimit::None) => set(task, None),
-            Some(TimeLimit::Of(span)) => {
-                set(task, Some(Millis(u64::try_from(span.as_millis()).unwrap_or(u64::MAX))))
+        match self.max_cost {
+            Some(0.0) => return Err(nothing("--max-cost")),
+            Some(usd) if !usd.is_finite() || usd < 0.0 => {
+                let message = format!("`--max-cost {usd}` is not an amount of money");
+                return Err(CommandError::new(Fault::Usage, message).hint("write it as 0.50"));
             }
-        };
-    }
-    if let Some(id) = &args.resume {
-        if resumed.is_some() {
-            task = task.parent(SessionId::from(id.as_str()));
+            Some(_) | None => {}
         }
-        task = task.resume(resumed.map_or(id.as_str(), |resumed| resumed.native.as_str()));
+        let task = with(task, self.max_tokens, Task::max_tokens);
+        let task = with(task, self.max_cost, Task::max_cost);
+        let task = with(task, self.max_turns, Task::max_turns);
+        Ok(with(task, self.max_time, Task::max_time))
     }
-    if args.continue_latest {
-        task = task.resume_latest();
+
+    fn time_limits(&self, task: Task) -> Task {
+        let millis = |limit| match limit {
+            TimeLimit::None => None,
+            TimeLimit::Of(span) => Some(Millis(u64::try_from(span.as_millis()).unwrap_or(u64::MAX))),
+        };
+        let task = with(task, self.timeout.map(millis), Task::timeout_ms);
+        with(task, self.idle_timeout.map(millis), Task::idle_timeout_ms)
     }
-    if args.ephemeral {
-        task = task.ephemeral();
+
+    fn session(&self, task: Task, resumed: Option<&ResumedSession>) -> Result<Task, CommandError> {
+        if self.ephemeral && self.key.is_some() {
+            let message =
+                "`--key` cannot be used with `--ephemeral`: other processes cannot find an ephemeral session";
+            return Err(CommandError::new(Fault::Usage, message).hint("leave out one of the two"));
+        }
+        let task = with(task, self.key.as_ref(), Task::key);
+        let mut task = with(task, self.label.as_ref(), Task::label);
+        if let Some(id) = &self.resume {
+            // An id of the agent has no session of ours as its parent.
+            let parent = resumed.map(|_| SessionId::from(id.as_str()));
+            task = with(task, parent, Task::parent);
+            task = task.resume(resumed.map_or(id.as_str(), |resumed| resumed.native.as_str()));
+        }
+        let task = when(task, self.continue_latest, Task::resume_latest);
+        Ok(when(task, self.ephemeral, Task::ephemeral))
     }
-    if args.isolate {
-        task = task.isolate();
+}
+
+/// Sets an option that has a value.
+fn with<T>(task: Task, value: Option<T>, set: impl FnOnce(Task, T) -> Task) -> Task {
+    match value {
+        Some(value) => set(task, value),
+        None => task,
     }
-    if args.no_stream {
-        task = task.no_stream();
-    }
-    Ok(task)
+}
+
+/// Sets an option that was given.
+fn when(task: Task, given: bool, set: impl FnOnce(Task) -> Task) -> Task {
+    if given { set(task) } else { task }
 }
 
 /// Makes the error of a limit of 0.
@@ -177,60 +159,6 @@ pub(crate) fn permission(mode: Option<PermissionArg>) -> PermissionMode {
         PermissionArg::Ask => PermissionMode::Ask,
         PermissionArg::Edit => PermissionMode::Edit,
         PermissionArg::Yolo => PermissionMode::Yolo,
-    }
-}
-
-/// Describes the command that would be started.
-pub(crate) fn in_words(preview: &Preview) -> String {
-    let mut text = String::new();
-    let mut words = vec![quoted(&preview.program)];
-    words.extend(preview.args.iter().map(|arg| quoted(arg)));
-    let _ = writeln!(text, "{}", words.join(" "));
-    if let Some(cwd) = &preview.cwd {
-        let _ = writeln!(text, "  in        {cwd}");
-    }
-    for (name, value) in &preview.env {
-        let _ = writeln!(text, "  sets      {name}={}", quoted(value));
-    }
-    let passed = |name: &String| listed(&preview.env_keep, name) && !listed(&preview.env_removed, name);
-    let mut names: Vec<String> =
-        std::env::vars_os().filter_map(|(name, _)| name.into_string().ok()).filter(passed).collect();
-    names.sort();
-    let _ = writeln!(text, "  passes on {}", names.join(" "));
-    for (name, content) in &preview.files {
-        let _ = writeln!(text, "  writes    {name} ({} bytes)", content.len());
-    }
-    for (name, value) in &preview.protocol {
-        // A prompt may be long; show its beginning.
-        let value = value.lines().next().unwrap_or_default();
-        let shown: String = value.chars().take(SHOWN).collect();
-        let cut = if shown.len() < value.len() { "…" } else { "" };
-        let _ = writeln!(text, "  sends     {name}: {shown}{cut}");
-    }
-    match &preview.stdin {
-        Some(_) if !preview.protocol.is_empty() => {
-            let _ = writeln!(text, "  reads     the protocol's messages from standard input");
-        }
-        Some(stdin) => {
-            let _ = writeln!(text, "  reads     {} characters from standard input", stdin.chars().count());
-        }
-        None => {
-            let _ = writeln!(text, "  reads     nothing");
-        }
-    }
-    for notice in &preview.notices {
-        let _ = writeln!(text, "  note      {notice}");
-    }
-    text
-}
-
-/// Quotes an argument for a shell.
-fn quoted(text: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,@%+".contains(c);
-    if !text.is_empty() && text.chars().all(plain) {
-        text.to_owned()
-    } else {
-        format!("'{}'", text.replace('\'', r"'\''"))
     }
 }
 
@@ -280,17 +208,4 @@ pub(super) fn read(path: &Path, option: &str) -> Result<String, CommandError> {
         return Err(wrong(format!("{named} is larger than {most} MiB")).hint("check the path"));
     }
     Ok(text)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_argument_is_quoted_as_a_shell_reads_it() {
-        assert_eq!(quoted("--model"), "--model");
-        assert_eq!(quoted(""), "''");
-        assert_eq!(quoted("it's"), r"'it'\''s'");
-        assert_eq!(quoted("a b"), "'a b'");
-    }
 }

@@ -1,0 +1,153 @@
+//! The signals that this process receives, and how they stop an agent.
+//!
+//! SIGINT, SIGTERM and SIGHUP ask a command to stop: the first one cancels the agents, the next one kills them. Commands that run no
+//! agent end at the first one. How a run then stops its agent is decided in `engine`, and `process` sends those signals.
+
+use std::time::Duration;
+
+use bowline::{Control, exit};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::mpsc;
+
+use crate::error::{CommandError, Fault};
+
+/// After the agent was killed for this long, one more signal ends this process, even if its output is blocked.
+const LEAVE_AFTER: Duration = Duration::from_secs(1);
+
+/// How long a command may go on printing after a signal if its agent has ended.
+const PRINTED_BY: Duration = Duration::from_millis(500);
+
+/// The signal that stopped a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum StopSignal {
+    No,
+    Interrupted,
+    Terminated,
+}
+
+impl StopSignal {
+    /// Returns the exit code of a command that was stopped.
+    pub(crate) fn code(self) -> u8 {
+        match self {
+            Self::Terminated => exit::TERMINATED,
+            Self::Interrupted | Self::No => exit::CANCELLED,
+        }
+    }
+}
+
+/// The meaning of a signal.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum SignalAction {
+    Stop(StopSignal),
+    /// The terminal has another size.
+    Window,
+}
+
+/// The signals of this process. While this value exists, they no longer end the process by themselves.
+#[derive(Debug)]
+pub(crate) struct ProcessSignals {
+    interrupt: Signal,
+    terminate: Signal,
+    /// `None` if the caller ignores hangups, as `nohup` does.
+    hangup: Option<Signal>,
+    window: Signal,
+}
+
+impl ProcessSignals {
+    /// Installs the handlers.
+    pub(crate) fn new() -> Result<Self, CommandError> {
+        Self::install().map_err(|error| {
+            CommandError::new(Fault::Internal, "could not install the signal handlers").caused_by(error)
+        })
+    }
+
+    fn install() -> std::io::Result<Self> {
+        Ok(Self {
+            interrupt: signal(SignalKind::interrupt())?,
+            terminate: signal(SignalKind::terminate())?,
+            // A handler would replace the disposition that `nohup` set, and closing the terminal would stop the agent.
+            hangup: if ignores_hangup() { None } else { Some(signal(SignalKind::hangup())?) },
+            window: signal(SignalKind::window_change())?,
+        })
+    }
+
+    /// Waits for the next signal.
+    pub(crate) async fn next(&mut self) -> SignalAction {
+        tokio::select! {
+            _ = self.interrupt.recv() => SignalAction::Stop(StopSignal::Interrupted),
+            _ = self.terminate.recv() => SignalAction::Stop(StopSignal::Terminated),
+            () = hangup(&mut self.hangup) => SignalAction::Stop(StopSignal::Terminated),
+            _ = self.window.recv() => SignalAction::Window,
+        }
+    }
+
+    /// Waits for a signal that stops the command.
+    pub(crate) async fn stop(&mut self) -> StopSignal {
+        loop {
+            if let SignalAction::Stop(how) = self.next().await {
+                return how;
+            }
+        }
+    }
+
+    /// Acts on signals at once, in a task of its own, and passes them on to the display.
+    ///
+    /// The display may be blocked by a reader that does not read; the agents must stop nevertheless.
+    pub(crate) async fn obey(mut self, controls: Vec<Control>, shown: mpsc::UnboundedSender<SignalAction>) {
+        let (mut cancelled, mut killed) = (false, None);
+        loop {
+            let sent = self.next().await;
+            if let SignalAction::Stop(how) = sent
+                && controls.iter().all(Control::is_over)
+            {
+                // The agents have ended; only the output is left to stop.
+                tokio::spawn(leave_soon(how));
+                continue;
+            }
+            // Pass it on before acting, so that the display knows the cause of the end. The receiver may be gone.
+            let _ = shown.send(sent);
+            match sent {
+                SignalAction::Window => {}
+                SignalAction::Stop(_) if !cancelled => {
+                    cancelled = true;
+                    controls.iter().for_each(Control::cancel);
+                }
+                SignalAction::Stop(how) => {
+                    controls.iter().for_each(Control::kill);
+                    let since = killed.get_or_insert_with(tokio::time::Instant::now);
+                    if since.elapsed() > LEAVE_AFTER {
+                        leave(how);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Waits for a hangup; forever if hangups are ignored.
+async fn hangup(signal: &mut Option<Signal>) {
+    match signal {
+        Some(signal) => drop(signal.recv().await),
+        None => std::future::pending().await,
+    }
+}
+
+/// Returns whether this process was started with SIGHUP ignored, as `nohup` does.
+fn ignores_hangup() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    // The lowest bit is SIGHUP.
+    ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).is_some_and(|mask| mask & 1 == 1)
+}
+
+/// Ends this process unless it finishes printing first.
+async fn leave_soon(how: StopSignal) {
+    tokio::time::sleep(PRINTED_BY).await;
+    leave(how)
+}
+
+/// Ends this process with unread output. The agent has ended, or the keeper kills it.
+#[expect(clippy::exit, reason = "the thread that would return waits for a reader that may never read")]
+fn leave(how: StopSignal) -> ! {
+    std::process::exit(i32::from(how.code()))
+}
