@@ -3,11 +3,13 @@
 //! This module writes the pieces of the human renderer. In every format, standard error gets warnings, denials and failures;
 //! with a format for programs, it is as quiet as in a pipe.
 
+use std::cell::RefCell;
 use std::fmt;
+use std::rc::Rc;
 
 use bowline_protocol::kinds::TextDelta;
 use bowline_protocol::{Event, Kind, MessageId, Timestamp};
-use bowline_providers::views;
+use bowline_providers::{ansi, views};
 use serde::Serialize;
 
 use super::view::ViewWriter;
@@ -61,7 +63,10 @@ pub(crate) struct Sink {
     /// The message that the last event belongs to.
     speaking: Option<MessageId>,
     stdout: Stdout,
-    ui: Ui,
+    /// Shared by the sinks of several runs.
+    ui: Rc<RefCell<Ui>>,
+    /// For one of several runs: the harmless name that stands before each line. Its answer is printed at the end, by the caller.
+    prefix: Option<String>,
     /// Whether the reader of standard output may print to the terminal of standard error.
     piped: bool,
     /// Whether standard output was written to since the last wait for that reader.
@@ -80,6 +85,21 @@ impl Sink {
         Self::over(format, options, provider, Stdout::new(), Ui::new())
     }
 
+    /// Makes a sink for one of several runs. Each line on standard error begins with its name, and each object on standard
+    /// output has it. In the format for people, the caller prints the answer.
+    pub(crate) fn of_several(
+        format: OutputFormat,
+        options: RenderOptions,
+        name: &str,
+        ui: Rc<RefCell<Ui>>,
+    ) -> Self {
+        let mut sink = Self::new(format, options, Some(name.to_owned()));
+        sink.viewer = sink.viewer.map(|viewer| viewer.naming(name));
+        sink.prefix = Some(ansi::harmless(name).into_owned());
+        sink.ui = ui;
+        sink
+    }
+
     fn over(
         format: OutputFormat,
         mut options: RenderOptions,
@@ -96,7 +116,8 @@ impl Sink {
         };
         let (piped, terse) = (options.screen.piped, viewer.is_some() && options.detail == DetailLevel::Usual);
         let renderer = Renderer::new(options);
-        Self { renderer, viewer, terse, speaking: None, stdout, ui, piped, unread: false }
+        let ui = Rc::new(RefCell::new(ui));
+        Self { renderer, viewer, terse, speaking: None, stdout, ui, prefix: None, piped, unread: false }
     }
 
     /// Writes a batch of events.
@@ -160,6 +181,16 @@ impl Sink {
         self.renderer.resize(width);
     }
 
+    /// Returns the current activity as text; `None` once the agent has ended.
+    pub(crate) fn activity(&self, now: Timestamp) -> Option<String> {
+        self.renderer.activity(now)
+    }
+
+    /// Returns the footer of the run, fitted to the terminal.
+    pub(crate) fn footer(&self, summary: &RunSummary) -> String {
+        self.renderer.footer(summary, usize::from(terminal::width()))
+    }
+
     /// Holds the answer back, because the request may be sent again.
     pub(crate) fn hold_answer(&mut self) {
         self.renderer.hold_answer();
@@ -198,6 +229,14 @@ impl Sink {
 
     /// Writes pieces in their order: on a terminal, both streams share a cursor.
     fn write(&mut self, pieces: &[OutputPiece]) -> Result<(), CommandError> {
+        if let Some(prefix) = &self.prefix {
+            let lines = prefixed(prefix, pieces);
+            // An empty text would erase the status line for nothing.
+            if !lines.is_empty() {
+                self.ui.borrow_mut().lines(&lines);
+            }
+            return Ok(());
+        }
         for piece in pieces {
             match piece.to {
                 PieceStream::Stdout if self.viewer.is_some() => {}
@@ -210,12 +249,19 @@ impl Sink {
                     if std::mem::take(&mut self.unread) {
                         terminal::wait_for_reader();
                     }
-                    self.ui.write(&piece.bytes);
+                    self.ui.borrow_mut().write(&piece.bytes);
                 }
             }
         }
         Ok(())
     }
+}
+
+/// Returns the lines for standard error, each behind a prefix.
+fn prefixed(prefix: &str, pieces: &[OutputPiece]) -> String {
+    let pieces = pieces.iter().filter(|piece| piece.to == PieceStream::Stderr);
+    let text: String = pieces.map(|piece| String::from_utf8_lossy(&piece.bytes)).collect();
+    text.lines().map(|line| format!("{prefix}: {line}\n")).collect()
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use bowline_providers::views::{Entry, Setup, View};
 use serde::Serialize;
 
 use crate::error::CommandError;
-use crate::ui::{FULL, Stdout};
+use crate::ui::{FULL, Stdout, object};
 
 /// The view that is the record of the run. The library makes it.
 const OF_RECORD: &str = "summary";
@@ -21,17 +21,25 @@ pub(crate) struct ViewWriter {
     /// `None` if the record is written.
     view: Option<Box<dyn View>>,
     text: String,
+    /// For one of several runs: the provider, whose name every object gets.
+    provider: Option<String>,
 }
 
 impl ViewWriter {
     pub(crate) fn new(entry: &Entry, setup: &Setup) -> Self {
-        Self { view: Some((entry.make)(setup)), text: String::new() }
+        Self { view: Some((entry.make)(setup)), text: String::new(), provider: None }
     }
 
     /// Makes a viewer for a run, which has a record at the end.
     pub(crate) fn of_run(entry: &Entry, setup: &Setup) -> Self {
         let view = (!is_record(entry)).then(|| (entry.make)(setup));
-        Self { view, text: String::new() }
+        Self { view, text: String::new(), provider: None }
+    }
+
+    /// Adds the name of the provider to every object.
+    pub(crate) fn naming(mut self, provider: &str) -> Self {
+        self.provider = Some(provider.to_owned());
+        self
     }
 
     /// Takes an event. `flush` prints, so that a batch of events costs one write.
@@ -51,7 +59,10 @@ impl ViewWriter {
         if self.text.is_empty() {
             return Ok(());
         }
-        stdout.print(&self.text)?;
+        match &self.provider {
+            Some(name) => stdout.print(&named(name, &self.text))?,
+            None => stdout.print(&self.text)?,
+        }
         self.text.clear();
         stdout.flush()
     }
@@ -60,6 +71,11 @@ impl ViewWriter {
     pub(crate) fn finish(&mut self, stdout: &mut Stdout) -> Result<(), CommandError> {
         self.flush(stdout)?;
         match &mut self.view {
+            // The end gets a name too, so it cannot be streamed.
+            Some(view) if self.provider.is_some() => {
+                view.finish(&mut self.text);
+                self.flush(stdout)
+            }
             Some(view) => stdout.print_end(view.as_mut()),
             None => Ok(()),
         }
@@ -72,9 +88,49 @@ impl ViewWriter {
         stdout: &mut Stdout,
     ) -> Result<(), CommandError> {
         self.finish(stdout)?;
-        match self.view {
-            Some(_) => Ok(()),
-            None => stdout.print_object(record),
+        match (&self.view, &self.provider) {
+            (Some(_), _) => Ok(()),
+            (None, None) => stdout.print_object(record),
+            (None, Some(_)) => {
+                self.text = object(record)?;
+                self.flush(stdout)
+            }
         }
+    }
+}
+
+/// Adds the provider's name to every object.
+fn named(name: &str, text: &str) -> String {
+    let mut all = String::with_capacity(text.len());
+    let name = serde_json::Value::from(name);
+    for object in objects(text) {
+        let has = serde_json::from_str::<serde_json::Map<String, serde_json::Value>>(object)
+            .is_ok_and(|map| map.contains_key("provider"));
+        match object.strip_prefix('{').filter(|_| !has) {
+            Some(rest) if rest.trim_start().starts_with('}') => {
+                all.push_str(&format!("{{\"provider\":{name}{rest}"));
+            }
+            Some(rest) => all.push_str(&format!("{{\"provider\":{name},{rest}")),
+            None => all.push_str(object),
+        }
+    }
+    all
+}
+
+/// Splits the output of a view into objects: one in each line, or one in all lines.
+fn objects(text: &str) -> Vec<&str> {
+    let in_lines = text.lines().all(|line| line.starts_with('{') && line.ends_with('}'));
+    if in_lines { text.split_inclusive('\n').collect() } else { vec![text] }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_object_says_whose_it_is() {
+        assert_eq!(named("a", "{\"x\":1}\n{}\n"), "{\"provider\":\"a\",\"x\":1}\n{\"provider\":\"a\"}\n");
+        assert_eq!(named("a", "{\n  \"x\": 1\n}\n"), "{\"provider\":\"a\",\n  \"x\": 1\n}\n");
+        assert_eq!(named("a", "{\"provider\":\"b\"}\n"), "{\"provider\":\"b\"}\n", "it says so itself");
     }
 }
