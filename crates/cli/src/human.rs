@@ -45,6 +45,7 @@ mod files;
 mod footer;
 mod line;
 mod markdown;
+mod options;
 mod refusals;
 mod remarks;
 mod rendered;
@@ -56,11 +57,9 @@ mod tool_details;
 mod words;
 
 use bowline_protocol::kinds::{Level, LimitState, Outcome, ToolFinished, ToolStatus, TurnEnded};
-use bowline_protocol::{Event, Kind, Millis, PermissionMode, SessionId, Source, Timestamp};
+use bowline_protocol::{Event, Kind, Millis, Source, Timestamp};
 use bowline_providers::ansi;
-use bowline_providers::manifest::run::AllowNames;
 use bowline_providers::views::Tally;
-use jiff::tz::TimeZone;
 
 pub(crate) use self::activity::status_of;
 use self::activity::{ActivityState, ends_text, is_background, is_work, stopping};
@@ -71,6 +70,7 @@ pub(crate) use self::canvas::{OutputPiece, PieceStream, Screen, Surface};
 pub(crate) use self::error_text::error_text;
 use self::files::ChangedFiles;
 use self::line::{Paint, PaintedLine};
+pub(crate) use self::options::{AgentHints, DetailLevel, Interrupt, Remedies, RenderOptions, RunSummary};
 use self::refusals::Refusals;
 use self::remarks::{Remark, RemarkLevel};
 pub(crate) use self::rendered::RenderedAnswer;
@@ -88,95 +88,6 @@ const SILENCE: Millis = Millis(800);
 
 /// The maximum width of a line about a call in a pipe.
 const PIPE_WIDTH: usize = 200;
-
-/// The options of the renderer.
-#[derive(Clone, Debug)]
-pub(crate) struct RenderOptions {
-    pub(crate) screen: Screen,
-    pub(crate) glyphs: Glyphs,
-    pub(crate) detail: DetailLevel,
-    /// The time zone of printed times.
-    pub(crate) zone: TimeZone,
-    /// The permission mode, so that a denial names a flag that helps.
-    pub(crate) permission: PermissionMode,
-    pub(crate) remedies: Remedies,
-    pub(crate) agent: AgentHints,
-    /// The working directory of the agent; paths below it are printed relative to it.
-    pub(crate) cwd: Option<String>,
-    /// The provider, if it is known before the run.
-    pub(crate) provider: Option<String>,
-}
-
-/// The flags that would allow a denied call.
-#[derive(Clone, Debug)]
-pub(crate) struct Remedies {
-    /// Whether the agent supports `--allow-tool`.
-    pub(crate) by_name: bool,
-    /// Whether `--permission edit` runs commands in a sandbox.
-    pub(crate) in_sandbox: bool,
-    /// Whether the agent supports `--add-dir`.
-    pub(crate) by_dir: bool,
-    /// The names of tools in the agent's own option, where known.
-    pub(crate) names: AllowNames,
-    /// The tools that the request already allows.
-    pub(crate) allowed: Vec<String>,
-}
-
-/// Facts about the agent for hints about a failure.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct AgentHints {
-    /// The provider.
-    pub(crate) name: Option<String>,
-    /// The command that logs in.
-    pub(crate) login: Option<String>,
-    /// The model of the request.
-    pub(crate) model: Option<String>,
-    /// The known model that is closest to it, if it is unknown.
-    pub(crate) nearest_model: Option<String>,
-}
-
-impl Remedies {
-    /// The remedies for an agent that is not known yet.
-    pub(crate) const USUAL: Self = Self {
-        by_name: true,
-        in_sandbox: false,
-        by_dir: true,
-        names: AllowNames { execute: None, fetch: None },
-        allowed: Vec::new(),
-    };
-}
-
-/// The level of detail.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum DetailLevel {
-    /// `-q`: the answer, warnings, errors and denials.
-    Quiet,
-    Usual,
-    /// `-v`.
-    Verbose,
-    /// `-vv`.
-    Everything,
-}
-
-/// An interrupt of the user.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Interrupt {
-    /// Cancel the run.
-    First,
-    /// Kill the agent.
-    Second,
-}
-
-/// Facts about the end of a run that no event carries.
-#[derive(Clone, Debug)]
-pub(crate) struct RunSummary {
-    pub(crate) now: Timestamp,
-    pub(crate) took: Millis,
-    /// The Bowline id of the session.
-    pub(crate) session: Option<SessionId>,
-    /// The journal; `None` for a run without one.
-    pub(crate) journal: Option<String>,
-}
 
 /// Renders a run.
 #[derive(Debug)]
@@ -301,6 +212,9 @@ impl Renderer {
             self.busy.retry = None;
             self.busy.thinking = matches!(event.kind, Kind::ThinkingDelta(_));
         }
+        if self.text(&event.kind, now) {
+            return;
+        }
         #[expect(clippy::wildcard_enum_match_arm, reason = "`remark` decides about every other kind")]
         match &event.kind {
             Kind::SessionStarted(started) => {
@@ -313,30 +227,6 @@ impl Renderer {
             }
             Kind::TurnStarted(_) => self.turn_started(),
             Kind::TurnEnded(ended) => self.turn_ended(ended),
-            Kind::TextDelta(delta) if delta.parent.is_some() => {
-                if self.options.detail >= DetailLevel::Verbose {
-                    self.speech.aside(SideSource::SubAgent, &delta.text, glyphs, &mut self.canvas);
-                }
-            }
-            Kind::TextDelta(delta) => {
-                self.speech.flush_aside(glyphs, &mut self.canvas);
-                self.busy.doing = None;
-                self.busy.spoke = self.options.screen.stdout.tty.then_some(now);
-                self.speech.text(delta, &mut self.canvas);
-            }
-            Kind::ThinkingDelta(delta) => {
-                if self.options.detail >= DetailLevel::Verbose {
-                    self.speech.thinking(delta, glyphs, &mut self.canvas);
-                }
-            }
-            Kind::TextRetracted(retracted) => self.speech.retracted(retracted, &mut self.canvas),
-            Kind::MessageFinished(finished) => {
-                let commentary = self.speech.finished(finished, &mut self.canvas);
-                if let Some(text) = commentary.filter(|_| self.options.detail >= DetailLevel::Verbose) {
-                    self.speech.aside(SideSource::Commentary, &text, glyphs, &mut self.canvas);
-                    self.speech.flush_aside(glyphs, &mut self.canvas);
-                }
-            }
             Kind::ToolStarted(tool) => {
                 self.calls.started(tool, event.at, self.options.cwd.as_deref());
                 self.show_status_line(now);
@@ -388,6 +278,40 @@ impl Renderer {
             }
             _ => self.remark(event, now),
         }
+    }
+
+    /// Shows text of the agent. Returns whether the event was one.
+    fn text(&mut self, kind: &Kind, now: Timestamp) -> bool {
+        let glyphs = self.options.glyphs;
+        #[expect(clippy::wildcard_enum_match_arm, reason = "`handle` decides about every other kind")]
+        match kind {
+            Kind::TextDelta(delta) if delta.parent.is_some() => {
+                if self.options.detail >= DetailLevel::Verbose {
+                    self.speech.aside(SideSource::SubAgent, &delta.text, glyphs, &mut self.canvas);
+                }
+            }
+            Kind::TextDelta(delta) => {
+                self.speech.flush_aside(glyphs, &mut self.canvas);
+                self.busy.doing = None;
+                self.busy.spoke = self.options.screen.stdout.tty.then_some(now);
+                self.speech.text(delta, &mut self.canvas);
+            }
+            Kind::ThinkingDelta(delta) => {
+                if self.options.detail >= DetailLevel::Verbose {
+                    self.speech.thinking(delta, glyphs, &mut self.canvas);
+                }
+            }
+            Kind::TextRetracted(retracted) => self.speech.retracted(retracted, &mut self.canvas),
+            Kind::MessageFinished(finished) => {
+                let commentary = self.speech.finished(finished, &mut self.canvas);
+                if let Some(text) = commentary.filter(|_| self.options.detail >= DetailLevel::Verbose) {
+                    self.speech.aside(SideSource::Commentary, &text, glyphs, &mut self.canvas);
+                    self.speech.flush_aside(glyphs, &mut self.canvas);
+                }
+            }
+            _ => return false,
+        }
+        true
     }
 
     fn turn_started(&mut self) {
