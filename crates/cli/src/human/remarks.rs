@@ -1,8 +1,9 @@
 //! Events that are shown as one line, and the level of detail that shows them.
 
 use bowline_protocol::kinds::{
-    CompactTrigger, ContextCompacted, Gap, Level, LimitReported, LimitState, McpServerStatus, McpState,
-    PlanUpdated, ResumeAnswer, ResumeAnswered, Retrying, StepStatus, ToolStatus, Transport, Unrecognized,
+    BackgroundTaskEnded, CompactTrigger, ContextCompacted, DiffAvailable, FallbackTaken, Gap, Level,
+    LimitReported, LimitState, McpServerStatus, McpState, ModelChanged, Notice, PlanUpdated, ProcessLeaked,
+    ProcessSpawned, ResumeAnswer, ResumeAnswered, Retrying, StepStatus, ToolStatus, Transport, Unrecognized,
     UnrecognizedReason,
 };
 use bowline_protocol::{Kind, Timestamp};
@@ -64,82 +65,36 @@ impl Remark {
 pub(super) fn remark(kind: &Kind, now: Timestamp, zone: &TimeZone) -> Option<Remark> {
     let one_line = words::one_line;
     Some(match kind {
-        Kind::Notice(notice) => match notice.level {
-            // A new field of the program concerns the maintainers of its dialect only.
-            Level::Info if notice.code.as_deref() == Some("novel") => Remark::verbose(one_line(&notice.text)),
-            Level::Info => Remark::usual(one_line(&notice.text)),
-            Level::Warn => Remark::warning(one_line(&notice.text)),
-            // The watchdog is ours, so this is not an error that the agent reported.
-            Level::Error if notice.code.as_deref().is_some_and(|code| code.starts_with("watchdog_")) => {
-                Remark::warning(one_line(&notice.text))
-            }
-            // Shown only if the turn continues: the end of the turn has the label `error:`.
-            Level::Error => {
-                Remark::warning(format!("the agent reported an error: {}", one_line(&notice.text)))
-            }
-        },
+        Kind::Notice(notice) => noticed(notice),
         Kind::LimitReported(limit) => return limit_reported(limit, now, zone),
         Kind::ContextCompacted(compacted) => context_compacted(compacted),
         Kind::Retrying(retrying) => Remark::verbose(retry(retrying, None)),
         Kind::Status(status) => Remark::verbose(busy_with(status.status.as_deref()?)?),
-        Kind::ModelChanged(changed) => {
-            let reason = changed.reason.as_deref().map(|reason| format!(": {}", one_line(reason)));
-            let model = one_line(&changed.model);
-            Remark::usual(format!("the model is now {model}{}", reason.unwrap_or_default()))
-        }
+        Kind::ModelChanged(changed) => model_changed(changed),
         Kind::McpServerStatus(server) => mcp_server(server),
         Kind::RouteChosen(route) => {
             Remark::verbose(format!("{}: {}", one_line(&route.provider), one_line(&route.reason)))
         }
-        Kind::FallbackTaken(fallback)
-            if bowline::Fallback::ALL.iter().any(|it| it.as_str() == fallback.rule) =>
-        {
-            Remark::warning(format!(
-                "falling back from {} to {}: {}",
-                one_line(&fallback.from),
-                one_line(&fallback.to),
-                one_line(&fallback.failure.message)
-            ))
+        Kind::FallbackTaken(fallback) => fallback_taken(fallback),
+        Kind::CapabilityDegraded(degraded) => {
+            let [capability, reason, instead] =
+                [&degraded.capability, &degraded.reason, &degraded.instead].map(|text| one_line(text));
+            Remark::warning(format!("no {capability}: {reason}; instead: {instead}"))
         }
-        Kind::FallbackTaken(fallback) => Remark::warning(format!(
-            "{} failed, trying {}: {}",
-            one_line(&fallback.from),
-            one_line(&fallback.to),
-            one_line(&fallback.failure.message)
-        )),
-        Kind::CapabilityDegraded(degraded) => Remark::warning(format!(
-            "no {}: {}; instead: {}",
-            one_line(&degraded.capability),
-            one_line(&degraded.reason),
-            one_line(&degraded.instead)
-        )),
-        Kind::TransportSwitched(switched) => Remark::verbose(format!(
-            "connected with {} instead of {}: {}",
-            transport(switched.to),
-            transport(switched.from),
-            one_line(&switched.reason)
-        )),
+        Kind::TransportSwitched(switched) => {
+            let (to, from) = (transport(switched.to), transport(switched.from));
+            Remark::verbose(format!("connected with {to} instead of {from}: {}", one_line(&switched.reason)))
+        }
         Kind::ResumeAnswered(resume) => resume_answered(resume),
-        Kind::DivergenceFound(divergence) => Remark::warning(format!(
-            "the agent's own history differs from Bowline's: {}",
-            one_line(&divergence.summary)
-        )),
-        Kind::ProcessSpawned(process) => {
-            let promise = process.containment.as_deref().map(|promise| format!(", {}", one_line(promise)));
-            let promise = promise.unwrap_or_default();
-            Remark::verbose(format!("started {} (pid {}{promise})", one_line(&process.program), process.pid))
+        Kind::DivergenceFound(divergence) => {
+            let summary = one_line(&divergence.summary);
+            Remark::warning(format!("the agent's own history differs from Bowline's: {summary}"))
         }
+        Kind::ProcessSpawned(process) => process_spawned(process),
         Kind::ProcessReaped(process) => {
             Remark::verbose(format!("pid {} ended: {}", process.pid, process.exit))
         }
-        Kind::ProcessLeaked(process) => {
-            let (command, reason) = (one_line(&process.command), one_line(&process.reason));
-            Remark::warning(match process.pid {
-                // Without a pid there is no reason either; the command describes both.
-                0 => format!("possibly still running: {command}"),
-                pid => format!("still running: {command} (pid {pid}) could not be killed: {reason}"),
-            })
-        }
+        Kind::ProcessLeaked(process) => process_leaked(process),
         Kind::Gap(gap) => Remark::warning(missing(gap)),
         // The end of the run warns about all of them, with the path of the raw output.
         Kind::Unrecognized(what) if what.reason == UnrecognizedReason::TooLong => {
@@ -155,30 +110,12 @@ pub(super) fn remark(kind: &Kind, now: Timestamp, zone: &TimeZone) -> Option<Rem
         Kind::BackgroundTaskStarted(task) => {
             Remark::usual(format!("in the background: {}", one_line(&task.summary)))
         }
-        Kind::BackgroundTaskEnded(task) => {
-            let how = match task.status {
-                ToolStatus::Completed => "ended",
-                ToolStatus::Failed => "failed",
-                ToolStatus::Denied => "was refused",
-                ToolStatus::Cancelled => "was stopped",
-            };
-            let summary = task.summary.as_deref().map(|summary| format!(": {}", one_line(summary)));
-            Remark::usual(format!("the background task {how}{}", summary.unwrap_or_default()))
-        }
-        Kind::DiffAvailable(diff) => Remark::verbose(match &diff.summary {
-            Some(summary) => format!("diff: {}", one_line(summary)),
-            None if diff.lines_added.is_none() && diff.lines_removed.is_none() => {
-                "the agent offers a diff of its changes".to_owned()
-            }
-            None => {
-                let (added, removed) = (diff.lines_added.unwrap_or(0), diff.lines_removed.unwrap_or(0));
-                let files = diff.files_changed.map(|files| format!(" in {}", words::many(files, "file")));
-                format!("diff: +{added} -{removed}{}", files.unwrap_or_default())
-            }
-        }),
+        Kind::BackgroundTaskEnded(task) => background_task_ended(task),
+        Kind::DiffAvailable(diff) => diff_available(diff),
         Kind::Unknown(unknown) => {
             Remark::verbose(format!("an event of a newer version: {}", one_line(&unknown.type_name)))
         }
+        // The renderer shows these in its own way, or not at all.
         Kind::SessionStarted(_)
         | Kind::SessionStateChanged(_)
         | Kind::SessionEnded(_)
@@ -201,6 +138,79 @@ pub(super) fn remark(kind: &Kind, now: Timestamp, zone: &TimeZone) -> Option<Rem
         | Kind::ContextGauge(_)
         | Kind::OptionsAdvertised(_)
         | Kind::OptionsChanged(_) => return None,
+    })
+}
+
+fn noticed(notice: &Notice) -> Remark {
+    let text = words::one_line(&notice.text);
+    let code = notice.code.as_deref();
+    match notice.level {
+        // A new field of the program concerns the maintainers of its dialect only.
+        Level::Info if code == Some("novel") => Remark::verbose(text),
+        Level::Info => Remark::usual(text),
+        Level::Warn => Remark::warning(text),
+        // The watchdog is ours, so this is not an error that the agent reported.
+        Level::Error if code.is_some_and(|code| code.starts_with("watchdog_")) => Remark::warning(text),
+        // Shown only if the turn continues: the end of the turn has the label `error:`.
+        Level::Error => Remark::warning(format!("the agent reported an error: {text}")),
+    }
+}
+
+fn model_changed(changed: &ModelChanged) -> Remark {
+    let reason = changed.reason.as_deref().map(|reason| format!(": {}", words::one_line(reason)));
+    let model = words::one_line(&changed.model);
+    Remark::usual(format!("the model is now {model}{}", reason.unwrap_or_default()))
+}
+
+fn fallback_taken(fallback: &FallbackTaken) -> Remark {
+    let [from, to, why] =
+        [&fallback.from, &fallback.to, &fallback.failure.message].map(|text| words::one_line(text));
+    // Agents that fall back by themselves name rules of their own.
+    let ours = bowline::Fallback::ALL.iter().any(|it| it.as_str() == fallback.rule);
+    Remark::warning(if ours {
+        format!("falling back from {from} to {to}: {why}")
+    } else {
+        format!("{from} failed, trying {to}: {why}")
+    })
+}
+
+fn process_spawned(process: &ProcessSpawned) -> Remark {
+    let promise = process.containment.as_deref().map(|promise| format!(", {}", words::one_line(promise)));
+    let (program, promise) = (words::one_line(&process.program), promise.unwrap_or_default());
+    Remark::verbose(format!("started {program} (pid {}{promise})", process.pid))
+}
+
+fn process_leaked(process: &ProcessLeaked) -> Remark {
+    let (command, reason) = (words::one_line(&process.command), words::one_line(&process.reason));
+    Remark::warning(match process.pid {
+        // Without a pid there is no reason either; the command describes both.
+        0 => format!("possibly still running: {command}"),
+        pid => format!("still running: {command} (pid {pid}) could not be killed: {reason}"),
+    })
+}
+
+fn background_task_ended(task: &BackgroundTaskEnded) -> Remark {
+    let how = match task.status {
+        ToolStatus::Completed => "ended",
+        ToolStatus::Failed => "failed",
+        ToolStatus::Denied => "was refused",
+        ToolStatus::Cancelled => "was stopped",
+    };
+    let summary = task.summary.as_deref().map(|summary| format!(": {}", words::one_line(summary)));
+    Remark::usual(format!("the background task {how}{}", summary.unwrap_or_default()))
+}
+
+fn diff_available(diff: &DiffAvailable) -> Remark {
+    Remark::verbose(match &diff.summary {
+        Some(summary) => format!("diff: {}", words::one_line(summary)),
+        None if diff.lines_added.is_none() && diff.lines_removed.is_none() => {
+            "the agent offers a diff of its changes".to_owned()
+        }
+        None => {
+            let (added, removed) = (diff.lines_added.unwrap_or(0), diff.lines_removed.unwrap_or(0));
+            let files = diff.files_changed.map(|files| format!(" in {}", words::many(files, "file")));
+            format!("diff: +{added} -{removed}{}", files.unwrap_or_default())
+        }
     })
 }
 
