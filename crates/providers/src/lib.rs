@@ -10,6 +10,8 @@
 
 #![warn(missing_docs)]
 
+pub use decode::dialect;
+
 pub mod acp;
 pub mod ansi;
 pub mod ask;
@@ -20,8 +22,15 @@ mod codex;
 pub mod compat;
 pub mod conversation;
 mod copilot;
-pub mod decode;
-pub mod dialect;
+pub mod decode {
+    //! From bytes to events: the decoder, the contract of a dialect, and the tracking of turns.
+
+    pub use self::decoder::{Cause, Decoder, End, Stamp};
+
+    mod decoder;
+    pub mod dialect;
+    pub(crate) mod turns;
+}
 pub mod dialects;
 pub mod executable;
 pub mod failure;
@@ -43,6 +52,5 @@ pub mod probe;
 mod qwen;
 pub mod rpc;
 pub mod simulate;
-mod turns;
 pub mod usage;
 pub mod views;

@@ -4,8 +4,8 @@ use bowline_protocol::kinds::{EndReason, Outcome, SessionEnded, StopReason};
 use bowline_protocol::{Category, Code, Exit, Failure, Kind, Source};
 
 use super::TurnTracker;
+use crate::decode::dialect::{Terminal, UnnumberedEvent};
 use crate::decode::{Cause, End};
-use crate::dialect::{Terminal, UnnumberedEvent};
 use crate::failure::{self, Evidence, Report};
 use crate::moment::Moment;
 

@@ -15,9 +15,9 @@ use bowline_protocol::{Category, Excerpt, Exit, Kind, MessageId, RawSpan, Source
 use serde::{Deserialize, Serialize};
 
 use crate::decode::End;
+use crate::decode::turns::TurnTracker;
 use crate::failure::Report;
 use crate::moment::Moment;
-use crate::turns::TurnTracker;
 
 /// Reads, and in two-way formats writes, the format of one program.
 pub trait Dialect: fmt::Debug + Send {

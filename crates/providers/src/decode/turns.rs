@@ -22,7 +22,7 @@ use bowline_protocol::{
     Excerpt, Exit, Failure, Kind, MessageId, RawSpan, Source, TaskId, ToolId, UsageSource,
 };
 
-use crate::dialect::{Commentary, UnnumberedEvent};
+use crate::decode::dialect::{Commentary, UnnumberedEvent};
 use crate::failure::{self, Evidence, Report};
 use crate::moment::Moment;
 use crate::usage::{self, Spent};

@@ -8,15 +8,15 @@ use bowline_protocol::{Event, Excerpt, Exit, FORMAT_VERSION, RawFile, RawSpan, S
 
 use crate::ansi;
 use crate::conversation::Conversation;
-use crate::dialect::{
+use crate::decode::dialect::{
     Dialect, Framing, Input, Output, Shape, Terminal, UNRECOGNIZED_HEAD, UnnumberedEvent, Words,
 };
+use crate::decode::turns::TurnTracker;
 use crate::dialects::Entry;
 use crate::framing::{Frame, Framer, LINE_CAP};
 use crate::lenient;
 use crate::moment::Moment;
 use crate::novelty::Watch;
-use crate::turns::TurnTracker;
 use crate::usage::Spent;
 
 /// How much of the end of standard error is kept as evidence.

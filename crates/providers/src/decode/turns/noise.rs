@@ -7,7 +7,7 @@
 use bowline_protocol::kinds::Unrecognized;
 use bowline_protocol::{Kind, RawSpan, Source};
 
-use crate::dialect::UnnumberedEvent;
+use crate::decode::dialect::UnnumberedEvent;
 
 /// The number of consecutive pieces that get an event each.
 const ONE_BY_ONE: u64 = 100;
