@@ -22,15 +22,7 @@ mod codex;
 pub mod compat;
 pub mod conversation;
 mod copilot;
-pub mod decode {
-    //! From bytes to events: the decoder, the contract of a dialect, and the tracking of turns.
-
-    pub use self::decoder::{Cause, Decoder, End, Stamp};
-
-    mod decoder;
-    pub mod dialect;
-    pub(crate) mod turns;
-}
+pub mod decode;
 pub mod dialects;
 pub mod executable;
 pub mod failure;

@@ -1,17 +1,17 @@
-//! From bytes to events: combines the framer, the dialect and the turns.
+//! The decoder of one process: combines the framer, the dialect and the turn tracker.
 //!
 //! A [`Decoder`] takes what a program prints, in pieces of any size, and gives the same events for every way of
 //! cutting it. It never fails. Before the end, what a beginning of the bytes gives is a beginning of the events.
 
 use bowline_protocol::kinds::{Unrecognized, UnrecognizedReason};
-use bowline_protocol::{Event, Excerpt, Exit, FORMAT_VERSION, RawFile, RawSpan, SessionId, Timestamp};
+use bowline_protocol::{Excerpt, RawFile, RawSpan};
 
+use super::End;
+use super::dialect::{Dialect, Framing, Input, Shape, Terminal, UnnumberedEvent, Words};
+use super::output::{Output, UNRECOGNIZED_HEAD};
+use super::turns::TurnTracker;
 use crate::ansi;
 use crate::conversation::Conversation;
-use crate::decode::dialect::{
-    Dialect, Framing, Input, Output, Shape, Terminal, UNRECOGNIZED_HEAD, UnnumberedEvent, Words,
-};
-use crate::decode::turns::TurnTracker;
 use crate::dialects::Entry;
 use crate::framing::{Frame, Framer, LINE_CAP};
 use crate::lenient;
@@ -22,27 +22,6 @@ use crate::usage::Spent;
 /// How much of the end of standard error is kept as evidence.
 const STDERR_TAIL: usize = 64 * 1024;
 
-/// Why the output ended.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Cause {
-    /// The program ended by itself, or another process killed it.
-    #[default]
-    Exited,
-    /// Our caller stopped it.
-    Cancelled,
-    /// Our deadline stopped it.
-    TimedOut,
-}
-
-/// How the program ended.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct End {
-    /// The exit code or signal; unknown counts as code 0.
-    pub exit: Option<Exit>,
-    /// Why.
-    pub cause: Cause,
-}
-
 /// Decodes the output of one process.
 #[derive(Debug)]
 pub struct Decoder {
@@ -50,7 +29,7 @@ pub struct Decoder {
     terminal: Terminal,
     stdout: Framer,
     stderr: Framer,
-    stderr_tail: Tail,
+    stderr_tail: StderrTail,
     turns: TurnTracker,
     stdin: Words,
     watch: Option<Watch>,
@@ -80,7 +59,7 @@ impl Decoder {
             terminal,
             stdout: Framer::new(entry.framing, cap),
             stderr: Framer::new(Framing::Lines, cap),
-            stderr_tail: Tail::default(),
+            stderr_tail: StderrTail::default(),
             turns: TurnTracker::new(entry.commentary),
             stdin: Words::default(),
             watch: None,
@@ -266,11 +245,11 @@ fn span(file: RawFile, frame: &Frame<'_>) -> Option<RawSpan> {
 
 /// The end of standard error, without colour.
 #[derive(Debug, Default)]
-struct Tail {
+struct StderrTail {
     text: String,
 }
 
-impl Tail {
+impl StderrTail {
     fn add(&mut self, frame: &Frame<'_>) {
         let bytes = &frame.bytes[frame.bytes.len().saturating_sub(STDERR_TAIL)..];
         if !self.text.is_empty() {
@@ -281,36 +260,6 @@ impl Tail {
         if self.text.len() > 2 * STDERR_TAIL {
             let from = self.text.ceil_char_boundary(self.text.len() - STDERR_TAIL);
             self.text.drain(..from);
-        }
-    }
-}
-
-/// Numbers events. Gapless from 1.
-#[derive(Debug)]
-pub struct Stamp {
-    session: SessionId,
-    last: u64,
-}
-
-impl Stamp {
-    /// Starts a session's numbering.
-    pub fn new(session: SessionId) -> Self {
-        Self { session, last: 0 }
-    }
-
-    /// Gives a draft its number and time.
-    pub fn stamp(&mut self, draft: UnnumberedEvent, at: Timestamp) -> Event {
-        self.last += 1;
-        let UnnumberedEvent { turn, source, raw, kind } = draft;
-        Event {
-            v: FORMAT_VERSION,
-            seq: self.last,
-            at,
-            session: self.session.clone(),
-            turn,
-            source,
-            raw,
-            kind,
         }
     }
 }

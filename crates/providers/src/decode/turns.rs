@@ -8,29 +8,28 @@
 //! open one if necessary. A verdict closes the turn. The end of the output closes everything that is left.
 
 mod ending;
+mod messages;
 mod names;
 mod noise;
+mod open_turn;
 mod running;
+mod tools;
 mod unfinished;
 mod waiting;
 
 use bowline_protocol::kinds::{
-    Level, MessageFinished, Notice, Outcome, Phase, StopReason, TextDelta, TurnEnded, TurnOrigin,
-    TurnStarted, Unrecognized, UserMessage, UserOrigin,
+    Level, MessageFinished, Notice, Outcome, Phase, StopReason, TurnEnded, TurnOrigin, TurnStarted,
+    Unrecognized, UsageReported, UserMessage, UserOrigin,
 };
-use bowline_protocol::{
-    Excerpt, Exit, Failure, Kind, MessageId, RawSpan, Source, TaskId, ToolId, UsageSource,
-};
+use bowline_protocol::{Excerpt, Exit, Failure, Kind, RawSpan, Source, TaskId, UsageSource};
 
-use crate::decode::dialect::{Commentary, UnnumberedEvent};
+use self::open_turn::{OpenTurn, TextTail};
+use self::running::RunningIds;
+use self::waiting::Waiting;
+use super::dialect::{Commentary, UnnumberedEvent};
 use crate::failure::{self, Evidence, Report};
 use crate::moment::Moment;
 use crate::usage::{self, Spent};
-
-use self::names::{FinishedNames, RenamedMessages};
-use self::running::RunningIds;
-use self::unfinished::UnfinishedMessages;
-use self::waiting::Waiting;
 
 /// The code of notices about fields and types that no recording of the program has.
 pub(crate) const NOVEL: &str = "novel";
@@ -44,7 +43,7 @@ pub(crate) struct TurnTracker {
     commentary: Commentary,
     /// The number of the current or last turn.
     number: u32,
-    open: Option<Open>,
+    open: Option<OpenTurn>,
     /// The sum of the usage reports.
     count: usage::Count,
     running_tasks: RunningIds<TaskId>,
@@ -56,7 +55,7 @@ pub(crate) struct TurnTracker {
     understood: bool,
     /// The number of pieces of output that were not understood, and the last of them.
     unrecognized: u64,
-    noise: Tail,
+    noise: TextTail,
     /// A run of consecutive pieces that were not understood.
     row: noise::Row,
     /// Whether the answer is plain text, which may contain the reason of a failure.
@@ -65,78 +64,6 @@ pub(crate) struct TurnTracker {
     pub(crate) prompt_chars: u64,
     /// The prompt that the caller sent, until the program has repeated it or the turn is over.
     prompt: Option<String>,
-}
-
-/// The maximum number of undecided messages. Older ones count as part of the answer.
-const UNDECIDED: usize = 64;
-
-/// A turn that runs.
-#[derive(Debug, Default)]
-struct Open {
-    /// The agent's own id of the turn.
-    native_turn: Option<String>,
-    /// Whether the agent has produced output or used a tool in it.
-    lively: bool,
-    /// Unfinished messages with text.
-    messages: UnfinishedMessages,
-    /// Ids of finished messages, and the new ids for text that arrives under a finished id.
-    names: FinishedNames,
-    renamed: RenamedMessages,
-    /// Finished messages that may still become commentary.
-    undecided: Vec<MessageFinished>,
-    running_tools: RunningIds<ToolId>,
-    errors: Vec<String>,
-    /// The end of the text: a program may print the reason of its failure in place of an answer.
-    last_words: Tail,
-    /// Whether the end of the output now would complete the answer, and the stop reason of the model.
-    complete_at_eof: Option<Option<StopReason>>,
-    said_chars: u64,
-    prompt_chars: u64,
-}
-
-impl Open {
-    /// Returns a new id for a message whose id belongs to a finished message. A finished message never changes.
-    fn rename(&mut self, kind: &mut Kind) {
-        let message = if let Kind::TextDelta(delta) = kind {
-            // The current message is nearly always the last one.
-            if self.names.is_empty() || self.messages.last() == Some(&delta.message) {
-                return;
-            }
-            let known = self.renamed.get(&delta.message).is_some();
-            if !known && self.names.contains(&delta.message) {
-                // Count over the whole turn, so that an id is never given twice.
-                let other = MessageId::from(format!("{}~{}", delta.message, self.names.finished() + 1));
-                self.renamed.push(delta.message.clone(), other);
-            }
-            &mut delta.message
-        } else if let Kind::MessageFinished(finished) = kind {
-            &mut finished.message
-        } else if let Kind::TextRetracted(retracted) = kind {
-            &mut retracted.message
-        } else {
-            return;
-        };
-        if let Some(other) = self.renamed.get(message) {
-            *message = other.clone();
-        }
-    }
-
-    /// Records that a message is finished.
-    fn finished(&mut self, message: MessageId) {
-        self.renamed.remove(&message);
-        self.names.push(message);
-    }
-
-    /// Records a piece of a message. Returns whether it starts a message of the agent itself.
-    fn heard(&mut self, delta: &TextDelta, chars: u64) -> bool {
-        let foreign = delta.parent.is_some();
-        self.messages.heard(&delta.message, foreign, chars) && !foreign
-    }
-
-    /// Returns whether this may be the turn with that id. Only two different ids exclude it.
-    fn may_be(&self, native_turn: Option<&str>) -> bool {
-        self.native_turn.as_deref().zip(native_turn).is_none_or(|(ours, theirs)| ours == theirs)
-    }
 }
 
 impl TurnTracker {
@@ -153,7 +80,7 @@ impl TurnTracker {
             understood: false,
             unrecognized: 0,
             row: noise::Row::default(),
-            noise: Tail::default(),
+            noise: TextTail::default(),
             plain: false,
             prompt_chars: 0,
             prompt: None,
@@ -177,108 +104,24 @@ impl TurnTracker {
         if let Some(open) = &mut self.open {
             open.rename(&mut kind);
         }
-        if let Kind::MessageFinished(finished) = kind {
-            return self.message_finished(finished, raw, out);
-        }
         match &kind {
-            Kind::TurnStarted(started) => {
-                if let Some(open) = &mut self.open
-                    && !open.lively
-                    && open.may_be(started.native_turn.as_deref())
-                {
-                    // The turn was opened by the echo of its prompt, or announced twice.
-                    open.native_turn = open.native_turn.take().or_else(|| started.native_turn.clone());
-                    return;
-                }
-                if self.open.is_some() {
-                    self.close(
-                        Outcome::Truncated,
-                        None,
-                        Some(ending::truncated("a new turn began")),
-                        raw,
-                        out,
-                    );
-                }
-                self.start(started.clone(), Source::Agent, raw, out);
-                return;
-            }
+            Kind::MessageFinished(_) | Kind::TurnStarted(_) => {}
             Kind::UserMessage(message) if message.parent.is_none() => {
                 self.ensure_open(raw, out);
-                if self.prompt.as_deref().is_some_and(|told| told.trim() == message.text.trim()) {
+                if self.is_prompt(message) {
                     return;
                 }
             }
-            Kind::TextDelta(delta) => {
-                // Only the estimate needs them, and only where the program has not reported what it used.
-                let is_counted = self.count.usage().is_none();
-                let chars = if is_counted { chars(&delta.text) } else { 0 };
-                if delta.parent.is_none() {
-                    self.waiting = None;
-                }
-                let plain = self.plain;
-                let by_what_follows =
-                    matches!(self.commentary, Commentary::AllButLast | Commentary::AskedForTools);
-                let open = self.ensure_open(raw, out);
-                open.lively = true;
-                open.said_chars += chars;
-                // Only of plain text is the end worth anything.
-                if plain {
-                    open.last_words.add(&delta.text);
-                }
-                let another = open.heard(delta, chars);
-                if another && by_what_follows && !open.undecided.is_empty() {
-                    let mut undecided = std::mem::take(&mut open.undecided);
-                    self.decide(undecided.drain(..), Phase::Commentary, raw, out);
-                    // Keep the room for the next message.
-                    self.open.get_or_insert_default().undecided = undecided;
-                }
-            }
-            Kind::TextRetracted(retracted) if retracted.from_block == 0 => {
-                let open = self.open.as_mut();
-                if let Some(open) = open
-                    && let Some(message) = open.messages.get_mut(&retracted.message)
-                {
-                    open.said_chars -= std::mem::take(&mut message.chars);
-                }
-            }
-            Kind::ThinkingDelta(thought) => {
-                if thought.parent.is_none() {
-                    self.waiting = None;
-                }
-                self.ensure_open(raw, out).lively = true;
-            }
+            Kind::TextDelta(delta) => self.text_delta(delta, raw, out),
+            Kind::TextRetracted(retracted) => self.text_retracted(retracted),
+            Kind::ThinkingDelta(thought) => self.thinking_delta(thought, raw, out),
             Kind::Retrying(notice) => self.waits_for(notice.category, &notice.message, raw),
-            Kind::ToolStarted(tool) => {
-                if tool.parent.is_none() {
-                    self.waiting = None;
-                }
-                let speech_is_over = self.commentary == Commentary::BeforeTools && tool.parent.is_none();
-                let open = self.ensure_open(raw, out);
-                open.lively = true;
-                open.running_tools.start(&tool.id);
-                if speech_is_over {
-                    open.messages.tool_called();
-                    let undecided = std::mem::take(&mut open.undecided);
-                    self.decide(undecided, Phase::Commentary, raw, out);
-                }
-            }
-            Kind::ToolFinished(tool) => {
-                let open = self.ensure_open(raw, out);
-                open.lively = true;
-                open.running_tools.end(&tool.id);
-            }
+            Kind::ToolStarted(tool) => self.tool_started(tool, raw, out),
+            Kind::ToolFinished(tool) => self.tool_finished(tool, raw, out),
             Kind::BackgroundTaskStarted(task) => self.running_tasks.start(&task.id),
             Kind::BackgroundTaskEnded(task) => self.running_tasks.end(&task.id),
-            Kind::UsageReported(report) => {
-                // Before the first turn it can only belong to that one; after a turn has ended it comes too late.
-                if self.number == 0 {
-                    self.ensure_open(raw, out);
-                }
-                self.count.report(report);
-            }
+            Kind::UsageReported(report) => self.usage_reported(report, raw, out),
             Kind::UserMessage(_)
-            | Kind::TextRetracted(_)
-            | Kind::MessageFinished(_)
             | Kind::SessionStarted(_)
             | Kind::SessionStateChanged(_)
             | Kind::SessionEnded(_)
@@ -315,51 +158,47 @@ impl TurnTracker {
             | Kind::Gap(_)
             | Kind::Unknown(_) => {}
         }
-        self.append(Source::Agent, raw, kind, out);
-    }
-
-    /// Handles the end of a message. A message ends only if it has text, and only once.
-    fn message_finished(
-        &mut self,
-        mut finished: MessageFinished,
-        raw: Option<RawSpan>,
-        out: &mut Vec<UnnumberedEvent>,
-    ) {
-        let Some(open) = &mut self.open else { return };
-        let Some((message, before_tool)) = open.messages.finish(&finished.message) else { return };
-        let foreign = message.foreign;
-        open.finished(message.id);
-        if finished.phase == Phase::Final && before_tool {
-            finished.phase = Phase::Commentary;
-        }
-        let decided = match self.commentary {
-            Commentary::Told => true,
-            Commentary::AskedForTools => finished.phase == Phase::Final,
-            Commentary::BeforeTools | Commentary::AllButLast => finished.phase == Phase::Commentary,
-        };
-        if decided || foreign {
-            return self.append(Source::Agent, raw, Kind::MessageFinished(finished), out);
-        }
-        open.undecided.push(finished);
-        let first = open.undecided.len().saturating_sub(UNDECIDED);
-        if first > 0 {
-            let decided: Vec<_> = open.undecided.drain(..first).collect();
-            self.decide(decided, Phase::Final, raw, out);
+        match kind {
+            Kind::MessageFinished(finished) => self.message_finished(finished, raw, out),
+            Kind::TurnStarted(started) => self.turn_started(started, raw, out),
+            kind => self.append(Source::Agent, raw, kind, out),
         }
     }
 
-    /// Emits the ends of messages, after their phase is known.
-    fn decide(
+    /// Handles the start of a turn that the program announces. An open turn ends as truncated, unless it is that turn.
+    fn turn_started(&mut self, started: TurnStarted, raw: Option<RawSpan>, out: &mut Vec<UnnumberedEvent>) {
+        if let Some(open) = &mut self.open
+            && !open.lively
+            && open.may_be(started.native_turn.as_deref())
+        {
+            // The turn was opened by the echo of its prompt, or announced twice.
+            open.native_turn = open.native_turn.take().or(started.native_turn);
+            return;
+        }
+        if self.open.is_some() {
+            let failure = ending::truncated("a new turn began");
+            self.close(Outcome::Truncated, None, Some(failure), raw, out);
+        }
+        self.start(started, Source::Agent, raw, out);
+    }
+
+    /// Returns whether a message repeats the prompt that the caller sent.
+    fn is_prompt(&self, message: &UserMessage) -> bool {
+        self.prompt.as_deref().is_some_and(|prompt| prompt.trim() == message.text.trim())
+    }
+
+    /// Handles a report of usage.
+    fn usage_reported(
         &mut self,
-        messages: impl IntoIterator<Item = MessageFinished>,
-        phase: Phase,
+        report: &UsageReported,
         raw: Option<RawSpan>,
         out: &mut Vec<UnnumberedEvent>,
     ) {
-        for finished in messages {
-            let finished = MessageFinished { phase, ..finished };
-            self.append(Source::Bowline, raw, Kind::MessageFinished(finished), out);
+        // Before the first turn it can only belong to that one; after a turn has ended it comes too late.
+        if self.number == 0 {
+            self.ensure_open(raw, out);
         }
+        self.count.report(report);
     }
 
     /// Counts a piece of output that was understood and has no event.
@@ -490,7 +329,7 @@ impl TurnTracker {
         self.open.is_some() || self.number == 0
     }
 
-    fn ensure_open(&mut self, raw: Option<RawSpan>, out: &mut Vec<UnnumberedEvent>) -> &mut Open {
+    fn ensure_open(&mut self, raw: Option<RawSpan>, out: &mut Vec<UnnumberedEvent>) -> &mut OpenTurn {
         if self.open.is_none() {
             let origin = if self.number == 0 { TurnOrigin::Prompt } else { TurnOrigin::Agent };
             self.start(TurnStarted { origin, native_turn: None }, Source::Bowline, raw, out);
@@ -508,7 +347,7 @@ impl TurnTracker {
         self.number += 1;
         let prompt_chars = std::mem::take(&mut self.prompt_chars);
         let native_turn = started.native_turn.clone();
-        self.open = Some(Open { native_turn, prompt_chars, ..Open::default() });
+        self.open = Some(OpenTurn { native_turn, prompt_chars, ..OpenTurn::default() });
         self.count.begin();
         self.append(source, raw, Kind::TurnStarted(started), out);
     }
@@ -570,28 +409,6 @@ impl TurnTracker {
 
     fn turn(&self) -> Option<u32> {
         (self.number > 0).then_some(self.number)
-    }
-}
-
-/// Counts the characters of a text. Most pieces are ASCII, and that check is much cheaper than counting.
-fn chars(text: &str) -> u64 {
-    let chars = if text.is_ascii() { text.len() } else { text.chars().count() };
-    chars as u64
-}
-
-/// The end of a text that comes in pieces.
-#[derive(Debug, Default)]
-struct Tail(String);
-
-impl Tail {
-    const LENGTH: usize = 2 * 1024;
-
-    fn add(&mut self, piece: &str) {
-        self.0.push_str(&piece[piece.ceil_char_boundary(piece.len().saturating_sub(Self::LENGTH))..]);
-        // Cut seldom, so that many short pieces cost no more than their length.
-        if self.0.len() > 4 * Self::LENGTH {
-            self.0.drain(..self.0.ceil_char_boundary(self.0.len() - Self::LENGTH));
-        }
     }
 }
 

@@ -14,7 +14,7 @@ use serde::Serialize;
 
 use super::Setup;
 use super::calls::Call;
-use crate::decode::turns::NOVEL;
+use crate::decode::NOVEL;
 
 /// The state of a stream so far, without its text.
 #[derive(Debug, Default)]

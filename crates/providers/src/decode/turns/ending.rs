@@ -46,10 +46,10 @@ impl TurnTracker {
         if !matches!(exit, Some(Exit::Code(1..=127))) {
             return "";
         }
-        if !self.noise.0.is_empty() {
-            return &self.noise.0;
+        if !self.noise.as_str().is_empty() {
+            return self.noise.as_str();
         }
-        self.open.as_ref().filter(|_| self.plain).map_or("", |open| open.last_words.0.as_str())
+        self.open.as_ref().filter(|_| self.plain).map_or("", |open| open.last_words.as_str())
     }
 
     fn judge(&self, terminal: Terminal, end: &End, stderr: &str, now: &Moment) -> Verdict {

@@ -1,5 +1,7 @@
 //! Names of messages that a program uses again, and messages that it never finishes.
 
+use bowline_protocol::kinds::TextDelta;
+
 use super::*;
 
 /// Feeds one event about a message, and returns the names under which messages were said or finished by it.
