@@ -14,7 +14,7 @@ use serde_json::{Map, Value};
 use crate::{Json, kinds};
 
 macro_rules! kinds {
-    ($($(#[doc = $doc:literal])+ $variant:ident = $tag:literal),+ $(,)?) => {
+    ($($(#[doc = $doc:literal])+ $variant:ident = $tag:literal in $subject:ident),+ $(,)?) => {
         /// What happened.
         #[derive(Clone, Debug, PartialEq)]
         pub enum Kind {
@@ -32,6 +32,14 @@ macro_rules! kinds {
                 match self {
                     $(Self::$variant(_) => $tag,)+
                     Self::Unknown(unknown) => &unknown.type_name,
+                }
+            }
+
+            /// Returns the subject of the kind. Kinds of newer versions are about the stream.
+            pub fn subject(&self) -> Subject {
+                match self {
+                    $(Self::$variant(_) => Subject::$subject,)+
+                    Self::Unknown(_) => Subject::Stream,
                 }
             }
 
@@ -85,97 +93,127 @@ macro_rules! kinds {
 
 kinds! {
     /// The agent's session began, or told us its name.
-    SessionStarted = "session_started",
+    SessionStarted = "session_started" in Session,
     /// The session went from one state to another.
-    SessionStateChanged = "session_state_changed",
+    SessionStateChanged = "session_state_changed" in Session,
     /// The session is over; nothing follows.
-    SessionEnded = "session_ended",
+    SessionEnded = "session_ended" in Session,
     /// Another party leads the session now.
-    ControlModeChanged = "control_mode_changed",
+    ControlModeChanged = "control_mode_changed" in Session,
     /// A turn began.
-    TurnStarted = "turn_started",
+    TurnStarted = "turn_started" in Turn,
     /// A turn ended; every turn that starts ends exactly once.
-    TurnEnded = "turn_ended",
+    TurnEnded = "turn_ended" in Turn,
     /// The conversation got a message on the user's side.
-    UserMessage = "user_message",
+    UserMessage = "user_message" in Message,
     /// The agent said a piece of text.
-    TextDelta = "text_delta",
+    TextDelta = "text_delta" in Message,
     /// Text that was said before is no longer part of the answer.
-    TextRetracted = "text_retracted",
+    TextRetracted = "text_retracted" in Message,
     /// A message is complete.
-    MessageFinished = "message_finished",
+    MessageFinished = "message_finished" in Message,
     /// The agent thought a piece of text.
-    ThinkingDelta = "thinking_delta",
+    ThinkingDelta = "thinking_delta" in Message,
     /// A tool call began.
-    ToolStarted = "tool_started",
+    ToolStarted = "tool_started" in Tool,
     /// A tool call made progress.
-    ToolUpdated = "tool_updated",
+    ToolUpdated = "tool_updated" in Tool,
     /// A tool call ended.
-    ToolFinished = "tool_finished",
+    ToolFinished = "tool_finished" in Tool,
     /// A task began to run beside the conversation.
-    BackgroundTaskStarted = "background_task_started",
+    BackgroundTaskStarted = "background_task_started" in Work,
     /// A task beside the conversation ended.
-    BackgroundTaskEnded = "background_task_ended",
+    BackgroundTaskEnded = "background_task_ended" in Work,
     /// Files were read, written or deleted.
-    FilesTouched = "files_touched",
+    FilesTouched = "files_touched" in Work,
     /// There is a diff to look at.
-    DiffAvailable = "diff_available",
+    DiffAvailable = "diff_available" in Work,
     /// The agent's plan is now this.
-    PlanUpdated = "plan_updated",
+    PlanUpdated = "plan_updated" in Work,
     /// The agent may not go on without a decision.
-    ApprovalAsked = "approval_asked",
+    ApprovalAsked = "approval_asked" in Question,
     /// An approval was decided; every one that is asked is decided exactly once.
-    ApprovalDecided = "approval_decided",
+    ApprovalDecided = "approval_decided" in Question,
     /// The agent asks the user something.
-    QuestionAsked = "question_asked",
+    QuestionAsked = "question_asked" in Question,
     /// A question was answered.
-    QuestionAnswered = "question_answered",
+    QuestionAnswered = "question_answered" in Question,
     /// The agent is busy with something of its own.
-    Status = "status",
+    Status = "status" in Agent,
     /// The conversation was shortened to fit the model's context.
-    ContextCompacted = "context_compacted",
+    ContextCompacted = "context_compacted" in Agent,
     /// The agent tries a request again. Not a failure.
-    Retrying = "retrying",
+    Retrying = "retrying" in Agent,
     /// The state of a usage limit.
-    LimitReported = "limit_reported",
+    LimitReported = "limit_reported" in Usage,
     /// Tokens were spent.
-    UsageReported = "usage_reported",
+    UsageReported = "usage_reported" in Usage,
     /// The meter's regular reading of a running session.
-    UsageTick = "usage_tick",
+    UsageTick = "usage_tick" in Usage,
     /// How full the model's context is.
-    ContextGauge = "context_gauge",
+    ContextGauge = "context_gauge" in Usage,
     /// The agent offers these settings.
-    OptionsAdvertised = "options_advertised",
+    OptionsAdvertised = "options_advertised" in Agent,
     /// A setting has a new value.
-    OptionsChanged = "options_changed",
+    OptionsChanged = "options_changed" in Agent,
     /// Another model answers from here on.
-    ModelChanged = "model_changed",
+    ModelChanged = "model_changed" in Agent,
     /// The state of an MCP server.
-    McpServerStatus = "mcp_server_status",
+    McpServerStatus = "mcp_server_status" in Agent,
     /// A remark for the user.
-    Notice = "notice",
+    Notice = "notice" in Agent,
     /// The router chose a provider.
-    RouteChosen = "route_chosen",
+    RouteChosen = "route_chosen" in Route,
     /// The router went on to another provider.
-    FallbackTaken = "fallback_taken",
+    FallbackTaken = "fallback_taken" in Route,
     /// Something that was wanted cannot be had; this is what is done instead.
-    CapabilityDegraded = "capability_degraded",
+    CapabilityDegraded = "capability_degraded" in Route,
     /// The session goes on over another transport.
-    TransportSwitched = "transport_switched",
+    TransportSwitched = "transport_switched" in Route,
     /// What became of a wish to resume.
-    ResumeAnswered = "resume_answered",
+    ResumeAnswered = "resume_answered" in Session,
     /// The agent's own history is not the one that we have.
-    DivergenceFound = "divergence_found",
+    DivergenceFound = "divergence_found" in Session,
     /// A process of the session was started.
-    ProcessSpawned = "process_spawned",
+    ProcessSpawned = "process_spawned" in Process,
     /// A process of the session ended.
-    ProcessReaped = "process_reaped",
+    ProcessReaped = "process_reaped" in Process,
     /// A process of the session outlived it.
-    ProcessLeaked = "process_leaked",
+    ProcessLeaked = "process_leaked" in Process,
     /// Output that could not be understood. Kept, never shown as an answer.
-    Unrecognized = "unrecognized",
+    Unrecognized = "unrecognized" in Stream,
     /// Something is missing here.
-    Gap = "gap",
+    Gap = "gap" in Stream,
+}
+
+/// The subject of an event: the coarse classification of [`Kind`].
+///
+/// Readers that handle a few kinds decide by the subject about the others, so that a new kind is classified once, on its line in
+/// the list of kinds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Subject {
+    /// The session: its start, states and end, its resumption, and its controller.
+    Session,
+    /// The start and the end of a turn.
+    Turn,
+    /// The text of the conversation, of both sides.
+    Message,
+    /// A tool call.
+    Tool,
+    /// The other work of the agent: background tasks, changed files, diffs and plans.
+    Work,
+    /// A question that waits for a decision, or the decision.
+    Question,
+    /// Usage, limits and the fill level of the context. These come at any time and do not affect the conversation.
+    Usage,
+    /// The state of the agent itself: its settings, retries and notices.
+    Agent,
+    /// The provider and the transport that Bowline chose.
+    Route,
+    /// A process of the session.
+    Process,
+    /// The stream itself: output that was not understood, missing events, and kinds of newer versions.
+    Stream,
 }
 
 /// An event kind that this version does not know, with all its fields as they were read.

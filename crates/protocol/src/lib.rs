@@ -26,7 +26,7 @@ pub use event::{Event, FORMAT_VERSION, RawFile, RawSpan, Source};
 pub use failure::{Category, Code, Exit, Failure};
 pub use ids::{ApprovalId, MessageId, NativeSessionId, QuestionId, SessionId, TaskId, ToolId};
 pub use json::{Excerpt, Json};
-pub use kind::{Kind, UnknownKind};
+pub use kind::{Kind, Subject, UnknownKind};
 pub use line::{EventWriter, plain_json_prefix};
 pub use request::{
     Attachment, GatedAction, McpServer, Message, NetworkMode, PermissionMode, PolicySpec, Request, Resume,

@@ -9,43 +9,6 @@ use std::io;
 use bowline_protocol::Event;
 use serde::Serialize;
 
-/// The kinds that no foreign format can express, as a pattern.
-///
-/// Each view names the other kinds itself, so a new kind does not compile until each view handles it or it is
-/// on this list.
-macro_rules! unspoken {
-    () => {
-        bowline_protocol::Kind::SessionStateChanged(_)
-            | bowline_protocol::Kind::SessionEnded(_)
-            | bowline_protocol::Kind::ControlModeChanged(_)
-            | bowline_protocol::Kind::UserMessage(_)
-            | bowline_protocol::Kind::BackgroundTaskStarted(_)
-            | bowline_protocol::Kind::BackgroundTaskEnded(_)
-            | bowline_protocol::Kind::PlanUpdated(_)
-            | bowline_protocol::Kind::ApprovalDecided(_)
-            | bowline_protocol::Kind::QuestionAsked(_)
-            | bowline_protocol::Kind::QuestionAnswered(_)
-            | bowline_protocol::Kind::Retrying(_)
-            | bowline_protocol::Kind::LimitReported(_)
-            | bowline_protocol::Kind::UsageTick(_)
-            | bowline_protocol::Kind::ContextGauge(_)
-            | bowline_protocol::Kind::OptionsAdvertised(_)
-            | bowline_protocol::Kind::OptionsChanged(_)
-            | bowline_protocol::Kind::McpServerStatus(_)
-            | bowline_protocol::Kind::RouteChosen(_)
-            | bowline_protocol::Kind::CapabilityDegraded(_)
-            | bowline_protocol::Kind::TransportSwitched(_)
-            | bowline_protocol::Kind::ResumeAnswered(_)
-            | bowline_protocol::Kind::DivergenceFound(_)
-            | bowline_protocol::Kind::ProcessSpawned(_)
-            | bowline_protocol::Kind::ProcessReaped(_)
-            | bowline_protocol::Kind::ProcessLeaked(_)
-            | bowline_protocol::Kind::Unrecognized(_)
-            | bowline_protocol::Kind::Gap(_)
-            | bowline_protocol::Kind::Unknown(_)
-    };
-}
-
 mod answer;
 mod blocks;
 mod calls;

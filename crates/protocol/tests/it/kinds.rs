@@ -1,6 +1,6 @@
 //! Every kind with every field, written and read back; and unknown kinds.
 
-use bowline_protocol::{Event, Kind};
+use bowline_protocol::{Event, Kind, Subject};
 use serde_json::{Value, json};
 
 /// One line for each kind, every optional field filled in.
@@ -20,6 +20,24 @@ fn every_kind_is_in_the_fixture_and_comes_back_as_it_went_in() {
         types.push(event.kind.type_name().to_owned());
     }
     assert_eq!(types, Kind::TYPES, "the fixture has each kind once, in the order of the list");
+}
+
+/// Other crates skip kinds by their subject, so a moved kind changes what they do.
+#[test]
+fn the_kinds_that_pass_text_by_are_about_tools_and_usage() {
+    let of = |subject: Subject| -> Vec<String> {
+        let events = EVERY_KIND.lines().map(|line| serde_json::from_str::<Event>(line).expect(line));
+        events.filter(|it| it.kind.subject() == subject).map(|it| it.kind.type_name().to_owned()).collect()
+    };
+    assert_eq!(of(Subject::Turn), ["turn_started", "turn_ended"]);
+    assert_eq!(of(Subject::Tool), ["tool_started", "tool_updated", "tool_finished"]);
+    assert_eq!(of(Subject::Usage), ["limit_reported", "usage_reported", "usage_tick", "context_gauge"]);
+    assert_eq!(
+        of(Subject::Message),
+        ["user_message", "text_delta", "text_retracted", "message_finished", "thinking_delta"]
+    );
+    let newer: Kind = serde_json::from_str(r#"{"type":"moon_phase"}"#).expect("kept");
+    assert_eq!(newer.subject(), Subject::Stream);
 }
 
 #[test]

@@ -7,7 +7,7 @@
 use std::collections::{HashSet, VecDeque};
 
 use bowline_protocol::kinds::{Phase, ToolOwner};
-use bowline_protocol::{Event, Kind, MessageId, Millis, Timestamp, ToolId};
+use bowline_protocol::{Event, Kind, MessageId, Millis, Subject, Timestamp, ToolId};
 
 /// An event that may be shown now.
 #[derive(Clone, Debug, PartialEq)]
@@ -91,6 +91,7 @@ impl CommentaryFilter {
         self.held.drain(..).map(|held| held.passed).collect()
     }
 
+    #[expect(clippy::wildcard_enum_match_arm, reason = "the subject decides about the other kinds")]
     fn course(&mut self, event: &Event) -> Course {
         match &event.kind {
             Kind::TextDelta(delta) => match self.heard(&delta.message, delta.parent.as_ref()) {
@@ -116,54 +117,23 @@ impl CommentaryFilter {
                 (None, ToolOwner::Cli) => Course::AfterCommentary,
                 (None, ToolOwner::Host) => Course::AfterAnswer,
             },
-            Kind::UserMessage(message) if message.parent.is_some() => Course::Pass,
-            // Text of a sub-agent, and gauges that come at any time and do not affect the text before.
-            Kind::TextRetracted(_)
-            | Kind::MessageFinished(_)
-            | Kind::ToolUpdated(_)
-            | Kind::ToolFinished(_)
-            | Kind::UsageReported(_)
-            | Kind::UsageTick(_)
-            | Kind::ContextGauge(_)
-            | Kind::LimitReported(_) => Course::Pass,
+            Kind::UserMessage(message) if message.parent.is_none() => Course::AfterAnswer,
             Kind::TurnStarted(_) | Kind::TurnEnded(_) => {
                 self.foreign.clear();
                 Course::AfterAnswer
             }
-            Kind::SessionStarted(_)
-            | Kind::SessionStateChanged(_)
-            | Kind::SessionEnded(_)
-            | Kind::ControlModeChanged(_)
-            | Kind::UserMessage(_)
-            | Kind::BackgroundTaskStarted(_)
-            | Kind::BackgroundTaskEnded(_)
-            | Kind::FilesTouched(_)
-            | Kind::DiffAvailable(_)
-            | Kind::PlanUpdated(_)
-            | Kind::ApprovalAsked(_)
-            | Kind::ApprovalDecided(_)
-            | Kind::QuestionAsked(_)
-            | Kind::QuestionAnswered(_)
-            | Kind::Status(_)
-            | Kind::ContextCompacted(_)
-            | Kind::Retrying(_)
-            | Kind::OptionsAdvertised(_)
-            | Kind::OptionsChanged(_)
-            | Kind::ModelChanged(_)
-            | Kind::McpServerStatus(_)
-            | Kind::Notice(_)
-            | Kind::RouteChosen(_)
-            | Kind::FallbackTaken(_)
-            | Kind::CapabilityDegraded(_)
-            | Kind::TransportSwitched(_)
-            | Kind::ResumeAnswered(_)
-            | Kind::DivergenceFound(_)
-            | Kind::ProcessSpawned(_)
-            | Kind::ProcessReaped(_)
-            | Kind::ProcessLeaked(_)
-            | Kind::Unrecognized(_)
-            | Kind::Gap(_)
-            | Kind::Unknown(_) => Course::AfterAnswer,
+            other => match other.subject() {
+                // Text of a sub-agent, and gauges that come at any time and do not affect the text before.
+                Subject::Message | Subject::Tool | Subject::Usage => Course::Pass,
+                Subject::Session
+                | Subject::Turn
+                | Subject::Work
+                | Subject::Question
+                | Subject::Agent
+                | Subject::Route
+                | Subject::Process
+                | Subject::Stream => Course::AfterAnswer,
+            },
         }
     }
 

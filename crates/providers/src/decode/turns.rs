@@ -99,13 +99,16 @@ impl TurnTracker {
     }
 
     /// Handles an event of the agent.
+    #[expect(
+        clippy::wildcard_enum_match_arm,
+        reason = "the other kinds change nothing here, and pass as they are"
+    )]
     pub(crate) fn agent(&mut self, mut kind: Kind, raw: Option<RawSpan>, out: &mut Vec<UnnumberedEvent>) {
         self.understood = true;
         if let Some(open) = &mut self.open {
             open.rename(&mut kind);
         }
         match &kind {
-            Kind::MessageFinished(_) | Kind::TurnStarted(_) => {}
             Kind::UserMessage(message) if message.parent.is_none() => {
                 self.ensure_open(raw, out);
                 if self.is_prompt(message) {
@@ -121,42 +124,7 @@ impl TurnTracker {
             Kind::BackgroundTaskStarted(task) => self.running_tasks.start(&task.id),
             Kind::BackgroundTaskEnded(task) => self.running_tasks.end(&task.id),
             Kind::UsageReported(report) => self.usage_reported(report, raw, out),
-            Kind::UserMessage(_)
-            | Kind::SessionStarted(_)
-            | Kind::SessionStateChanged(_)
-            | Kind::SessionEnded(_)
-            | Kind::ControlModeChanged(_)
-            | Kind::TurnEnded(_)
-            | Kind::ToolUpdated(_)
-            | Kind::FilesTouched(_)
-            | Kind::DiffAvailable(_)
-            | Kind::PlanUpdated(_)
-            | Kind::ApprovalAsked(_)
-            | Kind::ApprovalDecided(_)
-            | Kind::QuestionAsked(_)
-            | Kind::QuestionAnswered(_)
-            | Kind::Status(_)
-            | Kind::ContextCompacted(_)
-            | Kind::LimitReported(_)
-            | Kind::UsageTick(_)
-            | Kind::ContextGauge(_)
-            | Kind::OptionsAdvertised(_)
-            | Kind::OptionsChanged(_)
-            | Kind::ModelChanged(_)
-            | Kind::McpServerStatus(_)
-            | Kind::Notice(_)
-            | Kind::RouteChosen(_)
-            | Kind::FallbackTaken(_)
-            | Kind::CapabilityDegraded(_)
-            | Kind::TransportSwitched(_)
-            | Kind::ResumeAnswered(_)
-            | Kind::DivergenceFound(_)
-            | Kind::ProcessSpawned(_)
-            | Kind::ProcessReaped(_)
-            | Kind::ProcessLeaked(_)
-            | Kind::Unrecognized(_)
-            | Kind::Gap(_)
-            | Kind::Unknown(_) => {}
+            _ => {}
         }
         match kind {
             Kind::MessageFinished(finished) => self.message_finished(finished, raw, out),

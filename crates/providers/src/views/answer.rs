@@ -73,6 +73,7 @@ impl Answer {
     }
 
     /// Handles one event.
+    #[expect(clippy::wildcard_enum_match_arm, reason = "only these kinds change the text")]
     pub(crate) fn event(&mut self, event: &Event) {
         self.tally.event(event);
         match &event.kind {
@@ -87,22 +88,7 @@ impl Answer {
                 Phase::Commentary => self.commentary(&finished.message),
                 Phase::Final => {}
             },
-            unspoken!()
-            | Kind::FallbackTaken(_)
-            | Kind::SessionStarted(_)
-            | Kind::TurnEnded(_)
-            | Kind::ThinkingDelta(_)
-            | Kind::ToolStarted(_)
-            | Kind::ToolUpdated(_)
-            | Kind::ToolFinished(_)
-            | Kind::FilesTouched(_)
-            | Kind::DiffAvailable(_)
-            | Kind::ApprovalAsked(_)
-            | Kind::Status(_)
-            | Kind::ContextCompacted(_)
-            | Kind::UsageReported(_)
-            | Kind::ModelChanged(_)
-            | Kind::Notice(_) => {}
+            _ => {}
         }
     }
 

@@ -54,6 +54,7 @@ struct Metadata<'a> {
 }
 
 impl View for Chunks {
+    #[expect(clippy::wildcard_enum_match_arm, reason = "the format has no record for the other kinds")]
     fn event(&mut self, event: &Event, out: &mut String) {
         self.tally.event(event);
         self.notices.event(event);
@@ -69,28 +70,8 @@ impl View for Chunks {
                 self.append(delta);
                 self.chunk(before, event.at, out);
             }
-            Kind::TextRetracted(retracted) => {
-                if self.retract(retracted) {
-                    self.chunk(self.content.len(), event.at, out);
-                }
-            }
-            unspoken!()
-            | Kind::SessionStarted(_)
-            | Kind::TurnEnded(_)
-            | Kind::TextDelta(_)
-            | Kind::MessageFinished(_)
-            | Kind::ThinkingDelta(_)
-            | Kind::ToolStarted(_)
-            | Kind::ToolUpdated(_)
-            | Kind::ToolFinished(_)
-            | Kind::FilesTouched(_)
-            | Kind::DiffAvailable(_)
-            | Kind::ApprovalAsked(_)
-            | Kind::Status(_)
-            | Kind::ContextCompacted(_)
-            | Kind::UsageReported(_)
-            | Kind::ModelChanged(_)
-            | Kind::Notice(_) => {}
+            Kind::TextRetracted(retracted) => self.retract(retracted, event.at, out),
+            _ => {}
         }
     }
 
@@ -159,11 +140,11 @@ impl Chunks {
         }
     }
 
-    /// Retracts text. Returns whether there was any.
-    fn retract(&mut self, retracted: &TextRetracted) -> bool {
+    /// Retracts text. If there was any, prints a chunk with the text that is left.
+    fn retract(&mut self, retracted: &TextRetracted, at: Timestamp, out: &mut String) {
         let gone = |piece: &Piece| piece.message == retracted.message && piece.block >= retracted.from_block;
         if !self.pieces.iter().any(gone) {
-            return false;
+            return;
         }
         let old = self.content.split_off(self.settled);
         for piece in std::mem::take(&mut self.pieces).into_iter().filter(|piece| !gone(piece)) {
@@ -172,6 +153,6 @@ impl Chunks {
             self.content.push_str(&old[piece.start - self.settled..piece.end - self.settled]);
             self.pieces.push(Piece { start, end: self.content.len(), ..piece });
         }
-        true
+        self.chunk(self.content.len(), at, out);
     }
 }

@@ -6,7 +6,7 @@
 //! their text is not. A second attempt at a request does not start the session again, and it replaces the first:
 //! only its result is printed. So the result of a turn that Bowline itself judged as failed waits for the next event.
 
-use bowline_protocol::kinds::{CompactTrigger, Outcome, TurnEnded};
+use bowline_protocol::kinds::{CompactTrigger, Outcome, SessionStarted, TurnEnded};
 use bowline_protocol::{Event, Exit, Json, Kind, NativeSessionId, Source, Timestamp, ToolId, Usage};
 use serde::Serialize;
 
@@ -99,15 +99,12 @@ impl View for StreamEvents {
 }
 
 impl StreamEvents {
+    #[expect(clippy::wildcard_enum_match_arm, reason = "the format has no record for the other kinds")]
     fn tell(&mut self, event: &Event, out: &mut String) {
         self.settle(event, out);
         self.answer.event(event);
         match &event.kind {
-            Kind::SessionStarted(started) => {
-                if self.opening.is_told_by(event, started.native_session.is_some()) {
-                    line(out, &Record::SystemInit { session_id: started.native_session.as_ref() });
-                }
-            }
+            Kind::SessionStarted(started) => self.session_started(event, started, out),
             Kind::FallbackTaken(_) => self.opening.again(),
             Kind::Retrying(_) if event.source == Source::Bowline => self.opening.again(),
             Kind::TurnStarted(_) => self.turn_began = Some(event.at),
@@ -141,17 +138,13 @@ impl StreamEvents {
                 let (trigger, pre_tokens) = (compacted.trigger, compacted.tokens_before);
                 line(out, &Record::CompactBoundary { trigger, pre_tokens });
             }
-            unspoken!()
-            | Kind::TextDelta(_)
-            | Kind::TextRetracted(_)
-            | Kind::MessageFinished(_)
-            | Kind::ThinkingDelta(_)
-            | Kind::FilesTouched(_)
-            | Kind::DiffAvailable(_)
-            | Kind::ApprovalAsked(_)
-            | Kind::UsageReported(_)
-            | Kind::ModelChanged(_)
-            | Kind::Notice(_) => {}
+            _ => {}
+        }
+    }
+
+    fn session_started(&mut self, event: &Event, started: &SessionStarted, out: &mut String) {
+        if self.opening.is_told_by(event, started.native_session.is_some()) {
+            line(out, &Record::SystemInit { session_id: started.native_session.as_ref() });
         }
     }
 

@@ -137,6 +137,7 @@ pub(crate) enum Finish {
 
 impl Tally {
     /// Handles one event.
+    #[expect(clippy::wildcard_enum_match_arm, reason = "the other kinds are only counted")]
     pub fn event(&mut self, event: &Event) {
         self.first_at.get_or_insert(event.at);
         self.last_at = Some(event.at);
@@ -173,15 +174,8 @@ impl Tally {
                 }
             }
             Kind::ToolFinished(tool) => self.waiting.retain(|call| call.id != tool.id),
-            unspoken!()
-            | Kind::FallbackTaken(_)
-            | Kind::TextRetracted(_)
-            | Kind::FilesTouched(_)
-            | Kind::DiffAvailable(_)
-            | Kind::ApprovalAsked(_)
-            | Kind::Status(_)
-            | Kind::ContextCompacted(_) => {}
             Kind::Notice(notice) => self.novel += u64::from(notice.code.as_deref() == Some(NOVEL)),
+            _ => {}
         }
     }
 
