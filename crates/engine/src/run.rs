@@ -231,7 +231,7 @@ impl Run {
             RunInput::Before(used) => {
                 used.into_iter().for_each(|(extent, before)| self.guard.before(extent, before));
                 // After a complete answer the agent uses nothing more.
-                if self.phase == RunPhase::Running && !self.state.may_linger() {
+                if self.phase == RunPhase::Running && !self.may_linger() {
                     self.check_budget(now, step);
                 }
             }
@@ -510,7 +510,7 @@ impl Run {
     fn watchdog_expired(&mut self, which: Watchdog, limit: Millis, now: Now, step: &mut RunStep) {
         let (text, code) = (which.about(limit), Some(which.code().to_owned()));
         self.emit(Kind::Notice(Notice { level: Level::Error, text, code }), now, step);
-        self.stop(StopCause::TimedOut(which, limit), now, step);
+        self.stop(StopCause::TimedOut(which, limit, self.decoder.retrying()), now, step);
     }
 
     /// Emits an event of the run itself.
@@ -524,10 +524,16 @@ impl Run {
         self.emit(Kind::SessionStateChanged(SessionStateChanged { state, reason }), now, step);
     }
 
+    /// Returns whether the program only has to exit. The prompt opens a turn before the program is started.
+    fn may_linger(&self) -> bool {
+        self.decoder.open_turn().is_none() && !self.decoder.has_left_tasks()
+    }
+
     /// Numbers the decoder's events, and acts on them as a whole.
     fn emit_decoded(&mut self, now: Now, step: &mut RunStep) {
         self.number_drafts(now, step);
-        self.watch.in_tool(self.state.is_working());
+        // A tool or a background task may be silent for long.
+        self.watch.in_tool(self.decoder.running_tools() > 0 || self.decoder.has_left_tasks());
         self.check_budget(now, step);
     }
 
@@ -550,12 +556,11 @@ impl Run {
                 continue;
             }
             step.durable |= RunState::is_durable(&draft.kind);
-            if matches!(draft.kind, Kind::TurnStarted(_) | Kind::TurnEnded(_)) {
-                if self.state.may_linger() {
-                    self.watch.finished(now.up);
-                } else {
-                    self.watch.answer_reopened();
-                }
+            // The decoder may be several turns ahead of this event, so the event itself decides.
+            match &draft.kind {
+                Kind::TurnEnded(ended) if ended.running_tasks.is_empty() => self.watch.finished(now.up),
+                Kind::TurnStarted(_) | Kind::TurnEnded(_) => self.watch.answer_reopened(),
+                _ => {}
             }
             step.events.push(self.state.number_draft(draft, now.wall));
             if let Some(answer) = self.state.resume_answer() {

@@ -233,7 +233,7 @@ impl Run {
         self.emit(Kind::SessionEnded(SessionEnded { exit: self.process.exit, reason }), now, step);
         self.phase = RunPhase::Over;
         let timed_out = match &self.why {
-            Some(StopCause::TimedOut(which, _)) => Some(*which),
+            Some(StopCause::TimedOut(which, ..)) => Some(*which),
             _ => None,
         };
         let ended = RunEnd {

@@ -1,6 +1,6 @@
 //! The stop ladder: how a program is ended. First politely, then SIGTERM to its whole tree, then SIGKILL.
 
-use bowline_protocol::{Failure, Millis};
+use bowline_protocol::{Category, Failure, Millis};
 
 use super::values::{RunAction, SignalScope, StopMethod, StopSignal, Watchdog};
 
@@ -9,8 +9,8 @@ use super::values::{RunAction, SignalScope, StopMethod, StopSignal, Watchdog};
 pub(super) enum StopCause {
     /// The caller cancelled.
     Cancelled,
-    /// A deadline passed.
-    TimedOut(Watchdog, Millis),
+    /// A deadline passed. Contains the reason of the program's retry, if it was in one.
+    TimedOut(Watchdog, Millis, Option<Category>),
     /// It has given its answer and does not exit.
     Lingering,
     /// An error that makes going on impossible or wrong.
@@ -21,7 +21,7 @@ impl StopCause {
     pub(super) fn in_words(&self) -> String {
         match self {
             Self::Cancelled => "the caller cancelled".to_owned(),
-            Self::TimedOut(which, limit) => which.about(*limit),
+            Self::TimedOut(which, limit, _) => which.about(*limit),
             Self::Lingering => "it has answered and does not exit".to_owned(),
             Self::Trouble(failure) => failure.message.clone(),
         }

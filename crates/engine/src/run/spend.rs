@@ -37,7 +37,7 @@ impl Run {
                 let code = Some("budget_blind".to_owned());
                 self.emit(Kind::Notice(Notice { level: Level::Warn, text, code }), now, step);
             }
-            Some(BudgetFinding::Over(why)) if self.state.may_linger() => {
+            Some(BudgetFinding::Over(why)) if self.may_linger() => {
                 // The answer is complete: discarding it would save nothing.
                 let text = format!("{why}; this was reported after the answer was complete");
                 let code = Some("budget_exceeded".to_owned());

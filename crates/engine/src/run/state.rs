@@ -1,11 +1,10 @@
-//! The state of a run, built from its events: numbers, the open turn, and how it ended.
-
-use std::collections::HashSet;
+//! The state of a run, built from its events: numbers, the session, and how the last turn ended. The decoder knows the open turn,
+//! its tools and its retries.
 
 use bowline_protocol::kinds::{Outcome, ResumeAnswer, ResumeAnswered, StopReason, TurnEnded};
 use bowline_protocol::{
     Category, Code, Event, FORMAT_VERSION, Failure, Kind, NativeSessionId, RawFile, RawSpan, SessionId,
-    Source, Timestamp, ToolId, UsageSource,
+    Source, Timestamp, UsageSource,
 };
 use bowline_providers::dialect::UnnumberedEvent;
 
@@ -22,10 +21,6 @@ pub(super) struct RunState {
     turns_before: u32,
     /// The last turn that began.
     turn: u32,
-    open: bool,
-    /// Whether the last ended turn left work running in the background.
-    background: bool,
-    tools: HashSet<ToolId>,
     /// The bytes of earlier attempts, and of all attempts so far.
     stdout_before: u64,
     stderr_before: u64,
@@ -33,8 +28,6 @@ pub(super) struct RunState {
     pub(super) stderr_bytes: u64,
     /// The beginning of standard error of this attempt.
     pub(super) stderr_head: Vec<u8>,
-    /// The category of the agent's last retry notice, while it retries.
-    retrying: Option<Category>,
     pub(super) outcome: Option<Outcome>,
     pub(super) failure: Option<Failure>,
     pub(super) has_text: bool,
@@ -62,15 +55,11 @@ impl RunState {
             seq: 0,
             turns_before: 0,
             turn: 0,
-            open: false,
-            background: false,
-            tools: HashSet::new(),
             stdout_before: 0,
             stderr_before: 0,
             stdout_bytes: 0,
             stderr_bytes: 0,
             stderr_head: Vec::new(),
-            retrying: None,
             outcome: None,
             failure: None,
             has_text: false,
@@ -93,10 +82,8 @@ impl RunState {
         self.turns_before = self.turn;
         self.stdout_before = self.stdout_bytes;
         self.stderr_before = self.stderr_bytes;
-        self.tools.clear();
         self.stderr_head.clear();
-        (self.retrying, self.outcome, self.failure) = (None, None, None);
-        (self.has_text, self.open, self.background) = (false, false, false);
+        (self.outcome, self.failure, self.has_text) = (None, None, false);
         (self.seen, self.prompted, self.usage_reported) = (Footprint::default(), false, false);
     }
 
@@ -153,31 +140,17 @@ impl RunState {
             }
             Kind::TurnStarted(_) => {
                 self.turn = turn.unwrap_or(self.turn);
-                self.open = true;
-                (self.outcome, self.failure) = (None, None);
-                (self.has_text, self.retrying) = (false, None);
+                (self.outcome, self.failure, self.has_text) = (None, None, false);
             }
             Kind::TurnEnded(ended) => {
                 if let Some(span) = ended.failure.as_mut().and_then(|failure| failure.raw.as_mut()) {
                     self.shift(span);
                 }
-                self.apply_stop_cause(ended, why);
+                apply_stop_cause(ended, why);
                 self.turn_ended(ended);
             }
-            Kind::TextDelta(delta) => {
-                self.retrying = None;
-                self.has_text |= delta.parent.is_none();
-            }
-            Kind::ThinkingDelta(_) => self.retrying = None,
-            Kind::ToolStarted(tool) => {
-                self.retrying = None;
-                self.tool_ever_ran = true;
-                self.tools.insert(tool.id.clone());
-            }
-            Kind::ToolFinished(tool) => {
-                self.tools.remove(&tool.id);
-            }
-            Kind::Retrying(retrying) => self.retrying = Some(retrying.category),
+            Kind::TextDelta(delta) => self.has_text |= delta.parent.is_none(),
+            Kind::ToolStarted(_) => self.tool_ever_ran = true,
             _ => {}
         }
         true
@@ -193,16 +166,6 @@ impl RunState {
     /// Returns whether the program of this attempt wrote to standard output.
     pub(super) fn has_printed(&self) -> bool {
         self.stdout_bytes > self.stdout_before
-    }
-
-    /// Returns whether the agent works at something that may be silent: a tool, or a task in the background.
-    pub(super) fn is_working(&self) -> bool {
-        !self.tools.is_empty() || (!self.open && self.background)
-    }
-
-    /// Returns whether the program only has to exit. The prompt opens a turn before the program is started.
-    pub(super) fn may_linger(&self) -> bool {
-        !self.open && !self.background
     }
 
     /// Returns the answer to the request to resume, once, when it is known.
@@ -255,64 +218,7 @@ impl RunState {
         self.answered = Some(ResumeAnswered { wanted: wanted.id, got: Some(got.clone()), answer });
     }
 
-    /// Replaces the program's outcome by our own reason.
-    fn apply_stop_cause(&self, ended: &mut TurnEnded, why: Option<&StopCause>) {
-        match why {
-            None | Some(StopCause::Lingering) => {}
-            Some(StopCause::Trouble(failure)) => {
-                ended.outcome = Outcome::Failed;
-                let reported = ended.failure.take();
-                let mut failure = failure.clone();
-                failure.exit = failure.exit.or(reported.as_ref().and_then(|reported| reported.exit));
-                ended.failure = Some(failure);
-                ended.stop = None;
-            }
-            Some(StopCause::Cancelled) => {
-                // An interrupted program often reports an error. A program that names another reason had really failed.
-                let real = ended.failure.as_ref().is_some_and(|failure| {
-                    failure.raw.is_some()
-                        && !matches!(failure.category, Category::Unknown | Category::Timeout)
-                });
-                if ended.outcome != Outcome::Completed && !real {
-                    (ended.outcome, ended.failure) = (Outcome::Cancelled, None);
-                    ended.stop = Some(StopReason::Cancelled);
-                }
-            }
-            Some(StopCause::TimedOut(which, limit)) => {
-                if ended.outcome == Outcome::Completed {
-                    return;
-                }
-                let message = which.about(*limit);
-                let reported = ended.failure.take();
-                let mut failure = match (reported, self.retrying) {
-                    // The turn tracker knows the cause that the program was waiting for.
-                    (Some(reported), _) if reported.raw.is_none() && reported.code == Code::GaveUpWaiting => {
-                        *reported
-                    }
-                    (reported, retrying) => {
-                        let (category, code) = match retrying {
-                            Some(category) => (category, Code::GaveUpWaiting),
-                            None => (Category::Timeout, Code::TimedOut),
-                        };
-                        let mut failure = Failure::new(category, code, message);
-                        failure.hint = Some(which.remedy().to_owned()).filter(|_| retrying.is_none());
-                        if let Some(reported) = reported {
-                            (failure.exit, failure.stderr_tail) = (reported.exit, reported.stderr_tail);
-                        }
-                        failure
-                    }
-                };
-                failure.raw = None;
-                (ended.outcome, ended.stop) = (Outcome::Failed, None);
-                ended.failure = Some(Box::new(failure));
-            }
-        }
-    }
-
     fn turn_ended(&mut self, ended: &TurnEnded) {
-        self.open = false;
-        self.tools.clear();
-        self.background = !ended.running_tasks.is_empty();
         self.outcome = Some(ended.outcome);
         self.failure = ended.failure.as_deref().cloned();
         // The agent never reported its session: a refusal, a deadline, or an unknown reason.
@@ -324,6 +230,59 @@ impl RunState {
                 _ => ResumeAnswer::Unknown,
             };
             self.answered = Some(ResumeAnswered { wanted: wanted.id, got: None, answer });
+        }
+    }
+}
+
+/// Replaces the program's outcome by our own reason.
+fn apply_stop_cause(ended: &mut TurnEnded, why: Option<&StopCause>) {
+    match why {
+        None | Some(StopCause::Lingering) => {}
+        Some(StopCause::Trouble(failure)) => {
+            ended.outcome = Outcome::Failed;
+            let reported = ended.failure.take();
+            let mut failure = failure.clone();
+            failure.exit = failure.exit.or(reported.as_ref().and_then(|reported| reported.exit));
+            ended.failure = Some(failure);
+            ended.stop = None;
+        }
+        Some(StopCause::Cancelled) => {
+            // An interrupted program often reports an error. A program that names another reason had really failed.
+            let real = ended.failure.as_ref().is_some_and(|failure| {
+                failure.raw.is_some() && !matches!(failure.category, Category::Unknown | Category::Timeout)
+            });
+            if ended.outcome != Outcome::Completed && !real {
+                (ended.outcome, ended.failure) = (Outcome::Cancelled, None);
+                ended.stop = Some(StopReason::Cancelled);
+            }
+        }
+        Some(StopCause::TimedOut(which, limit, retrying)) => {
+            if ended.outcome == Outcome::Completed {
+                return;
+            }
+            let message = which.about(*limit);
+            let reported = ended.failure.take();
+            let mut failure = match (reported, *retrying) {
+                // The turn tracker knows the cause that the program was waiting for.
+                (Some(reported), _) if reported.raw.is_none() && reported.code == Code::GaveUpWaiting => {
+                    *reported
+                }
+                (reported, retrying) => {
+                    let (category, code) = match retrying {
+                        Some(category) => (category, Code::GaveUpWaiting),
+                        None => (Category::Timeout, Code::TimedOut),
+                    };
+                    let mut failure = Failure::new(category, code, message);
+                    failure.hint = Some(which.remedy().to_owned()).filter(|_| retrying.is_none());
+                    if let Some(reported) = reported {
+                        (failure.exit, failure.stderr_tail) = (reported.exit, reported.stderr_tail);
+                    }
+                    failure
+                }
+            };
+            failure.raw = None;
+            (ended.outcome, ended.stop) = (Outcome::Failed, None);
+            ended.failure = Some(Box::new(failure));
         }
     }
 }

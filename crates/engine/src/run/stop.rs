@@ -68,7 +68,7 @@ impl Run {
             let code = Some(which.code().to_owned());
             self.emit(Kind::Notice(Notice { level: Level::Error, text, code }), now, step);
         }
-        self.stop(StopCause::TimedOut(which, limit), now, step);
+        self.stop(StopCause::TimedOut(which, limit, self.decoder.retrying()), now, step);
     }
 
     /// Begins to end the program, unless that has begun.

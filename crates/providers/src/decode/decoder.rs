@@ -4,7 +4,7 @@
 //! cutting it. It never fails. Before the end, what a beginning of the bytes gives is a beginning of the events.
 
 use bowline_protocol::kinds::{Unrecognized, UnrecognizedReason};
-use bowline_protocol::{Excerpt, RawFile, RawSpan};
+use bowline_protocol::{Category, Excerpt, RawFile, RawSpan};
 
 use super::End;
 use super::dialect::{Dialect, Framing, Input, Shape, Terminal, UnnumberedEvent, Words};
@@ -167,6 +167,26 @@ impl Decoder {
             answered: false,
         };
         speak(dialect.as_mut(), &mut output)
+    }
+
+    /// Returns the number of the open turn, counted from 1 within this decoder; nothing between turns.
+    pub fn open_turn(&self) -> Option<u32> {
+        self.turns.open_turn()
+    }
+
+    /// Returns how many tool calls of the open turn have started and not ended.
+    pub fn running_tools(&self) -> usize {
+        self.turns.running_tools()
+    }
+
+    /// Returns whether the last turn ended while background tasks ran, and no turn has started since.
+    pub fn has_left_tasks(&self) -> bool {
+        self.turns.has_left_tasks()
+    }
+
+    /// Returns the reason of the program's last retry, as long as the retry had no effect.
+    pub fn retrying(&self) -> Option<Category> {
+        self.turns.retrying()
     }
 
     /// Returns what the open turn has used so far; nothing between turns.

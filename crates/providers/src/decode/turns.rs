@@ -47,6 +47,8 @@ pub(crate) struct TurnTracker {
     /// The sum of the usage reports.
     count: usage::Count,
     running_tasks: RunningIds<TaskId>,
+    /// Whether background tasks ran when the last turn ended.
+    left_tasks: bool,
     /// How many turns of the model the open turn took, by the program's own count.
     pub(crate) num_turns: Option<u32>,
     /// The last retry, until it has an effect.
@@ -75,6 +77,7 @@ impl TurnTracker {
             open: None,
             count: usage::Count::default(),
             running_tasks: RunningIds::default(),
+            left_tasks: false,
             num_turns: None,
             waiting: None,
             understood: false,
@@ -347,6 +350,8 @@ impl TurnTracker {
             let spent = Spent { usage: estimated, source: UsageSource::Estimated, cost_usd: None };
             self.append(Source::Bowline, raw, Kind::UsageReported(spent.of_turn()), out);
         }
+        let running_tasks = self.running_tasks.to_vec();
+        self.left_tasks = !running_tasks.is_empty();
         let ended = TurnEnded {
             outcome,
             stop,
@@ -355,9 +360,24 @@ impl TurnTracker {
             cost_usd,
             num_turns,
             running_tools: open.running_tools.to_vec(),
-            running_tasks: self.running_tasks.to_vec(),
+            running_tasks,
         };
         self.append(Source::Bowline, raw, Kind::TurnEnded(ended), out);
+    }
+
+    /// Returns the number of the open turn.
+    pub(crate) fn open_turn(&self) -> Option<u32> {
+        self.open.as_ref().map(|_| self.number)
+    }
+
+    /// Returns how many tool calls of the open turn run.
+    pub(crate) fn running_tools(&self) -> usize {
+        self.open.as_ref().map_or(0, |open| open.running_tools.len())
+    }
+
+    /// Returns whether the last turn ended while background tasks ran, and no turn has started since.
+    pub(crate) fn has_left_tasks(&self) -> bool {
+        self.left_tasks && self.open.is_none()
     }
 
     /// Returns the usage of the open turn so far, reported or else estimated from the text. `None` between turns.

@@ -36,6 +36,11 @@ impl<T: Clone + Eq + Hash> RunningIds<T> {
         }
     }
 
+    /// Returns how many are running.
+    pub(super) fn len(&self) -> usize {
+        self.starts.len()
+    }
+
     /// Returns the ids in the order in which they started.
     pub(super) fn to_vec(&self) -> Vec<T> {
         self.by_start.values().cloned().collect()
@@ -54,5 +59,6 @@ mod tests {
         running.end(&"x");
         running.start(&"b");
         assert_eq!(running.to_vec(), ["a", "c", "b"]);
+        assert_eq!(running.len(), 3);
     }
 }

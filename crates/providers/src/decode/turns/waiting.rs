@@ -32,6 +32,11 @@ impl TurnTracker {
         self.waiting = None;
     }
 
+    /// Returns the reason of the last retry, as long as the retry had no effect.
+    pub(crate) fn retrying(&self) -> Option<Category> {
+        self.waiting.as_ref().map(|waiting| waiting.category)
+    }
+
     /// Returns why the turn failed, if a deadline of ours or a kill from outside ended the program during a retry.
     /// A kill needs a notice with a certain reason. Otherwise it is only a kill.
     pub(crate) fn given_up(&self, end: &End) -> Option<Report> {
