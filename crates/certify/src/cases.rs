@@ -10,7 +10,7 @@ mod sessions;
 mod stopping;
 
 use bowline_protocol::{Capabilities, PermissionMode, ResumeSupport, UsageReports};
-use bowline_providers::manifest::run::{Mode, RunFlag};
+use bowline_providers::manifest::run::RunFlag;
 use bowline_providers::manifest::{Manifest, PromptStyle};
 
 use crate::case::{CaseBody, CaseClaim, ContractCase, SuitePart};
@@ -82,7 +82,7 @@ fn asking(manifest: &Manifest) -> Capabilities {
 }
 
 /// Claims a case that needs a permission mode.
-fn mode(manifest: &Manifest, mode: Mode) -> CaseClaim {
+fn mode(manifest: &Manifest, mode: PermissionMode) -> CaseClaim {
     match manifest.permission.get(&mode) {
         Some(how) => how.refused.clone().map_or(CaseClaim::Yes, |why| CaseClaim::No(Some(why))),
         None => CaseClaim::No(None),
@@ -91,7 +91,7 @@ fn mode(manifest: &Manifest, mode: Mode) -> CaseClaim {
 
 /// Claims that a repository's code does not run, unless such runs are refused.
 fn repository_code(manifest: &Manifest) -> CaseClaim {
-    match mode(manifest, Mode::Ask) {
+    match mode(manifest, PermissionMode::Ask) {
         CaseClaim::Yes => {
             manifest.repository.refused.clone().map_or(CaseClaim::Yes, |why| CaseClaim::No(Some(why)))
         }
@@ -139,7 +139,7 @@ const BEFORE_FAULTS: &[ContractCase] = &[
     case(
         "shell",
         "an allowed command runs, and its output is reported",
-        |it| mode(it, Mode::Yolo),
+        |it| mode(it, PermissionMode::Yolo),
         CaseBody::Runs(|context| Box::pin(basics::shell(context))),
     ),
     case(
@@ -151,7 +151,7 @@ const BEFORE_FAULTS: &[ContractCase] = &[
     twice(smoke(
         "policy-gate",
         "a risky action without permission is refused, or not offered to the model",
-        |it| mode(it, Mode::Ask),
+        |it| mode(it, PermissionMode::Ask),
         CaseBody::Runs(|context| Box::pin(basics::policy_gate(context))),
     )),
     twice(case(
@@ -262,7 +262,7 @@ const BEFORE_FAULTS: &[ContractCase] = &[
     case(
         "stop-in-tool",
         "stopped during a tool call: no process is left",
-        |it| mode(it, Mode::Yolo),
+        |it| mode(it, PermissionMode::Yolo),
         CaseBody::Runs(|context| Box::pin(stopping::in_a_tool(context))),
     ),
     case(

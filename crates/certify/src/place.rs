@@ -7,7 +7,6 @@ use std::time::Duration;
 use bowline::journal::Home;
 use bowline::{Event, Kind, PermissionMode, Record, Task};
 use bowline_process::seclusion::NetworkAccess;
-use bowline_providers::manifest::run::Mode;
 use bowline_providers::simulate;
 use bowline_simulator::{LedgerEntry, REFUSED, Simulator, SimulatorOptions};
 
@@ -116,36 +115,31 @@ impl CaseContext {
 impl CasePlace {
     /// Returns a task that changes nothing; its prompt selects the scenario.
     pub(crate) fn task(&self, prompt: &str) -> Task {
-        self.allow(self.bare(prompt), Mode::Ask)
+        self.allow(self.bare(prompt), PermissionMode::Ask)
     }
 
     /// Returns a task that may edit files.
     pub(crate) fn editing(&self, prompt: &str) -> Task {
-        self.allow(self.bare(prompt), Mode::Edit)
+        self.allow(self.bare(prompt), PermissionMode::Edit)
     }
 
     /// Returns a task with all permissions: this place is disposable.
     pub(crate) fn free(&self, prompt: &str) -> Task {
-        self.allow(self.bare(prompt), Mode::Yolo)
+        self.allow(self.bare(prompt), PermissionMode::Yolo)
     }
 
     /// Returns a task in this mode.
-    pub(crate) fn within(&self, prompt: &str, mode: Mode) -> Task {
+    pub(crate) fn within(&self, prompt: &str, mode: PermissionMode) -> Task {
         self.allow(self.bare(prompt), mode)
     }
 
     /// Gives a task the mode, or the next freer one that the program has.
-    fn allow(&self, task: Task, mode: Mode) -> Task {
+    fn allow(&self, task: Task, mode: PermissionMode) -> Task {
         let modes = &self.context.subject.manifest.permission;
         let root = rustix::process::getuid().is_root();
-        let had = |it: &Mode| modes.get(it).is_some_and(|how| how.refused.is_none());
-        let mode = Mode::ALL.into_iter().filter(|it| *it >= mode).find(had).unwrap_or(mode);
-        let task = task.permission(match mode {
-            Mode::Read => PermissionMode::Read,
-            Mode::Ask => PermissionMode::Ask,
-            Mode::Edit => PermissionMode::Edit,
-            Mode::Yolo => PermissionMode::Yolo,
-        });
+        let had = |it: &PermissionMode| modes.get(it).is_some_and(|how| how.refused.is_none());
+        let mode = PermissionMode::ALL.into_iter().filter(|it| *it >= mode).find(had).unwrap_or(mode);
+        let task = task.permission(mode);
         match modes.get(&mode).and_then(|how| how.root_env.as_deref()) {
             Some(name) if root => task.env(name, "1"),
             Some(_) | None => task,

@@ -16,5 +16,5 @@ mod usage_error;
 
 pub use run::{
     AttemptPlan, Now, ReplanResult, ResumeTarget, Run, RunAction, RunCommand, RunEnd, RunInput, RunLimits,
-    RunPlan, RunStep, SignalScope, SpawnFailure, StopMethod, StopSignal, Survivor, SweepResult, Watchdog,
+    RunPlan, RunStep, SpawnFailure, StopSignal, Survivor, SweepResult, Watchdog,
 };

@@ -46,7 +46,7 @@ use ladder::{LadderStep, StopCause, StopLadder};
 use state::RunState;
 pub use values::{
     AttemptPlan, Now, ReplanResult, ResumeTarget, RunAction, RunCommand, RunEnd, RunInput, RunLimits,
-    RunPlan, RunStep, SignalScope, SpawnFailure, StopMethod, StopSignal, Survivor, SweepResult, Watchdog,
+    RunPlan, RunStep, SpawnFailure, StopSignal, Survivor, SweepResult, Watchdog,
 };
 use watch::Watchdogs;
 

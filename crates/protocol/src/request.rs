@@ -211,7 +211,7 @@ words! {
     }
 
     /// What an agent may do without being asked.
-    #[derive(Default)]
+    #[derive(Default, PartialOrd, Ord)]
     pub enum PermissionMode {
         /// Look, and change nothing.
         Read,
@@ -244,6 +244,21 @@ words! {
         Restricted,
         /// All of it.
         Open,
+    }
+}
+
+impl PermissionMode {
+    /// Every mode, from the strictest.
+    pub const ALL: [Self; 4] = [Self::Read, Self::Ask, Self::Edit, Self::Yolo];
+
+    /// Returns the name used in JSON, manifests and options.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Ask => "ask",
+            Self::Edit => "edit",
+            Self::Yolo => "yolo",
+        }
     }
 }
 

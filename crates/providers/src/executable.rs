@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::dialect::Shape;
-use crate::manifest::run::{Flag, Mode, Permission, RunFlag, Watchdog};
+use crate::manifest::run::{Flag, Permission, RunFlag, Watchdog};
 use crate::manifest::{Chosen, Format, Manifest, ManifestError, time};
 
 /// How long the answer to `health` may take.
@@ -162,7 +162,8 @@ impl Executable {
         manifest.run.env_keep.clone_from(&self.env_keep);
         manifest.run.request_config.clone_from(&self.config);
         manifest.run.flags = flags();
-        manifest.permission = Mode::ALL.into_iter().map(|mode| (mode, Permission::default())).collect();
+        manifest.permission =
+            PermissionMode::ALL.into_iter().map(|mode| (mode, Permission::default())).collect();
         // A model may be loaded before the first output: only the whole has a limit.
         manifest.watchdog = Watchdog { first_event: None, idle: None, in_tool: None, ..Watchdog::default() };
         manifest.probe.health = self.command("health");

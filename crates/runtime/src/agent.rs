@@ -3,10 +3,11 @@
 use std::pin::Pin;
 use std::time::{Duration, SystemTime};
 
-use bowline_engine::{SignalScope, StopSignal, Survivor, SweepResult};
+use bowline_engine::{StopSignal, Survivor, SweepResult};
 use bowline_process as process;
 use bowline_protocol::{Exit, Failure};
 use bowline_providers::invocation::docker;
+use bowline_providers::manifest::run::StopScope;
 
 use crate::container::{Inside, Messenger};
 use crate::failures;
@@ -234,7 +235,7 @@ impl Agent {
         }
     }
 
-    pub(crate) fn signal(&self, signal: StopSignal, scope: SignalScope) {
+    pub(crate) fn signal(&self, signal: StopSignal, scope: StopScope) {
         let (control, messenger) = match self {
             Self::Process { control, messenger, .. } => (control, messenger),
             #[cfg(feature = "testing")]
@@ -252,8 +253,8 @@ impl Agent {
             StopSignal::Terminate => process::Signal::Terminate,
         };
         let scope = match scope {
-            SignalScope::Leader => process::SignalScope::Leader,
-            SignalScope::Tree => process::SignalScope::Tree,
+            StopScope::Leader => process::SignalScope::Leader,
+            StopScope::Tree => process::SignalScope::Tree,
         };
         control.signal(signal, scope);
     }

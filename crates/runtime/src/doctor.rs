@@ -10,7 +10,6 @@ use std::path::PathBuf;
 
 use bowline_protocol::{Category, PermissionMode};
 use bowline_providers::manifest::Manifest;
-use bowline_providers::manifest::run::Mode;
 use bowline_providers::probe::narrow::Lost;
 use bowline_providers::probe::{Narrowed, check, narrow};
 use bowline_providers::{compat, probe};
@@ -128,7 +127,7 @@ pub struct Modes {
     pub permissions: Vec<PermissionMode>,
     /// The better formats, by the permission modes for which they are taken.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub better: BTreeMap<Mode, String>,
+    pub better: BTreeMap<PermissionMode, String>,
 }
 
 /// A capability that an installed program does not have.
@@ -403,9 +402,9 @@ fn cases(count: usize) -> String {
 }
 
 /// Returns the better formats that the program has, by the permission modes for which they are taken.
-fn better(manifest: &Manifest, narrowed: &Narrowed) -> BTreeMap<Mode, String> {
+fn better(manifest: &Manifest, narrowed: &Narrowed) -> BTreeMap<PermissionMode, String> {
     let modes = narrowed.capabilities.permission_modes.iter();
-    let formats = modes.filter_map(|mode| Some((Mode::from(*mode), manifest.better_format(*mode)?.0)));
+    let formats = modes.filter_map(|mode| Some((*mode, manifest.better_format(*mode)?.0)));
     let had = formats.filter(|(_, format)| !narrowed.lacking.contains_key(*format));
     had.map(|(mode, format)| (mode, format.to_owned())).collect()
 }

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use bowline_engine::budget::Budget;
 use bowline_engine::fallback::StreamFallback;
-use bowline_engine::{ResumeTarget, Run, RunPlan, SignalScope, StopMethod, StopSignal};
+use bowline_engine::{ResumeTarget, Run, RunPlan};
 use bowline_process as process;
 use bowline_protocol::kinds::{Notice, SessionState};
 use bowline_protocol::{Kind, Request, Resume, SessionId};
@@ -20,7 +20,6 @@ use bowline_providers::conversation::protocol_client;
 use bowline_providers::invocation::docker::{self, Container};
 use bowline_providers::invocation::{Invocation, Preview, Refusal, Streaming};
 use bowline_providers::manifest::Manifest;
-use bowline_providers::manifest::run::{Polite as PoliteWay, StopScope};
 use bowline_providers::views::Digest;
 use tokio::sync::{mpsc, oneshot};
 
@@ -393,16 +392,6 @@ fn plan(
         }
         Some(Resume::Latest) | None => None,
     };
-    let scope = match first.stop.scope {
-        StopScope::Leader => SignalScope::Leader,
-        StopScope::Tree => SignalScope::Tree,
-    };
-    let polite = match first.stop.polite {
-        PoliteWay::Sigint => StopMethod::Signal(StopSignal::Interrupt, scope),
-        PoliteWay::Sigterm => StopMethod::Signal(StopSignal::Terminate, scope),
-        PoliteWay::StdinClose => StopMethod::CloseStdin,
-        PoliteWay::Protocol => StopMethod::Protocol,
-    };
     RunPlan {
         session: session.clone(),
         provider: driver.name().to_owned(),
@@ -411,7 +400,8 @@ fn plan(
         capabilities: driver.manifest().map(|manifest| manifest.capabilities.clone()),
         prompt: request.prompt.clone(),
         attempts: invocations.iter().map(|invocation| attempt(invocation, task)).collect(),
-        polite,
+        polite: first.stop.polite,
+        stop_scope: first.stop.scope,
         resume,
         stream_fallback: stream_fallback(task),
         notices,

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use bowline_providers::manifest::run::Mode;
+use bowline_protocol::PermissionMode;
 use serde_json::Value;
 
 use crate::case_failure::CaseVerdict;
@@ -15,8 +15,8 @@ const HOSTILE: &str = include_str!("fixtures/hostile_repository.json");
 /// Creates a repository with code to run in every form that one of the programs knows, and checks whether any of it ran, in
 /// both modes that promise it.
 pub(super) async fn code(context: CaseContext) -> CaseVerdict {
-    for (name, mode) in [("read", Mode::Read), ("ask", Mode::Ask)] {
-        let refused = |mode: &Mode| {
+    for (name, mode) in [("read", PermissionMode::Read), ("ask", PermissionMode::Ask)] {
+        let refused = |mode: &PermissionMode| {
             context.subject.manifest.permission.get(mode).is_none_or(|how| how.refused.is_some())
         };
         if !refused(&mode) {
@@ -26,7 +26,7 @@ pub(super) async fn code(context: CaseContext) -> CaseVerdict {
     Ok(())
 }
 
-async fn code_in(context: &CaseContext, name: &str, mode: Mode) -> CaseVerdict {
+async fn code_in(context: &CaseContext, name: &str, mode: PermissionMode) -> CaseVerdict {
     let place = context.place(name).await?;
     // Outside the repository, so that writing it does not change a file of the project.
     let log = place.home.join("executed-by-the-repository.txt");

@@ -3,7 +3,7 @@
 use bowline_protocol::kinds::Outcome;
 use bowline_protocol::{Code, Request};
 use bowline_providers::invocation::{self, Invocation, StdinPlan, Transport, Wish};
-use bowline_providers::manifest::run::Polite;
+use bowline_providers::manifest::run::StopMethod;
 
 use crate::case_failure::{CaseFailure, CaseVerdict, short};
 use crate::place::{CaseContext, CasePlace};
@@ -61,8 +61,8 @@ fn stays_open(made: &Invocation) -> bool {
     };
     // A program that is stopped through its standard input has one until then.
     let until_the_end = match made.stop.polite {
-        Polite::Sigint | Polite::Sigterm => false,
-        Polite::StdinClose | Polite::Protocol => true,
+        StopMethod::Sigint | StopMethod::Sigterm => false,
+        StopMethod::StdinClose | StopMethod::Protocol => true,
     };
     let terminal = match made.transport {
         Transport::Pipe => false,
@@ -114,8 +114,8 @@ mod tests {
         };
         assert!(!made(|_| {}), "runs are one-way so far");
         assert!(made(|it| it.stdin = StdinPlan::Protocol(String::new())));
-        assert!(made(|it| it.stop.polite = Polite::StdinClose));
-        assert!(made(|it| it.stop.polite = Polite::Protocol));
+        assert!(made(|it| it.stop.polite = StopMethod::StdinClose));
+        assert!(made(|it| it.stop.polite = StopMethod::Protocol));
         assert!(made(|it| it.transport = Transport::Pty));
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use bowline_providers::manifest::run::Mode;
+use bowline_protocol::PermissionMode;
 use bowline_simulator::RequestOutcome;
 use libtest_mimic::Trial;
 
@@ -25,8 +25,10 @@ fn stopped(programs: &Programs, case: &str, agent: &Agent) {
     let request = (agent.price.input + agent.price.output) * TOKENS as f64 / 1e6;
     let limit = format!("{}", request * 2.5);
     let mut more = vec!["--permission", "yolo", "--max-cost", &limit];
-    let sandbox =
-        manifest(&agent.provider).permission.get(&Mode::Yolo).and_then(|how| how.root_env.as_deref());
+    let sandbox = manifest(&agent.provider)
+        .permission
+        .get(&PermissionMode::Yolo)
+        .and_then(|how| how.root_env.as_deref());
     let sandbox = sandbox.map(|name| format!("{name}=1"));
     if let Some(sandbox) = sandbox.as_deref().filter(|_| rustix::process::geteuid().is_root()) {
         more.extend(["--env", sandbox]);

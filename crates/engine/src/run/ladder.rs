@@ -1,8 +1,9 @@
 //! The stop ladder: how a program is ended. First politely, then SIGTERM to its whole tree, then SIGKILL.
 
 use bowline_protocol::{Category, Failure, Millis};
+use bowline_providers::manifest::run::{StopMethod, StopScope};
 
-use super::values::{RunAction, SignalScope, StopMethod, StopSignal, Watchdog};
+use super::values::{RunAction, StopSignal, Watchdog};
 
 /// Why a program is being ended.
 #[derive(Clone, Debug, PartialEq)]
@@ -63,7 +64,7 @@ impl StopLadder {
     /// Begins with the first step. A program that has answered has to exit by `gone_by`, whatever the cause of the stop is.
     pub(super) fn begin(
         why: StopCause,
-        polite: &StopMethod,
+        polite: (StopMethod, StopScope),
         grace: Millis,
         gone_by: Option<Millis>,
         now: Millis,
@@ -73,11 +74,12 @@ impl StopLadder {
             // The answer is complete: skipping the polite step loses nothing.
             let kill_at = gone_by.unwrap_or(now.plus(LINGERING_GRACE));
             let ladder = Self { why, reached: LadderStep::Terminate, next_at: kill_at, kill_at };
-            return (ladder, RunAction::Signal(StopSignal::Terminate, SignalScope::Tree));
+            return (ladder, RunAction::Signal(StopSignal::Terminate, StopScope::Tree));
         }
         let first = match polite {
-            StopMethod::Signal(signal, scope) => RunAction::Signal(*signal, *scope),
-            StopMethod::CloseStdin | StopMethod::Protocol => RunAction::CloseStdin,
+            (StopMethod::Sigint, scope) => RunAction::Signal(StopSignal::Interrupt, scope),
+            (StopMethod::Sigterm, scope) => RunAction::Signal(StopSignal::Terminate, scope),
+            (StopMethod::StdinClose | StopMethod::Protocol, _) => RunAction::CloseStdin,
         };
         let kill_at = now.plus(grace).min(gone_by.unwrap_or(Millis(u64::MAX)));
         let next_at = now.plus(Millis(kill_at.0.saturating_sub(now.0) / POLITE_SHARE));
@@ -95,7 +97,7 @@ impl StopLadder {
             LadderStep::Polite if now < self.kill_at => {
                 self.reached = LadderStep::Terminate;
                 self.next_at = self.kill_at;
-                Some(RunAction::Signal(StopSignal::Terminate, SignalScope::Tree))
+                Some(RunAction::Signal(StopSignal::Terminate, StopScope::Tree))
             }
             LadderStep::Polite | LadderStep::Terminate => {
                 self.reached = LadderStep::Kill;

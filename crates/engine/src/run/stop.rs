@@ -3,11 +3,10 @@
 
 use bowline_protocol::kinds::{Level, Notice, ProcessLeaked, SessionState};
 use bowline_protocol::{Kind, Millis};
+use bowline_providers::manifest::run::StopMethod;
 
 use super::ladder::{LadderStep, StopCause, StopLadder};
-use super::{
-    DRAIN, Now, PATIENCE, Run, RunAction, RunCommand, RunPhase, RunStep, StopMethod, Survivor, Watchdog,
-};
+use super::{DRAIN, Now, PATIENCE, Run, RunAction, RunCommand, RunPhase, RunStep, Survivor, Watchdog};
 
 impl Run {
     pub(super) fn command(&mut self, command: RunCommand, now: Now, step: &mut RunStep) {
@@ -115,7 +114,8 @@ impl Run {
             self.change_state(SessionState::Stopping, Some(why.in_words()), now, step);
         }
         let grace = self.plan.attempts[self.attempt].limits.grace;
-        let (ladder, first) = StopLadder::begin(why, &self.plan.polite, grace, self.watch.gone_by(), now.up);
+        let polite = (self.plan.polite, self.plan.stop_scope);
+        let (ladder, first) = StopLadder::begin(why, polite, grace, self.watch.gone_by(), now.up);
         self.ladder = Some(ladder);
         // While the program is being started, it cannot be stopped politely yet.
         if self.phase != RunPhase::Running {

@@ -12,6 +12,7 @@ mod world;
 
 use bowline_protocol::kinds::{Outcome, TouchedFile};
 use bowline_protocol::{Category, Code, Exit, Failure};
+use bowline_providers::manifest::run::StopMethod;
 
 use super::*;
 use world::{INIT, RESULT, World, text};
@@ -68,7 +69,7 @@ fn a_protocol_begins_answers_stops_and_hangs_up() {
     assert_eq!(world.ended().outcome, Outcome::Cancelled);
 
     // The plan decides how the program is stopped, not what its dialect can do.
-    let mut world = talking(StopMethod::CloseStdin);
+    let mut world = talking(StopMethod::StdinClose);
     world.command(RunCommand::Cancel);
     assert!(world.log().ends_with("state:stopping !close-stdin"), "{}", world.log());
 

@@ -7,6 +7,7 @@ use bowline_protocol::{
 use bowline_providers::conversation::Conversation;
 use bowline_providers::dialect::Shape;
 use bowline_providers::dialects;
+use bowline_providers::manifest::run::{StopMethod, StopScope};
 
 use crate::budget::{Amounts, Budget, BudgetScope};
 use crate::fallback::{StreamFallback, StreamRule};
@@ -40,6 +41,8 @@ pub struct RunPlan {
     pub attempts: Vec<AttemptPlan>,
     /// How the program is stopped politely.
     pub polite: StopMethod,
+    /// The processes that a polite signal goes to.
+    pub stop_scope: StopScope,
     /// The session to resume.
     pub resume: Option<ResumeTarget>,
     /// When the request may be sent again without streaming.
@@ -140,17 +143,6 @@ impl Default for RunLimits {
     }
 }
 
-/// How a program is stopped politely.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum StopMethod {
-    /// By a signal.
-    Signal(StopSignal, SignalScope),
-    /// By closing its standard input.
-    CloseStdin,
-    /// By a message of its own protocol if a turn is running; else by closing its standard input.
-    Protocol,
-}
-
 /// The signals that a run sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StopSignal {
@@ -158,15 +150,6 @@ pub enum StopSignal {
     Interrupt,
     /// SIGTERM.
     Terminate,
-}
-
-/// The processes that a signal goes to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SignalScope {
-    /// The process that was started.
-    Leader,
-    /// That process and all its descendants: a launcher does not pass signals on.
-    Tree,
 }
 
 /// The result of a sweep.
@@ -265,7 +248,7 @@ pub enum RunAction {
     /// Close its standard input.
     CloseStdin,
     /// Send a signal.
-    Signal(StopSignal, SignalScope),
+    Signal(StopSignal, StopScope),
     /// Kill the whole tree at once.
     KillTree,
     /// End the remaining processes of the tree, and report. They get this long between SIGTERM and SIGKILL.

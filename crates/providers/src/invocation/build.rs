@@ -11,7 +11,7 @@ use super::{
 };
 use crate::conversation::{Conversation, protocol_client};
 use crate::dialect::Shape;
-use crate::manifest::run::{Flag, Mode, Permission, RunFlag, Total};
+use crate::manifest::run::{Flag, Permission, RunFlag, Total};
 use crate::manifest::{Format, Manifest, PromptStyle, into_terminal};
 
 /// Builds the command of a request in the best available format, or returns the option that cannot be honoured and
@@ -181,7 +181,7 @@ fn permission<'a>(
     wish: &Wish,
     draft: &mut Draft,
 ) -> Result<&'a Permission, Refusal> {
-    let mode = Mode::from(request.permission);
+    let mode = request.permission;
     let option = format!("--permission {}", mode.as_str());
     let narrower = native::check(manifest, &wish.agent_args)?;
     let Some(permission) = manifest.permission.get(&mode) else {
@@ -227,7 +227,7 @@ fn repository(manifest: &Manifest, request: &Request, wish: &Wish, draft: &mut D
     if found.is_empty() || !matches!(request.permission, PermissionMode::Read | PermissionMode::Ask) {
         return Ok(());
     }
-    let option = format!("--permission {}", Mode::from(request.permission).as_str());
+    let option = format!("--permission {}", request.permission.as_str());
     let how = &manifest.repository;
     // An older program may ignore an option that it does not know, and run the code.
     if let Some(reason) = how.refused.as_ref().or(wish.unkept.as_ref()) {
@@ -326,7 +326,7 @@ fn value<'a>(
             let name = |tool: &str| tool.split('(').next().unwrap_or_default().to_owned();
             let denied = |tool: &&String| permission.deny_tools.contains(&name(tool));
             if let Some(tool) = request.allow_tools.iter().find(denied) {
-                let mode = Mode::from(request.permission).as_str();
+                let mode = request.permission.as_str();
                 let reason = format!("`--permission {mode}` denies `{tool}`, and denials take precedence");
                 return Err(draft.unsupported(flag.option(), reason).hint("choose a wider mode"));
             }

@@ -16,7 +16,7 @@ use super::environment::{self, BASE, NESTING};
 use super::{Arg, Invocation, LONGEST_ARGUMENT, Limits, Refusal, StdinPlan, Transport, Unrestricted, Wish};
 use crate::dialect::Shape;
 use crate::dialects;
-use crate::manifest::run::{Polite, Stop, StopScope};
+use crate::manifest::run::{Stop, StopMethod, StopScope};
 
 /// A program, as the configuration for pi describes it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -58,7 +58,7 @@ pub struct ExternalCli {
     /// The session to use.
     pub cli_session_id: Option<String>,
     /// Arguments by permission mode. Without those of a mode it is not restricted: see [`Unrestricted`].
-    pub permission_args: BTreeMap<crate::manifest::run::Mode, Vec<String>>,
+    pub permission_args: BTreeMap<PermissionMode, Vec<String>>,
 }
 
 /// How a program prints.
@@ -142,7 +142,7 @@ impl ExternalCli {
                 total: request.timeout_ms.or(self.timeout.map(Millis)),
             }
             .with_shorter_idle(wish.idle_at_most),
-            stop: Stop { polite: Polite::Sigterm, scope: StopScope::Tree, grace: Millis(2000) },
+            stop: Stop { polite: StopMethod::Sigterm, scope: StopScope::Tree, grace: Millis(2000) },
         })
     }
 
@@ -175,7 +175,7 @@ impl ExternalCli {
         if let Some(level) = &request.effort {
             option(&mut args, flag(&self.thinking_flag, "--thinking"), level);
         }
-        if let Some(permission) = self.permission_args.get(&request.permission.into()) {
+        if let Some(permission) = self.permission_args.get(&request.permission) {
             args.extend(permission.iter().cloned());
         }
         args.extend(self.extra_args.iter().chain(extra).cloned());
@@ -253,9 +253,9 @@ impl ExternalCli {
                 .hint("put the program's own option into `extraArgs`, or describe it in a manifest"));
         }
         if request.permission != PermissionMode::Yolo
-            && !self.permission_args.contains_key(&request.permission.into())
+            && !self.permission_args.contains_key(&request.permission)
         {
-            let mode = crate::manifest::run::Mode::from(request.permission).as_str();
+            let mode = request.permission.as_str();
             let reason = "its configuration does not define how to enforce it";
             if request.permission == PermissionMode::Ask && wish.unrestricted == Unrestricted::Warn {
                 let text = unrestricted(model, reason);

@@ -7,7 +7,6 @@ use serde::Serialize;
 
 use super::{Arg, Invocation, StdinPlan, Transport};
 use crate::conversation::Conversation;
-use crate::manifest::run::Mode;
 
 /// The placeholder of a secret.
 const MASK: &str = "***";
@@ -50,7 +49,7 @@ fn carried(talk: &Conversation) -> Vec<(&'static str, String)> {
     let list = |items: Vec<&str>| (!items.is_empty()).then(|| items.join(" "));
     let all = [
         ("prompt", Some(talk.prompt.clone())),
-        ("permission", Some(Mode::from(talk.permission).as_str().to_owned())),
+        ("permission", Some(talk.permission.as_str().to_owned())),
         ("model", talk.model.clone()),
         ("effort", talk.effort.clone()),
         ("resume", resume),

@@ -1,6 +1,8 @@
 //! Checks the sections about runs. Each error names its key.
 
-use super::run::{Flag, McpForm, Mode, RunFlag};
+use bowline_protocol::PermissionMode;
+
+use super::run::{Flag, McpForm, RunFlag};
 use super::{Format, Manifest, ManifestError, PromptStyle};
 use crate::ask;
 use crate::conversation::protocol_client;
@@ -74,7 +76,7 @@ pub(super) fn run(manifest: &Manifest) -> Result<(), ManifestError> {
         if permission.refused.is_some() && says_how {
             return wrong(key, "a refused mode cannot have arguments or variables".into());
         }
-        if permission.unrestricted && (permission.refused.is_none() || *mode != Mode::Ask) {
+        if permission.unrestricted && (permission.refused.is_none() || *mode != PermissionMode::Ask) {
             let reason = "is for `ask` only, and needs the reason in `refused`";
             return wrong(format!("{key}.unrestricted"), reason.into());
         }

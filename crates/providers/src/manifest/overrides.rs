@@ -11,7 +11,7 @@ use bowline_protocol::{Approvals, Capabilities, PermissionMode, UsageReports};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::run::{Flag, Mode, Permission, Permissions, RunFlag, Stop};
+use super::run::{Flag, Permission, Permissions, RunFlag, Stop};
 use super::{Manifest, ManifestError, PromptStyle};
 use crate::dialect::Shape;
 
@@ -21,7 +21,7 @@ use crate::dialect::Shape;
 pub struct FormatOverrides {
     /// The permission modes in which it is the best one, if the run is watched.
     #[serde(default)]
-    pub best_for: Vec<Mode>,
+    pub best_for: Vec<PermissionMode>,
     /// The capability that it adds.
     pub gives: String,
     /// The effect of falling back to the default format.
@@ -50,14 +50,14 @@ impl Manifest {
 
     /// Returns the format that is better than the usual one under a permission mode.
     pub fn better_format(&self, permission: PermissionMode) -> Option<(&str, &FormatOverrides)> {
-        let best = |own: &FormatOverrides| own.best_for.contains(&Mode::from(permission));
+        let best = |own: &FormatOverrides| own.best_for.contains(&permission);
         let mut own = self.formats.iter().filter_map(|(name, format)| Some((name, format.own.as_deref()?)));
         own.find(|(_, own)| best(own)).map(|(name, own)| (name.as_str(), own))
     }
 
     /// Returns whether the mode `ask` lets the program do no more than the mode `read`: it has no way to ask.
     pub fn only_reads_under_ask(&self) -> bool {
-        let [read, ask] = [Mode::Read, Mode::Ask].map(|mode| self.permission.get(&mode));
+        let [read, ask] = [PermissionMode::Read, PermissionMode::Ask].map(|mode| self.permission.get(&mode));
         let narrows = |it: &Permission| {
             let empty =
                 Permission { refused: it.refused.clone(), hint: it.hint.clone(), ..Permission::default() };

@@ -336,7 +336,7 @@ fn total_limit<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Tota
 #[serde(default, deny_unknown_fields)]
 pub struct Stop {
     /// The polite way.
-    pub polite: Polite,
+    pub polite: StopMethod,
     /// The receiver of the signal: launchers do not forward it.
     pub scope: StopScope,
     /// How long to wait before the next step.
@@ -346,13 +346,13 @@ pub struct Stop {
 
 impl Default for Stop {
     fn default() -> Self {
-        Self { polite: Polite::Sigterm, scope: StopScope::Tree, grace: Millis(2000) }
+        Self { polite: StopMethod::Sigterm, scope: StopScope::Tree, grace: Millis(2000) }
     }
 }
 
-/// A polite way to end a run.
+/// A polite way to end a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Polite {
+pub enum StopMethod {
     /// The signal of Ctrl-C.
     #[serde(rename = "sigint")]
     Sigint,
@@ -362,60 +362,20 @@ pub enum Polite {
     /// The end of its standard input.
     #[serde(rename = "stdin-close")]
     StdinClose,
-    /// A message of its protocol.
+    /// A message of its protocol if a turn is running; else the end of its standard input.
     #[serde(rename = "protocol")]
     Protocol,
 }
 
-/// The receiver of a polite signal.
+/// The processes that a signal goes to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StopScope {
     /// The process that Bowline started.
     Leader,
-    /// It and its descendants.
+    /// That process and all its descendants: a launcher does not pass signals on.
     Tree,
 }
 
 /// The permission modes that a manifest describes.
-pub type Permissions = BTreeMap<Mode, Permission>;
-
-/// A permission mode as the key of a table.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Mode {
-    /// Look, and change nothing.
-    Read,
-    /// Ask first.
-    Ask,
-    /// Change files.
-    Edit,
-    /// Anything.
-    Yolo,
-}
-
-impl Mode {
-    /// Every mode, from the strictest.
-    pub const ALL: [Self; 4] = [Self::Read, Self::Ask, Self::Edit, Self::Yolo];
-
-    /// Returns the name used in manifests and options.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Read => "read",
-            Self::Ask => "ask",
-            Self::Edit => "edit",
-            Self::Yolo => "yolo",
-        }
-    }
-}
-
-impl From<PermissionMode> for Mode {
-    fn from(mode: PermissionMode) -> Self {
-        match mode {
-            PermissionMode::Read => Self::Read,
-            PermissionMode::Ask => Self::Ask,
-            PermissionMode::Edit => Self::Edit,
-            PermissionMode::Yolo => Self::Yolo,
-        }
-    }
-}
+pub type Permissions = BTreeMap<PermissionMode, Permission>;

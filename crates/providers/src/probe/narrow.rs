@@ -11,7 +11,7 @@ use bowline_protocol::{Capabilities, PermissionMode, ResumeSupport};
 
 use super::check::{Finding, Kind};
 use crate::dialect::Shape;
-use crate::manifest::run::{Mode, RunFlag};
+use crate::manifest::run::RunFlag;
 use crate::manifest::{Format, Manifest};
 
 /// The capabilities of an installed program.
@@ -48,10 +48,10 @@ pub fn narrow(manifest: &Manifest, findings: &[Finding]) -> Narrowed {
             lost.push(Lost { capability: capability.to_owned(), reason });
         }
     }
-    for mode in Mode::ALL {
+    for mode in PermissionMode::ALL {
         let Some(reason) = mode_lost(manifest, findings, mode) else { continue };
         let before = capabilities.permission_modes.len();
-        capabilities.permission_modes.retain(|it| Mode::from(*it) != mode);
+        capabilities.permission_modes.retain(|it| *it != mode);
         if capabilities.permission_modes.len() < before {
             lost.push(Lost { capability: format!("permission_modes.{}", mode.as_str()), reason });
         }
@@ -76,7 +76,7 @@ fn lacks(findings: &[Finding], format: &str) -> Option<String> {
 }
 
 /// Returns why a mode cannot be had: its own arguments, or those that name the tools that it allows and refuses.
-fn mode_lost(manifest: &Manifest, findings: &[Finding], mode: Mode) -> Option<String> {
+fn mode_lost(manifest: &Manifest, findings: &[Finding], mode: PermissionMode) -> Option<String> {
     let permission = manifest.permission.get(&mode)?;
     let tools = |list: &[String], flag: RunFlag| {
         let key = format!("run.flags.{}", flag.key());
@@ -168,17 +168,6 @@ fn best_format(manifest: &Manifest, findings: &[Finding]) -> Option<(String, Cap
     let degraded =
         CapabilityDegraded { capability: "streams_text".to_owned(), instead: instead.to_owned(), reason };
     Some((name.clone(), degraded))
-}
-
-impl From<Mode> for PermissionMode {
-    fn from(mode: Mode) -> Self {
-        match mode {
-            Mode::Read => Self::Read,
-            Mode::Ask => Self::Ask,
-            Mode::Edit => Self::Edit,
-            Mode::Yolo => Self::Yolo,
-        }
-    }
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ use bowline_providers::invocation::{
     Arg, Invocation, Refusal, StdinPlan, Streaming, Transport, User, Wish, build,
 };
 use bowline_providers::manifest::Manifest;
-use bowline_providers::manifest::run::{Flag, Mode, RunFlag};
+use bowline_providers::manifest::run::{Flag, RunFlag};
 
 const SESSION: &str = "0cb916db-26aa-40f2-86b5-1ba81b225fd2";
 
@@ -72,7 +72,8 @@ pub(crate) fn ways() -> Vec<(String, Manifest)> {
 
 /// A request that the provider can be asked in the first place: some are only run when they may do anything.
 pub(crate) fn plain(manifest: &Manifest) -> Request {
-    let asks = manifest.permission.get(&Mode::Ask).is_some_and(|permission| permission.refused.is_none());
+    let asks =
+        manifest.permission.get(&PermissionMode::Ask).is_some_and(|permission| permission.refused.is_none());
     let permission = if asks { PermissionMode::Ask } else { PermissionMode::Yolo };
     Request { prompt: "Hello".into(), permission, ..Request::default() }
 }
@@ -123,21 +124,12 @@ fn wanting(flag: RunFlag, effort: &str, base: Request) -> Request {
     }
 }
 
-fn mode(mode: Mode) -> PermissionMode {
-    match mode {
-        Mode::Read => PermissionMode::Read,
-        Mode::Ask => PermissionMode::Ask,
-        Mode::Edit => PermissionMode::Edit,
-        Mode::Yolo => PermissionMode::Yolo,
-    }
-}
-
 fn rows(manifest: &Manifest) -> Vec<Row> {
     let base = || plain(manifest);
     let row = |name: &str, request: Request| Row { name: name.into(), request, wish: Wish::default() };
     let mut rows = vec![row("(nothing)", base())];
-    for known in Mode::ALL {
-        let request = Request { permission: mode(known), ..base() };
+    for known in PermissionMode::ALL {
+        let request = Request { permission: known, ..base() };
         rows.push(row(&format!("--permission {}", known.as_str()), request.clone()));
         let wish = Wish { user: User::Root, ..Wish::default() };
         rows.push(Row { wish, ..row(&format!("--permission {} (as root)", known.as_str()), request) });
@@ -185,7 +177,7 @@ fn no_cell_is_missing() {
             let key = flag.key();
             assert!(manifest.run.flags.contains_key(flag), "{name}: `run.flags.{key}` is missing");
         }
-        for mode in Mode::ALL {
+        for mode in PermissionMode::ALL {
             let key = mode.as_str();
             assert!(manifest.permission.contains_key(&mode), "{name}: `permission.{key}` is missing");
         }
@@ -215,10 +207,10 @@ fn the_table_and_the_capabilities_agree() {
             assert_eq!(done(flag), declared, "{name}: {}", flag.key());
         }
         assert!(can.supports_mcp || !done(RunFlag::McpConfig), "{name}: supports_mcp");
-        let modes: Vec<PermissionMode> = Mode::ALL
+        let modes: Vec<PermissionMode> = PermissionMode::ALL
             .iter()
             .filter(|mode| manifest.permission.get(mode).is_some_and(|it| it.refused.is_none()))
-            .map(|known| mode(*known))
+            .copied()
             .collect();
         assert_eq!(modes, can.permission_modes, "{name}: permission_modes");
     }

@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 use bowline::auth::{Evidence, Status};
 use bowline::doctor::{Condition, MachineItem, Problem, Row};
 use bowline::health::Health;
+use bowline_protocol::PermissionMode;
 use bowline_providers::ansi::harmless;
-use bowline_providers::manifest::run::Mode;
 
 use super::ExternalRow;
 use crate::commands::account;
@@ -160,11 +160,11 @@ fn login(row: &Row) -> String {
 }
 
 fn permissions(row: &Row) -> String {
-    let word = |mode: Mode| match row.modes.better.get(&mode) {
+    let word = |mode: PermissionMode| match row.modes.better.get(&mode) {
         Some(format) => format!("{} ({format})", mode.as_str()),
         None => mode.as_str().to_owned(),
     };
-    let words: Vec<String> = row.modes.permissions.iter().map(|mode| word(Mode::from(*mode))).collect();
+    let words: Vec<String> = row.modes.permissions.iter().map(|mode| word(*mode)).collect();
     words.join(" ")
 }
 

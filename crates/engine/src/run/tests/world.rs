@@ -4,6 +4,7 @@ use bowline_protocol::kinds::{CapabilityDegraded, Transport};
 use bowline_protocol::{Event, Timestamp};
 use bowline_providers::dialect::Shape;
 use bowline_providers::dialects;
+use bowline_providers::manifest::run::{StopMethod, StopScope};
 
 use super::super::*;
 use crate::budget::Budget;
@@ -44,7 +45,8 @@ impl World {
             capabilities: None,
             prompt: "Say hello".to_owned(),
             attempts: vec![attempt("claude", Shape::Lines)],
-            polite: StopMethod::Signal(StopSignal::Interrupt, SignalScope::Leader),
+            polite: StopMethod::Sigint,
+            stop_scope: StopScope::Leader,
             resume: None,
             stream_fallback: StreamFallback::default(),
             notices: Vec::new(),

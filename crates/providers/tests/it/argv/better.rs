@@ -1,6 +1,7 @@
 //! Which format is taken, where a better one than the usual is there: the best that can be had, one step down at a time, and
 //! each step is told.
 
+use bowline_protocol::PermissionMode;
 use bowline_protocol::kinds::CapabilityDegraded;
 use bowline_providers::probe::{Answer, Narrowed, Page, Version, check, narrow};
 
@@ -27,9 +28,9 @@ fn stepped_down(request: &Request, wish: &Wish) -> String {
 
 #[test]
 fn the_app_server_is_for_those_who_ask() {
-    for known in Mode::ALL {
-        let request = Request { permission: mode(known), ..plain(codex()) };
-        let expected = if known == Mode::Ask { "app-server" } else { "stream-json" };
+    for known in PermissionMode::ALL {
+        let request = Request { permission: known, ..plain(codex()) };
+        let expected = if known == PermissionMode::Ask { "app-server" } else { "stream-json" };
         assert_eq!(
             built(&request, &Wish::default()),
             (expected.to_owned(), Vec::new()),
