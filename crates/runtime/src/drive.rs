@@ -366,7 +366,8 @@ impl ActiveRun {
         self.drive.launch.is_terminal()
     }
 
-    /// Feeds an input to the engine, publishes its events and carries out its actions.
+    /// Feeds an input to the engine, writes and publishes its events, and carries out its actions. The sync that durable events need
+    /// starts only then: a disk may take longer than an agent waits.
     fn handle(&mut self, input: RunInput<'_>) {
         let mut step = std::mem::take(&mut self.step);
         step.clear();

@@ -94,7 +94,8 @@ impl RunState {
         self.stderr_head.extend_from_slice(&bytes[..bytes.len().min(room)]);
     }
 
-    /// Returns whether events of this kind have to be synced to disk.
+    /// Returns whether a sync of the journal has to follow an event of this kind. [`RunStep::durable`](super::RunStep::durable)
+    /// describes what the sync protects from, and what it does not delay.
     pub(super) fn is_durable(kind: &Kind) -> bool {
         matches!(
             kind,

@@ -268,7 +268,12 @@ pub struct RunStep {
     pub events: Vec<Event>,
     /// The actions to carry out.
     pub actions: Vec<RunAction>,
-    /// Whether the events have to be synced to disk. Actions do not wait for it.
+    /// Whether a sync of the journal has to follow.
+    ///
+    /// The caller writes the events to the journal before a subscriber sees them and before it carries out the actions, so
+    /// they survive the end of its process. Only the sync makes them survive a power loss, and the actions do not wait for it: the
+    /// caller starts it afterwards and may delay it, but syncs at the latest when the run ends. A power loss can therefore erase the
+    /// event of an action that had its effect.
     pub durable: bool,
 }
 
