@@ -20,10 +20,12 @@
 
 mod end;
 mod ladder;
+mod output;
 mod replan;
 mod spend;
 mod state;
 mod stop;
+mod timers;
 mod values;
 mod watch;
 
@@ -33,9 +35,9 @@ mod tests;
 use bowline_protocol::kinds::{
     Level, Notice, ProcessSpawned, SessionStarted, SessionState, SessionStateChanged,
 };
-use bowline_protocol::{Code, Exit, Failure, Kind, Millis};
+use bowline_protocol::{Exit, Failure, Kind, Millis};
 use bowline_providers::decode::Decoder;
-use bowline_providers::dialect::{UnnumberedEvent, Words};
+use bowline_providers::dialect::UnnumberedEvent;
 use bowline_providers::moment::Moment;
 use bowline_providers::usage::Spent;
 
@@ -250,31 +252,6 @@ impl Run {
         self.state.model.as_deref().or(self.plan.model.as_deref())
     }
 
-    /// Returns when [`RunInput::Timer`] is due, as time since the run began.
-    pub fn deadline(&self) -> Option<Millis> {
-        let phase = match self.phase {
-            RunPhase::New | RunPhase::Over => return None,
-            RunPhase::Preparing { until } => {
-                return Some(self.watch.total_at().map_or(until, |(at, _)| at.min(until)));
-            }
-            RunPhase::Spawning | RunPhase::Running => {
-                self.watch.deadline().into_iter().chain(self.guard.deadline()).min()
-            }
-            // The delay counts against the time limit of the budget.
-            RunPhase::Waiting { until } => {
-                return Some(self.guard.deadline().map_or(until, |at| at.min(until)));
-            }
-            RunPhase::Replanning { until, .. } => return Some(self.replan_deadline(until)),
-            RunPhase::Draining { until, .. }
-            | RunPhase::Sweeping { until }
-            | RunPhase::Closing { until }
-            | RunPhase::Looking { until } => return Some(until),
-        };
-        // While the program is being stopped, only the ladder has deadlines.
-        let ladder = self.ladder.as_ref().map(|ladder| ladder.next_at);
-        if ladder.is_some() { ladder } else { phase }
-    }
-
     /// Returns whether the run is over.
     pub fn is_over(&self) -> bool {
         self.phase == RunPhase::Over
@@ -390,129 +367,6 @@ impl Run {
         self.judge(now, step);
     }
 
-    fn output(&mut self, bytes: &[u8], now: Now, step: &mut RunStep) {
-        self.watch.stdout_seen(now.up);
-        if let RunPhase::Draining { until, at_most } = &mut self.phase {
-            *until = now.up.plus(DRAIN).min(*at_most);
-        }
-        let mut rest = bytes;
-        while let Some((part, after)) = cut_after_lines(rest) {
-            self.decoder.stdout(part, &self.moment, &mut self.drafts);
-            self.number_drafts(now, step);
-            rest = after;
-        }
-        self.decoder.stdout(rest, &self.moment, &mut self.drafts);
-        self.emit_decoded(now, step);
-        self.state.stdout_bytes += bytes.len() as u64;
-        self.write_stdin(step);
-    }
-
-    /// Passes the dialect's bytes on to the program's standard input.
-    fn write_stdin(&mut self, step: &mut RunStep) {
-        let Words { bytes, last, prompt } = self.decoder.take_stdin();
-        self.state.prompted |= prompt;
-        if !bytes.is_empty() {
-            step.actions.push(RunAction::Write(bytes));
-        }
-        if last {
-            step.actions.push(RunAction::CloseStdin);
-        }
-    }
-
-    fn stderr(&mut self, bytes: &[u8], now: Now, step: &mut RunStep) {
-        self.watch.sign_of_life(now.up);
-        self.decoder.stderr(bytes, &self.moment, &mut self.drafts);
-        self.emit_decoded(now, step);
-        self.state.add_stderr(bytes);
-    }
-
-    /// Handles a closed pipe.
-    fn closed(&mut self, now: Now, step: &mut RunStep) {
-        if !self.process.is_closed() {
-            if self.process.stdout_closed && self.phase == RunPhase::Running {
-                // The program cannot print anything more, so it gets no more time than after its answer.
-                self.watch.finished(now.up);
-            }
-            return;
-        }
-        match self.phase {
-            RunPhase::Draining { .. } => self.sweep(now, step),
-            RunPhase::Closing { .. } => self.look_at_files(now, step),
-            RunPhase::Running => self.watch.finished(now.up),
-            RunPhase::New
-            | RunPhase::Waiting { .. }
-            | RunPhase::Preparing { .. }
-            | RunPhase::Spawning
-            | RunPhase::Sweeping { .. }
-            | RunPhase::Looking { .. }
-            | RunPhase::Replanning { .. }
-            | RunPhase::Over => {}
-        }
-    }
-
-    fn timer(&mut self, now: Now, step: &mut RunStep) {
-        match self.phase {
-            RunPhase::New | RunPhase::Over => {}
-            RunPhase::Waiting { .. } if self.guard.deadline().is_some_and(|at| now.up >= at) => {
-                let why = self.guard.time_is_over();
-                self.stop_for_budget(why, now, step);
-            }
-            RunPhase::Waiting { until } if now.up >= until => self.prepare(now, step),
-            RunPhase::Waiting { .. } => {}
-            RunPhase::Preparing { until } => match self.watch.total_at() {
-                Some((at, limit)) if now.up >= at => self.watchdog_expired(Watchdog::Total, limit, now, step),
-                _ if now.up >= until => {
-                    let why = format!("git took longer than {}", values::seconds(PREPARATION));
-                    self.prepared(Err(why), now, step);
-                }
-                _ => {}
-            },
-            RunPhase::Spawning | RunPhase::Running if self.ladder.is_some() => self.next_step(now, step),
-            RunPhase::Spawning | RunPhase::Running
-                if self.guard.deadline().is_some_and(|at| now.up >= at) =>
-            {
-                let why = self.guard.time_is_over();
-                self.stop_for_budget(why, now, step);
-            }
-            RunPhase::Spawning | RunPhase::Running => match self.watch.check(now.up) {
-                watch::WatchdogFinding::None => {}
-                watch::WatchdogFinding::Stall(text) => {
-                    let code = Some("stall".to_owned());
-                    self.emit(Kind::Notice(Notice { level: Level::Warn, text, code }), now, step);
-                }
-                watch::WatchdogFinding::Lingering => self.stop(StopCause::Lingering, now, step),
-                watch::WatchdogFinding::Watchdog(which, limit) => {
-                    self.watchdog_expired(which, limit, now, step)
-                }
-            },
-            RunPhase::Draining { until, .. } if now.up >= until => self.sweep(now, step),
-            RunPhase::Closing { until } if now.up >= until => self.look_at_files(now, step),
-            RunPhase::Sweeping { until } if now.up >= until => {
-                let text = "could not confirm that every process of the agent is gone".to_owned();
-                let code = Some(Code::CleanupUnconfirmed.as_str().to_owned());
-                self.emit(Kind::Notice(Notice { level: Level::Warn, text, code }), now, step);
-                self.look_at_files(now, step);
-            }
-            RunPhase::Looking { until } if now.up >= until => {
-                let text = "git did not report the changed files in time".to_owned();
-                self.emit(Kind::Notice(Notice { level: Level::Warn, text, code: None }), now, step);
-                self.judge(now, step);
-            }
-            RunPhase::Replanning { until, .. } => self.replan_timer(until, now, step),
-            RunPhase::Draining { .. }
-            | RunPhase::Sweeping { .. }
-            | RunPhase::Closing { .. }
-            | RunPhase::Looking { .. } => {}
-        }
-    }
-
-    /// Ends the program because a watchdog's limit has passed.
-    fn watchdog_expired(&mut self, which: Watchdog, limit: Millis, now: Now, step: &mut RunStep) {
-        let (text, code) = (which.about(limit), Some(which.code().to_owned()));
-        self.emit(Kind::Notice(Notice { level: Level::Error, text, code }), now, step);
-        self.stop(StopCause::TimedOut(which, limit, self.decoder.retrying()), now, step);
-    }
-
     /// Emits an event of the run itself.
     fn emit(&mut self, kind: Kind, now: Now, step: &mut RunStep) {
         let event = self.state.number_own(kind, now.wall);
@@ -528,61 +382,4 @@ impl Run {
     fn may_linger(&self) -> bool {
         self.decoder.open_turn().is_none() && !self.decoder.has_left_tasks()
     }
-
-    /// Numbers the decoder's events, and acts on them as a whole.
-    fn emit_decoded(&mut self, now: Now, step: &mut RunStep) {
-        self.number_drafts(now, step);
-        // A tool or a background task may be silent for long.
-        self.watch.in_tool(self.decoder.running_tools() > 0 || self.decoder.has_left_tasks());
-        self.check_budget(now, step);
-    }
-
-    /// Numbers the decoder's events, and takes note of those that matter for the run.
-    #[expect(clippy::wildcard_enum_match_arm, reason = "`RunState` handles the other kinds")]
-    fn number_drafts(&mut self, now: Now, step: &mut RunStep) {
-        let mut drafts = std::mem::take(&mut self.drafts);
-        self.keep_counted_usage(&mut drafts);
-        for mut draft in drafts.drain(..) {
-            match &mut draft.kind {
-                Kind::UsageReported(report) => self.guard.reported(report),
-                Kind::TurnEnded(ended) => {
-                    self.guard.turn_ended(ended);
-                    self.fail_for_budget(ended, now, step);
-                }
-                _ => {}
-            }
-            let why = self.ladder.as_ref().map(|ladder| &ladder.why).or(self.why.as_ref());
-            if !self.state.accept(&mut draft, why) {
-                continue;
-            }
-            step.durable |= RunState::is_durable(&draft.kind);
-            // The decoder may be several turns ahead of this event, so the event itself decides.
-            match &draft.kind {
-                Kind::TurnEnded(ended) if ended.running_tasks.is_empty() => self.watch.finished(now.up),
-                Kind::TurnStarted(_) | Kind::TurnEnded(_) => self.watch.answer_reopened(),
-                _ => {}
-            }
-            step.events.push(self.state.number_draft(draft, now.wall));
-            if let Some(answer) = self.state.resume_answer() {
-                let rejected = self.state.wrong_session();
-                self.emit(Kind::ResumeAnswered(answer), now, step);
-                if let Some(failure) = rejected {
-                    self.stop(StopCause::Trouble(Box::new(failure)), now, step);
-                }
-            }
-        }
-        // Keep the buffer for the next piece.
-        self.drafts = drafts;
-    }
-}
-
-/// The bytes after which decoded events are numbered. The events of more bytes would leave the CPU's first cache before
-/// they are numbered.
-const PART: usize = 4 * 1024;
-
-/// Cuts a part off the output, behind the end of a line, so that no line has to be joined again. `None` if the output is
-/// short, or one line is longer than a part.
-fn cut_after_lines(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
-    let end = bytes.get(..PART)?.iter().rposition(|byte| *byte == b'\n')?;
-    bytes.split_at_checked(end + 1)
 }

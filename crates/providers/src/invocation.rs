@@ -13,6 +13,7 @@ mod build;
 pub mod docker;
 pub mod environment;
 pub mod external;
+mod limits;
 mod mcp;
 mod native;
 mod preview;
@@ -33,6 +34,7 @@ use crate::dialect::Shape;
 use crate::manifest::run::Stop;
 
 pub use build::{build, health};
+pub use limits::Limits;
 pub use preview::Preview;
 pub(crate) use prompt::{image_type, is_image};
 pub use refusal::Refusal;
@@ -147,32 +149,6 @@ pub enum Transport {
     Pipe,
     /// By a terminal.
     Pty,
-}
-
-/// How long each phase of a run may take; absent means that there is no limit.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Limits {
-    /// Until the process is there.
-    pub spawn: Option<Millis>,
-    /// From the spawn to the first event.
-    pub first_event: Option<Millis>,
-    /// Silence while no tool runs.
-    pub idle: Option<Millis>,
-    /// Silence while a tool runs.
-    pub in_tool: Option<Millis>,
-    /// From the end of the answer to the end of the process.
-    pub shutdown: Option<Millis>,
-    /// The whole run.
-    pub total: Option<Millis>,
-}
-
-impl Limits {
-    /// Shortens the limits on silence to this. The limit of a running tool stays.
-    pub(crate) fn with_shorter_idle(mut self, most: Option<Millis>) -> Self {
-        let shorter = |limit: Option<Millis>| limit.into_iter().chain(most).min();
-        (self.first_event, self.idle) = (shorter(self.first_event), shorter(self.idle));
-        self
-    }
 }
 
 /// The caller's options for the run that are not part of the request.

@@ -10,8 +10,7 @@ use super::{
     Unrestricted, User, Wish, native,
 };
 use crate::conversation::{Conversation, protocol_client};
-use crate::dialect::Shape;
-use crate::manifest::run::{Flag, Permission, RunFlag, Total};
+use crate::manifest::run::{Flag, Permission, RunFlag};
 use crate::manifest::{Format, Manifest, PromptStyle, into_terminal};
 
 /// Builds the command of a request in the best available format, or returns the option that cannot be honoured and
@@ -70,7 +69,7 @@ fn build_in(manifest: &Manifest, name: &str, request: &Request, wish: &Wish) -> 
         degraded: Vec::new(),
         secrets_env: manifest.run.secrets.clone(),
         secret_values: Vec::new(),
-        limits: limits(manifest, request, format.shape).with_shorter_idle(wish.idle_at_most),
+        limits: Limits::of(manifest, request, format.shape).with_shorter_idle(wish.idle_at_most),
         stop: manifest.stop,
     });
     never(&draft, manifest, request)?;
@@ -128,30 +127,6 @@ fn format<'a>(manifest: &'a Manifest, name: &str) -> Result<&'a Format, Refusal>
         let reason = format!("it has no format `{name}`; it has {}", known.join(", "));
         Refusal::unsupported(&manifest.name, "--format", reason)
     })
-}
-
-fn limits(manifest: &Manifest, request: &Request, shape: Shape) -> Limits {
-    let watchdog = &manifest.watchdog;
-    // A program that prints only at its end is silent all the time, and a tool may be running.
-    let (first_event, idle) = match shape {
-        Shape::Document | Shape::Text => (None, watchdog.in_tool),
-        Shape::Lines | Shape::Unknown => (watchdog.first_event, watchdog.idle),
-    };
-    let total = match watchdog.total {
-        Total::Timeout => manifest.timeout,
-        Total::None => None,
-        Total::Of(span) => Some(span),
-    };
-    // The caller's limit on silence covers the start too. A tool may take as long as the program allows, or longer.
-    let asked = request.idle_timeout_ms;
-    Limits {
-        spawn: watchdog.spawn,
-        first_event: asked.or(first_event),
-        idle: asked.or(idle),
-        in_tool: watchdog.in_tool.map(|limit| asked.map_or(limit, |asked| asked.max(limit))),
-        shutdown: watchdog.shutdown,
-        total: request.timeout_ms.or(total),
-    }
 }
 
 /// Refuses options that no agent's command line has, and options that contradict each other.

@@ -1,10 +1,11 @@
 //! Edge cases of a run: its first event, which pipe is closed, an early timer, the name of a second attempt.
 
 use bowline_protocol::kinds::{CapabilityDegraded, Outcome};
-use bowline_protocol::{Capabilities, Category, RawFile, Resume};
+use bowline_protocol::{Capabilities, Category, Code, RawFile, Resume};
 use bowline_providers::conversation::Conversation;
 use bowline_providers::dialect::Shape;
 
+use super::super::output::cut_after_lines;
 use super::super::*;
 use super::world::{INIT, RESULT, TOOL, World, attempt, text, text_form};
 use crate::fallback::StreamFallback;

@@ -1,7 +1,7 @@
 //! A program that rejects its options: its help is read once, before another form is tried.
 
-use bowline_protocol::Category;
 use bowline_protocol::kinds::Outcome;
+use bowline_protocol::{Category, Code};
 use bowline_providers::dialect::Shape;
 
 use super::super::*;

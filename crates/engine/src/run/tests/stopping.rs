@@ -1,7 +1,7 @@
 //! Which reason counts if a run has several reasons to end, and how it reports them.
 
 use bowline_protocol::kinds::{EndReason, Outcome};
-use bowline_protocol::{Category, Failure};
+use bowline_protocol::{Category, Code, Failure};
 
 use super::super::*;
 use super::world::{INIT, RESULT, World, text};

@@ -1,0 +1,127 @@
+//! The output of the program on its way through a run: decoded, numbered, and answered on standard input.
+
+use bowline_protocol::Kind;
+use bowline_providers::dialect::Words;
+
+use super::ladder::StopCause;
+use super::state::RunState;
+use super::{DRAIN, Now, Run, RunAction, RunPhase, RunStep};
+
+impl Run {
+    pub(super) fn output(&mut self, bytes: &[u8], now: Now, step: &mut RunStep) {
+        self.watch.stdout_seen(now.up);
+        if let RunPhase::Draining { until, at_most } = &mut self.phase {
+            *until = now.up.plus(DRAIN).min(*at_most);
+        }
+        let mut rest = bytes;
+        while let Some((part, after)) = cut_after_lines(rest) {
+            self.decoder.stdout(part, &self.moment, &mut self.drafts);
+            self.number_drafts(now, step);
+            rest = after;
+        }
+        self.decoder.stdout(rest, &self.moment, &mut self.drafts);
+        self.emit_decoded(now, step);
+        self.state.stdout_bytes += bytes.len() as u64;
+        self.write_stdin(step);
+    }
+
+    /// Passes the dialect's bytes on to the program's standard input.
+    pub(super) fn write_stdin(&mut self, step: &mut RunStep) {
+        let Words { bytes, last, prompt } = self.decoder.take_stdin();
+        self.state.prompted |= prompt;
+        if !bytes.is_empty() {
+            step.actions.push(RunAction::Write(bytes));
+        }
+        if last {
+            step.actions.push(RunAction::CloseStdin);
+        }
+    }
+
+    pub(super) fn stderr(&mut self, bytes: &[u8], now: Now, step: &mut RunStep) {
+        self.watch.sign_of_life(now.up);
+        self.decoder.stderr(bytes, &self.moment, &mut self.drafts);
+        self.emit_decoded(now, step);
+        self.state.add_stderr(bytes);
+    }
+
+    /// Handles a closed pipe.
+    pub(super) fn closed(&mut self, now: Now, step: &mut RunStep) {
+        if !self.process.is_closed() {
+            if self.process.stdout_closed && self.phase == RunPhase::Running {
+                // The program cannot print anything more, so it gets no more time than after its answer.
+                self.watch.finished(now.up);
+            }
+            return;
+        }
+        match self.phase {
+            RunPhase::Draining { .. } => self.sweep(now, step),
+            RunPhase::Closing { .. } => self.look_at_files(now, step),
+            RunPhase::Running => self.watch.finished(now.up),
+            RunPhase::New
+            | RunPhase::Waiting { .. }
+            | RunPhase::Preparing { .. }
+            | RunPhase::Spawning
+            | RunPhase::Sweeping { .. }
+            | RunPhase::Looking { .. }
+            | RunPhase::Replanning { .. }
+            | RunPhase::Over => {}
+        }
+    }
+
+    /// Numbers the decoder's events, and acts on them as a whole.
+    pub(super) fn emit_decoded(&mut self, now: Now, step: &mut RunStep) {
+        self.number_drafts(now, step);
+        // A tool or a background task may be silent for long.
+        self.watch.in_tool(self.decoder.running_tools() > 0 || self.decoder.has_left_tasks());
+        self.check_budget(now, step);
+    }
+
+    /// Numbers the decoder's events, and takes note of those that matter for the run.
+    #[expect(clippy::wildcard_enum_match_arm, reason = "`RunState` handles the other kinds")]
+    fn number_drafts(&mut self, now: Now, step: &mut RunStep) {
+        let mut drafts = std::mem::take(&mut self.drafts);
+        self.keep_counted_usage(&mut drafts);
+        for mut draft in drafts.drain(..) {
+            match &mut draft.kind {
+                Kind::UsageReported(report) => self.guard.reported(report),
+                Kind::TurnEnded(ended) => {
+                    self.guard.turn_ended(ended);
+                    self.fail_for_budget(ended, now, step);
+                }
+                _ => {}
+            }
+            let why = self.ladder.as_ref().map(|ladder| &ladder.why).or(self.why.as_ref());
+            if !self.state.accept(&mut draft, why) {
+                continue;
+            }
+            step.durable |= RunState::is_durable(&draft.kind);
+            // The decoder may be several turns ahead of this event, so the event itself decides.
+            match &draft.kind {
+                Kind::TurnEnded(ended) if ended.running_tasks.is_empty() => self.watch.finished(now.up),
+                Kind::TurnStarted(_) | Kind::TurnEnded(_) => self.watch.answer_reopened(),
+                _ => {}
+            }
+            step.events.push(self.state.number_draft(draft, now.wall));
+            if let Some(answer) = self.state.resume_answer() {
+                let rejected = self.state.wrong_session();
+                self.emit(Kind::ResumeAnswered(answer), now, step);
+                if let Some(failure) = rejected {
+                    self.stop(StopCause::Trouble(Box::new(failure)), now, step);
+                }
+            }
+        }
+        // Keep the buffer for the next piece.
+        self.drafts = drafts;
+    }
+}
+
+/// The bytes after which decoded events are numbered. The events of more bytes would leave the CPU's first cache before
+/// they are numbered.
+const PART: usize = 4 * 1024;
+
+/// Cuts a part off the output, behind the end of a line, so that no line has to be joined again. `None` if the output is
+/// short, or one line is longer than a part.
+pub(super) fn cut_after_lines(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+    let end = bytes.get(..PART)?.iter().rposition(|byte| *byte == b'\n')?;
+    bytes.split_at_checked(end + 1)
+}
