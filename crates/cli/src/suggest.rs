@@ -78,7 +78,7 @@ pub(crate) fn format(
 }
 
 /// Finds a view, or suggests one.
-pub(crate) fn view(name: &str) -> Result<&'static views::Entry, CommandError> {
+pub(crate) fn view(name: &str) -> Result<&'static views::ViewEntry, CommandError> {
     let known = || views::ALL.iter().map(|entry| entry.name);
     let list = known().collect::<Vec<_>>().join(", ");
     views::by_name(name)

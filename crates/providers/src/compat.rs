@@ -8,13 +8,13 @@ use serde::Deserialize;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Entry {
+struct CompatEntry {
     version: String,
 }
 
 /// Returns the version of a provider's program that passed the whole contract suite last.
 pub fn certified(provider: &str) -> Option<&'static str> {
-    static ALL: LazyLock<BTreeMap<String, Entry>> =
+    static ALL: LazyLock<BTreeMap<String, CompatEntry>> =
         LazyLock::new(|| toml::from_str(include_str!("compat.toml")).expect("a test reads it"));
     ALL.get(provider).map(|entry| entry.version.as_str())
 }

@@ -43,7 +43,7 @@ const BEGINNING: &str = "name = ''\nprogram = ''\nprompt = 'request'\nformats = 
 pub struct Executable {
     /// Says in a file that an executable is described, and not an agent.
     #[serde(default)]
-    pub kind: Kind,
+    pub kind: ExecutableKind,
     /// The provider's name.
     pub name: String,
     /// Other names by which it is known.
@@ -80,7 +80,7 @@ pub struct Executable {
 /// The description in a file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Kind {
+pub enum ExecutableKind {
     /// An executable provider.
     #[default]
     Executable,

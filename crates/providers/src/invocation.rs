@@ -34,7 +34,7 @@ use crate::dialect::Shape;
 use crate::manifest::run::Stop;
 
 pub use build::{build, health};
-pub use limits::Limits;
+pub use limits::PhaseLimits;
 pub use preview::Preview;
 pub(crate) use prompt::{image_type, is_image};
 pub use refusal::Refusal;
@@ -85,7 +85,7 @@ pub struct Invocation {
     /// Further values that are to be masked.
     pub secret_values: Vec<String>,
     /// How long each phase may take.
-    pub limits: Limits,
+    pub limits: PhaseLimits,
     /// How it is ended politely.
     pub stop: Stop,
 }

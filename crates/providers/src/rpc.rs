@@ -77,7 +77,7 @@ pub struct RpcError {
 
 /// A message, before it is known which sort it is.
 #[derive(Deserialize)]
-struct Message {
+struct RpcMessage {
     /// Absent and `null` differ: `null` is the id of an answer to what could not be read.
     #[serde(default, deserialize_with = "present")]
     id: Option<Value>,
@@ -133,7 +133,7 @@ impl Peer {
 
     /// Reads a line of the other side.
     pub fn hear(&mut self, line: &str) -> Incoming {
-        let Ok(message) = serde_json::from_str::<Message>(line) else { return Incoming::Strange };
+        let Ok(message) = serde_json::from_str::<RpcMessage>(line) else { return Incoming::Strange };
         match (message.method, message.id) {
             (Some(method), Some(id)) => Incoming::Call { id, method, params: message.params },
             (Some(method), None) => Incoming::Notification { method, params: message.params },

@@ -174,9 +174,9 @@ impl<'de: 'a, 'a> Pick<'de> for Tokens<'a> {
         while let Some(name) = map.next_key::<Text<'a>>()? {
             let name = name.0.unwrap_or_default();
             match map.next_value()? {
-                Member::Count(count) => counts.push((name, count)),
-                Member::Inner(inner) => {
-                    let named = |(inner, Whole(count))| (format!("{name}/{inner}").into(), count);
+                UsageMember::Count(count) => counts.push((name, count)),
+                UsageMember::Inner(inner) => {
+                    let named = |(inner, WholeNumber(count))| (format!("{name}/{inner}").into(), count);
                     counts.extend(inner.into_iter().map(named));
                 }
             }
@@ -187,30 +187,30 @@ impl<'de: 'a, 'a> Pick<'de> for Tokens<'a> {
 
 /// The counts of an object under one name.
 #[derive(Debug)]
-enum Member<'a> {
+enum UsageMember<'a> {
     Count(Option<u64>),
     /// An object; no count stands deeper.
-    Inner(Vec<(Cow<'a, str>, Whole)>),
+    Inner(Vec<(Cow<'a, str>, WholeNumber)>),
 }
 
-impl Default for Member<'_> {
+impl Default for UsageMember<'_> {
     fn default() -> Self {
         Self::Count(None)
     }
 }
 
-impl<'de: 'a, 'a> Pick<'de> for Member<'a> {
+impl<'de: 'a, 'a> Pick<'de> for UsageMember<'a> {
     fn whole(number: u64) -> Self {
         Self::Count(Some(number))
     }
 
     fn float(number: f64) -> Self {
-        Self::Count(Whole::float(number).0)
+        Self::Count(WholeNumber::float(number).0)
     }
 
     fn map<A: MapAccess<'de>>(mut map: A) -> Result<Self, A::Error> {
         let mut inner = Vec::new();
-        while let Some((name, count)) = map.next_entry::<Text<'a>, Whole>()? {
+        while let Some((name, count)) = map.next_entry::<Text<'a>, WholeNumber>()? {
             inner.push((name.0.unwrap_or_default(), count));
         }
         Ok(Self::Inner(inner))
@@ -219,9 +219,9 @@ impl<'de: 'a, 'a> Pick<'de> for Member<'a> {
 
 /// A whole number that is not negative.
 #[derive(Debug, Default)]
-struct Whole(Option<u64>);
+struct WholeNumber(Option<u64>);
 
-impl Pick<'_> for Whole {
+impl Pick<'_> for WholeNumber {
     fn whole(number: u64) -> Self {
         Self(Some(number))
     }
@@ -231,7 +231,7 @@ impl Pick<'_> for Whole {
     }
 }
 
-loose_json::picked!(impl<'a> Tokens<'a>; impl<'a> Member<'a>; impl<> Whole;);
+loose_json::picked!(impl<'a> Tokens<'a>; impl<'a> UsageMember<'a>; impl<> WholeNumber;);
 
 #[cfg(test)]
 mod tests {

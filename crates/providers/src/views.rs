@@ -62,7 +62,7 @@ pub struct Setup {
 
 /// One view in the list.
 #[derive(Clone, Copy, Debug)]
-pub struct Entry {
+pub struct ViewEntry {
     /// The name that users pass.
     pub name: &'static str,
     /// A one-line description for the help.
@@ -72,29 +72,37 @@ pub struct Entry {
 }
 
 /// Every view, in the order in which help lists them.
-pub const ALL: &[Entry] = &[
-    Entry { name: "events", about: "every event as a line of JSON", make: events::make },
-    Entry { name: "text", about: "the answer of the last turn as plain text", make: text::make },
-    Entry { name: "summary", about: "one JSON object about the whole stream", make: summary::make },
-    Entry { name: "pi", about: "pi's assistant message events, as JSON lines", make: pi::make },
-    Entry {
+pub const ALL: &[ViewEntry] = &[
+    ViewEntry { name: "events", about: "every event as a line of JSON", make: events::make },
+    ViewEntry { name: "text", about: "the answer of the last turn as plain text", make: text::make },
+    ViewEntry { name: "summary", about: "one JSON object about the whole stream", make: summary::make },
+    ViewEntry { name: "pi", about: "pi's assistant message events, as JSON lines", make: pi::make },
+    ViewEntry {
         name: "pi-partials",
         about: "the same, each with the whole message so far",
         make: pi::make_partials,
     },
-    Entry { name: "simple", about: "pi's simple protocol: text, thinking, tool calls", make: simple::make },
-    Entry {
+    ViewEntry {
+        name: "simple",
+        about: "pi's simple protocol: text, thinking, tool calls",
+        make: simple::make,
+    },
+    ViewEntry {
         name: "chunks",
         about: "chunks with the text so far, as `stream` prints them",
         make: chunks::make,
     },
-    Entry { name: "generate", about: "one response object, as `generate` prints it", make: generate::make },
-    Entry {
+    ViewEntry {
+        name: "generate",
+        about: "one response object, as `generate` prints it",
+        make: generate::make,
+    },
+    ViewEntry {
         name: "stream-events",
         about: "seven normalized stream events, one result per turn",
         make: stream_events::make,
     },
-    Entry {
+    ViewEntry {
         name: "provider-events",
         about: "messages, approvals and file hints for a session monitor",
         make: provider_events::make,
@@ -102,7 +110,7 @@ pub const ALL: &[Entry] = &[
 ];
 
 /// Returns the view of that name.
-pub fn by_name(name: &str) -> Option<&'static Entry> {
+pub fn by_name(name: &str) -> Option<&'static ViewEntry> {
     ALL.iter().find(|entry| entry.name == name)
 }
 

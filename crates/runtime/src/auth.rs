@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use bowline_providers::ask::{Login, Subject, Told};
 use bowline_providers::manifest::Manifest;
-use bowline_providers::manifest::auth::Place;
+use bowline_providers::manifest::auth::LoginFile;
 use serde::{Deserialize, Serialize};
 
 use crate::answer_cache::AnswerCache;
@@ -207,8 +207,8 @@ fn is_set(surroundings: &Surroundings, name: &str) -> bool {
 fn placed(manifest: &Manifest, file: &str, surroundings: &Surroundings) -> Option<PathBuf> {
     let home = surroundings.home();
     match manifest.auth.place(file) {
-        Place::Home(file) => Some(home?.join(file)),
-        Place::Settings(rest) => {
+        LoginFile::Home(file) => Some(home?.join(file)),
+        LoginFile::Settings(rest) => {
             let settings = manifest.auth.home.as_ref()?;
             match surroundings.get(&settings.env) {
                 Some(moved) => Some(PathBuf::from(moved).join(rest)),

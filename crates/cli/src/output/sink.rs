@@ -31,7 +31,7 @@ pub(crate) enum OutputFormat {
     /// For people.
     Human,
     /// For programs.
-    View(&'static views::Entry),
+    View(&'static views::ViewEntry),
 }
 
 impl OutputFormat {

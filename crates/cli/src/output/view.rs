@@ -1,7 +1,7 @@
 //! Writes events to standard output in one of the formats for programs.
 
 use bowline_protocol::Event;
-use bowline_providers::views::{Entry, Setup, View};
+use bowline_providers::views::{Setup, View, ViewEntry};
 use serde::Serialize;
 
 use crate::error::CommandError;
@@ -11,7 +11,7 @@ use crate::ui::{FULL, Stdout, object};
 const OF_RECORD: &str = "summary";
 
 /// Returns whether a format is the record, so that events can be skipped.
-pub(crate) fn is_record(entry: &Entry) -> bool {
+pub(crate) fn is_record(entry: &ViewEntry) -> bool {
     entry.name == OF_RECORD
 }
 
@@ -26,12 +26,12 @@ pub(crate) struct ViewWriter {
 }
 
 impl ViewWriter {
-    pub(crate) fn new(entry: &Entry, setup: &Setup) -> Self {
+    pub(crate) fn new(entry: &ViewEntry, setup: &Setup) -> Self {
         Self { view: Some((entry.make)(setup)), text: String::new(), provider: None }
     }
 
     /// Makes a viewer for a run, which has a record at the end.
-    pub(crate) fn of_run(entry: &Entry, setup: &Setup) -> Self {
+    pub(crate) fn of_run(entry: &ViewEntry, setup: &Setup) -> Self {
         let view = (!is_record(entry)).then(|| (entry.make)(setup));
         Self { view, text: String::new(), provider: None }
     }

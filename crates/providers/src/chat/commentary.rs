@@ -24,13 +24,13 @@ pub struct Passed {
 #[derive(Clone, Debug, Default)]
 pub struct CommentaryFilter {
     hold: Option<Millis>,
-    held: VecDeque<Held>,
+    held: VecDeque<HeldEvent>,
     /// Messages of sub-agents that are not finished. Only the pieces of a message show its sender.
     foreign: HashSet<MessageId>,
 }
 
 #[derive(Clone, Debug)]
-struct Held {
+struct HeldEvent {
     message: MessageId,
     passed: Passed,
 }
@@ -95,8 +95,8 @@ impl CommentaryFilter {
     fn course(&mut self, event: &Event) -> Course {
         match &event.kind {
             Kind::TextDelta(delta) => match self.heard(&delta.message, delta.parent.as_ref()) {
-                Speaker::Agent => Course::Hold(delta.message.clone()),
-                Speaker::SubAgent => Course::Pass,
+                TextAuthor::Agent => Course::Hold(delta.message.clone()),
+                TextAuthor::SubAgent => Course::Pass,
             },
             Kind::ThinkingDelta(delta) => {
                 self.heard(&delta.message, delta.parent.as_ref());
@@ -137,18 +137,18 @@ impl CommentaryFilter {
         }
     }
 
-    fn heard(&mut self, message: &MessageId, parent: Option<&ToolId>) -> Speaker {
+    fn heard(&mut self, message: &MessageId, parent: Option<&ToolId>) -> TextAuthor {
         if parent.is_none() {
-            return Speaker::Agent;
+            return TextAuthor::Agent;
         }
         if !self.foreign.contains(message) {
             self.foreign.insert(message.clone());
         }
-        Speaker::SubAgent
+        TextAuthor::SubAgent
     }
 
     fn hold(&mut self, message: MessageId, event: Event) {
-        self.held.push_back(Held { message, passed: Passed { event, commentary: false } });
+        self.held.push_back(HeldEvent { message, passed: Passed { event, commentary: false } });
     }
 
     /// Marks the words of a message as commentary. Returns what is decided now: words of other messages that are not
@@ -162,7 +162,7 @@ impl CommentaryFilter {
     }
 }
 
-enum Speaker {
+enum TextAuthor {
     Agent,
     SubAgent,
 }

@@ -25,7 +25,7 @@ use bowline_protocol::{Excerpt, Exit, Failure, Kind, RawSpan, Source, TaskId, Us
 
 use self::open_turn::{OpenTurn, TextTail};
 use self::running::RunningIds;
-use self::waiting::Waiting;
+use self::waiting::PendingRetry;
 use super::dialect::{Commentary, UnnumberedEvent};
 use crate::failure::{self, Evidence, Report};
 use crate::moment::Moment;
@@ -52,14 +52,14 @@ pub(crate) struct TurnTracker {
     /// How many turns of the model the open turn took, by the program's own count.
     pub(crate) num_turns: Option<u32>,
     /// The last retry, until it has an effect.
-    waiting: Option<Waiting>,
+    waiting: Option<PendingRetry>,
     /// Whether the dialect understood anything at all.
     understood: bool,
     /// The number of pieces of output that were not understood, and the last of them.
     unrecognized: u64,
     noise: TextTail,
     /// A run of consecutive pieces that were not understood.
-    row: noise::Row,
+    row: noise::NoiseRow,
     /// Whether the answer is plain text, which may contain the reason of a failure.
     pub(crate) plain: bool,
     /// Characters of the prompt, for the estimate of the first turn.
@@ -82,7 +82,7 @@ impl TurnTracker {
             waiting: None,
             understood: false,
             unrecognized: 0,
-            row: noise::Row::default(),
+            row: noise::NoiseRow::default(),
             noise: TextTail::default(),
             plain: false,
             prompt_chars: 0,

@@ -5,10 +5,10 @@
 use bowline_protocol::{Category, Code, Exit};
 
 /// The meaning of a number.
-type Meaning = (Category, Code);
+type NumberMeaning = (Category, Code);
 
 /// Returns the meaning of an HTTP status; `None` for those that are no failure.
-pub(super) fn status(status: u16) -> Option<Meaning> {
+pub(super) fn status(status: u16) -> Option<NumberMeaning> {
     Some(match status {
         400 | 422 => (Category::Validation, Code::InvalidRequest),
         401 => (Category::Authentication, Code::InvalidCredentials),
@@ -25,7 +25,7 @@ pub(super) fn status(status: u16) -> Option<Meaning> {
 }
 
 /// Returns the meaning of a process's exit; `None` where it has none.
-pub(super) fn exit(exit: Exit) -> Option<Meaning> {
+pub(super) fn exit(exit: Exit) -> Option<NumberMeaning> {
     match exit {
         // A Rust program exits with this after a panic.
         Exit::Code(101) => Some((Category::Unknown, Code::Crashed)),
@@ -56,7 +56,7 @@ pub fn signal_name(number: i32) -> String {
 }
 
 /// The signals that end agents, by their Linux numbers.
-const SIGNALS: &[(i32, &str, Meaning)] = &[
+const SIGNALS: &[(i32, &str, NumberMeaning)] = &[
     (1, "SIGHUP", KILLED),
     (2, "SIGINT", (Category::Unknown, Code::Cancelled)),
     (4, "SIGILL", CRASHED),
@@ -71,9 +71,9 @@ const SIGNALS: &[(i32, &str, Meaning)] = &[
 ];
 
 /// The adapter protocol counts SIGTERM and SIGKILL among the timeouts.
-const KILLED: Meaning = (Category::Timeout, Code::Killed);
-const CRASHED: Meaning = (Category::Unknown, Code::Crashed);
+const KILLED: NumberMeaning = (Category::Timeout, Code::Killed);
+const CRASHED: NumberMeaning = (Category::Unknown, Code::Crashed);
 
-fn signal(number: i32) -> Option<Meaning> {
+fn signal(number: i32) -> Option<NumberMeaning> {
     SIGNALS.iter().find(|(known, ..)| *known == number).map(|(_, _, meaning)| meaning.clone())
 }

@@ -12,18 +12,18 @@ use regex::Regex;
 use super::patterns::compile;
 
 /// One finer reason, and the phrases that give it away.
-struct Rule {
+struct PhraseRule {
     category: Category,
     code: Code,
     phrases: &'static [&'static str],
 }
 
-const fn rule(category: Category, code: Code, phrases: &'static [&'static str]) -> Rule {
-    Rule { category, code, phrases }
+const fn rule(category: Category, code: Code, phrases: &'static [&'static str]) -> PhraseRule {
+    PhraseRule { category, code, phrases }
 }
 
 /// The rules in the order in which they are tried. Specific ones come first, whatever their category.
-const RULES: &[Rule] = &[
+const RULES: &[PhraseRule] = &[
     rule(
         Category::Configuration,
         Code::FlagRejected,
@@ -370,7 +370,7 @@ pub(super) fn is_spent(text: &str) -> bool {
     matches!(code(Category::Quota, text), Some(Code::UsageLimit | Code::Billing)) || SPENT.is_match(text)
 }
 
-fn matching(text: &str) -> impl Iterator<Item = &'static Rule> {
+fn matching(text: &str) -> impl Iterator<Item = &'static PhraseRule> {
     static COMPILED: LazyLock<Vec<Regex>> =
         LazyLock::new(|| RULES.iter().map(|rule| compile(rule.phrases)).collect());
     RULES.iter().zip(COMPILED.iter()).filter(move |(_, regex)| regex.is_match(text)).map(|(rule, _)| rule)

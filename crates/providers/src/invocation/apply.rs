@@ -6,8 +6,8 @@ use bowline_protocol::Attachment;
 use bowline_protocol::kinds::{Level, Notice};
 
 use super::mcp::{self, Servers};
-use super::prompt::{self, Body};
-use super::request::Fields;
+use super::prompt::{self, PromptBody};
+use super::request::RequestFields;
 use super::{Arg, Invocation, LONGEST_ARGUMENT, Refusal, SideFile, template};
 use crate::manifest::run::{Flag, Rule, RunFlag, ValueShape};
 
@@ -30,8 +30,8 @@ pub(super) enum Value<'a> {
 /// An invocation in the making.
 pub(super) struct Draft {
     pub(super) made: Invocation,
-    pub(super) body: Body,
-    pub(super) fields: Fields,
+    pub(super) body: PromptBody,
+    pub(super) fields: RequestFields,
     /// The options that have set variables, so that the request cannot silently override them.
     pub(super) env_of: Vec<(String, String)>,
     /// Options without a value that are there already.
@@ -42,8 +42,8 @@ impl Draft {
     pub(super) fn new(made: Invocation) -> Self {
         Self {
             made,
-            body: Body::default(),
-            fields: Fields::default(),
+            body: PromptBody::default(),
+            fields: RequestFields::default(),
             env_of: Vec::new(),
             switches: BTreeSet::new(),
         }

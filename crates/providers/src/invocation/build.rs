@@ -6,7 +6,7 @@ use bowline_protocol::{Category, PermissionMode, Request, Resume};
 use super::apply::{Draft, Value, is_word};
 use super::environment::{self, BASE, NESTING};
 use super::{
-    Arg, Invocation, LONGEST_ARGUMENT, Limits, Refusal, RepositoryCode, StdinPlan, Streaming, Transport,
+    Arg, Invocation, LONGEST_ARGUMENT, PhaseLimits, Refusal, RepositoryCode, StdinPlan, Streaming, Transport,
     Unrestricted, User, Wish, native,
 };
 use crate::conversation::{Conversation, protocol_client};
@@ -69,7 +69,7 @@ fn build_in(manifest: &Manifest, name: &str, request: &Request, wish: &Wish) -> 
         degraded: Vec::new(),
         secrets_env: manifest.run.secrets.clone(),
         secret_values: Vec::new(),
-        limits: Limits::of(manifest, request, format.shape).with_shorter_idle(wish.idle_at_most),
+        limits: PhaseLimits::of(manifest, request, format.shape).with_shorter_idle(wish.idle_at_most),
         stop: manifest.stop,
     });
     never(&draft, manifest, request)?;

@@ -13,7 +13,9 @@ use serde::{Deserialize, Serialize};
 
 use super::build::unrestricted;
 use super::environment::{self, BASE, NESTING};
-use super::{Arg, Invocation, LONGEST_ARGUMENT, Limits, Refusal, StdinPlan, Transport, Unrestricted, Wish};
+use super::{
+    Arg, Invocation, LONGEST_ARGUMENT, PhaseLimits, Refusal, StdinPlan, Transport, Unrestricted, Wish,
+};
 use crate::dialect::Shape;
 use crate::dialects;
 use crate::manifest::run::{Stop, StopMethod, StopScope};
@@ -133,7 +135,7 @@ impl ExternalCli {
             secret_values: Vec::new(),
             // The specification has no time limit unless `timeout` sets one. Silence is limited all the same; a
             // program that prints only at its end may be silent for as long as one whose tool runs.
-            limits: Limits {
+            limits: PhaseLimits {
                 spawn: span(30_000),
                 first_event: request.idle_timeout_ms.or(if at_once { None } else { span(120_000) }),
                 idle: request.idle_timeout_ms.or(span(if at_once { 3_600_000 } else { 300_000 })),

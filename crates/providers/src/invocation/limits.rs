@@ -9,7 +9,7 @@ use crate::manifest::run::Total;
 
 /// How long each phase of a run may take; absent means that there is no limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Limits {
+pub struct PhaseLimits {
     /// Until the process is there.
     pub spawn: Option<Millis>,
     /// From the spawn to the first event.
@@ -24,7 +24,7 @@ pub struct Limits {
     pub total: Option<Millis>,
 }
 
-impl Limits {
+impl PhaseLimits {
     /// Returns the limits of a request, from the manifest and the request itself.
     pub(super) fn of(manifest: &Manifest, request: &Request, shape: Shape) -> Self {
         let watchdog = &manifest.watchdog;

@@ -6,7 +6,7 @@
 use super::Refusal;
 use crate::manifest::Manifest;
 use crate::manifest::run::RunFlag;
-use crate::probe::uses::{self, What};
+use crate::probe::uses::{self, CommandPart};
 
 /// The option of `bowline run`, for messages.
 const OPTION: &str = "--agent-arg";
@@ -82,11 +82,11 @@ struct Owner {
 /// Finds the option of Bowline's that an argument would contradict.
 fn owner(manifest: &Manifest, arg: &str) -> Option<Owner> {
     let known = uses::of(manifest).into_iter().filter_map(|used| match used.what {
-        What::Flag { name, .. } => {
+        CommandPart::Flag { name, .. } => {
             let reason = format!("Bowline passes `{name}` itself");
             Some(Owner { instead: instead(&used.key), name, reason })
         }
-        What::Subcommand(_) => None,
+        CommandPart::Subcommand(_) => None,
     });
     let reserved = manifest.run.reserved.iter().map(|name| Owner {
         name: name.clone(),

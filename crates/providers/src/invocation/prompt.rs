@@ -6,7 +6,7 @@ use crate::manifest::run::Blanks;
 
 /// The parts of a prompt.
 #[derive(Debug, Default)]
-pub(super) struct Body {
+pub(super) struct PromptBody {
     /// The part before it, such as a system prompt.
     pub(super) before: Vec<String>,
     /// Files that are mentioned right behind it.
@@ -15,7 +15,7 @@ pub(super) struct Body {
     pub(super) after: Vec<String>,
 }
 
-impl Body {
+impl PromptBody {
     /// Puts the parts together, with blank lines between them.
     pub(super) fn text(&self, context: &[Message], prompt: &str) -> String {
         let mut said = conversation(context);

@@ -33,12 +33,12 @@ struct Wire<'a> {
 
 /// The fields that options have filled in.
 #[derive(Debug, Default)]
-pub(super) struct Fields {
+pub(super) struct RequestFields {
     pub(super) system_prompt: Vec<String>,
     pub(super) config: BTreeMap<String, String>,
 }
 
-impl Fields {
+impl RequestFields {
     /// Puts the value of an option into the field that a manifest names for it.
     pub(super) fn set(&mut self, field: &str, value: &str) {
         match field.strip_prefix("config.") {
@@ -67,7 +67,7 @@ pub(super) fn secrets(manifest: &Manifest, request: &Request) -> Vec<String> {
 pub(super) fn text(
     manifest: &Manifest,
     request: &Request,
-    fields: &Fields,
+    fields: &RequestFields,
     prompt: &str,
 ) -> Result<String, Refusal> {
     let wrong = |option: &str, error: &dyn std::fmt::Display| {

@@ -5,7 +5,7 @@
 
 /// Returns the names in a template.
 pub(crate) fn names(template: &str) -> impl Iterator<Item = &str> {
-    parts(template).filter_map(|part| if let Part::Name(name) = part { Some(name) } else { None })
+    parts(template).filter_map(|part| if let TemplatePart::Name(name) = part { Some(name) } else { None })
 }
 
 /// Puts values into a template. A name that `value` does not know stays as it is written.
@@ -13,8 +13,8 @@ pub(crate) fn fill<'a>(template: &str, value: impl Fn(&str) -> Option<&'a str>) 
     let mut text = String::with_capacity(template.len());
     for part in parts(template) {
         match part {
-            Part::Text(plain) => text.push_str(plain),
-            Part::Name(name) => match value(name) {
+            TemplatePart::Text(plain) => text.push_str(plain),
+            TemplatePart::Name(name) => match value(name) {
                 Some(value) => text.push_str(value),
                 None => text.extend(["{", name, "}"]),
             },
@@ -23,12 +23,12 @@ pub(crate) fn fill<'a>(template: &str, value: impl Fn(&str) -> Option<&'a str>) 
     text
 }
 
-enum Part<'a> {
+enum TemplatePart<'a> {
     Text(&'a str),
     Name(&'a str),
 }
 
-fn parts(template: &str) -> impl Iterator<Item = Part<'_>> {
+fn parts(template: &str) -> impl Iterator<Item = TemplatePart<'_>> {
     let mut rest = template;
     std::iter::from_fn(move || {
         if rest.is_empty() {
@@ -42,14 +42,14 @@ fn parts(template: &str) -> impl Iterator<Item = Part<'_>> {
                 if open > 0 {
                     let text = &rest[..open];
                     rest = &rest[open..];
-                    return Some(Part::Text(text));
+                    return Some(TemplatePart::Text(text));
                 }
                 rest = &inside[length + 1..];
-                return Some(Part::Name(&inside[..length]));
+                return Some(TemplatePart::Name(&inside[..length]));
             }
             from = open + 1;
         }
-        Some(Part::Text(std::mem::take(&mut rest)))
+        Some(TemplatePart::Text(std::mem::take(&mut rest)))
     })
 }
 

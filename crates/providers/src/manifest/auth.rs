@@ -54,22 +54,22 @@ impl Auth {
     /// assert_eq!(auth.place(".knot/auth.json"), Place::Settings("auth.json"));
     /// assert_eq!(auth.place(".config/knot"), Place::Home(".config/knot"));
     /// ```
-    pub fn place<'a>(&self, file: &'a str) -> Place<'a> {
-        let Some(home) = &self.home else { return Place::Home(file) };
+    pub fn place<'a>(&self, file: &'a str) -> LoginFile<'a> {
+        let Some(home) = &self.home else { return LoginFile::Home(file) };
         if home.dir.is_empty() {
-            return Place::Settings(file);
+            return LoginFile::Settings(file);
         }
         match file.strip_prefix(&home.dir).map(|rest| (rest, rest.strip_prefix('/'))) {
-            Some(("", _)) => Place::Settings(""),
-            Some((_, Some(rest))) => Place::Settings(rest),
-            Some((_, None)) | None => Place::Home(file),
+            Some(("", _)) => LoginFile::Settings(""),
+            Some((_, Some(rest))) => LoginFile::Settings(rest),
+            Some((_, None)) | None => LoginFile::Home(file),
         }
     }
 }
 
 /// Where a file lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place<'a> {
+pub enum LoginFile<'a> {
     /// Below the home directory.
     Home(&'a str),
     /// Below the directory of the program's settings.

@@ -61,10 +61,10 @@ pub(super) fn run(manifest: &Manifest) -> Result<(), ManifestError> {
         }
     }
     for (flag, how) in &run.flags {
-        check(&format!("run.flags.{}", flag.key()), Value::of(*flag), how)?;
+        check(&format!("run.flags.{}", flag.key()), ValueArity::of(*flag), how)?;
     }
     for (name, how) in &run.config {
-        check(&format!("run.config.{name}"), Value::One, how)?;
+        check(&format!("run.config.{name}"), ValueArity::One, how)?;
     }
     for (mode, permission) in &manifest.permission {
         let key = format!("permission.{}", mode.as_str());
@@ -262,14 +262,14 @@ fn protocol(manifest: &Manifest) -> Result<(), ManifestError> {
 
 /// The number and form of an option's values.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Value {
+enum ValueArity {
     Nothing,
     One,
     Many,
     Servers,
 }
 
-impl Value {
+impl ValueArity {
     fn of(flag: RunFlag) -> Self {
         match flag {
             RunFlag::NoTools | RunFlag::Ephemeral | RunFlag::Isolate | RunFlag::Continue => Self::Nothing,
@@ -298,7 +298,7 @@ impl Value {
     }
 }
 
-fn check(key: &str, value: Value, flag: &Flag) -> Result<(), ManifestError> {
+fn check(key: &str, value: ValueArity, flag: &Flag) -> Result<(), ManifestError> {
     let large = flag.large.iter().flat_map(|large| &large.args);
     let texts = flag.before.iter().chain(&flag.after).chain(flag.env.values());
     if let Some(field) = flag.request.as_ref().filter(|field| !is_field(field)) {
@@ -333,7 +333,7 @@ fn check(key: &str, value: Value, flag: &Flag) -> Result<(), ManifestError> {
             known_name(&format!("{key}.{part}"), name, known)?;
         }
     }
-    let text_names = if value == Value::Many { each } else { once };
+    let text_names = if value == ValueArity::Many { each } else { once };
     for name in texts.clone().flat_map(|text| template::names(text)) {
         known_name(key, name, text_names)?;
     }
@@ -341,10 +341,10 @@ fn check(key: &str, value: Value, flag: &Flag) -> Result<(), ManifestError> {
         known_name(&format!("{key}.large.args"), name, &["file"])?;
     }
     let uses = flag.args.iter().chain(&flag.each).chain(texts).flat_map(|text| template::names(text)).count();
-    if flag.rule.is_some() && value != Value::Many {
+    if flag.rule.is_some() && value != ValueArity::Many {
         return wrong(format!("{key}.rule"), "is for options with several values".into());
     }
-    if value != Value::Nothing && uses == 0 && flag.rule.is_none() && flag.request.is_none() {
+    if value != ValueArity::Nothing && uses == 0 && flag.rule.is_none() && flag.request.is_none() {
         return wrong(key.into(), "does not use its value".into());
     }
     for arg in flag.args.iter().chain(large) {
@@ -363,19 +363,21 @@ fn check(key: &str, value: Value, flag: &Flag) -> Result<(), ManifestError> {
     servers(key, value, flag)
 }
 
-fn servers(key: &str, value: Value, flag: &Flag) -> Result<(), ManifestError> {
+fn servers(key: &str, value: ValueArity, flag: &Flag) -> Result<(), ManifestError> {
     let per_key = flag.form == Some(McpForm::TomlOverrides);
     match (value, flag.form) {
-        (Value::Servers, None) => {
+        (ValueArity::Servers, None) => {
             wrong(format!("{key}.form"), "is missing: it defines how servers are written".into())
         }
-        (Value::Servers, Some(_)) if per_key == flag.each.is_empty() => {
+        (ValueArity::Servers, Some(_)) if per_key == flag.each.is_empty() => {
             wrong(format!("{key}.each"), "goes with `form = \"toml_overrides\"`, and only with it".into())
         }
-        (Value::Nothing | Value::One | Value::Many, Some(_)) => {
+        (ValueArity::Nothing | ValueArity::One | ValueArity::Many, Some(_)) => {
             wrong(format!("{key}.form"), "is for MCP servers".into())
         }
-        (Value::Servers, Some(_)) | (Value::Nothing | Value::One | Value::Many, None) => Ok(()),
+        (ValueArity::Servers, Some(_)) | (ValueArity::Nothing | ValueArity::One | ValueArity::Many, None) => {
+            Ok(())
+        }
     }
 }
 

@@ -11,7 +11,7 @@ use crate::probe::Version;
 
 /// A directory of programs that `PATH` may lack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct ProgramDir {
     /// Where it is, relative to the home directory. A `*` is any one name; where several fit, the newest version comes
     /// first.
     pub dir: &'static str,
@@ -21,22 +21,22 @@ pub struct Place {
     pub moved: Option<(&'static str, &'static str)>,
 }
 
-const fn place(dir: &'static str) -> Place {
-    Place { dir, manager: None, moved: None }
+const fn place(dir: &'static str) -> ProgramDir {
+    ProgramDir { dir, manager: None, moved: None }
 }
 
-const fn managed(manager: &'static str, dir: &'static str) -> Place {
-    Place { dir, manager: Some(manager), moved: None }
+const fn managed(manager: &'static str, dir: &'static str) -> ProgramDir {
+    ProgramDir { dir, manager: Some(manager), moved: None }
 }
 
-impl Place {
+impl ProgramDir {
     const fn or(self, variable: &'static str, below: &'static str) -> Self {
         Self { moved: Some((variable, below)), ..self }
     }
 }
 
 /// Directories of programs that installers and managers use, tried in this order.
-pub const PLACES: &[Place] = &[
+pub const PLACES: &[ProgramDir] = &[
     place(".local/bin"),
     managed("npm", ".npm-global/bin"),
     managed("bun", ".bun/bin").or("BUN_INSTALL", "bin"),

@@ -5,8 +5,8 @@
 
 use std::fmt;
 
-use super::help::{Flag, Help};
-use super::uses::{self, Given, Use, What};
+use super::help::{Help, HelpFlag};
+use super::uses::{self, CommandPart, Given, Use};
 use super::{Page, Version};
 use crate::manifest::Manifest;
 
@@ -126,15 +126,15 @@ fn differences(manifest: &Manifest, pages: &[Page], version: Option<&Version>, u
     let Some(help) = page(&mut of()) else {
         // Where the page above was not asked for, what has a page of its own is there.
         let there = match &used.what {
-            What::Subcommand(name) => page(&mut of().chain([name.as_str()])).is_some(),
-            What::Flag { .. } => false,
+            CommandPart::Subcommand(name) => page(&mut of().chain([name.as_str()])).is_some(),
+            CommandPart::Flag { .. } => false,
         };
         return if there { Vec::new() } else { vec![Kind::NoPage] };
     };
     match &used.what {
-        What::Subcommand(name) if help.subcommand(name).is_none() => vec![Kind::Missing],
-        What::Subcommand(_) => Vec::new(),
-        What::Flag { name, given } => flag(manifest, help, version, name, given),
+        CommandPart::Subcommand(name) if help.subcommand(name).is_none() => vec![Kind::Missing],
+        CommandPart::Subcommand(_) => Vec::new(),
+        CommandPart::Flag { name, given } => flag(manifest, help, version, name, given),
     }
 }
 
@@ -173,7 +173,7 @@ fn flag(manifest: &Manifest, help: &Help, version: Option<&Version>, name: &str,
     kinds
 }
 
-fn form(flag: &Flag, given: &Given) -> Option<Kind> {
+fn form(flag: &HelpFlag, given: &Given) -> Option<Kind> {
     match (given, &flag.value) {
         (Given::Nothing, Some(value)) if !value.optional => Some(Kind::WantsValue),
         (Given::Value(_), None) => Some(Kind::TakesNoValue),

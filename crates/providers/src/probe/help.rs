@@ -14,7 +14,7 @@ mod spec;
 use serde::{Deserialize, Serialize};
 
 use crate::ansi;
-use layout::{Entry, Section};
+use layout::{HelpEntry, Section};
 
 /// A page of help.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -23,7 +23,7 @@ pub struct Help {
     /// The lines that show how the program is called.
     pub usage: Vec<String>,
     /// The options, in their order.
-    pub flags: Vec<Flag>,
+    pub flags: Vec<HelpFlag>,
     /// The subcommands, in their order.
     pub subcommands: Vec<Subcommand>,
 }
@@ -31,7 +31,7 @@ pub struct Help {
 /// An option. Names have their dashes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Flag {
+pub struct HelpFlag {
     /// The first of its long names.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub long: Option<String>,
@@ -58,7 +58,7 @@ pub struct Flag {
     pub deprecated: Option<String>,
 }
 
-impl Flag {
+impl HelpFlag {
     /// Returns all of its names.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.long.iter().chain(&self.short).chain(&self.aliases).map(String::as_str)
@@ -117,7 +117,7 @@ impl Help {
     }
 
     /// Finds an option by any of its names, with the dashes.
-    pub fn flag(&self, name: &str) -> Option<&Flag> {
+    pub fn flag(&self, name: &str) -> Option<&HelpFlag> {
         self.flags.iter().find(|flag| flag.names().any(|known| known == name))
     }
 
@@ -128,15 +128,15 @@ impl Help {
 }
 
 /// Reads an entry as an option.
-fn flag(entry: &Entry) -> Option<Flag> {
+fn flag(entry: &HelpEntry) -> Option<HelpFlag> {
     let spec = spec::read(&entry.spec)?;
     let remarks = remarks::read(&entry.description);
-    let mut flag = Flag {
+    let mut flag = HelpFlag {
         value: spec.value.or(remarks.value),
         default: remarks.default,
         description: remarks.text,
         deprecated: remarks.deprecated,
-        ..Flag::default()
+        ..HelpFlag::default()
     };
     if flag.value.is_some() {
         let told = if remarks.choices.is_empty() { spec.choices } else { remarks.choices };
@@ -155,7 +155,7 @@ fn flag(entry: &Entry) -> Option<Flag> {
 }
 
 /// Reads entries as subcommands. Some programs write their own name before each.
-fn commands(entries: &[Entry], usage: &[String]) -> Vec<Subcommand> {
+fn commands(entries: &[HelpEntry], usage: &[String]) -> Vec<Subcommand> {
     let first_word = |text: &str| text.split_whitespace().next().unwrap_or_default().to_owned();
     let leading: Vec<String> = entries.iter().map(|entry| first_word(&entry.spec)).collect();
     let program = usage.first().map(|line| first_word(line)).unwrap_or_default();
@@ -164,7 +164,7 @@ fn commands(entries: &[Entry], usage: &[String]) -> Vec<Subcommand> {
     entries.iter().filter_map(|entry| command(entry, &program)).collect()
 }
 
-fn command(entry: &Entry, program: &str) -> Option<Subcommand> {
+fn command(entry: &HelpEntry, program: &str) -> Option<Subcommand> {
     let mut words = entry.spec.split_whitespace().peekable();
     words.next_if(|word| *word == program);
     let remarks = remarks::read(&entry.description);

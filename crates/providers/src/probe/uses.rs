@@ -14,14 +14,14 @@ pub struct Use {
     /// The subcommand that it belongs to, in words; none for the program itself.
     pub of: Vec<String>,
     /// The option or word.
-    pub what: What,
+    pub what: CommandPart,
     /// The key of the manifest that uses it.
     pub key: String,
 }
 
 /// A part of a command.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum What {
+pub enum CommandPart {
     /// An option.
     Flag {
         /// Its name, with the dashes.
@@ -33,7 +33,7 @@ pub enum What {
     Subcommand(String),
 }
 
-impl What {
+impl CommandPart {
     /// Returns the name of the option or of the subcommand.
     pub fn name(&self) -> &str {
         match self {
@@ -72,7 +72,7 @@ pub fn of(manifest: &Manifest) -> Vec<Use> {
         }
         let key = format!("formats.{name}");
         for (depth, word) in words.iter().enumerate() {
-            let what = What::Subcommand(word.clone());
+            let what = CommandPart::Subcommand(word.clone());
             uses.insert(Use { of: words[..depth].to_vec(), what, key: key.clone() });
         }
         read(&key, &words, &format.args[words.len()..], &[], &mut uses);
@@ -114,7 +114,7 @@ fn is_flag(arg: &str) -> bool {
 
 /// Reads a list of arguments. `values` are those that a template's value can have.
 fn read(key: &str, of: &[String], args: &[String], values: &[String], uses: &mut BTreeSet<Use>) {
-    let mut note = |what: What| {
+    let mut note = |what: CommandPart| {
         uses.insert(Use { of: of.to_vec(), what, key: key.to_owned() });
     };
     let literal = |text: &str| match text.contains('{') {
@@ -125,7 +125,7 @@ fn read(key: &str, of: &[String], args: &[String], values: &[String], uses: &mut
     };
     let mut args = args.iter().peekable();
     if let Some(word) = args.next_if(|arg| is_word(arg)) {
-        note(What::Subcommand(word.clone()));
+        note(CommandPart::Subcommand(word.clone()));
     }
     while let Some(arg) = args.next().map(String::as_str) {
         // A value without an option is a word of the prompt, or a file.
@@ -140,6 +140,6 @@ fn read(key: &str, of: &[String], args: &[String], values: &[String], uses: &mut
                 None => Given::Nothing,
             },
         };
-        note(What::Flag { name: name.to_owned(), given });
+        note(CommandPart::Flag { name: name.to_owned(), given });
     }
 }

@@ -29,14 +29,14 @@ use crate::ansi;
 pub struct Version {
     numbers: Vec<u64>,
     /// The parts of a pre-release; none for a release.
-    pre: Vec<Part>,
+    pre: Vec<VersionPart>,
     /// As it was written, without a `v`.
     text: String,
 }
 
 /// A part of a pre-release. Numbers come before words, as in semantic versioning.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Part {
+enum VersionPart {
     Number(u64),
     Word(String),
 }
@@ -87,7 +87,7 @@ impl Version {
 }
 
 /// Reads what stands behind the numbers. In a date, a further number belongs to it and a hash names a build.
-fn suffix(numbers: &mut Vec<u64>, rest: &str) -> Option<Vec<Part>> {
+fn suffix(numbers: &mut Vec<u64>, rest: &str) -> Option<Vec<VersionPart>> {
     if rest.is_empty() {
         return Some(Vec::new());
     }
@@ -122,14 +122,14 @@ fn is_hash(word: &str) -> bool {
 }
 
 /// Cuts `rc10` into a word and a number, so that it is newer than `rc9`.
-fn parts(word: &str) -> impl Iterator<Item = Part> {
+fn parts(word: &str) -> impl Iterator<Item = VersionPart> {
     let cut = word.find(|it: char| it.is_ascii_digit()).unwrap_or(word.len());
     let (letters, digits) = word.split_at(cut);
     let split = !letters.is_empty() && digits.parse::<u64>().is_ok();
     let pieces = if split { vec![letters, digits] } else { vec![word] };
     let part = |piece: &str| match piece.parse() {
-        Ok(number) => Part::Number(number),
-        Err(_) => Part::Word(piece.to_ascii_lowercase()),
+        Ok(number) => VersionPart::Number(number),
+        Err(_) => VersionPart::Word(piece.to_ascii_lowercase()),
     };
     pieces.into_iter().filter(|piece| !piece.is_empty()).map(part).collect::<Vec<_>>().into_iter()
 }

@@ -14,12 +14,12 @@ pub struct Count {
     /// The last cumulative report, to compute what a turn added to it.
     cumulative: Usage,
     cumulative_cost: Option<f64>,
-    turn: Option<Turn>,
+    turn: Option<TurnCount>,
 }
 
 /// The count of the turn that is open.
 #[derive(Clone, Debug, Default)]
-struct Turn {
+struct TurnCount {
     usage: Option<Usage>,
     cost: Option<f64>,
     /// The last report of each call, so that a repeated one replaces it. Sub-agents call between the agent's own reports.
@@ -31,7 +31,7 @@ struct Turn {
 impl Count {
     /// Says that a turn begins.
     pub fn begin(&mut self) {
-        self.turn = Some(Turn::default());
+        self.turn = Some(TurnCount::default());
     }
 
     /// Says that the turn is over.
@@ -69,7 +69,7 @@ impl Count {
     }
 }
 
-impl Turn {
+impl TurnCount {
     fn add(&mut self, report: &UsageReported, usage: Usage, cost: Option<f64>) {
         let both = |a: Option<f64>, b: Option<f64>| match (a, b) {
             (None, None) => None,

@@ -16,11 +16,11 @@ use super::tally::Tally;
 
 /// Collects the text of a stream, and its tally.
 #[derive(Debug)]
-pub(crate) struct Answer {
+pub(crate) struct AnswerFold {
     /// The outcome and the counts of the stream.
     pub(crate) tally: Tally,
     keep: Keep,
-    said: Vec<Said>,
+    said: Vec<SaidMessage>,
     /// Where the last turn begins in `said`.
     turn_from: usize,
     /// The last turn's messages. Another turn may use the same id again for another message.
@@ -45,19 +45,19 @@ pub(crate) enum Keep {
 
 /// One message.
 #[derive(Debug)]
-pub(crate) struct Said {
+pub(crate) struct SaidMessage {
     blocks: Blocks,
-    part: Part,
+    part: MessagePart,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Part {
+enum MessagePart {
     Answer,
     Commentary,
     SubAgent,
 }
 
-impl Answer {
+impl AnswerFold {
     /// Makes an empty one.
     pub(crate) fn new(keep: Keep) -> Self {
         Self {
@@ -95,11 +95,11 @@ impl Answer {
     /// Returns the answer. If a turn was cut short before its answer, its last text is returned.
     pub(crate) fn text(&self) -> Joined<'_> {
         let turn = &self.said[self.turn_from..];
-        let text = Joined::of(turn.iter().filter(|said| said.part == Part::Answer));
+        let text = Joined::of(turn.iter().filter(|said| said.part == MessagePart::Answer));
         if !text.is_empty() || self.tally.outcome == Some(Outcome::Completed) {
             return text;
         }
-        let is_last = |said: &&Said| said.part == Part::Commentary && !said.blocks.is_empty();
+        let is_last = |said: &&SaidMessage| said.part == MessagePart::Commentary && !said.blocks.is_empty();
         Joined::of(turn.iter().rev().find(is_last).into_iter())
     }
 
@@ -119,9 +119,9 @@ impl Answer {
     pub(crate) fn keep_answer_only(&mut self) {
         self.keep = Keep::Answer;
         let turn_from = self.turn_from;
-        let last = self.said.iter().rposition(|said| said.part == Part::Commentary);
+        let last = self.said.iter().rposition(|said| said.part == MessagePart::Commentary);
         for (place, said) in self.said.iter_mut().enumerate() {
-            let may_matter = said.part == Part::Answer || Some(place) == last;
+            let may_matter = said.part == MessagePart::Answer || Some(place) == last;
             if place < turn_from || !may_matter {
                 said.blocks = Blocks::default();
             }
@@ -146,8 +146,8 @@ impl Answer {
     }
 
     fn text_delta(&mut self, delta: &TextDelta) {
-        let part = if delta.parent.is_some() { Part::SubAgent } else { Part::Answer };
-        if self.keep == Keep::Answer && part != Part::Answer {
+        let part = if delta.parent.is_some() { MessagePart::SubAgent } else { MessagePart::Answer };
+        if self.keep == Keep::Answer && part != MessagePart::Answer {
             return;
         }
         let place = match &self.latest {
@@ -155,7 +155,7 @@ impl Answer {
             _ => {
                 let place = *self.places.entry(delta.message.clone()).or_insert(self.said.len());
                 if place == self.said.len() {
-                    self.said.push(Said { blocks: Blocks::default(), part });
+                    self.said.push(SaidMessage { blocks: Blocks::default(), part });
                 }
                 self.previous = self.latest.replace((delta.message.clone(), place));
                 place
@@ -166,7 +166,7 @@ impl Answer {
 
     fn commentary(&mut self, message: &MessageId) {
         let Some(place) = self.place(message) else { return };
-        if self.said[place].part != Part::Answer {
+        if self.said[place].part != MessagePart::Answer {
             return;
         }
         if self.keep == Keep::Answer {
@@ -177,7 +177,7 @@ impl Answer {
             }
             self.held.insert(place);
         }
-        self.said[place].part = Part::Commentary;
+        self.said[place].part = MessagePart::Commentary;
     }
 
     fn place(&self, message: &MessageId) -> Option<usize> {
@@ -186,7 +186,7 @@ impl Answer {
         near.map(|(_, place)| *place).or_else(|| self.places.get(message).copied())
     }
 
-    fn find(&mut self, message: &MessageId) -> Option<&mut Said> {
+    fn find(&mut self, message: &MessageId) -> Option<&mut SaidMessage> {
         let place = self.place(message)?;
         self.said.get_mut(place)
     }
@@ -194,11 +194,11 @@ impl Answer {
 
 /// Messages joined with newlines, where they lie: a long answer is not copied to be written.
 #[derive(Debug)]
-pub(crate) struct Joined<'a>(Vec<&'a Said>);
+pub(crate) struct Joined<'a>(Vec<&'a SaidMessage>);
 
 impl<'a> Joined<'a> {
     /// Skip a message of which nothing is left.
-    fn of(messages: impl Iterator<Item = &'a Said>) -> Self {
+    fn of(messages: impl Iterator<Item = &'a SaidMessage>) -> Self {
         Self(messages.filter(|said| !said.blocks.is_empty()).collect())
     }
 

@@ -8,7 +8,7 @@ use bowline_protocol::{Json, ToolId};
 
 /// A tool call with its arguments so far.
 #[derive(Clone, Debug)]
-pub(crate) struct Call {
+pub(crate) struct LateCall {
     /// The call's id.
     pub(crate) id: ToolId,
     /// The tool.
@@ -17,7 +17,7 @@ pub(crate) struct Call {
     pieces: String,
 }
 
-impl Call {
+impl LateCall {
     /// Makes a call as it was announced.
     pub(crate) fn of(tool: &ToolStarted) -> Self {
         Self {
@@ -58,19 +58,19 @@ pub(crate) fn no_arguments() -> Json {
 
 /// Holds each call back until its arguments are known, and returns it exactly once.
 #[derive(Debug, Default)]
-pub(crate) struct Calls {
-    running: Vec<Running>,
+pub(crate) struct LateCalls {
+    running: Vec<RunningCall>,
 }
 
 #[derive(Debug)]
-struct Running {
-    call: Call,
+struct RunningCall {
+    call: LateCall,
     told: bool,
 }
 
-impl Calls {
+impl LateCalls {
     /// Handles the start of a call. Returns it if its arguments are complete.
-    pub(crate) fn started(&mut self, tool: &ToolStarted) -> Option<&Call> {
+    pub(crate) fn started(&mut self, tool: &ToolStarted) -> Option<&LateCall> {
         let at = match self.running.iter().position(|running| running.call.id == tool.id) {
             Some(at) => {
                 // The agent repeats the call. Only its arguments can be new.
@@ -80,7 +80,7 @@ impl Calls {
                 at
             }
             None => {
-                self.running.push(Running { call: Call::of(tool), told: false });
+                self.running.push(RunningCall { call: LateCall::of(tool), told: false });
                 self.running.len() - 1
             }
         };
@@ -90,27 +90,27 @@ impl Calls {
     }
 
     /// Handles an update of a call. Returns it if its arguments are complete.
-    pub(crate) fn updated(&mut self, update: &ToolUpdated) -> Option<&Call> {
+    pub(crate) fn updated(&mut self, update: &ToolUpdated) -> Option<&LateCall> {
         let running = self.running.iter_mut().find(|running| running.call.id == update.id)?;
         let known = running.call.update(update);
         running.tell_if(known)
     }
 
     /// Handles the end of a call. Returns it unless it was returned before.
-    pub(crate) fn finished(&mut self, id: &ToolId) -> Option<Call> {
+    pub(crate) fn finished(&mut self, id: &ToolId) -> Option<LateCall> {
         let at = self.running.iter().position(|running| running.call.id == *id)?;
         let running = self.running.remove(at);
         (!running.told).then_some(running.call)
     }
 
     /// Returns all calls that were not returned yet, for the end of a turn.
-    pub(crate) fn rest(&mut self) -> Vec<&Call> {
+    pub(crate) fn rest(&mut self) -> Vec<&LateCall> {
         self.running.iter_mut().filter_map(|running| running.tell_if(true)).collect()
     }
 }
 
-impl Running {
-    fn tell_if(&mut self, known: bool) -> Option<&Call> {
+impl RunningCall {
+    fn tell_if(&mut self, known: bool) -> Option<&LateCall> {
         let now = known && !self.told;
         self.told |= known;
         now.then_some(&self.call)

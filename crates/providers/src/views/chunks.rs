@@ -23,13 +23,13 @@ struct Chunks {
     content: String,
     /// The length of the content when the turn began; what lies before it can no longer be retracted.
     settled: usize,
-    pieces: Vec<Piece>,
+    pieces: Vec<ChunkPiece>,
     notices: Notices,
 }
 
 /// Where a stretch of the turn's text lies in the content. The newlines between messages belong to no piece.
 #[derive(Debug)]
-struct Piece {
+struct ChunkPiece {
     message: MessageId,
     block: u32,
     start: usize,
@@ -37,7 +37,7 @@ struct Piece {
 }
 
 #[derive(Serialize)]
-struct Chunk<'a> {
+struct ChunkRecord<'a> {
     content: &'a str,
     delta: &'a str,
     done: bool,
@@ -45,11 +45,11 @@ struct Chunk<'a> {
     error: &'a str,
     timestamp: Timestamp,
     #[serde(skip_serializing_if = "Option::is_none")]
-    metadata: Option<Metadata<'a>>,
+    metadata: Option<ChunkMetadata<'a>>,
 }
 
 #[derive(Serialize)]
-struct Metadata<'a> {
+struct ChunkMetadata<'a> {
     notices: &'a [String],
 }
 
@@ -77,7 +77,7 @@ impl View for Chunks {
 
     fn finish(&mut self, out: &mut String) {
         let error = self.tally.trouble().map(|failure| failure.message).unwrap_or_default();
-        let last = Chunk {
+        let last = ChunkRecord {
             content: &self.content,
             delta: "",
             done: true,
@@ -86,7 +86,7 @@ impl View for Chunks {
             timestamp: self.tally.last_at.unwrap_or(Timestamp::EPOCH),
             metadata: Some(self.notices.told())
                 .filter(|it| !it.is_empty())
-                .map(|notices| Metadata { notices }),
+                .map(|notices| ChunkMetadata { notices }),
         };
         line(out, &last);
     }
@@ -106,7 +106,7 @@ impl Chunks {
         let delta = &self.content[delta_from..];
         line(
             out,
-            &Chunk {
+            &ChunkRecord {
                 content: &self.content,
                 delta,
                 done: false,
@@ -127,7 +127,7 @@ impl Chunks {
             Some(last) if last.message == delta.message && last.block == delta.block => last.end = end,
             Some(_) | None => {
                 let (message, block) = (delta.message.clone(), delta.block);
-                self.pieces.push(Piece { message, block, start, end });
+                self.pieces.push(ChunkPiece { message, block, start, end });
             }
         }
     }
@@ -142,7 +142,8 @@ impl Chunks {
 
     /// Retracts text. If there was any, prints a chunk with the text that is left.
     fn retract(&mut self, retracted: &TextRetracted, at: Timestamp, out: &mut String) {
-        let gone = |piece: &Piece| piece.message == retracted.message && piece.block >= retracted.from_block;
+        let gone =
+            |piece: &ChunkPiece| piece.message == retracted.message && piece.block >= retracted.from_block;
         if !self.pieces.iter().any(gone) {
             return;
         }
@@ -151,7 +152,7 @@ impl Chunks {
             self.separate(&piece.message);
             let start = self.content.len();
             self.content.push_str(&old[piece.start - self.settled..piece.end - self.settled]);
-            self.pieces.push(Piece { start, end: self.content.len(), ..piece });
+            self.pieces.push(ChunkPiece { start, end: self.content.len(), ..piece });
         }
         self.chunk(self.content.len(), at, out);
     }

@@ -6,17 +6,17 @@ use super::{Setup, View};
 
 /// Makes the view.
 pub(crate) fn make(_: &Setup) -> Box<dyn View> {
-    Box::new(Events::default())
+    Box::new(EventsView::default())
 }
 
 #[derive(Debug, Default)]
-struct Events {
+struct EventsView {
     writer: EventWriter,
     /// The line of the current event; kept for its capacity.
     line: Vec<u8>,
 }
 
-impl View for Events {
+impl View for EventsView {
     fn event(&mut self, event: &Event, out: &mut String) {
         self.line.clear();
         self.writer.write(event, &mut self.line).expect("events are plain data with string keys");

@@ -3,25 +3,25 @@
 use bowline_protocol::{Event, ToolId, UsageSource};
 use serde::Serialize;
 
-use super::answer::{Answer, Keep};
-use super::calls::Call;
+use super::answer::{AnswerFold, Keep};
+use super::calls::LateCall;
 use super::notices::Notices;
 use super::tally::{Finish, ModelSource, Tally};
 use super::{Setup, View, line};
 
 /// Makes the view.
 pub(crate) fn make(setup: &Setup) -> Box<dyn View> {
-    Box::new(Generate {
+    Box::new(GenerateView {
         setup: setup.clone(),
-        answer: Answer::new(Keep::Answer),
+        answer: AnswerFold::new(Keep::Answer),
         notices: Notices::default(),
     })
 }
 
 #[derive(Debug)]
-struct Generate {
+struct GenerateView {
     setup: Setup,
-    answer: Answer,
+    answer: AnswerFold,
     notices: Notices,
 }
 
@@ -38,13 +38,13 @@ struct Response<'a> {
     error: String,
     provider: String,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    tool_calls: Vec<ToolCall<'a>>,
+    tool_calls: Vec<GeneratedCall<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    metadata: Option<Metadata<'a>>,
+    metadata: Option<ResponseMetadata<'a>>,
 }
 
 #[derive(Serialize)]
-struct ToolCall<'a> {
+struct GeneratedCall<'a> {
     id: &'a ToolId,
     r#type: &'static str,
     function: Function<'a>,
@@ -58,7 +58,7 @@ struct Function<'a> {
 }
 
 #[derive(Serialize)]
-struct Metadata<'a> {
+struct ResponseMetadata<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     model_source: Option<ModelSource>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -67,7 +67,7 @@ struct Metadata<'a> {
     notices: &'a [String],
 }
 
-impl View for Generate {
+impl View for GenerateView {
     fn event(&mut self, event: &Event, _: &mut String) {
         self.answer.event(event);
         self.notices.event(event);
@@ -100,12 +100,12 @@ impl View for Generate {
 }
 
 /// Returns further fields for a caller of the protocol, if there are any.
-fn metadata<'a>(tally: &Tally, notices: &'a Notices) -> Option<Metadata<'a>> {
+fn metadata<'a>(tally: &Tally, notices: &'a Notices) -> Option<ResponseMetadata<'a>> {
     let usage_source = tally.usage_source.filter(|source| *source == UsageSource::Estimated);
     let model_source = tally.model_source().filter(|source| *source == ModelSource::Asked);
     let notices = notices.told();
     let any = model_source.is_some() || usage_source.is_some() || !notices.is_empty();
-    any.then_some(Metadata { model_source, usage_source, notices })
+    any.then_some(ResponseMetadata { model_source, usage_source, notices })
 }
 
 fn latency(tally: &Tally) -> u64 {
@@ -124,7 +124,7 @@ fn finish_reason(finish: Finish) -> &'static str {
     }
 }
 
-fn tool_call(call: &Call) -> ToolCall<'_> {
+fn tool_call(call: &LateCall) -> GeneratedCall<'_> {
     let arguments = call.arguments().as_str().to_owned();
-    ToolCall { id: &call.id, r#type: "function", function: Function { name: &call.name, arguments } }
+    GeneratedCall { id: &call.id, r#type: "function", function: Function { name: &call.name, arguments } }
 }

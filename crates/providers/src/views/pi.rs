@@ -12,8 +12,8 @@ mod message;
 use bowline_protocol::kinds::{TextRetracted, ToolOwner, ToolStarted, ToolUpdated};
 use bowline_protocol::{Event, Exit, Failure, Kind, MessageId, Source, ToolId};
 
-use self::message::{Content, Message, Record};
-use super::calls::{Call, no_arguments};
+use self::message::{PiContent, PiMessage, PiRecord};
+use super::calls::{LateCall, no_arguments};
 use super::tally::{Finish, Tally};
 use super::{Setup, View, line};
 
@@ -28,11 +28,11 @@ pub(crate) fn make_partials(setup: &Setup) -> Box<dyn View> {
 }
 
 fn of(setup: &Setup, partials: Partials) -> Box<dyn View> {
-    Box::new(Pi {
+    Box::new(PiView {
         setup: setup.clone(),
         partials,
         tally: Tally::default(),
-        message: Message::default(),
+        message: PiMessage::default(),
         blocks: Vec::new(),
         open: Vec::new(),
         turn_from: 0,
@@ -48,11 +48,11 @@ enum Partials {
 }
 
 #[derive(Debug)]
-struct Pi {
+struct PiView {
     setup: Setup,
     partials: Partials,
     tally: Tally,
-    message: Message,
+    message: PiMessage,
     /// The source of each block of the message's content.
     blocks: Vec<Origin>,
     /// The blocks that have not ended, in the order in which they began.
@@ -67,10 +67,10 @@ struct Pi {
 enum Origin {
     Text(MessageId, u32),
     Thinking(MessageId, u32),
-    Tool(Call),
+    Tool(LateCall),
 }
 
-impl View for Pi {
+impl View for PiView {
     #[expect(clippy::wildcard_enum_match_arm, reason = "the format has no record for the other kinds")]
     fn event(&mut self, event: &Event, out: &mut String) {
         self.tally.event(event);
@@ -112,8 +112,8 @@ impl View for Pi {
         self.message.end(reason, self.tally.trouble().map(spelled));
         let message = &self.message;
         let last = match message.error_message {
-            None => Record::Done { reason, message },
-            Some(_) => Record::Error { reason, error: message },
+            None => PiRecord::Done { reason, message },
+            Some(_) => PiRecord::Error { reason, error: message },
         };
         line(out, &last);
     }
@@ -129,18 +129,18 @@ fn spelled(failure: Failure) -> String {
     }
 }
 
-impl Pi {
+impl PiView {
     /// Brings the message's heading up to date, and prints `start` before anything else is printed.
     fn start(&mut self, out: &mut String) {
         self.message.set_heading(&self.tally, &self.setup);
         if !self.started {
             self.started = true;
-            line(out, &Record::Start { partial: &self.message });
+            line(out, &PiRecord::Start { partial: &self.message });
         }
     }
 
     /// Returns the message so far, where records carry it.
-    fn partial(&self) -> Option<&Message> {
+    fn partial(&self) -> Option<&PiMessage> {
         (self.partials == Partials::Whole).then_some(&self.message)
     }
 
@@ -148,12 +148,13 @@ impl Pi {
         let known =
             self.find_open(|origin| matches!(origin, Origin::Text(m, b) if m == message && *b == block));
         let content_index = known.unwrap_or_else(|| {
-            let content_index = self.begin(Origin::Text(message.clone(), block), Content::empty_text(), out);
-            line(out, &Record::TextStart { content_index, partial: self.partial() });
+            let content_index =
+                self.begin(Origin::Text(message.clone(), block), PiContent::empty_text(), out);
+            line(out, &PiRecord::TextStart { content_index, partial: self.partial() });
             content_index
         });
         self.message.content[content_index].push(delta);
-        line(out, &Record::TextDelta { content_index, delta, partial: self.partial() });
+        line(out, &PiRecord::TextDelta { content_index, delta, partial: self.partial() });
     }
 
     fn thinking(&mut self, message: &MessageId, block: u32, delta: &str, out: &mut String) {
@@ -161,12 +162,12 @@ impl Pi {
             self.find_open(|origin| matches!(origin, Origin::Thinking(m, b) if m == message && *b == block));
         let content_index = known.unwrap_or_else(|| {
             let content_index =
-                self.begin(Origin::Thinking(message.clone(), block), Content::empty_thinking(), out);
-            line(out, &Record::ThinkingStart { content_index, partial: self.partial() });
+                self.begin(Origin::Thinking(message.clone(), block), PiContent::empty_thinking(), out);
+            line(out, &PiRecord::ThinkingStart { content_index, partial: self.partial() });
             content_index
         });
         self.message.content[content_index].push(delta);
-        line(out, &Record::ThinkingDelta { content_index, delta, partial: self.partial() });
+        line(out, &PiRecord::ThinkingDelta { content_index, delta, partial: self.partial() });
     }
 
     /// Empties text that no longer counts. A block keeps its place, because later ones are known by theirs.
@@ -177,7 +178,7 @@ impl Pi {
         };
         for content_index in self.turn_from..self.blocks.len() {
             if gone(&self.blocks[content_index]) {
-                self.message.content[content_index] = Content::empty_text();
+                self.message.content[content_index] = PiContent::empty_text();
             }
         }
         self.end(gone, out);
@@ -189,8 +190,8 @@ impl Pi {
         self.end(|_| true, out);
         for content in &mut self.message.content[self.turn_from..] {
             *content = match content {
-                Content::Thinking { .. } => Content::empty_thinking(),
-                Content::Text { .. } | Content::ToolCall { .. } => Content::empty_text(),
+                PiContent::Thinking { .. } => PiContent::empty_thinking(),
+                PiContent::Text { .. } | PiContent::ToolCall { .. } => PiContent::empty_text(),
             };
         }
     }
@@ -201,12 +202,12 @@ impl Pi {
             return;
         }
         let call =
-            Content::ToolCall { id: tool.id.clone(), name: tool.name.clone(), arguments: no_arguments() };
-        let content_index = self.begin(Origin::Tool(Call::of(tool)), call, out);
-        line(out, &Record::ToolcallStart { content_index, partial: self.partial() });
+            PiContent::ToolCall { id: tool.id.clone(), name: tool.name.clone(), arguments: no_arguments() };
+        let content_index = self.begin(Origin::Tool(LateCall::of(tool)), call, out);
+        line(out, &PiRecord::ToolcallStart { content_index, partial: self.partial() });
         if let Some(input) = &tool.input {
             let delta = input.as_str();
-            line(out, &Record::ToolcallDelta { content_index, delta, partial: self.partial() });
+            line(out, &PiRecord::ToolcallDelta { content_index, delta, partial: self.partial() });
             self.end(|origin| origin.is_call(&tool.id), out);
         }
     }
@@ -218,7 +219,7 @@ impl Pi {
         // The arguments as a whole are new only if they did not come in pieces.
         let whole = if call.has_pieces() { None } else { update.input.as_ref().map(|input| input.as_str()) };
         if let Some(delta) = update.input_delta.as_deref().filter(|piece| !piece.is_empty()).or(whole) {
-            line(out, &Record::ToolcallDelta { content_index, delta, partial: self.partial() });
+            line(out, &PiRecord::ToolcallDelta { content_index, delta, partial: self.partial() });
         }
         if complete {
             self.end(|origin| origin.is_call(&update.id), out);
@@ -226,7 +227,7 @@ impl Pi {
     }
 
     /// Starts a block. Earlier text of its message ends first, as in pi's own streams.
-    fn begin(&mut self, origin: Origin, content: Content, out: &mut String) -> usize {
+    fn begin(&mut self, origin: Origin, content: PiContent, out: &mut String) -> usize {
         if let Origin::Text(message, _) | Origin::Thinking(message, _) = &origin {
             self.end(|open| open.is_of(message), out);
         }
@@ -245,19 +246,19 @@ impl Pi {
         let blocks = &self.blocks;
         let ending: Vec<usize> = self.open.extract_if(.., |&mut at| wanted(&blocks[at])).collect();
         for content_index in ending {
-            if let (Origin::Tool(call), Content::ToolCall { arguments, .. }) =
+            if let (Origin::Tool(call), PiContent::ToolCall { arguments, .. }) =
                 (&self.blocks[content_index], &mut self.message.content[content_index])
             {
                 *arguments = call.arguments();
             }
             let partial = self.partial();
             let record = match &self.message.content[content_index] {
-                Content::Text { text } => Record::TextEnd { content_index, content: text, partial },
-                Content::Thinking { thinking } => {
-                    Record::ThinkingEnd { content_index, content: thinking, partial }
+                PiContent::Text { text } => PiRecord::TextEnd { content_index, content: text, partial },
+                PiContent::Thinking { thinking } => {
+                    PiRecord::ThinkingEnd { content_index, content: thinking, partial }
                 }
-                call @ Content::ToolCall { .. } => {
-                    Record::ToolcallEnd { content_index, tool_call: call, partial }
+                call @ PiContent::ToolCall { .. } => {
+                    PiRecord::ToolcallEnd { content_index, tool_call: call, partial }
                 }
             };
             line(out, &record);

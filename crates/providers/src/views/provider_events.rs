@@ -30,7 +30,7 @@ struct ProviderEvents {
 
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "SCREAMING_SNAKE_CASE")]
-enum Record<'a> {
+enum ProviderRecord<'a> {
     ProviderStarted {
         version: &'a str,
     },
@@ -42,7 +42,7 @@ enum Record<'a> {
         category: ApprovalCategory,
         summary: &'a str,
         risk: Risk,
-        context: Context<'a>,
+        context: ApprovalContext<'a>,
     },
     HintFilesTouched {
         paths: Vec<&'a str>,
@@ -58,7 +58,7 @@ enum Record<'a> {
 /// The part that the format leaves open: enough to show the request in full and to answer it.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Context<'a> {
+struct ApprovalContext<'a> {
     approval_id: &'a ApprovalId,
     #[serde(skip_serializing_if = "Option::is_none")]
     tool_id: Option<&'a ToolId>,
@@ -77,13 +77,13 @@ impl View for ProviderEvents {
     fn event(&mut self, event: &Event, out: &mut String) {
         let before = out.len();
         self.tell(event, out);
-        self.opening.put(out, before, |out| line(out, &Record::ProviderStarted { version: "" }));
+        self.opening.put(out, before, |out| line(out, &ProviderRecord::ProviderStarted { version: "" }));
     }
 
     fn finish(&mut self, out: &mut String) {
         let before = out.len();
         self.release(out);
-        self.opening.put(out, before, |out| line(out, &Record::ProviderStarted { version: "" }));
+        self.opening.put(out, before, |out| line(out, &ProviderRecord::ProviderStarted { version: "" }));
     }
 }
 
@@ -115,7 +115,7 @@ impl ProviderEvents {
                 }
             }
             Kind::Notice(notice) => {
-                line(out, &Record::ProviderMessage { text: &notice.text, severity: notice.level });
+                line(out, &ProviderRecord::ProviderMessage { text: &notice.text, severity: notice.level });
             }
             Kind::ApprovalAsked(asked) => {
                 // The text before the question explains it.
@@ -124,7 +124,7 @@ impl ProviderEvents {
             }
             Kind::FilesTouched(touched) => files(touched, out),
             Kind::DiffAvailable(diff) => {
-                line(out, &Record::HintDiffAvailable { summary: diff.summary.as_deref() });
+                line(out, &ProviderRecord::HintDiffAvailable { summary: diff.summary.as_deref() });
             }
             _ => {}
         }
@@ -133,7 +133,10 @@ impl ProviderEvents {
     fn session_started(&mut self, event: &Event, started: &SessionStarted, out: &mut String) {
         let news = started.version.is_some() || !self.opening.is_told();
         if self.opening.is_told_by(event, started.version.is_some()) && news {
-            line(out, &Record::ProviderStarted { version: started.version.as_deref().unwrap_or_default() });
+            line(
+                out,
+                &ProviderRecord::ProviderStarted { version: started.version.as_deref().unwrap_or_default() },
+            );
         }
     }
 
@@ -154,7 +157,7 @@ impl ProviderEvents {
 
     fn failure(&self, out: &mut String) {
         if let Some(failure) = self.tally.trouble() {
-            line(out, &Record::ProviderMessage { text: &failure.message, severity: Level::Error });
+            line(out, &ProviderRecord::ProviderMessage { text: &failure.message, severity: Level::Error });
         }
     }
 }
@@ -162,12 +165,12 @@ impl ProviderEvents {
 fn message(blocks: &Blocks, out: &mut String) {
     let text: String = blocks.texts().collect();
     if !text.is_empty() {
-        line(out, &Record::ProviderMessage { text: &text, severity: Level::Info });
+        line(out, &ProviderRecord::ProviderMessage { text: &text, severity: Level::Info });
     }
 }
 
 fn approval(asked: &ApprovalAsked, out: &mut String) {
-    let context = Context {
+    let context = ApprovalContext {
         approval_id: &asked.id,
         tool_id: asked.tool.as_ref(),
         input: asked.input.as_ref(),
@@ -177,7 +180,7 @@ fn approval(asked: &ApprovalAsked, out: &mut String) {
         deadline: asked.deadline,
     };
     let (category, summary, risk) = (asked.category, asked.summary.as_str(), asked.risk);
-    line(out, &Record::RequestApproval { category, summary, risk, context });
+    line(out, &ProviderRecord::RequestApproval { category, summary, risk, context });
 }
 
 fn files(touched: &FilesTouched, out: &mut String) {
@@ -185,5 +188,5 @@ fn files(touched: &FilesTouched, out: &mut String) {
         return;
     }
     let paths = touched.files.iter().map(|file| file.path.as_str()).collect();
-    line(out, &Record::HintFilesTouched { paths, room_path: touched.room.as_deref() });
+    line(out, &ProviderRecord::HintFilesTouched { paths, room_path: touched.room.as_deref() });
 }

@@ -9,19 +9,19 @@ use bowline_protocol::kinds::{TextDelta, ToolFinished, ToolStatus, ToolUpdated};
 use bowline_protocol::{Category, Code, Event, Excerpt, Json, Kind, MessageId, ToolId};
 use serde::Serialize;
 
-use super::calls::{Call, Calls};
+use super::calls::{LateCall, LateCalls};
 use super::tally::Tally;
 use super::{Setup, View, line};
 
 /// Makes the view.
 pub(crate) fn make(_: &Setup) -> Box<dyn View> {
-    Box::new(Simple::default())
+    Box::new(SimpleView::default())
 }
 
 #[derive(Debug, Default)]
-struct Simple {
+struct SimpleView {
     tally: Tally,
-    calls: Calls,
+    calls: LateCalls,
     /// Output of running tools that came in pieces, for those that end without repeating it.
     outputs: HashMap<ToolId, String>,
     /// The turn and message of the last text.
@@ -30,7 +30,7 @@ struct Simple {
 
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-enum Record<'a> {
+enum SimpleRecord<'a> {
     Text {
         delta: &'a str,
     },
@@ -56,7 +56,7 @@ enum Record<'a> {
     },
 }
 
-impl View for Simple {
+impl View for SimpleView {
     #[expect(clippy::wildcard_enum_match_arm, reason = "the format has no record for the other kinds")]
     fn event(&mut self, event: &Event, out: &mut String) {
         self.tally.event(event);
@@ -65,7 +65,7 @@ impl View for Simple {
                 self.text(delta, out)
             }
             Kind::ThinkingDelta(delta) if delta.parent.is_none() && !delta.text.is_empty() => {
-                line(out, &Record::Thinking { delta: &delta.text });
+                line(out, &SimpleRecord::Thinking { delta: &delta.text });
             }
             Kind::ToolStarted(tool) => {
                 if let Some(call) = self.calls.started(tool) {
@@ -87,25 +87,25 @@ impl View for Simple {
     fn finish(&mut self, out: &mut String) {
         self.release_calls(out);
         match self.tally.trouble() {
-            None => line(out, &Record::Done),
+            None => line(out, &SimpleRecord::Done),
             Some(failure) => {
                 let (message, category) = (failure.message.as_str(), failure.category);
-                line(out, &Record::Error { message, category, code: &failure.code });
+                line(out, &SimpleRecord::Error { message, category, code: &failure.code });
             }
         }
     }
 }
 
-impl Simple {
+impl SimpleView {
     fn text(&mut self, delta: &TextDelta, out: &mut String) {
         let goes_on = self
             .speaker
             .as_ref()
             .is_none_or(|(turn, message)| *turn == self.tally.turns && *message == delta.message);
         if goes_on {
-            line(out, &Record::Text { delta: &delta.text });
+            line(out, &SimpleRecord::Text { delta: &delta.text });
         } else {
-            line(out, &Record::Text { delta: &format!("\n{}", delta.text) });
+            line(out, &SimpleRecord::Text { delta: &format!("\n{}", delta.text) });
         }
         self.speaker = Some((self.tally.turns, delta.message.clone()));
     }
@@ -127,7 +127,7 @@ impl Simple {
             ToolStatus::Completed => false,
             ToolStatus::Failed | ToolStatus::Denied | ToolStatus::Cancelled => true,
         };
-        line(out, &Record::ToolResult { id: &finished.id, content, is_error });
+        line(out, &SimpleRecord::ToolResult { id: &finished.id, content, is_error });
     }
 
     fn release_calls(&mut self, out: &mut String) {
@@ -137,6 +137,6 @@ impl Simple {
     }
 }
 
-fn tool_call(call: &Call, out: &mut String) {
-    line(out, &Record::ToolCall { id: &call.id, name: &call.name, arguments: call.arguments() });
+fn tool_call(call: &LateCall, out: &mut String) {
+    line(out, &SimpleRecord::ToolCall { id: &call.id, name: &call.name, arguments: call.arguments() });
 }

@@ -10,16 +10,16 @@ use bowline_protocol::kinds::{CompactTrigger, Outcome, SessionStarted, TurnEnded
 use bowline_protocol::{Event, Exit, Json, Kind, NativeSessionId, Source, Timestamp, ToolId, Usage};
 use serde::Serialize;
 
-use super::answer::{Answer, Keep};
-use super::calls::{Call, Calls};
+use super::answer::{AnswerFold, Keep};
+use super::calls::{LateCall, LateCalls};
 use super::opening::Opening;
 use super::{Setup, View, line};
 
 /// Makes the view.
 pub(crate) fn make(_: &Setup) -> Box<dyn View> {
     Box::new(StreamEvents {
-        answer: Answer::new(Keep::Answer),
-        calls: Calls::default(),
+        answer: AnswerFold::new(Keep::Answer),
+        calls: LateCalls::default(),
         turn_began: None,
         opening: Opening::default(),
         held: None,
@@ -28,8 +28,8 @@ pub(crate) fn make(_: &Setup) -> Box<dyn View> {
 
 #[derive(Debug)]
 struct StreamEvents {
-    answer: Answer,
-    calls: Calls,
+    answer: AnswerFold,
+    calls: LateCalls,
     /// When the turn that is running began.
     turn_began: Option<Timestamp>,
     opening: Opening,
@@ -39,7 +39,7 @@ struct StreamEvents {
 
 #[derive(Serialize)]
 #[serde(tag = "type")]
-enum Record<'a> {
+enum StreamRecord<'a> {
     #[serde(rename = "SystemInitEvent")]
     SystemInit { session_id: Option<&'a NativeSessionId> },
     #[serde(rename = "AssistantTextDelta")]
@@ -61,14 +61,14 @@ enum Record<'a> {
         returncode: Option<i32>,
         duration_ms: u64,
         total_cost_usd: Option<f64>,
-        usage: UsageObject,
+        usage: StreamUsage,
         num_turns: u32,
     },
 }
 
 /// Empty when nothing is known: readers look keys up in it without checking that it exists.
 #[derive(Default, Serialize)]
-struct UsageObject {
+struct StreamUsage {
     #[serde(skip_serializing_if = "Option::is_none")]
     input_tokens: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -83,7 +83,7 @@ impl View for StreamEvents {
     fn event(&mut self, event: &Event, out: &mut String) {
         let before = out.len();
         self.tell(event, out);
-        self.opening.put(out, before, |out| line(out, &Record::SystemInit { session_id: None }));
+        self.opening.put(out, before, |out| line(out, &StreamRecord::SystemInit { session_id: None }));
     }
 
     fn finish(&mut self, out: &mut String) {
@@ -94,7 +94,7 @@ impl View for StreamEvents {
         if let Some(began) = self.turn_began {
             self.result(self.answer.tally.last_at.unwrap_or(began), None, out);
         }
-        self.opening.put(out, before, |out| line(out, &Record::SystemInit { session_id: None }));
+        self.opening.put(out, before, |out| line(out, &StreamRecord::SystemInit { session_id: None }));
     }
 }
 
@@ -113,10 +113,10 @@ impl StreamEvents {
                 self.result(event.at, Some(ended), out);
             }
             Kind::TextDelta(delta) if delta.parent.is_none() && !delta.text.is_empty() => {
-                line(out, &Record::AssistantText { text: &delta.text });
+                line(out, &StreamRecord::AssistantText { text: &delta.text });
             }
             Kind::ThinkingDelta(delta) if delta.parent.is_none() && !delta.text.is_empty() => {
-                line(out, &Record::Thinking { text: &delta.text });
+                line(out, &StreamRecord::Thinking { text: &delta.text });
             }
             Kind::ToolStarted(tool) => {
                 if let Some(call) = self.calls.started(tool) {
@@ -133,10 +133,12 @@ impl StreamEvents {
                     tool_use(&call, out);
                 }
             }
-            Kind::Status(status) => line(out, &Record::SystemStatus { status: status.status.as_deref() }),
+            Kind::Status(status) => {
+                line(out, &StreamRecord::SystemStatus { status: status.status.as_deref() })
+            }
             Kind::ContextCompacted(compacted) => {
                 let (trigger, pre_tokens) = (compacted.trigger, compacted.tokens_before);
-                line(out, &Record::CompactBoundary { trigger, pre_tokens });
+                line(out, &StreamRecord::CompactBoundary { trigger, pre_tokens });
             }
             _ => {}
         }
@@ -144,7 +146,7 @@ impl StreamEvents {
 
     fn session_started(&mut self, event: &Event, started: &SessionStarted, out: &mut String) {
         if self.opening.is_told_by(event, started.native_session.is_some()) {
-            line(out, &Record::SystemInit { session_id: started.native_session.as_ref() });
+            line(out, &StreamRecord::SystemInit { session_id: started.native_session.as_ref() });
         }
     }
 
@@ -170,14 +172,14 @@ impl StreamEvents {
         let mut told = String::new();
         line(
             &mut told,
-            &Record::Result {
+            &StreamRecord::Result {
                 session_id: tally.native_session.as_ref(),
                 result,
                 is_error,
                 returncode: tally.failure.as_ref().and_then(|failure| failure.exit).map(returncode),
                 duration_ms: at.since(began).0,
                 total_cost_usd: ended.and_then(|ended| ended.cost_usd),
-                usage: ended.and_then(|ended| ended.usage).map(UsageObject::from).unwrap_or_default(),
+                usage: ended.and_then(|ended| ended.usage).map(StreamUsage::from).unwrap_or_default(),
                 num_turns: ended.and_then(|ended| ended.num_turns).unwrap_or(tally.turns),
             },
         );
@@ -197,9 +199,12 @@ impl StreamEvents {
     }
 }
 
-fn tool_use(call: &Call, out: &mut String) {
-    let record =
-        Record::ToolUse { tool_name: spoken(&call.name), tool_id: &call.id, parameters: call.arguments() };
+fn tool_use(call: &LateCall, out: &mut String) {
+    let record = StreamRecord::ToolUse {
+        tool_name: spoken(&call.name),
+        tool_id: &call.id,
+        parameters: call.arguments(),
+    };
     line(out, &record);
 }
 
@@ -224,7 +229,7 @@ fn returncode(exit: Exit) -> i32 {
     }
 }
 
-impl From<Usage> for UsageObject {
+impl From<Usage> for StreamUsage {
     fn from(usage: Usage) -> Self {
         Self {
             input_tokens: Some(usage.input),

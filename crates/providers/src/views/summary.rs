@@ -11,14 +11,14 @@ use bowline_protocol::{
 };
 use serde::Serialize;
 
-use super::answer::{Answer, Joined, Keep};
+use super::answer::{AnswerFold, Joined, Keep};
 use super::tally::ModelSource;
 use super::{Setup, View, line};
 
 /// Makes the view.
 pub(crate) fn make(setup: &Setup) -> Box<dyn View> {
     Box::new(Summary {
-        answer: Answer::new(Keep::Everything),
+        answer: AnswerFold::new(Keep::Everything),
         ours: setup.ours,
         session: None,
         provider: None,
@@ -33,7 +33,7 @@ pub fn failure_object(failure: &Failure) -> String {
 /// Folds a stream into the object.
 #[derive(Debug)]
 pub(super) struct Summary {
-    pub(super) answer: Answer,
+    pub(super) answer: AnswerFold,
     ours: bool,
     /// The session that the last event was of: of several attempts, the last.
     session: Option<SessionId>,
@@ -129,7 +129,7 @@ pub struct FailureObject<'a> {
 impl Summary {
     /// Makes the fold over the events of a run of ours.
     pub(super) fn of_run() -> Self {
-        Self { answer: Answer::new(Keep::Everything), ours: true, session: None, provider: None }
+        Self { answer: AnswerFold::new(Keep::Everything), ours: true, session: None, provider: None }
     }
 
     /// Handles one event.

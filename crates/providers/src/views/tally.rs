@@ -13,7 +13,7 @@ use bowline_protocol::{
 use serde::Serialize;
 
 use super::Setup;
-use super::calls::Call;
+use super::calls::LateCall;
 use crate::decode::NOVEL;
 
 /// The state of a stream so far, without its text.
@@ -42,7 +42,7 @@ pub struct Tally {
     /// Whether some turn has usage of unknown cost.
     pub(crate) cost_is_partial: bool,
     /// Calls that the host has to run and that have not ended.
-    pub(crate) waiting: Vec<Call>,
+    pub(crate) waiting: Vec<LateCall>,
     /// How many turns began.
     pub turns: u32,
     /// How many tool calls began.
@@ -52,17 +52,17 @@ pub struct Tally {
     /// The number of pieces of its output that were not understood.
     pub unrecognized: u64,
     /// How many events of each kind there were.
-    counts: Counts,
+    counts: KindCounts,
     /// When the first event was read.
     pub(crate) first_at: Option<Timestamp>,
     /// When the last event was read.
     pub(crate) last_at: Option<Timestamp>,
-    turn: Turn,
+    turn: CurrentTurn,
 }
 
 /// Events by kind. Every event is counted, so the kinds that we know are found by comparing numbers, not names.
 #[derive(Debug, Default)]
-struct Counts {
+struct KindCounts {
     known: Vec<KnownKind>,
     /// Kinds of newer versions, by name.
     unknown: BTreeMap<Box<str>, u64>,
@@ -76,7 +76,7 @@ struct KnownKind {
     count: u64,
 }
 
-impl Counts {
+impl KindCounts {
     fn add(&mut self, kind: &Kind) {
         let name = kind.type_name();
         if matches!(kind, Kind::Unknown(_)) {
@@ -101,7 +101,7 @@ impl Counts {
 
 /// State of the current turn only, so that memory does not grow with the stream.
 #[derive(Debug, Default)]
-struct Turn {
+struct CurrentTurn {
     tools: HashSet<ToolId>,
     /// Messages of sub-agents, which may run on another model.
     foreign: HashSet<MessageId>,
@@ -149,7 +149,7 @@ impl Tally {
             Kind::SessionStarted(started) => self.session_started(started, event.source),
             Kind::TurnStarted(_) => {
                 self.turns += 1;
-                self.turn = Turn::default();
+                self.turn = CurrentTurn::default();
                 (self.outcome, self.stop, self.failure) = (None, None, None);
             }
             Kind::TurnEnded(ended) => self.turn_ended(ended),
@@ -165,7 +165,7 @@ impl Tally {
                     self.tools += 1;
                 }
                 if tool.owner == ToolOwner::Host && self.waiting.iter().all(|call| call.id != tool.id) {
-                    self.waiting.push(Call::of(tool));
+                    self.waiting.push(LateCall::of(tool));
                 }
             }
             Kind::ToolUpdated(update) => {

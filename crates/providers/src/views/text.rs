@@ -6,20 +6,20 @@ use std::io;
 
 use bowline_protocol::Event;
 
-use super::answer::{Answer, Keep};
+use super::answer::{AnswerFold, Keep};
 use super::{Setup, View};
 
 /// Makes the view.
 pub(crate) fn make(_: &Setup) -> Box<dyn View> {
-    Box::new(Text { answer: Answer::new(Keep::Answer) })
+    Box::new(TextView { answer: AnswerFold::new(Keep::Answer) })
 }
 
 #[derive(Debug)]
-struct Text {
-    answer: Answer,
+struct TextView {
+    answer: AnswerFold,
 }
 
-impl View for Text {
+impl View for TextView {
     fn event(&mut self, event: &Event, _: &mut String) {
         self.answer.event(event);
     }
@@ -34,7 +34,7 @@ impl View for Text {
     }
 }
 
-impl Text {
+impl TextView {
     /// Returns what is missing behind the answer.
     fn line_end(&self) -> &'static str {
         let text = self.answer.text();

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use bowline_providers::probe::help::{Flag, Help, Subcommand, ValueForm};
+use bowline_providers::probe::help::{Help, HelpFlag, Subcommand, ValueForm};
 use bowline_providers::probe::{Answer, Finding, Page, Version, check};
 use bowline_providers::{catalogue, probe};
 
@@ -92,7 +92,7 @@ fn in_lines(help: &Help) -> String {
 }
 
 /// Returns an option of a recorded page.
-fn recorded(program: &str, case: &str, name: &str) -> Flag {
+fn recorded(program: &str, case: &str, name: &str) -> HelpFlag {
     let help = page(program, case).help;
     help.flag(name).unwrap_or_else(|| panic!("{program}/{case} lists {name}")).clone()
 }
@@ -109,10 +109,10 @@ fn words(text: &str) -> Vec<String> {
 fn an_option_is_read_whole() {
     let many = |name: &str| value(name).map(|it| ValueForm { many: true, ..it });
     let optional = |name: &str| value(name).map(|it| ValueForm { optional: true, ..it });
-    let flag = |long: &str, description: &str| Flag {
+    let flag = |long: &str, description: &str| HelpFlag {
         long: Some(long.into()),
         description: description.into(),
-        ..Flag::default()
+        ..HelpFlag::default()
     };
     for (program, case, name, expected) in [
         // commander, with the description in the next line and with a wrapped list of choices.
@@ -120,7 +120,7 @@ fn an_option_is_read_whole() {
             "claude/2.1.325",
             "help",
             "--allowed-tools",
-            Flag {
+            HelpFlag {
                 aliases: words("--allowed-tools"),
                 value: many("tools"),
                 ..flag(
@@ -133,7 +133,7 @@ fn an_option_is_read_whole() {
             "claude/2.1.325",
             "help",
             "--permission-prompts",
-            Flag {
+            HelpFlag {
                 value: value("target"),
                 choices: words("host none"),
                 default: Some("host".into()),
@@ -149,7 +149,7 @@ fn an_option_is_read_whole() {
             "claude/2.1.325",
             "help",
             "-r",
-            Flag {
+            HelpFlag {
                 short: Some("-r".into()),
                 value: optional("value"),
                 ..flag(
@@ -162,7 +162,7 @@ fn an_option_is_read_whole() {
             "grok/0.0.34",
             "help",
             "--max-tool-rounds",
-            Flag {
+            HelpFlag {
                 value: value("rounds"),
                 default: Some("400".into()),
                 ..flag("--max-tool-rounds", "maximum number of tool execution rounds")
@@ -173,7 +173,7 @@ fn an_option_is_read_whole() {
             "codex/0.166.0",
             "exec-help",
             "--color",
-            Flag {
+            HelpFlag {
                 value: value("COLOR"),
                 choices: words("always never auto"),
                 default: Some("auto".into()),
@@ -184,7 +184,7 @@ fn an_option_is_read_whole() {
             "codex/0.166.0",
             "exec-help",
             "-i",
-            Flag {
+            HelpFlag {
                 short: Some("-i".into()),
                 value: many("FILE"),
                 ..flag("--image", "Optional image(s) to attach to the initial prompt")
@@ -194,7 +194,7 @@ fn an_option_is_read_whole() {
             "codex/0.166.0",
             "help",
             "-a",
-            Flag {
+            HelpFlag {
                 short: Some("-a".into()),
                 value: value("APPROVAL_POLICY"),
                 choices: words("on-request never"),
@@ -209,7 +209,7 @@ fn an_option_is_read_whole() {
             "copilot/1.0.102",
             "help",
             "--allow-tool",
-            Flag {
+            HelpFlag {
                 value: optional("tools").map(|it| ValueForm { many: true, ..it }),
                 ..flag("--allow-tool", "Tools the CLI has permission to use; will not prompt for permission")
             },
@@ -218,7 +218,7 @@ fn an_option_is_read_whole() {
             "copilot/1.0.102",
             "help",
             "-C",
-            Flag {
+            HelpFlag {
                 long: None,
                 short: Some("-C".into()),
                 value: value("directory"),
@@ -230,7 +230,7 @@ fn an_option_is_read_whole() {
             "gemini/0.61.0",
             "help",
             "-o",
-            Flag {
+            HelpFlag {
                 short: Some("-o".into()),
                 value: value("string"),
                 choices: words("text json stream-json"),
@@ -241,7 +241,7 @@ fn an_option_is_read_whole() {
             "gemini/0.61.0",
             "help",
             "--experimental-acp",
-            Flag {
+            HelpFlag {
                 deprecated: Some("use --acp instead".into()),
                 ..flag("--experimental-acp", "Starts the agent in ACP mode")
             },
@@ -250,7 +250,7 @@ fn an_option_is_read_whole() {
             "qwen/0.24.4",
             "help",
             "--add-dir",
-            Flag {
+            HelpFlag {
                 aliases: words("--add-dir"),
                 value: many("array"),
                 ..flag(
@@ -264,7 +264,7 @@ fn an_option_is_read_whole() {
             "opencode/1.18.33",
             "run-help",
             "--format",
-            Flag {
+            HelpFlag {
                 value: value("string"),
                 choices: words("default json"),
                 default: Some("default".into()),
@@ -282,7 +282,7 @@ fn an_option_is_read_whole() {
             "pi/0.87.1",
             "help",
             "-xt",
-            Flag {
+            HelpFlag {
                 short: Some("-xt".into()),
                 value: value("tools"),
                 ..flag(
@@ -295,7 +295,7 @@ fn an_option_is_read_whole() {
             "pi/0.87.1",
             "help",
             "--thinking",
-            Flag {
+            HelpFlag {
                 value: value("level"),
                 choices: words("off minimal low medium high xhigh max"),
                 ..flag("--thinking", "Set thinking level: off, minimal, low, medium, high, xhigh, max")
@@ -369,7 +369,7 @@ fn nothing_is_called_unlisted_that_is_listed() {
         let manifest = catalogue::by_name(provider).expect("a provider");
         let uses = probe::uses::of(manifest);
         for unlisted in &manifest.probe.unlisted {
-            let used = |it: &probe::uses::Use| matches!(&it.what, probe::uses::What::Flag { name, .. } if *name == unlisted.flag);
+            let used = |it: &probe::uses::Use| matches!(&it.what, probe::uses::CommandPart::Flag { name, .. } if *name == unlisted.flag);
             assert!(uses.iter().any(used), "{provider}: nothing uses {}", unlisted.flag);
             let listed = cases.iter().find_map(|case| page(program, case).help.flag(&unlisted.flag).cloned());
             match listed {

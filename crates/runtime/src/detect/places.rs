@@ -6,7 +6,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use bowline_providers::manifest::Manifest;
-use bowline_providers::manifest::detect::{Native, PLACES, Place};
+use bowline_providers::manifest::detect::{Native, PLACES, ProgramDir};
 use bowline_providers::probe::Version;
 
 use super::{Found, FoundBy, Missing, MissingKind, Search};
@@ -100,7 +100,7 @@ fn usual(manifest: &Manifest, search: &Search, unfit: &mut Option<PathBuf>) -> O
 }
 
 /// Returns the directories of a place: that of the manager's variable, else the default one.
-fn place_of(place: &Place, search: &Search) -> Vec<PathBuf> {
+fn place_of(place: &ProgramDir, search: &Search) -> Vec<PathBuf> {
     let moved = place.moved.and_then(|(variable, below)| {
         let root = search.moved.iter().find(|(name, _)| *name == variable)?;
         Some(directories(&root.1, below))

@@ -30,7 +30,7 @@ fn printed(turn: &LongTurn, messages: usize) -> (BTreeMap<String, usize>, Vec<(&
     let events: Vec<_> = drafts.drain(..).map(|draft| stamp.stamp(draft, Timestamp::EPOCH)).collect();
     let mut kinds = BTreeMap::new();
     events.iter().for_each(|event| *kinds.entry(event.kind.type_name().to_owned()).or_default() += 1);
-    let each = |view: &views::Entry| {
+    let each = |view: &views::ViewEntry| {
         let (mut view, mut out) = ((view.make)(&Setup::default()), String::new());
         events.iter().for_each(|event| view.event(event, &mut out));
         view.finish(&mut out);

@@ -10,7 +10,7 @@ use crate::failure::{self, Evidence, Report};
 use crate::moment::Moment;
 
 /// How a turn ends when the output ends.
-struct Verdict {
+struct EofVerdict {
     outcome: Outcome,
     stop: Option<StopReason>,
     failure: Option<Failure>,
@@ -28,7 +28,7 @@ impl TurnTracker {
     ) {
         if self.open.is_some() || self.number == 0 {
             self.ensure_open(None, out);
-            let Verdict { outcome, stop, failure } = self.judge(terminal, end, stderr, now);
+            let EofVerdict { outcome, stop, failure } = self.judge(terminal, end, stderr, now);
             self.close(outcome, stop, failure, None, out);
         }
         let reason = match end.cause {
@@ -52,7 +52,7 @@ impl TurnTracker {
         self.open.as_ref().filter(|_| self.plain).map_or("", |open| open.last_words.as_str())
     }
 
-    fn judge(&self, terminal: Terminal, end: &End, stderr: &str, now: &Moment) -> Verdict {
+    fn judge(&self, terminal: Terminal, end: &End, stderr: &str, now: &Moment) -> EofVerdict {
         let errors =
             self.open.as_ref().map(|open| open.errors.join("; ")).filter(|errors| !errors.is_empty());
         let said_something = self.open.as_ref().is_some_and(|open| open.said_chars > 0);
@@ -60,11 +60,19 @@ impl TurnTracker {
             let report = errors.clone().map(Report::of);
             let text = if stderr.trim().is_empty() { self.last_words(end.exit) } else { stderr };
             let evidence = Evidence { report: report.as_ref(), text, exit: end.exit, timed_out };
-            Verdict { outcome: Outcome::Failed, stop: None, failure: Some(failure::classify(&evidence, now)) }
+            EofVerdict {
+                outcome: Outcome::Failed,
+                stop: None,
+                failure: Some(failure::classify(&evidence, now)),
+            }
         };
         let given_up = self.given_up(end).map(|report| {
             let evidence = Evidence { report: Some(&report), text: stderr, exit: end.exit, timed_out: false };
-            Verdict { outcome: Outcome::Failed, stop: None, failure: Some(failure::classify(&evidence, now)) }
+            EofVerdict {
+                outcome: Outcome::Failed,
+                stop: None,
+                failure: Some(failure::classify(&evidence, now)),
+            }
         });
         match (end.cause, given_up) {
             (Cause::Cancelled, _) => return cancelled(),
@@ -85,19 +93,19 @@ impl TurnTracker {
             let message = "the program exited normally, but Bowline recognized none of its output";
             let failure =
                 Failure { exit: end.exit, ..Failure::new(Category::Unknown, Code::FormatChanged, message) };
-            return Verdict { outcome: Outcome::Failed, stop: None, failure: Some(failure) };
+            return EofVerdict { outcome: Outcome::Failed, stop: None, failure: Some(failure) };
         }
         if terminal == Terminal::Eof && !self.understood && !said_something {
             // Turns of this dialect end with the output, but no output at all is not an answer.
             let message = "the program exited without printing anything";
             let failure = Failure { exit: end.exit, ..Failure::new(Category::Unknown, Code::Empty, message) };
-            return Verdict { outcome: Outcome::Truncated, stop: None, failure: Some(failure) };
+            return EofVerdict { outcome: Outcome::Truncated, stop: None, failure: Some(failure) };
         }
         let complete = self.open.as_ref().and_then(|open| open.complete_at_eof);
         match (terminal, complete) {
-            (_, Some(stop)) => Verdict { outcome: Outcome::Completed, stop, failure: None },
-            (Terminal::Eof, None) => Verdict { outcome: Outcome::Completed, stop: None, failure: None },
-            (Terminal::Event, None) => Verdict {
+            (_, Some(stop)) => EofVerdict { outcome: Outcome::Completed, stop, failure: None },
+            (Terminal::Eof, None) => EofVerdict { outcome: Outcome::Completed, stop: None, failure: None },
+            (Terminal::Event, None) => EofVerdict {
                 outcome: Outcome::Truncated,
                 stop: None,
                 failure: Some(Failure { exit: end.exit, ..truncated("the output ended") }),
@@ -106,8 +114,8 @@ impl TurnTracker {
     }
 }
 
-fn cancelled() -> Verdict {
-    Verdict { outcome: Outcome::Cancelled, stop: Some(StopReason::Cancelled), failure: None }
+fn cancelled() -> EofVerdict {
+    EofVerdict { outcome: Outcome::Cancelled, stop: Some(StopReason::Cancelled), failure: None }
 }
 
 /// The failure of a turn whose end the program did not report.

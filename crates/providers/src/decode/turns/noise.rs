@@ -18,14 +18,14 @@ const BYTES: u64 = 64 * 1024;
 
 /// A run of pieces. Any other event ends it.
 #[derive(Debug, Default)]
-pub(super) struct Row {
+pub(super) struct NoiseRow {
     told: u64,
-    held: Option<Held>,
+    held: Option<HeldPieces>,
 }
 
 /// Pieces without an event so far.
 #[derive(Debug)]
-struct Held {
+struct HeldPieces {
     turn: Option<u32>,
     first: Unrecognized,
     count: u64,
@@ -33,7 +33,7 @@ struct Held {
     span: Option<RawSpan>,
 }
 
-impl Held {
+impl HeldPieces {
     /// Returns whether a piece follows these, or, where a document is one frame, is in the same place.
     fn goes_on(&self, raw: Option<RawSpan>) -> bool {
         match (self.span, raw) {
@@ -44,7 +44,7 @@ impl Held {
     }
 }
 
-impl Row {
+impl NoiseRow {
     /// Adds a piece.
     pub(super) fn add(
         &mut self,
@@ -62,7 +62,7 @@ impl Row {
             self.tell(out);
         }
         let bytes = what.head.bytes;
-        let held = self.held.get_or_insert(Held { turn, first: what, count: 0, bytes: 0, span: raw });
+        let held = self.held.get_or_insert(HeldPieces { turn, first: what, count: 0, bytes: 0, span: raw });
         held.count += 1;
         held.bytes += bytes;
         if let (Some(span), Some(raw)) = (&mut held.span, raw) {
@@ -82,7 +82,7 @@ impl Row {
     }
 
     fn tell(&mut self, out: &mut Vec<UnnumberedEvent>) {
-        let Some(Held { turn, first, count, span, .. }) = self.held.take() else { return };
+        let Some(HeldPieces { turn, first, count, span, .. }) = self.held.take() else { return };
         let count = (count > 1).then_some(count);
         let kind = Kind::Unrecognized(Unrecognized { count, ..first });
         out.push(UnnumberedEvent { turn, source: Source::Bowline, raw: span, kind });

@@ -10,7 +10,7 @@ use crate::failure::Report;
 
 /// The reason that the program waits, from its last notice.
 #[derive(Debug)]
-pub(super) struct Waiting {
+pub(super) struct PendingRetry {
     category: Category,
     message: String,
     /// Whether the notice may be older than the text: standard error has no order relative to standard output.
@@ -23,7 +23,7 @@ impl TurnTracker {
         if self.awaits_verdict() {
             let lively = self.open.as_ref().is_some_and(|open| open.lively);
             let may_be_over = lively && raw.is_some_and(|raw| raw.file == RawFile::Stderr);
-            self.waiting = Some(Waiting { category, message: message.to_owned(), may_be_over });
+            self.waiting = Some(PendingRetry { category, message: message.to_owned(), may_be_over });
         }
     }
 
@@ -40,7 +40,7 @@ impl TurnTracker {
     /// Returns why the turn failed, if a deadline of ours or a kill from outside ended the program during a retry.
     /// A kill needs a notice with a certain reason. Otherwise it is only a kill.
     pub(crate) fn given_up(&self, end: &End) -> Option<Report> {
-        let Waiting { category, message, may_be_over } = self.waiting.as_ref()?;
+        let PendingRetry { category, message, may_be_over } = self.waiting.as_ref()?;
         let by_us = end.cause == Cause::TimedOut;
         // `timeout` exits with 124. The others are a shell's exit codes for SIGHUP, SIGKILL and SIGTERM.
         let killed = matches!(end.exit, Some(Exit::Signal(1 | 9 | 15) | Exit::Code(124 | 129 | 137 | 143)));

@@ -2,9 +2,9 @@
 
 /// A page, cut up.
 #[derive(Debug, Default)]
-pub(super) struct Page {
+pub(super) struct HelpLayout {
     pub(super) usage: Vec<String>,
-    pub(super) sections: Vec<(Section, Vec<Entry>)>,
+    pub(super) sections: Vec<(Section, Vec<HelpEntry>)>,
 }
 
 /// The kind of entries in a section.
@@ -16,7 +16,7 @@ pub(super) enum Section {
 
 /// One entry of a section.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Entry {
+pub(super) struct HelpEntry {
     /// The described names and values.
     pub(super) spec: String,
     /// The description: its lines, each trimmed. An empty one is a paragraph's end.
@@ -27,9 +27,9 @@ pub(super) struct Entry {
 const ALIGNED: usize = 4;
 
 /// Cuts a page.
-pub(super) fn cut(text: &str) -> Page {
-    let lines: Vec<Line<'_>> = text.lines().map(Line::new).collect();
-    let mut page = Page::default();
+pub(super) fn cut(text: &str) -> HelpLayout {
+    let lines: Vec<HelpLine<'_>> = text.lines().map(HelpLine::new).collect();
+    let mut page = HelpLayout::default();
     let mut at = 0;
     let mut heading = None;
     while at < lines.len() {
@@ -88,22 +88,22 @@ fn section(heading: Option<&str>) -> Option<Section> {
 }
 
 /// Collects the lines of a usage; returns the first line behind it.
-fn usage(lines: &[Line<'_>], at: usize, rest: &str, usage: &mut Vec<String>) -> usize {
+fn usage(lines: &[HelpLine<'_>], at: usize, rest: &str, usage: &mut Vec<String>) -> usize {
     usage.extend((!rest.is_empty()).then(|| rest.to_owned()));
-    let indented = |line: &&Line<'_>| line.indent > 0 && !line.text.is_empty();
-    let more: Vec<&Line<'_>> = lines[at + 1..].iter().take_while(indented).collect();
+    let indented = |line: &&HelpLine<'_>| line.indent > 0 && !line.text.is_empty();
+    let more: Vec<&HelpLine<'_>> = lines[at + 1..].iter().take_while(indented).collect();
     usage.extend(more.iter().map(|line| line.text.to_owned()));
     at + 1 + more.len()
 }
 
 /// A line and how far it is indented.
 #[derive(Clone, Copy, Debug)]
-struct Line<'a> {
+struct HelpLine<'a> {
     indent: usize,
     text: &'a str,
 }
 
-impl<'a> Line<'a> {
+impl<'a> HelpLine<'a> {
     fn new(line: &'a str) -> Self {
         let text = line.trim();
         let blank = line.chars().take_while(|it| it.is_whitespace());
@@ -153,20 +153,20 @@ struct Marks {
 }
 
 impl Marks {
-    fn flags(lines: &[Line<'_>]) -> Self {
+    fn flags(lines: &[HelpLine<'_>]) -> Self {
         let candidates = || lines.iter().filter(|line| line.has_dash());
         let base = candidates().map(|line| line.indent).min().unwrap_or(usize::MAX);
         let aligned = !candidates().any(|line| line.indent == base && line.text.starts_with("--"));
         Self { base, aligned, dashes: true }
     }
 
-    fn commands(lines: &[Line<'_>]) -> Self {
+    fn commands(lines: &[HelpLine<'_>]) -> Self {
         let indents =
             lines.iter().filter(|line| !line.text.is_empty() && line.indent > 0).map(|line| line.indent);
         Self { base: indents.min().unwrap_or(usize::MAX), aligned: false, dashes: false }
     }
 
-    fn begins(&self, line: &Line<'_>) -> bool {
+    fn begins(&self, line: &HelpLine<'_>) -> bool {
         if !self.dashes {
             return line.indent == self.base && !line.text.is_empty();
         }
@@ -177,14 +177,14 @@ impl Marks {
 }
 
 /// Cuts a section into entries.
-fn entries(lines: &[Line<'_>], marks: &Marks) -> Vec<Entry> {
-    let mut entries: Vec<Entry> = Vec::new();
+fn entries(lines: &[HelpLine<'_>], marks: &Marks) -> Vec<HelpEntry> {
+    let mut entries: Vec<HelpEntry> = Vec::new();
     let mut open = false;
     for line in lines {
         if marks.begins(line) {
             let (spec, description) = sides(line.text);
             let description = Some(description.to_owned()).filter(|it| !it.is_empty());
-            entries.push(Entry { spec: spec.to_owned(), description: description.into_iter().collect() });
+            entries.push(HelpEntry { spec: spec.to_owned(), description: description.into_iter().collect() });
             open = true;
         } else if line.indent <= marks.base && !line.text.is_empty() {
             // Words at the margin are about the page, not about the last entry.
@@ -209,7 +209,7 @@ fn sides(text: &str) -> (&str, &str) {
             b' ' if depth == 0 && bytes.get(from + 1) == Some(&b' ') => {
                 let (spec, rest) = (text[..from].trim_end(), text[from..].trim_start());
                 let bare_short = spec.len() == 2 && spec.starts_with('-');
-                let more = spec.ends_with(',') || bare_short && Line { indent: 0, text: rest }.has_dash();
+                let more = spec.ends_with(',') || bare_short && HelpLine { indent: 0, text: rest }.has_dash();
                 if !more {
                     return (spec, rest);
                 }

@@ -7,7 +7,7 @@ use crate::probe::{Answer, Version};
 
 /// Writes the options of a page, each in one line.
 fn flags(text: &str) -> Vec<String> {
-    let one = |flag: &Flag| {
+    let one = |flag: &HelpFlag| {
         let names: Vec<&str> = flag.names().collect();
         let value = flag.value.as_ref().map(|it| {
             let dots = if it.many { "..." } else { "" };

@@ -11,82 +11,82 @@ use crate::views::tally::Tally;
 /// pi's `AssistantMessageEvent`. pi's JSON mode leaves `partial` out of what it prints, so it may be missing.
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case", rename_all_fields = "camelCase")]
-pub(super) enum Record<'a> {
+pub(super) enum PiRecord<'a> {
     Start {
-        partial: &'a Message,
+        partial: &'a PiMessage,
     },
     TextStart {
         content_index: usize,
         #[serde(skip_serializing_if = "Option::is_none")]
-        partial: Option<&'a Message>,
+        partial: Option<&'a PiMessage>,
     },
     TextDelta {
         content_index: usize,
         delta: &'a str,
         #[serde(skip_serializing_if = "Option::is_none")]
-        partial: Option<&'a Message>,
+        partial: Option<&'a PiMessage>,
     },
     TextEnd {
         content_index: usize,
         content: &'a str,
         #[serde(skip_serializing_if = "Option::is_none")]
-        partial: Option<&'a Message>,
+        partial: Option<&'a PiMessage>,
     },
     ThinkingStart {
         content_index: usize,
         #[serde(skip_serializing_if = "Option::is_none")]
-        partial: Option<&'a Message>,
+        partial: Option<&'a PiMessage>,
     },
     ThinkingDelta {
         content_index: usize,
         delta: &'a str,
         #[serde(skip_serializing_if = "Option::is_none")]
-        partial: Option<&'a Message>,
+        partial: Option<&'a PiMessage>,
     },
     ThinkingEnd {
         content_index: usize,
         content: &'a str,
         #[serde(skip_serializing_if = "Option::is_none")]
-        partial: Option<&'a Message>,
+        partial: Option<&'a PiMessage>,
     },
     ToolcallStart {
         content_index: usize,
         #[serde(skip_serializing_if = "Option::is_none")]
-        partial: Option<&'a Message>,
+        partial: Option<&'a PiMessage>,
     },
     ToolcallDelta {
         content_index: usize,
         delta: &'a str,
         #[serde(skip_serializing_if = "Option::is_none")]
-        partial: Option<&'a Message>,
+        partial: Option<&'a PiMessage>,
     },
     ToolcallEnd {
         content_index: usize,
-        tool_call: &'a Content,
+        tool_call: &'a PiContent,
         #[serde(skip_serializing_if = "Option::is_none")]
-        partial: Option<&'a Message>,
+        partial: Option<&'a PiMessage>,
     },
     Done {
         reason: &'a str,
-        message: &'a Message,
+        message: &'a PiMessage,
     },
     Error {
         reason: &'a str,
-        error: &'a Message,
+        error: &'a PiMessage,
     },
 }
 
 /// pi's `AssistantMessage`.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Message {
+pub(super) struct PiMessage {
     role: &'static str,
     /// The blocks, in the order in which they began.
-    pub(super) content: Vec<Content>,
+    pub(super) content: Vec<PiContent>,
     api: &'static str,
     provider: String,
     model: String,
-    usage: Usage,
+    usage: PiUsage,
     stop_reason: &'static str,
     /// The error, after it is known.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -97,7 +97,7 @@ pub(super) struct Message {
 /// A block of a message.
 #[derive(Debug, Serialize)]
 #[serde(tag = "type", rename_all = "camelCase")]
-pub(super) enum Content {
+pub(super) enum PiContent {
     Text { text: String },
     Thinking { thinking: String },
     ToolCall { id: ToolId, name: String, arguments: Json },
@@ -105,19 +105,19 @@ pub(super) enum Content {
 
 #[derive(Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Usage {
+struct PiUsage {
     input: u64,
     output: u64,
     cache_read: u64,
     cache_write: u64,
     total_tokens: u64,
-    cost: Cost,
+    cost: PiCost,
 }
 
 /// In US dollars. Agents tell only the total.
 #[derive(Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Cost {
+struct PiCost {
     input: u8,
     output: u8,
     cache_read: u8,
@@ -125,7 +125,7 @@ struct Cost {
     total: f64,
 }
 
-impl Default for Message {
+impl Default for PiMessage {
     fn default() -> Self {
         Self {
             role: "assistant",
@@ -133,7 +133,7 @@ impl Default for Message {
             api: "external-cli",
             provider: String::new(),
             model: String::new(),
-            usage: Usage::default(),
+            usage: PiUsage::default(),
             // pi's own providers say so from the beginning, too.
             stop_reason: "stop",
             error_message: None,
@@ -142,28 +142,28 @@ impl Default for Message {
     }
 }
 
-impl Message {
+impl PiMessage {
     /// Takes over everything but the content and the end.
     pub(super) fn set_heading(&mut self, tally: &Tally, setup: &Setup) {
         self.provider = tally.provider(setup);
         self.model = tally.named_model().unwrap_or_default().to_owned();
         self.timestamp = tally.first_at.map_or(0, |at| at.as_millis());
         let usage = tally.usage.unwrap_or_default();
-        self.usage = Usage {
+        self.usage = PiUsage {
             input: usage.input,
             output: usage.output,
             cache_read: usage.cache_read,
             cache_write: usage.cache_write,
             total_tokens: usage.total(),
-            cost: Cost { total: tally.cost_usd.unwrap_or(0.0), ..Cost::default() },
+            cost: PiCost { total: tally.cost_usd.unwrap_or(0.0), ..PiCost::default() },
         };
     }
 
     /// Removes text and thinking blocks without content. Their places are of no use once nothing follows.
     pub(super) fn drop_empty_blocks(&mut self) {
         self.content.retain(|content| match content {
-            Content::Text { text } | Content::Thinking { thinking: text } => !text.is_empty(),
-            Content::ToolCall { .. } => true,
+            PiContent::Text { text } | PiContent::Thinking { thinking: text } => !text.is_empty(),
+            PiContent::ToolCall { .. } => true,
         });
     }
 
@@ -174,7 +174,7 @@ impl Message {
     }
 }
 
-impl Content {
+impl PiContent {
     /// Makes a text block with nothing in it.
     pub(super) fn empty_text() -> Self {
         Self::Text { text: String::new() }
