@@ -6,7 +6,7 @@ use std::fmt;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::{Millis, RawSpan, Timestamp};
+use crate::{Millis, RawSpan, Remedy, Timestamp, remedy};
 
 /// A failed turn: what kind of failure, what may be done about it, and the evidence.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -31,6 +31,9 @@ pub struct Failure {
     /// What the user can do next, where we know.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
+    /// The same as the hint, for programs. Readers skip remedies that they do not know.
+    #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "remedy::known")]
+    pub remedies: Vec<Remedy>,
     /// How the process ended, if it had ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit: Option<Exit>,
@@ -55,10 +58,19 @@ impl Failure {
             retry_after_ms: None,
             resets_at: None,
             hint,
+            remedies: Vec::new(),
             exit: None,
             stderr_tail: None,
             raw: None,
         }
+    }
+
+    /// Adds what the caller can do, as the hint and for programs.
+    #[must_use]
+    pub fn with_remedies(mut self, remedies: Vec<Remedy>) -> Self {
+        self.hint = Remedy::joined(&remedies, ToString::to_string).or(self.hint);
+        self.remedies = remedies;
+        self
     }
 }
 

@@ -16,6 +16,7 @@ mod json;
 mod kind;
 pub mod kinds;
 mod line;
+mod remedy;
 mod request;
 mod time;
 mod usage;
@@ -28,6 +29,7 @@ pub use ids::{ApprovalId, MessageId, NativeSessionId, QuestionId, SessionId, Tas
 pub use json::{Excerpt, Json};
 pub use kind::{Kind, Subject, UnknownKind};
 pub use line::{EventWriter, plain_json_prefix};
+pub use remedy::{FieldValue, NotAField, Remedy, RequestField};
 pub use request::{
     Attachment, GatedAction, McpServer, Message, NetworkMode, PermissionMode, PolicySpec, Request, Resume,
     Role, Sampling, TaskSpec,
