@@ -6,6 +6,7 @@ use bowline::exit;
 use bowline::roster::RosterError;
 
 use crate::human::error_text;
+use crate::remedies;
 
 /// The error of a command: message, causes, hints and exit code.
 #[derive(Debug)]
@@ -88,6 +89,14 @@ impl CommandError {
         self
     }
 
+    /// Adds a hint, if there is one.
+    pub(crate) fn maybe_hint(self, hint: Option<String>) -> Self {
+        match hint {
+            Some(hint) => self.hint(hint),
+            None => self,
+        }
+    }
+
     /// Returns whether the reader of standard output closed it.
     pub(crate) fn is_closed_pipe(&self) -> bool {
         self.kind == Fault::ClosedPipe
@@ -166,11 +175,8 @@ impl From<bowline::Error> for CommandError {
             bowline::Error::OverBudget { .. } => Self::new(fault, message)
                 .hint("`bowline config show` and `budgets` in router.yaml show where the budget is set"),
             bowline::Error::Refused(refusal) => {
-                let ours = Self::new(fault, message);
-                match refusal.hint {
-                    Some(hint) => ours.hint(hint.to_string()),
-                    None => ours,
-                }
+                let (message, hint) = remedies::of_refusal(&refusal);
+                Self::new(fault, message).maybe_hint(hint)
             }
             bowline::Error::Roster(error) => (*error).into(),
             bowline::Error::Journal(error) => {
@@ -205,10 +211,7 @@ impl From<bowline::config::ConfigError> for CommandError {
     fn from(error: bowline::config::ConfigError) -> Self {
         let source = CauseText::of(&error);
         let ours = Self { source, ..Self::new(Fault::Configuration, error.to_string()) };
-        match error.hint {
-            Some(hint) => ours.hint(hint),
-            None => ours,
-        }
+        ours.maybe_hint(remedies::hint_or(error.remedy().as_slice(), error.hint.as_deref()))
     }
 }
 
@@ -230,7 +233,9 @@ fn no_route(route: &bowline::route::NoRoute) -> CommandError {
                 |it: &&bowline::route::CandidateVerdict| !it.reason.ends_with(bowline::route::NOT_ITS_MODEL);
             let some = route.verdicts.iter().any(|it| has(&it));
             let those = route.verdicts.iter().filter(|it| !some || has(it));
-            those.fold(error, |error, it| error.hint(format!("{}: {}", it.name, it.reason)))
+            those.fold(error, |error, it| {
+                error.hint(format!("{}: {}", it.name, remedies::with_flags(&it.reason)))
+            })
         }
     };
     let resets = matches!(route.problem, RouteProblem::Limited { resets_at: Some(_), .. });

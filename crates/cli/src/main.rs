@@ -8,6 +8,7 @@ mod error;
 mod human;
 mod log;
 mod output;
+mod remedies;
 mod resource_limits;
 mod signals;
 mod suggest;

@@ -4,7 +4,7 @@
 //! that make a second attempt safe: none after a tool ran or may have run ([`crate::footprint`]), because it would run twice;
 //! none when a budget is used up; none for a failure that only the caller can fix. The breaker does not limit retries: it stops
 //! new requests to a failing agent, while a request makes all its own retries. The caller waits, starts the next attempt, and
-//! passes in the random number. [`outlook()`] simulates the same decisions for `route --explain`.
+//! passes in the random number. [`outlook()`] simulates the same decisions for a caller that explains a route.
 
 mod outlook;
 

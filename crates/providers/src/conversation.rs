@@ -5,7 +5,9 @@
 use std::collections::BTreeMap;
 
 use bowline_protocol::kinds::Transport;
-use bowline_protocol::{Attachment, Category, Code, Json, McpServer, PermissionMode, Request, Resume};
+use bowline_protocol::{
+    Attachment, Category, Code, Json, McpServer, PermissionMode, Request, RequestField, Resume,
+};
 
 use crate::dialect::Dialect;
 use crate::dialects;
@@ -109,7 +111,7 @@ pub struct ProtocolClient {
     /// Makes the dialect of the client.
     pub(crate) dialect: fn(Conversation) -> Box<dyn Dialect>,
     /// Names an option that cannot be had with the others, and why.
-    pub(crate) refuses: fn(&Conversation) -> Option<(&'static str, &'static str)>,
+    pub(crate) refuses: fn(&Conversation) -> Option<(RequestField, &'static str)>,
 }
 
 /// How images go with a prompt.

@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 
 use bowline_engine::{StopSignal, Survivor, SweepResult};
 use bowline_process as process;
-use bowline_protocol::{Exit, Failure};
+use bowline_protocol::{Exit, Failure, Remedy};
 use bowline_providers::invocation::docker;
 use bowline_providers::manifest::run::StopScope;
 
@@ -44,8 +44,8 @@ pub(crate) enum Launch {
     Processes {
         supervisor: process::Supervisor,
         commands: Vec<process::Command>,
-        /// The install hint, if the program is the provider's default.
-        install: Option<String>,
+        /// How to install the program, if it is the provider's default.
+        install: Option<Vec<Remedy>>,
         /// The container that it runs in.
         inside: Option<Box<Inside>>,
     },

@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use bowline_process::{KeeperError, SpawnErrorKind};
-use bowline_protocol::Timestamp;
+use bowline_protocol::{Remedy, Timestamp};
 use bowline_providers::ask::NotTold;
 use bowline_providers::manifest::{Chosen, Manifest};
 use bowline_providers::probe::{Page, Version};
@@ -32,7 +32,7 @@ pub(crate) use ask::{Session, run as asked};
 
 pub use cache::Cache;
 pub(crate) use cache::Stamp;
-pub(crate) use places::install_hint;
+pub(crate) use places::install_remedies;
 pub use surroundings::{Search, Surroundings};
 
 /// A program that was found.
@@ -107,8 +107,15 @@ pub struct Missing {
     /// Why.
     #[source]
     pub kind: MissingKind,
-    /// A hint.
-    pub hint: String,
+    /// What the caller can do.
+    pub remedies: Vec<Remedy>,
+}
+
+impl Missing {
+    /// Returns the remedies in words, with the names of request fields.
+    pub fn hint(&self) -> String {
+        Remedy::joined(&self.remedies, ToString::to_string).unwrap_or_default()
+    }
 }
 
 /// Why a program cannot be used.

@@ -8,7 +8,7 @@ mod machine;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use bowline_protocol::{Category, PermissionMode};
+use bowline_protocol::{Category, PermissionMode, Remedy};
 use bowline_providers::manifest::Manifest;
 use bowline_providers::probe::narrow::Lost;
 use bowline_providers::probe::{Narrowed, check, narrow};
@@ -146,13 +146,22 @@ impl From<Lost> for Shortfall {
 }
 
 /// Something that is wrong, and what to do about it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Problem {
     /// What is wrong.
     pub what: String,
     /// What to do; a command, where one does it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fix: Option<String>,
+    /// The same as the fix, where it is not a command of the agent's or the system's.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub remedies: Vec<Remedy>,
+}
+
+impl Problem {
+    fn with_remedy(what: String, remedy: Remedy) -> Self {
+        Self { what, fix: Some(remedy.to_string()), remedies: vec![remedy] }
+    }
 }
 
 impl Row {
@@ -232,7 +241,11 @@ async fn agent(manifest: &'static Manifest, checkup: &Checkup) -> Row {
             };
             // A sentence is no command.
             let about = manifest.install.about.as_ref().map(|about| format!("; {about}")).unwrap_or_default();
-            row.problems.push(Problem { what: what + &about, fix: manifest.install.command.clone() });
+            row.problems.push(Problem {
+                what: what + &about,
+                fix: manifest.install.command.clone(),
+                ..Problem::default()
+            });
         }
     }
     if checkup.live == Requests::One && row.is_usable() {
@@ -244,7 +257,7 @@ async fn agent(manifest: &'static Manifest, checkup: &Checkup) -> Row {
             }
             Some(what) => {
                 let what = format!("a request was not answered: {what}");
-                row.problems.push(Problem { what, fix: Some(remedy(&live, manifest, profile)) });
+                row.problems.push(remedy(what, &live, manifest, profile));
             }
         }
         row.live = Some(live);
@@ -315,11 +328,11 @@ impl Row {
         if let Some(red) = self.certified_here.as_ref().filter(|here| !here.holds()) {
             let what =
                 format!("this version failed {} here: {}", cases(red.failed.len()), red.failed.join(", "));
-            self.problems.push(Problem { what, fix });
+            self.problems.push(Problem { what, fix, ..Problem::default() });
         } else if let Some(certified) = self.certified.clone().filter(|_| self.is_certified() == Some(false))
         {
             let what = format!("this version was never certified; {certified} was");
-            self.problems.push(Problem { what, fix });
+            self.problems.push(Problem { what, fix, ..Problem::default() });
         }
         self.login(manifest);
     }
@@ -337,7 +350,7 @@ impl Row {
                 } else {
                     health.said
                 };
-                self.problems.push(Problem { what, fix: None });
+                self.problems.push(Problem { what, fix: None, ..Problem::default() });
             }
             Ok(_) => self.health = Health::Answers,
             Err(error) => self.problems.push(unanswered(&error.args, &error.kind, manifest)),
@@ -364,11 +377,11 @@ impl Row {
         };
         for (format, reason) in &narrowed.lacking {
             let what = format!("{format}: {reason}");
-            self.problems.push(Problem { what, fix: manifest.install.command.clone() });
+            self.problems.push(Problem { what, fix: manifest.install.command.clone(), ..Problem::default() });
         }
         for lost in narrowed.lost {
             let what = format!("{}: {}", lost.capability, lost.reason);
-            self.problems.push(Problem { what, fix: manifest.install.command.clone() });
+            self.problems.push(Problem { what, fix: manifest.install.command.clone(), ..Problem::default() });
             self.lost.push(lost.into());
         }
     }
@@ -378,7 +391,7 @@ impl Row {
             let what = format!("it did not say whether somebody is logged in: {silent}");
             // A program that can be used is no worse for that.
             if !self.auth.is_authenticated() {
-                self.problems.push(Problem { what, fix: manifest.auth.login.clone() });
+                self.problems.push(Problem { what, fix: manifest.auth.login.clone(), ..Problem::default() });
                 return;
             }
         }
@@ -389,7 +402,7 @@ impl Row {
             Some(_) => "nobody is logged in, it says".to_owned(),
             None => format!("no login was found: {}", manifest.auth.about),
         };
-        self.problems.push(Problem { what, fix: login_command(manifest) });
+        self.problems.push(Problem { what, fix: login_command(manifest), ..Problem::default() });
     }
 }
 
@@ -409,32 +422,29 @@ fn better(manifest: &Manifest, narrowed: &Narrowed) -> BTreeMap<PermissionMode, 
     had.map(|(mode, format)| (mode, format.to_owned())).collect()
 }
 
-/// Says what to do about a request that was not answered: what helps depends on why.
-fn remedy(live: &Live, manifest: &Manifest, profile: Option<&Profile>) -> String {
-    let account = profile.map(|profile| format!(" --profile {}", profile.name)).unwrap_or_default();
-    let by_hand = format!(
-        "see what it says with `bowline run --provider {}{account} \"Say hello\"`; the session's journal has every byte",
-        manifest.name
-    );
-    match live.category {
-        Some(Category::Authentication) => login_command(manifest).unwrap_or(by_hand),
+/// Returns the problem of a request that was not answered. The cause decides what helps.
+fn remedy(what: String, live: &Live, manifest: &Manifest, profile: Option<&Profile>) -> Problem {
+    let provider = manifest.name.clone();
+    let profile = profile.map(|profile| profile.name.clone());
+    let fix = match live.category {
+        Some(Category::Authentication) => login_command(manifest),
         Some(Category::Quota | Category::RateLimit) => match live.resets_at {
-            Some(at) => format!("wait until {}, when the limit starts anew", clock::in_words(at)),
-            None if live.hint.is_some() => live.hint.clone().unwrap_or(by_hand),
+            Some(at) => Some(format!("wait until {}, when the limit starts anew", clock::in_words(at))),
+            None if live.hint.is_some() => live.hint.clone(),
             None if manifest.ask.limits.is_some() => {
-                format!("`bowline limits {}{account}` says when the limit starts anew", manifest.name)
+                return Problem::with_remedy(what, Remedy::ShowLimits { provider, profile });
             }
-            None => "wait for the limit to start anew, or use another account".to_owned(),
+            None => Some("wait for the limit to start anew, or use another account".to_owned()),
         },
-        Some(Category::NotFound) => {
-            live.hint.clone().or_else(|| manifest.install.command.clone()).unwrap_or(by_hand)
-        }
+        Some(Category::NotFound) => live.hint.clone().or_else(|| manifest.install.command.clone()),
         Some(Category::Network | Category::Server | Category::Timeout) => {
-            "check the network and the service, and try again".to_owned()
+            Some("check the network and the service, and try again".to_owned())
         }
-        Some(Category::Validation | Category::Configuration | Category::Unknown) | None => {
-            live.hint.clone().unwrap_or(by_hand)
-        }
+        Some(Category::Validation | Category::Configuration | Category::Unknown) | None => live.hint.clone(),
+    };
+    match fix {
+        Some(fix) => Problem { what, fix: Some(fix), ..Problem::default() },
+        None => Problem::with_remedy(what, Remedy::RunOnce { provider, profile }),
     }
 }
 
@@ -461,5 +471,5 @@ fn unanswered(args: &[String], kind: &ProbeErrorKind, manifest: &Manifest) -> Pr
         | ProbeErrorKind::NotTold(_) => manifest.install.command.clone(),
         ProbeErrorKind::Keeper(_) | ProbeErrorKind::Home { .. } => None,
     };
-    Problem { what, fix }
+    Problem { what, fix, ..Problem::default() }
 }

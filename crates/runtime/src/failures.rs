@@ -1,41 +1,38 @@
 //! Converts errors of Bowline itself to failures of a turn.
 
 use bowline_process::{SpawnError, SpawnErrorKind};
-use bowline_protocol::{Category, Code, Failure};
+use bowline_protocol::{Category, Code, Failure, Remedy, RequestField};
 
 use crate::journal::JournalError;
 
-/// Returns the failure of a program that could not be started. `install` is the install hint of the default program.
+/// Returns the failure of a program that could not be started. `install` are the remedies of a default program that is missing.
 #[expect(clippy::wildcard_enum_match_arm, reason = "what is not listed has no better name")]
-pub(crate) fn of_spawn(error: &SpawnError, install: Option<&str>) -> Failure {
-    let program = error.program.display();
+pub(crate) fn of_spawn(error: &SpawnError, install: Option<&[Remedy]>) -> Failure {
+    let check = || Remedy::CheckFile { path: error.program.display().to_string() };
+    let another = || vec![check(), Remedy::set(RequestField::Binary)];
+    let mut remedies = Vec::new();
     let (category, code, hint) = match &error.kind {
-        SpawnErrorKind::NotFound => (
-            Category::NotFound,
-            Code::NotInstalled,
-            Some(install.map_or_else(
-                || format!("check `{program}`, or install it and set its path with `--binary`"),
-                str::to_owned,
-            )),
-        ),
+        SpawnErrorKind::NotFound => {
+            remedies = install.map_or_else(another, <[Remedy]>::to_vec);
+            (Category::NotFound, Code::NotInstalled, None)
+        }
         SpawnErrorKind::NotExecutable
         | SpawnErrorKind::PermissionDenied
         | SpawnErrorKind::WrongArchitecture
-        | SpawnErrorKind::NoInterpreter => (
-            Category::Configuration,
-            Code::CannotStart,
-            Some(format!("check `{program}`, or choose another one with `--binary`")),
-        ),
+        | SpawnErrorKind::NoInterpreter => {
+            remedies = another();
+            (Category::Configuration, Code::CannotStart, None)
+        }
         SpawnErrorKind::Busy => (
             Category::Configuration,
             Code::CannotStart,
             Some("wait until its update is done, then try again".to_owned()),
         ),
-        SpawnErrorKind::NoSuchCwd { cwd, .. } => (
-            Category::Configuration,
-            Code::BadConfig,
-            Some(format!("make `{}`, or choose another directory with `--cwd`", cwd.display())),
-        ),
+        SpawnErrorKind::NoSuchCwd { cwd, .. } => {
+            let create = Remedy::CreateDirectory { path: cwd.display().to_string() };
+            remedies = vec![create, Remedy::set(RequestField::Cwd)];
+            (Category::Configuration, Code::BadConfig, None)
+        }
         SpawnErrorKind::TooLong => (
             Category::Validation,
             Code::RequestTooLarge,
@@ -54,7 +51,7 @@ pub(crate) fn of_spawn(error: &SpawnError, install: Option<&str>) -> Failure {
     };
     let mut failure = Failure::new(category, code, in_full(error));
     failure.hint = hint.or(failure.hint);
-    failure
+    failure.with_remedies(remedies)
 }
 
 /// Returns the limit to raise, if the system refused a resource.
@@ -76,7 +73,9 @@ pub(crate) fn of_docker(error: &SpawnError) -> Failure {
     let mut failure = of_spawn(error, None);
     if matches!(failure.code, Code::NotInstalled | Code::CannotStart) {
         (failure.category, failure.code) = (Category::Configuration, Code::BadConfig);
-        failure.hint = Some("install docker and put it on PATH, or leave out `--docker`".to_owned());
+        let install = Remedy::Install { how: "install docker and put it on PATH".to_owned() };
+        let without = Remedy::OmitField { field: RequestField::Docker };
+        failure = failure.with_remedies(vec![install, without]);
     }
     failure
 }

@@ -444,7 +444,7 @@ async fn launch(
     }
     if let Some(manifest) = manifest.filter(|_| task.request.docker.is_none()) {
         located(&mut commands, manifest, task.binary.as_deref()).await;
-        install = task.binary.is_none().then(|| detect::install_hint(manifest));
+        install = task.binary.is_none().then(|| detect::install_remedies(manifest));
     }
     let inside = task.request.docker.clone().map(|container| {
         let provider = &invocations[0].provider;

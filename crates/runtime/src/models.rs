@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use bowline_protocol::{Category, Code, Request, Timestamp};
+use bowline_protocol::{Category, Code, Remedy, Request, RequestField, Timestamp};
 use bowline_providers::ask::{Subject, Told};
 use bowline_providers::invocation::Refusal;
 use bowline_providers::manifest::Manifest;
@@ -143,29 +143,25 @@ pub(crate) fn admit(
     let Some(objection) = objection(&list, id, request.effort.as_deref(), clock::wall()) else {
         return Ok(());
     };
-    let (option, reason, hint, code) = match objection {
+    Err(match objection {
         Objection::Retired(instead) => {
-            let hint = match instead {
-                Some(instead) => format!("`--model {instead}` takes its place"),
-                None => format!("`bowline models {}` lists what there is", manifest.name),
+            let remedy = match instead {
+                Some(instead) => Remedy::set(RequestField::Model.value(instead)),
+                None => Remedy::ListModels { provider: manifest.name.clone() },
             };
-            (
-                format!("--model {id}"),
-                "the model is retired and answers no more".to_owned(),
-                hint,
-                Code::ModelNotFound,
-            )
+            let reason = "the model is retired and answers no more";
+            let refusal =
+                Refusal::unsupported(&manifest.name, RequestField::Model.value(id.as_str()), reason);
+            let (category, code) = (Category::NotFound, Code::ModelNotFound);
+            Refusal { category, code, ..refusal }.remedies([remedy])
         }
-        Objection::Effort(known) => (
-            format!("--effort {}", request.effort.as_deref().unwrap_or_default()),
-            format!("the model `{id}` does not know it"),
-            format!("it knows {}", known.join(", ")),
-            Code::InvalidRequest,
-        ),
-    };
-    let category = if code == Code::ModelNotFound { Category::NotFound } else { Category::Validation };
-    let provider = manifest.name.clone();
-    Err(Refusal { provider, option, reason, hint: Some(hint.into()), category, code })
+        Objection::Effort(known) => {
+            let effort = RequestField::Effort.value(request.effort.as_deref().unwrap_or_default());
+            let reason = format!("the model `{id}` does not know it");
+            let refusal = Refusal::unsupported(&manifest.name, effort, reason);
+            Refusal { code: Code::InvalidRequest, ..refusal }.hint(format!("it knows {}", known.join(", ")))
+        }
+    })
 }
 
 /// Returns the models of a manifest, without the entry that stands for the default.
@@ -225,12 +221,11 @@ mod tests {
             let (model, effort) = (Some(model.to_owned()), effort.map(str::to_owned));
             let request = Request { model, effort, ..Request::default() };
             let refused = super::admit(manifest, &request, &surroundings).err()?;
-            Some((refused.option, refused.hint.unwrap_or_default().into_string(), refused.category))
+            Some((refused.setting().to_string(), refused.advice().unwrap_or_default(), refused.category))
         };
-        let retired =
-            ("--model old".to_owned(), "`--model new` takes its place".to_owned(), Category::NotFound);
+        let retired = ("model = old".to_owned(), "set `model = new`".to_owned(), Category::NotFound);
         assert_eq!(admit("old", None), Some(retired));
-        let effort = ("--effort ultra".to_owned(), "it knows low, high".to_owned(), Category::Validation);
+        let effort = ("effort = ultra".to_owned(), "it knows low, high".to_owned(), Category::Validation);
         assert_eq!(admit("new", Some("ultra")), Some(effort));
         assert_eq!(admit("new", Some("high")), None);
         assert_eq!(admit("newest", Some("ultra")), None, "a model that nobody has heard of may be new");

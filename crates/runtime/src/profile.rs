@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::path::PathBuf;
 
 use bowline_protocol::kinds::{Level, Notice};
-use bowline_protocol::{Category, Code, Request};
+use bowline_protocol::{Request, RequestField};
 use bowline_providers::invocation::{Invocation, Refusal};
 use bowline_providers::manifest::Manifest;
 
@@ -43,7 +43,7 @@ impl Profile {
         }
         let Some(home) = &manifest.auth.home else {
             let reason = "it has one account only: no variable moves its settings and its login".to_owned();
-            return Err(refused(reason, "another home is another account: `bowline run --env HOME=DIR`"));
+            return Err(refused(reason, "another home is another account: `env = HOME=DIR`"));
         };
         if !self.home.is_absolute() {
             let reason = format!("its directory `{}` is not an absolute path", self.home.display());
@@ -86,7 +86,7 @@ impl Profile {
     pub(crate) fn enter(&self, manifest: &Manifest, request: &mut Request) -> Result<(), Refusal> {
         let (name, dir) = self.variable(manifest)?;
         if request.env.contains_key(&name) {
-            let reason = format!("`--env {name}` says already where its settings are");
+            let reason = format!("`env = {name}` says already where its settings are");
             return Err(self.refusal(manifest, reason, "leave one of the two out"));
         }
         request.env.insert(name, dir);
@@ -113,13 +113,7 @@ impl Profile {
     }
 
     fn refusal(&self, manifest: &Manifest, reason: String, hint: &str) -> Refusal {
-        Refusal {
-            provider: manifest.name.clone(),
-            option: format!("--profile {}", self.name),
-            reason,
-            hint: Some(hint.into()),
-            category: Category::Configuration,
-            code: Code::BadConfig,
-        }
+        let field = RequestField::Profile.value(self.name.as_str());
+        Refusal::misconfigured(&manifest.name, field, reason).hint(hint)
     }
 }

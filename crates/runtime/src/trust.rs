@@ -8,8 +8,8 @@
 //!              `bowline trust`                    the content changes
 //!   Unpinned ──────────────────> Trusted ──────────────────────────────> Changed
 //!      ^                           │ ^        `bowline trust`               │
-//!      │   `bowline trust --remove`│ └──────────────────────────────────────┘
-//!      └───────────────────────────┴──── `bowline trust --remove` ──────────┘
+//!      │      the pin is removed   │ └──────────────────────────────────────┘
+//!      └───────────────────────────┴────    the pin is removed    ──────────┘
 //! ```
 //!
 //! [`judge`] is the whole decision: the pins of a directory and what was found there go in, a [`TrustState`] comes out. Only

@@ -18,9 +18,9 @@ use crate::args::CertifyArgs;
 use crate::async_runtime;
 use crate::error::{CommandError, Fault};
 use crate::signals::ProcessSignals;
-use crate::suggest;
 use crate::time;
 use crate::ui::{Stdout, Ui};
+use crate::{remedies, suggest};
 use progress::ProgressBar;
 
 /// The only variables that we and the program keep: paths of programs, locale, terminal and temporary files. No keys.
@@ -170,8 +170,8 @@ async fn subject(manifest: &'static Manifest, found: &Found) -> TestedProgram {
 /// Reports a missing program, with the way to install it.
 fn missing(missing: Missing) -> CommandError {
     let what = missing.to_string();
-    let Missing { kind, hint, .. } = missing;
-    CommandError::new(Fault::Missing, what).caused_by(kind).hint(hint)
+    let hint = remedies::hint(&missing.remedies);
+    CommandError::new(Fault::Missing, what).caused_by(missing.kind).maybe_hint(hint)
 }
 
 fn finish(

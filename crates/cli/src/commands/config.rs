@@ -7,9 +7,9 @@ use serde_json::json;
 
 use crate::args::config::{ConfigAction, ConfigArgs};
 use crate::error::{CommandError, Fault};
-use crate::suggest;
 use crate::ui::Stdout;
 use crate::ui::tables::TextTable;
+use crate::{remedies, suggest};
 
 /// Runs the command.
 pub(crate) fn run(args: &ConfigArgs, stdout: &mut Stdout) -> Result<(), CommandError> {
@@ -78,7 +78,8 @@ fn show(all: bool, as_json: bool, stdout: &mut Stdout) -> Result<(), CommandErro
         layout.paragraph(0, "no settings; `bowline config show --all` lists the available ones")
     } else if all {
         let head = ["SETTING", "VALUE", "FROM", "DESCRIPTION"];
-        let rows = rows.into_iter().map(|row| [row.key, row.value, row.origin, row.about.to_owned()]);
+        let rows =
+            rows.into_iter().map(|row| [row.key, row.value, row.origin, remedies::with_flags(row.about)]);
         TextTable::new(head, rows).whole(&[0]).render(layout)
     } else {
         let rows = rows.into_iter().map(|row| [row.key, row.value, row.origin]);

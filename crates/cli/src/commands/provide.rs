@@ -19,9 +19,9 @@ use crate::args::request::TimeLimit;
 use crate::error::{CommandError, Fault};
 use crate::human::DetailLevel;
 use crate::output::sink::Sink;
-use crate::suggest;
 use crate::ui::Stdout;
 use crate::ui::terminal;
+use crate::{remedies, suggest};
 
 /// The timeout of the version. The caller of `health` waits five seconds.
 const HEALTH: Duration = Duration::from_secs(4);
@@ -184,8 +184,8 @@ fn health(args: &ProvideArgs, manifest: &'static Manifest, stdout: &mut Stdout) 
     }
     let found =
         bowline::detect::find(manifest, args.binary.as_deref(), &Search::from_env()).map_err(|missing| {
-            let hint = missing.hint.clone();
-            CommandError::new(Fault::Missing, missing.to_string()).caused_by(missing.kind).hint(hint)
+            let hint = remedies::hint(&missing.remedies);
+            CommandError::new(Fault::Missing, missing.to_string()).caused_by(missing.kind).maybe_hint(hint)
         })?;
     let ask = Ask { deadline: HEALTH, ..Ask::from_env() };
     let version = crate::async_runtime::start()?

@@ -14,6 +14,7 @@ use super::run::{self, RequestTarget, ResolvedRequest};
 use crate::args::request::RequestArgs;
 use crate::args::route::RouteArgs;
 use crate::error::{CommandError, Fault};
+use crate::remedies;
 use crate::ui::Stdout;
 use crate::ui::Ui;
 use crate::ui::tables::{Layout, TextTable, Tone};
@@ -111,7 +112,7 @@ fn in_words(explained: &Explanation, layout: Layout) -> String {
             verdict.turn.map_or_else(|| "-".to_owned(), |turn| turn.to_string()),
             verdict.name.clone(),
             verdict.model.clone().unwrap_or_else(|| "its default".to_owned()),
-            verdict.reason.clone(),
+            remedies::with_flags(&verdict.reason),
         ]
     });
     let table = TextTable::new(["ORDER", "NAME", "MODEL", "WHY"], rows).whole(&[0, 1]).tone(0, tone);

@@ -7,6 +7,7 @@ use bowline_providers::views::Tally;
 use super::error_text::error_text;
 use super::words::{self, Glyphs};
 use super::{AgentHints, RenderOptions, RunSummary};
+use crate::remedies;
 
 /// The maximum number of lines of the agent's standard error.
 const TAIL: usize = 5;
@@ -32,7 +33,7 @@ pub(super) fn failure(failure: &Failure, now: Timestamp, options: &RenderOptions
     } else if let Some(wait) = failure.retry_after_ms.filter(|wait| helps(failure, *wait)) {
         hints.push(format!("try again in {wait}"));
     }
-    hints.extend(failure.hint.as_deref().map(words::one_line));
+    hints.extend(remedies::of_failure(failure).as_deref().map(words::one_line));
     if hints.is_empty() {
         hints.extend(advice(failure, &options.agent));
     }

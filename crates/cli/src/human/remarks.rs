@@ -11,6 +11,7 @@ use jiff::tz::TimeZone;
 
 use super::line::{Paint, PaintedLine};
 use super::words;
+use crate::remedies;
 
 /// A wait before a retry that is announced at every level, because the command looks stuck.
 const LONG_WAIT: bowline_protocol::Millis = bowline_protocol::Millis(5_000);
@@ -73,12 +74,13 @@ pub(super) fn remark(kind: &Kind, now: Timestamp, zone: &TimeZone) -> Option<Rem
         Kind::ModelChanged(changed) => model_changed(changed),
         Kind::McpServerStatus(server) => mcp_server(server),
         Kind::RouteChosen(route) => {
-            Remark::verbose(format!("{}: {}", one_line(&route.provider), one_line(&route.reason)))
+            let reason = one_line(&remedies::with_flags(&route.reason));
+            Remark::verbose(format!("{}: {reason}", one_line(&route.provider)))
         }
         Kind::FallbackTaken(fallback) => fallback_taken(fallback),
         Kind::CapabilityDegraded(degraded) => {
-            let [capability, reason, instead] =
-                [&degraded.capability, &degraded.reason, &degraded.instead].map(|text| one_line(text));
+            let [capability, instead] = [&degraded.capability, &degraded.instead].map(|text| one_line(text));
+            let reason = one_line(&remedies::with_flags(&degraded.reason));
             Remark::warning(format!("no {capability}: {reason}; instead: {instead}"))
         }
         Kind::TransportSwitched(switched) => {
@@ -147,8 +149,8 @@ fn noticed(notice: &Notice) -> Remark {
     match notice.level {
         // A new field of the program concerns the maintainers of its dialect only.
         Level::Info if code == Some("novel") => Remark::verbose(text),
-        Level::Info => Remark::usual(text),
-        Level::Warn => Remark::warning(text),
+        Level::Info => Remark::usual(words::one_line(&remedies::of_notice(notice))),
+        Level::Warn => Remark::warning(words::one_line(&remedies::of_notice(notice))),
         // The watchdog is ours, so this is not an error that the agent reported.
         Level::Error if code.is_some_and(|code| code.starts_with("watchdog_")) => Remark::warning(text),
         // Shown only if the turn continues: the end of the turn has the label `error:`.

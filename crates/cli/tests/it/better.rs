@@ -71,7 +71,7 @@ fn where_it_cannot_be_had_the_next_form_is_taken_and_told() {
     let world = World::new();
     let ended = run(&world, &["--isolate", "Tie it."]).end().exits(0);
     assert_eq!(ended.stdout.trim(), "A plain knot.");
-    assert!(world.has_line(&["capability_degraded", "approvals", "`--isolate`: "]));
+    assert!(world.has_line(&["capability_degraded", "approvals", "`isolate`: "]));
     assert!(world.has_line(&["session_started", r#""approvals":"rules""#]), "as it is run");
     assert_eq!(heard(&world), "", "the server was not started");
     let started = std::fs::read_to_string(world.path("work/started.txt")).expect("it was started");

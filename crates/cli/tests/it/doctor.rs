@@ -426,10 +426,7 @@ MODELS='[{{"id":"'"$WHO"'-1"}}]'
             stderr.contains("opencode cannot be run with `--profile other`: it has one account only"),
             "{stderr}"
         );
-        assert!(
-            stderr.contains("hint: another home is another account: `bowline run --env HOME=DIR`"),
-            "{stderr}"
-        );
+        assert!(stderr.contains("hint: another home is another account: `--env HOME=DIR`"), "{stderr}");
         let (code, stderr) = refused(&[command, "claude", "--profile", "work"]);
         assert_eq!(code, 2, "{stderr}");
         assert!(

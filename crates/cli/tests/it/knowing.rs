@@ -249,7 +249,7 @@ fn what_helps_against_a_request_without_an_answer_fits_why_it_has_none() {
         "claude",
         &claude(r#"echo '{"type":"system","subtype":"init","session_id":"n-1"}'; printf '{"type":"ass'"#),
     );
-    assert!(fix.starts_with("see what it says with `bowline run --provider claude \"Say hello\"`"), "{fix}");
+    assert!(fix.starts_with("run claude once with a short prompt"), "{fix}");
     let limit = |said: &str| {
         claude(&format!(
             r#"echo '{{"type":"result","subtype":"success","is_error":true,"api_error_status":429,"result":"{said}","session_id":"n-1"}}'; exit 1"#
@@ -261,7 +261,7 @@ fn what_helps_against_a_request_without_an_answer_fits_why_it_has_none() {
         "{fix}"
     );
     let (fix, _) = live("claude", &limit("Too many requests"));
-    assert_eq!(fix, "`bowline limits claude` says when the limit starts anew");
+    assert_eq!(fix, "read when the limits of claude reset");
     let gemini = |said: &str| format!("[ \"$1\" = --version ] && exec echo 0.61.0\n{said}");
     let (fix, category) = live("gemini", &gemini("echo 'getaddrinfo ENOTFOUND api.example.com' >&2; exit 1"));
     assert_eq!(

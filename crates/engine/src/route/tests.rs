@@ -1,4 +1,4 @@
-//! The order of candidates, case by case, with the reasons that `--explain` prints.
+//! The order of candidates, case by case, with the reasons of each.
 
 mod edges;
 
@@ -70,7 +70,7 @@ fn each_skipped_candidate_has_a_reason() {
     all[0].0.enabled = false;
     all[1].1.absent = Some("it is not installed".into());
     all[2].1.login = LoginState::Missing("not logged in".into());
-    all[3].1.cannot = Some("`--max-turns` cannot be honoured".into());
+    all[3].1.cannot = Some("`max_turns` cannot be honoured".into());
     all[4].1.breaker = BreakerState::Open { until: now().after(Millis(12_000)) };
     all[5].1.breaker = BreakerState::Cooling { until: now().after(Millis(14_400_000)) };
     all[6].1.limit =
@@ -80,7 +80,7 @@ fn each_skipped_candidate_has_a_reason() {
     - n0: disabled in the configuration
     - n1: it is not installed
     - n2: not logged in
-    - n3: `--max-turns` cannot be honoured
+    - n3: `max_turns` cannot be honoured
     - n4: it failed 5 times within a minute and is skipped for another 12 s
     - n5: its limit is used up and resets in 4 h
     - n6: its weekly limit is used up and resets in 24 h

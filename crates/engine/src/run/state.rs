@@ -274,7 +274,9 @@ fn apply_stop_cause(ended: &mut TurnEnded, why: Option<&StopCause>) {
                         None => (Category::Timeout, Code::TimedOut),
                     };
                     let mut failure = Failure::new(category, code, message);
-                    failure.hint = Some(which.remedy().to_owned()).filter(|_| retrying.is_none());
+                    if retrying.is_none() {
+                        failure = which.advise(failure);
+                    }
                     if let Some(reported) = reported {
                         (failure.exit, failure.stderr_tail) = (reported.exit, reported.stderr_tail);
                     }

@@ -119,11 +119,11 @@ fn each_watchdog_names_itself() {
         assert!(failure.message.contains("3 s"), "{}", failure.message);
         let hint = failure.hint.expect("a hint");
         assert_eq!(
-            hint.contains("--idle-timeout"),
+            hint.contains("`idle_timeout_ms`"),
             code.ends_with("idle") || code.ends_with("in_tool"),
             "{hint}"
         );
-        assert_eq!(hint.contains("`--timeout"), code.ends_with("total"), "{hint}");
+        assert_eq!(hint.contains("`timeout_ms`"), code.ends_with("total"), "{hint}");
         assert_eq!(ended.timed_out.map(Watchdog::code), Some(code));
     }
 }

@@ -2,7 +2,8 @@
 
 use bowline_protocol::kinds::{CapabilityDegraded, Notice, Outcome, TouchedFile, Transport};
 use bowline_protocol::{
-    Capabilities, Event, Exit, Failure, Kind, Millis, NativeSessionId, SessionId, Timestamp,
+    Capabilities, Event, Exit, Failure, Kind, Millis, NativeSessionId, Remedy, RequestField, SessionId,
+    Timestamp,
 };
 use bowline_providers::conversation::Conversation;
 use bowline_providers::dialect::Shape;
@@ -341,14 +342,19 @@ impl Watchdog {
         }
     }
 
-    /// Returns a hint, with flags of the command line.
-    pub(super) fn remedy(self) -> &'static str {
-        match self {
-            Self::Spawn | Self::FirstEvent => "try again; if it happens again, run the program by itself",
-            Self::Idle => "give it more time with `--idle-timeout`, or try again",
-            Self::InTool => "allow any silence with `--idle-timeout none`, or try again",
-            Self::Total => "give it more time with `--timeout`, or try again",
-        }
+    /// Adds what the caller can do about a run that took too long.
+    pub(super) fn advise(self, mut failure: Failure) -> Failure {
+        let limit = match self {
+            // A request has no field for these two limits.
+            Self::Spawn | Self::FirstEvent => {
+                failure.hint = Some("try again; if it happens again, run the program by itself".to_owned());
+                return failure;
+            }
+            Self::Idle => Remedy::RaiseLimit { field: RequestField::IdleTimeout },
+            Self::InTool => Remedy::LiftLimit { field: RequestField::IdleTimeout },
+            Self::Total => Remedy::RaiseLimit { field: RequestField::Timeout },
+        };
+        failure.with_remedies(vec![limit, Remedy::TryAgain])
     }
 
     /// Returns a sentence about what happened.

@@ -8,7 +8,7 @@
 //!
 //! All sent lines go to the reader as well, which makes the events. This module only decides what to send.
 
-use bowline_protocol::{Category, Code, Json, PermissionMode, Resume};
+use bowline_protocol::{Category, Code, Json, PermissionMode, RequestField, Resume};
 use serde_json::{Value, json};
 
 use super::app_server::AppServer;
@@ -80,10 +80,10 @@ impl AppServerClient {
     }
 
     /// Names an option that cannot be had with the others, and why.
-    pub(super) fn refuses(talk: &Conversation) -> Option<(&'static str, &'static str)> {
+    pub(super) fn refuses(talk: &Conversation) -> Option<(RequestField, &'static str)> {
         let resumes = matches!(talk.resume, Some(Resume::Id { .. }));
         (talk.ephemeral && resumes)
-            .then_some(("--ephemeral", "a thread that goes on is written down as it was before"))
+            .then_some((RequestField::Ephemeral, "a thread that goes on is written down as it was before"))
     }
 
     fn ask(&mut self, method: &str, params: &Value, out: &mut Output<'_>) {
@@ -140,7 +140,7 @@ impl AppServerClient {
             put("ephemeral", json!(true));
         }
         let method = match &talk.resume {
-            // `--continue` is ignored, with a warning: which session is the latest is not told.
+            // `resume = latest` is ignored, with a warning: which session is the latest is not told.
             None | Some(Resume::Latest) => "thread/start",
             Some(Resume::Id { native_session }) => {
                 put("threadId", json!(native_session.as_str()));

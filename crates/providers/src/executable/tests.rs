@@ -123,7 +123,7 @@ fn what_the_protocol_has_no_word_for_is_refused() {
     let effort = refused(Request { effort: Some("high".into()), ..plain("hi") });
     assert_eq!(
         effort,
-        "llama cannot be run with `--effort`: the protocol of executable providers has no field for it"
+        "llama cannot be run with `effort`: the protocol of executable providers has no field for it"
     );
     let nan = Sampling { temperature: Some(f64::NAN), ..Sampling::default() };
     assert!(refused(Request { sampling: nan, ..plain("hi") }).contains("NaN is not a number"));

@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use bowline_protocol::Attachment;
 use bowline_protocol::kinds::{Level, Notice};
+use bowline_protocol::{Attachment, FieldValue};
 
 use super::mcp::{self, Servers};
 use super::prompt::{self, PromptBody};
@@ -32,8 +32,8 @@ pub(super) struct Draft {
     pub(super) made: Invocation,
     pub(super) body: PromptBody,
     pub(super) fields: RequestFields,
-    /// The options that have set variables, so that the request cannot silently override them.
-    pub(super) env_of: Vec<(String, String)>,
+    /// The fields that have set variables, so that the request cannot silently override them.
+    pub(super) env_of: Vec<(String, FieldValue)>,
     /// Options without a value that are there already.
     switches: BTreeSet<String>,
 }
@@ -53,12 +53,12 @@ impl Draft {
         self.made.notices.push(Notice { level, text, code: Some(code.to_owned()) });
     }
 
-    pub(super) fn unsupported(&self, option: &str, reason: impl Into<String>) -> Refusal {
-        Refusal::unsupported(&self.made.provider, option, reason)
+    pub(super) fn unsupported(&self, field: &FieldValue, reason: impl Into<Box<str>>) -> Refusal {
+        Refusal::unsupported(&self.made.provider, field.clone(), reason)
     }
 
-    fn invalid(&self, option: &str, reason: impl Into<String>) -> Refusal {
-        Refusal::invalid(&self.made.provider, option, reason)
+    fn invalid(&self, field: &FieldValue, reason: impl Into<Box<str>>) -> Refusal {
+        Refusal::invalid(&self.made.provider, field.clone(), reason)
     }
 
     /// Adds arguments without placeholders.
@@ -66,56 +66,56 @@ impl Draft {
         self.made.args.extend(args.iter().map(|arg| Arg::Plain(arg.clone())));
     }
 
-    pub(super) fn set_env(&mut self, option: &str, name: &str, value: String) {
+    pub(super) fn set_env(&mut self, field: &FieldValue, name: &str, value: String) {
         self.made.env.insert(name.to_owned(), value);
-        self.env_of.push((name.to_owned(), option.to_owned()));
+        self.env_of.push((name.to_owned(), field.clone()));
     }
 
     /// Applies an option as the manifest defines it.
-    pub(super) fn apply(&mut self, option: &str, flag: &Flag, value: Value<'_>) -> Result<(), Refusal> {
+    pub(super) fn apply(&mut self, field: &FieldValue, flag: &Flag, value: Value<'_>) -> Result<(), Refusal> {
         if let Some(reason) = &flag.refused {
-            return Err(self.unsupported(option, reason).maybe_hint(flag.hint.as_ref()));
+            return Err(self.unsupported(field, reason.as_str()).maybe_hint(flag.hint.as_ref()));
         }
         if let Some(reason) = &flag.granted {
-            self.notice(Level::Info, "option_granted", format!("`{option}` is not needed: {reason}"));
+            self.notice(Level::Info, "option_granted", format!("`{field}` is not needed: {reason}"));
             return Ok(());
         }
         if let Some(reason) = &flag.ignored {
-            self.notice(Level::Warn, "option_ignored", format!("`{option}` is ignored: {reason}"));
+            self.notice(Level::Warn, "option_ignored", format!("`{field}` is ignored: {reason}"));
             return Ok(());
         }
         if flag.protocol {
-            return self.by_protocol(option, flag, &value);
+            return self.by_protocol(field, flag, &value);
         }
         match value {
-            Value::Nothing => self.once(option, flag, &[]),
-            Value::Text(text) => self.text(option, flag, &text),
+            Value::Nothing => self.once(field, flag, &[]),
+            Value::Text(text) => self.text(field, flag, &text),
             Value::Words(words) => {
                 for word in &words {
-                    self.word(option, flag, word)?;
+                    self.word(field, flag, word)?;
                 }
-                self.many(option, flag, &words)
+                self.many(field, flag, &words)
             }
             Value::Paths(paths) => {
                 let paths: Vec<String> = paths.iter().map(|path| guarded(path)).collect();
                 for path in &paths {
-                    self.check(option, flag, path)?;
+                    self.check(field, flag, path)?;
                 }
-                self.many(option, flag, &paths)
+                self.many(field, flag, &paths)
             }
-            Value::Files(files) => self.files(option, flag, files),
-            Value::Servers(servers) => self.servers(option, flag, servers),
+            Value::Files(files) => self.files(field, flag, files),
+            Value::Servers(servers) => self.servers(field, flag, servers),
         }
     }
 
     /// Checks what the protocol carries.
-    fn by_protocol(&mut self, option: &str, flag: &Flag, value: &Value<'_>) -> Result<(), Refusal> {
+    fn by_protocol(&mut self, field: &FieldValue, flag: &Flag, value: &Value<'_>) -> Result<(), Refusal> {
         match value {
             Value::Nothing => Ok(()),
-            Value::Text(text) => self.check(option, flag, text),
-            Value::Words(texts) => texts.iter().try_for_each(|text| self.check(option, flag, text)),
-            Value::Paths(paths) => paths.iter().try_for_each(|path| self.check(option, flag, path)),
-            Value::Files(files) => files.iter().try_for_each(|file| self.check_file(option, flag, file)),
+            Value::Text(text) => self.check(field, flag, text),
+            Value::Words(texts) => texts.iter().try_for_each(|text| self.check(field, flag, text)),
+            Value::Paths(paths) => paths.iter().try_for_each(|path| self.check(field, flag, path)),
+            Value::Files(files) => files.iter().try_for_each(|file| self.check_file(field, flag, file)),
             Value::Servers(servers) => {
                 self.made.secret_values.extend(mcp::secrets(servers));
                 Ok(())
@@ -123,29 +123,29 @@ impl Draft {
         }
     }
 
-    fn text(&mut self, option: &str, flag: &Flag, text: &str) -> Result<(), Refusal> {
-        self.check(option, flag, text)?;
+    fn text(&mut self, field: &FieldValue, flag: &Flag, text: &str) -> Result<(), Refusal> {
+        self.check(field, flag, text)?;
         if let Some(large) = flag.large.as_ref().filter(|_| text.len() > LONGEST_ARGUMENT) {
             self.made.files.push(SideFile { name: large.file.clone(), content: text.to_owned() });
-            return self.args(option, &large.args, &[("file", &large.file)]);
+            return self.args(field, &large.args, &[("file", &large.file)]);
         }
         if let Some(name) = &flag.file {
             self.made.files.push(SideFile { name: name.clone(), content: text.to_owned() });
         }
         let quoted = mcp::toml_text(text);
         let file = flag.file.as_deref().unwrap_or_default();
-        self.once(option, flag, &[("value", text), ("toml", &quoted), ("file", file)])
+        self.once(field, flag, &[("value", text), ("toml", &quoted), ("file", file)])
     }
 
     /// Everything of a flag that is used once.
-    fn once(&mut self, option: &str, flag: &Flag, values: &[(&str, &str)]) -> Result<(), Refusal> {
-        self.args(option, &flag.args, values)?;
+    fn once(&mut self, field: &FieldValue, flag: &Flag, values: &[(&str, &str)]) -> Result<(), Refusal> {
+        self.args(field, &flag.args, values)?;
         for (name, text) in &flag.env {
             if text == "{file}" {
                 let file = flag.file.clone().unwrap_or_default();
                 self.made.env_files.insert(name.clone(), file);
             } else {
-                self.set_env(option, name, filled(text, values));
+                self.set_env(field, name, filled(text, values));
             }
         }
         let value = values.iter().find(|(name, _)| *name == "value").map_or("", |(_, value)| *value);
@@ -155,74 +155,74 @@ impl Draft {
         Ok(())
     }
 
-    fn many(&mut self, option: &str, flag: &Flag, values: &[String]) -> Result<(), Refusal> {
+    fn many(&mut self, field: &FieldValue, flag: &Flag, values: &[String]) -> Result<(), Refusal> {
         let listed = flag.args.iter().any(|arg| arg.contains("{list}"));
         if let Some(value) = values.iter().find(|value| listed && value.contains(',')) {
             let reason = format!("the values are joined with commas, and `{value}` contains one");
-            return Err(self.unsupported(option, reason));
+            return Err(self.unsupported(field, reason));
         }
         let list = values.join(",");
         for arg in &flag.args {
             if arg == "{values}" {
                 self.made.args.extend(values.iter().cloned().map(Arg::Plain));
             } else {
-                self.args(option, std::slice::from_ref(arg), &[("list", &list)])?;
+                self.args(field, std::slice::from_ref(arg), &[("list", &list)])?;
             }
         }
         for value in values {
-            self.args(option, &flag.each, &[("value", value), ("toml", &mcp::toml_text(value))])?;
+            self.args(field, &flag.each, &[("value", value), ("toml", &mcp::toml_text(value))])?;
         }
-        flag.rule.as_ref().map_or(Ok(()), |rule| self.rule(option, rule, values))
+        flag.rule.as_ref().map_or(Ok(()), |rule| self.rule(field, rule, values))
     }
 
     /// Adds entries to a variable that holds a JSON object.
-    fn rule(&mut self, option: &str, rule: &Rule, values: &[String]) -> Result<(), Refusal> {
+    fn rule(&mut self, field: &FieldValue, rule: &Rule, values: &[String]) -> Result<(), Refusal> {
         let before = self.made.env.get(&rule.env).map_or("{}", String::as_str);
         let mut entries: BTreeMap<String, serde_json::Value> =
             serde_json::from_str(before).map_err(|_| {
                 let reason = format!("the manifest sets `{}` to a value that is not a JSON object", rule.env);
-                Refusal::misconfigured(&self.made.provider, option, reason)
+                Refusal::misconfigured(&self.made.provider, field.clone(), reason)
             })?;
         for value in values {
             entries.insert(value.clone(), rule.says.as_str().into());
         }
         let all: serde_json::Map<String, serde_json::Value> = entries.into_iter().collect();
-        self.set_env(option, &rule.env, serde_json::Value::Object(all).to_string());
+        self.set_env(field, &rule.env, serde_json::Value::Object(all).to_string());
         Ok(())
     }
 
-    fn files(&mut self, option: &str, flag: &Flag, files: &[Attachment]) -> Result<(), Refusal> {
+    fn files(&mut self, field: &FieldValue, flag: &Flag, files: &[Attachment]) -> Result<(), Refusal> {
         let mut paths = Vec::new();
         for file in files {
-            self.check_file(option, flag, file)?;
+            self.check_file(field, flag, file)?;
             let path = guarded(&file.path);
             if let Some(template) = &flag.after {
                 let path =
-                    prompt::mentioned(&path, flag.blanks).map_err(|why| self.unsupported(option, why))?;
+                    prompt::mentioned(&path, flag.blanks).map_err(|why| self.unsupported(field, why))?;
                 self.body.mentions.push(filled(template, &[("value", &path)]));
             }
             paths.push(path);
         }
-        self.many(option, flag, &paths)
+        self.many(field, flag, &paths)
     }
 
-    fn servers(&mut self, option: &str, flag: &Flag, servers: &Servers) -> Result<(), Refusal> {
+    fn servers(&mut self, field: &FieldValue, flag: &Flag, servers: &Servers) -> Result<(), Refusal> {
         let Some(form) = flag.form else { return Ok(()) };
         self.made.secret_values.extend(mcp::secrets(servers));
         if !flag.each.is_empty() {
-            let overrides = mcp::overrides(servers).map_err(|why| self.unsupported(option, why))?;
+            let overrides = mcp::overrides(servers).map_err(|why| self.unsupported(field, why))?;
             for value in &overrides.values {
-                self.args(option, &flag.each, &[("value", value)])?;
+                self.args(field, &flag.each, &[("value", value)])?;
             }
             for (name, value) in overrides.env {
                 if super::environment::listed(super::environment::BASE, &name) {
                     let reason = format!("the server's variable `{name}` would change the agent's own");
-                    return Err(self.unsupported(option, reason));
+                    return Err(self.unsupported(field, reason));
                 }
                 if mcp::is_maskable(&value) {
                     self.made.secrets_env.push(name.clone());
                 }
-                self.set_env(option, &name, value);
+                self.set_env(field, &name, value);
             }
         }
         let json = mcp::document(form, servers);
@@ -230,11 +230,16 @@ impl Draft {
             self.made.files.push(SideFile { name: name.clone(), content: json.clone() });
         }
         let file = flag.file.as_deref().unwrap_or_default();
-        self.once(option, flag, &[("json", &json), ("file", file)])
+        self.once(field, flag, &[("json", &json), ("file", file)])
     }
 
     /// Adds arguments from templates.
-    fn args(&mut self, option: &str, templates: &[String], values: &[(&str, &str)]) -> Result<(), Refusal> {
+    fn args(
+        &mut self,
+        field: &FieldValue,
+        templates: &[String],
+        values: &[(&str, &str)],
+    ) -> Result<(), Refusal> {
         for (place, arg) in templates.iter().enumerate() {
             if let Some(before) = arg.strip_suffix("{file}") {
                 let file = values.iter().find(|(name, _)| *name == "file").map_or("", |(_, file)| *file);
@@ -255,7 +260,7 @@ impl Draft {
                     "it is {} bytes long, and an argument holds at most {LONGEST_ARGUMENT} bytes",
                     text.len()
                 );
-                return Err(Refusal::too_large(&self.made.provider, option, reason)
+                return Err(Refusal::too_large(&self.made.provider, field.clone(), reason)
                     .hint("shorten it, or put it into a file and mention the file in the prompt"));
             }
             self.made.args.push(Arg::Plain(text));
@@ -264,39 +269,39 @@ impl Draft {
     }
 
     /// Checks a word: the program must not read it as an option.
-    fn word(&self, option: &str, flag: &Flag, word: &str) -> Result<(), Refusal> {
+    fn word(&self, field: &FieldValue, flag: &Flag, word: &str) -> Result<(), Refusal> {
         if word.is_empty() || word.starts_with('-') {
             let reason = format!("`{word}` is not a value: it is empty or would be read as an option");
-            return Err(self.invalid(option, reason));
+            return Err(self.invalid(field, reason));
         }
-        self.check(option, flag, word)
+        self.check(field, flag, word)
     }
 
-    fn check_file(&self, option: &str, flag: &Flag, file: &Attachment) -> Result<(), Refusal> {
+    fn check_file(&self, field: &FieldValue, flag: &Flag, file: &Attachment) -> Result<(), Refusal> {
         if flag.shape == Some(ValueShape::Image) && !prompt::is_image(file) {
             let reason = format!("only images can be attached; `{}` is not an image", file.path);
-            return Err(self.unsupported(option, reason).hint("mention the file in the prompt"));
+            return Err(self.unsupported(field, reason).hint("mention the file in the prompt"));
         }
-        self.check(option, flag, &file.path)
+        self.check(field, flag, &file.path)
     }
 
-    fn check(&self, option: &str, flag: &Flag, value: &str) -> Result<(), Refusal> {
+    fn check(&self, field: &FieldValue, flag: &Flag, value: &str) -> Result<(), Refusal> {
         if value.contains('\0') {
-            return Err(self.invalid(option, "a NUL cannot be passed to a program"));
+            return Err(self.invalid(field, "a NUL cannot be passed to a program"));
         }
         if !flag.values.is_empty() && !flag.values.iter().any(|known| known == value) {
             let reason = format!("`{value}` is not one of {}", flag.values.join(", "));
-            return Err(self.invalid(option, reason).maybe_hint(flag.hint.as_ref()));
+            return Err(self.invalid(field, reason).maybe_hint(flag.hint.as_ref()));
         }
         if let Some(bad) = value.chars().find(|c| flag.forbidden.as_ref().is_some_and(|bad| bad.contains(*c)))
         {
             return Err(
-                self.unsupported(option, format!("the program would misread the `{bad}` in `{value}`"))
+                self.unsupported(field, format!("the program would misread the `{bad}` in `{value}`"))
             );
         }
         if flag.shape == Some(ValueShape::Uuid) && !is_uuid(value) {
             let reason = format!("`{value}` is not a session id; the program would start a new session");
-            return Err(self.invalid(option, reason).hint("pass the id that the earlier run reported"));
+            return Err(self.invalid(field, reason).hint("pass the id that the earlier run reported"));
         }
         Ok(())
     }
@@ -325,8 +330,8 @@ pub(super) fn is_word(flag: RunFlag) -> bool {
 
 impl Draft {
     /// Checks a value that has to be a word.
-    pub(super) fn check_word(&self, option: &str, word: &str) -> Result<(), Refusal> {
-        self.word(option, &Flag::default(), word)
+    pub(super) fn check_word(&self, field: &FieldValue, word: &str) -> Result<(), Refusal> {
+        self.word(field, &Flag::default(), word)
     }
 }
 

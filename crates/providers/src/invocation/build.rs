@@ -1,7 +1,7 @@
 //! Builds the whole command: format, permission mode, options, prompt, environment, in this order.
 
 use bowline_protocol::kinds::{CapabilityDegraded, Level};
-use bowline_protocol::{Category, PermissionMode, Request, Resume};
+use bowline_protocol::{Category, PermissionMode, Remedy, Request, RequestField, Resume};
 
 use super::apply::{Draft, Value, is_word};
 use super::environment::{self, BASE, NESTING};
@@ -19,7 +19,7 @@ pub fn build(manifest: &Manifest, request: &Request, wish: &Wish) -> Result<Invo
     let better = manifest.better_format(request.permission).filter(|_| wish.format.is_none());
     let Some((name, own)) = better else { return build_in(manifest, usual(manifest, wish)?, request, wish) };
     let reason = match (wish.streaming, wish.lacking.get(name)) {
-        (Streaming::Off, _) => "`--no-stream` is set, and this format always streams".into(),
+        (Streaming::Off, _) => "`no_stream` is set, and this format always streams".into(),
         (Streaming::On, Some(why)) => why.clone(),
         // Native arguments are options of the command that people type, not of the command with a protocol.
         (Streaming::On, None) if !wish.agent_args.is_empty() => {
@@ -27,7 +27,7 @@ pub fn build(manifest: &Manifest, request: &Request, wish: &Wish) -> Result<Invo
         }
         (Streaming::On, None) => match build_in(manifest, name, request, wish) {
             Ok(made) => return Ok(made),
-            Err(refusal) => format!("`{}`: {}", refusal.option, refusal.reason),
+            Err(refusal) => format!("`{}`: {}", refusal.setting(), refusal.reason),
         },
     };
     let mut made = build_in(manifest, usual(manifest, wish)?, request, wish)?;
@@ -116,7 +116,7 @@ fn usual<'a>(manifest: &'a Manifest, wish: &'a Wish) -> Result<&'a str, Refusal>
         (None, Streaming::Off, Some(name)) => Ok(name),
         (None, Streaming::Off, None) => {
             let reason = "it has no format that prints only the result";
-            Err(Refusal::unsupported(&manifest.name, "--no-stream", reason))
+            Err(Refusal::unsupported(&manifest.name, RequestField::NoStream, reason))
         }
     }
 }
@@ -125,27 +125,30 @@ fn format<'a>(manifest: &'a Manifest, name: &str) -> Result<&'a Format, Refusal>
     manifest.formats.get(name).ok_or_else(|| {
         let known: Vec<&str> = manifest.formats.keys().map(String::as_str).collect();
         let reason = format!("it has no format `{name}`; it has {}", known.join(", "));
-        Refusal::unsupported(&manifest.name, "--format", reason)
+        Refusal::unsupported(&manifest.name, RequestField::Format, reason)
     })
 }
 
 /// Refuses options that no agent's command line has, and options that contradict each other.
 fn never(draft: &Draft, manifest: &Manifest, request: &Request) -> Result<(), Refusal> {
-    let refuse = |option: &str, reason: &str| Err(draft.unsupported(option, reason));
+    let refuse = |field: RequestField, reason: &str| Err(draft.unsupported(&field.into(), reason));
     if !request.tools.is_empty() && manifest.prompt != PromptStyle::Request {
-        return refuse("tools", "an agent's command line runs its own tools and cannot call the host's");
+        return refuse(
+            RequestField::Tools,
+            "an agent's command line runs its own tools and cannot call the host's",
+        );
     }
     if request.policy.is_some() {
-        return refuse("policy", "a single run cannot enforce a policy");
+        return refuse(RequestField::Policy, "a single run cannot enforce a policy");
     }
     if request.task.is_some() && request.prompt.is_empty() {
-        return refuse("task", "a single run needs a prompt; a task is for sessions");
+        return refuse(RequestField::Task, "a single run needs a prompt; a task is for sessions");
     }
     if request.no_tools && !request.allow_tools.is_empty() {
-        return refuse("--no-tools", "it contradicts `--allow-tool`");
+        return refuse(RequestField::NoTools, "it contradicts `allow_tools`");
     }
     if request.no_tools && !request.mcp_servers.is_empty() {
-        return refuse("--no-tools", "it contradicts `--mcp-config`: MCP servers provide tools");
+        return refuse(RequestField::NoTools, "it contradicts `mcp_servers`: MCP servers provide tools");
     }
     Ok(())
 }
@@ -157,11 +160,11 @@ fn permission<'a>(
     draft: &mut Draft,
 ) -> Result<&'a Permission, Refusal> {
     let mode = request.permission;
-    let option = format!("--permission {}", mode.as_str());
+    let field = RequestField::Permission.value(mode.as_str());
     let narrower = native::check(manifest, &wish.agent_args)?;
     let Some(permission) = manifest.permission.get(&mode) else {
         let reason = format!("its manifest does not define the mode `{}`", mode.as_str());
-        return Err(Refusal::misconfigured(&manifest.name, option, reason)
+        return Err(Refusal::misconfigured(&manifest.name, field, reason)
             .hint(format!("add a section `[permission.{}]` to the manifest", mode.as_str())));
     };
     if let Some(reason) = permission.refused.as_ref().filter(|_| permission.unrestricted)
@@ -171,13 +174,13 @@ fn permission<'a>(
         return Ok(permission);
     }
     if let Some(reason) = &permission.refused {
-        return Err(draft.unsupported(&option, reason).maybe_hint(permission.hint.as_ref()));
+        return Err(draft.unsupported(&field, reason.as_str()).maybe_hint(permission.hint.as_ref()));
     }
     // The user inside a container is another one, and whether it is root is not known here.
     let root = wish.user == User::Root && request.docker.is_none();
     let excused = permission.root_env.as_ref().is_some_and(|name| request.env.contains_key(name));
     if let Some(reason) = permission.refused_as_root.as_ref().filter(|_| root && !excused) {
-        let refusal = draft.unsupported(&option, reason).maybe_hint(permission.hint.as_ref());
+        let refusal = draft.unsupported(&field, reason.as_str()).maybe_hint(permission.hint.as_ref());
         return Err(Refusal { category: Category::Configuration, ..refusal });
     }
     match narrower {
@@ -185,7 +188,7 @@ fn permission<'a>(
         None => draft.plain(&permission.args),
     }
     for (name, value) in &permission.env {
-        draft.set_env(&option, name, value.clone());
+        draft.set_env(&field, name, value.clone());
     }
     Ok(permission)
 }
@@ -202,27 +205,24 @@ fn repository(manifest: &Manifest, request: &Request, wish: &Wish, draft: &mut D
     if found.is_empty() || !matches!(request.permission, PermissionMode::Read | PermissionMode::Ask) {
         return Ok(());
     }
-    let option = format!("--permission {}", request.permission.as_str());
+    let field = RequestField::Permission.value(request.permission.as_str());
     let how = &manifest.repository;
     // An older program may ignore an option that it does not know, and run the code.
     if let Some(reason) = how.refused.as_ref().or(wish.unkept.as_ref()) {
         let reason = format!("{reason}; this project is not trusted and has {}", listed(found));
-        return Err(draft.unsupported(&option, reason).hint(
-            "review these files, then trust them with `bowline trust`, or allow more with `--permission edit`",
-        ));
+        let wider = RequestField::Permission.value(PermissionMode::Edit.as_str());
+        return Err(draft.unsupported(&field, reason).remedies([Remedy::TrustProject, Remedy::set(wider)]));
     }
-    // `--isolate` already leaves out the repository's settings.
+    // `isolate` already leaves out the repository's settings.
     let isolated = request.isolate && manifest.run.flags.get(&RunFlag::Isolate).is_some_and(Flag::is_done);
     if !isolated {
         draft.plain(&how.args);
     }
     for (name, value) in &how.env {
-        draft.set_env(&option, name, value.clone());
+        draft.set_env(&field, name, value.clone());
     }
-    let text = format!(
-        "ignored, because this project is not trusted: {}; review and trust them with `bowline trust`",
-        listed(found)
-    );
+    let text =
+        format!("ignored, because this project is not trusted: {}; {}", listed(found), Remedy::TrustProject);
     draft.notice(Level::Warn, "repository_ignored", text);
     Ok(())
 }
@@ -248,10 +248,10 @@ fn option(
     let how = manifest.run.flags.get(&flag);
     let Some(value) = value(manifest, request, permission, flag, how, draft)? else { return Ok(()) };
     match how {
-        Some(how) => draft.apply(flag.option(), how, value),
+        Some(how) => draft.apply(&flag.field(), how, value),
         None => {
             let reason = format!("its manifest does not define it (`run.flags.{}`)", flag.key());
-            Err(Refusal::misconfigured(&manifest.name, flag.option(), reason))
+            Err(Refusal::misconfigured(&manifest.name, flag.field(), reason))
         }
     }
 }
@@ -278,21 +278,21 @@ fn value<'a>(
         RunFlag::AppendSystem => text(&request.append_system_prompt),
         RunFlag::MaxTurns => match request.max_turns {
             Some(0) => {
-                return Err(Refusal::invalid(&manifest.name, flag.option(), "a run needs at least one turn"));
+                return Err(Refusal::invalid(&manifest.name, flag.field(), "a run needs at least one turn"));
             }
             turns => turns.map(|turns| Value::Text(turns.to_string())),
         },
         RunFlag::MaxCost => match request.max_cost_usd {
             Some(cost) if !(cost.is_finite() && cost > 0.0) => {
                 let reason = format!("{cost} is not an amount of money");
-                return Err(Refusal::invalid(&manifest.name, flag.option(), reason));
+                return Err(Refusal::invalid(&manifest.name, flag.field(), reason));
             }
             cost => cost.map(|cost| Value::Text(cost.to_string())),
         },
         RunFlag::AddDir => (!request.add_dirs.is_empty()).then_some(Value::Paths(&request.add_dirs)),
         RunFlag::AllowTool if request.permission == PermissionMode::Yolo => {
             if !request.allow_tools.is_empty() {
-                let text = "`--allow-tool` adds nothing: `--permission yolo` allows every tool".to_owned();
+                let text = "`allow_tools` adds nothing: `permission = yolo` allows every tool".to_owned();
                 draft.notice(Level::Info, "option_granted", text);
             }
             words(permission.allow_tools.clone())
@@ -302,8 +302,8 @@ fn value<'a>(
             let denied = |tool: &&String| permission.deny_tools.contains(&name(tool));
             if let Some(tool) = request.allow_tools.iter().find(denied) {
                 let mode = request.permission.as_str();
-                let reason = format!("`--permission {mode}` denies `{tool}`, and denials take precedence");
-                return Err(draft.unsupported(flag.option(), reason).hint("choose a wider mode"));
+                let reason = format!("`permission = {mode}` denies `{tool}`, and denials take precedence");
+                return Err(draft.unsupported(&flag.field(), reason).hint("choose a wider mode"));
             }
             words(merged(request, &permission.allow_tools, &request.allow_tools))
         }
@@ -328,7 +328,7 @@ fn value<'a>(
         },
     };
     if let Some(Value::Text(text)) = value.as_ref().filter(|_| is_word(flag)) {
-        draft.check_word(flag.option(), text)?;
+        draft.check_word(&flag.field(), text)?;
     }
     Ok(value)
 }
@@ -352,15 +352,15 @@ fn settings(manifest: &Manifest, request: &Request, draft: &mut Draft) -> Result
         return Ok(());
     }
     for (name, value) in &request.config {
-        let option = format!("config.{name}");
+        let field = RequestField::Config.value(name.as_str());
         let Some(how) = manifest.run.config.get(name) else {
             let known: Vec<&str> = manifest.run.config.keys().map(String::as_str).collect();
             let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
-            return Err(draft.unsupported(&option, format!("it has no such setting; known: {known}")));
+            return Err(draft.unsupported(&field, format!("it has no such setting; known: {known}")));
         };
         // A text is passed as it is; anything else as JSON.
         let text = value.read::<String>().unwrap_or_else(|_| value.as_str().to_owned());
-        draft.apply(&option, how, Value::Text(text))?;
+        draft.apply(&field, how, Value::Text(text))?;
     }
     Ok(())
 }
@@ -388,7 +388,7 @@ fn prompt(manifest: &Manifest, request: &Request, draft: &mut Draft) -> Result<(
     let run = &manifest.run;
     let provider = &manifest.name;
     if request.prompt.trim().is_empty() {
-        return Err(Refusal::invalid(provider, "PROMPT", "the prompt is empty"));
+        return Err(Refusal::invalid(provider, RequestField::Prompt, "the prompt is empty"));
     }
     let text = match manifest.prompt {
         PromptStyle::Request => {
@@ -403,11 +403,11 @@ fn prompt(manifest: &Manifest, request: &Request, draft: &mut Draft) -> Result<(
     let chars = u64::try_from(text.chars().count()).unwrap_or(u64::MAX);
     if let Some(most) = run.max_prompt_chars.filter(|most| chars > *most) {
         let reason = format!("it has {chars} characters, and the program accepts {most} at most");
-        return Err(Refusal::too_large(provider, "PROMPT", reason)
+        return Err(Refusal::too_large(provider, RequestField::Prompt, reason)
             .hint("put the bulk into a file and mention the file in the prompt"));
     }
     if let Some(reason) = into_terminal(manifest.prompt, draft.made.transport) {
-        return Err(Refusal::misconfigured(provider, "prompt", reason));
+        return Err(Refusal::misconfigured(provider, RequestField::Prompt, reason));
     }
     match manifest.prompt {
         PromptStyle::Stdin | PromptStyle::Request => {
@@ -417,11 +417,11 @@ fn prompt(manifest: &Manifest, request: &Request, draft: &mut Draft) -> Result<(
         PromptStyle::Protocol => {
             let Some(client) = protocol_client(&draft.made.dialect) else {
                 let reason = format!("Bowline cannot write the dialect `{}`", draft.made.dialect);
-                return Err(Refusal::misconfigured(provider, "prompt", reason));
+                return Err(Refusal::misconfigured(provider, RequestField::Prompt, reason));
             };
             let talk = Conversation::of(request, text);
-            if let Some((option, reason)) = (client.refuses)(&talk) {
-                return Err(draft.unsupported(option, reason));
+            if let Some((field, reason)) = (client.refuses)(&talk) {
+                return Err(draft.unsupported(&field.into(), reason));
             }
             draft.made.stdin = StdinPlan::Protocol((client.first_message)());
             draft.made.conversation = Some(Box::new(talk));
@@ -432,11 +432,15 @@ fn prompt(manifest: &Manifest, request: &Request, draft: &mut Draft) -> Result<(
                     "it is {} bytes long; the program takes its prompt as an argument, which holds at most {LONGEST_ARGUMENT} bytes",
                     text.len()
                 );
-                return Err(Refusal::too_large(provider, "PROMPT", reason)
+                return Err(Refusal::too_large(provider, RequestField::Prompt, reason)
                     .hint("put the bulk into a file and mention the file in the prompt"));
             }
             if text.contains('\0') {
-                return Err(Refusal::invalid(provider, "PROMPT", "a NUL cannot be passed as an argument"));
+                return Err(Refusal::invalid(
+                    provider,
+                    RequestField::Prompt,
+                    "a NUL cannot be passed as an argument",
+                ));
             }
             if text.starts_with('-') {
                 draft.plain(&run.dash_guard);
@@ -455,8 +459,8 @@ fn prompt(manifest: &Manifest, request: &Request, draft: &mut Draft) -> Result<(
 /// The variables of the request. They come last, but override nothing that an option has set.
 fn variables(request: &Request, draft: &mut Draft) -> Result<(), Refusal> {
     for (name, value) in &request.env {
-        let option = format!("--env {name}");
-        let invalid = |reason: &str| Err(Refusal::invalid(&draft.made.provider, option.as_str(), reason));
+        let field = RequestField::Env.value(name.as_str());
+        let invalid = |reason: &str| Err(Refusal::invalid(&draft.made.provider, field.clone(), reason));
         if name.is_empty() || name.contains(['=', '\0']) || value.contains('\0') {
             return invalid("it is not a variable");
         }

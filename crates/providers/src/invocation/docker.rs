@@ -10,6 +10,8 @@
 
 use std::collections::BTreeMap;
 
+use bowline_protocol::RequestField;
+
 use super::environment::{self, BASE};
 use super::{Arg, Invocation, LONGEST_ARGUMENT, Refusal, StdinPlan, Transport};
 
@@ -154,7 +156,7 @@ pub fn wrap(
     for (number, file) in inside.files.iter().enumerate() {
         if file.content.len() > LONGEST_ARGUMENT {
             let reason = format!("`{}` is too large to pass into a container", file.name);
-            return Err(Refusal::too_large(&inside.provider, "--docker", reason));
+            return Err(Refusal::too_large(&inside.provider, RequestField::Docker, reason));
         }
         let variable = format!("BOWLINE_FILE_{number}");
         set(&variable, None);
@@ -204,7 +206,7 @@ const REFUSALS: [(&str, &str); 8] = [
     ("no such container", "`docker ps` lists the containers that run"),
     ("is not running", "start the container first, with `docker start`"),
     ("is paused", "resume the container first, with `docker unpause`"),
-    ("oci runtime exec failed", "the container needs `sh`, and the directory of `--cwd` has to be in it"),
+    ("oci runtime exec failed", "the container needs `sh`, and the directory of `cwd` has to be in it"),
 ];
 
 /// Returns the hint for an error of `docker` that started nothing; nothing for other errors.
@@ -227,7 +229,7 @@ pub fn dockers_own() -> Vec<String> {
 
 /// The session's directory in the container.
 fn directory(provider: &str, container: &Container<'_>) -> Result<String, Refusal> {
-    let refuse = |reason: String| Err(Refusal::invalid(provider, "--docker", reason));
+    let refuse = |reason: String| Err(Refusal::invalid(provider, RequestField::Docker, reason));
     if container.name.is_empty() || container.name.starts_with('-') {
         return refuse(format!("`{}` is not a container", container.name));
     }

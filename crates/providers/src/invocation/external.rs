@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 
 use bowline_protocol::kinds::{Level, Notice};
-use bowline_protocol::{Millis, PermissionMode, Request, Resume};
+use bowline_protocol::{FieldValue, Millis, PermissionMode, Request, RequestField, Resume};
 use serde::{Deserialize, Serialize};
 
 use super::build::unrestricted;
@@ -18,7 +18,7 @@ use super::{
 };
 use crate::dialect::Shape;
 use crate::dialects;
-use crate::manifest::run::{Stop, StopMethod, StopScope};
+use crate::manifest::run::{RunFlag, Stop, StopMethod, StopScope};
 
 /// A program, as the configuration for pi describes it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -94,21 +94,21 @@ impl ExternalCli {
         let restricted = self.refuse(model, request, wish)?;
         let prompt = &request.prompt;
         if prompt.trim().is_empty() {
-            return Err(Refusal::invalid(model, "PROMPT", "the prompt is empty"));
+            return Err(Refusal::invalid(model, RequestField::Prompt, "the prompt is empty"));
         }
         if prompt.len() > LONGEST_ARGUMENT || prompt.contains('\0') {
             let reason = format!(
                 "it is {} bytes long; the program takes its prompt as an argument, which holds at most {LONGEST_ARGUMENT} bytes without a NUL",
                 prompt.len()
             );
-            return Err(Refusal::too_large(model, "PROMPT", reason));
+            return Err(Refusal::too_large(model, RequestField::Prompt, reason));
         }
         let (dialect, shape) = self.dialect(model)?;
         let mut env = environment::of(Transport::Pipe);
         env.extend(self.env.iter().chain(&request.env).map(|(name, value)| (name.clone(), value.clone())));
         if let Some(name) = env.keys().find(|name| NESTING.contains(&name.as_str())) {
             let reason = "the agent would treat itself as the child of another agent";
-            return Err(Refusal::invalid(model, format!("--env {name}"), reason));
+            return Err(Refusal::invalid(model, RequestField::Env.value(name), reason));
         }
         let base = BASE.iter().map(|name| (*name).to_owned());
         let span = |millis: u64| Some(Millis(millis));
@@ -212,7 +212,11 @@ impl ExternalCli {
         };
         let name = self.dialect.as_deref().unwrap_or(usual);
         if dialects::by_name(name).is_none() {
-            return Err(Refusal::misconfigured(model, "dialect", format!("there is no dialect `{name}`")));
+            return Err(Refusal::misconfigured(
+                model,
+                RequestField::Provider,
+                format!("its configuration names the dialect `{name}`, which does not exist"),
+            ));
         }
         Ok((name.to_owned(), shape))
     }
@@ -220,38 +224,42 @@ impl ExternalCli {
     /// Refuses the options that have no placeholder in the specification's line.
     fn refuse(&self, model: &str, request: &Request, wish: &Wish) -> Result<Option<Notice>, Refusal> {
         if let Some(arg) = wish.agent_args.iter().find(|arg| arg.contains('\0') || *arg == "--") {
-            let option = format!("--agent-arg={}", arg.escape_debug());
-            return Err(Refusal::invalid(model, option, "it cannot be passed to the program"));
+            let field = RequestField::AgentArgs.value(arg.escape_debug().to_string());
+            return Err(Refusal::invalid(model, field, "it cannot be passed to the program"));
         }
         let ours = self.passed_flags();
         let passed = |arg: &&String| ours.iter().any(|flag| super::native::is_same(arg, flag));
         if let Some(arg) = wish.agent_args.iter().find(passed) {
-            let option = format!("--agent-arg={}", arg.escape_debug());
-            return Err(Refusal::unsupported(model, option, "Bowline passes this option itself"));
+            let field = RequestField::AgentArgs.value(arg.escape_debug().to_string());
+            return Err(Refusal::unsupported(model, field, "Bowline passes this option itself"));
         }
         let asked = [
-            ("--system", request.system_prompt.is_some()),
-            ("--append-system", request.append_system_prompt.is_some()),
-            ("--max-turns", request.max_turns.is_some()),
-            ("--max-cost", request.max_cost_usd.is_some()),
-            ("--add-dir", !request.add_dirs.is_empty()),
-            ("--allow-tool", !request.allow_tools.is_empty()),
-            ("--deny-tool", !request.deny_tools.is_empty()),
-            ("--no-tools", request.no_tools),
-            ("--mcp-config", !request.mcp_servers.is_empty()),
-            ("--schema", request.output_schema.is_some()),
-            ("--ephemeral", request.ephemeral),
-            ("--isolate", request.isolate),
-            ("--continue", matches!(request.resume, Some(Resume::Latest))),
-            ("fork", matches!(request.resume, Some(Resume::Fork { .. }))),
-            ("tools", !request.tools.is_empty()),
-            ("context", !request.context.is_empty()),
-            ("policy", request.policy.is_some()),
-            ("config", !request.config.is_empty()),
+            (RequestField::SystemPrompt, request.system_prompt.is_some()),
+            (RequestField::AppendSystemPrompt, request.append_system_prompt.is_some()),
+            (RequestField::MaxTurns, request.max_turns.is_some()),
+            (RequestField::MaxCost, request.max_cost_usd.is_some()),
+            (RequestField::AddDirs, !request.add_dirs.is_empty()),
+            (RequestField::AllowTools, !request.allow_tools.is_empty()),
+            (RequestField::DenyTools, !request.deny_tools.is_empty()),
+            (RequestField::NoTools, request.no_tools),
+            (RequestField::McpServers, !request.mcp_servers.is_empty()),
+            (RequestField::OutputSchema, request.output_schema.is_some()),
+            (RequestField::Ephemeral, request.ephemeral),
+            (RequestField::Isolate, request.isolate),
+            (RequestField::Tools, !request.tools.is_empty()),
+            (RequestField::Context, !request.context.is_empty()),
+            (RequestField::Policy, request.policy.is_some()),
+            (RequestField::Config, !request.config.is_empty()),
         ];
-        if let Some((option, _)) = asked.iter().find(|(_, asked)| *asked) {
+        let resumed = match &request.resume {
+            Some(Resume::Latest) => Some(RunFlag::Continue.field()),
+            Some(Resume::Fork { .. }) => Some(RunFlag::Fork.field()),
+            Some(Resume::Id { .. }) | None => None,
+        };
+        let first = asked.into_iter().find(|(_, asked)| *asked).map(|(field, _)| FieldValue::from(field));
+        if let Some(field) = first.or(resumed) {
             let reason = "its configured command line has no placeholder for it";
-            return Err(Refusal::unsupported(model, *option, reason)
+            return Err(Refusal::unsupported(model, field, reason)
                 .hint("put the program's own option into `extraArgs`, or describe it in a manifest"));
         }
         if request.permission != PermissionMode::Yolo
@@ -263,8 +271,8 @@ impl ExternalCli {
                 let text = unrestricted(model, reason);
                 return Ok(Some(Notice { level: Level::Warn, text, code: Some("unrestricted".to_owned()) }));
             }
-            return Err(Refusal::unsupported(model, format!("--permission {mode}"), reason).hint(format!(
-                "add `permissionArgs.{mode}` to the configuration, or use `--permission yolo` to allow everything"
+            return Err(Refusal::unsupported(model, RequestField::Permission.value(mode), reason).hint(format!(
+                "add `permissionArgs.{mode}` to the configuration, or use `permission = yolo` to allow everything"
             )));
         }
         Ok(None)

@@ -1,15 +1,14 @@
-//! Native arguments: options of the program that the caller passes through (`--agent-arg`).
+//! Native arguments: options of the program that the caller passes through (`agent_args`).
 //!
 //! The caller cannot replace options that Bowline passes: the manifest's own templates name those, and `run.reserved` the
 //! other spellings and the options that would override them. An argument that contradicts them is refused by name.
+
+use bowline_protocol::{FieldValue, Remedy, RequestField};
 
 use super::Refusal;
 use crate::manifest::Manifest;
 use crate::manifest::run::RunFlag;
 use crate::probe::uses::{self, CommandPart};
-
-/// The option of `bowline run`, for messages.
-const OPTION: &str = "--agent-arg";
 
 /// Checks native arguments against the options that Bowline passes. Returns the option of the permission mode that they
 /// replace, if they narrow it.
@@ -19,8 +18,8 @@ pub(super) fn check<'a>(manifest: &'a Manifest, args: &[String]) -> Result<Optio
     let mut rest = args.iter().peekable();
     while let Some(arg) = rest.next() {
         let refuse = |reason: String| {
-            let option = format!("{OPTION}={}", arg.escape_debug());
-            Err(Refusal::unsupported(&manifest.name, option, reason))
+            let field = RequestField::AgentArgs.value(arg.escape_debug().to_string());
+            Err(Refusal::unsupported(&manifest.name, field, reason))
         };
         if arg.contains('\0') || arg.len() > super::LONGEST_ARGUMENT {
             return refuse("it cannot be passed as an argument".to_owned());
@@ -43,9 +42,9 @@ pub(super) fn check<'a>(manifest: &'a Manifest, args: &[String]) -> Result<Optio
         }
         if let Some(owner) = owner(manifest, arg) {
             let refusal = refuse(owner.reason);
-            return refusal.map_err(|refusal: Refusal| match &owner.instead {
-                Some(instead) => refusal.hint(format!("use `{instead}`")),
-                None => refusal.hint("remove it, and use the option of `bowline run`"),
+            return refusal.map_err(|refusal: Refusal| match owner.instead {
+                Some(instead) => refusal.remedies([Remedy::set(instead)]),
+                None => refusal.hint("remove it, and use the field of the request that does the same"),
             });
         }
     }
@@ -75,8 +74,8 @@ struct Owner {
     name: String,
     /// Why the same option cannot be a native argument.
     reason: String,
-    /// The option of `bowline run` that does the same.
-    instead: Option<String>,
+    /// The field of a request that does the same.
+    instead: Option<FieldValue>,
 }
 
 /// Finds the option of Bowline's that an argument would contradict.
@@ -96,21 +95,21 @@ fn owner(manifest: &Manifest, arg: &str) -> Option<Owner> {
     known.chain(reserved).find(|owner| is_same(arg, &owner.name))
 }
 
-/// Returns the option of `bowline run` for a key of the manifest.
-fn instead(key: &str) -> Option<String> {
+/// Returns the field of a request for a key of the manifest.
+fn instead(key: &str) -> Option<FieldValue> {
     // Keys of a format of its own begin with the format.
     let key = key.rsplit_once(".run.").map_or(key.to_owned(), |(_, rest)| format!("run.{rest}"));
     if let Some(flag) = key.strip_prefix("run.flags.") {
         let flag = flag.split('.').next().unwrap_or(flag);
-        return RunFlag::ALL.iter().find(|it| it.key() == flag).map(|it| it.option().to_owned());
+        return RunFlag::ALL.iter().find(|it| it.key() == flag).map(|it| it.field());
     }
     if let Some(name) = key.strip_prefix("run.config.") {
-        return Some(format!("--set {name}=…"));
+        return Some(RequestField::Config.value(name));
     }
     if key.contains("permission.") {
-        return Some("--permission".to_owned());
+        return Some(RequestField::Permission.into());
     }
-    key.starts_with("formats.").then(|| "--format".to_owned())
+    key.starts_with("formats.").then(|| RequestField::Format.into())
 }
 
 /// Returns the option of a narrower mode that the argument, or it and the next one, is.
@@ -199,14 +198,14 @@ mod tests {
             ("grok-cli", "-p"),
         ] {
             let refusal = refused(provider, &[arg]);
-            assert!(refusal.option.starts_with("--agent-arg=-"), "{provider} {arg}: {refusal}");
+            assert_eq!(refusal.field, RequestField::AgentArgs, "{provider} {arg}: {refusal}");
+            assert!(refusal.value.as_deref().is_some_and(|value| value.starts_with('-')), "{refusal}");
         }
-        assert_eq!(refused("claude", &["--model=x"]).hint.as_deref(), Some("use `--model`"));
-        assert_eq!(
-            refused("claude", &["--permission-mode", "auto"]).hint.as_deref(),
-            Some("use `--permission`")
-        );
-        assert_eq!(refused("codex", &["--json"]).hint.as_deref(), Some("use `--format`"));
+        let instead = |provider: &str, args: &[&str]| refused(provider, args).remedies;
+        let field = |field: RequestField| Box::from([Remedy::set(field)]);
+        assert_eq!(instead("claude", &["--model=x"]), field(RequestField::Model));
+        assert_eq!(instead("claude", &["--permission-mode", "auto"]), field(RequestField::Permission));
+        assert_eq!(instead("codex", &["--json"]), field(RequestField::Format));
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The command that would be started, for people and programs (`--dry-run`).
+//! The command of a run before anything is started, for people and programs.
 
 use std::collections::BTreeMap;
 

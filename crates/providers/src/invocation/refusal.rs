@@ -2,19 +2,23 @@
 
 use std::fmt;
 
-use bowline_protocol::{Category, Code, Failure};
+use bowline_protocol::{Category, Code, Failure, FieldValue, Remedy, RequestField};
 
-/// An option that cannot be honoured.
+/// A field of a request that cannot be honoured.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
     /// The provider.
     pub provider: String,
-    /// The option, as it is written on the command line; `PROMPT` for the prompt itself.
-    pub option: String,
-    /// Why not.
-    pub reason: String,
-    /// A hint.
+    /// The field.
+    pub field: RequestField,
+    /// The value that was refused, where it matters.
+    pub value: Option<Box<str>>,
+    /// Why not. A text for people; it names other fields in backticks: `permission = read`.
+    pub reason: Box<str>,
+    /// A hint of the manifest's author, in the same form as the reason.
     pub hint: Option<Box<str>>,
+    /// What the caller can do.
+    pub remedies: Box<[Remedy]>,
     /// Whether the request is at fault or the setup.
     pub category: Category,
     /// The finer reason.
@@ -22,41 +26,44 @@ pub struct Refusal {
 }
 
 impl Refusal {
-    /// Makes the refusal of an option that the provider cannot honour.
-    pub(crate) fn unsupported(provider: &str, option: impl Into<String>, reason: impl Into<String>) -> Self {
+    /// Makes the refusal of a field that the provider cannot honour.
+    pub fn unsupported(provider: &str, field: impl Into<FieldValue>, reason: impl Into<Box<str>>) -> Self {
+        let FieldValue { field, value } = field.into();
         Self {
             provider: provider.to_owned(),
-            option: option.into(),
+            field,
+            value: value.map(String::into_boxed_str),
             reason: reason.into(),
             hint: None,
+            remedies: Box::default(),
             category: Category::Validation,
             code: Code::Unsupported,
         }
     }
 
     /// Makes the refusal of a value that no provider can honour.
-    pub(crate) fn invalid(provider: &str, option: impl Into<String>, reason: impl Into<String>) -> Self {
-        Self { code: Code::InvalidRequest, ..Self::unsupported(provider, option, reason) }
+    pub(crate) fn invalid(provider: &str, field: impl Into<FieldValue>, reason: impl Into<Box<str>>) -> Self {
+        Self { code: Code::InvalidRequest, ..Self::unsupported(provider, field, reason) }
     }
 
     /// Makes the refusal of something too large.
-    pub(crate) fn too_large(provider: &str, option: impl Into<String>, reason: impl Into<String>) -> Self {
-        Self { code: Code::RequestTooLarge, ..Self::unsupported(provider, option, reason) }
+    pub(crate) fn too_large(
+        provider: &str,
+        field: impl Into<FieldValue>,
+        reason: impl Into<Box<str>>,
+    ) -> Self {
+        Self { code: Code::RequestTooLarge, ..Self::unsupported(provider, field, reason) }
     }
 
     /// Makes the refusal of an error in a manifest or a configuration file.
-    pub(crate) fn misconfigured(
-        provider: &str,
-        option: impl Into<String>,
-        reason: impl Into<String>,
-    ) -> Self {
+    pub fn misconfigured(provider: &str, field: impl Into<FieldValue>, reason: impl Into<Box<str>>) -> Self {
         let category = Category::Configuration;
-        Self { category, code: Code::BadConfig, ..Self::unsupported(provider, option, reason) }
+        Self { category, code: Code::BadConfig, ..Self::unsupported(provider, field, reason) }
     }
 
     /// Adds a hint.
     #[must_use]
-    pub(crate) fn hint(mut self, hint: impl Into<Box<str>>) -> Self {
+    pub fn hint(mut self, hint: impl Into<Box<str>>) -> Self {
         self.hint = Some(hint.into());
         self
     }
@@ -67,11 +74,29 @@ impl Refusal {
         self.hint = hint.map(|hint| hint.as_str().into());
         self
     }
+
+    /// Adds what the caller can do.
+    #[must_use]
+    pub fn remedies<const N: usize>(mut self, remedies: [Remedy; N]) -> Self {
+        self.remedies = remedies.into();
+        self
+    }
+
+    /// Returns the field together with its refused value.
+    pub fn setting(&self) -> FieldValue {
+        FieldValue { field: self.field, value: self.value.as_deref().map(str::to_owned) }
+    }
+
+    /// Returns the hint for people, in the names of request fields: the author's, or the remedies in words.
+    pub fn advice(&self) -> Option<String> {
+        let remedies = || Remedy::joined(&self.remedies, ToString::to_string);
+        self.hint.as_deref().map(str::to_owned).or_else(remedies)
+    }
 }
 
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} cannot be run with `{}`: {}", self.provider, self.option, self.reason)
+        write!(f, "{} cannot be run with `{}`: {}", self.provider, self.setting(), self.reason)
     }
 }
 
@@ -79,9 +104,10 @@ impl std::error::Error for Refusal {}
 
 impl From<Refusal> for Failure {
     fn from(refusal: Refusal) -> Self {
-        let message = refusal.to_string();
+        let (message, hint) = (refusal.to_string(), refusal.advice());
         let mut failure = Self::new(refusal.category, refusal.code, message);
-        failure.hint = refusal.hint.map(String::from).or(failure.hint);
+        failure.hint = hint.or(failure.hint);
+        failure.remedies = refusal.remedies.into_vec();
         failure
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use bowline_protocol::{Json, Message, Request};
+use bowline_protocol::{Json, Message, Request, RequestField};
 use serde::Serialize;
 
 use super::Refusal;
@@ -70,15 +70,15 @@ pub(super) fn text(
     fields: &RequestFields,
     prompt: &str,
 ) -> Result<String, Refusal> {
-    let wrong = |option: &str, error: &dyn std::fmt::Display| {
-        Refusal::invalid(&manifest.name, option, format!("it cannot be written as JSON: {error}"))
+    let wrong = |field: RequestField, error: &dyn std::fmt::Display| {
+        Refusal::invalid(&manifest.name, field, format!("it cannot be written as JSON: {error}"))
     };
     let mut config = BTreeMap::new();
     for (name, value) in &manifest.run.request_config {
-        config.insert(name.clone(), Json::of(value).map_err(|error| wrong("config", &error))?);
+        config.insert(name.clone(), Json::of(value).map_err(|error| wrong(RequestField::Config, &error))?);
     }
     for (name, value) in &fields.config {
-        config.insert(name.clone(), Json::of(value).map_err(|error| wrong("config", &error))?);
+        config.insert(name.clone(), Json::of(value).map_err(|error| wrong(RequestField::Config, &error))?);
     }
     // A model that was chosen overrides the manifest's default model.
     let chosen = |name: &str| name == "model" && request.model.is_some();
@@ -86,7 +86,11 @@ pub(super) fn text(
     config.extend(asked.map(|(name, value)| (name.clone(), value.clone())));
     for (name, given) in [("temperature", request.sampling.temperature), ("top_p", request.sampling.top_p)] {
         if let Some(number) = given.filter(|number| !number.is_finite()) {
-            return Err(Refusal::invalid(&manifest.name, name, format!("{number} is not a number")));
+            return Err(Refusal::invalid(
+                &manifest.name,
+                RequestField::Sampling.value(name),
+                format!("{number} is not a number"),
+            ));
         }
     }
     let system_prompt = fields.system_prompt.join("\n\n");
@@ -101,5 +105,5 @@ pub(super) fn text(
         config,
         metadata: &request.metadata,
     };
-    serde_json::to_string(&wire).map_err(|error| wrong("PROMPT", &error))
+    serde_json::to_string(&wire).map_err(|error| wrong(RequestField::Prompt, &error))
 }

@@ -1,7 +1,8 @@
 //! The CLI layer's lines in full, and what no argument may lose.
 
 use bowline_protocol::{
-    Attachment, Category, Code, Failure, Json, McpServer, PermissionMode, Request, Resume,
+    Attachment, Category, Code, Failure, Json, McpServer, PermissionMode, Remedy, Request, RequestField,
+    Resume,
 };
 
 use super::*;
@@ -96,7 +97,7 @@ fn the_line_of_the_cli_layer_for_codex() {
     let made = built("codex", &Request { resume: Some(Resume::Latest), ..ask("Go on") });
     assert!(!args(&made).iter().any(|arg| arg == "resume"));
     assert_eq!(made.notices.len(), 1);
-    assert!(made.notices[0].text.starts_with("`--continue` is ignored: "), "{:?}", made.notices);
+    assert!(made.notices[0].text.starts_with("`resume = latest` is ignored: "), "{:?}", made.notices);
     // What `--instructions` was.
     let config = [("instructions".to_owned(), Json::parse(r#""say \"hi\"""#).expect("JSON"))].into();
     let made = built("codex", &Request { config, ..ask("x") });
@@ -106,11 +107,11 @@ fn the_line_of_the_cli_layer_for_codex() {
 #[test]
 fn a_refusal_is_a_failure_with_a_hint() {
     let refusal = refused("codex", &Request { max_turns: Some(2), ..ask("x") });
-    assert_eq!(refusal.option, "--max-turns");
-    assert_eq!(refusal.to_string(), "codex cannot be run with `--max-turns`: it has no turn limit");
+    assert_eq!(refusal.setting(), RequestField::MaxTurns.into());
+    assert_eq!(refusal.to_string(), "codex cannot be run with `max_turns`: it has no turn limit");
     let failure = Failure::from(refusal);
     assert_eq!((failure.category, failure.code.clone()), (Category::Validation, Code::Unsupported));
-    assert_eq!(failure.hint.as_deref(), Some("limit the time with `--timeout`"));
+    assert_eq!(failure.hint.as_deref(), Some("limit the time with `timeout_ms`"));
     assert!(!failure.retry && !failure.fallback);
 }
 
@@ -119,7 +120,7 @@ fn the_superuser_is_told_before_claude_refuses() {
     let yolo = Request { permission: PermissionMode::Yolo, ..ask("x") };
     let root = Wish { user: User::Root, ..Wish::default() };
     let refusal = build(manifest("claude"), &yolo, &root).expect_err("as root");
-    assert_eq!(refusal.option, "--permission yolo");
+    assert_eq!(refusal.setting(), RequestField::Permission.value("yolo"));
     assert!(refusal.hint.expect("a hint").contains("IS_SANDBOX"));
     let sandboxed = Request { env: [("IS_SANDBOX".into(), "1".into())].into(), ..yolo.clone() };
     let made = build(manifest("claude"), &sandboxed, &root).expect("the user says that it is a sandbox");
@@ -179,7 +180,7 @@ fn native_arguments_stand_before_the_prompt_and_may_narrow_the_mode() {
     assert!(made.ends_with(&["--permission-mode=plan".into(), "--betas".into(), "x".into()]), "{made:?}");
     let refusal = build(manifest("claude"), &ask("hi"), &wish(&["--permission-mode=bypassPermissions"]));
     let refusal = refusal.expect_err("it would widen the mode");
-    assert_eq!(refusal.option, "--agent-arg=--permission-mode=bypassPermissions");
+    assert_eq!(refusal.setting(), RequestField::AgentArgs.value("--permission-mode=bypassPermissions"));
     assert_eq!((refusal.category, refusal.code), (Category::Validation, Code::Unsupported));
     let made = build(
         manifest("grok-cli"),
@@ -196,7 +197,7 @@ fn native_arguments_stand_before_the_prompt_and_may_narrow_the_mode() {
 #[test]
 fn a_program_without_permissions_runs_under_ask_only_where_that_is_allowed() {
     for name in ["glm", "grok"] {
-        assert_eq!(refused(name, &ask("hi")).option, "--permission ask");
+        assert_eq!(refused(name, &ask("hi")).setting(), RequestField::Permission.value("ask"));
         let wish = Wish { unrestricted: Unrestricted::Warn, ..Wish::default() };
         let made = build(manifest(name), &ask("hi"), &wish).expect("it runs");
         assert_eq!(args(&made), ["hi"]);
@@ -269,7 +270,7 @@ fn who_may_only_read_or_ask_runs_no_code_of_the_repository() {
         let refusal =
             build(manifest("opencode"), &request(mode), &kept(&["opencode.json"])).expect_err("no way");
         assert!(refusal.reason.contains("not trusted and has opencode.json"), "{refusal:?}");
-        assert!(refusal.hint.is_some_and(|hint| hint.contains("bowline trust")));
+        assert!(refusal.remedies.contains(&Remedy::TrustProject));
         // A version without the option that keeps it from the code might ignore it, and run the code.
         let older =
             Wish { unkept: Some("it has no option `--bare`".to_owned()), ..kept(&[".qwen/settings.json"]) };

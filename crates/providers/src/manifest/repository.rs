@@ -8,7 +8,7 @@ use crate::probe::Version;
 
 /// The repository's own code that a program would run, and how a run prevents that.
 ///
-/// It counts for `--permission read` and `ask` in a project that is not trusted.
+/// It counts for the permission modes `read` and `ask` in a project that is not trusted.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Repository {

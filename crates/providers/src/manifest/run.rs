@@ -1,11 +1,11 @@
 //! How a run of a provider is put together: the sections `[run]`, `[permission.*]`, `[watchdog]` and `[stop]`.
 //!
-//! Each option of `bowline run` is one [`RunFlag`]. A manifest defines for each how it becomes arguments,
+//! Each option of a run is one [`RunFlag`]. A manifest defines for each how it becomes arguments,
 //! variables, a file or a part of the prompt, or why it is refused. An option without an entry is refused.
 
 use std::collections::BTreeMap;
 
-use bowline_protocol::{Millis, PermissionMode};
+use bowline_protocol::{FieldValue, Millis, PermissionMode, RequestField};
 use serde::{Deserialize, Serialize};
 
 use crate::invocation::Transport;
@@ -72,7 +72,7 @@ pub struct AllowNames {
 }
 
 macro_rules! run_flags {
-    ($($(#[doc = $doc:literal])+ $variant:ident = $key:literal, $option:literal;)+) => {
+    ($($(#[doc = $doc:literal])+ $variant:ident = $key:literal;)+) => {
         /// An option of a run that a program has to honour, in the order in which they become arguments.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
         pub enum RunFlag {
@@ -89,54 +89,74 @@ macro_rules! run_flags {
                     $(Self::$variant => $key,)+
                 }
             }
-
-            /// Returns the option of `bowline run`, for messages.
-            pub fn option(self) -> &'static str {
-                match self {
-                    $(Self::$variant => $option,)+
-                }
-            }
         }
     };
 }
 
 run_flags! {
     /// Which model.
-    Model = "model", "--model";
+    Model = "model";
     /// The reasoning effort.
-    Effort = "effort", "--effort";
+    Effort = "effort";
     /// A replacement of the system prompt.
-    System = "system", "--system";
+    System = "system";
     /// An addition to the system prompt.
-    AppendSystem = "append_system", "--append-system";
+    AppendSystem = "append_system";
     /// The most turns.
-    MaxTurns = "max_turns", "--max-turns";
+    MaxTurns = "max_turns";
     /// The most money.
-    MaxCost = "max_cost", "--max-cost";
+    MaxCost = "max_cost";
     /// Further directories.
-    AddDir = "add_dir", "--add-dir";
+    AddDir = "add_dir";
     /// Tools that are allowed by name.
-    AllowTool = "allow_tool", "--allow-tool";
+    AllowTool = "allow_tool";
     /// Tools that are refused by name.
-    DenyTool = "deny_tool", "--deny-tool";
+    DenyTool = "deny_tool";
     /// No tools at all.
-    NoTools = "no_tools", "--no-tools";
+    NoTools = "no_tools";
     /// MCP servers.
-    McpConfig = "mcp_config", "--mcp-config";
+    McpConfig = "mcp_config";
     /// The JSON Schema of the answer.
-    Schema = "schema", "--schema";
+    Schema = "schema";
     /// Images and other files.
-    Image = "image", "--image";
+    Image = "image";
     /// No trace in the program's own history.
-    Ephemeral = "ephemeral", "--ephemeral";
+    Ephemeral = "ephemeral";
     /// Without the user's settings.
-    Isolate = "isolate", "--isolate";
+    Isolate = "isolate";
     /// An earlier session, by its id.
-    Resume = "resume", "--resume";
+    Resume = "resume";
     /// The latest session in the directory.
-    Continue = "continue", "--continue";
+    Continue = "continue";
     /// A branch of an earlier session. Only callers of the library ask for it so far.
-    Fork = "fork", "fork";
+    Fork = "fork";
+}
+
+impl RunFlag {
+    /// Returns the field of a request that asks for it. The three ways to resume are values of one field.
+    pub fn field(self) -> FieldValue {
+        let field = match self {
+            Self::Model => RequestField::Model,
+            Self::Effort => RequestField::Effort,
+            Self::System => RequestField::SystemPrompt,
+            Self::AppendSystem => RequestField::AppendSystemPrompt,
+            Self::MaxTurns => RequestField::MaxTurns,
+            Self::MaxCost => RequestField::MaxCost,
+            Self::AddDir => RequestField::AddDirs,
+            Self::AllowTool => RequestField::AllowTools,
+            Self::DenyTool => RequestField::DenyTools,
+            Self::NoTools => RequestField::NoTools,
+            Self::McpConfig => RequestField::McpServers,
+            Self::Schema => RequestField::OutputSchema,
+            Self::Image => RequestField::Attachments,
+            Self::Ephemeral => RequestField::Ephemeral,
+            Self::Isolate => RequestField::Isolate,
+            Self::Resume => RequestField::Resume,
+            Self::Continue => return RequestField::Resume.value("latest"),
+            Self::Fork => return RequestField::Resume.value("fork"),
+        };
+        field.into()
+    }
 }
 
 /// The treatment of one option: arguments, variables, a file, a part of the prompt, a remark or a refusal.
@@ -257,9 +277,9 @@ pub struct Permission {
     pub args: Vec<String>,
     /// Variables.
     pub env: BTreeMap<String, String>,
-    /// Tools that the mode allows, written like those of `--allow-tool`.
+    /// Tools that the mode allows, written like those of `allow_tools`.
     pub allow_tools: Vec<String>,
-    /// Tools that the mode refuses, written like those of `--deny-tool`.
+    /// Tools that the mode refuses, written like those of `deny_tools`.
     pub deny_tools: Vec<String>,
     /// Whether commands run too, kept to the project by a sandbox of the program's own.
     pub sandboxes_commands: bool,

@@ -7,7 +7,8 @@ use std::io;
 
 use bowline_protocol::kinds::Outcome;
 use bowline_protocol::{
-    Category, Code, Event, Failure, Kind, Millis, NativeSessionId, SessionId, Timestamp, Usage, UsageSource,
+    Category, Code, Event, Failure, Kind, Millis, NativeSessionId, Remedy, SessionId, Timestamp, Usage,
+    UsageSource,
 };
 use serde::Serialize;
 
@@ -124,6 +125,8 @@ pub struct FailureObject<'a> {
     resets_at: Option<Timestamp>,
     #[serde(skip_serializing_if = "Option::is_none")]
     hint: Option<&'a str>,
+    #[serde(skip_serializing_if = "<[Remedy]>::is_empty")]
+    remedies: &'a [Remedy],
 }
 
 impl Summary {
@@ -270,6 +273,7 @@ impl<'a> FailureObject<'a> {
             retry_after_ms: failure.retry_after_ms,
             resets_at: failure.resets_at,
             hint: failure.hint.as_deref(),
+            remedies: &failure.remedies,
         }
     }
 }

@@ -9,7 +9,9 @@ mod recorded;
 
 use std::fmt::Write as _;
 
-use bowline_protocol::{Attachment, Json, McpServer, Millis, PermissionMode, Request, Resume, Sampling};
+use bowline_protocol::{
+    Attachment, Json, McpServer, Millis, PermissionMode, Request, RequestField, Resume, Sampling,
+};
 use bowline_providers::catalogue;
 use bowline_providers::invocation::{
     Arg, Invocation, Refusal, StdinPlan, Streaming, Transport, User, Wish, build,
@@ -19,34 +21,33 @@ use bowline_providers::manifest::run::{Flag, RunFlag};
 
 const SESSION: &str = "0cb916db-26aa-40f2-86b5-1ba81b225fd2";
 
-/// The options of `bowline run` that reach a provider or its surroundings, as the help of the command lists them.
-const OPTIONS: &[&str] = &[
-    "--binary",
-    "--model",
-    "--effort",
-    "--cwd",
-    "--add-dir",
-    "--image",
-    "--system",
-    "--append-system",
-    "--schema",
-    "--mcp-config",
-    "--allow-tool",
-    "--deny-tool",
-    "--permission",
-    "--max-turns",
-    "--max-cost",
-    "--timeout",
-    "--idle-timeout",
-    "--resume",
-    "--continue",
-    "--env",
-    "--no-tools",
-    "--ephemeral",
-    "--isolate",
-    "--docker",
-    "--key",
-    "--no-stream",
+/// The fields of a request, and the options of a task, that reach a provider or its surroundings.
+const FIELDS: &[RequestField] = &[
+    RequestField::Binary,
+    RequestField::Model,
+    RequestField::Effort,
+    RequestField::Cwd,
+    RequestField::AddDirs,
+    RequestField::Attachments,
+    RequestField::SystemPrompt,
+    RequestField::AppendSystemPrompt,
+    RequestField::OutputSchema,
+    RequestField::McpServers,
+    RequestField::AllowTools,
+    RequestField::DenyTools,
+    RequestField::Permission,
+    RequestField::MaxTurns,
+    RequestField::MaxCost,
+    RequestField::Timeout,
+    RequestField::IdleTimeout,
+    RequestField::Resume,
+    RequestField::Env,
+    RequestField::NoTools,
+    RequestField::Ephemeral,
+    RequestField::Isolate,
+    RequestField::Docker,
+    RequestField::Key,
+    RequestField::NoStream,
 ];
 
 /// A row of the table.
@@ -130,30 +131,32 @@ fn rows(manifest: &Manifest) -> Vec<Row> {
     let mut rows = vec![row("(nothing)", base())];
     for known in PermissionMode::ALL {
         let request = Request { permission: known, ..base() };
-        rows.push(row(&format!("--permission {}", known.as_str()), request.clone()));
+        rows.push(row(&format!("permission = {}", known.as_str()), request.clone()));
         let wish = Wish { user: User::Root, ..Wish::default() };
-        rows.push(Row { wish, ..row(&format!("--permission {} (as root)", known.as_str()), request) });
+        rows.push(Row { wish, ..row(&format!("permission = {} (as root)", known.as_str()), request) });
     }
     // A word that the provider knows, where it knows some only.
     let effort = manifest.run.flags.get(&RunFlag::Effort).and_then(|how| how.values.get(1));
     let effort = effort.map_or("high", String::as_str);
-    rows.extend(RunFlag::ALL.iter().map(|flag| row(flag.option(), wanting(*flag, effort, base()))));
+    rows.extend(
+        RunFlag::ALL.iter().map(|flag| row(&flag.field().to_string(), wanting(*flag, effort, base()))),
+    );
     let sampling = Sampling { max_tokens: Some(100), temperature: Some(0.1), top_p: Some(0.9) };
     rows.extend([
-        row("--allow-tool (names)", Request { allow_tools: vec!["bash".into(), "task".into()], ..base() }),
-        row("--deny-tool (names)", Request { deny_tools: vec!["bash".into(), "task".into()], ..base() }),
-        row("--cwd", Request { cwd: Some("/work".into()), ..base() }),
-        row("--env", Request { env: [("A_TOKEN".into(), "made-up".into())].into(), ..base() }),
-        row("--timeout", Request { timeout_ms: Some(Millis(1)), ..base() }),
-        row("--idle-timeout", Request { idle_timeout_ms: Some(Millis(2)), ..base() }),
-        row("--docker", Request { docker: Some("box".into()), ..base() }),
-        row("--key", Request { key: Some("chat-7".into()), ..base() }),
+        row("allow_tools (names)", Request { allow_tools: vec!["bash".into(), "task".into()], ..base() }),
+        row("deny_tools (names)", Request { deny_tools: vec!["bash".into(), "task".into()], ..base() }),
+        row("cwd", Request { cwd: Some("/work".into()), ..base() }),
+        row("env", Request { env: [("A_TOKEN".into(), "made-up".into())].into(), ..base() }),
+        row("timeout_ms", Request { timeout_ms: Some(Millis(1)), ..base() }),
+        row("idle_timeout_ms", Request { idle_timeout_ms: Some(Millis(2)), ..base() }),
+        row("docker", Request { docker: Some("box".into()), ..base() }),
+        row("key", Request { key: Some("chat-7".into()), ..base() }),
         row("(sampling hints)", Request { sampling, ..base() }),
     ]);
     let wished = |name: &str, wish: Wish| Row { wish, ..row(name, base()) };
     rows.extend([
-        wished("--no-stream", Wish { streaming: Streaming::Off, ..Wish::default() }),
-        wished("--binary", Wish { binary: Some("/opt/agent".into()), ..Wish::default() }),
+        wished("no_stream", Wish { streaming: Streaming::Off, ..Wish::default() }),
+        wished("binary", Wish { binary: Some("/opt/agent".into()), ..Wish::default() }),
         wished("(terminal)", Wish { transport: Some(Transport::Pty), ..Wish::default() }),
     ]);
     rows
@@ -182,8 +185,9 @@ fn no_cell_is_missing() {
             assert!(manifest.permission.contains_key(&mode), "{name}: `permission.{key}` is missing");
         }
         let rows = rows(&manifest);
-        for option in OPTIONS {
-            assert!(rows.iter().any(|row| row.name.starts_with(option)), "no row for {option}");
+        for field in FIELDS {
+            let about = |row: &Row| row.name.split(' ').next() == Some(field.name());
+            assert!(rows.iter().any(about), "no row for {field}");
         }
     }
 }

@@ -10,7 +10,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use bowline_engine::budget::Amounts;
-use bowline_protocol::Millis;
+use bowline_protocol::{Millis, Remedy};
 use bowline_providers::prices;
 use toml_edit::{Document, Item, Value};
 
@@ -352,26 +352,31 @@ impl Settings {
 }
 
 fn unknown(source: &ConfigSource, place: usize, full: &str) -> ConfigError {
-    source.wrong_at(place, format!("`{full}` is not a setting")).expected(meant(full))
+    suggested(source.wrong_at(place, format!("`{full}` is not a setting")), full)
+}
+
+/// Adds what helps with an unknown setting: a spelling suggestion, or the list of settings.
+fn suggested(error: ConfigError, full: &str) -> ConfigError {
+    match meant(full) {
+        Some(meant) => error.expected(meant),
+        None => error.remedied(&Remedy::ListSettings),
+    }
 }
 
 /// Returns a spelling suggestion for an unknown setting.
-fn meant(full: &str) -> String {
+fn meant(full: &str) -> Option<String> {
     // Where people choose a name, theirs is meant.
     let own = full.split('.').nth(1).unwrap_or("*");
     let names: Vec<String> = KEYS.iter().map(|key| key.name.replace('*', own)).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     if let Some(nearest) = closest_name(full, names.iter().copied()) {
-        return format!("did you mean `{nearest}`?");
+        return Some(format!("did you mean `{nearest}`?"));
     }
     let above = full.rsplit_once('.').map_or("", |(above, _)| above);
     let beside: Vec<&str> =
         names.iter().copied().filter(|name| name.starts_with(&format!("{above}."))).collect();
-    if above.is_empty() || beside.is_empty() {
-        "`bowline config show --all` lists the settings".to_owned()
-    } else {
-        format!("there is {}", list(&beside))
-    }
+    let some = !(above.is_empty() || beside.is_empty());
+    some.then(|| format!("there is {}", list(&beside)))
 }
 
 fn text_of(item: &Item) -> Option<String> {

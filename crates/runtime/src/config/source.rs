@@ -6,6 +6,8 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use bowline_protocol::Remedy;
+
 use crate::trust;
 
 /// The most that a file of settings may hold.
@@ -158,6 +160,19 @@ impl ConfigError {
     pub(crate) fn caused_by(mut self, cause: impl std::error::Error + Send + Sync + 'static) -> Self {
         self.cause = Some(ConfigCause::new(cause));
         self
+    }
+
+    /// Adds what the caller can do.
+    pub(super) fn remedied(mut self, remedy: &Remedy) -> Self {
+        self.hint = Some(remedy.to_string());
+        self
+    }
+
+    /// Returns the remedy that the hint stands for, where it is not about the text of the file. It has no field of its own:
+    /// errors are returned by value, and this one is at the size limit.
+    pub fn remedy(&self) -> Option<Remedy> {
+        let list = Remedy::ListSettings;
+        self.hint.as_ref().is_some_and(|hint| *hint == list.to_string()).then_some(list)
     }
 
     /// Adds what was expected.

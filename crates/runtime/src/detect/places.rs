@@ -5,6 +5,7 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
+use bowline_protocol::{Remedy, RequestField};
 use bowline_providers::manifest::Manifest;
 use bowline_providers::manifest::detect::{Native, PLACES, ProgramDir};
 use bowline_providers::probe::Version;
@@ -39,26 +40,25 @@ pub(super) fn find(
 
 fn missing(manifest: &Manifest, binary: Option<&Path>, unfit: Option<PathBuf>) -> Missing {
     let program = binary.map_or_else(|| manifest.program.clone(), |path| path.display().to_string());
-    let (kind, hint) = match (unfit, binary) {
-        (Some(path), _) => {
-            let hint =
-                format!("check the mode of `{}`, or choose another one with `--binary`", path.display());
-            (MissingKind::NotExecutable { path }, hint)
+    let other = Remedy::set(RequestField::Binary);
+    let check = |path: String| vec![Remedy::CheckFile { path }, other];
+    let (kind, remedies) = match unfit {
+        Some(path) => {
+            let remedies = check(path.display().to_string());
+            (MissingKind::NotExecutable { path }, remedies)
         }
-        (None, Some(_)) => (MissingKind::NoSuchFile, "check the path in `--binary`".to_owned()),
-        (None, None) if program.contains('/') => (
-            MissingKind::NoSuchFile,
-            "check what its manifest says, or choose another one with `--binary`".to_owned(),
-        ),
-        (None, None) => (MissingKind::Absent, install_hint(manifest)),
+        None if binary.is_some() || program.contains('/') => {
+            (MissingKind::NoSuchFile, check(program.clone()))
+        }
+        None => (MissingKind::Absent, install_remedies(manifest)),
     };
-    Missing { program, kind, hint }
+    Missing { program, kind, remedies }
 }
 
-/// Returns how to install a program.
-pub(crate) fn install_hint(manifest: &Manifest) -> String {
-    let install = manifest.install.hint().unwrap_or_else(|| format!("install `{}`", manifest.program));
-    format!("{install}; or set its path with `--binary`")
+/// Returns how to get a program that is not installed.
+pub(crate) fn install_remedies(manifest: &Manifest) -> Vec<Remedy> {
+    let how = manifest.install.hint().unwrap_or_else(|| format!("install `{}`", manifest.program));
+    vec![Remedy::Install { how }, Remedy::set(RequestField::Binary)]
 }
 
 /// Finds the caller's program: a path, or a name on `PATH`.

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use bowline_process as process;
+use bowline_protocol::Remedy;
 use serde::Serialize;
 
 use crate::config::{Config, ConfigError, Places};
@@ -27,6 +28,9 @@ pub struct MachineItem {
     /// What to do about it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fix: Option<String>,
+    /// The same as the fix, where a caller has its own command for it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub remedies: Vec<Remedy>,
     /// Where in a file it is.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub place: Option<FilePosition>,
@@ -79,7 +83,14 @@ pub(super) async fn items(surroundings: &Surroundings) -> Vec<MachineItem> {
 }
 
 fn item(name: &'static str, condition: Condition, what: impl Into<String>, fix: Option<&str>) -> MachineItem {
-    MachineItem { name, condition, what: what.into(), fix: fix.map(str::to_owned), place: None }
+    MachineItem {
+        name,
+        condition,
+        what: what.into(),
+        fix: fix.map(str::to_owned),
+        remedies: Vec::new(),
+        place: None,
+    }
 }
 
 /// The files of settings, as every run reads them: what is wrong in one keeps all runs from working. A bad manifest is in the
@@ -124,14 +135,14 @@ fn settings(surroundings: &Surroundings) -> Vec<MachineItem> {
 
 /// What is wrong in a file of settings, with the line that it is in.
 fn bad_file(name: &'static str, error: ConfigError) -> MachineItem {
-    let what = in_full(&error);
+    let (what, remedies) = (in_full(&error), error.remedy().into_iter().collect());
     let place = error.at.zip(error.line).map(|((line, column), text)| FilePosition {
         file: error.path,
         line,
         column,
         text: text.into(),
     });
-    MachineItem { name, condition: Condition::Bad, what, fix: error.hint, place }
+    MachineItem { name, condition: Condition::Bad, what, fix: error.hint, remedies, place }
 }
 
 /// The data home: it can be written to, and there is room.

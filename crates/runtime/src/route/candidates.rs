@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use bowline_engine::retry::Fallback;
 use bowline_engine::route::{self, Candidate, CandidateFacts, HINTS, RouteMemory, RouteRequest, canonical};
-use bowline_protocol::Timestamp;
+use bowline_protocol::{RequestField, Timestamp};
 use bowline_providers::invocation::external::ExternalCli;
 use bowline_providers::invocation::{Streaming, Unrestricted};
 use bowline_providers::manifest::{Chosen, Manifest};
@@ -366,15 +366,15 @@ impl Candidates {
             }
             if !(named || task.agent_args.is_empty()) {
                 // Native arguments belong to one program, so the caller has to name it.
-                let option = format!("--agent-arg={}", task.agent_args[0].escape_debug());
-                facts.cannot = Some(format!("`{option}` is for the provider that is named"));
+                let field = RequestField::AgentArgs.value(task.agent_args[0].escape_debug().to_string());
+                facts.cannot = Some(format!("`{field}` is for the provider that is named"));
                 return facts;
             }
             let built = launch::completed(task, &driver, model, self.profiles[place].as_ref())
                 .and_then(|request| driver.build(&request, &wish).map_err(Error::from));
             facts.cannot = built.err().map(|error| match (&error, &self.launches[place]) {
                 // The file belongs to the caller, so show the hint for changing it.
-                (Error::Refused(refusal), CandidateLaunch::External(_)) => match &refusal.hint {
+                (Error::Refused(refusal), CandidateLaunch::External(_)) => match refusal.advice() {
                     Some(hint) => format!("{error}; {hint}"),
                     None => error.to_string(),
                 },

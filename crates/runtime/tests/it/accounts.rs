@@ -474,7 +474,7 @@ async fn profiles() {
     let relative = refused(stage.task("hi").profile(profile("claude", Path::new("work"))));
     assert!(relative.contains("not an absolute path"), "{relative}");
     let twice = refused(stage.task("hi").env("CLAUDE_CONFIG_DIR", "/x").profile(profile("claude", &home)));
-    assert!(twice.contains("`--env CLAUDE_CONFIG_DIR` says already"), "{twice}");
+    assert!(twice.contains("`env = CLAUDE_CONFIG_DIR` says already"), "{twice}");
 
     // Another profile is another account.
     let machine = Machine::new().with("ANTHROPIC_API_KEY", "made-up");

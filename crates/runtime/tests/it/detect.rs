@@ -125,7 +125,7 @@ async fn why_there_is_none() {
     let ground = Ground::new();
     let why = |binary: Option<&Path>| {
         let missing = detect::find(provider("codex"), binary, &ground.search(&["bin"])).unwrap_err();
-        (missing.kind, missing.hint)
+        (missing.kind.clone(), missing.hint())
     };
     let (kind, hint) = why(None);
     assert_eq!(kind, MissingKind::Absent);
@@ -133,16 +133,20 @@ async fn why_there_is_none() {
         hint.starts_with("install it with `npm install -g @openai/codex@latest`; see https://"),
         "{hint}"
     );
-    assert!(hint.ends_with("; or set its path with `--binary`"), "{hint}");
-    let (kind, hint) = why(Some(&ground.path("nowhere")));
-    assert_eq!((kind, hint.as_str()), (MissingKind::NoSuchFile, "check the path in `--binary`"));
+    assert!(hint.ends_with("; or set `binary`"), "{hint}");
+    let nowhere = ground.path("nowhere");
+    let (kind, hint) = why(Some(&nowhere));
+    assert_eq!(
+        (kind, hint),
+        (MissingKind::NoSuchFile, format!("check `{}`, or set `binary`", nowhere.display()))
+    );
     let file = ground.path("bin/codex");
     std::fs::create_dir_all(ground.path("bin")).unwrap();
     std::fs::write(&file, "#!/bin/sh\n").unwrap();
     for binary in [None, Some(file.as_path())] {
         let (kind, hint) = why(binary);
         assert_eq!(kind, MissingKind::NotExecutable { path: file.clone() });
-        assert!(hint.starts_with("check the mode of"), "{hint}");
+        assert!(hint.starts_with("check `"), "{hint}");
     }
     let (kind, _) = why(Some(ground.dir.path()));
     assert_eq!(kind, MissingKind::NotExecutable { path: ground.dir.path().to_owned() }, "a directory");

@@ -10,6 +10,7 @@ use bowline_providers::ansi::harmless;
 
 use super::ExternalRow;
 use crate::commands::account;
+use crate::remedies;
 use crate::ui::tables::{self, Layout, Tone};
 
 /// The maximum width of the login column.
@@ -134,7 +135,9 @@ fn laid_out(row: &Row, whose: String, layout: Layout) -> String {
 }
 
 fn fixed(problem: &Problem) -> String {
-    problem.fix.as_ref().map(|fix| format!("; fix: {fix}")).unwrap_or_default()
+    remedies::hint_or(&problem.remedies, problem.fix.as_deref())
+        .map(|fix| format!("; fix: {fix}"))
+        .unwrap_or_default()
 }
 
 /// Describes the state of the login.
@@ -197,10 +200,11 @@ pub(super) fn machine(items: &[MachineItem], layout: Layout) -> String {
         // The text may quote a line of a file, which may contain control sequences.
         let what = harmless(what.map_or(item.what.as_str(), |(word, _)| word));
         let mark = layout.paint(tone, mark);
-        let body = match &item.fix {
+        let fix = remedies::hint_or(&item.remedies, item.fix.as_deref());
+        let body = match &fix {
             // Several lines: the problem, the line of the file, and what was expected.
             _ if what.contains('\n') => {
-                let lines = what.lines().chain(item.fix.as_deref()).collect::<Vec<_>>();
+                let lines = what.lines().chain(fix.as_deref()).collect::<Vec<_>>();
                 format!("{:BELOW$}{}\n", "", lines.join("\n            "))
             }
             Some(fix) => layout.paragraph(BELOW, &format!("{what}; fix: {fix}")),

@@ -7,6 +7,7 @@ use bowline_providers::invocation::environment::listed;
 
 use crate::error::{CommandError, Fault};
 use crate::output::sink::OutputFormat;
+use crate::remedies;
 use crate::ui::Stdout;
 
 /// The maximum number of characters of a value.
@@ -66,7 +67,7 @@ fn in_words(preview: &Preview) -> String {
         }
     }
     for notice in &preview.notices {
-        let _ = writeln!(text, "  note      {notice}");
+        let _ = writeln!(text, "  note      {}", remedies::of_our_notice(notice));
     }
     text
 }

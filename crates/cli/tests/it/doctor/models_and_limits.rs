@@ -46,7 +46,7 @@ fn models_are_listed_and_retired_ones_refused() {
     let (code, stderr) = refused(&["--model", "old", "hello"]);
     assert_eq!(code, 2, "{stderr}");
     assert!(stderr.contains("the model is retired and answers no more"), "{stderr}");
-    assert!(stderr.contains("hint: `--model new` takes its place"), "{stderr}");
+    assert!(stderr.contains("hint: use `--model new`"), "{stderr}");
     let (code, stderr) = refused(&["--model", "new", "--effort", "ultra", "hello"]);
     assert_eq!(code, 2, "{stderr}");
     assert!(stderr.contains("hint: it knows low, high"), "{stderr}");

@@ -370,6 +370,6 @@ fn what_does_not_go_together_is_refused_before_anything_starts() {
     assert_eq!(AppServerClient::refuses(&talk), None);
     assert_eq!(
         AppServerClient::refuses(&Conversation { resume, ..talk }).map(|it| it.0),
-        Some("--ephemeral")
+        Some(RequestField::Ephemeral)
     );
 }

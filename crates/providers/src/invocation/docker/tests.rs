@@ -102,7 +102,7 @@ fn names_that_would_be_something_else_are_refused() {
     for (name, session) in [("-v", "s"), ("", "s"), ("box", "../x"), ("box", ""), ("box", "a b")] {
         let container = Container { name, session, ..container() };
         let refusal = wrap(inside("codex", &request), &container, ["X"]).expect_err("refused");
-        assert_eq!(refusal.option, "--docker");
+        assert_eq!(refusal.field, RequestField::Docker);
         stop("codex", &container, Signal::Term).expect_err("refused");
     }
     let command = stop("codex", &container(), Signal::Kill).expect("a command");

@@ -101,12 +101,13 @@ fn what_has_no_place_is_refused_and_hints_are_notices() {
     assert_eq!(made.notices.len(), 2);
     assert!(!made.args.iter().any(|arg| *arg == Arg::from("0.5")));
     assert_eq!(made.limits.total, None, "the specification has no limit");
-    for (request, option) in [
-        (Request { system_prompt: Some("s".into()), ..request() }, "--system"),
-        (Request { permission: PermissionMode::Ask, ..request() }, "--permission ask"),
-        (Request { prompt: "x".repeat(LONGEST_ARGUMENT + 1), ..request() }, "PROMPT"),
+    for (request, field) in [
+        (Request { system_prompt: Some("s".into()), ..request() }, "system_prompt"),
+        (Request { permission: PermissionMode::Ask, ..request() }, "permission = ask"),
+        (Request { prompt: "x".repeat(LONGEST_ARGUMENT + 1), ..request() }, "prompt"),
     ] {
-        assert_eq!(program.build("codex-cli", &request, &Wish::default()).expect_err(option).option, option);
+        let refusal = program.build("codex-cli", &request, &Wish::default()).expect_err(field);
+        assert_eq!(refusal.setting().to_string(), field);
     }
 }
 
@@ -166,7 +167,7 @@ fn a_program_that_nothing_restricts_runs_with_a_warning_where_that_is_allowed() 
     assert!(notices[0].text.contains("codex-cli cannot be restricted"), "{}", notices[0].text);
     // A restriction that was asked for is never left out.
     for mode in [PermissionMode::Read, PermissionMode::Edit] {
-        assert!(made(mode).expect_err("refused").option.starts_with("--permission"));
+        assert_eq!(made(mode).expect_err("refused").field, RequestField::Permission);
     }
 }
 
@@ -175,6 +176,6 @@ fn an_argument_of_the_call_does_not_contradict_the_line() {
     let program = &read(CONFIG).expect("a configuration")["codex-cli"];
     for arg in ["--model=x", "--mode", "-p", "-px", "--session=s", "--thinking", "--", "a\0b"] {
         let refusal = program.build("codex-cli", &request(), &passing(&[arg.into()])).expect_err(arg);
-        assert!(refusal.option.starts_with("--agent-arg="), "{refusal}");
+        assert_eq!(refusal.field, RequestField::AgentArgs, "{refusal}");
     }
 }

@@ -50,19 +50,19 @@ fn the_app_server_is_for_those_who_ask() {
 fn a_wish_that_it_cannot_honour_is_honoured_by_the_usual_one() {
     let any = Wish::default();
     let isolated = Request { isolate: true, ..plain(codex()) };
-    let reason = "`--isolate`: the app server always reads the user's settings";
+    let reason = "`isolate`: the app server always reads the user's settings";
     assert_eq!(stepped_down(&isolated, &any), reason);
     let resume = Some(Resume::Id { native_session: SESSION.into() });
     let traceless = Request { ephemeral: true, resume, ..plain(codex()) };
     assert_eq!(
         stepped_down(&traceless, &any),
-        "`--ephemeral`: a thread that goes on is written down as it was before"
+        "`ephemeral`: a thread that goes on is written down as it was before"
     );
     let quiet = Wish { streaming: Streaming::Off, ..Wish::default() };
-    assert_eq!(stepped_down(&plain(codex()), &quiet), "`--no-stream` is set, and this format always streams");
+    assert_eq!(stepped_down(&plain(codex()), &quiet), "`no_stream` is set, and this format always streams");
     // What neither can do is refused as ever.
     let limited = Request { max_turns: Some(1), ..plain(codex()) };
-    assert_eq!(build(codex(), &limited, &any).expect_err("no limit of turns").option, "--max-turns");
+    assert_eq!(build(codex(), &limited, &any).expect_err("no limit of turns").field, RequestField::MaxTurns);
     let file = Attachment { path: "notes.txt".into(), media_type: None };
     let attached = Request { attachments: vec![file], ..plain(codex()) };
     assert!(build(codex(), &attached, &any).expect_err("no image").reason.contains("only images"));

@@ -134,7 +134,7 @@ fn the_programs_own_limit_counts_characters() {
         let prompt = |length| Request { prompt: "é".repeat(length), ..plain(manifest) };
         build(manifest, &prompt(most), &Wish::default()).expect("as long as it may be");
         let refusal = build(manifest, &prompt(most + 1), &Wish::default()).expect_err("one too many");
-        assert_eq!((refusal.option.as_str(), refusal.code.clone()), ("PROMPT", Code::RequestTooLarge));
+        assert_eq!((refusal.field, refusal.code.clone()), (RequestField::Prompt, Code::RequestTooLarge));
         assert!(refusal.reason.contains(&most.to_string()), "{refusal}");
         // What is merged into the prompt counts.
         let merged = Request { system_prompt: Some("s".into()), ..prompt(most) };
@@ -172,36 +172,37 @@ fn nonsense_is_refused_by_name() {
     let base = || plain(claude);
     let env = |name: &str, value: &str| [(name.to_owned(), value.to_owned())].into();
     let tool = |name: &str| vec![name.to_owned()];
-    for (request, option) in [
-        (Request { prompt: " \n".into(), ..base() }, "PROMPT"),
-        (Request { max_turns: Some(0), ..base() }, "--max-turns"),
-        (Request { max_cost_usd: Some(-1.0), ..base() }, "--max-cost"),
-        (Request { max_cost_usd: Some(f64::NAN), ..base() }, "--max-cost"),
-        (Request { effort: Some("very".into()), ..base() }, "--effort"),
-        (Request { system_prompt: Some("a\0b".into()), ..base() }, "--system"),
-        (Request { env: env("A=B", "c"), ..base() }, "--env A=B"),
-        (Request { env: env("A", "c\0"), ..base() }, "--env A"),
-        (Request { env: env("CLAUDECODE", "1"), ..base() }, "--env CLAUDECODE"),
-        (Request { env: env("BOWLINE_SESSION_ID", "s-1"), ..base() }, "--env BOWLINE_SESSION_ID"),
-        (Request { no_tools: true, allow_tools: tool("Bash"), ..base() }, "--no-tools"),
+    for (request, field) in [
+        (Request { prompt: " \n".into(), ..base() }, "prompt"),
+        (Request { max_turns: Some(0), ..base() }, "max_turns"),
+        (Request { max_cost_usd: Some(-1.0), ..base() }, "max_cost_usd"),
+        (Request { max_cost_usd: Some(f64::NAN), ..base() }, "max_cost_usd"),
+        (Request { effort: Some("very".into()), ..base() }, "effort"),
+        (Request { system_prompt: Some("a\0b".into()), ..base() }, "system_prompt"),
+        (Request { env: env("A=B", "c"), ..base() }, "env = A=B"),
+        (Request { env: env("A", "c\0"), ..base() }, "env = A"),
+        (Request { env: env("CLAUDECODE", "1"), ..base() }, "env = CLAUDECODE"),
+        (Request { env: env("BOWLINE_SESSION_ID", "s-1"), ..base() }, "env = BOWLINE_SESSION_ID"),
+        (Request { no_tools: true, allow_tools: tool("Bash"), ..base() }, "no_tools"),
         (
             Request { permission: PermissionMode::Read, allow_tools: tool("Bash(git *)"), ..base() },
-            "--allow-tool",
+            "allow_tools",
         ),
         (Request { tools: vec![Json::parse("{}").expect("JSON")], ..base() }, "tools"),
         (Request { policy: Some(Default::default()), ..base() }, "policy"),
         (
             Request { config: [("nope".to_owned(), Json::parse("1").expect("JSON"))].into(), ..base() },
-            "config.nope",
+            "config = nope",
         ),
     ] {
-        assert_eq!(build(claude, &request, &Wish::default()).expect_err(option).option, option);
+        let refusal = build(claude, &request, &Wish::default()).expect_err(field);
+        assert_eq!(refusal.setting().to_string(), field);
     }
     // A variable of the request must not undo what an option has set.
     let opencode = catalogue::by_name("opencode").expect("a provider");
     let request = Request { env: env("OPENCODE_PERMISSION", "{}"), ..plain(opencode) };
     let refusal = build(opencode, &request, &Wish::default()).expect_err("it would undo the mode");
-    assert!(refusal.reason.contains("--permission ask"), "{refusal}");
+    assert!(refusal.reason.contains("permission = ask"), "{refusal}");
 }
 
 #[test]

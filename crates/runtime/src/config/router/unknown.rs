@@ -88,7 +88,7 @@ fn refusal(name: &str, nearest: Option<&'static str>) -> Option<String> {
     let plain = name.to_lowercase().replace(['-', '_'], "");
     let mut long = RESTRICTIONS.into_iter().filter(|known| known.len() >= SHORTEST_MISSPELLED);
     let restricts = RESTRICTIONS.contains(&plain.as_str()) || long.any(|known| is_slip(&plain, known));
-    restricts.then(|| "`--permission`, `run.permission` or `budgets`; an entry has no such key".to_owned())
+    restricts.then(|| "`permission`, `run.permission` or `budgets`; an entry has no such key".to_owned())
 }
 
 /// Says whether a name is a misspelling of another: one letter is wrong, missing, too much or changed places with its

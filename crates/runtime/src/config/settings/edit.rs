@@ -50,7 +50,7 @@ fn change(
     let name = &*Key::spelled(name)
         .map_err(|what| wrong(what).expected(r#"quotes go around one part: `prices."gpt-5.5".input`"#))?;
     let Some(key) = Key::named(name) else {
-        return Err(wrong(format!("`{name}` is not a setting")).expected(super::meant(name)));
+        return Err(super::suggested(wrong(format!("`{name}` is not a setting")), name));
     };
     // Whoever changes it at the same time waits: each begins with what the other left.
     let dir = path.parent().unwrap_or(Path::new("."));

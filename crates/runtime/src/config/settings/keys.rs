@@ -73,7 +73,7 @@ pub const KEYS: &[Key] = &[
     key("budget.project.cost", KeyKind::Money, "the most that a project may ever cost, in US dollars", "200"),
     key("budget.project.tokens", KeyKind::Count, "the most tokens that a project may ever use", "100000000"),
     key("permission.unrestricted", KeyKind::Choice(UNRESTRICTED), "whether an agent that cannot be restricted runs under `ask`, with a warning, or is refused", "refuse"),
-    key("providers.*.args", KeyKind::Words, "native arguments for an agent's program, as `--agent-arg` passes them", "[\"--verbose\"]"),
+    key("providers.*.args", KeyKind::Words, "native arguments for an agent's program, like `agent_args`", "[\"--verbose\"]"),
     key("providers.*.format", KeyKind::Text, "the output format of an agent's program, instead of the best one", "text"),
     key("profiles.*.provider", KeyKind::Text, "whose account a profile is", "the-agent"),
     key("profiles.*.home", KeyKind::Text, "where that account's program keeps its settings and login", "/home/me/.agent-work"),
