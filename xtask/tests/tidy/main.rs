@@ -6,6 +6,7 @@
 mod catalogue;
 mod crates;
 mod docs;
+mod flags;
 mod names;
 mod purity;
 mod source;
@@ -51,6 +52,13 @@ fn the_command_writes_to_its_streams_in_one_module() {
 #[test]
 fn providers_are_named_in_their_folders_only() {
     report(&names::outside_their_folders(&files()));
+}
+
+#[test]
+fn our_flags_are_written_by_the_command_only() {
+    let files = files();
+    assert!(flags::ours(&files).len() > 50, "the arguments of the command are found");
+    report(&flags::outside_the_command(&files));
 }
 
 #[test]
