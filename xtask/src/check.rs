@@ -5,6 +5,7 @@
 //! tests that start processes. `cargo xtask test` runs everything.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 
 use anyhow::{Context, Result};
 use serde::Deserialize;
@@ -49,7 +50,9 @@ pub fn run(args: &Check) -> Result<()> {
     let plan = plan(&changed, &metadata.packages, &sh::root().to_string_lossy());
     report::line(format_args!("{} files changed; packages: {}", changed.len(), listed(&plan.touched)));
     report::line(format_args!("packages that depend on them: {}", listed(&plan.dependents)));
-    for (name, call) in calls(&plan) {
+    let mut calls = calls(&plan);
+    calls.insert(1, ("format of the provider folders", format_of_provider_folders()?));
+    for (name, call) in calls {
         report::line(format_args!("==> {name}"));
         let time = Stopwatch::start();
         call.run().map_err(|error| error.context(format!("the step `{name}` failed")))?;
@@ -118,6 +121,20 @@ fn owner<'a>(file: &str, packages: &'a [Package], root: &str) -> Option<&'a Pack
     packages.iter().find(|it| folder(it).is_some_and(|dir| !dir.is_empty() && file.starts_with(&dir)))
 }
 
+/// Returns the command that checks the format of the provider folders. `cargo fmt` does not see them, because the macro
+/// `folders!` declares their modules; `rustfmt` follows the modules of each `mod.rs`.
+pub(crate) fn format_of_provider_folders() -> Result<Call> {
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(sh::root().join("crates/providers/src"))? {
+        let file = Path::new("crates/providers/src").join(entry?.file_name()).join("mod.rs");
+        if sh::root().join(&file).is_file() {
+            files.push(file);
+        }
+    }
+    files.sort();
+    Ok(files.into_iter().fold(Call::new("rustfmt").words("--check"), Call::arg))
+}
+
 /// Returns the commands, the cheapest first.
 fn calls(plan: &Plan) -> Vec<(&'static str, Call)> {
     let named = |call: Call, names: &BTreeSet<String>| {
@@ -181,6 +198,14 @@ mod tests {
         check(&["fixtures/agent/x"], &["providers"], &["runtime", "cli"]);
         check(&["docs/run.md", "README.md"], &[], &[]);
         check(&["Cargo.lock"], &[], &["protocol", "providers", "provider", "runtime", "cli"]);
+    }
+
+    #[test]
+    fn the_format_of_every_folder_of_the_catalogue_is_checked() {
+        let call = format_of_provider_folders().expect("the folders can be read").to_string();
+        for manifest in bowline_providers::catalogue::built_in() {
+            assert!(call.contains(&format!(" crates/providers/src/{}/mod.rs", manifest.name)), "{call}");
+        }
     }
 
     #[test]

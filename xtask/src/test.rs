@@ -11,8 +11,8 @@
 use anyhow::{Result, bail};
 
 use crate::args::Test;
-use crate::report;
 use crate::sh::{self, Call, Stopwatch};
+use crate::{check, report};
 
 /// The version of cargo-deny, pinned because its checks grow with its versions.
 const DENY: &str = "0.20.2";
@@ -85,6 +85,7 @@ fn format(_: &mut Context) -> Result<Outcome> {
     Call::cargo("fmt --all --check").run()?;
     // Not `--all`: that would follow the paths out of fuzz/ and format the rest a second time.
     Call::cargo("fmt --manifest-path fuzz/Cargo.toml --check").run()?;
+    check::format_of_provider_folders()?.run()?;
     Ok(Outcome::Done)
 }
 

@@ -11,10 +11,10 @@ use bowline_protocol::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use crate::catalogue;
 use crate::models::Model;
 use crate::probe::Answer;
 use crate::rpc::{self, Incoming, Peer};
-use crate::{acp, claude, codex, opencode, pi};
 
 /// The subject of a query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -178,17 +178,14 @@ pub(crate) fn enough(_: &[Reply]) -> Option<Say> {
     None
 }
 
-/// Every reader.
-static READERS: &[&[Reader]] = &[claude::ASKED, codex::ASKED, pi::ASKED, opencode::ASKED, acp::ASKED];
-
 /// Finds a reader by its name.
 pub fn reader(name: &str) -> Option<&'static Reader> {
-    READERS.iter().copied().flatten().find(|reader| reader.name == name)
+    catalogue::account_readers().find(|reader| reader.name == name)
 }
 
 /// Returns the names of all readers.
 pub fn readers() -> impl Iterator<Item = &'static str> {
-    READERS.iter().copied().flatten().map(|reader| reader.name)
+    catalogue::account_readers().map(|reader| reader.name)
 }
 
 /// One conversation.

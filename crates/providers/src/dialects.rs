@@ -1,6 +1,7 @@
 //! The list of dialects, and those that the specifications define.
 //!
-//! A format of only one program is in that program's folder. The formats here are for any program.
+//! A format of only one program is in that program's folder, and [`catalogue`] lists it. The formats here are for any
+//! program.
 
 pub(crate) mod api_error;
 pub(crate) mod content;
@@ -20,9 +21,9 @@ pub(crate) mod text;
 pub(crate) mod text_dedup;
 pub(crate) mod tools;
 
+use crate::catalogue;
 use crate::conversation::ProtocolClient;
 use crate::dialect::{Commentary, Dialect, Framing, Shape, StepOutput, Terminal};
-use crate::{acp, claude::Claude, codex, copilot, gemini, grok_cli, opencode, pi, qwen};
 
 /// A dialect of the list.
 #[derive(Clone, Copy, Debug)]
@@ -57,8 +58,13 @@ impl Entry {
     }
 }
 
-/// Every dialect, in the order in which they are shown.
-pub const ALL: &[Entry] = &[
+/// Every dialect, in the order in which they are shown. The dialect of a provider is in the entry of its folder.
+pub const ALL: &[Entry] = &catalogue::concat::<_, { catalogue::count(LISTS) }>(LISTS);
+
+const LISTS: &[&[Entry]] = &[ANY_PROGRAM, catalogue::DIALECTS, SPECIFIED];
+
+/// Formats that any program may print.
+const ANY_PROGRAM: &[Entry] = &[
     Entry {
         name: "text",
         about: "plain text: all of the output is the answer",
@@ -99,116 +105,10 @@ pub const ALL: &[Entry] = &[
         make: |shape| Box::new(shaped::Shaped::new(roles::RoleLines::default(), shape)),
         client: None,
     },
-    Entry {
-        name: "claude",
-        about: "Claude Code: JSON lines, one JSON document or plain text, and its control lines",
-        framing: Framing::Lines,
-        terminal: Terminal::Event,
-        commentary: Commentary::Told,
-        steps: StepOutput::Announced,
-        make: |shape| Box::new(shaped::Shaped::new(Claude::default(), shape)),
-        client: None,
-    },
-    Entry {
-        name: "codex-exec",
-        about: "`codex exec`: JSON lines, those of older versions, or plain text",
-        framing: Framing::Lines,
-        terminal: Terminal::Event,
-        commentary: Commentary::AllButLast,
-        steps: StepOutput::Announced,
-        make: |shape| Box::new(shaped::Shaped::new(codex::Exec::default(), shape)),
-        client: None,
-    },
-    Entry {
-        name: "codex-app-server",
-        about: "`codex app-server`: JSON-RPC in both directions",
-        framing: Framing::Lines,
-        terminal: Terminal::Event,
-        commentary: Commentary::Told,
-        steps: StepOutput::Announced,
-        make: |_| Box::new(codex::AppServer::default()),
-        client: Some(codex::CLIENT),
-    },
-    Entry {
-        name: "gemini",
-        about: "Gemini CLI: JSON lines, one JSON object, or text",
-        framing: Framing::Lines,
-        terminal: Terminal::Event,
-        commentary: Commentary::Told,
-        steps: StepOutput::Announced,
-        make: |shape| Box::new(shaped::Shaped::new(gemini::Gemini::default(), shape)),
-        client: None,
-    },
-    Entry {
-        name: "qwen",
-        about: "Qwen Code: JSON lines in both shapes, one JSON array, or text; two-way",
-        framing: Framing::Lines,
-        terminal: Terminal::Event,
-        commentary: Commentary::BeforeTools,
-        steps: StepOutput::Announced,
-        make: |shape| Box::new(shaped::Shaped::lines_or_text(qwen::Qwen::default(), shape)),
-        client: None,
-    },
-    Entry {
-        name: "pi",
-        about: "pi: JSON lines or text",
-        framing: Framing::Lines,
-        terminal: Terminal::Event,
-        commentary: Commentary::AskedForTools,
-        steps: StepOutput::Announced,
-        make: |shape| Box::new(shaped::Shaped::new(pi::Pi::default(), shape)),
-        client: None,
-    },
-    Entry {
-        name: "pi-rpc",
-        about: "pi's two-way mode: commands, answers and events as JSON lines",
-        framing: Framing::Lines,
-        terminal: Terminal::Event,
-        commentary: Commentary::AskedForTools,
-        steps: StepOutput::Announced,
-        make: |_| Box::new(pi::Rpc::default()),
-        client: None,
-    },
-    Entry {
-        name: "opencode",
-        about: "opencode: JSON lines or text",
-        framing: Framing::Lines,
-        terminal: Terminal::Eof,
-        commentary: Commentary::AskedForTools,
-        steps: StepOutput::Immediate,
-        make: |shape| Box::new(shaped::Shaped::new(opencode::Opencode::default(), shape)),
-        client: None,
-    },
-    Entry {
-        name: "copilot",
-        about: "GitHub Copilot CLI: JSON lines or text",
-        framing: Framing::Lines,
-        terminal: Terminal::Event,
-        commentary: Commentary::AskedForTools,
-        steps: StepOutput::Announced,
-        make: |shape| Box::new(shaped::Shaped::new(copilot::Copilot::default(), shape)),
-        client: None,
-    },
-    Entry {
-        name: "grok-cli",
-        about: "grok-cli: JSON lines with role and content",
-        framing: Framing::Lines,
-        terminal: Terminal::Eof,
-        commentary: Commentary::AskedForTools,
-        steps: StepOutput::Late,
-        make: |_| Box::new(grok_cli::GrokCli::default()),
-        client: None,
-    },
-    Entry {
-        name: acp::NAME,
-        about: "the Agent Client Protocol, version 1, as JSON lines in both directions",
-        framing: Framing::Lines,
-        terminal: Terminal::Event,
-        commentary: Commentary::Told,
-        steps: StepOutput::Immediate,
-        make: |_| Box::new(acp::Acp::default()),
-        client: Some(acp::CLIENT),
-    },
+];
+
+/// Formats that the specifications define for programs and executable providers.
+const SPECIFIED: &[Entry] = &[
     Entry {
         name: "pi-events",
         about: "pi-style events (protocol A), as JSON lines or server-sent events",
@@ -264,36 +164,4 @@ pub const ALL: &[Entry] = &[
 /// Finds a dialect by its name.
 pub fn by_name(name: &str) -> Option<&'static Entry> {
     ALL.iter().find(|entry| entry.name == name)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Recordings of runs whose model never answered: all of their output was printed before the first model call was over.
-    #[test]
-    fn programs_that_announce_themselves_print_before_the_model_answers() {
-        macro_rules! stdout {
-            ($path:literal) => {
-                include_str!(concat!("../../../fixtures/", $path, "/stdout.raw"))
-            };
-        }
-        for (name, steps, stdout) in [
-            ("claude", StepOutput::Announced, stdout!("claude/2.1.325/hang-sigint")),
-            ("codex-exec", StepOutput::Announced, stdout!("codex/0.166.0/hang0-sigterm")),
-            ("gemini", StepOutput::Announced, stdout!("gemini/0.61.0/hang-sigint")),
-            ("qwen", StepOutput::Announced, stdout!("qwen/0.24.4/hang-sigint")),
-            ("pi", StepOutput::Announced, stdout!("pi/0.87.1/hang-sigint")),
-            ("copilot", StepOutput::Announced, stdout!("copilot/1.0.102/hang-sigint")),
-            ("grok-cli", StepOutput::Late, stdout!("grok/0.0.34/hang-sigterm")),
-        ] {
-            let entry = by_name(name).expect("is in the list");
-            assert_eq!(entry.steps_of(Shape::Lines), steps, "{name}");
-            assert_eq!(entry.steps_of(Shape::Text), StepOutput::Late, "{name}");
-            assert_eq!(stdout.starts_with('{'), steps == StepOutput::Announced, "{name}: {stdout}");
-        }
-        // opencode's first line may be the error of its first model call.
-        assert!(stdout!("opencode/1.18.33/err429").starts_with(r#"{"type":"error""#));
-        assert_eq!(by_name("opencode").map(|it| it.steps), Some(StepOutput::Immediate));
-    }
 }

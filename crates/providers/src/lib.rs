@@ -10,39 +10,30 @@
 
 #![warn(missing_docs)]
 
-pub use decode::dialect;
-
-pub mod acp;
 pub mod ansi;
 pub mod ask;
 pub mod catalogue;
 pub mod chat;
-mod claude;
-mod codex;
 pub mod compat;
 pub mod conversation;
-mod copilot;
 pub mod decode;
 pub mod dialects;
 pub mod executable;
 pub mod failure;
 pub mod framing;
-mod gemini;
-#[path = "grok-cli/mod.rs"]
-mod grok_cli;
 pub mod invocation;
 mod lenient;
 pub mod manifest;
 pub mod models;
 pub mod moment;
 pub mod novelty;
-mod opencode;
 pub mod pattern;
-mod pi;
 pub mod prices;
 pub mod probe;
-mod qwen;
 pub mod rpc;
 pub mod simulate;
 pub mod usage;
 pub mod views;
+
+pub use catalogue::acp;
+pub use decode::dialect;

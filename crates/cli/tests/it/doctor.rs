@@ -3,6 +3,7 @@
 
 mod models_and_limits;
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::time::Duration;
@@ -11,18 +12,6 @@ use serde_json::Value;
 
 use crate::support::bowline;
 use crate::world::now;
-
-/// The fixtures of each program, under the name by which it is started.
-const ALL: &[(&str, &str, &str)] = &[
-    ("claude", "claude", "claude/2.1.325"),
-    ("codex", "codex", "codex/0.166.0"),
-    ("gemini", "gemini", "gemini/0.61.0"),
-    ("qwen", "qwen", "qwen/0.24.4"),
-    ("pi", "pi", "pi/0.87.1"),
-    ("opencode", "opencode", "opencode/1.18.33"),
-    ("copilot", "copilot", "copilot/1.0.102"),
-    ("grok-cli", "grok", "grok/0.0.34"),
-];
 
 /// What an app server says. `$MODELS` is its list.
 const APP_SERVER: &str = r#"
@@ -34,6 +23,19 @@ while read -r line; do
     *'rateLimits/read'*) echo '{"id":2,"result":{"rateLimits":{"planType":"plus","primary":{"usedPercent":12,"windowDurationMins":300}}}}' ;;
   esac
 done"#;
+
+/// Returns the folder of the last recorded version of each provider, in the order of the index.
+fn recorded_versions() -> BTreeMap<String, String> {
+    let index = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/index.jsonl");
+    let index = std::fs::read_to_string(index).expect("the list of recordings");
+    let versions = index.lines().filter_map(|line| {
+        let entry: Value = serde_json::from_str(line).expect("a line of the list");
+        let field = |name: &str| entry[name].as_str().expect("a field of the list").to_owned();
+        let fixture = || format!("{}/{}", field("cli"), field("version"));
+        (field("case") == "help").then(|| (field("provider"), fixture()))
+    });
+    versions.collect()
+}
 
 /// A machine of its own.
 pub(crate) struct Machine {
@@ -148,13 +150,16 @@ fn a_machine_without_agents() {
 #[test]
 fn a_machine_with_all_agents() {
     let machine = Machine::new();
-    for (_, program, fixture) in ALL {
-        machine.recorded(program, fixture);
+    let recorded = recorded_versions();
+    assert!(recorded.len() >= 8, "{recorded:?}");
+    for (provider, fixture) in &recorded {
+        let manifest = bowline_providers::catalogue::by_name(provider).expect("a provider");
+        machine.recorded(&manifest.program, fixture);
     }
     let keys = [("ANTHROPIC_API_KEY", "made-up"), ("GEMINI_API_KEY", "none"), ("XAI_API_KEY", "made-up")];
     let (code, report) = machine.json(&["doctor", "--json"], &keys);
     assert_eq!(code, 0);
-    for (provider, _, _) in ALL {
+    for provider in recorded.keys() {
         let row = row(&report, provider);
         assert_eq!(row["health"], "answers", "{row}");
         assert_eq!(row["version"], row["certified"], "{row}");

@@ -5,6 +5,7 @@ use std::net::TcpStream;
 use std::process::{Child, Stdio};
 use std::time::Duration;
 
+use bowline_providers::catalogue;
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::support::{bowline, run, show};
@@ -215,11 +216,16 @@ fn what_points_a_program_at_it_is_printed() {
         "print_env_grok_cli",
         show(&["simulate", "--print-env", "grok-cli", "--route", "edit~1"], "")
     );
+    let can: Vec<&str> =
+        catalogue::built_in().filter(|it| it.simulate.is_some()).map(|it| &*it.name).collect();
     assert_eq!(
         show(&["simulate", "--print-env", "practice"], ""),
-        "exit 2\n--- stdout\n--- stderr\n\
-         error: the manifest of `practice` has no `[simulate]` section\n\
-         hint: providers with that section: claude, codex, gemini, qwen, pi, opencode, copilot, grok-cli, claude-acp, codex-acp\n"
+        format!(
+            "exit 2\n--- stdout\n--- stderr\n\
+             error: the manifest of `practice` has no `[simulate]` section\n\
+             hint: providers with that section: {}\n",
+            can.join(", ")
+        )
     );
     let unknown = show(&["simulate", "--print-env", "cluade"], "");
     assert!(unknown.contains("hint: did you mean `claude`?"), "{unknown}");

@@ -10,7 +10,7 @@ use crate::rpc::Version;
 
 const NEW: &str = "session/new";
 
-pub(crate) static ASKED: &[Reader] = &[Reader {
+pub(super) const READERS: &[Reader] = &[Reader {
     name: "acp-models",
     subject: Subject::Models,
     manner: Manner::Rpc(Version::Written),

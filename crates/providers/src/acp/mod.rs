@@ -33,11 +33,12 @@ mod wire;
 
 use bowline_protocol::kinds::Transport;
 
+use self::dialect::Acp;
+use crate::catalogue::ProviderEntry;
 use crate::conversation::{Images, ProtocolClient};
+use crate::dialect::{Commentary, Framing, StepOutput, Terminal};
+use crate::dialects::Entry;
 use crate::manifest::Manifest;
-
-pub(crate) use self::asked::ASKED;
-pub(crate) use self::dialect::Acp;
 
 /// The name of the dialect.
 pub(crate) const NAME: &str = "acp";
@@ -68,3 +69,20 @@ pub fn agent(command: &str) -> Option<Manifest> {
     manifest.run.args = words.collect();
     Some(manifest)
 }
+
+/// The entry of this folder.
+pub(crate) const PROVIDER: ProviderEntry = ProviderEntry {
+    vocabulary: include_str!("vocabulary.txt"),
+    dialects: &[Entry {
+        name: NAME,
+        about: "the Agent Client Protocol, version 1, as JSON lines in both directions",
+        framing: Framing::Lines,
+        terminal: Terminal::Event,
+        commentary: Commentary::Told,
+        steps: StepOutput::Immediate,
+        make: |_| Box::new(Acp::default()),
+        client: Some(CLIENT),
+    }],
+    account_readers: asked::READERS,
+    ..ProviderEntry::EMPTY
+};

@@ -10,7 +10,7 @@ use crate::models::Model;
 const MODELS: &str = "list_models";
 const USAGE: &str = "get_usage";
 
-pub(crate) static ASKED: &[Reader] = &[
+pub(super) const READERS: &[Reader] = &[
     Reader {
         name: "claude-auth-status",
         subject: Subject::Login,

@@ -19,5 +19,35 @@ mod toolcalls;
 mod user;
 mod wire;
 
-pub(crate) use asked::ASKED;
-pub(crate) use dialect::Claude;
+use self::dialect::Claude;
+use crate::catalogue::ProviderEntry;
+use crate::dialect::{Commentary, Framing, StepOutput, Terminal};
+use crate::dialects::Entry;
+use crate::dialects::shaped::Shaped;
+
+/// The entry of this folder.
+pub(crate) const PROVIDER: ProviderEntry = ProviderEntry {
+    vocabulary: include_str!("vocabulary.txt"),
+    dialects: &[Entry {
+        name: "claude",
+        about: "Claude Code: JSON lines, one JSON document or plain text, and its control lines",
+        framing: Framing::Lines,
+        terminal: Terminal::Event,
+        commentary: Commentary::Told,
+        steps: StepOutput::Announced,
+        make: |shape| Box::new(Shaped::new(Claude::default(), shape)),
+        client: None,
+    }],
+    account_readers: asked::READERS,
+    nesting: &[
+        "CLAUDECODE",
+        "CLAUDE_CODE_CHILD_SESSION",
+        "CLAUDE_CODE_ENTRYPOINT",
+        "CLAUDE_CODE_SESSION_ID",
+        "CLAUDE_CODE_SSE_PORT",
+        "CLAUDE_CODE_SIMPLE",
+        "CLAUDE_CODE_SAFE_MODE",
+        "CLAUDE_PID",
+    ],
+    ..provider_entry!("claude")
+};

@@ -20,7 +20,7 @@ const PAGE: u32 = 200;
 /// The most pages that are read.
 const PAGES: usize = 20;
 
-pub(crate) static ASKED: &[Reader] = &[
+pub(super) const READERS: &[Reader] = &[
     Reader {
         name: "codex-account",
         subject: Subject::Login,

@@ -25,13 +25,15 @@ mod usage;
 mod wire;
 mod words;
 
-pub(crate) use self::app_server::AppServer;
-pub(crate) use self::asked::ASKED;
-pub(crate) use self::exec::Exec;
-
 use bowline_protocol::kinds::Transport;
 
+use self::app_server::AppServer;
+use self::exec::Exec;
+use crate::catalogue::ProviderEntry;
 use crate::conversation::{Images, ProtocolClient};
+use crate::dialect::{Commentary, Framing, StepOutput, Terminal};
+use crate::dialects::Entry;
+use crate::dialects::shaped::Shaped;
 
 /// The client of the app server.
 pub(crate) const CLIENT: ProtocolClient = ProtocolClient {
@@ -41,4 +43,39 @@ pub(crate) const CLIENT: ProtocolClient = ProtocolClient {
     first_message: client::AppServerClient::first_message,
     dialect: |conversation| Box::new(client::AppServerClient::new(conversation)),
     refuses: client::AppServerClient::refuses,
+};
+
+/// The entry of this folder.
+pub(crate) const PROVIDER: ProviderEntry = ProviderEntry {
+    vocabulary: include_str!("vocabulary.txt"),
+    dialects: &[
+        Entry {
+            name: "codex-exec",
+            about: "`codex exec`: JSON lines, those of older versions, or plain text",
+            framing: Framing::Lines,
+            terminal: Terminal::Event,
+            commentary: Commentary::AllButLast,
+            steps: StepOutput::Announced,
+            make: |shape| Box::new(Shaped::new(Exec::default(), shape)),
+            client: None,
+        },
+        Entry {
+            name: "codex-app-server",
+            about: "`codex app-server`: JSON-RPC in both directions",
+            framing: Framing::Lines,
+            terminal: Terminal::Event,
+            commentary: Commentary::Told,
+            steps: StepOutput::Announced,
+            make: |_| Box::new(AppServer::default()),
+            client: Some(CLIENT),
+        },
+    ],
+    account_readers: asked::READERS,
+    nesting: &[
+        "CODEX_SANDBOX",
+        "CODEX_SANDBOX_NETWORK_DISABLED",
+        "CODEX_THREAD_ID",
+        "CODEX_INTERNAL_ORIGINATOR_OVERRIDE",
+    ],
+    ..provider_entry!("codex")
 };

@@ -10,4 +10,25 @@ mod speech;
 mod wire;
 mod work;
 
-pub(crate) use dialect::Copilot;
+use self::dialect::Copilot;
+use crate::catalogue::ProviderEntry;
+use crate::dialect::{Commentary, Framing, StepOutput, Terminal};
+use crate::dialects::Entry;
+use crate::dialects::shaped::Shaped;
+
+/// The entry of this folder.
+pub(crate) const PROVIDER: ProviderEntry = ProviderEntry {
+    vocabulary: include_str!("vocabulary.txt"),
+    dialects: &[Entry {
+        name: "copilot",
+        about: "GitHub Copilot CLI: JSON lines or text",
+        framing: Framing::Lines,
+        terminal: Terminal::Event,
+        commentary: Commentary::AskedForTools,
+        steps: StepOutput::Announced,
+        make: |shape| Box::new(Shaped::new(Copilot::default(), shape)),
+        client: None,
+    }],
+    nesting: &["COPILOT_CLI", "COPILOT_AGENT_SESSION_ID"],
+    ..provider_entry!("copilot")
+};

@@ -11,4 +11,25 @@ mod thought;
 mod wire;
 mod work;
 
-pub(crate) use self::dialect::Gemini;
+use self::dialect::Gemini;
+use crate::catalogue::ProviderEntry;
+use crate::dialect::{Commentary, Framing, StepOutput, Terminal};
+use crate::dialects::Entry;
+use crate::dialects::shaped::Shaped;
+
+/// The entry of this folder.
+pub(crate) const PROVIDER: ProviderEntry = ProviderEntry {
+    vocabulary: include_str!("vocabulary.txt"),
+    dialects: &[Entry {
+        name: "gemini",
+        about: "Gemini CLI: JSON lines, one JSON object, or text",
+        framing: Framing::Lines,
+        terminal: Terminal::Event,
+        commentary: Commentary::Told,
+        steps: StepOutput::Announced,
+        make: |shape| Box::new(Shaped::new(Gemini::default(), shape)),
+        client: None,
+    }],
+    nesting: &["GEMINI_CLI"],
+    ..provider_entry!("gemini")
+};

@@ -16,6 +16,7 @@
 use std::collections::BTreeMap;
 
 use super::{Invocation, Transport};
+use crate::catalogue;
 use crate::manifest::Manifest;
 
 /// Variables of the host that every agent gets.
@@ -101,29 +102,10 @@ pub const BASE: &[&str] = &[
 
 /// Variables by which an agent knows that it runs inside another one, and those that would carry one agent's session,
 /// permissions or sandbox into the next. No agent gets them, whatever its manifest keeps.
-pub const NESTING: &[&str] = &[
-    "AI_AGENT",
-    "CLAUDECODE",
-    "CLAUDE_CODE_CHILD_SESSION",
-    "CLAUDE_CODE_ENTRYPOINT",
-    "CLAUDE_CODE_SESSION_ID",
-    "CLAUDE_CODE_SSE_PORT",
-    "CLAUDE_CODE_SIMPLE",
-    "CLAUDE_CODE_SAFE_MODE",
-    "CLAUDE_PID",
-    "CODEX_SANDBOX",
-    "CODEX_SANDBOX_NETWORK_DISABLED",
-    "CODEX_THREAD_ID",
-    "CODEX_INTERNAL_ORIGINATOR_OVERRIDE",
-    "GEMINI_CLI",
-    "QWEN_CODE",
-    "OPENCODE",
-    "OPENCODE_PID",
-    "OPENCODE_RUN_ID",
-    "PI_CODING_AGENT",
-    "COPILOT_CLI",
-    "COPILOT_AGENT_SESSION_ID",
-];
+pub const NESTING: &[&str] = &catalogue::concat::<_, { catalogue::count(LISTS) }>(LISTS);
+
+/// `AI_AGENT` is the name on which several programs agree. The others are in the entries of the providers.
+const LISTS: &[&[&str]] = &[&["AI_AGENT"], catalogue::NESTING];
 
 /// Variables that mark the processes of a session. Only Bowline sets them.
 pub(super) const MARKS: &[&str] = &["BOWLINE_SESSION_ID", "BOWLINE_SPAWN"];

@@ -4,7 +4,7 @@ use crate::ansi;
 use crate::ask::{Heard, Login, Manner, NotTold, Reader, Subject, Told, enough, silent};
 use crate::models::Model;
 
-pub(crate) static ASKED: &[Reader] = &[
+pub(super) const READERS: &[Reader] = &[
     Reader {
         name: "opencode-auth-list",
         subject: Subject::Login,

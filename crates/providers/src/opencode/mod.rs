@@ -9,5 +9,26 @@ mod part;
 mod stderr;
 mod wire;
 
-pub(crate) use asked::ASKED;
-pub(crate) use dialect::Opencode;
+use self::dialect::Opencode;
+use crate::catalogue::ProviderEntry;
+use crate::dialect::{Commentary, Framing, StepOutput, Terminal};
+use crate::dialects::Entry;
+use crate::dialects::shaped::Shaped;
+
+/// The entry of this folder.
+pub(crate) const PROVIDER: ProviderEntry = ProviderEntry {
+    vocabulary: include_str!("vocabulary.txt"),
+    dialects: &[Entry {
+        name: "opencode",
+        about: "opencode: JSON lines or text",
+        framing: Framing::Lines,
+        terminal: Terminal::Eof,
+        commentary: Commentary::AskedForTools,
+        steps: StepOutput::Immediate,
+        make: |shape| Box::new(Shaped::new(Opencode::default(), shape)),
+        client: None,
+    }],
+    account_readers: asked::READERS,
+    nesting: &["OPENCODE", "OPENCODE_PID", "OPENCODE_RUN_ID"],
+    ..provider_entry!("opencode")
+};

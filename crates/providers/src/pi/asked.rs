@@ -5,7 +5,7 @@ use serde::Deserialize;
 use crate::ask::{Heard, Login, Manner, NotTold, Reader, Subject, Told, enough, silent};
 use crate::models::Model;
 
-pub(crate) static ASKED: &[Reader] = &[
+pub(super) const READERS: &[Reader] = &[
     Reader {
         name: "pi-auth-check",
         subject: Subject::Login,

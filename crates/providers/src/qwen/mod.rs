@@ -14,4 +14,25 @@ mod speech;
 mod wire;
 mod work;
 
-pub(crate) use self::dialect::Qwen;
+use self::dialect::Qwen;
+use crate::catalogue::ProviderEntry;
+use crate::dialect::{Commentary, Framing, StepOutput, Terminal};
+use crate::dialects::Entry;
+use crate::dialects::shaped::Shaped;
+
+/// The entry of this folder.
+pub(crate) const PROVIDER: ProviderEntry = ProviderEntry {
+    vocabulary: include_str!("vocabulary.txt"),
+    dialects: &[Entry {
+        name: "qwen",
+        about: "Qwen Code: JSON lines in both shapes, one JSON array, or text; two-way",
+        framing: Framing::Lines,
+        terminal: Terminal::Event,
+        commentary: Commentary::BeforeTools,
+        steps: StepOutput::Announced,
+        make: |shape| Box::new(Shaped::lines_or_text(Qwen::default(), shape)),
+        client: None,
+    }],
+    nesting: &["QWEN_CODE"],
+    ..provider_entry!("qwen")
+};

@@ -34,14 +34,16 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures")
 }
 
+/// Every recording.
+pub(crate) fn index() -> Vec<Capture> {
+    let index = fs::read_to_string(root().join("index.jsonl")).expect("the list of recordings");
+    index.lines().map(|line| serde_json::from_str(line).expect("a line of the list")).collect()
+}
+
 /// Every recording that is decoded: streams and wires.
 pub(crate) fn all() -> Vec<Capture> {
-    let index = fs::read_to_string(root().join("index.jsonl")).expect("the list of recordings");
-    index
-        .lines()
-        .map(|line| serde_json::from_str::<Capture>(line).expect("a line of the list"))
-        .filter(|capture| ["stream", "wire"].contains(&capture.class.as_str()))
-        .collect()
+    let decoded = |capture: &Capture| ["stream", "wire"].contains(&capture.class.as_str());
+    index().into_iter().filter(decoded).collect()
 }
 
 impl Capture {

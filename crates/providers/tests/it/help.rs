@@ -7,21 +7,31 @@ use bowline_providers::probe::help::{Help, HelpFlag, Subcommand, ValueForm};
 use bowline_providers::probe::{Answer, Finding, Page, Version, check};
 use bowline_providers::{catalogue, probe};
 
-/// The recordings of one program: the provider, its version, and the pages by case.
-const RECORDED: &[(&str, &str, &[&str])] = &[
-    ("claude", "claude/2.1.325", &["help"]),
-    (
-        "codex",
-        "codex/0.166.0",
-        &["help", "app-server-help", "exec-help", "exec-resume-help", "exec-fork-help", "login-help"],
-    ),
-    ("gemini", "gemini/0.61.0", &["help"]),
-    ("qwen", "qwen/0.24.4", &["help"]),
-    ("pi", "pi/0.87.1", &["help", "auth-help"]),
-    ("opencode", "opencode/1.18.33", &["help", "run-help"]),
-    ("copilot", "copilot/1.0.102", &["help"]),
-    ("grok-cli", "grok/0.0.34", &["help"]),
-];
+use crate::fixtures::index;
+
+/// The recorded pages of one program, by case.
+struct Recorded {
+    provider: String,
+    /// The program and its version: a folder of the fixtures.
+    program: String,
+    cases: Vec<String>,
+}
+
+/// Reads from the index which pages of help are recorded: cases that are called `help` or end with `-help`.
+fn recordings() -> Vec<Recorded> {
+    let mut all: Vec<Recorded> = Vec::new();
+    for capture in index().into_iter().filter(|it| it.class == "probe") {
+        let program = format!("{}/{}", capture.cli, capture.version);
+        if capture.case != "help" && !capture.case.ends_with("-help") {
+            continue;
+        }
+        match all.last_mut().filter(|last| last.program == program) {
+            Some(last) => last.cases.push(capture.case),
+            None => all.push(Recorded { provider: capture.provider, program, cases: vec![capture.case] }),
+        }
+    }
+    all
+}
 
 fn fixtures() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures")
@@ -56,9 +66,9 @@ fn every_recorded_page_is_read() {
     settings.set_prepend_module_to_snapshot(false);
     settings.set_omit_expression(true);
     settings.set_snapshot_path("../snapshots/help");
-    for (_, program, cases) in RECORDED {
-        for case in *cases {
-            let help = page(program, case).help;
+    for Recorded { program, cases, .. } in recordings() {
+        for case in cases {
+            let help = page(&program, &case).help;
             let name = format!("{}_{case}", program.replace('/', "_"));
             settings.bind(|| insta::assert_snapshot!(name, in_lines(&help)));
         }
@@ -308,28 +318,19 @@ fn an_option_is_read_whole() {
 
 #[test]
 fn the_version_is_found_in_every_recording() {
-    for (program, version) in [
-        ("claude/2.1.197", "2.1.197"),
-        ("claude/2.1.325", "2.1.325"),
-        ("codex/0.166.0", "0.166.0"),
-        ("copilot/1.0.102", "1.0.102"),
-        ("gemini/0.61.0", "0.61.0"),
-        // It says so of itself, though npm calls it 0.0.34.
-        ("grok/0.0.34", "1.0.1"),
-        ("opencode/1.18.33", "1.18.33"),
-        // On standard error.
-        ("pi/0.74.2", "0.74.2"),
-        ("pi/0.87.1", "0.87.1"),
-        ("qwen/0.15.10", "0.15.10"),
-        ("qwen/0.24.4", "0.24.4"),
-    ] {
-        let found = Version::find(&answer(program, "version")).map(|version| version.to_string());
+    let recorded: Vec<_> = index().into_iter().filter(|it| it.case == "version").collect();
+    assert!(recorded.len() > 10, "the index has the recordings");
+    for capture in recorded {
+        let program = format!("{}/{}", capture.cli, capture.version);
+        // It reports this version, though npm calls it 0.0.34.
+        let version = if program == "grok/0.0.34" { "1.0.1" } else { &capture.version };
+        let found = Version::find(&answer(&program, "version")).map(|version| version.to_string());
         assert_eq!(found.as_deref(), Some(version), "{program}");
     }
 }
 
 /// Returns what differs between a provider's manifest and its recorded pages.
-fn findings(provider: &str, program: &str, cases: &[&str]) -> Vec<Finding> {
+fn findings(Recorded { provider, program, cases }: &Recorded) -> Vec<Finding> {
     let pages: Vec<Page> = cases.iter().map(|case| page(program, case)).collect();
     let manifest = catalogue::by_name(provider).expect("a provider");
     for asked in &manifest.probe.pages {
@@ -340,22 +341,19 @@ fn findings(provider: &str, program: &str, cases: &[&str]) -> Vec<Finding> {
 
 #[test]
 fn what_the_manifests_rely_on_is_in_the_recorded_help() {
-    for (provider, program, cases) in RECORDED {
-        let serious: Vec<String> = findings(provider, program, cases)
-            .iter()
-            .filter(|finding| finding.is_serious())
-            .map(ToString::to_string)
-            .collect();
-        assert_eq!(serious, [] as [String; 0], "{provider}");
+    for recorded in recordings() {
+        let findings = findings(&recorded);
+        let serious = findings.iter().filter(|finding| finding.is_serious()).map(ToString::to_string);
+        assert_eq!(serious.collect::<Vec<_>>(), [] as [String; 0], "{}", recorded.provider);
     }
 }
 
 #[test]
 fn every_provider_with_recordings_is_checked_against_them() {
-    let checked: Vec<&str> = RECORDED.iter().map(|(provider, ..)| *provider).collect();
+    let checked: Vec<String> = recordings().into_iter().map(|it| it.provider).collect();
     let asked = catalogue::built_in().filter(|manifest| !manifest.probe.pages.is_empty());
     for manifest in asked {
-        assert!(checked.contains(&manifest.name.as_str()), "{} has pages and no recording", manifest.name);
+        assert!(checked.contains(&manifest.name), "{} has pages and no recording", manifest.name);
         assert!(!probe::uses::of(manifest).is_empty(), "{}", manifest.name);
     }
     for manifest in catalogue::built_in() {
@@ -365,13 +363,14 @@ fn every_provider_with_recordings_is_checked_against_them() {
 
 #[test]
 fn nothing_is_called_unlisted_that_is_listed() {
-    for (provider, program, cases) in RECORDED {
-        let manifest = catalogue::by_name(provider).expect("a provider");
+    for Recorded { provider, program, cases } in recordings() {
+        let manifest = catalogue::by_name(&provider).expect("a provider");
         let uses = probe::uses::of(manifest);
         for unlisted in &manifest.probe.unlisted {
             let used = |it: &probe::uses::Use| matches!(&it.what, probe::uses::CommandPart::Flag { name, .. } if *name == unlisted.flag);
             assert!(uses.iter().any(used), "{provider}: nothing uses {}", unlisted.flag);
-            let listed = cases.iter().find_map(|case| page(program, case).help.flag(&unlisted.flag).cloned());
+            let listed =
+                cases.iter().find_map(|case| page(&program, case).help.flag(&unlisted.flag).cloned());
             match listed {
                 Some(_) if unlisted.values.is_empty() => panic!("{provider}: help lists {}", unlisted.flag),
                 Some(flag) => {
@@ -416,8 +415,8 @@ fn what_older_versions_lack_is_found() {
 
 #[test]
 fn what_is_on_its_way_out_is_told_and_breaks_nothing() {
-    let told: Vec<String> =
-        findings("gemini", "gemini/0.61.0", &["help"]).iter().map(ToString::to_string).collect();
+    let gemini = recordings().into_iter().find(|it| it.provider == "gemini").expect("it is recorded");
+    let told: Vec<String> = findings(&gemini).iter().map(ToString::to_string).collect();
     assert_eq!(
         told,
         ["`--allowed-tools` is deprecated: Use Policy Engine instead See \

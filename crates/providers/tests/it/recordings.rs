@@ -7,6 +7,7 @@ use std::path::Path;
 use bowline_protocol::{Kind, SessionId};
 use bowline_providers::catalogue;
 use bowline_providers::decode::{Decoder, Stamp};
+use bowline_providers::dialect::{Shape, StepOutput};
 use bowline_providers::moment::Moment;
 use serde::Deserialize;
 
@@ -78,6 +79,39 @@ fn one_prompt_is_one_turn() {
             capture.name()
         );
     }
+}
+
+/// Checks recordings of runs whose model never answered: the program printed all of their output before the first model
+/// call was over.
+#[test]
+fn programs_that_announce_themselves_print_before_the_model_answers() {
+    let mut checked = Vec::new();
+    for capture in
+        recordings().filter(|it| ["hang-sigint", "hang-sigterm", "hang0-sigterm"].contains(&&*it.case))
+    {
+        let (entry, shape) = capture.reader();
+        // In these runs of Codex the model hangs after it has begun; `hang0` has those in which it never answers.
+        if shape != Shape::Lines || (capture.cli == "codex" && capture.case != "hang0-sigterm") {
+            continue;
+        }
+        let Some(Wire::FromAgent(stdout)) = capture.wire().into_iter().next() else { continue };
+        match entry.steps_of(Shape::Lines) {
+            StepOutput::Announced => assert!(stdout.starts_with(b"{"), "{}", capture.name()),
+            StepOutput::Late => assert!(!stdout.starts_with(b"{"), "{}", capture.name()),
+            StepOutput::Immediate => {}
+        }
+        assert_eq!(entry.steps_of(Shape::Text), StepOutput::Late, "{}", capture.name());
+        checked.push(entry.name);
+    }
+    checked.dedup();
+    assert_eq!(checked, ["claude", "codex-exec", "copilot", "gemini", "grok-cli", "opencode", "pi", "qwen"]);
+    // opencode's first line may be the error of its first model call.
+    let failed = recordings().find(|it| it.name() == "opencode/1.18.33/err429").expect("it is recorded");
+    let Some(Wire::FromAgent(stdout)) = failed.wire().into_iter().next() else {
+        panic!("it printed nothing")
+    };
+    assert!(stdout.starts_with(br#"{"type":"error""#));
+    assert_eq!(failed.reader().0.steps, StepOutput::Immediate);
 }
 
 #[test]

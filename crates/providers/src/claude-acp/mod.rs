@@ -1,0 +1,6 @@
+//! Claude Code behind its ACP adapter; `acp` reads it.
+
+use crate::catalogue::ProviderEntry;
+
+/// The entry of this folder.
+pub(crate) const PROVIDER: ProviderEntry = provider_entry!("claude-acp");
