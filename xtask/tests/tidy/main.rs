@@ -7,6 +7,7 @@ mod catalogue;
 mod crates;
 mod docs;
 mod flags;
+mod floor_plan;
 mod names;
 mod purity;
 mod source;
@@ -66,6 +67,11 @@ fn the_list_of_providers_is_the_folders() {
     let built_in: Vec<&str> = bowline_providers::catalogue::built_in().map(|known| &*known.name).collect();
     report(&catalogue::folders(&files(), &built_in));
     bowline_providers::catalogue::check().expect("every manifest is valid");
+}
+
+#[test]
+fn provider_folders_have_one_floor_plan() {
+    report(&floor_plan::modules(&files()));
 }
 
 #[test]

@@ -8,16 +8,18 @@
 //!
 //! All sent lines go to the reader as well, which makes the events. This module only decides what to send.
 
+pub(super) mod choices;
+
 use std::collections::VecDeque;
 
 use bowline_protocol::{Attachment, McpServer, PermissionMode, Resume};
 use serde_json::{Value, json};
 
+use self::choices::Choice;
 use super::approvals;
-use super::choices::{self, Choice};
 use super::dialect::{Acp, each_message};
-use super::errors::Problem;
-use super::tool_targets::ToolTargets;
+use super::failures::Problem;
+use super::tools::targets::ToolTargets;
 use super::wire::{Message, tree};
 use crate::conversation::{Conversation, unsupported};
 use crate::dialect::{Dialect, Input, Output};

@@ -3,6 +3,11 @@
 //! A turn is a prompt and its answer. Work of an agent without a prompt is a turn of its own that ends with the next
 //! prompt or the end of the output. From the agent's lines alone the same events follow, as far as the lines show them.
 
+pub(super) mod client_lines;
+pub(super) mod prompts;
+pub(super) mod requests;
+pub(super) mod updates;
+
 use std::collections::VecDeque;
 
 use bowline_protocol::kinds::{
@@ -12,13 +17,13 @@ use bowline_protocol::{Decider, Decision, Excerpt, Kind, NativeSessionId};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use self::prompts::{Cost, Turn};
+use self::requests::{Asked, Waiting, Wanted};
 use super::approvals;
-use super::calls::{Calls, Place};
-use super::errors::Problem;
-use super::options::Options;
-use super::prompts::{Cost, Turn};
-use super::requests::{Asked, Waiting, Wanted};
-use super::voice::Voices;
+use super::failures::Problem;
+use super::messages::Voices;
+use super::session::Options;
+use super::tools::{Calls, Place};
 use super::wire::{self, Message, Permission, ToolCall, tree};
 use crate::dialect::{Dialect, Input, Output};
 use crate::lenient;

@@ -8,27 +8,17 @@
 //! missing title; and the crate switches on `serde_json`'s `preserve_order` for the whole build. The tests hold an
 //! example of every update that it knows.
 //!
-//! `dialect` reads the agent's messages and `client_lines` the client's; answers are matched with `requests`, and `prompts`
-//! become turns. `updates` reads what happens in a session, `voice` what is said, `calls`, `call` and `diffs` what is
-//! done, `approvals` what is asked, `options` what can be set, `errors` what went wrong. `client` is the other side: a
-//! client that sends one prompt, and `choices` what it chooses before.
+//! `dialect` reads the messages of both sides: requests and their responses, prompts, which become turns, and the updates of a
+//! session. `session` has its settings. `client` is the other side: a client that chooses the settings and sends one prompt.
 
+mod account;
 mod approvals;
-mod asked;
-mod call;
-mod calls;
-mod choices;
 mod client;
-mod client_lines;
 mod dialect;
-mod diffs;
-mod errors;
-mod options;
-mod prompts;
-mod requests;
-mod tool_targets;
-mod updates;
-mod voice;
+mod failures;
+mod messages;
+mod session;
+mod tools;
 mod wire;
 
 use bowline_protocol::kinds::Transport;
@@ -83,6 +73,6 @@ pub(crate) const PROVIDER: ProviderEntry = ProviderEntry {
         make: |_| Box::new(Acp::default()),
         client: Some(CLIENT),
     }],
-    account_readers: asked::READERS,
+    account_readers: account::READERS,
     ..ProviderEntry::EMPTY
 };

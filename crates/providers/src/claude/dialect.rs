@@ -4,19 +4,21 @@
 //! first line, and ends with a `result`. One process may have several: when a task in the background ends, the agent is
 //! told in a turn of its own.
 
+pub(super) mod outcome;
+
 use bowline_protocol::kinds::{Level, TurnOrigin, TurnStarted, UnrecognizedReason, UserOrigin};
 use bowline_protocol::{Exit, Kind, Timestamp};
 use serde_json::value::RawValue;
 
-use super::control::Requests;
-use super::errors::{self, ApiError};
+use super::approvals::Requests;
+use super::failures::{self, ApiError};
+use super::messages::speech::{Sort, Speech, Which};
 use super::messages::words;
-use super::speech::{Sort, Speech, Which};
-use super::spend::Spend;
-use super::system::{self, McpServers};
-use super::tasks::Tasks;
-use super::toolcalls::Calls;
-use super::user::User;
+use super::session::{self, McpServers};
+use super::tools::Calls;
+use super::tools::tasks::Tasks;
+use super::usage::Spend;
+use super::wire::user::User;
 use super::wire::{self, Delta, Object, Piece};
 use crate::decode::{Cause, End};
 use crate::dialect::{Dialect, Input, Output};
@@ -102,7 +104,7 @@ impl Speaker for Claude {
         // Killed programs print nothing; what is printed before an exit of 1 is the error.
         let failed = matches!(end.exit, Some(Exit::Code(1..=127)));
         let tail = tail.trim();
-        (failed && !tail.is_empty()).then(|| errors::printed(tail))
+        (failed && !tail.is_empty()).then(|| failures::printed(tail))
     }
 
     fn sent(&mut self, line: &str, out: &mut Output<'_>) {
@@ -156,7 +158,7 @@ impl Claude {
             // Signs of life.
             "keep_alive" | "tool_progress" => out.quiet(),
             "tool_use_summary" | "prompt_suggestion" | "auth_status" => {
-                system::remark(&type_name, line, Level::Info, out);
+                session::remark(&type_name, line, Level::Info, out);
             }
             "turn.started" | "content" | "turn.completed" | "turn.failed" | "error" | "" => {
                 self.documented.0.handle(Input::Line(raw), out);

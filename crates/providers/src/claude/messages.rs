@@ -1,15 +1,17 @@
 //! Whole messages: `assistant` lines, one for each block, and `user` lines, which mostly hold results of tools.
 
+pub(super) mod speech;
+
 use bowline_protocol::kinds::{Level, Notice, ToolStatus, UnrecognizedReason, UserOrigin};
 use bowline_protocol::{Excerpt, Kind, ToolId};
 
-use super::control::Settled;
+use self::speech::{Sort, Which};
+use super::approvals::Settled;
 use super::dialect::Claude;
-use super::errors::ApiError;
-use super::speech::{Sort, Which};
-use super::toolcalls::Ending;
-use super::user::{Block, Content, Details, User};
+use super::failures::ApiError;
+use super::tools::Ending;
 use super::wire::Object;
+use super::wire::user::{Block, Content, Details, User};
 use crate::dialect::Output;
 
 impl Claude {

@@ -1,22 +1,16 @@
 //! Claude Code: the formats of the `claude` program.
 //!
-//! `dialect` tells the lines apart and keeps the state of the turn; each other room reads one subject. `wire` is how
-//! their JSON is taken apart, `user` the lines with results of tools. How the program is started is in `manifest.toml`.
+//! `dialect` separates the kinds of lines and keeps the state of the turn; each other module reads one subject. `wire` takes
+//! their JSON apart. `manifest.toml` describes how to start the program.
 
-mod answers;
-mod asked;
-mod control;
+mod account;
+mod approvals;
 mod dialect;
-mod direct;
-mod errors;
+mod failures;
 mod messages;
-mod outcome;
-mod speech;
-mod spend;
-mod system;
-mod tasks;
-mod toolcalls;
-mod user;
+mod session;
+mod tools;
+mod usage;
 mod wire;
 
 use self::dialect::Claude;
@@ -38,7 +32,7 @@ pub(crate) const PROVIDER: ProviderEntry = ProviderEntry {
         make: |shape| Box::new(Shaped::new(Claude::default(), shape)),
         client: None,
     }],
-    account_readers: asked::READERS,
+    account_readers: account::READERS,
     nesting: &[
         "CLAUDECODE",
         "CLAUDE_CODE_CHILD_SESSION",

@@ -5,6 +5,9 @@
 //! when an arm asks for it. A field of another type is as good as absent, of two equal keys the last one counts, and no
 //! order of keys is relied on (since 2.1.325 `type` is not the first key of a `result`).
 
+pub(super) mod direct;
+pub(super) mod user;
+
 use std::borrow::Cow;
 use std::fmt;
 
@@ -14,7 +17,6 @@ use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::direct;
 use crate::dialect::Output;
 use crate::dialects::loose_json::Text;
 use crate::lenient;

@@ -12,9 +12,9 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::app_wire::{Rest, Rpc};
+use super::wire::app_server::{Rest, Rpc};
 
-use super::parts::{Command, raw};
+use super::tools::parts::{Command, raw};
 use super::wire::part;
 use crate::dialect::Output;
 use crate::dialects::loose_json::{List, Maybe, Text};

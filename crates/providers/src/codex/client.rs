@@ -11,8 +11,8 @@
 use bowline_protocol::{Category, Code, Json, PermissionMode, RequestField, Resume};
 use serde_json::{Value, json};
 
-use super::app_server::AppServer;
-use super::asked::introduction;
+use super::account::introduction;
+use super::dialect::app_server::AppServer;
 use crate::conversation::{Conversation, unsupported};
 use crate::dialect::{Dialect, Input, Output};
 use crate::failure::Report;

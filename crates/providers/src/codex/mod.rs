@@ -1,34 +1,25 @@
 //! Codex: `codex exec`, in its three shapes, and `codex app-server`.
 //!
-//! Both dialects have the same items: `items` interprets an item, `speech` keeps text from being emitted
-//! twice, `words` interprets Codex's messages about failures and retries. `legacy` reads the form that older versions
+//! Both dialects have the same items: `tools` interprets an item, `messages` keeps text from being emitted twice, and
+//! `failures` interprets Codex's messages about failures and retries. `dialect/legacy` reads the form that older versions
 //! print. `client` is the client of an app server that sends one prompt.
 
-mod app_server;
-mod app_wire;
+mod account;
 mod approvals;
-mod asked;
 mod client;
-mod ending;
-mod exec;
-mod items;
-mod legacy;
-mod legacy_tools;
-mod notifications;
-mod parts;
-mod responses;
-mod speech;
+mod dialect;
+mod failures;
+mod messages;
+mod session;
 mod stderr;
-mod stream;
-mod threads;
+mod tools;
 mod usage;
 mod wire;
-mod words;
 
 use bowline_protocol::kinds::Transport;
 
-use self::app_server::AppServer;
-use self::exec::Exec;
+use self::dialect::app_server::AppServer;
+use self::dialect::exec::Exec;
 use crate::catalogue::ProviderEntry;
 use crate::conversation::{Images, ProtocolClient};
 use crate::dialect::{Commentary, Framing, StepOutput, Terminal};
@@ -70,7 +61,7 @@ pub(crate) const PROVIDER: ProviderEntry = ProviderEntry {
             client: Some(CLIENT),
         },
     ],
-    account_readers: asked::READERS,
+    account_readers: account::READERS,
     nesting: &[
         "CODEX_SANDBOX",
         "CODEX_SANDBOX_NETWORK_DISABLED",

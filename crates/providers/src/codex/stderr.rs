@@ -9,7 +9,7 @@ use bowline_protocol::kinds::{Level, Notice, SessionStarted};
 use bowline_protocol::{Excerpt, Kind, NativeSessionId};
 use regex::Regex;
 
-use super::words;
+use super::failures;
 use crate::ansi;
 use crate::dialect::Output;
 
@@ -105,7 +105,7 @@ impl Stderr {
 
     fn transcript(&mut self, line: &str) -> Heard {
         if let Some(error) = line.strip_prefix("ERROR: ") {
-            if let Some(retrying) = words::retrying(error) {
+            if let Some(retrying) = failures::retrying(error) {
                 return Heard::Retry(retrying);
             }
             self.error = Some(Excerpt::with_limit(error, LONGEST).text);

@@ -2,6 +2,8 @@
 //!
 //! `app-server` speaks of the same items in camelCase, so both spellings of a field are one field here.
 
+pub(super) mod app_server;
+
 use std::borrow::Cow;
 
 use bowline_protocol::Excerpt;

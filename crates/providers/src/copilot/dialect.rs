@@ -8,11 +8,11 @@ use std::borrow::Cow;
 use bowline_protocol::kinds::{Level, Notice, StopReason, UnrecognizedReason};
 use bowline_protocol::{Category, Code, Excerpt, Kind};
 
-use super::figures::Figures;
+use super::messages::Speech;
 use super::session::Session;
-use super::speech::Speech;
+use super::tools::Work;
+use super::usage::Figures;
 use super::wire::{Data, Line};
-use super::work::Work;
 use crate::decode::{Cause, End};
 use crate::dialect::Output;
 use crate::dialects::api_error::{self, Retry};

@@ -1,14 +1,14 @@
 //! GitHub Copilot CLI: `--output-format json`, and text.
 //!
-//! `dialect` is the reader and its verdicts, `speech` what is said, `work` what is done, `session` what concerns the
-//! session as a whole, `figures` what text mode prints beside the answer, `wire` the lines.
+//! `dialect` is the reader and its verdicts, `session` reads lines about the session as a whole, and `usage` the lines that
+//! text mode prints beside the answer.
 
 mod dialect;
-mod figures;
+mod messages;
 mod session;
-mod speech;
+mod tools;
+mod usage;
 mod wire;
-mod work;
 
 use self::dialect::Copilot;
 use crate::catalogue::ProviderEntry;

@@ -13,10 +13,10 @@ use bowline_protocol::{Basis, Excerpt, Exit, Kind, MessageId, NativeSessionId, R
 use serde_json::{Map, Value};
 
 use super::failures;
-use super::retries::Retries;
-use super::thought::{Sort, Thoughts};
+use super::failures::retries::Retries;
+use super::messages::{Sort, Thoughts};
+use super::tools::Work;
 use super::wire::{self, Line, Spent};
-use super::work::Work;
 use crate::decode::{Cause, End};
 use crate::dialect::{Dialect, Input, Output};
 use crate::dialects::content;

@@ -1,5 +1,7 @@
 //! Why a run of Gemini CLI failed: its messages, its exit codes, and what it left on standard error.
 
+pub(super) mod retries;
+
 use bowline_protocol::{Category, Code, Millis, Timestamp};
 use serde_json::{Map, Value};
 

@@ -1,15 +1,13 @@
 //! Gemini CLI: its JSON lines, its one JSON object, its text, and the reasons that it gives only on standard error.
 //!
-//! `dialect` reads what it prints, `wire` is the form of that, `failures` says why a run failed (messages, exit codes,
-//! standard error), `retries` reads the notices of its retries, `thought` takes leaked thoughts out of the text, `work`
-//! follows tool calls.
+//! `failures` finds why a run failed (messages, exit codes, standard error) and reads the notices of retries; `messages` takes
+//! leaked thoughts out of the text.
 
 mod dialect;
 mod failures;
-mod retries;
-mod thought;
+mod messages;
+mod tools;
 mod wire;
-mod work;
 
 use self::dialect::Gemini;
 use crate::catalogue::ProviderEntry;

@@ -5,7 +5,7 @@ use bowline_protocol::kinds::{
 };
 use bowline_protocol::{Basis, Category, Code, Excerpt, Exit, Kind, Millis, NativeSessionId, UsageSource};
 
-use super::part::Parts;
+use super::messages::Parts;
 use super::stderr::Stderr;
 use super::wire::{Error, Line, Part};
 use crate::decode::{Cause, End};

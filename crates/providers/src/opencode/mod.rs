@@ -1,11 +1,11 @@
 //! opencode: `run --format json`, and text.
 //!
-//! There is no first and no last event: the name of the session is on every line, and the end is the end of the output
-//! with its exit code. `dialect` follows the steps, `part` reads what stands inside one, `stderr` what only stderr tells.
+//! There is no first and no last event: the id of the session is on every line, and the end is the end of the output
+//! with its exit code. `dialect` follows the steps, `messages` reads the parts of one, `stderr` the reports that are only there.
 
-mod asked;
+mod account;
 mod dialect;
-mod part;
+mod messages;
 mod stderr;
 mod wire;
 
@@ -28,7 +28,7 @@ pub(crate) const PROVIDER: ProviderEntry = ProviderEntry {
         make: |shape| Box::new(Shaped::new(Opencode::default(), shape)),
         client: None,
     }],
-    account_readers: asked::READERS,
+    account_readers: account::READERS,
     nesting: &["OPENCODE", "OPENCODE_PID", "OPENCODE_RUN_ID"],
     ..provider_entry!("opencode")
 };

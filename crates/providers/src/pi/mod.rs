@@ -1,19 +1,17 @@
 //! pi: `--mode json`, text, and the two-way `--mode rpc`.
 //!
-//! `events` reads what both JSON modes print, with `message` and `tools` for its two large parts; `dialect` and `rpc` are
-//! the two readers, `wire` the lines. Versions up to 0.74 repeat the message so far with each update and end with
-//! `agent_end`; 0.87 says only what is new and ends with `agent_settled`.
+//! `dialect` reads the events that both JSON modes print, and `dialect/rpc` the rest of the two-way mode. Versions up to 0.74
+//! repeat the message so far with each update and end with `agent_end`; 0.87 prints only new text and ends with
+//! `agent_settled`.
 
-mod asked;
+mod account;
 mod dialect;
-mod events;
-mod message;
-mod rpc;
+mod messages;
 mod tools;
 mod wire;
 
 use self::dialect::Pi;
-use self::rpc::Rpc;
+use self::dialect::rpc::Rpc;
 use crate::catalogue::ProviderEntry;
 use crate::dialect::{Commentary, Framing, StepOutput, Terminal};
 use crate::dialects::Entry;
@@ -44,7 +42,7 @@ pub(crate) const PROVIDER: ProviderEntry = ProviderEntry {
             client: None,
         },
     ],
-    account_readers: asked::READERS,
+    account_readers: account::READERS,
     nesting: &["PI_CODING_AGENT"],
     ..provider_entry!("pi")
 };

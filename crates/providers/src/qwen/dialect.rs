@@ -17,13 +17,12 @@ use bowline_protocol::{
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::control::Control;
-use super::failures;
-use super::retries::Notice;
+use super::approvals::Control;
+use super::failures::{self, RetryNotice};
+use super::messages::{Call, ERROR, Speech, Told};
 use super::session;
-use super::speech::{Call, ERROR, Speech, Told};
+use super::tools::{self, Work};
 use super::wire::{self, Line, Sort};
-use super::work::{self, Work};
 use crate::decode::{Cause, End};
 use crate::dialect::{Dialect, Input, Output};
 use crate::dialects::content;
@@ -101,7 +100,7 @@ impl Speaker for Qwen {
 
     fn stderr(&mut self, line: &str, out: &mut Output<'_>) {
         let line = ansi::strip(line);
-        let Some(notice) = Notice::read(&line) else { return };
+        let Some(notice) = RetryNotice::read(&line) else { return };
         let report = failures::report(notice.reason);
         let evidence = Evidence { report: Some(&report), ..Evidence::default() };
         let category = failure::classify(&evidence, &Moment::utc(Timestamp::EPOCH)).category;
@@ -270,7 +269,7 @@ impl Qwen {
                 }
             }
             Some("message_stop") => self.speech_of(parent).message_stop(out),
-            Some("tool_progress") => work::progress(event, out),
+            Some("tool_progress") => tools::progress(event, out),
             // The state of a goal that a person may set: not part of the conversation.
             Some("goal_state" | "active_goal") => out.quiet(),
             // A piece that the quick reader would not take: repaired or of an unknown sort.

@@ -1,10 +1,11 @@
-//! Why a run of Qwen Code failed: its messages, its exit codes, and what it left on standard error.
+//! Why a run of Qwen Code failed: its messages, its exit codes, and what it left on standard error. There are also its notices of
+//! retries with a reason, which standard output leaves out.
 
-use bowline_protocol::{Category, Code};
+use bowline_protocol::{Category, Code, Millis};
 use serde_json::{Map, Value};
 
-use super::speech::ERROR;
-use crate::failure::Report;
+use super::messages::ERROR;
+use crate::failure::{self, Report};
 
 /// Makes a report of an error message: `[API Error: 401 Incorrect API key provided …]`.
 pub(super) fn report(message: &str) -> Report {
@@ -87,4 +88,24 @@ fn words_of(stderr: &str) -> String {
 pub(super) fn timed_out(said: &str) -> Report {
     let message = if said.is_empty() { "timed out".to_owned() } else { format!("timed out: {said}") };
     Report { category: Some(Category::Timeout), code: Some(Code::TimedOut), ..Report::of(message) }
+}
+
+/// A notice of a retry on standard error: `Retrying in 60s (attempt 1/10): [API Error: 429 …]`.
+#[derive(Debug)]
+pub(super) struct RetryNotice<'a> {
+    pub(super) attempt: u32,
+    pub(super) most: u32,
+    pub(super) delay: Option<Millis>,
+    pub(super) reason: &'a str,
+}
+
+impl<'a> RetryNotice<'a> {
+    /// Reads a line; any other line is no notice.
+    pub(super) fn read(line: &'a str) -> Option<Self> {
+        let (delay, rest) = line.strip_prefix("Retrying in ")?.split_once(" (attempt ")?;
+        let (attempts, reason) = rest.split_once("): ")?;
+        let (attempt, most) = attempts.split_once('/')?;
+        let delay = failure::retry_after(&format!("retry in {delay}"));
+        Some(Self { attempt: attempt.parse().ok()?, most: most.parse().ok()?, delay, reason })
+    }
 }

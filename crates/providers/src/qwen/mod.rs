@@ -1,18 +1,15 @@
 //! Qwen Code: its JSON lines in both shapes, its JSON array, its text, and its two-way control lines.
 //!
-//! `dialect` reads what it prints, `wire` is the form of that, `speech` puts messages together from pieces and wholes,
-//! `retold` drops what a retry tells again, `retries` reads the notices of retries, `work` follows tool calls, `session`
-//! reads its session data, `control` reads the control lines of both directions, `failures` finds why a run failed.
+//! `messages` joins messages from pieces and wholes, and drops text that a retry repeats. `approvals` reads the control lines of
+//! both directions.
 
-mod control;
+mod approvals;
 mod dialect;
 mod failures;
-mod retold;
-mod retries;
+mod messages;
 mod session;
-mod speech;
+mod tools;
 mod wire;
-mod work;
 
 use self::dialect::Qwen;
 use crate::catalogue::ProviderEntry;

@@ -1,0 +1,245 @@
+//! The choices before a prompt: the mode that matches the requested permissions, the model, the effort.
+//!
+//! Agents choose the names of their modes, and some start in one without approvals. The words that are known to ask, to edit
+//! and to skip everything stand here; a session never begins in a mode that is known to allow more than was asked for.
+
+use std::collections::VecDeque;
+
+use bowline_protocol::{ApprovalOption, Category, Code, OptionEffect, PermissionMode};
+use serde_json::{Value, json};
+
+use super::super::tools::targets::ToolTarget;
+use crate::conversation::Conversation;
+use crate::failure::Report;
+
+/// Modes in which nothing is changed, or not without a question.
+const ASKING: &[&str] = &["default", "manual", "ask", "read-only", "readonly"];
+
+/// Modes in which files of the project are changed without a question, and the rest is asked for.
+const EDITING: &[&str] =
+    &["acceptEdits", "accept-edits", "autoEdit", "auto-edit", "auto_edit", "workspace-write"];
+
+/// Modes without approvals.
+const SKIPPING: &[&str] =
+    &["bypassPermissions", "yolo", "agent-full-access", "full-access", "danger-full-access"];
+
+/// Modes in which a model or a rule decides instead of a person.
+const DECIDING: &[&str] = &["auto", "agent", "dontAsk"];
+
+/// How many names an error lists.
+const LISTED: usize = 12;
+
+/// One choice to be made.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Choice {
+    Mode(String),
+    Model(String),
+    Option { id: String, value: String },
+}
+
+impl Choice {
+    /// Returns the request that makes it.
+    pub(crate) fn request(&self, session: &str) -> (&'static str, Value) {
+        match self {
+            Self::Mode(mode) => ("session/set_mode", json!({ "sessionId": session, "modeId": mode })),
+            Self::Model(model) => ("session/set_model", json!({ "sessionId": session, "modelId": model })),
+            Self::Option { id, value } => {
+                ("session/set_config_option", json!({ "sessionId": session, "configId": id, "value": value }))
+            }
+        }
+    }
+}
+
+/// The choices, and what the user should know about them.
+#[derive(Debug, Default)]
+pub(crate) struct Choices {
+    pub(crate) wanted: VecDeque<Choice>,
+    pub(crate) remarks: Vec<String>,
+}
+
+/// Chooses from the offers of a session, or returns what is missing.
+pub(crate) fn of(talk: &Conversation, session: &Value) -> Result<Choices, Report> {
+    let mut choices = Choices::default();
+    mode(talk.permission, &Offer::modes(session), &mut choices)?;
+    if let Some(model) = &talk.model {
+        let offer = Offer::models(session);
+        choices.wanted.push_back(offer.pick("model", model, Code::ModelNotFound)?);
+    }
+    if let Some(effort) = &talk.effort {
+        let offer = Offer::option(session, &["thought_level", "effort", "reasoning_effort"]);
+        choices.wanted.push_back(offer.pick("effort", effort, Code::Unsupported)?);
+    }
+    Ok(choices)
+}
+
+fn mode(permission: PermissionMode, offer: &Offer, choices: &mut Choices) -> Result<(), Report> {
+    let preferred: &[&[&str]] = match permission {
+        // In its own mode for it, or in one that asks: what it asks for is refused.
+        PermissionMode::Read => &[&["read-only", "readonly"], ASKING, &["plan"]],
+        PermissionMode::Ask => &[ASKING],
+        PermissionMode::Edit => &[EDITING, ASKING],
+        PermissionMode::Yolo => &[SKIPPING, EDITING, ASKING],
+    };
+    let known = |words: &[&str]| words.iter().find(|word| offer.has(word)).map(|word| (*word).to_owned());
+    if let Some(mode) = preferred.iter().find_map(|words| known(words)) {
+        if offer.current.as_deref() != Some(mode.as_str()) {
+            choices.wanted.push_back(offer.choice(mode));
+        }
+        return Ok(());
+    }
+    let asks = matches!(permission, PermissionMode::Read | PermissionMode::Ask);
+    match &offer.current {
+        Some(current) if asks && [EDITING, SKIPPING, DECIDING].concat().contains(&&**current) => {
+            let message = format!(
+                "the agent starts in mode `{current}`, which does not ask for permission, and offers no known mode that does: {}",
+                offer.listed()
+            );
+            Err(Report {
+                category: Some(Category::Configuration),
+                code: Some(Code::Unsupported),
+                ..Report::of(message)
+            })
+        }
+        Some(current) if asks => {
+            choices
+                .remarks
+                .push(format!("in its mode `{current}` the agent decides which actions need a permission"));
+            Ok(())
+        }
+        None if asks => {
+            choices
+                .remarks
+                .push("the agent has no modes: it decides which actions need a permission".to_owned());
+            Ok(())
+        }
+        Some(_) | None => Ok(()),
+    }
+}
+
+/// Answers a request for a permission where there is no person to ask; `None` if no answer fits. An action is allowed
+/// once, and edits only where they are known to be of the project.
+pub(crate) fn answer(talk: &Conversation, target: &ToolTarget, options: &[ApprovalOption]) -> Option<String> {
+    let reads = matches!(target.kind.as_str(), "read" | "search" | "think");
+    let edits = target.is_edit() && target.is_within(&talk.cwd, &talk.add_dirs);
+    let allowed = match talk.permission {
+        PermissionMode::Read => reads,
+        PermissionMode::Ask => false,
+        PermissionMode::Edit => reads || edits,
+        PermissionMode::Yolo => true,
+    };
+    let fitting: &[OptionEffect] = match (allowed, talk.permission) {
+        (true, PermissionMode::Yolo) => &[OptionEffect::AllowOnce, OptionEffect::AllowAlways],
+        (true, _) => &[OptionEffect::AllowOnce],
+        (false, _) => &[OptionEffect::RejectOnce, OptionEffect::RejectAlways],
+    };
+    let find = |wanted: &[OptionEffect]| {
+        wanted
+            .iter()
+            .find_map(|effect| options.iter().find(|it| it.effect == *effect))
+            .map(|it| it.id.clone())
+    };
+    // An agent that offers no fitting way to allow it is refused.
+    find(fitting).or_else(|| find(&[OptionEffect::RejectOnce, OptionEffect::RejectAlways]))
+}
+
+/// The offers of a session for one choice.
+#[derive(Debug, Default)]
+struct Offer {
+    values: Vec<String>,
+    current: Option<String>,
+    /// The id of the option, where it is one.
+    option: Option<String>,
+    how: How,
+}
+
+/// How to send a choice to the agent.
+#[derive(Clone, Copy, Debug, Default)]
+enum How {
+    #[default]
+    Option,
+    Mode,
+    Model,
+}
+
+impl Offer {
+    fn modes(session: &Value) -> Self {
+        Self::list(session, ["/modes/availableModes", "id", "/modes/currentModeId"], How::Mode)
+            .unwrap_or_else(|| Self::option(session, &["mode"]))
+    }
+
+    /// Models stand in the options where there are any: the list has one entry for each effort then.
+    fn models(session: &Value) -> Self {
+        let option = Self::option(session, &["model"]);
+        if option.option.is_some() {
+            return option;
+        }
+        Self::list(session, ["/models/availableModels", "modelId", "/models/currentModelId"], How::Model)
+            .unwrap_or_default()
+    }
+
+    fn list(session: &Value, [list, key, current]: [&str; 3], how: How) -> Option<Self> {
+        let list = session.pointer(list)?.as_array()?;
+        let values = strings(list, key);
+        let current = session.pointer(current).and_then(Value::as_str).map(str::to_owned);
+        Some(Self { values, current, option: None, how })
+    }
+
+    /// Finds an option by its category or its id.
+    fn option(session: &Value, names: &[&str]) -> Self {
+        let string = |option: &Value, key: &str| option.get(key).and_then(Value::as_str).map(str::to_owned);
+        let options = session.get("configOptions").and_then(Value::as_array);
+        let is = |option: &&Value, key| string(option, key).is_some_and(|it| names.contains(&it.as_str()));
+        let mut all = options.into_iter().flatten();
+        let Some(option) = all.clone().find(|it| is(it, "category")).or_else(|| all.find(|it| is(it, "id")))
+        else {
+            return Self::default();
+        };
+        let values = option.get("options").and_then(Value::as_array).map(|list| strings(list, "value"));
+        Self {
+            values: values.unwrap_or_default(),
+            current: string(option, "currentValue"),
+            option: string(option, "id"),
+            how: How::Option,
+        }
+    }
+
+    fn has(&self, value: &str) -> bool {
+        self.values.iter().any(|known| known == value)
+    }
+
+    fn choice(&self, value: String) -> Choice {
+        match self.how {
+            How::Mode => Choice::Mode(value),
+            How::Model => Choice::Model(value),
+            How::Option => Choice::Option { id: self.option.clone().unwrap_or_default(), value },
+        }
+    }
+
+    fn pick(&self, what: &str, value: &str, code: Code) -> Result<Choice, Report> {
+        let (message, code) = if self.values.is_empty() {
+            (format!("the agent has no setting for the {what}"), Code::Unsupported)
+        } else if self.has(value) {
+            return Ok(self.choice(value.to_owned()));
+        } else {
+            (format!("the agent has no {what} `{value}`; it has {}", self.listed()), code)
+        };
+        let category = if code == Code::ModelNotFound { Category::NotFound } else { Category::Validation };
+        Err(Report { category: Some(category), code: Some(code), ..Report::of(message) })
+    }
+
+    fn listed(&self) -> String {
+        let shown: Vec<&str> = self.values.iter().take(LISTED).map(String::as_str).collect();
+        let more = if self.values.len() > LISTED { ", …" } else { "" };
+        format!("{}{more}", shown.join(", "))
+    }
+}
+
+/// The strings under a key; groups of choices are looked into.
+fn strings(list: &[Value], key: &str) -> Vec<String> {
+    list.iter()
+        .flat_map(|entry| match entry.get("options").and_then(Value::as_array) {
+            Some(group) => strings(group, key),
+            None => entry.get(key).and_then(Value::as_str).map(str::to_owned).into_iter().collect(),
+        })
+        .collect()
+}

@@ -1,0 +1,131 @@
+//! The text of `exec`, whole message by whole message, and the text that a retry repeats.
+//!
+//! When the connection breaks after a message was printed, Codex sends the request again and prints the same message a second
+//! time under another id (0.166.0). Only the first one counts. Text before the end of the last tool belongs to
+//! an earlier request and is not repeated.
+
+pub(super) mod stream;
+
+use std::collections::VecDeque;
+
+use bowline_protocol::kinds::{MessageFinished, Phase};
+use bowline_protocol::{Kind, MessageId, ToolId};
+
+use crate::dialect::Output;
+use crate::dialects::text_dedup::fingerprint;
+
+/// How many messages a retry may repeat.
+const REMEMBERED: usize = 32;
+
+/// The text so far.
+#[derive(Debug, Default)]
+pub(super) struct Speech {
+    /// The number of messages, and the one that comes in pieces.
+    count: u64,
+    current: Option<MessageId>,
+    /// The text of this request.
+    told: VecDeque<Told>,
+    /// The text of the request that is being retried.
+    repeatable: Vec<Told>,
+}
+
+/// A text in constant memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Told {
+    sort: Sort,
+    length: usize,
+    hash: u64,
+}
+
+/// Whether it is text or a thought.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Sort {
+    Text,
+    Thinking,
+}
+
+impl Speech {
+    /// Handles a whole message.
+    pub(super) fn whole(
+        &mut self,
+        sort: Sort,
+        text: &str,
+        phase: Phase,
+        parent: Option<&ToolId>,
+        out: &mut Output<'_>,
+    ) {
+        out.quiet();
+        let told = Told { sort, length: text.len(), hash: fingerprint(text) };
+        if text.is_empty() || self.repeats(told) {
+            return;
+        }
+        self.current = None;
+        let message = self.next();
+        match sort {
+            Sort::Thinking => out.thinking(&message, 0, text, parent),
+            Sort::Text => {
+                out.text(&message, 0, text, parent);
+                out.emit(Kind::MessageFinished(MessageFinished { message, phase, model: None }));
+            }
+        }
+    }
+
+    /// Names a message: `m1`, `m2` and so on. By hand, because every message pays for it.
+    fn next(&mut self) -> MessageId {
+        self.count += 1;
+        let mut text = [b'm'; 21];
+        let (mut place, mut rest) = (text.len(), self.count);
+        while rest > 0 {
+            place -= 1;
+            text[place] = b'0' + (rest % 10) as u8;
+            rest /= 10;
+        }
+        MessageId::from(str::from_utf8(&text[place - 1..]).unwrap_or("m"))
+    }
+
+    /// Returns the message that comes in pieces.
+    pub(super) fn current(&mut self) -> MessageId {
+        let message = self.current.take().unwrap_or_else(|| self.next());
+        self.current.insert(message).clone()
+    }
+
+    /// The message in pieces is complete.
+    pub(super) fn finish(&mut self, message: MessageId, phase: Phase, out: &mut Output<'_>) {
+        self.current = None;
+        out.emit(Kind::MessageFinished(MessageFinished { message, phase, model: None }));
+    }
+
+    /// Returns whether a retry repeats this text, and remembers that it was repeated.
+    fn repeats(&mut self, told: Told) -> bool {
+        if self.told.len() == REMEMBERED {
+            self.told.pop_front();
+        }
+        self.told.push_back(told);
+        if let Some(place) = self.repeatable.iter().position(|known| *known == told) {
+            self.repeatable.drain(..=place);
+            return true;
+        }
+        if told.sort == Sort::Text {
+            // Another answer than before: nothing of the old one will come.
+            self.repeatable.clear();
+        }
+        false
+    }
+
+    /// The request is sent again.
+    pub(super) fn retried(&mut self) {
+        self.repeatable.extend(self.told.drain(..));
+    }
+
+    /// A tool ended: the next request has the messages before it in its history.
+    pub(super) fn tool_ended(&mut self) {
+        self.told.clear();
+        self.repeatable.clear();
+    }
+
+    /// A turn begins or ends.
+    pub(super) fn turn(&mut self) {
+        self.tool_ended();
+        self.current = None;
+    }
+}
