@@ -1,7 +1,8 @@
 //! The JSON lines of older versions: `{"id":"0","msg":{"type":"agent_message",…}}`.
 //!
 //! The core of Codex still uses it internally, and `app-server` of a certain age forwards it as `codex/event/…`.
-//! Text may come in pieces and then whole; newer cores report some things in two ways, of which one is read.
+//! Text may come in pieces and then whole; newer cores report some things in two ways, of which one is read. The recordings of
+//! this form are from 0.42.0.
 
 use bowline_protocol::kinds::{
     Level, ModelChanged, Notice, Phase, SessionStarted, ToolKind, ToolStatus, UnrecognizedReason, UserOrigin,
@@ -130,7 +131,11 @@ impl Legacy {
                 let message = state.speech.current();
                 out.thinking(&message, THOUGHT, msg.delta.or_empty(), None);
             }
-            "agent_message" => self.whole(Sort::Text, msg.message.or_empty(), phase(msg), state, out),
+            "agent_message" => {
+                self.whole(Sort::Text, msg.message.or_empty(), phase(msg), state, out);
+                // `exec` prints no end of the task and exits with 0 (0.42.0).
+                out.complete_at_eof(None);
+            }
             "agent_reasoning" | "agent_reasoning_raw_content" => {
                 self.whole(Sort::Thinking, msg.text.or_empty(), Phase::Final, state, out);
             }
@@ -179,6 +184,7 @@ impl Legacy {
                 || name.ends_with("_end")
                 || name == "exec_command_output_delta" =>
             {
+                out.incomplete_at_eof();
                 if !legacy::tool(name, msg, state, out) {
                     out.unrecognized(UnrecognizedReason::UnknownType, line, Some(name));
                 }
