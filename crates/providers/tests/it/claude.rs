@@ -1,5 +1,10 @@
 //! Claude Code: every trap that its recordings show. Its failures are in `claude_failures`.
 
+mod approvals;
+mod failures;
+mod messages;
+mod usage;
+
 use std::sync::LazyLock;
 
 use bowline_protocol::kinds::{Phase, ToolStatus, TurnOrigin, UserOrigin};
@@ -148,93 +153,6 @@ fn careless_lines_are_not_lost() {
 }
 
 #[test]
-fn an_older_version_that_begins_again_takes_back_what_it_streamed() {
-    let stop = stream(&json!({"type": "message_stop"}));
-    let output = lines(&[
-        INIT,
-        &message_start("a"),
-        &piece("half an ans"),
-        &message_start("b"),
-        &piece("an answer"),
-        &says("b", "an answer"),
-        &stop,
-        &result(json!({"result": "an answer"})),
-    ]);
-    let run = summary(&output);
-    assert_eq!((&run["text"], &run["all_text"]), (&json!("an answer"), &json!("an answer")));
-}
-
-#[test]
-fn a_block_that_says_more_than_its_pieces_adds_the_rest() {
-    let output = lines(&[
-        INIT,
-        &message_start("a"),
-        &piece("an "),
-        &says("a", "an answer"),
-        &result(json!({"result": "an answer"})),
-    ]);
-    assert_eq!(summary(&output)["all_text"], "an answer");
-}
-
-#[test]
-fn blocks_of_one_message_join_and_messages_do_not() {
-    let output = lines(&[
-        INIT,
-        &says("a", "one, "),
-        &says("a", "two"),
-        &says("b", "three"),
-        &result(json!({"result": "three"})),
-    ]);
-    assert_eq!(summary(&output)["text"], "one, two\nthree");
-}
-
-#[test]
-fn what_is_said_before_a_tool_is_commentary() {
-    let output = lines(&[
-        INIT,
-        &says("a", "let me look"),
-        &calls("a", "t", "Read"),
-        &says("b", "found"),
-        &result(json!({"result": "found"})),
-    ]);
-    let phases: Vec<Phase> = events(&output)
-        .iter()
-        .filter_map(
-            |event| if let Kind::MessageFinished(done) = &event.kind { Some(done.phase) } else { None },
-        )
-        .collect();
-    assert_eq!(phases, [Phase::Commentary, Phase::Final]);
-    assert_eq!(summary(&output)["text"], "found");
-    // Unless the program itself says that it is the answer.
-    let output =
-        lines(&[INIT, &says("a", "done"), &calls("a", "t", "Bash"), &result(json!({"result": "done"}))]);
-    assert_eq!(summary(&output)["text"], "done");
-}
-
-#[test]
-fn structured_output_is_the_answer_when_nothing_else_is() {
-    let output = lines(&[
-        INIT,
-        &calls("a", "t", "StructuredOutput"),
-        &result(json!({"result": "", "structured_output": {"name": "x"}})),
-    ]);
-    assert_eq!(summary(&output)["text"], r#"{"name":"x"}"#);
-}
-
-#[test]
-fn an_answer_that_was_cut_goes_on_in_the_next_message() {
-    let again = r#"{"type":"user","isSynthetic":true,"message":{"role":"user","content":"Output token limit hit. Resume directly."}}"#;
-    let end = result(json!({"result": "the other", "stop_reason": "max_tokens"}));
-    let output = lines(&[INIT, &says("a", "one half"), again, &says("b", "the other"), &end]);
-    let stops: Vec<_> = events(&output)
-        .iter()
-        .filter_map(|event| if let Kind::TurnEnded(ended) = &event.kind { ended.stop } else { None })
-        .collect();
-    assert_eq!(summary(&output)["text"], "one half\nthe other");
-    assert_eq!(stops, [bowline_protocol::kinds::StopReason::MaxTokens]);
-}
-
-#[test]
 fn a_user_line_is_never_a_persons() {
     let line = |extra: &str, text: &str| {
         format!(r#"{{"type":"user","message":{{"role":"user","content":"{text}"}}{extra}}}"#)
@@ -303,85 +221,6 @@ fn tools_end_as_the_wire_says() {
         )
         .collect();
     assert_eq!(codes, [Some(3)]);
-}
-
-#[test]
-fn approvals_are_decided_once_by_whoever_decided() {
-    let captures = fixtures::all();
-    let play = |case: &str| captures.iter().find(|capture| capture.case == case).expect(case).events();
-    use Decision::{Allow, Deny};
-    for (case, expected) in [
-        ("bidi-perm-allow", (Allow, Decider::Host)),
-        ("bidi-perm-allow-noinput", (Allow, Decider::Host)),
-        ("bidi-perm-allow-modified", (Allow, Decider::Host)),
-        ("bidi-perm-deny", (Deny, Decider::Host)),
-        ("bidi-perm-bad-response", (Deny, Decider::Host)),
-        ("bidi-perm-error-response", (Deny, Decider::Host)),
-        ("bidi-perm-stdin-closed", (Deny, Decider::ClientLost)),
-        ("bidi-interrupt-during-perm", (Deny, Decider::Withdrawn)),
-        ("tool-bash-default-denied", (Deny, Decider::Policy)),
-    ] {
-        assert_eq!(decisions(&play(case)), [expected], "{case}");
-    }
-    let changed = |case: &str| {
-        play(case).iter().any(
-            |event| matches!(&event.kind, Kind::ApprovalDecided(decided) if decided.changed_input.is_some()),
-        )
-    };
-    assert!(changed("bidi-perm-allow-modified") && !changed("bidi-perm-allow"));
-}
-
-#[test]
-fn an_approval_of_which_no_answer_was_seen_is_decided_by_what_follows() {
-    let ask = r#"{"type":"control_request","request_id":"r","request":{"subtype":"can_use_tool","tool_name":"Bash","input":{"command":"ls"},"tool_use_id":"t"}}"#;
-    let ran =
-        r#"{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"t","content":"x"}]}}"#;
-    let call = calls("m", "t", "Bash");
-    let allowed = events(&lines(&[INIT, &call, ask, ran]));
-    assert_eq!(decisions(&allowed), [(Decision::Allow, Decider::Host)]);
-    let lost = events(&lines(&[INIT, &call, ask]));
-    assert_eq!(decisions(&lost), [(Decision::Deny, Decider::Withdrawn)]);
-    let ended = events(&lines(&[
-        INIT,
-        &call,
-        ask,
-        &result(json!({"is_error": true, "terminal_reason": "aborted_tools"})),
-    ]));
-    assert_eq!(decisions(&ended), [(Decision::Deny, Decider::Withdrawn)]);
-}
-
-#[test]
-fn a_question_is_asked_and_answered() {
-    let ask = r#"{"type":"control_request","request_id":"r","request":{"subtype":"can_use_tool","tool_name":"AskUserQuestion","tool_use_id":"t","input":{"questions":[{"question":"A?","options":[{"label":"x"},{"label":"y"}]},{"question":"B?","multiSelect":true,"options":[]}]}}}"#;
-    let answer = r#"{"type":"control_response","response":{"subtype":"success","request_id":"r","response":{"behavior":"allow","updatedInput":{"answers":{"A?":"y","B?":["p","q"]}}}}}"#;
-    let events = talk(&[
-        ('<', INIT.into()),
-        ('<', calls("m", "t", "AskUserQuestion")),
-        ('<', ask.into()),
-        ('>', answer.into()),
-    ]);
-    let told: Vec<(String, Vec<String>)> = events
-        .iter()
-        .filter_map(|event| {
-            if let Kind::QuestionAsked(asked) = &event.kind {
-                Some((asked.id.to_string(), asked.choices.clone()))
-            } else if let Kind::QuestionAnswered(answered) = &event.kind {
-                Some((answered.id.to_string(), answered.answers.clone()))
-            } else {
-                None
-            }
-        })
-        .collect();
-    let strings = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
-    assert_eq!(
-        told,
-        [
-            ("r".to_owned(), strings(&["x", "y"])),
-            ("r#2".to_owned(), strings(&[])),
-            ("r".to_owned(), strings(&["y"])),
-            ("r#2".to_owned(), strings(&["p", "q"])),
-        ]
-    );
 }
 
 #[test]

@@ -6,8 +6,6 @@ mod asked;
 mod captures;
 mod careless;
 mod claude;
-mod claude_failures;
-mod claude_spend;
 mod codex;
 mod copilot;
 mod dialect_docs;
