@@ -72,7 +72,7 @@ const ANY_PROGRAM: &[Entry] = &[
         terminal: Terminal::Eof,
         commentary: Commentary::Told,
         steps: StepOutput::Late,
-        make: |_| Box::new(text::Text::default()),
+        make: |_| Box::new(text::TextDialect::default()),
         client: None,
     },
     Entry {
@@ -126,7 +126,7 @@ const SPECIFIED: &[Entry] = &[
         terminal: Terminal::Eof,
         commentary: Commentary::Told,
         steps: StepOutput::Late,
-        make: |_| Box::new(simple::Simple::default()),
+        make: |_| Box::new(simple::SimpleEvents::default()),
         client: None,
     },
     Entry {
@@ -146,7 +146,7 @@ const SPECIFIED: &[Entry] = &[
         terminal: Terminal::Event,
         commentary: Commentary::Told,
         steps: StepOutput::Late,
-        make: |_| Box::new(executable::Generate),
+        make: |_| Box::new(executable::ExecutableGenerate),
         client: None,
     },
     Entry {
@@ -156,7 +156,7 @@ const SPECIFIED: &[Entry] = &[
         terminal: Terminal::Event,
         commentary: Commentary::Told,
         steps: StepOutput::Late,
-        make: |_| Box::new(executable::Stream::default()),
+        make: |_| Box::new(executable::ExecutableStream::default()),
         client: None,
     },
 ];

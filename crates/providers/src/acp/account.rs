@@ -23,14 +23,14 @@ pub(super) const READERS: &[Reader] = &[Reader {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Listed {
+struct AcpModelList {
     model_id: String,
     name: Option<String>,
     description: Option<String>,
 }
 
 #[derive(Deserialize)]
-struct Choice {
+struct ListedChoice {
     value: String,
     name: Option<String>,
     description: Option<String>,
@@ -42,7 +42,7 @@ fn models(heard: &Heard) -> Result<Told, NotTold> {
     let listed = array(session.pointer("/models/availableModels"));
     let mut models: Vec<(String, Option<String>, Option<String>)> = listed
         .iter()
-        .filter_map(|model| Listed::deserialize(model).ok())
+        .filter_map(|model| AcpModelList::deserialize(model).ok())
         .map(|model| (model.model_id, model.name, model.description))
         .collect();
     let mut current = session.pointer("/models/currentModelId").and_then(Value::as_str);
@@ -55,7 +55,7 @@ fn models(heard: &Heard) -> Result<Told, NotTold> {
             let choices = array(option.get("options"));
             models = choices
                 .iter()
-                .filter_map(|it| Choice::deserialize(it).ok())
+                .filter_map(|it| ListedChoice::deserialize(it).ok())
                 .map(|choice| (choice.value, choice.name, choice.description))
                 .collect();
         }

@@ -8,14 +8,14 @@ use bowline_protocol::{
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::wire::ToolCall;
+use super::wire::AcpToolCall;
 use crate::dialect::Output;
 
 /// The maximum number of reported answers of one request.
 const OPTIONS: usize = 64;
 
 /// Tells that the agent asks for a permission.
-pub(crate) fn asked(id: &RawValue, call: &ToolCall<'_>, options: &[ApprovalOption], out: &mut Output<'_>) {
+pub(crate) fn asked(id: &RawValue, call: &AcpToolCall<'_>, options: &[ApprovalOption], out: &mut Output<'_>) {
     let (category, risk) = weigh(call.kind.or_empty());
     let summary = call.title.filled().or(call.name.filled()).unwrap_or("the agent asks for a permission");
     out.emit(Kind::ApprovalAsked(ApprovalAsked {

@@ -15,12 +15,12 @@ use std::collections::VecDeque;
 use bowline_protocol::{Attachment, McpServer, PermissionMode, Resume};
 use serde_json::{Value, json};
 
-use self::choices::Choice;
+use self::choices::SettingChoice;
 use super::approvals;
 use super::dialect::{Acp, each_message};
-use super::failures::Problem;
+use super::failures::AcpProblem;
 use super::tools::targets::ToolTargets;
-use super::wire::{Message, tree};
+use super::wire::{AcpMessage, tree};
 use crate::conversation::{Conversation, unsupported};
 use crate::dialect::{Dialect, Input, Output};
 use crate::failure::Report;
@@ -35,7 +35,7 @@ const PROTOCOL: u64 = 1;
 pub(crate) struct AcpClient {
     reader: Acp,
     talk: Conversation,
-    stage: Stage,
+    stage: AcpStage,
     /// Numbers what we ask, and writes the lines.
     peer: Peer,
     /// The number of the last request.
@@ -48,10 +48,10 @@ pub(crate) struct AcpClient {
 
 /// How far we are. All but the last wait for the answer to [`AcpClient::last`].
 #[derive(Debug)]
-enum Stage {
+enum AcpStage {
     Introducing,
     Opening,
-    Choosing(VecDeque<Choice>),
+    Choosing(VecDeque<SettingChoice>),
     Asking,
     Over,
 }
@@ -62,7 +62,7 @@ impl AcpClient {
         Self {
             reader: Acp { ours: true, ..Acp::default() },
             talk,
-            stage: Stage::Introducing,
+            stage: AcpStage::Introducing,
             peer: Peer::new(Version::Written),
             last: 0,
             session,
@@ -88,7 +88,7 @@ impl AcpClient {
     }
 
     /// Handles a message of the agent.
-    fn react(&mut self, message: &Message<'_>, out: &mut Output<'_>) {
+    fn react(&mut self, message: &AcpMessage<'_>, out: &mut Output<'_>) {
         match (message.method.get(), message.id) {
             (Some(method), Some(id)) => {
                 let params = tree(message.params);
@@ -112,7 +112,7 @@ impl AcpClient {
             }
             (None, Some(id)) if id.get() == self.last.to_string() => {
                 let outcome = match message.error {
-                    Some(error) => Err(Problem::read(&tree(Some(error)))),
+                    Some(error) => Err(AcpProblem::read(&tree(Some(error)))),
                     None => Ok(tree(message.result)),
                 };
                 self.advance(outcome, out);
@@ -122,10 +122,10 @@ impl AcpClient {
     }
 
     /// Continues after a response. The reader reports the agent's refusals, except for choices.
-    fn advance(&mut self, outcome: Result<Value, Problem>, out: &mut Output<'_>) {
-        match (std::mem::replace(&mut self.stage, Stage::Over), outcome) {
-            (Stage::Introducing, Ok(agent)) => self.open_session(&agent, out),
-            (Stage::Opening, Ok(session)) => {
+    fn advance(&mut self, outcome: Result<Value, AcpProblem>, out: &mut Output<'_>) {
+        match (std::mem::replace(&mut self.stage, AcpStage::Over), outcome) {
+            (AcpStage::Introducing, Ok(agent)) => self.open_session(&agent, out),
+            (AcpStage::Opening, Ok(session)) => {
                 let told =
                     session.get("sessionId").and_then(Value::as_str).unwrap_or(&self.session).to_owned();
                 if let Some(report) = self.talk.not_meant(&told) {
@@ -142,10 +142,10 @@ impl AcpClient {
                     Err(report) => self.give_up(&report, out),
                 }
             }
-            (Stage::Choosing(rest), Ok(_)) => self.choose(rest, out),
-            (Stage::Choosing(_), Err(problem)) => self.give_up(&problem.report(None), out),
-            (Stage::Introducing | Stage::Opening, Err(_)) | (Stage::Asking, _) => out.hang_up(),
-            (Stage::Over, _) => {}
+            (AcpStage::Choosing(rest), Ok(_)) => self.choose(rest, out),
+            (AcpStage::Choosing(_), Err(problem)) => self.give_up(&problem.report(None), out),
+            (AcpStage::Introducing | AcpStage::Opening, Err(_)) | (AcpStage::Asking, _) => out.hang_up(),
+            (AcpStage::Over, _) => {}
         }
     }
 
@@ -188,14 +188,14 @@ impl AcpClient {
             params["sessionId"] = json!(id.as_str());
             id.as_str().clone_into(&mut self.session);
         }
-        self.stage = Stage::Opening;
+        self.stage = AcpStage::Opening;
         self.ask(method, &params, out);
     }
 
     /// Makes the next choice; when all are made, asks.
-    fn choose(&mut self, mut rest: VecDeque<Choice>, out: &mut Output<'_>) {
+    fn choose(&mut self, mut rest: VecDeque<SettingChoice>, out: &mut Output<'_>) {
         let Some(choice) = rest.pop_front() else { return self.prompt(out) };
-        self.stage = Stage::Choosing(rest);
+        self.stage = AcpStage::Choosing(rest);
         let (method, params) = choice.request(&self.session);
         self.ask(method, &params, out);
     }
@@ -203,7 +203,7 @@ impl AcpClient {
     fn prompt(&mut self, out: &mut Output<'_>) {
         let mut blocks = vec![json!({ "type": "text", "text": self.talk.prompt })];
         blocks.extend(self.talk.attachments.iter().map(|file| self.attached(file)));
-        self.stage = Stage::Asking;
+        self.stage = AcpStage::Asking;
         out.prompts();
         self.ask("session/prompt", &json!({ "sessionId": self.session, "prompt": blocks }), out);
     }
@@ -252,7 +252,7 @@ impl AcpClient {
 
     /// Ends it for a reason of ours.
     fn give_up(&mut self, report: &Report, out: &mut Output<'_>) {
-        self.stage = Stage::Over;
+        self.stage = AcpStage::Over;
         out.at(None, |out| out.failed(report));
         out.hang_up();
     }
@@ -272,7 +272,7 @@ impl Dialect for AcpClient {
     }
 
     fn interrupt(&mut self, out: &mut Output<'_>) -> bool {
-        let asking = matches!(self.stage, Stage::Asking);
+        let asking = matches!(self.stage, AcpStage::Asking);
         if asking {
             let line = self.peer.notify_of("session/cancel", &json!({ "sessionId": self.session }));
             self.say(&line, out);

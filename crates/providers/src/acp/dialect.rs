@@ -17,14 +17,14 @@ use bowline_protocol::{Decider, Decision, Excerpt, Kind, NativeSessionId};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use self::prompts::{Cost, Turn};
-use self::requests::{Asked, Waiting, Wanted};
+use self::prompts::{AcpCost, AcpTurn};
+use self::requests::{AskedRequest, WaitingRequests, Wanted};
 use super::approvals;
-use super::failures::Problem;
+use super::failures::AcpProblem;
 use super::messages::Voices;
 use super::session::Options;
-use super::tools::{Calls, Place};
-use super::wire::{self, Message, Permission, ToolCall, tree};
+use super::tools::{AcpToolCalls, AcpToolPlace};
+use super::wire::{self, AcpMessage, AcpPermission, AcpToolCall, tree};
 use crate::dialect::{Dialect, Input, Output};
 use crate::lenient;
 
@@ -32,8 +32,8 @@ use crate::lenient;
 #[derive(Debug, Default)]
 pub(crate) struct Acp {
     /// The requests of the client to the agent, and of the agent to the client.
-    pub(super) asked: Waiting<Asked>,
-    pub(super) wanted: Waiting<Wanted>,
+    pub(super) asked: WaitingRequests<AskedRequest>,
+    pub(super) wanted: WaitingRequests<Wanted>,
     /// The prompt that is being answered, by the id of its request, and those that wait.
     pub(super) prompt: Option<Box<str>>,
     pub(super) queue: VecDeque<(Box<str>, String)>,
@@ -51,10 +51,10 @@ pub(crate) struct Acp {
     pub(super) version: Option<String>,
     /// The model that answered last, as far as the agent reports it.
     pub(super) model: Option<String>,
-    pub(super) cost: Cost,
-    pub(super) turn: Turn,
+    pub(super) cost: AcpCost,
+    pub(super) turn: AcpTurn,
     pub(super) voices: Voices,
-    pub(super) calls: Calls,
+    pub(super) calls: AcpToolCalls,
     pub(super) options: Options,
     /// Sessions of sub-agents.
     pub(super) children: Vec<Box<str>>,
@@ -93,7 +93,7 @@ impl Acp {
     }
 
     /// Handles a message of the agent.
-    fn received(&mut self, line: &str, message: &Message<'_>, out: &mut Output<'_>) {
+    fn received(&mut self, line: &str, message: &AcpMessage<'_>, out: &mut Output<'_>) {
         match (message.method.get(), message.id) {
             (Some(method), Some(id)) => self.requested(line, method, id, message, out),
             (Some(method), None) => self.notified(line, method, message, out),
@@ -102,7 +102,7 @@ impl Acp {
             }
             // The agent could not read what the client sent.
             (None, None) if message.error.is_some() => {
-                let problem = Problem::read(&tree(message.error));
+                let problem = AcpProblem::read(&tree(message.error));
                 out.notice(Level::Error, Excerpt::with_limit(problem.text(), 4096).text);
             }
             (None, Some(_) | None) => out.unrecognized(UnrecognizedReason::BadShape, line, None),
@@ -115,7 +115,7 @@ impl Acp {
         line: &str,
         method: &str,
         id: &RawValue,
-        message: &Message<'_>,
+        message: &AcpMessage<'_>,
         out: &mut Output<'_>,
     ) {
         let params = || tree(message.params);
@@ -145,12 +145,12 @@ impl Acp {
 
     fn permission(&mut self, id: &RawValue, params: Option<&RawValue>, out: &mut Output<'_>) {
         let (mut spare, mut spare_call) = (String::new(), String::new());
-        let request: Permission<'_> =
+        let request: AcpPermission<'_> =
             params.and_then(|params| wire::read(params.get(), &mut spare)).unwrap_or_default();
-        let call: ToolCall<'_> =
+        let call: AcpToolCall<'_> =
             request.tool_call.and_then(|call| wire::read(call.get(), &mut spare_call)).unwrap_or_default();
         // Gemini asks before it has reported the call.
-        self.call(&call, None, Place::Permission, out);
+        self.call(&call, None, AcpToolPlace::Permission, out);
         let options = approvals::options(&request.options);
         approvals::asked(id, &call, &options, out);
         let tool = call.tool_call_id.filled().map(Into::into);
@@ -158,7 +158,7 @@ impl Acp {
     }
 
     /// Handles a notification of the agent.
-    fn notified(&mut self, line: &str, method: &str, message: &Message<'_>, out: &mut Output<'_>) {
+    fn notified(&mut self, line: &str, method: &str, message: &AcpMessage<'_>, out: &mut Output<'_>) {
         match method {
             "session/update" => self.update(line, message.params, out),
             "auth/status_update" | "_auth/status_update" => auth_status(&tree(message.params), out),
@@ -188,45 +188,52 @@ impl Acp {
     }
 
     /// Handles an answer of the agent.
-    fn answered(&mut self, line: &str, id: &RawValue, message: &Message<'_>, out: &mut Output<'_>) {
+    fn answered(&mut self, line: &str, id: &RawValue, message: &AcpMessage<'_>, out: &mut Output<'_>) {
         let asked = self.asked.take(id);
         if let Some(error) = message.error {
-            return self.refused(id, asked, &Problem::read(&tree(Some(error))), out);
+            return self.refused(id, asked, &AcpProblem::read(&tree(Some(error))), out);
         }
         let result = tree(message.result);
-        match asked.unwrap_or_else(|| Asked::guess(&result)) {
-            Asked::Prompt => {
+        match asked.unwrap_or_else(|| AskedRequest::guess(&result)) {
+            AskedRequest::Prompt => {
                 if self.turn_of(id, out) {
                     self.prompt_answered(&result, out);
                 } else {
                     out.unrecognized(UnrecognizedReason::BadShape, line, Some("session/prompt"));
                 }
             }
-            Asked::Initialize => {
+            AskedRequest::Initialize => {
                 out.quiet();
                 self.version =
                     result.pointer("/agentInfo/version").and_then(Value::as_str).map(str::to_owned);
             }
-            Asked::NewSession { cwd } => self.opened(None, cwd, &result, out),
-            Asked::OldSession { wanted, cwd } => self.opened(wanted.as_deref(), cwd, &result, out),
-            Asked::SetMode { mode: Some(mode) } => self.options.mode_is(&mode, out),
-            Asked::SetModel { model: Some(model) } => self.options.model_is(&model, out),
-            Asked::SetOption => self.options.updated(&result, out),
+            AskedRequest::NewSession { cwd } => self.opened(None, cwd, &result, out),
+            AskedRequest::OldSession { wanted, cwd } => self.opened(wanted.as_deref(), cwd, &result, out),
+            AskedRequest::SetMode { mode: Some(mode) } => self.options.mode_is(&mode, out),
+            AskedRequest::SetModel { model: Some(model) } => self.options.model_is(&model, out),
+            AskedRequest::SetOption => self.options.updated(&result, out),
             // Lists, logins and the like: they change nothing in the session.
-            Asked::Authenticate | Asked::SetMode { .. } | Asked::SetModel { .. } | Asked::Other => {
-                out.quiet()
-            }
+            AskedRequest::Authenticate
+            | AskedRequest::SetMode { .. }
+            | AskedRequest::SetModel { .. }
+            | AskedRequest::Other => out.quiet(),
         }
     }
 
     /// Handles an error of the agent.
-    fn refused(&mut self, id: &RawValue, asked: Option<Asked>, problem: &Problem, out: &mut Output<'_>) {
+    fn refused(
+        &mut self,
+        id: &RawValue,
+        asked: Option<AskedRequest>,
+        problem: &AcpProblem,
+        out: &mut Output<'_>,
+    ) {
         let text = Excerpt::with_limit(problem.text(), 4096).text;
         match asked {
-            Some(Asked::Prompt) if self.turn_of(id, out) => self.prompt_failed(problem, out),
+            Some(AskedRequest::Prompt) if self.turn_of(id, out) => self.prompt_failed(problem, out),
             // Only the agent's side is shown: that is what a failed prompt looks like.
             None if !self.hears_client && !problem.is_unknown_method() => self.prompt_failed(problem, out),
-            Some(Asked::OldSession { wanted, .. }) => {
+            Some(AskedRequest::OldSession { wanted, .. }) => {
                 self.replaying = false;
                 if let Some(wanted) = wanted.map(NativeSessionId::from) {
                     let answer = ResumeAnswer::Rejected;
@@ -234,22 +241,22 @@ impl Acp {
                 }
                 self.not_begun(problem, text, out);
             }
-            Some(Asked::Initialize | Asked::Authenticate | Asked::NewSession { .. }) => {
+            Some(AskedRequest::Initialize | AskedRequest::Authenticate | AskedRequest::NewSession { .. }) => {
                 self.not_begun(problem, text, out);
             }
             Some(
-                Asked::Prompt
-                | Asked::SetMode { .. }
-                | Asked::SetModel { .. }
-                | Asked::SetOption
-                | Asked::Other,
+                AskedRequest::Prompt
+                | AskedRequest::SetMode { .. }
+                | AskedRequest::SetModel { .. }
+                | AskedRequest::SetOption
+                | AskedRequest::Other,
             )
             | None => out.notice(Level::Warn, text),
         }
     }
 
     /// Fails before there was a prompt: there will be none, unless the client finds another way.
-    fn not_begun(&mut self, problem: &Problem, text: String, out: &mut Output<'_>) {
+    fn not_begun(&mut self, problem: &AcpProblem, text: String, out: &mut Output<'_>) {
         if self.prompted {
             out.notice(Level::Error, text);
         } else {
@@ -313,7 +320,7 @@ impl Acp {
 }
 
 /// Gives every message of a line to `take`: the line is one, or an array of them. Returns whether it was.
-pub(super) fn each_message(line: &str, mut take: impl FnMut(&Message<'_>)) -> bool {
+pub(super) fn each_message(line: &str, mut take: impl FnMut(&AcpMessage<'_>)) -> bool {
     match line.trim_ascii_start().as_bytes().first() {
         Some(b'{') => serde_json::from_str(line).map(|message| take(&message)).is_ok(),
         Some(b'[') => {
@@ -324,7 +331,7 @@ pub(super) fn each_message(line: &str, mut take: impl FnMut(&Message<'_>)) -> bo
             }
             for raw in batch {
                 let mut spare = String::new();
-                let message: Message<'_> = wire::read(raw.get(), &mut spare).unwrap_or_default();
+                let message: AcpMessage<'_> = wire::read(raw.get(), &mut spare).unwrap_or_default();
                 take(&message);
             }
             true

@@ -11,7 +11,7 @@ use crate::moment::Moment;
 
 /// A JSON-RPC error.
 #[derive(Debug)]
-pub(crate) struct Problem {
+pub(crate) struct AcpProblem {
     code: i64,
     /// The agent's message, without the protocol's own phrases.
     detail: Option<String>,
@@ -28,7 +28,7 @@ const NOT_FOUND: i64 = -32002;
 const METHOD_NOT_FOUND: i64 = -32601;
 const CANCELLED: i64 = -32800;
 
-impl Problem {
+impl AcpProblem {
     /// Reads an error. Anything may be missing.
     pub(crate) fn read(error: &Value) -> Self {
         let code = error.get("code").and_then(number).unwrap_or(0);

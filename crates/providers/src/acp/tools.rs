@@ -15,8 +15,8 @@ use bowline_protocol::kinds::{
 use bowline_protocol::{Excerpt, Kind, ToolId};
 use serde_json::Value;
 
-use self::call::{Call, FILES, State};
-use super::wire::{ToolCall, tree};
+use self::call::{AcpToolCallState, FILES, ToolCallPhase};
+use super::wire::{AcpToolCall, tree};
 use crate::dialect::Output;
 
 /// How many calls are remembered. Of more, those that have ended are forgotten.
@@ -24,15 +24,15 @@ const LIMIT: usize = 4096;
 
 /// The calls of the turn.
 #[derive(Debug, Default)]
-pub(crate) struct Calls {
-    calls: HashMap<Box<str>, Call>,
+pub(crate) struct AcpToolCalls {
+    calls: HashMap<Box<str>, AcpToolCallState>,
     /// Files that the client has written for the agent and that the end of a call will speak of again.
     written: Vec<String>,
 }
 
 /// Where a call is spoken of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum AcpToolPlace {
     /// In `tool_call` or `tool_call_update`.
     Update,
     /// In a permission request, whose arguments may be those of the request and not of the tool.
@@ -41,41 +41,41 @@ pub(crate) enum Place {
 
 /// The outcome of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Heard {
+pub(crate) enum ToolReport {
     Nothing,
     Finished(ToolStatus),
 }
 
-impl Calls {
+impl AcpToolCalls {
     /// Handles an update of a call. An unknown call starts here.
     pub(crate) fn hear(
         &mut self,
         id: &str,
-        update: &ToolCall<'_>,
+        update: &AcpToolCall<'_>,
         parent: Option<&ToolId>,
-        place: Place,
+        place: AcpToolPlace,
         out: &mut Output<'_>,
-    ) -> Heard {
+    ) -> ToolReport {
         let meta = tree(update.meta);
         if !self.calls.contains_key(id) {
             self.make_room();
-            let call = Call::begin(id, update, &meta, parent, self.calls.len(), out);
+            let call = AcpToolCallState::begin(id, update, &meta, parent, self.calls.len(), out);
             self.calls.insert(id.into(), call);
         }
-        let Some(call) = self.calls.get_mut(id) else { return Heard::Nothing };
-        if call.state == State::Ended {
+        let Some(call) = self.calls.get_mut(id) else { return ToolReport::Nothing };
+        if call.state == ToolCallPhase::Ended {
             out.quiet();
-            return Heard::Nothing;
+            return ToolReport::Nothing;
         }
         let tool = ToolId::from(id);
         call.retitle(&tool, update.title.filled(), out);
-        if place == Place::Update || call.input.is_none() {
+        if place == AcpToolPlace::Update || call.input.is_none() {
             call.arguments(&tool, update.raw_input, out);
         }
-        if update.status.get() == Some("in_progress") && place == Place::Update {
-            call.state = State::Running;
+        if update.status.get() == Some("in_progress") && place == AcpToolPlace::Update {
+            call.state = ToolCallPhase::Running;
         }
-        let status = if place == Place::Update { end_of(update.status.or_empty()) } else { None };
+        let status = if place == AcpToolPlace::Update { end_of(update.status.or_empty()) } else { None };
         call.locate(&tree(update.locations));
         call.content(&tool, &tree(update.content), status, out);
         call.terminal(&tool, &meta, status, out);
@@ -84,10 +84,10 @@ impl Calls {
             call.refused.get_or_insert(ToolStatus::Denied);
         }
         out.quiet();
-        let Some(status) = status else { return Heard::Nothing };
+        let Some(status) = status else { return ToolReport::Nothing };
         let output = tree(update.raw_output);
         self.reviewed(&output);
-        Heard::Finished(self.end(id, status, &output, out))
+        ToolReport::Finished(self.end(id, status, &output, out))
     }
 
     /// Returns whether a call is known.
@@ -116,7 +116,7 @@ impl Calls {
             (ToolStatus::Failed, Some(refused)) => refused,
             (told, _) => told,
         };
-        call.state = State::Ended;
+        call.state = ToolCallPhase::Ended;
         let exit = ["/exit_code", "/exitCode", "/metadata/exit"]
             .iter()
             .find_map(|path| output.pointer(path)?.as_i64());
@@ -144,7 +144,7 @@ impl Calls {
         let mut refused: Vec<(usize, Box<str>, ToolStatus)> = self
             .calls
             .iter()
-            .filter(|(_, call)| call.state != State::Ended)
+            .filter(|(_, call)| call.state != ToolCallPhase::Ended)
             .filter_map(|(id, call)| Some((call.number, id.clone(), call.refused?)))
             .collect();
         refused.sort_unstable_by_key(|(number, ..)| *number);
@@ -165,11 +165,9 @@ impl Calls {
 
     /// Handles the output so far of a terminal that the client runs for a call, and how it exited.
     pub(crate) fn terminal_says(&mut self, terminal: &str, answer: &Value, out: &mut Output<'_>) {
-        let Some((id, call)) = self
-            .calls
-            .iter_mut()
-            .find(|(_, call)| call.terminal.as_deref() == Some(terminal) && call.state != State::Ended)
-        else {
+        let Some((id, call)) = self.calls.iter_mut().find(|(_, call)| {
+            call.terminal.as_deref() == Some(terminal) && call.state != ToolCallPhase::Ended
+        }) else {
             return;
         };
         let exit = answer.get("exitStatus").unwrap_or(answer).get("exitCode").and_then(Value::as_i64);
@@ -181,7 +179,7 @@ impl Calls {
 
     fn make_room(&mut self) {
         if self.calls.len() >= LIMIT {
-            self.calls.retain(|_, call| call.state != State::Ended);
+            self.calls.retain(|_, call| call.state != ToolCallPhase::Ended);
         }
         if self.calls.len() >= LIMIT {
             self.calls.clear();

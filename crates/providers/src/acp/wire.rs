@@ -12,11 +12,11 @@ use serde_json::value::RawValue;
 /// A message of JSON-RPC: a request, a notification or an answer. `jsonrpc` may be missing.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(crate) struct Message<'a> {
+pub(crate) struct AcpMessage<'a> {
     #[serde(borrow)]
     pub(crate) id: Option<&'a RawValue>,
     #[serde(borrow)]
-    pub(crate) method: Text<'a>,
+    pub(crate) method: AcpString<'a>,
     #[serde(borrow)]
     pub(crate) params: Option<&'a RawValue>,
     /// `null` is a result too.
@@ -31,7 +31,7 @@ pub(crate) struct Message<'a> {
 #[serde(default)]
 pub(crate) struct ChunkLine<'a> {
     #[serde(borrow)]
-    pub(crate) method: Text<'a>,
+    pub(crate) method: AcpString<'a>,
     pub(crate) id: Option<IgnoredAny>,
     #[serde(borrow)]
     pub(crate) params: ChunkParams<'a>,
@@ -42,33 +42,34 @@ pub(crate) struct ChunkLine<'a> {
 #[serde(default, rename_all = "camelCase")]
 pub(crate) struct ChunkParams<'a> {
     #[serde(borrow)]
-    pub(crate) session_id: Text<'a>,
+    pub(crate) session_id: AcpString<'a>,
     #[serde(borrow)]
-    pub(crate) update: Chunk<'a>,
+    pub(crate) update: AcpChunk<'a>,
 }
 
 /// A piece of a message.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-pub(crate) struct Chunk<'a> {
+pub(crate) struct AcpChunk<'a> {
     #[serde(borrow)]
-    pub(crate) session_update: Text<'a>,
+    pub(crate) session_update: AcpString<'a>,
     #[serde(borrow)]
-    pub(crate) content: Block<'a>,
+    pub(crate) content: AcpBlock<'a>,
     #[serde(borrow)]
-    pub(crate) message_id: Text<'a>,
+    pub(crate) message_id: AcpString<'a>,
     #[serde(borrow, rename = "_meta")]
     pub(crate) meta: Option<&'a RawValue>,
 }
 
-impl<'a> Chunk<'a> {
+impl<'a> AcpChunk<'a> {
     /// Reads a piece whose content is no block: a string, or a list of blocks.
     pub(crate) fn of_tree(name: &UpdateName<'a>, update: &Value) -> Option<Self> {
         let content = update.get("content")?;
         let text = content.as_str().map_or_else(|| text_of(content), str::to_owned);
-        let content = Block { kind: Text::of("text"), text: Text::of(text), ..Block::default() };
+        let content =
+            AcpBlock { kind: AcpString::of("text"), text: AcpString::of(text), ..AcpBlock::default() };
         let message_id = update.get("messageId").and_then(Value::as_str);
-        let message_id = message_id.map_or_else(Text::default, |id| Text::of(id.to_owned()));
+        let message_id = message_id.map_or_else(AcpString::default, |id| AcpString::of(id.to_owned()));
         Some(Self { session_update: name.session_update.clone(), content, message_id, meta: None })
     }
 }
@@ -76,15 +77,15 @@ impl<'a> Chunk<'a> {
 /// A content block.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-pub(crate) struct Block<'a> {
+pub(crate) struct AcpBlock<'a> {
     #[serde(borrow, rename = "type")]
-    pub(crate) kind: Text<'a>,
+    pub(crate) kind: AcpString<'a>,
     #[serde(borrow)]
-    pub(crate) text: Text<'a>,
+    pub(crate) text: AcpString<'a>,
     #[serde(borrow)]
-    pub(crate) uri: Text<'a>,
+    pub(crate) uri: AcpString<'a>,
     #[serde(borrow)]
-    pub(crate) mime_type: Text<'a>,
+    pub(crate) mime_type: AcpString<'a>,
     #[serde(borrow)]
     pub(crate) resource: Option<&'a RawValue>,
 }
@@ -94,7 +95,7 @@ pub(crate) struct Block<'a> {
 #[serde(default, rename_all = "camelCase")]
 pub(crate) struct UpdateParams<'a> {
     #[serde(borrow)]
-    pub(crate) session_id: Text<'a>,
+    pub(crate) session_id: AcpString<'a>,
     #[serde(borrow)]
     pub(crate) update: Option<&'a RawValue>,
 }
@@ -104,23 +105,23 @@ pub(crate) struct UpdateParams<'a> {
 #[serde(default, rename_all = "camelCase")]
 pub(crate) struct UpdateName<'a> {
     #[serde(borrow)]
-    pub(crate) session_update: Text<'a>,
+    pub(crate) session_update: AcpString<'a>,
 }
 
 /// A tool call, or what is new about one.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-pub(crate) struct ToolCall<'a> {
+pub(crate) struct AcpToolCall<'a> {
     #[serde(borrow)]
-    pub(crate) tool_call_id: Text<'a>,
+    pub(crate) tool_call_id: AcpString<'a>,
     #[serde(borrow)]
-    pub(crate) name: Text<'a>,
+    pub(crate) name: AcpString<'a>,
     #[serde(borrow)]
-    pub(crate) title: Text<'a>,
+    pub(crate) title: AcpString<'a>,
     #[serde(borrow)]
-    pub(crate) kind: Text<'a>,
+    pub(crate) kind: AcpString<'a>,
     #[serde(borrow)]
-    pub(crate) status: Text<'a>,
+    pub(crate) status: AcpString<'a>,
     #[serde(borrow)]
     pub(crate) raw_input: Option<&'a RawValue>,
     #[serde(borrow)]
@@ -136,7 +137,7 @@ pub(crate) struct ToolCall<'a> {
 /// The parameters of `session/request_permission`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-pub(crate) struct Permission<'a> {
+pub(crate) struct AcpPermission<'a> {
     #[serde(borrow)]
     pub(crate) tool_call: Option<&'a RawValue>,
     pub(crate) options: Value,
@@ -147,22 +148,22 @@ pub(crate) struct Permission<'a> {
 #[serde(default, rename_all = "camelCase")]
 pub(crate) struct Commands<'a> {
     #[serde(borrow)]
-    pub(crate) available_commands: Vec<Command<'a>>,
+    pub(crate) available_commands: Vec<AcpCommand<'a>>,
 }
 
 /// One command.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(crate) struct Command<'a> {
+pub(crate) struct AcpCommand<'a> {
     #[serde(borrow)]
-    pub(crate) name: Text<'a>,
+    pub(crate) name: AcpString<'a>,
 }
 
 /// A string, or nothing if the value is anything else.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Text<'a>(Option<Cow<'a, str>>);
+pub(crate) struct AcpString<'a>(Option<Cow<'a, str>>);
 
-impl<'a> Text<'a> {
+impl<'a> AcpString<'a> {
     fn of(text: impl Into<Cow<'a, str>>) -> Self {
         Self(Some(text.into()))
     }
@@ -183,7 +184,7 @@ impl<'a> Text<'a> {
     }
 }
 
-impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
+impl<'de: 'a, 'a> Deserialize<'de> for AcpString<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(TextVisitor).map(Self)
     }

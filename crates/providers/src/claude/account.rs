@@ -39,14 +39,14 @@ pub(super) const READERS: &[Reader] = &[
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Status {
+struct AuthStatus {
     logged_in: bool,
     auth_method: Option<String>,
     subscription_type: Option<String>,
 }
 
 fn login(heard: &Heard) -> Result<Told, NotTold> {
-    let status: Status =
+    let status: AuthStatus =
         serde_json::from_str(heard.answer.stdout.trim()).map_err(|_| NotTold::strange("login"))?;
     let method = status.auth_method.filter(|method| method != "none").map(|method| match method.as_str() {
         "api_key" => "an API key".to_owned(),
@@ -58,7 +58,7 @@ fn login(heard: &Heard) -> Result<Told, NotTold> {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Listed {
+struct ClaudeModelList {
     value: String,
     resolved_model: Option<String>,
     #[serde(default)]
@@ -71,12 +71,12 @@ struct Listed {
 fn models(heard: &Heard) -> Result<Told, NotTold> {
     let listed = heard.reply(MODELS)?.get("models").and_then(Value::as_array);
     let listed = listed.ok_or_else(|| NotTold::strange("list"))?;
-    let models = listed.iter().filter_map(|model| Listed::deserialize(model).ok());
+    let models = listed.iter().filter_map(|model| ClaudeModelList::deserialize(model).ok());
     Ok(Told::Models(models.map(Model::from).collect()))
 }
 
-impl From<Listed> for Model {
-    fn from(listed: Listed) -> Self {
+impl From<ClaudeModelList> for Model {
+    fn from(listed: ClaudeModelList) -> Self {
         let name = if listed.display_name.is_empty() { listed.value.clone() } else { listed.display_name };
         Self {
             default: listed.value == "default",
@@ -92,7 +92,7 @@ impl From<Listed> for Model {
 }
 
 #[derive(Deserialize)]
-struct Usage {
+struct UsageReply {
     subscription_type: Option<String>,
     #[serde(default)]
     rate_limits_available: bool,
@@ -121,7 +121,7 @@ impl Used {
 }
 
 fn limits(heard: &Heard) -> Result<Told, NotTold> {
-    let usage = Usage::deserialize(heard.reply(USAGE)?).map_err(|_| NotTold::strange("usage"))?;
+    let usage = UsageReply::deserialize(heard.reply(USAGE)?).map_err(|_| NotTold::strange("usage"))?;
     if !usage.rate_limits_available {
         return Err(NotTold(
             "no plan limits: API keys, cloud providers and programs without a login have none".into(),

@@ -12,7 +12,7 @@ use bowline_protocol::{
 };
 use serde_json::Value;
 
-use super::wire::Object;
+use super::wire::ClaudeObject;
 use crate::dialect::Output;
 use crate::dialects::tools;
 
@@ -40,7 +40,7 @@ struct Request {
 }
 
 /// A decision, as far as it is known.
-struct Verdict {
+struct ApprovalVerdict {
     decision: Decision,
     by: Decider,
     reason: Option<String>,
@@ -49,7 +49,7 @@ struct Verdict {
 
 impl Requests {
     /// Handles a request for a permission, or a question to the user, which comes in the same form.
-    pub(super) fn can_use_tool(&mut self, id: &str, request: &Object<'_>, out: &mut Output<'_>) {
+    pub(super) fn can_use_tool(&mut self, id: &str, request: &ClaudeObject<'_>, out: &mut Output<'_>) {
         let name = request.text("tool_name").unwrap_or("tool".into());
         let tool = request.text("tool_use_id").map(std::borrow::Cow::into_owned);
         let mut entry =
@@ -78,7 +78,7 @@ impl Requests {
     }
 
     /// Handles a question of an MCP server.
-    pub(super) fn elicitation(&mut self, id: &str, request: &Object<'_>, out: &mut Output<'_>) {
+    pub(super) fn elicitation(&mut self, id: &str, request: &ClaudeObject<'_>, out: &mut Output<'_>) {
         let question = request.text_or_empty("message").into_owned();
         out.emit(Kind::QuestionAsked(QuestionAsked {
             id: QuestionId::from(id),
@@ -99,7 +99,7 @@ impl Requests {
     }
 
     /// Handles our answer.
-    pub(super) fn answered(&mut self, response: &Object<'_>, out: &mut Output<'_>) {
+    pub(super) fn answered(&mut self, response: &ClaudeObject<'_>, out: &mut Output<'_>) {
         let Some(request) = self.take(&response.text_or_empty("request_id")) else { return };
         let answer = response.object("response").unwrap_or_default();
         if !request.questions.is_empty() {
@@ -109,7 +109,7 @@ impl Requests {
         }
         let reason = || answer.text("message").or_else(|| response.text("error"));
         let verdict = match answer.text("behavior").as_deref() {
-            Some("allow") => Verdict {
+            Some("allow") => ApprovalVerdict {
                 decision: if answer.array("updatedPermissions").is_empty() {
                     Decision::Allow
                 } else {
@@ -120,7 +120,7 @@ impl Requests {
                 changed_input: answer.json("updatedInput").filter(|new| !same(request.input.as_ref(), new)),
             },
             // The program treats an unknown response as a denial.
-            Some(_) | None => Verdict {
+            Some(_) | None => ApprovalVerdict {
                 decision: Decision::Deny,
                 by: Decider::Host,
                 reason: reason().map(std::borrow::Cow::into_owned),
@@ -148,7 +148,7 @@ impl Requests {
             return answer_questions(&request, call.answers, out);
         }
         let nobody_answered = call.refused && call.output.contains("closed before response");
-        let verdict = Verdict {
+        let verdict = ApprovalVerdict {
             decision: if call.refused { Decision::Deny } else { Decision::Allow },
             by: if nobody_answered { Decider::ClientLost } else { Decider::Host },
             reason: call.refused.then(|| call.output.to_owned()),
@@ -198,7 +198,7 @@ impl Requests {
         self.open.remove(place)
     }
 
-    fn decide(&mut self, request: &Request, verdict: Verdict, out: &mut Output<'_>) {
+    fn decide(&mut self, request: &Request, verdict: ApprovalVerdict, out: &mut Output<'_>) {
         if !request.questions.is_empty() {
             return answer_questions(request, None, out);
         }
@@ -232,11 +232,11 @@ pub(super) struct Settled<'a> {
     pub(super) refused: bool,
     pub(super) output: &'a str,
     /// The answers, if it asked questions.
-    pub(super) answers: Option<&'a Object<'a>>,
+    pub(super) answers: Option<&'a ClaudeObject<'a>>,
 }
 
-fn withdrawn() -> Verdict {
-    Verdict { decision: Decision::Deny, by: Decider::Withdrawn, reason: None, changed_input: None }
+fn withdrawn() -> ApprovalVerdict {
+    ApprovalVerdict { decision: Decision::Deny, by: Decider::Withdrawn, reason: None, changed_input: None }
 }
 
 fn same(old: Option<&Json>, new: &Json) -> bool {
@@ -275,7 +275,7 @@ fn risk(kind: ToolKind) -> Risk {
 }
 
 /// Asks the questions of `AskUserQuestion`. One request may hold several; each gets an id of its own.
-fn questions(id: &str, request: &Object<'_>, out: &mut Output<'_>) -> Vec<String> {
+fn questions(id: &str, request: &ClaudeObject<'_>, out: &mut Output<'_>) -> Vec<String> {
     let asked = request.object("input").map(|input| input.objects("questions")).unwrap_or_default();
     let mut texts = Vec::new();
     for (place, question) in asked.iter().enumerate() {
@@ -293,7 +293,7 @@ fn questions(id: &str, request: &Object<'_>, out: &mut Output<'_>) -> Vec<String
     texts
 }
 
-fn answer_questions(request: &Request, answers: Option<&Object<'_>>, out: &mut Output<'_>) {
+fn answer_questions(request: &Request, answers: Option<&ClaudeObject<'_>>, out: &mut Output<'_>) {
     for (place, question) in request.questions.iter().enumerate() {
         let given = answers.and_then(|answers| answers.value(question));
         let answers = match given {

@@ -12,14 +12,14 @@ use serde_json::value::RawValue;
 
 use super::approvals::Requests;
 use super::failures::{self, ApiError};
-use super::messages::speech::{Sort, Speech, Which};
+use super::messages::speech::{ClaudeMessages, Sort, Which};
 use super::messages::words;
 use super::session::{self, McpServers};
-use super::tools::Calls;
+use super::tools::ClaudeToolCalls;
 use super::tools::tasks::Tasks;
 use super::usage::Spend;
-use super::wire::user::User;
-use super::wire::{self, Delta, Object, Piece};
+use super::wire::user::UserLine;
+use super::wire::{self, ClaudeDelta, ClaudeObject, ClaudePiece};
 use crate::decode::{Cause, End};
 use crate::dialect::{Dialect, Input, Output};
 use crate::dialects::json::Json;
@@ -31,14 +31,14 @@ use crate::lenient;
 /// Reads what Claude Code prints, and what is sent to it.
 #[derive(Debug, Default)]
 pub(crate) struct Claude {
-    pub(super) speech: Speech,
+    pub(super) speech: ClaudeMessages,
     pub(super) spend: Spend,
     pub(super) requests: Requests,
     pub(super) tasks: Tasks,
     pub(super) servers: McpServers,
-    pub(super) calls: Calls,
+    pub(super) calls: ClaudeToolCalls,
     /// The turn that runs.
-    pub(super) turn: Option<Turn>,
+    pub(super) turn: Option<ClaudeTurn>,
     /// Prompts that were sent while a turn ran; each will have a turn of its own.
     queued: u32,
     /// Whether a background task has ended that the agent will be told of.
@@ -55,7 +55,7 @@ pub(crate) struct Claude {
 
 /// The turn that runs.
 #[derive(Debug, Default)]
-pub(super) struct Turn {
+pub(super) struct ClaudeTurn {
     /// Whether a prompt began it.
     prompted: bool,
     /// Whether the agent itself has any text or tool call, as opposed to a sub-agent that still runs from before.
@@ -68,10 +68,10 @@ pub(super) struct Turn {
 
 impl Speaker for Claude {
     fn line(&mut self, line: &str, out: &mut Output<'_>) {
-        if let Some(delta) = Delta::read(line) {
+        if let Some(delta) = ClaudeDelta::read(line) {
             return self.delta(&delta, out);
         }
-        if let Some(user) = User::read(line) {
+        if let Some(user) = UserLine::read(line) {
             return self.user(line, &user, out);
         }
         wire::each(line, out, |raw, object, out| self.object(raw, object, out));
@@ -91,7 +91,7 @@ impl Speaker for Claude {
             };
             return events.into_iter().for_each(|event| self.line(event.get(), out));
         }
-        match Object::read(document) {
+        match ClaudeObject::read(document) {
             Some(object) if object.raw("type").is_none() => {
                 Json.handle(Input::Line(document), out);
                 out.complete_at_eof(None);
@@ -108,7 +108,7 @@ impl Speaker for Claude {
     }
 
     fn sent(&mut self, line: &str, out: &mut Output<'_>) {
-        let Some(object) = Object::read(line) else { return };
+        let Some(object) = ClaudeObject::read(line) else { return };
         match object.text_or_empty("type").as_ref() {
             "user" => self.prompt(&object, out),
             "control_response" => {
@@ -138,12 +138,12 @@ impl Speaker for Claude {
 }
 
 impl Claude {
-    fn object(&mut self, raw: &str, line: &Object<'_>, out: &mut Output<'_>) {
+    fn object(&mut self, raw: &str, line: &ClaudeObject<'_>, out: &mut Output<'_>) {
         let type_name = line.text_or_empty("type");
         match type_name.as_ref() {
             "stream_event" => self.stream_event(raw, line, out),
             "assistant" => self.assistant(raw, line, out),
-            "user" => User::with(raw, |user| self.user(raw, user, out)),
+            "user" => UserLine::with(raw, |user| self.user(raw, user, out)),
             "system" => self.system(raw, line, out),
             "result" => self.result(line, out),
             "rate_limit_event" => self.limit(line, out),
@@ -179,7 +179,7 @@ impl Claude {
     }
 
     fn begin_turn(&mut self, origin: TurnOrigin, out: &mut Output<'_>) {
-        self.turn = Some(Turn { prompted: origin == TurnOrigin::Prompt, ..Turn::default() });
+        self.turn = Some(ClaudeTurn { prompted: origin == TurnOrigin::Prompt, ..ClaudeTurn::default() });
         out.emit(Kind::TurnStarted(TurnStarted { origin, native_turn: None }));
     }
 
@@ -226,7 +226,7 @@ impl Claude {
     }
 
     /// Handles a prompt that was sent.
-    fn prompt(&mut self, line: &Object<'_>, out: &mut Output<'_>) {
+    fn prompt(&mut self, line: &ClaudeObject<'_>, out: &mut Output<'_>) {
         // The program rejects a line without a message.
         let Some(message) = line.object("message") else { return };
         let text = words(&message);
@@ -240,20 +240,20 @@ impl Claude {
     }
 
     /// Handles a piece of streamed text or thinking.
-    fn delta(&mut self, delta: &Delta<'_>, out: &mut Output<'_>) {
+    fn delta(&mut self, delta: &ClaudeDelta<'_>, out: &mut Output<'_>) {
         let parent = delta.parent.as_deref();
         self.stir(parent, out);
         let which = Which { parent, id: delta.message.as_deref(), model: None };
         match &delta.piece {
-            Piece::Text(text) => self.speech.piece(which, delta.block, Sort::Text, text, out),
-            Piece::Thinking(text) => self.speech.piece(which, delta.block, Sort::Thinking, text, out),
+            ClaudePiece::Text(text) => self.speech.piece(which, delta.block, Sort::Text, text, out),
+            ClaudePiece::Thinking(text) => self.speech.piece(which, delta.block, Sort::Thinking, text, out),
             // The block that follows has it whole.
-            Piece::Other => {}
+            ClaudePiece::Other => {}
         }
         out.quiet();
     }
 
-    fn stream_event(&mut self, raw: &str, line: &Object<'_>, out: &mut Output<'_>) {
+    fn stream_event(&mut self, raw: &str, line: &ClaudeObject<'_>, out: &mut Output<'_>) {
         out.quiet();
         let Some(event) = line.object("event") else {
             return out.unrecognized(UnrecognizedReason::BadShape, raw, Some("stream_event"));
@@ -299,7 +299,7 @@ impl Claude {
         }
     }
 
-    fn control_request(&mut self, raw: &str, line: &Object<'_>, out: &mut Output<'_>) {
+    fn control_request(&mut self, raw: &str, line: &ClaudeObject<'_>, out: &mut Output<'_>) {
         let id = line.text_or_empty("request_id");
         let request = line.object("request").unwrap_or_default();
         match request.text_or_empty("subtype").as_ref() {

@@ -6,7 +6,7 @@
 use bowline_protocol::kinds::Retrying;
 use bowline_protocol::{Category, Code, Millis, Timestamp};
 
-use super::wire::Object;
+use super::wire::ClaudeObject;
 use crate::failure::{self, Evidence, Report};
 use crate::moment::Moment;
 
@@ -26,7 +26,7 @@ pub(super) struct ApiError {
 
 impl ApiError {
     /// Reads the fields of an `assistant` or `result` line.
-    pub(super) fn of(line: &Object<'_>, text: String) -> Self {
+    pub(super) fn of(line: &ClaudeObject<'_>, text: String) -> Self {
         let limit = line.object("api_error_params").and_then(|params| params.object("rate_limit_info"));
         Self {
             text,
@@ -159,7 +159,7 @@ fn printed_status(text: &str) -> Option<u16> {
 }
 
 /// Reads `api_retry`.
-pub(super) fn retrying(line: &Object<'_>) -> Retrying {
+pub(super) fn retrying(line: &ClaudeObject<'_>) -> Retrying {
     let error = line.text_or_empty("error");
     let status = line.count("error_status").and_then(|status| u16::try_from(status).ok());
     let category = match status {
@@ -189,7 +189,7 @@ pub(super) fn retrying(line: &Object<'_>) -> Retrying {
 }
 
 /// Reads a time in seconds since 1970.
-pub(super) fn moment(object: &Object<'_>, key: &str) -> Option<Timestamp> {
+pub(super) fn moment(object: &ClaudeObject<'_>, key: &str) -> Option<Timestamp> {
     let seconds = object.count(key)?;
     i64::try_from(seconds).ok().map(Timestamp::from_seconds)
 }

@@ -9,14 +9,14 @@ use self::speech::{Sort, Which};
 use super::approvals::Settled;
 use super::dialect::Claude;
 use super::failures::ApiError;
-use super::tools::Ending;
-use super::wire::Object;
-use super::wire::user::{Block, Content, Details, User};
+use super::tools::ToolEnding;
+use super::wire::ClaudeObject;
+use super::wire::user::{ResultContent, ToolResultDetails, UserBlock, UserLine};
 use crate::dialect::Output;
 
 impl Claude {
     /// Handles an `assistant` line: a block of a message, whole.
-    pub(super) fn assistant(&mut self, raw: &str, line: &Object<'_>, out: &mut Output<'_>) {
+    pub(super) fn assistant(&mut self, raw: &str, line: &ClaudeObject<'_>, out: &mut Output<'_>) {
         out.quiet();
         let Some(message) = line.object("message") else {
             return out.unrecognized(UnrecognizedReason::BadShape, raw, Some("assistant"));
@@ -58,7 +58,7 @@ impl Claude {
         }
     }
 
-    fn block(&mut self, which: Which<'_>, block: &Object<'_>, out: &mut Output<'_>) {
+    fn block(&mut self, which: Which<'_>, block: &ClaudeObject<'_>, out: &mut Output<'_>) {
         match block.text_or_empty("type").as_ref() {
             "text" => self.speech.block(which, Sort::Text, &block.text_or_empty("text"), out),
             "thinking" => self.speech.block(which, Sort::Thinking, &block.text_or_empty("thinking"), out),
@@ -69,9 +69,9 @@ impl Claude {
             kind if kind.ends_with("tool_result") => {
                 self.speech.skip(which, out);
                 let status = if block.is("is_error") { ToolStatus::Failed } else { ToolStatus::Completed };
-                let output = Content::of(block.raw("content"));
+                let output = ResultContent::of(block.raw("content"));
                 let output = output.words();
-                let ending = Ending { status, output: output.as_deref(), details: None };
+                let ending = ToolEnding { status, output: output.as_deref(), details: None };
                 self.calls.end(block.text("tool_use_id").as_deref(), &ending, out);
             }
             // Thoughts that are not shown, and everything else that is neither text nor a tool.
@@ -80,7 +80,13 @@ impl Claude {
     }
 
     /// Handles an error that is printed in place of the agent's text.
-    fn api_error(&mut self, line: &Object<'_>, text: String, parent: Option<&str>, out: &mut Output<'_>) {
+    fn api_error(
+        &mut self,
+        line: &ClaudeObject<'_>,
+        text: String,
+        parent: Option<&str>,
+        out: &mut Output<'_>,
+    ) {
         if parent.is_some() {
             return out.notice(Level::Error, Excerpt::with_limit(&text, 4096).text);
         }
@@ -92,7 +98,7 @@ impl Claude {
     }
 
     /// Handles a `user` line: results of tools, or a text on the user's side.
-    pub(super) fn user(&mut self, raw: &str, line: &User<'_>, out: &mut Output<'_>) {
+    pub(super) fn user(&mut self, raw: &str, line: &UserLine<'_>, out: &mut Output<'_>) {
         out.quiet();
         let Some(message) = &line.message.0 else {
             return out.unrecognized(UnrecognizedReason::BadShape, raw, Some("user"));
@@ -114,9 +120,9 @@ impl Claude {
 
     fn tool_result(
         &mut self,
-        line: &User<'_>,
-        block: &Block<'_>,
-        details: Option<&Details<'_>>,
+        line: &UserLine<'_>,
+        block: &UserBlock<'_>,
+        details: Option<&ToolResultDetails<'_>>,
         out: &mut Output<'_>,
     ) {
         let id = block.tool_use_id.or_empty();
@@ -146,12 +152,12 @@ impl Claude {
         } else {
             ToolStatus::Completed
         };
-        let ending = Ending { status, output: output.as_deref(), details };
+        let ending = ToolEnding { status, output: output.as_deref(), details };
         self.calls.end(block.tool_use_id.get(), &ending, out);
     }
 
     /// Handles a text on the user's side. None that the program prints is a person's.
-    fn user_text(&mut self, line: &User<'_>, text: &str, out: &mut Output<'_>) {
+    fn user_text(&mut self, line: &UserLine<'_>, text: &str, out: &mut Output<'_>) {
         let parent = line.parent_tool_use_id.get();
         let interrupted = text.starts_with("[Request interrupted by user");
         let of_command = text.starts_with("<local-command-std");
@@ -178,8 +184,8 @@ impl Claude {
 }
 
 /// Returns the text of a message, whether it is a string or blocks.
-pub(super) fn words(message: &Object<'_>) -> String {
-    Content::of(message.raw("content")).words().unwrap_or_default().into_owned()
+pub(super) fn words(message: &ClaudeObject<'_>) -> String {
+    ResultContent::of(message.raw("content")).words().unwrap_or_default().into_owned()
 }
 
 /// Returns the output of a local command without the tags around it.

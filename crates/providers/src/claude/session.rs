@@ -11,12 +11,12 @@ use bowline_protocol::{Excerpt, Kind, NativeSessionId};
 
 use super::dialect::Claude;
 use super::failures::{self, moment};
-use super::wire::{Object, text};
+use super::wire::{ClaudeObject, text};
 use crate::dialect::Output;
 
 impl Claude {
     /// Handles a `system` line.
-    pub(super) fn system(&mut self, raw: &str, line: &Object<'_>, out: &mut Output<'_>) {
+    pub(super) fn system(&mut self, raw: &str, line: &ClaudeObject<'_>, out: &mut Output<'_>) {
         let subtype = line.text_or_empty("subtype");
         match subtype.as_ref() {
             "init" => self.init(line, out),
@@ -64,7 +64,7 @@ impl Claude {
         }
     }
 
-    fn init(&mut self, line: &Object<'_>, out: &mut Output<'_>) {
+    fn init(&mut self, line: &ClaudeObject<'_>, out: &mut Output<'_>) {
         let owned = |key: &str| line.text(key).map(String::from);
         let session = owned("session_id");
         let model = owned("model");
@@ -84,7 +84,7 @@ impl Claude {
     }
 
     /// Handles data about the session that only the result of a turn has, as in `json`.
-    pub(super) fn session_of_result(&mut self, line: &Object<'_>, out: &mut Output<'_>) {
+    pub(super) fn session_of_result(&mut self, line: &ClaudeObject<'_>, out: &mut Output<'_>) {
         if self.session.is_some() {
             return;
         }
@@ -97,7 +97,7 @@ impl Claude {
         }
     }
 
-    fn status(&mut self, line: &Object<'_>, out: &mut Output<'_>) {
+    fn status(&mut self, line: &ClaudeObject<'_>, out: &mut Output<'_>) {
         out.quiet();
         let status = line.text("status").map(String::from);
         let mode = line.text("permissionMode").map(String::from);
@@ -135,7 +135,7 @@ impl Claude {
     }
 
     /// Takes `rate_limit_event`.
-    pub(super) fn limit(&mut self, line: &Object<'_>, out: &mut Output<'_>) {
+    pub(super) fn limit(&mut self, line: &ClaudeObject<'_>, out: &mut Output<'_>) {
         out.quiet();
         let Some(info) = line.object("rate_limit_info") else { return };
         let windows = info.object("unifiedWindows").unwrap_or_default();
@@ -164,7 +164,7 @@ impl Claude {
     }
 }
 
-fn limit_state(info: &Object<'_>) -> LimitState {
+fn limit_state(info: &ClaudeObject<'_>) -> LimitState {
     match info.text_or_empty("status").as_ref() {
         "rejected" => LimitState::Exhausted,
         "allowed_warning" => LimitState::Warning,
@@ -172,11 +172,11 @@ fn limit_state(info: &Object<'_>) -> LimitState {
     }
 }
 
-fn percent(window: &Object<'_>) -> Option<f64> {
+fn percent(window: &ClaudeObject<'_>) -> Option<f64> {
     window.number("utilization").map(|part| part * 100.0)
 }
 
-fn compacted(line: &Object<'_>, out: &mut Output<'_>) {
+fn compacted(line: &ClaudeObject<'_>, out: &mut Output<'_>) {
     let data = ["compact_metadata", "compactMetadata", "microcompactMetadata"];
     let data = data.iter().find_map(|key| line.object(key)).unwrap_or_default();
     // Some wrappers put the figures beside the subtype.
@@ -189,7 +189,7 @@ fn compacted(line: &Object<'_>, out: &mut Output<'_>) {
     }));
 }
 
-fn state_changed(raw: &str, line: &Object<'_>, out: &mut Output<'_>) {
+fn state_changed(raw: &str, line: &ClaudeObject<'_>, out: &mut Output<'_>) {
     let state = match line.text_or_empty("state").as_ref() {
         "running" => SessionState::Running,
         "idle" => SessionState::Idle,
@@ -203,7 +203,7 @@ fn state_changed(raw: &str, line: &Object<'_>, out: &mut Output<'_>) {
 }
 
 /// Handles the end of a hook. Only a failed one is reported to the user.
-fn hook_response(line: &Object<'_>, out: &mut Output<'_>) {
+fn hook_response(line: &ClaudeObject<'_>, out: &mut Output<'_>) {
     let well = matches!(line.text_or_empty("outcome").as_ref(), "" | "success")
         && line.count("exit_code") <= Some(0);
     if well {
@@ -219,7 +219,7 @@ fn hook_response(line: &Object<'_>, out: &mut Output<'_>) {
 }
 
 /// Passes a remark on to the user, under the name that the program has for it.
-pub(super) fn remark(name: &str, line: &Object<'_>, level: Level, out: &mut Output<'_>) {
+pub(super) fn remark(name: &str, line: &ClaudeObject<'_>, level: Level, out: &mut Output<'_>) {
     let said = ["content", "message", "text", "summary", "suggestion", "error", "reason", "value"];
     let said = said.iter().find_map(|key| line.text(key).filter(|said| !said.trim().is_empty()));
     let level = match line.text("level").as_deref() {
@@ -240,7 +240,7 @@ const MOST_SERVERS: usize = 256;
 
 impl McpServers {
     /// Tells what is new about the servers.
-    pub(super) fn tell(&mut self, servers: &[Object<'_>], out: &mut Output<'_>) {
+    pub(super) fn tell(&mut self, servers: &[ClaudeObject<'_>], out: &mut Output<'_>) {
         for server in servers {
             let state = match server.text_or_empty("status").as_ref() {
                 "connected" => McpState::Ready,

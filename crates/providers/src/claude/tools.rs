@@ -10,8 +10,8 @@ use bowline_protocol::kinds::{
 };
 use bowline_protocol::{Excerpt, Kind, ToolId};
 
-use super::wire::Object;
-use super::wire::user::{Details, Hunk};
+use super::wire::ClaudeObject;
+use super::wire::user::{Hunk, ToolResultDetails};
 use crate::dialect::Output;
 use crate::dialects::loose_json::Text;
 use crate::dialects::tools;
@@ -24,25 +24,25 @@ const ENDED_CALLS: usize = 256;
 
 /// The calls of a process.
 #[derive(Debug, Default)]
-pub(super) struct Calls {
+pub(super) struct ClaudeToolCalls {
     running: VecDeque<(String, ToolKind)>,
     ended: VecDeque<String>,
 }
 
 /// How a call ended, from the line around its result.
 #[derive(Debug)]
-pub(super) struct Ending<'a> {
+pub(super) struct ToolEnding<'a> {
     /// How.
     pub(super) status: ToolStatus,
     /// The result of the tool.
     pub(super) output: Option<&'a str>,
     /// The program's own data about it.
-    pub(super) details: Option<&'a Details<'a>>,
+    pub(super) details: Option<&'a ToolResultDetails<'a>>,
 }
 
-impl Calls {
+impl ClaudeToolCalls {
     /// Handles a block that calls a tool.
-    pub(super) fn start(&mut self, block: &Object<'_>, parent: Option<&str>, out: &mut Output<'_>) {
+    pub(super) fn start(&mut self, block: &ClaudeObject<'_>, parent: Option<&str>, out: &mut Output<'_>) {
         let name = block.text("name").unwrap_or("tool".into());
         let id = block.text("id").unwrap_or(name.clone());
         if self.is_running(&id) || self.ended.iter().any(|ended| *ended == id) {
@@ -70,7 +70,7 @@ impl Calls {
     }
 
     /// Handles the result of a call. Returns whether it was the first one.
-    pub(super) fn end(&mut self, id: Option<&str>, ending: &Ending<'_>, out: &mut Output<'_>) -> bool {
+    pub(super) fn end(&mut self, id: Option<&str>, ending: &ToolEnding<'_>, out: &mut Output<'_>) -> bool {
         let id = id.unwrap_or("tool");
         if self.ended.iter().any(|ended| ended == id) {
             return false;
@@ -107,7 +107,7 @@ fn exit_code(output: &str) -> Option<i32> {
 }
 
 /// Tells which file an edit has changed, and how.
-fn changes(kind: Option<ToolKind>, details: &Details<'_>, out: &mut Output<'_>) {
+fn changes(kind: Option<ToolKind>, details: &ToolResultDetails<'_>, out: &mut Output<'_>) {
     // Other tools name files too: `ExitPlanMode` the one that keeps its plan.
     if kind != Some(ToolKind::Edit) && details.patch.is_none() {
         return;
@@ -152,7 +152,7 @@ fn diff(path: &str, hunks: &[&Hunk<'_>]) -> DiffAvailable {
 }
 
 /// Reads the plan that `TodoWrite` writes.
-fn plan(block: &Object<'_>, out: &mut Output<'_>) {
+fn plan(block: &ClaudeObject<'_>, out: &mut Output<'_>) {
     let Some(input) = block.object("input") else { return };
     let steps: Vec<PlanStep> = input
         .objects("todos")

@@ -19,10 +19,10 @@ const MOST: usize = usage::MOST_CALLS;
 
 /// The reported calls.
 #[derive(Debug, Default)]
-pub(super) struct Spend(VecDeque<Call>);
+pub(super) struct Spend(VecDeque<ClaudeModelCall>);
 
 #[derive(Debug)]
-struct Call {
+struct ClaudeModelCall {
     parent: Option<String>,
     id: String,
     usage: Usage,
@@ -50,7 +50,7 @@ impl Spend {
                     self.0.pop_front();
                 }
                 let parent = which.parent.map(str::to_owned);
-                self.0.push_back(Call { parent, id: id.to_owned(), usage: used });
+                self.0.push_back(ClaudeModelCall { parent, id: id.to_owned(), usage: used });
                 (Some(MessageId::from(id)), used)
             }
             (None, None) => (None, used),

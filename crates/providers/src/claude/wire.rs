@@ -1,7 +1,7 @@
 //! Their JSON, taken apart.
 //!
-//! Two readers here, a third in `user`, and a shortcut for the first in `direct`. [`Delta`] is for the one line that comes by the thousand, a piece of streamed
-//! text: typed, in one pass, borrowing from the line. [`Object`] is for everything else: the fields of an object as they stand, each read
+//! Two readers here, a third in `user`, and a shortcut for the first in `direct`. [`ClaudeDelta`] is for the one line that comes by the thousand, a piece of streamed
+//! text: typed, in one pass, borrowing from the line. [`ClaudeObject`] is for everything else: the fields of an object as they stand, each read
 //! when an arm asks for it. A field of another type is as good as absent, of two equal keys the last one counts, and no
 //! order of keys is relied on (since 2.1.325 `type` is not the first key of a `result`).
 
@@ -23,9 +23,9 @@ use crate::lenient;
 
 /// An object whose fields are read on demand.
 #[derive(Debug, Default)]
-pub(super) struct Object<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
+pub(super) struct ClaudeObject<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
 
-impl<'a> Object<'a> {
+impl<'a> ClaudeObject<'a> {
     /// Reads an object, or not at all.
     pub(super) fn read(text: &'a str) -> Option<Self> {
         serde_json::from_str(text).ok()
@@ -48,7 +48,7 @@ impl<'a> Object<'a> {
     }
 
     /// Returns a field that is an object.
-    pub(super) fn object(&self, key: &str) -> Option<Object<'a>> {
+    pub(super) fn object(&self, key: &str) -> Option<ClaudeObject<'a>> {
         Self::read(self.raw(key)?.get())
     }
 
@@ -58,7 +58,7 @@ impl<'a> Object<'a> {
     }
 
     /// Returns the parts of a field that is an array of objects; others are left out.
-    pub(super) fn objects(&self, key: &str) -> Vec<Object<'a>> {
+    pub(super) fn objects(&self, key: &str) -> Vec<ClaudeObject<'a>> {
         self.array(key).into_iter().filter_map(|raw| Self::read(raw.get())).collect()
     }
 
@@ -110,25 +110,25 @@ pub(super) fn text(raw: &RawValue) -> Option<Cow<'_, str>> {
     }
 }
 
-impl<'de: 'a, 'a> Deserialize<'de> for Object<'a> {
+impl<'de: 'a, 'a> Deserialize<'de> for ClaudeObject<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Fields;
-        impl<'de> Visitor<'de> for Fields {
-            type Value = Object<'de>;
+        struct ClaudeFields;
+        impl<'de> Visitor<'de> for ClaudeFields {
+            type Value = ClaudeObject<'de>;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("an object")
             }
 
-            fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<Object<'de>, M::Error> {
+            fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<ClaudeObject<'de>, M::Error> {
                 let mut fields = Vec::new();
                 while let Some(Text(name)) = map.next_key()? {
                     fields.push((name.unwrap_or_default(), map.next_value()?));
                 }
-                Ok(Object(fields))
+                Ok(ClaudeObject(fields))
             }
         }
-        deserializer.deserialize_map(Fields)
+        deserializer.deserialize_map(ClaudeFields)
     }
 }
 
@@ -136,10 +136,10 @@ impl<'de: 'a, 'a> Deserialize<'de> for Object<'a> {
 pub(super) fn each(
     line: &str,
     out: &mut Output<'_>,
-    mut take: impl FnMut(&str, &Object<'_>, &mut Output<'_>),
+    mut take: impl FnMut(&str, &ClaudeObject<'_>, &mut Output<'_>),
 ) {
     if line.trim_ascii_start().starts_with('{')
-        && let Some(object) = Object::read(line)
+        && let Some(object) = ClaudeObject::read(line)
     {
         return take(line, &object, out);
     }
@@ -151,7 +151,7 @@ pub(super) fn each(
     if !text.starts_with('{') {
         return out.noise(line);
     }
-    let mut objects = serde_json::Deserializer::from_str(text).into_iter::<Object<'_>>();
+    let mut objects = serde_json::Deserializer::from_str(text).into_iter::<ClaudeObject<'_>>();
     let mut read = 0;
     while let Some(Ok(object)) = objects.next() {
         let from = std::mem::replace(&mut read, objects.byte_offset());
@@ -165,7 +165,7 @@ pub(super) fn each(
 
 /// A line that is a piece of streamed content: `stream_event` with a `content_block_delta`.
 #[derive(Debug)]
-pub(super) struct Delta<'a> {
+pub(super) struct ClaudeDelta<'a> {
     /// The message, where the line names it (since 2.1.325).
     pub(super) message: Option<Cow<'a, str>>,
     /// The call of the sub-agent.
@@ -173,20 +173,20 @@ pub(super) struct Delta<'a> {
     /// The block.
     pub(super) block: u32,
     /// The piece.
-    pub(super) piece: Piece<'a>,
+    pub(super) piece: ClaudePiece<'a>,
 }
 
 /// A piece of a block.
 #[derive(Debug)]
-pub(super) enum Piece<'a> {
+pub(super) enum ClaudePiece<'a> {
     Text(Cow<'a, str>),
     Thinking(Cow<'a, str>),
     /// A part that the whole block repeats and that is not needed before: arguments, signatures.
     Other,
 }
 
-impl<'a> Delta<'a> {
-    /// Reads the line, if it is one of these and in good order. Everything else is for [`Object`].
+impl<'a> ClaudeDelta<'a> {
+    /// Reads the line, if it is one of these and in good order. Everything else is for [`ClaudeObject`].
     pub(super) fn read(line: &'a str) -> Option<Self> {
         // Only to save the attempt: a delta whose keys are in another order is read as an object.
         if !line.starts_with(r#"{"type":"stream_event""#) {
@@ -204,9 +204,9 @@ impl<'a> Delta<'a> {
         }
         let delta = event.delta?;
         let piece = match delta.kind {
-            "text_delta" => Piece::Text(delta.text.0?),
-            "thinking_delta" => Piece::Thinking(delta.thinking.0?),
-            "input_json_delta" | "signature_delta" | "citations_delta" => Piece::Other,
+            "text_delta" => ClaudePiece::Text(delta.text.0?),
+            "thinking_delta" => ClaudePiece::Thinking(delta.thinking.0?),
+            "input_json_delta" | "signature_delta" | "citations_delta" => ClaudePiece::Other,
             _ => return None,
         };
         Some(Self {

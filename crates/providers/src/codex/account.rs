@@ -93,7 +93,7 @@ fn login(heard: &Heard) -> Result<Told, NotTold> {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Listed {
+struct CodexModelList {
     id: String,
     #[serde(default)]
     display_name: String,
@@ -103,7 +103,7 @@ struct Listed {
     #[serde(default)]
     is_default: bool,
     #[serde(default)]
-    supported_reasoning_efforts: Vec<Effort>,
+    supported_reasoning_efforts: Vec<ListedEffort>,
     default_reasoning_effort: Option<String>,
     upgrade: Option<String>,
     upgrade_info: Option<Upgrade>,
@@ -111,7 +111,7 @@ struct Listed {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Effort {
+struct ListedEffort {
     reasoning_effort: String,
 }
 
@@ -128,13 +128,15 @@ fn models(heard: &Heard) -> Result<Told, NotTold> {
         let page = reply.result.as_ref().map_err(|why| NotTold(why.clone()))?;
         let listed = page.get("data").and_then(Value::as_array).ok_or_else(|| NotTold::strange("list"))?;
         // One that cannot be read is one that we do not know how to use; the others are as good as before.
-        models.extend(listed.iter().filter_map(|model| Listed::deserialize(model).ok()).map(Model::from));
+        models.extend(
+            listed.iter().filter_map(|model| CodexModelList::deserialize(model).ok()).map(Model::from),
+        );
     }
     Ok(Told::Models(models))
 }
 
-impl From<Listed> for Model {
-    fn from(listed: Listed) -> Self {
+impl From<CodexModelList> for Model {
+    fn from(listed: CodexModelList) -> Self {
         let name = if listed.display_name.is_empty() { listed.id.clone() } else { listed.display_name };
         let retires_at = listed.upgrade_info.and_then(|it| it.retirement_at).map(Timestamp::from_seconds);
         Self {

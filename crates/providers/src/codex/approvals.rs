@@ -12,9 +12,9 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::wire::app_server::{Rest, Rpc};
+use super::wire::app_server::{AppServerMessage, Rest};
 
-use super::tools::parts::{Command, raw};
+use super::tools::parts::{CommandLine, raw};
 use super::wire::part;
 use crate::dialect::Output;
 use crate::dialects::loose_json::{List, Maybe, Text};
@@ -24,32 +24,32 @@ const LONGEST: usize = 1024;
 
 /// The requests of the server that have no answer yet.
 #[derive(Debug, Default)]
-pub(super) struct Asked {
-    waiting: Vec<Waiting>,
+pub(super) struct CodexApproval {
+    waiting: Vec<WaitingApproval>,
     /// Whether we see what the client writes. If not, its answer shows in what becomes of the item.
     sees_answers: bool,
 }
 
 #[derive(Debug)]
-struct Waiting {
+struct WaitingApproval {
     /// The request's id, as it was written.
     request: Box<str>,
     item: Box<str>,
-    what: What,
+    what: ApprovalSubject,
 }
 
 #[derive(Debug)]
-enum What {
+enum ApprovalSubject {
     Approval(ApprovalId),
     /// The ids of the questions, as the server wants them back.
     Questions(Vec<String>),
 }
 
-impl Asked {
+impl CodexApproval {
     /// Handles a request of the server; `false` if it asks for nothing that we know.
     pub(super) fn ask(
         &mut self,
-        rpc: &Rpc<'_>,
+        rpc: &AppServerMessage<'_>,
         params: &Rest<'_>,
         tool: Option<&ToolId>,
         out: &mut Output<'_>,
@@ -74,7 +74,7 @@ impl Asked {
             _ => return false,
         };
         if self.waiting.len() < LONGEST {
-            self.waiting.push(Waiting {
+            self.waiting.push(WaitingApproval {
                 request: request.into(),
                 item: params.item_id.or_empty().into(),
                 what,
@@ -84,7 +84,7 @@ impl Asked {
     }
 
     /// Handles the client's answer to a request of the server.
-    pub(super) fn answer(&mut self, rpc: &Rpc<'_>, out: &mut Output<'_>) {
+    pub(super) fn answer(&mut self, rpc: &AppServerMessage<'_>, out: &mut Output<'_>) {
         self.sees_answers = true;
         let Some(place) =
             self.waiting.iter().position(|waiting| rpc.id.is_some_and(|id| id.get() == &*waiting.request))
@@ -93,8 +93,8 @@ impl Asked {
         };
         let waiting = self.waiting.remove(place);
         match waiting.what {
-            What::Approval(id) => out.emit(decided(id, decision(rpc.result), Decider::Host)),
-            What::Questions(ids) => {
+            ApprovalSubject::Approval(id) => out.emit(decided(id, decision(rpc.result), Decider::Host)),
+            ApprovalSubject::Questions(ids) => {
                 let given: Value = part(rpc.result);
                 for id in ids {
                     let answers = texts(given.get("answers").and_then(|answers| answers.get(&id)));
@@ -124,8 +124,8 @@ impl Asked {
         while let Some(place) = self.waiting.iter().position(|waiting| *waiting.item == *item) {
             let decision = if status == "declined" { Decision::Deny } else { Decision::Allow };
             match self.waiting.remove(place).what {
-                What::Approval(id) => out.emit(decided(id, decision, Decider::Host)),
-                What::Questions(_) => {}
+                ApprovalSubject::Approval(id) => out.emit(decided(id, decision, Decider::Host)),
+                ApprovalSubject::Questions(_) => {}
             }
         }
     }
@@ -138,10 +138,10 @@ impl Asked {
     }
 }
 
-fn withdraw(waiting: Waiting, by: Decider, out: &mut Output<'_>) {
+fn withdraw(waiting: WaitingApproval, by: Decider, out: &mut Output<'_>) {
     match waiting.what {
-        What::Approval(id) => out.emit(decided(id, Decision::Deny, by)),
-        What::Questions(ids) => {
+        ApprovalSubject::Approval(id) => out.emit(decided(id, Decision::Deny, by)),
+        ApprovalSubject::Questions(ids) => {
             for id in ids {
                 let id = question_id(waiting.request.trim_matches('"'), &id);
                 out.emit(Kind::QuestionAnswered(QuestionAnswered { id, answers: Vec::new() }));
@@ -150,10 +150,10 @@ fn withdraw(waiting: Waiting, by: Decider, out: &mut Output<'_>) {
     }
 }
 
-fn approval(kind: Kind, out: &mut Output<'_>) -> What {
+fn approval(kind: Kind, out: &mut Output<'_>) -> ApprovalSubject {
     let id = if let Kind::ApprovalAsked(asked) = &kind { asked.id.clone() } else { ApprovalId::from("") };
     out.emit(kind);
-    What::Approval(id)
+    ApprovalSubject::Approval(id)
 }
 
 fn command_of(name: &str, params: &Rest<'_>, tool: Option<&ToolId>) -> Kind {
@@ -164,14 +164,14 @@ fn command_of(name: &str, params: &Rest<'_>, tool: Option<&ToolId>) -> Kind {
     let network = params.network_approval_context.is_some();
     let category = if network { ApprovalCategory::Network } else { ApprovalCategory::Shell };
     let summary = params.reason.get().filter(|reason| !reason.is_empty()).unwrap_or(&command);
-    let input = Json::of(&Command { command: &command, cwd: params.cwd.get() }).ok();
+    let input = Json::of(&CommandLine { command: &command, cwd: params.cwd.get() }).ok();
     let offered = options(params.available_decisions);
     asked(name, category, Risk::Med, summary, tool, input, &offered)
 }
 
 /// Makes the question whether a command may run.
 pub(super) fn command(name: &str, command: &str, reason: Option<&str>, tool: Option<&ToolId>) -> Kind {
-    let input = Json::of(&Command { command, cwd: None }).ok();
+    let input = Json::of(&CommandLine { command, cwd: None }).ok();
     asked(name, ApprovalCategory::Shell, Risk::Med, reason.unwrap_or(command), tool, input, &[])
 }
 
@@ -264,16 +264,21 @@ fn decision(result: Option<&RawValue>) -> Decision {
 }
 
 /// An MCP server asks: Codex itself, on its behalf, whether a tool may run, or the server something of its own.
-fn elicitation(name: &str, params: &Rest<'_>, tool: Option<&ToolId>, out: &mut Output<'_>) -> What {
+fn elicitation(
+    name: &str,
+    params: &Rest<'_>,
+    tool: Option<&ToolId>,
+    out: &mut Output<'_>,
+) -> ApprovalSubject {
     #[derive(Default, Deserialize)]
     #[serde(default)]
-    struct Meta<'a> {
+    struct ApprovalMeta<'a> {
         #[serde(borrow)]
         codex_approval_kind: Text<'a>,
         #[serde(borrow)]
         tool_params: Option<&'a RawValue>,
     }
-    let meta = part::<Maybe<Meta<'_>>>(params.meta).0.unwrap_or_default();
+    let meta = part::<Maybe<ApprovalMeta<'_>>>(params.meta).0.unwrap_or_default();
     let text = params.message.or_empty();
     if meta.codex_approval_kind.get().is_some() {
         let options = ["accept", "decline", "cancel"].map(option);
@@ -282,13 +287,13 @@ fn elicitation(name: &str, params: &Rest<'_>, tool: Option<&ToolId>, out: &mut O
     }
     let server = params.server_name.or_empty();
     out.emit(question(name, server, text, Vec::new()));
-    What::Questions(vec![server.to_owned()])
+    ApprovalSubject::Questions(vec![server.to_owned()])
 }
 
-fn questions(name: &str, asked: Option<&RawValue>, out: &mut Output<'_>) -> What {
+fn questions(name: &str, asked: Option<&RawValue>, out: &mut Output<'_>) -> ApprovalSubject {
     #[derive(Default, Deserialize)]
     #[serde(default)]
-    struct Asked<'a> {
+    struct CodexApproval<'a> {
         #[serde(borrow)]
         id: Text<'a>,
         #[serde(borrow)]
@@ -303,13 +308,13 @@ fn questions(name: &str, asked: Option<&RawValue>, out: &mut Output<'_>) -> What
         label: Text<'a>,
     }
     let mut ids = Vec::new();
-    for asked in part::<List<Maybe<Asked<'_>>>>(asked).0.iter().filter_map(|asked| asked.0.as_ref()) {
+    for asked in part::<List<Maybe<CodexApproval<'_>>>>(asked).0.iter().filter_map(|asked| asked.0.as_ref()) {
         let labels = asked.options.0.iter().filter_map(|option| option.0.as_ref()?.label.owned());
         out.emit(question(name, asked.id.or_empty(), asked.question.or_empty(), labels.collect()));
         ids.push(asked.id.or_empty().to_owned());
     }
     out.quiet();
-    What::Questions(ids)
+    ApprovalSubject::Questions(ids)
 }
 
 fn question(request: &str, id: &str, text: &str, choices: Vec<String>) -> Kind {

@@ -23,14 +23,14 @@ use crate::rpc::{Incoming, Peer, UNKNOWN_METHOD, Version};
 pub(super) struct AppServerClient {
     reader: AppServer,
     talk: Conversation,
-    stage: Stage,
+    stage: CodexStage,
     peer: Peer,
     thread: String,
 }
 
 /// How far we are.
 #[derive(Debug)]
-enum Stage {
+enum CodexStage {
     Introducing,
     Opening,
     Starting,
@@ -67,7 +67,7 @@ impl AppServerClient {
             // We are here for a prompt: a server that never gets to it has not succeeded.
             reader: AppServer { prompted: true, ..AppServer::default() },
             talk,
-            stage: Stage::Introducing,
+            stage: CodexStage::Introducing,
             peer: Peer::new(Version::LeftOut),
             thread: String::new(),
         }
@@ -101,17 +101,20 @@ impl AppServerClient {
             return;
         };
         match (&self.stage, method) {
-            (Stage::Introducing, "initialize") => {
+            (CodexStage::Introducing, "initialize") => {
                 let line = self.peer.notify("initialized");
                 out.say(&line, &mut self.reader);
                 self.open_thread(out);
             }
-            (Stage::Opening, _) => self.start_turn(result, out),
-            (Stage::Starting, "turn/start") => {
+            (CodexStage::Opening, _) => self.start_turn(result, out),
+            (CodexStage::Starting, "turn/start") => {
                 let turn = result.pointer("/turn/id").and_then(Value::as_str).unwrap_or_default();
-                self.stage = Stage::Turning(turn.to_owned());
+                self.stage = CodexStage::Turning(turn.to_owned());
             }
-            (Stage::Introducing | Stage::Starting | Stage::Turning(_) | Stage::Over, _) => {}
+            (
+                CodexStage::Introducing | CodexStage::Starting | CodexStage::Turning(_) | CodexStage::Over,
+                _,
+            ) => {}
         }
     }
 
@@ -155,7 +158,7 @@ impl AppServerClient {
             // The old conversation is not wanted again.
             put("excludeTurns", json!(true));
         }
-        self.stage = Stage::Opening;
+        self.stage = CodexStage::Opening;
         self.ask(method, &params, out);
     }
 
@@ -183,7 +186,7 @@ impl AppServerClient {
                 return self.give_up(&report, out);
             }
         }
-        self.stage = Stage::Starting;
+        self.stage = CodexStage::Starting;
         out.prompts();
         self.ask("turn/start", &params, out);
     }
@@ -246,7 +249,7 @@ impl AppServerClient {
     }
 
     fn hang_up(&mut self, out: &mut Output<'_>) {
-        self.stage = Stage::Over;
+        self.stage = CodexStage::Over;
         out.hang_up();
     }
 
@@ -288,7 +291,7 @@ impl Dialect for AppServerClient {
     }
 
     fn interrupt(&mut self, out: &mut Output<'_>) -> bool {
-        let Stage::Turning(turn) = &self.stage else { return false };
+        let CodexStage::Turning(turn) = &self.stage else { return false };
         let params = json!({ "threadId": self.thread, "turnId": turn });
         self.ask("turn/interrupt", &params, out);
         true

@@ -19,19 +19,19 @@ const REMEMBERED: usize = 32;
 
 /// The text so far.
 #[derive(Debug, Default)]
-pub(super) struct Speech {
+pub(super) struct CodexMessages {
     /// The number of messages, and the one that comes in pieces.
     count: u64,
     current: Option<MessageId>,
     /// The text of this request.
-    told: VecDeque<Told>,
+    told: VecDeque<RepeatableText>,
     /// The text of the request that is being retried.
-    repeatable: Vec<Told>,
+    repeatable: Vec<RepeatableText>,
 }
 
 /// A text in constant memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Told {
+struct RepeatableText {
     sort: Sort,
     length: usize,
     hash: u64,
@@ -44,7 +44,7 @@ pub(super) enum Sort {
     Thinking,
 }
 
-impl Speech {
+impl CodexMessages {
     /// Handles a whole message.
     pub(super) fn whole(
         &mut self,
@@ -55,7 +55,7 @@ impl Speech {
         out: &mut Output<'_>,
     ) {
         out.quiet();
-        let told = Told { sort, length: text.len(), hash: fingerprint(text) };
+        let told = RepeatableText { sort, length: text.len(), hash: fingerprint(text) };
         if text.is_empty() || self.repeats(told) {
             return;
         }
@@ -96,7 +96,7 @@ impl Speech {
     }
 
     /// Returns whether a retry repeats this text, and remembers that it was repeated.
-    fn repeats(&mut self, told: Told) -> bool {
+    fn repeats(&mut self, told: RepeatableText) -> bool {
         if self.told.len() == REMEMBERED {
             self.told.pop_front();
         }

@@ -56,13 +56,13 @@ fn seconds(seconds: f64) -> Option<Timestamp> {
 pub(super) fn state(raw: Option<&RawValue>) -> Option<Kind> {
     #[derive(Default, Deserialize)]
     #[serde(default, rename_all = "camelCase")]
-    struct Status<'a> {
+    struct ThreadStatus<'a> {
         #[serde(borrow, rename = "type")]
         type_name: Text<'a>,
         #[serde(borrow)]
         active_flags: List<Text<'a>>,
     }
-    let status = part::<Maybe<Status<'_>>>(raw).0.unwrap_or_default();
+    let status = part::<Maybe<ThreadStatus<'_>>>(raw).0.unwrap_or_default();
     let flags: Vec<&str> = status.active_flags.0.iter().map(Text::or_empty).collect();
     let state = match status.type_name.or_empty() {
         "active" if flags.contains(&"waitingOnApproval") || flags.contains(&"waitingOnUserInput") => {

@@ -18,8 +18,8 @@ const LONGEST: usize = 8 * 1024;
 
 /// Standard error so far.
 #[derive(Debug, Default)]
-pub(super) struct Stderr {
-    place: Place,
+pub(super) struct CodexStderr {
+    place: StderrPlace,
     session: SessionStarted,
     /// Why the program could not go on.
     fatal: String,
@@ -29,7 +29,7 @@ pub(super) struct Stderr {
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Place {
+enum StderrPlace {
     /// Nothing but the log and fatal errors so far.
     #[default]
     Before,
@@ -44,48 +44,50 @@ enum Place {
 
 /// The meaning of a line for the turn.
 #[derive(Debug)]
-pub(super) enum Heard {
+pub(super) enum StderrReport {
     Nothing,
     /// A request is tried again.
     Retry(bowline_protocol::kinds::Retrying),
 }
 
-impl Stderr {
+impl CodexStderr {
     /// Returns whether the banner was printed, and with it the work began.
     pub(super) fn has_begun(&self) -> bool {
-        matches!(self.place, Place::Transcript | Place::Tokens)
+        matches!(self.place, StderrPlace::Transcript | StderrPlace::Tokens)
     }
 
     /// Handles a line.
-    pub(super) fn line(&mut self, line: &str, out: &mut Output<'_>) -> Heard {
+    pub(super) fn line(&mut self, line: &str, out: &mut Output<'_>) -> StderrReport {
         let plain = ansi::strip(line);
         let line = plain.trim_end();
         if is_log(line) {
             log(line, out);
-            return Heard::Nothing;
+            return StderrReport::Nothing;
         }
         match self.place {
-            Place::Before => self.before(line),
-            Place::Title => self.place = if is_rule(line) { Place::Banner } else { Place::Transcript },
-            Place::Banner if is_rule(line) => {
-                self.place = Place::Transcript;
+            StderrPlace::Before => self.before(line),
+            StderrPlace::Title => {
+                self.place = if is_rule(line) { StderrPlace::Banner } else { StderrPlace::Transcript }
+            }
+            StderrPlace::Banner if is_rule(line) => {
+                self.place = StderrPlace::Transcript;
                 out.emit(Kind::SessionStarted(std::mem::take(&mut self.session)));
             }
-            Place::Banner => self.setting(line),
-            Place::Transcript => return self.transcript(line),
-            Place::Tokens => {
-                self.place = Place::Transcript;
+            StderrPlace::Banner => self.setting(line),
+            StderrPlace::Transcript => return self.transcript(line),
+            StderrPlace::Tokens => {
+                self.place = StderrPlace::Transcript;
                 self.tokens = line.replace([',', '.', ' ', '\u{202f}'], "").parse().ok().or(self.tokens);
             }
         }
-        Heard::Nothing
+        StderrReport::Nothing
     }
 
     fn before(&mut self, line: &str) {
         if let Some(version) = line.strip_prefix("OpenAI Codex v") {
             // Older versions add "(research preview)".
             self.session.version = version.split_whitespace().next().map(str::to_owned);
-            self.place = Place::Title;
+            self.place = StderrPlace::Title;
         } else if !(line.starts_with("Reading ") && line.ends_with(" from stdin...")) {
             self.keep(line);
         }
@@ -103,18 +105,18 @@ impl Stderr {
         }
     }
 
-    fn transcript(&mut self, line: &str) -> Heard {
+    fn transcript(&mut self, line: &str) -> StderrReport {
         if let Some(error) = line.strip_prefix("ERROR: ") {
             if let Some(retrying) = failures::retrying(error) {
-                return Heard::Retry(retrying);
+                return StderrReport::Retry(retrying);
             }
             self.error = Some(Excerpt::with_limit(error, LONGEST).text);
         } else if line == "tokens used" {
-            self.place = Place::Tokens;
+            self.place = StderrPlace::Tokens;
         } else if line.starts_with("Error: ") || line.contains("panicked at ") {
             self.keep(line);
         }
-        Heard::Nothing
+        StderrReport::Nothing
     }
 
     fn keep(&mut self, line: &str) {

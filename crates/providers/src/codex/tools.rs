@@ -16,7 +16,7 @@ use bowline_protocol::kinds::{
 use bowline_protocol::{Excerpt, Json, Kind, ToolId};
 
 use self::parts::{compacted, files, input, output, plan, status, tool, touched, user_message};
-use super::wire::{Item, Said, part};
+use super::wire::{CodexItemText, Item, part};
 use crate::dialect::Output;
 use crate::dialects::loose_json::{List, Maybe, Text};
 use crate::dialects::text_dedup::fingerprint;
@@ -26,7 +26,7 @@ const REMEMBERED: usize = 4096;
 
 /// How far an item is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Step {
+pub(super) enum CodexToolStep {
     Started,
     Updated,
     Completed,
@@ -45,7 +45,7 @@ pub(super) enum Was {
 
 /// The calls of tools.
 #[derive(Debug, Default)]
-pub(super) struct Calls {
+pub(super) struct CodexToolCalls {
     open: BTreeMap<Box<str>, ToolId>,
     /// How often each id was used, by its hash.
     uses: BTreeMap<u64, u32>,
@@ -55,25 +55,25 @@ pub(super) struct Calls {
 
 /// A call that begins.
 #[derive(Debug)]
-pub(super) struct Call<'a> {
+pub(super) struct CodexToolCall<'a> {
     pub(super) name: Cow<'a, str>,
     pub(super) kind: ToolKind,
     pub(super) owner: ToolOwner,
     pub(super) input: Option<Json>,
 }
 
-impl<'a> Call<'a> {
+impl<'a> CodexToolCall<'a> {
     /// Makes a call of a tool that Codex runs itself.
     pub(super) fn new(name: impl Into<Cow<'a, str>>, kind: ToolKind, input: Option<Json>) -> Self {
         Self { name: name.into(), kind, owner: ToolOwner::Cli, input }
     }
 }
 
-impl Calls {
+impl CodexToolCalls {
     /// Handles an item.
     pub(super) fn item(
         &mut self,
-        step: Step,
+        step: CodexToolStep,
         item: &Item<'_>,
         parent: Option<&ToolId>,
         out: &mut Output<'_>,
@@ -88,7 +88,7 @@ impl Calls {
                 } else {
                     ToolOwner::Cli
                 };
-                self.begin(id, Call { name, kind, owner, input: input(item) }, parent, out);
+                self.begin(id, CodexToolCall { name, kind, owner, input: input(item) }, parent, out);
             }
             self.tool(step, id, kind, item, out);
             return Was::Tool;
@@ -102,24 +102,28 @@ impl Calls {
                 code: None,
             })),
             "contextCompaction" | "context_compaction" => match step {
-                Step::Started => out.emit(Kind::Status(Status { status: Some("compacting".to_owned()) })),
-                Step::Updated => out.quiet(),
-                Step::Completed => {
+                CodexToolStep::Started => {
+                    out.emit(Kind::Status(Status { status: Some("compacting".to_owned()) }))
+                }
+                CodexToolStep::Updated => out.quiet(),
+                CodexToolStep::Completed => {
                     out.emit(Kind::Status(Status { status: None }));
                     out.emit(compacted());
                 }
             },
             "userMessage" | "user_message" => match step {
-                Step::Completed => user_message(item, out),
-                Step::Started | Step::Updated => out.quiet(),
+                CodexToolStep::Completed => user_message(item, out),
+                CodexToolStep::Started | CodexToolStep::Updated => out.quiet(),
             },
-            "enteredReviewMode" if step == Step::Completed => {
+            "enteredReviewMode" if step == CodexToolStep::Completed => {
                 out.emit(Kind::Status(Status { status: Some("reviewing".to_owned()) }));
             }
-            "exitedReviewMode" if step == Step::Completed => out.emit(Kind::Status(Status { status: None })),
+            "exitedReviewMode" if step == CodexToolStep::Completed => {
+                out.emit(Kind::Status(Status { status: None }))
+            }
             // An addition of a hook to the conversation, in the user's name.
-            "hookPrompt" if step == Step::Completed => {
-                let texts = part::<List<Maybe<Said<'_>>>>(item.content);
+            "hookPrompt" if step == CodexToolStep::Completed => {
+                let texts = part::<List<Maybe<CodexItemText<'_>>>>(item.content);
                 let text = texts
                     .0
                     .iter()
@@ -134,7 +138,7 @@ impl Calls {
         Was::Known
     }
 
-    fn tool(&mut self, step: Step, id: &str, kind: ToolKind, item: &Item<'_>, out: &mut Output<'_>) {
+    fn tool(&mut self, step: CodexToolStep, id: &str, kind: ToolKind, item: &Item<'_>, out: &mut Output<'_>) {
         if kind == ToolKind::Agent
             && let Some(call) = self.open.get(id).cloned()
         {
@@ -142,7 +146,7 @@ impl Calls {
                 self.spawned(receiver.or_empty(), &call);
             }
         }
-        if step == Step::Completed {
+        if step == CodexToolStep::Completed {
             let status = status(item);
             self.finish(id, status, output(item), item.exit_code.0, out);
             if status == ToolStatus::Completed {
@@ -152,14 +156,20 @@ impl Calls {
     }
 
     /// A call begins; nothing if it runs already.
-    pub(super) fn start(&mut self, id: &str, call: Call<'_>, parent: Option<&ToolId>, out: &mut Output<'_>) {
+    pub(super) fn start(
+        &mut self,
+        id: &str,
+        call: CodexToolCall<'_>,
+        parent: Option<&ToolId>,
+        out: &mut Output<'_>,
+    ) {
         out.quiet();
         if !self.open.contains_key(id) {
             self.begin(id, call, parent, out);
         }
     }
 
-    fn begin(&mut self, id: &str, call: Call<'_>, parent: Option<&ToolId>, out: &mut Output<'_>) {
+    fn begin(&mut self, id: &str, call: CodexToolCall<'_>, parent: Option<&ToolId>, out: &mut Output<'_>) {
         let name = self.name(id);
         self.open.insert(id.into(), name.clone());
         let (input, input_head) = match call.input {

@@ -18,7 +18,7 @@ pub(super) fn reported(usage: Usage, basis: Basis) -> Kind {
 /// The counts of a thread so far and of its last request, in both spellings.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Counts<'a> {
+pub(super) struct TokenCounts<'a> {
     #[serde(borrow, alias = "total_token_usage")]
     pub(super) total: Tokens<'a>,
     #[serde(borrow, alias = "last_token_usage")]
@@ -27,7 +27,7 @@ pub(super) struct Counts<'a> {
     pub(super) model_context_window: Number,
 }
 
-impl<'a> Counts<'a> {
+impl<'a> TokenCounts<'a> {
     pub(super) fn of(raw: Option<&'a RawValue>) -> Self {
         part(raw)
     }

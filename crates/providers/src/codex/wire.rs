@@ -19,7 +19,7 @@ use crate::usage::Tokens;
 
 /// A line. Small, because every line is one; what is rare is kept raw.
 #[derive(Debug, Default, Deserialize)]
-pub(super) struct Line<'a> {
+pub(super) struct CodexLine<'a> {
     #[serde(borrow, rename = "type", default)]
     pub(super) type_name: Text<'a>,
     #[serde(borrow, default)]
@@ -52,7 +52,7 @@ pub(super) struct Line<'a> {
 /// Returns the text of a line that is a whole message of the agent and nothing else.
 ///
 /// A turn may have such lines by the thousand, and an [`Item`] has 28 fields. The words around id and text are compared, and
-/// only the text is parsed. The dialect parses every other line as a [`Line`], also one with an additional field.
+/// only the text is parsed. The dialect parses every other line as a [`CodexLine`], also one with an additional field.
 pub(super) fn whole_message(line: &str) -> Option<Cow<'_, str>> {
     /// A text that is borrowed where nothing in it is escaped.
     #[derive(Deserialize)]
@@ -81,7 +81,7 @@ pub(super) struct Item<'a> {
     pub(super) text: Text<'a>,
     /// The same in the form that the adapter protocol documents.
     #[serde(borrow, default)]
-    pub(super) agent_message: Maybe<Said<'a>>,
+    pub(super) agent_message: Maybe<CodexItemText<'a>>,
     #[serde(borrow, default)]
     pub(super) phase: Text<'a>,
     #[serde(borrow, default)]
@@ -134,14 +134,14 @@ pub(super) struct Item<'a> {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct McpResult<'a> {
-    content: List<Maybe<Block>>,
+    content: List<Maybe<CodexContentBlock>>,
     #[serde(borrow, alias = "structuredContent")]
     structured_content: Option<&'a RawValue>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Block {
+struct CodexContentBlock {
     text: Head,
 }
 
@@ -163,7 +163,7 @@ impl McpResult<'_> {
 /// A text in an object.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Said<'a> {
+pub(super) struct CodexItemText<'a> {
     #[serde(borrow)]
     pub(super) text: Text<'a>,
 }
@@ -197,13 +197,14 @@ impl<'de: 'a, 'a> Pick<'de> for ChangeKind<'a> {
     fn map<A: MapAccess<'de>>(map: A) -> Result<Self, A::Error> {
         #[derive(Default, Deserialize)]
         #[serde(default)]
-        struct Fields<'a> {
+        struct CodexItemFields<'a> {
             #[serde(borrow, rename = "type")]
             type_name: Text<'a>,
             #[serde(borrow, alias = "movePath")]
             move_path: Text<'a>,
         }
-        let Fields { type_name, move_path } = Fields::deserialize(MapAccessDeserializer::new(map))?;
+        let CodexItemFields { type_name, move_path } =
+            CodexItemFields::deserialize(MapAccessDeserializer::new(map))?;
         Ok(Self { type_name, move_path })
     }
 }
@@ -224,7 +225,7 @@ mod tests {
         let check = |line: &str, text: Option<&str>| {
             assert_eq!(whole_message(line).as_deref(), text, "{line}");
             if let Some(text) = text {
-                let read: Line<'_> = serde_json::from_str(line).expect("a line");
+                let read: CodexLine<'_> = serde_json::from_str(line).expect("a line");
                 let item = read.item.0.expect("an item");
                 assert_eq!((item.type_name.get(), item.text.get()), (Some("agent_message"), Some(text)));
             }

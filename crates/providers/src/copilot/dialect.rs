@@ -8,11 +8,11 @@ use std::borrow::Cow;
 use bowline_protocol::kinds::{Level, Notice, StopReason, UnrecognizedReason};
 use bowline_protocol::{Category, Code, Excerpt, Kind};
 
-use super::messages::Speech;
+use super::messages::CopilotMessages;
 use super::session::Session;
-use super::tools::Work;
+use super::tools::CopilotTools;
 use super::usage::Figures;
-use super::wire::{Data, Line};
+use super::wire::{CopilotData, CopilotLine};
 use crate::decode::{Cause, End};
 use crate::dialect::Output;
 use crate::dialects::api_error::{self, Retry};
@@ -23,8 +23,8 @@ use crate::lenient;
 /// Reads the output of Copilot CLI.
 #[derive(Debug, Default)]
 pub(crate) struct Copilot {
-    speech: Speech,
-    work: Work,
+    speech: CopilotMessages,
+    work: CopilotTools,
     session: Session,
     figures: Figures,
     /// The last call of the model that failed, and which attempt it was.
@@ -39,7 +39,9 @@ pub(crate) struct Copilot {
 impl Speaker for Copilot {
     fn line(&mut self, line: &str, out: &mut Output<'_>) {
         lenient::each_borrowed(line, out, |text, out| {
-            serde_json::from_str::<Line<'_>>(text).map(|object| self.object(text, &object, out)).is_ok()
+            serde_json::from_str::<CopilotLine<'_>>(text)
+                .map(|object| self.object(text, &object, out))
+                .is_ok()
         });
     }
 
@@ -70,7 +72,7 @@ impl Speaker for Copilot {
 }
 
 impl Copilot {
-    fn object(&mut self, raw: &str, line: &Line<'_>, out: &mut Output<'_>) {
+    fn object(&mut self, raw: &str, line: &CopilotLine<'_>, out: &mut Output<'_>) {
         out.quiet();
         let data = &line.data.0;
         match line.type_name.str() {
@@ -106,7 +108,7 @@ impl Copilot {
         }
     }
 
-    fn call_failed(&mut self, data: &Data<'_>) {
+    fn call_failed(&mut self, data: &CopilotData<'_>) {
         let message = data.error_message.str();
         let report = Report {
             status: status(data),
@@ -117,7 +119,7 @@ impl Copilot {
     }
 
     /// Handles the report that a failed call is made again. Its text will be repeated under another id.
-    fn retried(&mut self, data: &Data<'_>, out: &mut Output<'_>) {
+    fn retried(&mut self, data: &CopilotData<'_>, out: &mut Output<'_>) {
         if std::mem::replace(&mut self.retry_told, true) {
             return;
         }
@@ -130,7 +132,7 @@ impl Copilot {
         self.speech.retract(out);
     }
 
-    fn failed(&mut self, data: &Data<'_>, out: &mut Output<'_>) {
+    fn failed(&mut self, data: &CopilotData<'_>, out: &mut Output<'_>) {
         let message = data.message.text().unwrap_or("the program reported an error");
         let (category, code) = meaning(data.error_type.str());
         let text = Excerpt::with_limit(message, 4096).text;
@@ -146,7 +148,7 @@ impl Copilot {
         });
     }
 
-    fn result(&mut self, line: &Line<'_>, out: &mut Output<'_>) {
+    fn result(&mut self, line: &CopilotLine<'_>, out: &mut Output<'_>) {
         self.session.named(&line.session_id, out);
         self.work.changes(&line.usage.0.code_changes.0, out);
         let (aborted, error) = (std::mem::take(&mut self.aborted), self.error.take());
@@ -163,7 +165,7 @@ impl Copilot {
     }
 }
 
-fn status(data: &Data<'_>) -> Option<u16> {
+fn status(data: &CopilotData<'_>) -> Option<u16> {
     data.status_code.small().and_then(|status| u16::try_from(status).ok())
 }
 

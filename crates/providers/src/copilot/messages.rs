@@ -6,7 +6,7 @@ use bowline_protocol::kinds::{MessageFinished, Phase, TextRetracted, UserOrigin}
 use bowline_protocol::{Kind, MessageId, ToolId};
 use serde_json::value::RawValue;
 
-use super::wire::Data;
+use super::wire::CopilotData;
 use crate::dialect::Output;
 use crate::dialects::loose_json;
 use crate::dialects::text_dedup::{Said, Whole};
@@ -16,7 +16,7 @@ const REMEMBERED: usize = 256;
 
 /// The text since the last call of the model began. Text of sub-agents may come between.
 #[derive(Debug, Default)]
-pub(super) struct Speech {
+pub(super) struct CopilotMessages {
     messages: HashMap<String, Said>,
     thoughts: HashMap<String, Said>,
     /// All thoughts of the call, which its message repeats as one.
@@ -25,7 +25,7 @@ pub(super) struct Speech {
     unfinished: Option<MessageId>,
 }
 
-impl Speech {
+impl CopilotMessages {
     /// Handles the beginning of a call of the model.
     pub(super) fn call(&mut self) {
         self.thought = Said::default();
@@ -34,7 +34,7 @@ impl Speech {
     }
 
     /// Handles a piece of a message.
-    pub(super) fn delta(&mut self, data: &Data<'_>, parent: Option<&ToolId>, out: &mut Output<'_>) {
+    pub(super) fn delta(&mut self, data: &CopilotData<'_>, parent: Option<&ToolId>, out: &mut Output<'_>) {
         let name = data.message_id.text().unwrap_or("message");
         let text = data.delta_content.str();
         let message = MessageId::from(name);
@@ -46,7 +46,7 @@ impl Speech {
     }
 
     /// Handles a complete message: what its pieces left out is added.
-    pub(super) fn message(&mut self, data: &Data<'_>, parent: Option<&ToolId>, out: &mut Output<'_>) {
+    pub(super) fn message(&mut self, data: &CopilotData<'_>, parent: Option<&ToolId>, out: &mut Output<'_>) {
         let name = data.message_id.text().unwrap_or("message");
         let message = MessageId::from(name);
         if let Whole::Adds(new) = self.thought.compare(data.reasoning_text.str()) {
@@ -71,7 +71,7 @@ impl Speech {
     }
 
     /// Handles a piece of a thought.
-    pub(super) fn thought(&mut self, data: &Data<'_>, parent: Option<&ToolId>, out: &mut Output<'_>) {
+    pub(super) fn thought(&mut self, data: &CopilotData<'_>, parent: Option<&ToolId>, out: &mut Output<'_>) {
         let name = data.reasoning_id.text().unwrap_or("reasoning");
         let text = data.delta_content.str();
         out.thinking(&MessageId::from(name), 0, text, parent);
@@ -80,7 +80,12 @@ impl Speech {
     }
 
     /// Handles a complete thought, which comes after the message that it led to.
-    pub(super) fn whole_thought(&mut self, data: &Data<'_>, parent: Option<&ToolId>, out: &mut Output<'_>) {
+    pub(super) fn whole_thought(
+        &mut self,
+        data: &CopilotData<'_>,
+        parent: Option<&ToolId>,
+        out: &mut Output<'_>,
+    ) {
         let name = data.reasoning_id.text().unwrap_or("reasoning");
         let text = data.content.str();
         let new = match self.thoughts.get(name) {
@@ -105,7 +110,7 @@ impl Speech {
     }
 
     /// Handles a message to the agent, which is repeated to us.
-    pub(super) fn user(&self, data: &Data<'_>, parent: Option<&ToolId>, out: &mut Output<'_>) {
+    pub(super) fn user(&self, data: &CopilotData<'_>, parent: Option<&ToolId>, out: &mut Output<'_>) {
         // Skills, commands and schedules write in the user's name and mark it.
         let synthetic = data.source.text().is_some_and(|source| source != "user");
         let origin = if synthetic { UserOrigin::Synthetic } else { UserOrigin::Replayed };

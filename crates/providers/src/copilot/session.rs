@@ -6,7 +6,7 @@ use bowline_protocol::kinds::{
 };
 use bowline_protocol::{Basis, Kind, MessageId, NativeSessionId, Usage, UsageSource};
 
-use super::wire::{Data, Line, Outcome, Server};
+use super::wire::{CopilotData, CopilotLine, Outcome, Server};
 use crate::dialect::Output;
 use crate::dialects::loose_json::{self, Field, Object};
 
@@ -28,7 +28,7 @@ impl Session {
     }
 
     /// Handles a line about the session. Returns `false` for any other.
-    pub(super) fn take(&mut self, line: &Line<'_>, out: &mut Output<'_>) -> bool {
+    pub(super) fn take(&mut self, line: &CopilotLine<'_>, out: &mut Output<'_>) -> bool {
         let data = &line.data.0;
         match line.type_name.str() {
             "session.start" | "session.resume" => self.started(data, out),
@@ -73,7 +73,7 @@ impl Session {
         true
     }
 
-    fn started(&mut self, data: &Data<'_>, out: &mut Output<'_>) {
+    fn started(&mut self, data: &CopilotData<'_>, out: &mut Output<'_>) {
         self.name = data.session_id.string().or(self.name.take());
         self.model = data.selected_model.string().or(self.model.take());
         out.emit(Kind::SessionStarted(SessionStarted {
@@ -142,7 +142,7 @@ fn mcp(name: &str, status: &str, error: Option<String>, out: &mut Output<'_>) {
     out.emit(Kind::McpServerStatus(McpServerStatus { name: name.to_owned(), state, error }));
 }
 
-fn notice(level: Level, code: &Field<'_>, data: &Data<'_>, out: &mut Output<'_>) {
+fn notice(level: Level, code: &Field<'_>, data: &CopilotData<'_>, out: &mut Output<'_>) {
     out.emit(Kind::Notice(Notice { level, text: data.message.str().to_owned(), code: code.string() }));
 }
 
@@ -150,7 +150,7 @@ fn status(status: Option<&str>, out: &mut Output<'_>) {
     out.emit(Kind::Status(Status { status: status.map(str::to_owned) }));
 }
 
-fn compacted(data: &Data<'_>, out: &mut Output<'_>) {
+fn compacted(data: &CopilotData<'_>, out: &mut Output<'_>) {
     status(None, out);
     if data.success.truth() == Some(false) {
         let error: Outcome<'_> = loose_json::part(data.error);
@@ -167,7 +167,7 @@ fn compacted(data: &Data<'_>, out: &mut Output<'_>) {
 
 /// Handles the tokens of one call, which newer versions may tell. The input counts what the cache served, as the figures of
 /// text mode do.
-fn usage(data: &Data<'_>, out: &mut Output<'_>) {
+fn usage(data: &CopilotData<'_>, out: &mut Output<'_>) {
     let (Some(input), Some(output)) = (data.input_tokens.whole(), data.output_tokens.whole()) else { return };
     let cache_read = data.cache_read_tokens.whole().unwrap_or(0);
     let cache_write = data.cache_write_tokens.whole().unwrap_or(0);

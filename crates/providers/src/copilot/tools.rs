@@ -12,7 +12,7 @@ use bowline_protocol::{
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::wire::{CodeChanges, Data, Line, Outcome};
+use super::wire::{CodeChanges, CopilotData, CopilotLine, Outcome};
 use crate::dialect::Output;
 use crate::dialects::{loose_json, tools};
 
@@ -21,16 +21,16 @@ const REMEMBERED: usize = 1024;
 
 /// State of the work.
 #[derive(Debug, Default)]
-pub(super) struct Work {
+pub(super) struct CopilotTools {
     /// The calls that sub-agents work for.
     agents: HashMap<String, ToolId>,
     /// The reported files.
     files: HashSet<String>,
 }
 
-impl Work {
+impl CopilotTools {
     /// Returns the call of the sub-agent that a line is about.
-    pub(super) fn parent(&self, line: &Line<'_>) -> Option<ToolId> {
+    pub(super) fn parent(&self, line: &CopilotLine<'_>) -> Option<ToolId> {
         if let Some(call) = line.data.0.parent_tool_call_id.text() {
             return Some(ToolId::from(call));
         }
@@ -39,7 +39,7 @@ impl Work {
     }
 
     /// Handles a line about work. Returns `false` for any other.
-    pub(super) fn take(&mut self, line: &Line<'_>, out: &mut Output<'_>) -> bool {
+    pub(super) fn take(&mut self, line: &CopilotLine<'_>, out: &mut Output<'_>) -> bool {
         let data = &line.data.0;
         match line.type_name.str() {
             "tool.execution_start" => self.started(line, out),
@@ -72,7 +72,7 @@ impl Work {
         true
     }
 
-    fn started(&mut self, line: &Line<'_>, out: &mut Output<'_>) {
+    fn started(&mut self, line: &CopilotLine<'_>, out: &mut Output<'_>) {
         let data = &line.data.0;
         let name = data.tool_name.text().unwrap_or("tool");
         let arguments = data.arguments.map(RawValue::get);
@@ -83,7 +83,7 @@ impl Work {
         out.emit(started);
     }
 
-    fn finished(&mut self, data: &Data<'_>, out: &mut Output<'_>) {
+    fn finished(&mut self, data: &CopilotData<'_>, out: &mut Output<'_>) {
         let result: Outcome<'_> = loose_json::part(data.result);
         let error: Outcome<'_> = loose_json::part(data.error);
         let status = match (data.success.truth(), error.code.str()) {
@@ -143,7 +143,7 @@ impl Work {
         }
     }
 
-    fn agent(&mut self, line: &Line<'_>) {
+    fn agent(&mut self, line: &CopilotLine<'_>) {
         if let (Some(agent), Some(call)) = (line.agent_id.text(), line.data.0.tool_call_id.text()) {
             if self.agents.len() >= REMEMBERED {
                 self.agents.clear();
@@ -153,16 +153,21 @@ impl Work {
     }
 }
 
-fn tool<'a>(data: &'a Data<'_>) -> &'a str {
+fn tool<'a>(data: &'a CopilotData<'_>) -> &'a str {
     data.tool_call_id.text().unwrap_or("tool")
 }
 
-fn updated(data: &Data<'_>, output_delta: Option<Excerpt>, title: Option<String>, out: &mut Output<'_>) {
+fn updated(
+    data: &CopilotData<'_>,
+    output_delta: Option<Excerpt>,
+    title: Option<String>,
+    out: &mut Output<'_>,
+) {
     let id = ToolId::from(tool(data));
     out.emit(Kind::ToolUpdated(ToolUpdated { id, input_delta: None, input: None, output_delta, title }));
 }
 
-fn permission_asked(data: &Data<'_>, out: &mut Output<'_>) {
+fn permission_asked(data: &CopilotData<'_>, out: &mut Output<'_>) {
     let asked = &data.permission_request.0;
     let kind = asked.kind.text().unwrap_or("permission");
     let category = match kind {
@@ -188,7 +193,7 @@ fn permission_asked(data: &Data<'_>, out: &mut Output<'_>) {
     }));
 }
 
-fn permission_decided(data: &Data<'_>, out: &mut Output<'_>) {
+fn permission_decided(data: &CopilotData<'_>, out: &mut Output<'_>) {
     let result: Outcome<'_> = loose_json::part(data.result);
     let kind = result.kind.str();
     out.emit(Kind::ApprovalDecided(ApprovalDecided {
@@ -202,7 +207,7 @@ fn permission_decided(data: &Data<'_>, out: &mut Output<'_>) {
     }));
 }
 
-fn question_asked(data: &Data<'_>, out: &mut Output<'_>) {
+fn question_asked(data: &CopilotData<'_>, out: &mut Output<'_>) {
     let choices: Vec<Value> = loose_json::part(data.choices);
     out.emit(Kind::QuestionAsked(QuestionAsked {
         id: QuestionId::from(data.request_id.text().unwrap_or("question")),

@@ -8,11 +8,11 @@ use crate::dialects::loose_json::{Field, Object};
 /// A line. All but the last have `data`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-pub(super) struct Line<'a> {
+pub(super) struct CopilotLine<'a> {
     #[serde(borrow, rename = "type")]
     pub(super) type_name: Field<'a>,
     #[serde(borrow)]
-    pub(super) data: Object<Data<'a>>,
+    pub(super) data: Object<CopilotData<'a>>,
     /// The sub-agent that it is about; absent for the agent itself.
     #[serde(borrow)]
     pub(super) agent_id: Field<'a>,
@@ -28,7 +28,7 @@ pub(super) struct Line<'a> {
 /// The content of a line. Its type determines the fields.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-pub(super) struct Data<'a> {
+pub(super) struct CopilotData<'a> {
     // Text.
     #[serde(borrow)]
     pub(super) message_id: Field<'a>,
@@ -76,7 +76,7 @@ pub(super) struct Data<'a> {
     #[serde(borrow)]
     pub(super) request_id: Field<'a>,
     #[serde(borrow)]
-    pub(super) permission_request: Object<Permission<'a>>,
+    pub(super) permission_request: Object<CopilotPermission<'a>>,
     #[serde(borrow)]
     pub(super) question: Field<'a>,
     #[serde(borrow)]
@@ -146,7 +146,7 @@ pub(super) struct Data<'a> {
     #[serde(borrow)]
     pub(super) copilot_version: Field<'a>,
     #[serde(borrow)]
-    pub(super) context: Object<Context<'a>>,
+    pub(super) context: Object<CopilotContext<'a>>,
     #[serde(borrow)]
     pub(super) servers: Option<&'a RawValue>,
     #[serde(borrow)]
@@ -160,7 +160,7 @@ pub(super) struct Data<'a> {
 /// Where the session runs.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Context<'a> {
+pub(super) struct CopilotContext<'a> {
     #[serde(borrow)]
     pub(super) cwd: Field<'a>,
 }
@@ -168,7 +168,7 @@ pub(super) struct Context<'a> {
 /// A question whether something is allowed.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-pub(super) struct Permission<'a> {
+pub(super) struct CopilotPermission<'a> {
     #[serde(borrow)]
     pub(super) kind: Field<'a>,
     #[serde(borrow)]

@@ -24,7 +24,7 @@ pub(crate) fn report(text: &str) -> Report {
 /// The body of an error, with or without the `error` around it.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Body<'a> {
+struct ErrorBody<'a> {
     #[serde(borrow)]
     error: Object<Inner<'a>>,
     #[serde(borrow)]
@@ -44,7 +44,7 @@ struct Inner<'a> {
 
 /// Returns the finer reason that the body of an error names beyond doubt. Its message and status decide the rest.
 pub(crate) fn code(body: &str) -> Option<Code> {
-    let body: Body<'_> = serde_json::from_str(body).ok()?;
+    let body: ErrorBody<'_> = serde_json::from_str(body).ok()?;
     let Object(inner) = body.error;
     [&inner.code, &inner.type_name, &body.code, &body.type_name].into_iter().find_map(|name| {
         match name.str() {

@@ -23,12 +23,12 @@ const MESSAGE: &str = "m1";
 
 /// Reads the answer of `generate`.
 #[derive(Debug)]
-pub(crate) struct Generate;
+pub(crate) struct ExecutableGenerate;
 
 /// The answer of `generate`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Answer {
+struct ExecutableAnswer {
     content: Value,
     tokens_used: Value,
     input_tokens: Value,
@@ -39,7 +39,7 @@ struct Answer {
     tool_calls: Value,
 }
 
-impl Dialect for Generate {
+impl Dialect for ExecutableGenerate {
     fn handle(&mut self, input: Input<'_>, out: &mut Output<'_>) {
         let Input::Line(document) = input else { return };
         let found = document::find(document);
@@ -48,7 +48,7 @@ impl Dialect for Generate {
         };
         let Some(value) = found.value.filter(Value::is_object) else { return noise(document, out) };
         noise(&found.before, out);
-        match Answer::deserialize(&value) {
+        match ExecutableAnswer::deserialize(&value) {
             Ok(answer) if !answer.is_foreign() => answer_of(&answer, out),
             _ => out.unrecognized(UnrecognizedReason::UnknownType, &value.to_string(), None),
         }
@@ -56,14 +56,14 @@ impl Dialect for Generate {
     }
 }
 
-impl Answer {
+impl ExecutableAnswer {
     /// Returns whether none of the fields that make an answer are there.
     fn is_foreign(&self) -> bool {
         [&self.content, &self.error, &self.finish_reason, &self.tool_calls].into_iter().all(Value::is_null)
     }
 }
 
-fn answer_of(answer: &Answer, out: &mut Output<'_>) {
+fn answer_of(answer: &ExecutableAnswer, out: &mut Output<'_>) {
     out.quiet();
     model(&answer.model, out);
     let text = content::text_of(&answer.content).unwrap_or_default();
@@ -92,7 +92,7 @@ fn stop(finish: Option<&str>) -> Option<StopReason> {
 
 /// Reads the chunks of `stream`.
 #[derive(Debug, Default)]
-pub(crate) struct Stream {
+pub(crate) struct ExecutableStream {
     said: Said,
     chars: u64,
     warned: bool,
@@ -102,7 +102,7 @@ pub(crate) struct Stream {
 /// A chunk of `stream`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Chunk {
+struct ExecutableChunk {
     content: Value,
     delta: Value,
     done: Value,
@@ -115,15 +115,15 @@ struct Chunk {
     model: Value,
 }
 
-impl Dialect for Stream {
+impl Dialect for ExecutableStream {
     fn handle(&mut self, input: Input<'_>, out: &mut Output<'_>) {
         let Input::Line(line) = input else { return };
-        lenient::each_object(line, out, |chunk: Chunk, out| self.chunk(line, &chunk, out));
+        lenient::each_object(line, out, |chunk: ExecutableChunk, out| self.chunk(line, &chunk, out));
     }
 }
 
-impl Stream {
-    fn chunk(&mut self, raw: &str, chunk: &Chunk, out: &mut Output<'_>) {
+impl ExecutableStream {
+    fn chunk(&mut self, raw: &str, chunk: &ExecutableChunk, out: &mut Output<'_>) {
         if self.done {
             return out.unrecognized(UnrecognizedReason::BadShape, raw, Some("chunk after the last"));
         }
@@ -147,7 +147,7 @@ impl Stream {
         }
     }
 
-    fn text(&mut self, chunk: &Chunk, out: &mut Output<'_>) {
+    fn text(&mut self, chunk: &ExecutableChunk, out: &mut Output<'_>) {
         let whole = chunk.content.as_str();
         let text = match (chunk.delta.as_str(), whole) {
             (Some(delta), _) => delta,

@@ -7,7 +7,7 @@
 use serde_json::Value;
 
 use super::pi_events::PiEvents;
-use super::simple::Simple;
+use super::simple::SimpleEvents;
 use crate::dialect::{Dialect, Input, Output};
 use crate::lenient;
 
@@ -16,7 +16,7 @@ use crate::lenient;
 pub(crate) struct ExternalEvents {
     protocol: Option<Protocol>,
     pi_style: PiEvents,
-    simple: Simple,
+    simple: SimpleEvents,
 }
 
 /// The two protocols of the specification.

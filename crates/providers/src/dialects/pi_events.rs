@@ -11,7 +11,7 @@ use bowline_protocol::{Basis, Category, Kind, Millis, NativeSessionId};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::speech::{Outputs, Sort, Speech};
+use super::speech::{MessageBlocks, Outputs, Sort};
 use super::{content, reports, tools};
 use crate::dialect::{Dialect, Input, Output};
 use crate::failure::{self, Evidence, Report};
@@ -21,14 +21,14 @@ use crate::{lenient, usage};
 /// Reads pi-style events.
 #[derive(Debug, Default)]
 pub(crate) struct PiEvents {
-    speech: Speech,
+    speech: MessageBlocks,
     outputs: Outputs,
     /// How the last assistant message ended.
-    ending: Option<Ending>,
+    ending: Option<PiEventsEnding>,
 }
 
 #[derive(Debug)]
-enum Ending {
+enum PiEventsEnding {
     Done(StopReason),
     Failed(String),
     Aborted,
@@ -37,7 +37,7 @@ enum Ending {
 /// A line. Anything may be missing or of another kind.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-struct Line {
+struct PiEventsLine {
     #[serde(rename = "type")]
     type_name: Value,
     id: Value,
@@ -62,17 +62,17 @@ impl Dialect for PiEvents {
         match input {
             Input::Line("[DONE]") => out.quiet(),
             Input::Line(line) => {
-                lenient::each_object(line, out, |object: Line, out| self.object(line, &object, out))
+                lenient::each_object(line, out, |object: PiEventsLine, out| self.object(line, &object, out))
             }
             // The protocol has no other event for the end of a turn that was aborted.
-            Input::Eof(_) if matches!(self.ending, Some(Ending::Aborted)) => out.cancelled(),
+            Input::Eof(_) if matches!(self.ending, Some(PiEventsEnding::Aborted)) => out.cancelled(),
             Input::Stderr(_) | Input::Sent(_) | Input::Eof(_) => {}
         }
     }
 }
 
 impl PiEvents {
-    fn object(&mut self, raw: &str, line: &Line, out: &mut Output<'_>) {
+    fn object(&mut self, raw: &str, line: &PiEventsLine, out: &mut Output<'_>) {
         let type_name = line.type_name.as_str().unwrap_or_default();
         match type_name {
             "session" => out.emit(Kind::SessionStarted(SessionStarted {
@@ -207,34 +207,34 @@ impl PiEvents {
                     .and_then(Value::as_str)
                     .unwrap_or("the program reported an error");
                 out.remember_error(error);
-                Some(Ending::Failed(error.to_owned()))
+                Some(PiEventsEnding::Failed(error.to_owned()))
             }
-            Some("aborted") => Some(Ending::Aborted),
-            Some("length") => Some(Ending::Done(StopReason::MaxTokens)),
+            Some("aborted") => Some(PiEventsEnding::Aborted),
+            Some("length") => Some(PiEventsEnding::Done(StopReason::MaxTokens)),
             None if calls_tools => None,
-            Some(_) | None => Some(Ending::Done(StopReason::EndTurn)),
+            Some(_) | None => Some(PiEventsEnding::Done(StopReason::EndTurn)),
         };
-        if let Some(Ending::Done(stop)) = &self.ending {
+        if let Some(PiEventsEnding::Done(stop)) = &self.ending {
             out.complete_at_eof(Some(*stop));
         }
     }
 
-    fn agent_end(&mut self, line: &Line, out: &mut Output<'_>) {
+    fn agent_end(&mut self, line: &PiEventsLine, out: &mut Output<'_>) {
         out.quiet();
         if line.will_retry.as_bool() == Some(true) {
             return;
         }
         match self.ending.take() {
-            Some(Ending::Done(stop)) => out.completed(Some(stop)),
-            Some(Ending::Failed(error)) => out.failed(&Report::of(error)),
-            Some(Ending::Aborted) => out.cancelled(),
+            Some(PiEventsEnding::Done(stop)) => out.completed(Some(stop)),
+            Some(PiEventsEnding::Failed(error)) => out.failed(&Report::of(error)),
+            Some(PiEventsEnding::Aborted) => out.cancelled(),
             // There was no text; the exit code decides.
             None => out.complete_at_eof(None),
         }
     }
 }
 
-fn tool_id(line: &Line) -> &str {
+fn tool_id(line: &PiEventsLine) -> &str {
     line.tool_call_id.as_str().unwrap_or("tool")
 }
 
@@ -243,7 +243,7 @@ fn result_text(result: &Value) -> Option<String> {
     result.as_str().map(str::to_owned).or_else(|| content::text_of(result.get("content")?))
 }
 
-fn retrying(line: &Line, out: &mut Output<'_>) {
+fn retrying(line: &PiEventsLine, out: &mut Output<'_>) {
     let message = line.error_message.as_str().unwrap_or_default();
     let number = |value: &Value| value.as_u64().and_then(|value| u32::try_from(value).ok());
     let evidence = Evidence { text: message, ..Evidence::default() };

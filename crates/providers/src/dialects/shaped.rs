@@ -15,8 +15,8 @@ use bowline_protocol::kinds::{Level, TextRetracted, UnrecognizedReason};
 use bowline_protocol::{Kind, RawSpan};
 use serde::de::IgnoredAny;
 
-use self::held::Held;
-use super::text::Text;
+use self::held::HeldLines;
+use super::text::TextDialect;
 use crate::decode::End;
 use crate::dialect::{Dialect, Input, Output, Shape};
 use crate::failure::Report;
@@ -62,7 +62,7 @@ pub(crate) trait Speaker: fmt::Debug + Send {
 #[derive(Debug)]
 pub(crate) struct Shaped<S> {
     speaker: S,
-    state: State,
+    state: ShapedState,
     /// Whether the arguments determine the shape.
     told: bool,
     /// Whether a program with the option for lines may print plain text nevertheless.
@@ -70,9 +70,9 @@ pub(crate) struct Shaped<S> {
 }
 
 #[derive(Debug)]
-enum State {
+enum ShapedState {
     /// It has not shown yet.
-    Open(Held),
+    Open(HeldLines),
     Lines,
     /// A document that is not complete yet.
     Document(Document),
@@ -82,7 +82,7 @@ enum State {
 /// A document so far.
 #[derive(Debug, Default)]
 struct Document {
-    held: Held,
+    held: HeldLines,
     /// Whether the first line that may begin it is a complete object.
     is_object: Option<bool>,
 }
@@ -90,7 +90,7 @@ struct Document {
 /// Plain text, and its end so far.
 #[derive(Debug, Default)]
 struct PlainText {
-    text: Text,
+    text: TextDialect,
     tail: String,
 }
 
@@ -111,10 +111,10 @@ impl<S: Speaker> Shaped<S> {
     /// Makes a reader for output of this shape.
     pub(crate) fn new(speaker: S, shape: Shape) -> Self {
         let state = match shape {
-            Shape::Unknown => State::Open(Held::default()),
-            Shape::Lines => State::Lines,
-            Shape::Document => State::Document(Document::default()),
-            Shape::Text => State::Text(PlainText::default()),
+            Shape::Unknown => ShapedState::Open(HeldLines::default()),
+            Shape::Lines => ShapedState::Lines,
+            Shape::Document => ShapedState::Document(Document::default()),
+            Shape::Text => ShapedState::Text(PlainText::default()),
         };
         Self { speaker, state, told: shape != Shape::Unknown, may_be_text: false }
     }
@@ -124,20 +124,20 @@ impl<S: Speaker> Shaped<S> {
     pub(crate) fn lines_or_text(speaker: S, shape: Shape) -> Self {
         let mut made = Self::new(speaker, shape);
         if shape == Shape::Lines {
-            (made.state, made.may_be_text) = (State::Open(Held::default()), true);
+            (made.state, made.may_be_text) = (ShapedState::Open(HeldLines::default()), true);
         }
         made
     }
 
     fn line(&mut self, line: &str, out: &mut Output<'_>) {
         match &mut self.state {
-            State::Lines => self.speaker.line(line, out),
-            State::Text(plain) => {
+            ShapedState::Lines => self.speaker.line(line, out),
+            ShapedState::Text(plain) => {
                 if let Some(line) = self.speaker.text_line(line, out) {
                     plain.line(&line, out);
                 }
             }
-            State::Open(held) => {
+            ShapedState::Open(held) => {
                 if lenient::is_blank(line) && held.count() == 0 {
                     return;
                 }
@@ -158,7 +158,7 @@ impl<S: Speaker> Shaped<S> {
                     Beginning::Other => {}
                 }
             }
-            State::Document(document) => {
+            ShapedState::Document(document) => {
                 out.quiet_for_now();
                 // Objects of a document are indented; one that begins a line is a line of JSON. Where the arguments promise a
                 // document, it takes two.
@@ -176,7 +176,7 @@ impl<S: Speaker> Shaped<S> {
 
     fn become_lines(&mut self, out: &mut Output<'_>) {
         let held = self.take_held();
-        self.state = State::Lines;
+        self.state = ShapedState::Lines;
         held.replay(None, out, |line, out| self.speaker.line(line, out));
     }
 
@@ -190,7 +190,7 @@ impl<S: Speaker> Shaped<S> {
                 }
             });
         }
-        self.state = State::Text(plain);
+        self.state = ShapedState::Text(plain);
     }
 
     /// Begins a document with the last held line; what was held before it is noise.
@@ -201,25 +201,25 @@ impl<S: Speaker> Shaped<S> {
             held.replay(Some(line), out, noise);
             document.add(line, span);
         }
-        self.state = State::Document(document);
+        self.state = ShapedState::Document(document);
     }
 
-    fn take_held(&mut self) -> Held {
+    fn take_held(&mut self) -> HeldLines {
         match &mut self.state {
-            State::Open(held) => std::mem::take(held),
-            State::Document(document) => std::mem::take(&mut document.held),
-            State::Lines | State::Text(_) => Held::default(),
+            ShapedState::Open(held) => std::mem::take(held),
+            ShapedState::Document(document) => std::mem::take(&mut document.held),
+            ShapedState::Lines | ShapedState::Text(_) => HeldLines::default(),
         }
     }
 
     fn end(&mut self, end: &End, out: &mut Output<'_>) {
         match &self.state {
             // Nothing was printed, or only blank lines: the exit decides.
-            State::Open(held) if held.count() == 0 => {}
-            State::Open(_) if self.may_be_text && end.exit.is_some_and(|exit| !exit.is_success()) => {
+            ShapedState::Open(held) if held.count() == 0 => {}
+            ShapedState::Open(_) if self.may_be_text && end.exit.is_some_and(|exit| !exit.is_success()) => {
                 self.become_lines(out);
             }
-            State::Open(_) => {
+            ShapedState::Open(_) => {
                 if self.may_be_text {
                     out.notice(
                         Level::Warn,
@@ -229,13 +229,13 @@ impl<S: Speaker> Shaped<S> {
                 self.become_text(out);
                 out.complete_at_eof(None);
             }
-            State::Document(_) => self.document(out),
-            State::Lines | State::Text(_) => {}
+            ShapedState::Document(_) => self.document(out),
+            ShapedState::Lines | ShapedState::Text(_) => {}
         }
-        if let State::Text(plain) = &self.state
+        if let ShapedState::Text(plain) = &self.state
             && let Some(report) = self.speaker.text_was_error(&plain.tail, end)
         {
-            let message = Text::MESSAGE.into();
+            let message = TextDialect::MESSAGE.into();
             out.emit(Kind::TextRetracted(TextRetracted { message, from_block: 0 }));
             out.failed(&report);
         }
@@ -248,7 +248,7 @@ impl<S: Speaker> Shaped<S> {
         // Warnings may stand before a document.
         let start = held.lines().find(|(_, line)| may_begin(line));
         let Some((span, first)) = start else {
-            self.state = State::Open(held);
+            self.state = ShapedState::Open(held);
             return if self.told { self.become_lines(out) } else { self.become_text(out) };
         };
         let document = held.text_from(first).trim();
@@ -258,18 +258,18 @@ impl<S: Speaker> Shaped<S> {
             // Its beginning is understood, and that it has no end.
             out.quiet();
             out.at(span, |out| out.unrecognized(UnrecognizedReason::BadShape, document, None));
-            self.state = State::Lines;
+            self.state = ShapedState::Lines;
             return;
         }
         if lenient::value(document).is_none() {
             let looks_like_text = !self.told && first.trim_start().starts_with('[');
-            self.state = State::Open(held);
+            self.state = ShapedState::Open(held);
             return if looks_like_text { self.become_text(out) } else { self.become_lines(out) };
         }
         held.replay(Some(first), out, noise);
         let span = span.zip(held.last()).map(|(first, last)| RawSpan { end: last.end, ..first });
         out.at(span, |out| self.speaker.document(document, out));
-        self.state = State::Lines;
+        self.state = ShapedState::Lines;
     }
 }
 

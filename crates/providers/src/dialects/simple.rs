@@ -12,14 +12,14 @@ use crate::{lenient, usage};
 
 /// Reads simple events.
 #[derive(Debug, Default)]
-pub(crate) struct Simple {
+pub(crate) struct SimpleEvents {
     messages: Messages,
 }
 
 /// A line. Anything may be missing or of another kind.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Line {
+struct SimpleLine {
     #[serde(rename = "type")]
     type_name: Value,
     delta: Value,
@@ -34,21 +34,21 @@ struct Line {
     usage: Value,
 }
 
-impl Dialect for Simple {
+impl Dialect for SimpleEvents {
     fn handle(&mut self, input: Input<'_>, out: &mut Output<'_>) {
         match input {
             // The sentinel with which event streams of model APIs end.
             Input::Line("[DONE]") => out.quiet(),
             Input::Line(line) => {
-                lenient::each_object(line, out, |object: Line, out| self.object(line, &object, out))
+                lenient::each_object(line, out, |object: SimpleLine, out| self.object(line, &object, out))
             }
             Input::Stderr(_) | Input::Sent(_) | Input::Eof(_) => {}
         }
     }
 }
 
-impl Simple {
-    fn object(&mut self, raw: &str, line: &Line, out: &mut Output<'_>) {
+impl SimpleEvents {
+    fn object(&mut self, raw: &str, line: &SimpleLine, out: &mut Output<'_>) {
         let type_name = line.type_name.as_str();
         match type_name {
             Some(kind @ ("text" | "thinking")) => {

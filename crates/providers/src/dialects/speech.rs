@@ -27,13 +27,13 @@ impl Sort {
 
 /// The current message.
 #[derive(Debug, Default)]
-pub(crate) struct Speech {
+pub(crate) struct MessageBlocks {
     messages: Messages,
     /// The text of each block so far, by its place.
     blocks: HashMap<u32, Said>,
 }
 
-impl Speech {
+impl MessageBlocks {
     /// Begins a new message, and finishes the one before.
     pub(crate) fn begin(&mut self, out: &mut Output<'_>) {
         self.finish(Phase::Final, None, out);

@@ -25,7 +25,7 @@ use crate::{lenient, usage};
 /// Reads JSON lines.
 #[derive(Debug, Default)]
 pub(crate) struct StreamJson {
-    speech: Speech,
+    speech: StreamJsonText,
     items: Items,
     /// The cost of the session at the last result.
     cost: f64,
@@ -37,14 +37,14 @@ pub(crate) struct Documented(pub(crate) StreamJson);
 
 impl Default for Documented {
     fn default() -> Self {
-        let speech = Speech { messages: Messages::named("d"), ..Speech::default() };
+        let speech = StreamJsonText { messages: Messages::named("d"), ..StreamJsonText::default() };
         Self(StreamJson { speech, ..StreamJson::default() })
     }
 }
 
 /// The current message.
 #[derive(Debug, Default)]
-struct Speech {
+struct StreamJsonText {
     messages: Messages,
     /// The text of the current or last message of this turn.
     said: Said,
@@ -58,7 +58,7 @@ struct Speech {
 /// A line. Anything may be missing or of another kind.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Line {
+struct StreamJsonLine {
     #[serde(rename = "type")]
     type_name: Value,
     subtype: Value,
@@ -98,7 +98,7 @@ impl Dialect for StreamJson {
     fn handle(&mut self, input: Input<'_>, out: &mut Output<'_>) {
         match input {
             Input::Line(line) => {
-                lenient::each_object(line, out, |object: Line, out| self.object(line, object, out));
+                lenient::each_object(line, out, |object: StreamJsonLine, out| self.object(line, object, out));
             }
             Input::Stderr(_) | Input::Sent(_) | Input::Eof(_) => {}
         }
@@ -106,7 +106,7 @@ impl Dialect for StreamJson {
 }
 
 impl StreamJson {
-    fn object(&mut self, raw: &str, line: Line, out: &mut Output<'_>) {
+    fn object(&mut self, raw: &str, line: StreamJsonLine, out: &mut Output<'_>) {
         // Owned, because some arms take the line apart.
         let type_name = line.type_name.as_str().unwrap_or_default().to_owned();
         match type_name.as_str() {
@@ -153,7 +153,7 @@ impl StreamJson {
     }
 
     /// Handles a piece of the current message.
-    fn piece(&mut self, raw: &str, line: &Line, out: &mut Output<'_>) {
+    fn piece(&mut self, raw: &str, line: &StreamJsonLine, out: &mut Output<'_>) {
         let text = [&line.content, &line.text, &line.delta].into_iter().find_map(content::text_of);
         match text {
             Some(text) => self.speech.say(&text, out),
@@ -164,18 +164,22 @@ impl StreamJson {
     /// Ends the turn's text. The turn finishes the open message.
     fn end_turn(&mut self) {
         let messages = std::mem::take(&mut self.speech.messages);
-        self.speech = Speech { messages: messages.without_current(), ..Speech::default() };
+        self.speech = StreamJsonText { messages: messages.without_current(), ..StreamJsonText::default() };
         self.items = Items::default();
     }
 
     /// Handles a whole message in an envelope: `{"type":"assistant","message":{"content":[…]}}`.
-    fn envelope(&mut self, line: &Line, out: &mut Output<'_>) {
+    fn envelope(&mut self, line: &StreamJsonLine, out: &mut Output<'_>) {
         out.quiet();
         let assistant = line.type_name.as_str() == Some("assistant");
         let inner = line.message.get("content").cloned().unwrap_or_default();
         let Some(blocks) = inner.as_array() else {
             let role = if assistant { "assistant" } else { "user" };
-            return self.role("", Line { role: role.into(), content: inner, ..Line::default() }, out);
+            return self.role(
+                "",
+                StreamJsonLine { role: role.into(), content: inner, ..StreamJsonLine::default() },
+                out,
+            );
         };
         let id = line.message.get("id").and_then(Value::as_str);
         for block in blocks {
@@ -208,7 +212,7 @@ impl StreamJson {
     }
 
     /// Handles the result of a turn: only text that was not printed before counts.
-    fn result(&mut self, line: &Line, out: &mut Output<'_>) {
+    fn result(&mut self, line: &StreamJsonLine, out: &mut Output<'_>) {
         session(line, out);
         let failed = line.is_error.as_bool().unwrap_or(false)
             || line.status.as_str() == Some("error")
@@ -233,14 +237,14 @@ impl StreamJson {
     }
 
     /// Handles a line with a role.
-    fn role(&mut self, raw: &str, line: Line, out: &mut Output<'_>) {
+    fn role(&mut self, raw: &str, line: StreamJsonLine, out: &mut Output<'_>) {
         let piece = line.delta.as_bool() == Some(true);
         if piece && line.role.as_str() == Some("assistant") {
             let text = content::text_of(&line.content).unwrap_or_default();
             return self.speech.say(&text, out);
         }
         self.speech.end(out);
-        let Line { role, content, tool_calls, tool_call_id, usage, reasoning_content, .. } = line;
+        let StreamJsonLine { role, content, tool_calls, tool_call_id, usage, reasoning_content, .. } = line;
         let message = RoleLine {
             role,
             content,
@@ -262,7 +266,7 @@ impl StreamJson {
     }
 
     /// Handles a line without a type and a role.
-    fn untyped(&mut self, raw: &str, line: Line, out: &mut Output<'_>) {
+    fn untyped(&mut self, raw: &str, line: StreamJsonLine, out: &mut Output<'_>) {
         if let Some(error) = content::error(&line.error) {
             return out.remember_error(&error);
         }
@@ -271,7 +275,7 @@ impl StreamJson {
             return out.noise(raw);
         }
         let model = line.model.as_str().map(str::to_owned);
-        let Line { content, text, response, message, output, result, choices, messages, .. } = line;
+        let StreamJsonLine { content, text, response, message, output, result, choices, messages, .. } = line;
         let fields = [
             ("content", content),
             ("text", text),
@@ -295,7 +299,7 @@ impl StreamJson {
     }
 }
 
-impl Speech {
+impl StreamJsonText {
     /// Emits a piece of the current message.
     fn say(&mut self, text: &str, out: &mut Output<'_>) {
         if self.whole {
@@ -362,7 +366,7 @@ impl Speech {
     }
 }
 
-fn session(line: &Line, out: &mut Output<'_>) {
+fn session(line: &StreamJsonLine, out: &mut Output<'_>) {
     let id = [&line.thread_id, &line.session_id].into_iter().find_map(Value::as_str);
     let model = line.model.as_str().map(str::to_owned);
     if id.is_none() && model.is_none() {
@@ -373,7 +377,7 @@ fn session(line: &Line, out: &mut Output<'_>) {
 }
 
 /// Returns the error message of a line, wherever it is.
-fn error_text(line: &Line) -> String {
+fn error_text(line: &StreamJsonLine) -> String {
     let several: Vec<&str> = line.errors.as_array().into_iter().flatten().filter_map(Value::as_str).collect();
     if !several.is_empty() {
         return several.join("; ");

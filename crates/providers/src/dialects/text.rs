@@ -16,12 +16,12 @@ const COPIED: usize = 4 * 1024;
 
 /// Reads plain text.
 #[derive(Debug, Default)]
-pub(crate) struct Text {
+pub(crate) struct TextDialect {
     begun: bool,
     held_back: String,
 }
 
-impl Dialect for Text {
+impl Dialect for TextDialect {
     fn handle(&mut self, input: Input<'_>, out: &mut Output<'_>) {
         match input {
             Input::Line(line) => self.line(&ansi::strip(line), out),
@@ -30,7 +30,7 @@ impl Dialect for Text {
     }
 }
 
-impl Text {
+impl TextDialect {
     /// The message that all of the text belongs to.
     pub(crate) const MESSAGE: &str = "m1";
 

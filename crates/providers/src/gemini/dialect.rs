@@ -14,9 +14,9 @@ use serde_json::{Map, Value};
 
 use super::failures;
 use super::failures::retries::Retries;
-use super::messages::{Sort, Thoughts};
-use super::tools::Work;
-use super::wire::{self, Line, Spent};
+use super::messages::{ThoughtPart, Thoughts};
+use super::tools::GeminiTools;
+use super::wire::{self, GeminiLine, GeminiUsage};
 use crate::decode::{Cause, End};
 use crate::dialect::{Dialect, Input, Output};
 use crate::dialects::content;
@@ -34,8 +34,8 @@ pub(crate) struct Gemini {
     messages: Messages,
     thoughts: Thoughts,
     /// Where the message is: what sort of block, and its number.
-    block: Option<(Sort, u32)>,
-    work: Work,
+    block: Option<(ThoughtPart, u32)>,
+    work: GeminiTools,
     retries: Retries,
     /// The message of the last `error` line.
     error: Option<String>,
@@ -67,7 +67,7 @@ impl Speaker for Gemini {
         }
         let mut place = 0;
         let mut foreign = false;
-        lenient::each_object(line, out, |object: Line, out| {
+        lenient::each_object(line, out, |object: GeminiLine, out| {
             let known = self.object(&object, out);
             if !known && place == 0 {
                 foreign = true;
@@ -104,9 +104,9 @@ impl Speaker for Gemini {
         // A message of its own: that of the text has only text.
         let thought = MessageId::from("thought");
         let mut answer = None;
-        let mut take = |sort: Sort, part: &str| match sort {
-            Sort::Text => answer = Some(Cow::Owned(part.to_owned())),
-            Sort::Thinking => out.thinking(&thought, 0, part, None),
+        let mut take = |sort: ThoughtPart, part: &str| match sort {
+            ThoughtPart::Text => answer = Some(Cow::Owned(part.to_owned())),
+            ThoughtPart::Thinking => out.thinking(&thought, 0, part, None),
         };
         self.thoughts.split(&ansi::strip(line), &mut take);
         self.thoughts.finish(&mut take);
@@ -166,7 +166,7 @@ impl Speaker for Gemini {
 
 impl Gemini {
     /// Handles a line of one of the program's own types. Returns `false` for any other.
-    fn object(&mut self, line: &Line, out: &mut Output<'_>) -> bool {
+    fn object(&mut self, line: &GeminiLine, out: &mut Output<'_>) -> bool {
         // No version continues after a failure; one that does has ended its turn.
         self.told(None, out);
         match line.type_name.as_str() {
@@ -188,7 +188,7 @@ impl Gemini {
         true
     }
 
-    fn message(&mut self, line: &Line, out: &mut Output<'_>) -> bool {
+    fn message(&mut self, line: &GeminiLine, out: &mut Output<'_>) -> bool {
         let text = content::text_of(&line.content).unwrap_or_default();
         match line.role.as_str() {
             Some("user") => {
@@ -233,7 +233,7 @@ impl Gemini {
         }
     }
 
-    fn error(&mut self, line: &Line, out: &mut Output<'_>) {
+    fn error(&mut self, line: &GeminiLine, out: &mut Output<'_>) {
         let message = line.message.as_str().unwrap_or_default();
         let is_loop = message.starts_with("Loop detected");
         self.cut = match message {
@@ -250,7 +250,7 @@ impl Gemini {
         out.emit(Kind::Notice(Notice { level: Level::Warn, text, code }));
     }
 
-    fn result(&mut self, line: &Line, out: &mut Output<'_>) {
+    fn result(&mut self, line: &GeminiLine, out: &mut Output<'_>) {
         out.quiet();
         out.overcome();
         self.end_message(out);
@@ -278,7 +278,7 @@ impl Gemini {
             failures::by_class(failures::class_on_stderr(out.stderr), &mut report);
         }
         if let Some(Exit::Code(code)) = exit {
-            if failures::meaning(code) == failures::Meaning::Cancelled {
+            if failures::meaning(code) == failures::GeminiFailure::Cancelled {
                 return out.cancelled();
             }
             failures::by_exit(code, &mut report);
@@ -317,7 +317,7 @@ impl Gemini {
         }
         self.end_message(out);
         let stats = object.get("stats").and_then(wire::document_stats);
-        let usage = || Some(Spent { usage: crate::usage::read(object.get("usage")?)?, model: None });
+        let usage = || Some(GeminiUsage { usage: crate::usage::read(object.get("usage")?)?, model: None });
         spent(stats.or_else(usage), out);
         let error = object.get("error");
         match error.and_then(content::error) {
@@ -354,7 +354,8 @@ impl Gemini {
             out.emit(Kind::SessionStarted(SessionStarted { native_session, ..SessionStarted::default() }));
         }
         let class = left.as_ref().map_or("", |left| left.class.as_str());
-        if failures::meaning(code) == failures::Meaning::Cancelled || failures::is_cancelled(class, "") {
+        if failures::meaning(code) == failures::GeminiFailure::Cancelled || failures::is_cancelled(class, "")
+        {
             return out.cancelled();
         }
         let mut report =
@@ -368,8 +369,8 @@ impl Gemini {
 /// Says a part of a message, in a block of its sort.
 fn part_of(
     message: &MessageId,
-    block: &mut Option<(Sort, u32)>,
-    sort: Sort,
+    block: &mut Option<(ThoughtPart, u32)>,
+    sort: ThoughtPart,
     part: &str,
     out: &mut Output<'_>,
 ) {
@@ -380,8 +381,8 @@ fn part_of(
     };
     *block = Some((sort, number));
     match sort {
-        Sort::Text => out.text(message, number, part, None),
-        Sort::Thinking => out.thinking(message, number, part, None),
+        ThoughtPart::Text => out.text(message, number, part, None),
+        ThoughtPart::Thinking => out.thinking(message, number, part, None),
     }
 }
 
@@ -391,8 +392,8 @@ fn is_whole(object: &Map<String, Value>) -> bool {
     !has("type") && (has("stats") && has("response") || has("session_id") && has("error"))
 }
 
-fn spent(spent: Option<Spent>, out: &mut Output<'_>) {
-    if let Some(Spent { usage, model }) = spent {
+fn spent(spent: Option<GeminiUsage>, out: &mut Output<'_>) {
+    if let Some(GeminiUsage { usage, model }) = spent {
         out.emit(Kind::UsageReported(UsageReported {
             usage,
             basis: Basis::PerTurn,

@@ -38,7 +38,7 @@ pub(super) fn by_class(class: &str, report: &mut Report) {
 
 /// The meaning of an exit code.
 #[derive(Debug, PartialEq)]
-pub(super) enum Meaning {
+pub(super) enum GeminiFailure {
     /// An HTTP status: the program exits with it, and the system keeps its last eight bits.
     Status(u16),
     /// A reason of its own.
@@ -51,38 +51,38 @@ pub(super) enum Meaning {
 }
 
 /// Returns what an exit code means.
-pub(super) fn meaning(code: i32) -> Meaning {
+pub(super) fn meaning(code: i32) -> GeminiFailure {
     match code {
-        41 => Meaning::Reason(Category::Authentication, Code::NotLoggedIn),
-        42 => Meaning::Input,
-        44 | 52 => Meaning::Reason(Category::Configuration, Code::BadConfig),
-        53 => Meaning::Reason(Category::Validation, Code::MaxTurns),
-        54 => Meaning::Reason(Category::Unknown, tool_execution()),
-        55 => Meaning::Reason(Category::Configuration, Code::UntrustedFolder),
-        130 => Meaning::Cancelled,
+        41 => GeminiFailure::Reason(Category::Authentication, Code::NotLoggedIn),
+        42 => GeminiFailure::Input,
+        44 | 52 => GeminiFailure::Reason(Category::Configuration, Code::BadConfig),
+        53 => GeminiFailure::Reason(Category::Validation, Code::MaxTurns),
+        54 => GeminiFailure::Reason(Category::Unknown, tool_execution()),
+        55 => GeminiFailure::Reason(Category::Configuration, Code::UntrustedFolder),
+        130 => GeminiFailure::Cancelled,
         // 400 to 511, modulo 256.
-        144..=255 => u16::try_from(code + 256).map_or(Meaning::Silent, Meaning::Status),
-        400..=599 => u16::try_from(code).map_or(Meaning::Silent, Meaning::Status),
-        _ => Meaning::Silent,
+        144..=255 => u16::try_from(code + 256).map_or(GeminiFailure::Silent, GeminiFailure::Status),
+        400..=599 => u16::try_from(code).map_or(GeminiFailure::Silent, GeminiFailure::Status),
+        _ => GeminiFailure::Silent,
     }
 }
 
 /// Fills in the meaning of an exit code where the text has none.
 pub(super) fn by_exit(code: i32, report: &mut Report) {
     match meaning(code) {
-        Meaning::Status(status) => report.status = report.status.or(Some(status)),
-        Meaning::Reason(category, code) => {
+        GeminiFailure::Status(status) => report.status = report.status.or(Some(status)),
+        GeminiFailure::Reason(category, code) => {
             report.category.get_or_insert(category);
             report.code.get_or_insert(code);
         }
-        Meaning::Input => {
+        GeminiFailure::Input => {
             let words = Evidence { report: Some(report), ..Evidence::default() };
             let now = Moment::utc(Timestamp::EPOCH);
             if failure::classify(&words, &now).category == Category::Unknown {
                 report.code.get_or_insert(Code::InvalidRequest);
             }
         }
-        Meaning::Cancelled | Meaning::Silent => {}
+        GeminiFailure::Cancelled | GeminiFailure::Silent => {}
     }
 }
 

@@ -5,7 +5,7 @@
 
 /// The kind of a piece of text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Sort {
+pub(super) enum ThoughtPart {
     Thinking,
     Text,
 }
@@ -43,7 +43,7 @@ impl Thoughts {
     }
 
     /// Handles the next piece of a message and gives its parts to `take`.
-    pub(super) fn split(&mut self, piece: &str, mut take: impl FnMut(Sort, &str)) {
+    pub(super) fn split(&mut self, piece: &str, mut take: impl FnMut(ThoughtPart, &str)) {
         if self.held.is_empty() {
             return self.parts(piece, &mut take);
         }
@@ -52,24 +52,24 @@ impl Thoughts {
     }
 
     /// Handles the end of the message, or of a line: what was held back is what it looks like.
-    pub(super) fn finish(&mut self, mut take: impl FnMut(Sort, &str)) {
+    pub(super) fn finish(&mut self, mut take: impl FnMut(ThoughtPart, &str)) {
         let held = std::mem::take(&mut self.held);
         match held.strip_prefix(MARK).map(str::trim_start) {
             Some(thought) => {
                 self.depth = 1;
                 if !thought.is_empty() {
-                    take(Sort::Thinking, thought);
+                    take(ThoughtPart::Thinking, thought);
                 }
             }
             None if !held.is_empty() => {
                 self.text_began = true;
-                take(Sort::Text, &held);
+                take(ThoughtPart::Text, &held);
             }
             None => {}
         }
     }
 
-    fn parts(&mut self, mut piece: &str, take: &mut impl FnMut(Sort, &str)) {
+    fn parts(&mut self, mut piece: &str, take: &mut impl FnMut(ThoughtPart, &str)) {
         while !self.text_began {
             if self.depth == 0 {
                 if is_open(piece) {
@@ -86,13 +86,13 @@ impl Thoughts {
                 }
             }
             let end = self.end(piece);
-            take(Sort::Thinking, &piece[..end.unwrap_or(piece.len())]);
+            take(ThoughtPart::Thinking, &piece[..end.unwrap_or(piece.len())]);
             let Some(end) = end else { return };
             piece = piece[end + 1..].trim_start();
         }
         if !piece.is_empty() {
             self.text_began = true;
-            take(Sort::Text, piece);
+            take(ThoughtPart::Text, piece);
         }
     }
 
@@ -123,17 +123,17 @@ fn is_open(text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::Sort::{Text, Thinking};
+    use super::ThoughtPart::{Text, Thinking};
     use super::*;
 
-    fn check(pieces: &[&str], expect: &[(Sort, &str)]) {
+    fn check(pieces: &[&str], expect: &[(ThoughtPart, &str)]) {
         let mut thoughts = Thoughts::default();
         let mut found = Vec::new();
         for piece in pieces {
             thoughts.split(piece, |sort, part| found.push((sort, part.to_owned())));
         }
         thoughts.finish(|sort, part| found.push((sort, part.to_owned())));
-        let expect: Vec<(Sort, String)> =
+        let expect: Vec<(ThoughtPart, String)> =
             expect.iter().map(|(sort, part)| (*sort, (*part).to_owned())).collect();
         assert_eq!(found, expect, "{pieces:?}");
     }

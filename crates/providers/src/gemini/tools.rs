@@ -4,19 +4,19 @@ use bowline_protocol::Kind;
 use bowline_protocol::kinds::{FileOperation, FilesTouched, ToolKind, ToolStatus, TouchSource, TouchedFile};
 use serde_json::Value;
 
-use super::wire::Line;
+use super::wire::GeminiLine;
 use crate::dialect::Output;
 use crate::dialects::{content, tools};
 
 /// The tools that run.
 #[derive(Debug, Default)]
-pub(super) struct Work {
-    running: Vec<Running>,
+pub(super) struct GeminiTools {
+    running: Vec<GeminiRunningTools>,
 }
 
 /// A tool that runs.
 #[derive(Debug)]
-struct Running {
+struct GeminiRunningTools {
     id: String,
     name: String,
     /// The file that it changes, if it is one of the tools that do.
@@ -26,9 +26,9 @@ struct Running {
 /// How many running tools are remembered.
 const MOST: usize = 1024;
 
-impl Work {
+impl GeminiTools {
     /// Handles the beginning of a call.
-    pub(super) fn started(&mut self, line: &Line, out: &mut Output<'_>) {
+    pub(super) fn started(&mut self, line: &GeminiLine, out: &mut Output<'_>) {
         let name = line.tool_name.as_str().unwrap_or("tool");
         let id = line.tool_id.as_str().unwrap_or(name);
         if self.running.iter().any(|tool| tool.id == id) {
@@ -37,7 +37,7 @@ impl Work {
         if self.running.len() >= MOST {
             self.running.remove(0);
         }
-        self.running.push(Running {
+        self.running.push(GeminiRunningTools {
             id: id.to_owned(),
             name: name.to_owned(),
             path: changed_file(name, &line.parameters),
@@ -46,7 +46,7 @@ impl Work {
     }
 
     /// Handles the result of a call.
-    pub(super) fn finished(&mut self, line: &Line, out: &mut Output<'_>) {
+    pub(super) fn finished(&mut self, line: &GeminiLine, out: &mut Output<'_>) {
         let id = line.tool_id.as_str().unwrap_or("tool");
         let place = self.running.iter().position(|tool| tool.id == id);
         let tool = place.map(|place| self.running.remove(place));
@@ -67,7 +67,7 @@ impl Work {
 }
 
 /// Returns how a tool call ended.
-fn status_of(name: &str, line: &Line) -> ToolStatus {
+fn status_of(name: &str, line: &GeminiLine) -> ToolStatus {
     let reason = line.error.get("type").and_then(Value::as_str).unwrap_or_default();
     match (line.status.as_str(), reason) {
         (Some("success"), _) => ToolStatus::Completed,

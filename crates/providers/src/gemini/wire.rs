@@ -11,7 +11,7 @@ use serde_json::Value;
 
 /// A piece of the answer: `{"type":"message","role":"assistant","content":"Hel","delta":true}`.
 #[derive(Debug, Deserialize)]
-pub(super) struct Piece<'a> {
+pub(super) struct GeminiPiece<'a> {
     #[serde(rename = "type", borrow)]
     type_name: Cow<'a, str>,
     #[serde(borrow)]
@@ -27,14 +27,14 @@ pub(super) fn piece(line: &str) -> Option<Cow<'_, str>> {
     if !line.starts_with('{') {
         return None;
     }
-    let piece: Piece<'_> = serde_json::from_str(line).ok()?;
+    let piece: GeminiPiece<'_> = serde_json::from_str(line).ok()?;
     (piece.type_name == "message" && piece.role == "assistant" && piece.delta).then_some(piece.content)
 }
 
 /// Any line. Anything may be missing or of another kind.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Line {
+pub(super) struct GeminiLine {
     #[serde(rename = "type")]
     pub(super) type_name: Value,
     pub(super) session_id: Value,
@@ -55,7 +55,7 @@ pub(super) struct Line {
 
 /// The usage of a run, and its model if it was only one.
 #[derive(Debug, PartialEq)]
-pub(super) struct Spent {
+pub(super) struct GeminiUsage {
     pub(super) usage: Usage,
     pub(super) model: Option<String>,
 }
@@ -63,7 +63,7 @@ pub(super) struct Spent {
 /// Reads the `stats` of a result line.
 ///
 /// `input_tokens` holds the cached ones. Thoughts are in no field of their own, only in the total.
-pub(super) fn stream_stats(stats: &Value) -> Option<Spent> {
+pub(super) fn stream_stats(stats: &Value) -> Option<GeminiUsage> {
     let count = |key: &str| stats.get(key).and_then(Value::as_u64);
     let (prompt, output) = (count("input_tokens")?, count("output_tokens")?);
     let cached = count("cached").unwrap_or(0).min(prompt);
@@ -76,11 +76,11 @@ pub(super) fn stream_stats(stats: &Value) -> Option<Spent> {
         reasoning: (thoughts > 0).then_some(thoughts),
     };
     let used = |model: &Value| model.get("total_tokens").and_then(Value::as_u64);
-    Some(Spent { usage, model: only_model(stats, used) })
+    Some(GeminiUsage { usage, model: only_model(stats, used) })
 }
 
 /// Reads the `stats` of the JSON object: the tokens of all models. Their roles are parts of the same tokens.
-pub(super) fn document_stats(stats: &Value) -> Option<Spent> {
+pub(super) fn document_stats(stats: &Value) -> Option<GeminiUsage> {
     let models = stats.get("models")?.as_object()?;
     let mut usage = Usage::default();
     for tokens in models.values().filter_map(|model| model.get("tokens")) {
@@ -97,7 +97,7 @@ pub(super) fn document_stats(stats: &Value) -> Option<Spent> {
         });
     }
     let used = |model: &Value| model.get("tokens")?.get("total")?.as_u64();
-    (!models.is_empty()).then(|| Spent { usage, model: only_model(stats, used) })
+    (!models.is_empty()).then(|| GeminiUsage { usage, model: only_model(stats, used) })
 }
 
 /// Returns the model that used tokens, if it was only one: the router's model is on the same list.
@@ -140,7 +140,7 @@ mod tests {
         };
         let stats = json!({"models": {"a": tokens(10), "b": tokens(20)}});
         let usage = Usage { input: 28, output: 10, cache_read: 2, cache_write: 0, reasoning: Some(6) };
-        assert_eq!(document_stats(&stats), Some(Spent { usage, model: None }));
+        assert_eq!(document_stats(&stats), Some(GeminiUsage { usage, model: None }));
         assert_eq!(document_stats(&json!({"models": {}})), None);
         assert_eq!(document_stats(&json!(7)), None);
         assert_eq!(stream_stats(&json!({"input_tokens": "many"})), None);

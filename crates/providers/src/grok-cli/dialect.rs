@@ -36,7 +36,7 @@ pub(crate) struct GrokCli {
 }
 
 /// Texts of the program itself in place of the model's.
-enum Words<'a> {
+enum GrokText<'a> {
     /// The request failed.
     Failed(&'a str),
     /// The limit of rounds was reached.
@@ -72,12 +72,12 @@ impl GrokCli {
             let text = content::text_of(&line.content).unwrap_or_default();
             let calls = line.tool_calls.as_array().is_some_and(|calls| !calls.is_empty());
             match words(&text, after_prompt, calls) {
-                Words::Failed(error) => return out.failed(&api_error::report(error)),
-                Words::TooManyRounds => {
+                GrokText::Failed(error) => return out.failed(&api_error::report(error)),
+                GrokText::TooManyRounds => {
                     return out.failed(&Report { code: Some(Code::MaxTurns), ..Report::of(text) });
                 }
-                Words::Filler => line.content = Value::Null,
-                Words::Model => {}
+                GrokText::Filler => line.content = Value::Null,
+                GrokText::Model => {}
             }
             if calls {
                 phase = Phase::Commentary;
@@ -138,21 +138,23 @@ impl GrokCli {
     }
 }
 
-fn words(text: &str, after_prompt: bool, calls: bool) -> Words<'_> {
+fn words(text: &str, after_prompt: bool, calls: bool) -> GrokText<'_> {
     const FAILED: &str = "Sorry, I encountered an error: ";
     const API: &str = "Grok API error: ";
     if let Some(error) = text.strip_prefix(FAILED).filter(|_| !calls) {
         // A model may print the same after its tools, but only the program names its API.
         if let Some(api) = error.strip_prefix(API) {
-            return Words::Failed(api);
+            return GrokText::Failed(api);
         }
         if after_prompt {
-            return Words::Failed(error);
+            return GrokText::Failed(error);
         }
     }
     match text {
-        "Maximum tool execution rounds reached. Stopping to prevent infinite loops." => Words::TooManyRounds,
-        "Using tools to help you..." if calls => Words::Filler,
-        _ => Words::Model,
+        "Maximum tool execution rounds reached. Stopping to prevent infinite loops." => {
+            GrokText::TooManyRounds
+        }
+        "Using tools to help you..." if calls => GrokText::Filler,
+        _ => GrokText::Model,
     }
 }

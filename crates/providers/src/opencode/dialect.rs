@@ -6,8 +6,8 @@ use bowline_protocol::kinds::{
 use bowline_protocol::{Basis, Category, Code, Excerpt, Exit, Kind, Millis, NativeSessionId, UsageSource};
 
 use super::messages::Parts;
-use super::stderr::Stderr;
-use super::wire::{Error, Line, Part};
+use super::stderr::OpencodeStderr;
+use super::wire::{Error, OpencodeLine, OpencodePart};
 use crate::decode::{Cause, End};
 use crate::dialect::Output;
 use crate::dialects::api_error::{self, Retry};
@@ -20,19 +20,19 @@ use crate::{lenient, usage};
 pub(crate) struct Opencode {
     session: Option<String>,
     parts: Parts,
-    stderr: Stderr,
+    stderr: OpencodeStderr,
     /// Whether the turn was reported. There is one.
     begun: bool,
     /// The step that runs: its message, and how often it was begun.
     step: Option<(String, u32)>,
     /// The last error, and whether an answer was completed after it.
-    error: Option<Problem>,
+    error: Option<OpencodeProblem>,
     overcome: bool,
 }
 
 /// The meaning of an error.
 #[derive(Debug)]
-enum Problem {
+enum OpencodeProblem {
     Failed(Report),
     Aborted,
 }
@@ -40,7 +40,9 @@ enum Problem {
 impl Speaker for Opencode {
     fn line(&mut self, line: &str, out: &mut Output<'_>) {
         lenient::each_borrowed(line, out, |text, out| {
-            serde_json::from_str::<Line<'_>>(text).map(|object| self.object(text, &object, out)).is_ok()
+            serde_json::from_str::<OpencodeLine<'_>>(text)
+                .map(|object| self.object(text, &object, out))
+                .is_ok()
         });
     }
 
@@ -59,15 +61,15 @@ impl Speaker for Opencode {
         // Errors are printed as they occur, some of them twice; whether they were the end shows here.
         let well = end.exit.is_none_or(Exit::is_success) && self.overcome;
         match self.error.take() {
-            Some(Problem::Failed(report)) if !well => out.failed(&self.stderr.explain(report)),
-            Some(Problem::Aborted) if !well => out.cancelled(),
+            Some(OpencodeProblem::Failed(report)) if !well => out.failed(&self.stderr.explain(report)),
+            Some(OpencodeProblem::Aborted) if !well => out.cancelled(),
             Some(_) | None => {}
         }
     }
 }
 
 impl Opencode {
-    fn object(&mut self, raw: &str, line: &Line<'_>, out: &mut Output<'_>) {
+    fn object(&mut self, raw: &str, line: &OpencodeLine<'_>, out: &mut Output<'_>) {
         out.quiet();
         self.session(line, out);
         let part = &line.part.0;
@@ -88,7 +90,7 @@ impl Opencode {
         }
     }
 
-    fn session(&mut self, line: &Line<'_>, out: &mut Output<'_>) {
+    fn session(&mut self, line: &OpencodeLine<'_>, out: &mut Output<'_>) {
         let Some(id) = line.session_id.text().filter(|id| self.session.as_deref() != Some(*id)) else {
             return;
         };
@@ -97,7 +99,7 @@ impl Opencode {
         out.emit(Kind::SessionStarted(SessionStarted { native_session, ..SessionStarted::default() }));
     }
 
-    fn step_start(&mut self, part: &Part<'_>, out: &mut Output<'_>) {
+    fn step_start(&mut self, part: &OpencodePart<'_>, out: &mut Output<'_>) {
         let message = part.message_id.str();
         if let Some((_, begun)) = self.step.as_mut().filter(|(running, _)| running == message) {
             // The same step once more: the request broke and is sent again. No other line reports it.
@@ -113,7 +115,7 @@ impl Opencode {
         self.parts.step(message, out);
     }
 
-    fn step_finish(&mut self, part: &Part<'_>, out: &mut Output<'_>) {
+    fn step_finish(&mut self, part: &OpencodePart<'_>, out: &mut Output<'_>) {
         self.step = None;
         // The text of a step that ended in tools only announces them.
         let on_the_way = part.reason.str() == "tool-calls";
@@ -148,15 +150,15 @@ impl Opencode {
         let message = if message.is_empty() { "the program reported an error" } else { message };
         self.overcome = false;
         if name == "MessageAbortedError" {
-            self.error = Some(Problem::Aborted);
+            self.error = Some(OpencodeProblem::Aborted);
             return;
         }
-        let again = matches!(&self.error, Some(Problem::Failed(report)) if report.message == message);
+        let again = matches!(&self.error, Some(OpencodeProblem::Failed(report)) if report.message == message);
         if !again {
             out.notice(Level::Error, Excerpt::with_limit(message, 4096).text);
         }
         let (category, code) = meaning(name, message);
-        self.error = Some(Problem::Failed(Report {
+        self.error = Some(OpencodeProblem::Failed(Report {
             message: message.to_owned(),
             category,
             code: code.or_else(|| data.response_body.text().and_then(api_error::code)),

@@ -10,7 +10,7 @@ use bowline_protocol::{Excerpt, Kind, MessageId, ToolId};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::wire::{Part, State};
+use super::wire::{OpencodePart, OpencodeToolState};
 use crate::dialect::Output;
 use crate::dialects::text_dedup::{Said, Whole};
 use crate::dialects::tools;
@@ -51,7 +51,7 @@ impl Parts {
     }
 
     /// Handles a block of text, which comes whole.
-    pub(super) fn text(&mut self, part: &Part<'_>, out: &mut Output<'_>) {
+    pub(super) fn text(&mut self, part: &OpencodePart<'_>, out: &mut Output<'_>) {
         let message = self.message(part);
         let (block, said) = self.seen(part.id.str());
         let text = part.text.str();
@@ -69,7 +69,7 @@ impl Parts {
     }
 
     /// Handles a block of reasoning, which comes whole.
-    pub(super) fn reasoning(&mut self, part: &Part<'_>, out: &mut Output<'_>) {
+    pub(super) fn reasoning(&mut self, part: &OpencodePart<'_>, out: &mut Output<'_>) {
         let message = self.message(part);
         let (block, said) = self.seen(part.id.str());
         if let Whole::Adds(new) = said.compare(part.text.str()) {
@@ -79,7 +79,7 @@ impl Parts {
     }
 
     /// Handles a tool call, which is reported when it has ended.
-    pub(super) fn tool(&mut self, part: &Part<'_>, out: &mut Output<'_>) {
+    pub(super) fn tool(&mut self, part: &OpencodePart<'_>, out: &mut Output<'_>) {
         self.message(part);
         let (_, said) = self.seen(part.id.text().unwrap_or(part.call_id.str()));
         if !said.is_empty() {
@@ -105,7 +105,7 @@ impl Parts {
     }
 
     /// Returns the message that a part belongs to.
-    fn message(&mut self, part: &Part<'_>) -> MessageId {
+    fn message(&mut self, part: &OpencodePart<'_>) -> MessageId {
         let name = part.message_id.text().unwrap_or("message");
         if self.name != name {
             (self.name, self.steps) = (name.to_owned(), 1);
@@ -127,7 +127,7 @@ impl Parts {
     }
 }
 
-fn status(state: &State<'_>) -> ToolStatus {
+fn status(state: &OpencodeToolState<'_>) -> ToolStatus {
     // The program's texts for a tool that was not allowed: by the answer to its question, or by a rule.
     const DENIED: [&str; 3] =
         ["rejected permission", "specified a rule which prevents", "The user dismissed this question"];
@@ -140,7 +140,7 @@ fn status(state: &State<'_>) -> ToolStatus {
 }
 
 /// Tells what a tool that went well has done: files, diffs, plans.
-fn done(name: &str, state: &State<'_>, metadata: &Value, out: &mut Output<'_>) {
+fn done(name: &str, state: &OpencodeToolState<'_>, metadata: &Value, out: &mut Output<'_>) {
     let input =
         || state.input.and_then(|raw| serde_json::from_str::<Value>(raw.get()).ok()).unwrap_or_default();
     let text = |value: &Value, key: &str| value.get(key).and_then(Value::as_str).map(str::to_owned);

@@ -12,13 +12,13 @@ use crate::failure::Report;
 
 /// The lines so far.
 #[derive(Debug, Default)]
-pub(super) struct Stderr {
+pub(super) struct OpencodeStderr {
     asked: u32,
     /// The log's message about an error that the program itself calls unknown.
     reason: Option<Code>,
 }
 
-impl Stderr {
+impl OpencodeStderr {
     pub(super) fn line(&mut self, line: &str, out: &mut Output<'_>) {
         let line = ansi::strip(line);
         if let Some(asked) = refused_permission(&line) {

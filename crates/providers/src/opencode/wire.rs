@@ -8,13 +8,13 @@ use crate::dialects::loose_json::{Field, Object};
 /// A line.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Line<'a> {
+pub(super) struct OpencodeLine<'a> {
     #[serde(borrow, rename = "type")]
     pub(super) type_name: Field<'a>,
     #[serde(borrow, rename = "sessionID")]
     pub(super) session_id: Field<'a>,
     #[serde(borrow)]
-    pub(super) part: Object<Part<'a>>,
+    pub(super) part: Object<OpencodePart<'a>>,
     #[serde(borrow)]
     pub(super) error: Object<Error<'a>>,
 }
@@ -22,7 +22,7 @@ pub(super) struct Line<'a> {
 /// A part of a message.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Part<'a> {
+pub(super) struct OpencodePart<'a> {
     #[serde(borrow)]
     pub(super) id: Field<'a>,
     #[serde(borrow, rename = "messageID")]
@@ -34,7 +34,7 @@ pub(super) struct Part<'a> {
     #[serde(borrow, rename = "callID")]
     pub(super) call_id: Field<'a>,
     #[serde(borrow)]
-    pub(super) state: Object<State<'a>>,
+    pub(super) state: Object<OpencodeToolState<'a>>,
     #[serde(borrow)]
     pub(super) reason: Field<'a>,
     #[serde(borrow)]
@@ -46,7 +46,7 @@ pub(super) struct Part<'a> {
 /// How a tool call went.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct State<'a> {
+pub(super) struct OpencodeToolState<'a> {
     #[serde(borrow)]
     pub(super) status: Field<'a>,
     #[serde(borrow)]

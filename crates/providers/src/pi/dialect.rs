@@ -14,24 +14,24 @@ use bowline_protocol::kinds::{
 use bowline_protocol::{Excerpt, Kind, MessageId, Millis, NativeSessionId, ToolId};
 
 use super::tools::Tools;
-use super::wire::{Compaction, Line};
+use super::wire::{Compaction, PiLine};
 use crate::decode::{Cause, End};
 use crate::dialect::Output;
 use crate::dialects::api_error::{self, Retry};
 use crate::dialects::loose_json;
 use crate::dialects::shaped::Speaker;
-use crate::dialects::speech::Speech;
+use crate::dialects::speech::MessageBlocks;
 use crate::failure::Report;
 use crate::lenient;
 
 /// Reads the output of pi. In text mode stdout is the answer and nothing else: errors are on stderr, and there the exit
 /// code is 1.
 #[derive(Debug, Default)]
-pub(crate) struct Pi {
-    events: Events,
+pub(crate) struct PiDialect {
+    events: PiEventReader,
 }
 
-impl Speaker for Pi {
+impl Speaker for PiDialect {
     fn line(&mut self, line: &str, out: &mut Output<'_>) {
         self.events.line(line, out);
     }
@@ -47,13 +47,13 @@ impl Speaker for Pi {
 
 /// Reads the events that both JSON modes print.
 #[derive(Debug, Default)]
-pub(super) struct Events {
-    pub(super) speech: Speech,
+pub(super) struct PiEventReader {
+    pub(super) speech: MessageBlocks,
     pub(super) tools: Tools,
     /// The model of the last message.
     pub(super) model: Option<String>,
     /// How the last assistant's message ended.
-    pub(super) ending: Option<Ending>,
+    pub(super) ending: Option<PiEnding>,
     /// The last message, if it has text and ended in an error: a retry repeats it.
     pub(super) failed_message: Option<MessageId>,
     /// Whether a turn runs.
@@ -66,13 +66,13 @@ pub(super) struct Events {
 
 /// How a turn would end if nothing followed.
 #[derive(Debug)]
-pub(super) enum Ending {
+pub(super) enum PiEnding {
     Done(StopReason),
     Failed(Report),
     Aborted,
 }
 
-impl Events {
+impl PiEventReader {
     /// Handles a line.
     pub(super) fn line(&mut self, line: &str, out: &mut Output<'_>) {
         read(line, out, |text, object, out| self.object(text, object, out));
@@ -80,7 +80,7 @@ impl Events {
 
     /// Handles the end of the output: a failure that nothing followed is one.
     pub(super) fn end(&mut self, end: &End, out: &mut Output<'_>) {
-        if let (true, Cause::Exited, Some(Ending::Failed(report))) =
+        if let (true, Cause::Exited, Some(PiEnding::Failed(report))) =
             (self.in_turn, end.cause, self.ending.take())
         {
             out.failed(&report);
@@ -88,7 +88,7 @@ impl Events {
     }
 
     /// Handles an event. Returns whether it could be read. If not, nothing was emitted.
-    pub(super) fn object(&mut self, raw: &str, line: &Line<'_>, out: &mut Output<'_>) -> bool {
+    pub(super) fn object(&mut self, raw: &str, line: &PiLine<'_>, out: &mut Output<'_>) -> bool {
         match line.type_name.str() {
             "message_update" => self.update(raw, &line.assistant_message_event.0, out),
             "message_start" => return self.message_start(line.message, out),
@@ -161,16 +161,16 @@ impl Events {
         }
     }
 
-    fn agent_end(&mut self, line: &Line<'_>, out: &mut Output<'_>) {
+    fn agent_end(&mut self, line: &PiLine<'_>, out: &mut Output<'_>) {
         out.quiet();
         match (line.will_retry.truth(), &self.ending) {
             (Some(true), _) => {}
-            (Some(false), Some(Ending::Done(stop))) => out.complete_at_eof(Some(*stop)),
+            (Some(false), Some(PiEnding::Done(stop))) => out.complete_at_eof(Some(*stop)),
             (Some(false), None) => out.complete_at_eof(None),
             // The end of the output is taken care of in `end`.
-            (Some(false), Some(Ending::Failed(_) | Ending::Aborted)) => {}
-            (None, Some(Ending::Failed(_))) => self.ended_badly = true,
-            (None, Some(Ending::Done(_) | Ending::Aborted) | None) => self.settle(out),
+            (Some(false), Some(PiEnding::Failed(_) | PiEnding::Aborted)) => {}
+            (None, Some(PiEnding::Failed(_))) => self.ended_badly = true,
+            (None, Some(PiEnding::Done(_) | PiEnding::Aborted) | None) => self.settle(out),
         }
     }
 
@@ -183,14 +183,14 @@ impl Events {
             return;
         }
         match self.ending.take() {
-            Some(Ending::Done(stop)) => out.completed(Some(stop)),
-            Some(Ending::Failed(report)) => out.failed(&report),
-            Some(Ending::Aborted) => out.cancelled(),
+            Some(PiEnding::Done(stop)) => out.completed(Some(stop)),
+            Some(PiEnding::Failed(report)) => out.failed(&report),
+            Some(PiEnding::Aborted) => out.cancelled(),
             None => out.completed(None),
         }
     }
 
-    fn retrying(&mut self, line: &Line<'_>, out: &mut Output<'_>) {
+    fn retrying(&mut self, line: &PiLine<'_>, out: &mut Output<'_>) {
         self.ended_badly = false;
         self.start_over(out);
         retry(line, out);
@@ -205,18 +205,18 @@ impl Events {
         }
     }
 
-    fn retried(&mut self, line: &Line<'_>, out: &mut Output<'_>) {
+    fn retried(&mut self, line: &PiLine<'_>, out: &mut Output<'_>) {
         out.quiet();
         // If the last attempt failed, its message has the reason. If there was none, the wait for it was cancelled.
         if line.success.truth() == Some(false) && self.ending.is_none() {
             let error = line.final_error.str();
             let broken_off = ["cancel", "abort"].iter().any(|word| error.to_ascii_lowercase().contains(word));
-            let failed = || Ending::Failed(api_error::report(error));
-            self.ending = Some(if broken_off { Ending::Aborted } else { failed() });
+            let failed = || PiEnding::Failed(api_error::report(error));
+            self.ending = Some(if broken_off { PiEnding::Aborted } else { failed() });
         }
     }
 
-    fn compacted(&mut self, line: &Line<'_>, out: &mut Output<'_>) {
+    fn compacted(&mut self, line: &PiLine<'_>, out: &mut Output<'_>) {
         status(None, out);
         if let Some(error) = line.error_message.text() {
             out.notice(Level::Warn, error);
@@ -242,10 +242,10 @@ impl Events {
 pub(super) fn read(
     line: &str,
     out: &mut Output<'_>,
-    mut take: impl FnMut(&str, &Line<'_>, &mut Output<'_>) -> bool,
+    mut take: impl FnMut(&str, &PiLine<'_>, &mut Output<'_>) -> bool,
 ) {
     lenient::each_borrowed(line, out, |text, out| {
-        serde_json::from_str::<Line<'_>>(text).is_ok_and(|object| take(text, &object, out))
+        serde_json::from_str::<PiLine<'_>>(text).is_ok_and(|object| take(text, &object, out))
     });
 }
 
@@ -253,7 +253,7 @@ pub(super) fn status(status: Option<&str>, out: &mut Output<'_>) {
     out.emit(Kind::Status(Status { status: status.map(str::to_owned) }));
 }
 
-fn retry(line: &Line<'_>, out: &mut Output<'_>) {
+fn retry(line: &PiLine<'_>, out: &mut Output<'_>) {
     let message = line.error_message.str();
     Retry {
         attempt: line.attempt.small(),

@@ -7,17 +7,17 @@ use bowline_protocol::{Basis, Kind, Usage, UsageSource};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::dialect::{Ending, Events};
-use super::wire::{Block, Message, Update};
+use super::dialect::{PiEnding, PiEventReader};
+use super::wire::{PiBlock, PiMessage, Update};
 use crate::dialect::Output;
 use crate::dialects::loose_json::{self, Object};
 use crate::dialects::speech::Sort;
 use crate::dialects::{api_error, content};
 use crate::usage;
 
-impl Events {
+impl PiEventReader {
     pub(super) fn message_start(&mut self, message: Option<&RawValue>, out: &mut Output<'_>) -> bool {
-        let Some(message) = message.and_then(|raw| serde_json::from_str::<Message<'_>>(raw.get()).ok())
+        let Some(message) = message.and_then(|raw| serde_json::from_str::<PiMessage<'_>>(raw.get()).ok())
         else {
             return false;
         };
@@ -62,7 +62,7 @@ impl Events {
         message: Option<&RawValue>,
         out: &mut Output<'_>,
     ) -> bool {
-        let Some(message) = message.and_then(|raw| serde_json::from_str::<Message<'_>>(raw.get()).ok())
+        let Some(message) = message.and_then(|raw| serde_json::from_str::<PiMessage<'_>>(raw.get()).ok())
         else {
             return false;
         };
@@ -80,8 +80,8 @@ impl Events {
         true
     }
 
-    fn assistant_end(&mut self, message: &Message<'_>, out: &mut Output<'_>) {
-        let blocks: Vec<Object<Block<'_>>> = loose_json::part(message.content);
+    fn assistant_end(&mut self, message: &PiMessage<'_>, out: &mut Output<'_>) {
+        let blocks: Vec<Object<PiBlock<'_>>> = loose_json::part(message.content);
         let mut said = false;
         for (place, Object(block)) in blocks.iter().enumerate() {
             let place = u32::try_from(place).unwrap_or(u32::MAX);
@@ -103,14 +103,14 @@ impl Events {
         let phase = if on_the_way { Phase::Commentary } else { Phase::Final };
         self.speech.finish(phase, message.model.text(), out);
         self.ending = ending(message);
-        let failed = matches!(self.ending, Some(Ending::Failed(_)));
+        let failed = matches!(self.ending, Some(PiEnding::Failed(_)));
         if !failed {
             out.overcome();
         }
         self.failed_message = (failed && said).then_some(id);
     }
 
-    fn usage(&mut self, message: &Message<'_>, out: &mut Output<'_>) {
+    fn usage(&mut self, message: &PiMessage<'_>, out: &mut Output<'_>) {
         let reported: Value = loose_json::part(message.usage);
         let Some(usage) = usage::read(&reported) else { return };
         // A message starts with zeros: there is no count yet.
@@ -128,22 +128,22 @@ impl Events {
     }
 }
 
-fn user(message: &Message<'_>, origin: UserOrigin, out: &mut Output<'_>) {
+fn user(message: &PiMessage<'_>, origin: UserOrigin, out: &mut Output<'_>) {
     let content: Value = loose_json::part(message.content);
     out.user(origin, &content::text_of(&content).unwrap_or_default(), None);
 }
 
 /// Decides what it would mean if the turn ended with this message.
-fn ending(message: &Message<'_>) -> Option<Ending> {
+fn ending(message: &PiMessage<'_>) -> Option<PiEnding> {
     match message.stop_reason.str() {
         // The results of the tools go to the model, which continues.
         "toolUse" => None,
         "error" => {
             let error = message.error_message.text().unwrap_or("the program reported an error");
-            Some(Ending::Failed(api_error::report(error)))
+            Some(PiEnding::Failed(api_error::report(error)))
         }
-        "aborted" => Some(Ending::Aborted),
-        "length" => Some(Ending::Done(StopReason::MaxTokens)),
-        _ => Some(Ending::Done(StopReason::EndTurn)),
+        "aborted" => Some(PiEnding::Aborted),
+        "length" => Some(PiEnding::Done(StopReason::MaxTokens)),
+        _ => Some(PiEnding::Done(StopReason::EndTurn)),
     }
 }

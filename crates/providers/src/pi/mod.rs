@@ -10,8 +10,8 @@ mod messages;
 mod tools;
 mod wire;
 
-use self::dialect::Pi;
-use self::dialect::rpc::Rpc;
+use self::dialect::PiDialect;
+use self::dialect::rpc::PiRpc;
 use crate::catalogue::ProviderEntry;
 use crate::dialect::{Commentary, Framing, StepOutput, Terminal};
 use crate::dialects::Entry;
@@ -28,7 +28,7 @@ pub(crate) const PROVIDER: ProviderEntry = ProviderEntry {
             terminal: Terminal::Event,
             commentary: Commentary::AskedForTools,
             steps: StepOutput::Announced,
-            make: |shape| Box::new(Shaped::new(Pi::default(), shape)),
+            make: |shape| Box::new(Shaped::new(PiDialect::default(), shape)),
             client: None,
         },
         Entry {
@@ -38,7 +38,7 @@ pub(crate) const PROVIDER: ProviderEntry = ProviderEntry {
             terminal: Terminal::Event,
             commentary: Commentary::AskedForTools,
             steps: StepOutput::Announced,
-            make: |_| Box::new(Rpc::default()),
+            make: |_| Box::new(PiRpc::default()),
             client: None,
         },
     ],

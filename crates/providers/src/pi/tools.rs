@@ -7,7 +7,7 @@ use bowline_protocol::kinds::{FileOperation, ToolKind, ToolOwner, ToolStatus};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::wire::{Args, Line, ToolResult};
+use super::wire::{Args, PiLine, ToolResult};
 use crate::dialect::Output;
 use crate::dialects::speech::Outputs;
 use crate::dialects::{content, loose_json, tools};
@@ -24,7 +24,7 @@ pub(super) struct Tools {
 }
 
 impl Tools {
-    pub(super) fn start(&mut self, line: &Line<'_>, out: &mut Output<'_>) {
+    pub(super) fn start(&mut self, line: &PiLine<'_>, out: &mut Output<'_>) {
         let (id, name) = (id(line), line.tool_name.text().unwrap_or("tool"));
         out.incomplete_at_eof();
         if tools::kind_of(name) == ToolKind::Edit {
@@ -37,11 +37,11 @@ impl Tools {
     }
 
     /// Handles the output so far: it is cumulative.
-    pub(super) fn update(&mut self, line: &Line<'_>, out: &mut Output<'_>) {
+    pub(super) fn update(&mut self, line: &PiLine<'_>, out: &mut Output<'_>) {
         self.outputs.update(id(line), &text(line.partial_result).unwrap_or_default(), out);
     }
 
-    pub(super) fn end(&mut self, line: &Line<'_>, out: &mut Output<'_>) {
+    pub(super) fn end(&mut self, line: &PiLine<'_>, out: &mut Output<'_>) {
         let id = id(line);
         self.outputs.end(id);
         let edited = self.edits.remove(id);
@@ -63,7 +63,7 @@ fn patch_available(patch: &str) -> Kind {
     tools::diff(patch, None, None)
 }
 
-fn id<'a>(line: &'a Line<'_>) -> &'a str {
+fn id<'a>(line: &'a PiLine<'_>) -> &'a str {
     line.tool_call_id.text().unwrap_or("tool")
 }
 

@@ -8,7 +8,7 @@ use crate::dialects::loose_json::{Field, Object};
 /// A line. Fields that differ by its type are kept as text and read when the type is known.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-pub(super) struct Line<'a> {
+pub(super) struct PiLine<'a> {
     #[serde(borrow, rename = "type")]
     pub(super) type_name: Field<'a>,
     #[serde(borrow)]
@@ -98,7 +98,7 @@ pub(super) struct Update<'a> {
 /// A message, when it begins and when it is complete.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-pub(super) struct Message<'a> {
+pub(super) struct PiMessage<'a> {
     #[serde(borrow)]
     pub(super) role: Field<'a>,
     #[serde(borrow)]
@@ -116,7 +116,7 @@ pub(super) struct Message<'a> {
 /// A block of an assistant's message.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Block<'a> {
+pub(super) struct PiBlock<'a> {
     #[serde(borrow, rename = "type")]
     pub(super) type_name: Field<'a>,
     #[serde(borrow)]
@@ -152,13 +152,13 @@ pub(super) struct ToolResult<'a> {
     #[serde(borrow)]
     pub(super) content: Option<&'a RawValue>,
     #[serde(borrow)]
-    pub(super) details: Object<Details<'a>>,
+    pub(super) details: Object<PiDetails<'a>>,
 }
 
 /// Details of an edit besides its text.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Details<'a> {
+pub(super) struct PiDetails<'a> {
     #[serde(borrow)]
     pub(super) patch: Field<'a>,
     #[serde(borrow)]
@@ -168,11 +168,11 @@ pub(super) struct Details<'a> {
 /// The response to a command.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-pub(super) struct Data<'a> {
+pub(super) struct PiResponseData<'a> {
     #[serde(borrow)]
     pub(super) session_id: Field<'a>,
     #[serde(borrow)]
-    pub(super) model: Object<Model<'a>>,
+    pub(super) model: Object<PiModel<'a>>,
     /// The id of a model, where the model itself is the answer.
     #[serde(borrow)]
     pub(super) id: Field<'a>,
@@ -191,7 +191,7 @@ pub(super) struct Data<'a> {
 /// A model.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Model<'a> {
+pub(super) struct PiModel<'a> {
     #[serde(borrow)]
     pub(super) id: Field<'a>,
 }
@@ -209,7 +209,7 @@ pub(super) struct ContextUsage<'a> {
 /// A command of the host.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Command<'a> {
+pub(super) struct PiCommand<'a> {
     #[serde(borrow)]
     pub(super) id: Field<'a>,
     #[serde(borrow, rename = "type")]

@@ -13,7 +13,7 @@ use bowline_protocol::{
 };
 use serde_json::Value;
 
-use super::wire::Line;
+use super::wire::QwenLine;
 use crate::dialect::Output;
 use crate::dialects::{content, tools};
 
@@ -38,7 +38,7 @@ impl Control {
     }
 
     /// Handles a line that was sent to the program.
-    pub(super) fn sent(&mut self, line: &Line, out: &mut Output<'_>) {
+    pub(super) fn sent(&mut self, line: &QwenLine, out: &mut Output<'_>) {
         match line.type_name.as_str() {
             Some("control_request") => {
                 let Some(id) = line.request_id.as_str() else { return };
@@ -75,7 +75,7 @@ impl Control {
     }
 
     /// Handles a request of the program.
-    pub(super) fn request(&mut self, raw: &str, line: &Line, out: &mut Output<'_>) {
+    pub(super) fn request(&mut self, raw: &str, line: &QwenLine, out: &mut Output<'_>) {
         let id = line.request_id.as_str().unwrap_or_default();
         let text = |key: &str| line.request.get(key).and_then(Value::as_str);
         match text("subtype") {
@@ -90,7 +90,7 @@ impl Control {
     }
 
     /// Retracts a request of the program.
-    pub(super) fn cancel_request(&mut self, line: &Line, out: &mut Output<'_>) {
+    pub(super) fn cancel_request(&mut self, line: &QwenLine, out: &mut Output<'_>) {
         out.quiet();
         let withdrawn = match line.request_id.as_str() {
             Some(id) => self.undecided.extract_if(.., |open| open == id).collect(),
@@ -102,7 +102,7 @@ impl Control {
     }
 
     /// Handles the program's answer to a request of ours.
-    pub(super) fn response(&mut self, line: &Line, out: &mut Output<'_>) {
+    pub(super) fn response(&mut self, line: &QwenLine, out: &mut Output<'_>) {
         out.quiet();
         let id = line.response.get("request_id").and_then(Value::as_str).unwrap_or_default();
         let asked = self.asked.iter().position(|(open, ..)| open == id).map(|place| self.asked.remove(place));

@@ -19,10 +19,10 @@ use serde_json::Value;
 
 use super::approvals::Control;
 use super::failures::{self, RetryNotice};
-use super::messages::{Call, ERROR, Speech, Told};
+use super::messages::{ERROR, HeldTextVerdict, PartialToolCall, QwenMessages};
 use super::session;
-use super::tools::{self, Work};
-use super::wire::{self, Line, Sort};
+use super::tools::{self, QwenTools};
+use super::wire::{self, QwenBlockKind, QwenLine};
 use crate::decode::{Cause, End};
 use crate::dialect::{Dialect, Input, Output};
 use crate::dialects::content;
@@ -38,10 +38,10 @@ pub(crate) struct Qwen {
     /// For the forms of the adapter protocol, which this program does not print but others in its name do.
     generic: Documented,
     /// The messages of the agent.
-    speech: Speech,
+    speech: QwenMessages,
     /// The messages of its sub-agents, by the tool call that runs them.
-    others: HashMap<String, Speech>,
-    work: Work,
+    others: HashMap<String, QwenMessages>,
+    work: QwenTools,
     control: Control,
     /// Whether anything of its JSON was read.
     speaks_json: bool,
@@ -64,7 +64,7 @@ impl Speaker for Qwen {
         }
         let mut place = 0;
         let mut foreign = false;
-        lenient::each_object(line, out, |object: Line, out| {
+        lenient::each_object(line, out, |object: QwenLine, out| {
             let known = self.object(line, &object, out);
             if !known && place == 0 {
                 foreign = true;
@@ -84,7 +84,7 @@ impl Speaker for Qwen {
         out.quiet();
         for object in objects {
             let raw = object.to_string();
-            match Line::deserialize(object) {
+            match QwenLine::deserialize(object) {
                 Ok(line) if self.object(&raw, &line, out) => {}
                 Ok(_) => self.generic.0.handle(Input::Line(&raw), out),
                 Err(_) => out.noise(&raw),
@@ -120,7 +120,7 @@ impl Speaker for Qwen {
     }
 
     fn sent(&mut self, line: &str, out: &mut Output<'_>) {
-        if let Ok(line) = serde_json::from_str::<Line>(line) {
+        if let Ok(line) = serde_json::from_str::<QwenLine>(line) {
             self.control.sent(&line, out);
         }
     }
@@ -132,7 +132,7 @@ impl Speaker for Qwen {
         }
         let left = failures::left_on_stderr(out.stderr);
         let failed = end.exit.is_some_and(|exit| !exit.is_success());
-        let told = if failed { Told::Failed(left.trim()) } else { Told::Nothing };
+        let told = if failed { HeldTextVerdict::Failed(left.trim()) } else { HeldTextVerdict::Nothing };
         let error = self.speech.settle(told, out);
         match end.cause {
             Cause::Cancelled => return,
@@ -166,7 +166,7 @@ impl Speaker for Qwen {
 
 impl Qwen {
     /// Handles a line of one of the program's own types. Returns `false` for any other.
-    fn object(&mut self, raw: &str, line: &Line, out: &mut Output<'_>) -> bool {
+    fn object(&mut self, raw: &str, line: &QwenLine, out: &mut Output<'_>) -> bool {
         match line.type_name.as_str() {
             Some("system") => self.system(raw, line, out),
             Some("stream_event") => self.event(raw, line, out),
@@ -182,15 +182,15 @@ impl Qwen {
         true
     }
 
-    fn speech_of(&mut self, parent: Option<&str>) -> &mut Speech {
+    fn speech_of(&mut self, parent: Option<&str>) -> &mut QwenMessages {
         let Some(parent) = parent else { return &mut self.speech };
         if self.others.len() >= MOST_OTHERS && !self.others.contains_key(parent) {
             self.others.clear();
         }
-        self.others.entry(parent.to_owned()).or_insert_with(|| Speech::of(Some(ToolId::from(parent))))
+        self.others.entry(parent.to_owned()).or_insert_with(|| QwenMessages::of(Some(ToolId::from(parent))))
     }
 
-    fn system(&mut self, raw: &str, line: &Line, out: &mut Output<'_>) {
+    fn system(&mut self, raw: &str, line: &QwenLine, out: &mut Output<'_>) {
         let data = |key: &str| line.data.get(key);
         match line.subtype.as_str() {
             Some("init") => {
@@ -218,7 +218,7 @@ impl Qwen {
         }
     }
 
-    fn retry(&mut self, line: &Line, out: &mut Output<'_>) {
+    fn retry(&mut self, line: &QwenLine, out: &mut Output<'_>) {
         let data = &line.data;
         let number =
             |key: &str| data.get(key).and_then(Value::as_u64).and_then(|number| u32::try_from(number).ok());
@@ -237,7 +237,7 @@ impl Qwen {
         self.speech.retry(keep, out);
     }
 
-    fn event(&mut self, raw: &str, line: &Line, out: &mut Output<'_>) {
+    fn event(&mut self, raw: &str, line: &QwenLine, out: &mut Output<'_>) {
         let event = &line.event;
         let text = |value: &Value, key: &str| value.get(key).and_then(Value::as_str).map(str::to_owned);
         let parent = line.parent_tool_use_id.as_str();
@@ -250,14 +250,14 @@ impl Qwen {
                 self.speech_of(parent).message_start(&id, text(message, "model").as_deref(), out);
             }
             Some("content_block_start") => match text(block, "type").as_deref() {
-                Some("text") => self.speech_of(parent).block_start(Sort::Text, None, out),
-                Some("thinking") => self.speech_of(parent).block_start(Sort::Thinking, None, out),
+                Some("text") => self.speech_of(parent).block_start(QwenBlockKind::Text, None, out),
+                Some("thinking") => self.speech_of(parent).block_start(QwenBlockKind::Thinking, None, out),
                 Some("tool_use") => {
                     let name = text(block, "name").unwrap_or_else(|| "tool".to_owned());
                     let id = text(block, "id").unwrap_or_else(|| name.clone());
-                    let call = Call { id, name, input: String::new() };
+                    let call = PartialToolCall { id, name, input: String::new() };
                     self.speech.release(out);
-                    self.speech_of(parent).block_start(Sort::Tool, Some(call), out);
+                    self.speech_of(parent).block_start(QwenBlockKind::Tool, Some(call), out);
                 }
                 other => out.unrecognized(UnrecognizedReason::UnknownType, raw, other),
             },
@@ -276,9 +276,13 @@ impl Qwen {
             Some("content_block_delta") => {
                 let delta = event.get("delta").unwrap_or(&Value::Null);
                 let piece = match text(delta, "type").as_deref() {
-                    Some("text_delta") => text(delta, "text").map(|piece| (Sort::Text, piece)),
-                    Some("thinking_delta") => text(delta, "thinking").map(|piece| (Sort::Thinking, piece)),
-                    Some("input_json_delta") => text(delta, "partial_json").map(|piece| (Sort::Tool, piece)),
+                    Some("text_delta") => text(delta, "text").map(|piece| (QwenBlockKind::Text, piece)),
+                    Some("thinking_delta") => {
+                        text(delta, "thinking").map(|piece| (QwenBlockKind::Thinking, piece))
+                    }
+                    Some("input_json_delta") => {
+                        text(delta, "partial_json").map(|piece| (QwenBlockKind::Tool, piece))
+                    }
                     Some(_) | None => None,
                 };
                 match piece {
@@ -290,7 +294,7 @@ impl Qwen {
         }
     }
 
-    fn assistant(&mut self, line: &Line, out: &mut Output<'_>) {
+    fn assistant(&mut self, line: &QwenLine, out: &mut Output<'_>) {
         out.quiet();
         self.retried = None;
         out.overcome();
@@ -307,14 +311,14 @@ impl Qwen {
             match text(block, "type").as_deref() {
                 Some("text") => {
                     let said = text(block, "text").unwrap_or_default();
-                    self.speech_of(parent).whole(&id, Sort::Text, &said, spent, out);
+                    self.speech_of(parent).whole(&id, QwenBlockKind::Text, &said, spent, out);
                 }
                 Some("thinking") => {
                     let thought = text(block, "thinking").unwrap_or_default();
-                    self.speech_of(parent).whole(&id, Sort::Thinking, &thought, spent, out);
+                    self.speech_of(parent).whole(&id, QwenBlockKind::Thinking, &thought, spent, out);
                 }
                 Some("tool_use") => {
-                    self.speech_of(parent).whole(&id, Sort::Tool, "", spent, out);
+                    self.speech_of(parent).whole(&id, QwenBlockKind::Tool, "", spent, out);
                     let name = text(block, "name").unwrap_or_else(|| "tool".to_owned());
                     let call = text(block, "id").unwrap_or_else(|| name.clone());
                     self.work.started(&call, &name, block.get("input").unwrap_or(&Value::Null), parent, out);
@@ -333,7 +337,7 @@ impl Qwen {
         }
     }
 
-    fn user(&mut self, line: &Line, out: &mut Output<'_>) {
+    fn user(&mut self, line: &QwenLine, out: &mut Output<'_>) {
         out.quiet();
         let parent = line.parent_tool_use_id.as_str();
         let content = line.message.get("content").unwrap_or(&Value::Null);
@@ -353,7 +357,7 @@ impl Qwen {
         }
     }
 
-    fn result(&mut self, line: &Line, out: &mut Output<'_>) {
+    fn result(&mut self, line: &QwenLine, out: &mut Output<'_>) {
         out.quiet();
         // A run that fails before it begins has no other line that names it.
         if let (false, Some(id)) = (std::mem::replace(&mut self.named, true), line.session_id.as_str()) {
@@ -374,14 +378,14 @@ impl Qwen {
         let text = line.result.as_str().unwrap_or_default();
         let structured = !line.structured_result.is_null();
         let told = match (failed, self.always_succeeds) {
-            (true, _) => Told::Failed(reason.as_deref().unwrap_or(text)),
-            (false, true) => Told::Ended,
-            (false, false) => Told::Answered(text),
+            (true, _) => HeldTextVerdict::Failed(reason.as_deref().unwrap_or(text)),
+            (false, true) => HeldTextVerdict::Ended,
+            (false, false) => HeldTextVerdict::Answered(text),
         };
         let error = self.speech.settle(told, out);
         if !failed && error.is_none() && !text.is_empty() && (structured || !self.speech.said) {
             self.speech.end(out);
-            self.speech.whole("result", Sort::Text, text, true, out);
+            self.speech.whole("result", QwenBlockKind::Text, text, true, out);
             self.speech.whole_message_end("result", None, out);
         }
         let error = error.or_else(|| self.speech.settle(told, out));

@@ -16,7 +16,7 @@ use bowline_protocol::kinds::{MessageFinished, Phase, TextRetracted};
 use bowline_protocol::{Kind, MessageId, ToolId};
 
 use self::retold::Retold;
-use super::wire::Sort;
+use super::wire::QwenBlockKind;
 use crate::dialect::Output;
 use crate::dialects::text_dedup::{Said, Whole};
 
@@ -25,18 +25,18 @@ pub(super) const ERROR: &str = "[API Error: ";
 
 /// The messages of the agent, or of one of its sub-agents.
 #[derive(Debug, Default)]
-pub(super) struct Speech {
+pub(super) struct QwenMessages {
     parent: Option<ToolId>,
     /// The current message in pieces.
     message: Option<MessageId>,
     /// Its model.
     model: Option<String>,
     next_block: u32,
-    open: Option<Block>,
+    open: Option<QwenBlock>,
     /// Blocks that came in pieces and have not come whole.
-    ended: VecDeque<Block>,
+    ended: VecDeque<QwenBlock>,
     /// Text that may be an error, and its place as text.
-    held: Option<Held>,
+    held: Option<HeldError>,
     /// Retries since the last whole block.
     retries: usize,
     /// Whether the current message in pieces has text that counts.
@@ -51,18 +51,18 @@ pub(super) struct Speech {
 
 /// A block that comes in pieces.
 #[derive(Debug)]
-struct Block {
+struct QwenBlock {
     number: u32,
-    sort: Sort,
+    sort: QwenBlockKind,
     /// All text so far, emitted or not.
     came: Said,
     retold: Retold,
-    tool: Option<Call>,
+    tool: Option<PartialToolCall>,
 }
 
 /// A tool call whose arguments come in pieces.
 #[derive(Debug, Default)]
-pub(super) struct Call {
+pub(super) struct PartialToolCall {
     pub(super) id: String,
     pub(super) name: String,
     pub(super) input: String,
@@ -70,7 +70,7 @@ pub(super) struct Call {
 
 /// The end of a text, from the first mark of an error on, with the line ends before it.
 #[derive(Debug)]
-struct Held {
+struct HeldError {
     message: MessageId,
     block: u32,
     text: String,
@@ -82,7 +82,7 @@ struct Held {
 
 /// The decision at the end of a turn about the text that is held back.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Told<'a> {
+pub(super) enum HeldTextVerdict<'a> {
     /// The turn failed, for this reason.
     Failed(&'a str),
     /// The turn went well, and this is its answer.
@@ -93,13 +93,13 @@ pub(super) enum Told<'a> {
     Nothing,
 }
 
-impl Held {
+impl HeldError {
     fn new(message: MessageId, block: u32, text: &str) -> Self {
         Self { message, block, text: text.to_owned(), model: None, spent: false }
     }
 
     /// Returns where in the text an error begins, if the report makes one of its end.
-    fn error_at(&self, told: Told<'_>, alone: bool) -> Option<usize> {
+    fn error_at(&self, told: HeldTextVerdict<'_>, alone: bool) -> Option<usize> {
         // An error may quote another one.
         let same = |reason: &str| {
             let reason = reason.trim();
@@ -108,10 +108,14 @@ impl Held {
         };
         let last = || self.text.rfind(ERROR);
         match told {
-            Told::Failed(reason) => same(reason).or_else(|| last().filter(|_| !self.spent || alone)),
-            Told::Answered(answer) if answer.trim_start().starts_with(ERROR) => same(answer).or_else(last),
-            Told::Ended => last().filter(|_| self.text.trim_end().ends_with(']')),
-            Told::Answered(_) | Told::Nothing => last().filter(|_| !self.spent),
+            HeldTextVerdict::Failed(reason) => {
+                same(reason).or_else(|| last().filter(|_| !self.spent || alone))
+            }
+            HeldTextVerdict::Answered(answer) if answer.trim_start().starts_with(ERROR) => {
+                same(answer).or_else(last)
+            }
+            HeldTextVerdict::Ended => last().filter(|_| self.text.trim_end().ends_with(']')),
+            HeldTextVerdict::Answered(_) | HeldTextVerdict::Nothing => last().filter(|_| !self.spent),
         }
     }
 }
@@ -122,7 +126,7 @@ const LONGEST_INPUT: usize = 1024 * 1024;
 /// How many blocks may wait for their whole.
 const MOST_ENDED: usize = 256;
 
-impl Speech {
+impl QwenMessages {
     /// Makes the speech of a sub-agent.
     pub(super) fn of(parent: Option<ToolId>) -> Self {
         Self { parent, ..Self::default() }
@@ -157,18 +161,23 @@ impl Speech {
     }
 
     /// A block begins.
-    pub(super) fn block_start(&mut self, sort: Sort, tool: Option<Call>, out: &mut Output<'_>) {
+    pub(super) fn block_start(
+        &mut self,
+        sort: QwenBlockKind,
+        tool: Option<PartialToolCall>,
+        out: &mut Output<'_>,
+    ) {
         out.quiet();
         if let Some(block) = self.open.take() {
             self.keep(block);
         }
         let number = self.next_block;
         self.next_block += 1;
-        self.open = Some(Block { number, sort, came: Said::default(), retold: Retold::default(), tool });
+        self.open = Some(QwenBlock { number, sort, came: Said::default(), retold: Retold::default(), tool });
     }
 
     /// The open block is complete. Returns the tool call that it is, if it is one.
-    pub(super) fn block_stop(&mut self, out: &mut Output<'_>) -> Option<Call> {
+    pub(super) fn block_stop(&mut self, out: &mut Output<'_>) -> Option<PartialToolCall> {
         out.quiet();
         let mut block = self.open.take()?;
         let tool = block.tool.take();
@@ -176,7 +185,7 @@ impl Speech {
         tool
     }
 
-    fn keep(&mut self, block: Block) {
+    fn keep(&mut self, block: QwenBlock) {
         if self.ended.len() >= MOST_ENDED {
             self.ended.pop_front();
         }
@@ -184,7 +193,7 @@ impl Speech {
     }
 
     /// Handles a piece of the open block.
-    pub(super) fn piece(&mut self, sort: Sort, text: &str, out: &mut Output<'_>) {
+    pub(super) fn piece(&mut self, sort: QwenBlockKind, text: &str, out: &mut Output<'_>) {
         out.quiet();
         if self.open.as_ref().is_none_or(|block| block.sort != sort) {
             self.block_start(sort, None, out);
@@ -194,21 +203,21 @@ impl Speech {
         let message = self.message.get_or_insert_with(|| fallback_id(self.parent.as_ref())).clone();
         let Some(block) = &mut self.open else { return };
         match sort {
-            Sort::Tool => {
+            QwenBlockKind::Tool => {
                 if let Some(tool) =
                     block.tool.as_mut().filter(|tool| tool.input.len() + text.len() <= LONGEST_INPUT)
                 {
                     tool.input.push_str(text);
                 }
             }
-            Sort::Thinking => {
+            QwenBlockKind::Thinking => {
                 block.came.add(text);
                 out.thinking(&message, block.number, text, self.parent.as_ref());
             }
-            Sort::Text => {
+            QwenBlockKind::Text => {
                 block.came.add(text);
                 let (text, error) = if self.parent.is_none() { split_error(text) } else { (text, None) };
-                self.held = error.map(|error| Held::new(message.clone(), block.number, error));
+                self.held = error.map(|error| HeldError::new(message.clone(), block.number, error));
                 if text.is_empty() {
                     return;
                 }
@@ -232,7 +241,7 @@ impl Speech {
         if !self.has_text {
             return;
         }
-        let open = self.open.as_mut().filter(|block| block.sort == Sort::Text);
+        let open = self.open.as_mut().filter(|block| block.sort == QwenBlockKind::Text);
         if keep {
             if let Some(block) = open {
                 block.retold.retry();
@@ -271,7 +280,14 @@ impl Speech {
     }
 
     /// Handles a block that is whole, of a message with this id. `spent` is whether the message has used tokens.
-    pub(super) fn whole(&mut self, id: &str, sort: Sort, text: &str, spent: bool, out: &mut Output<'_>) {
+    pub(super) fn whole(
+        &mut self,
+        id: &str,
+        sort: QwenBlockKind,
+        text: &str,
+        spent: bool,
+        out: &mut Output<'_>,
+    ) {
         out.quiet();
         let retries = std::mem::take(&mut self.retries);
         let pieces = self.ended.pop_front().or_else(|| self.open.take());
@@ -288,30 +304,37 @@ impl Speech {
         // An error is the last text of a turn.
         self.release(out);
         let message = MessageId::from(id);
-        let may_be_error = sort == Sort::Text && self.parent.is_none();
+        let may_be_error = sort == QwenBlockKind::Text && self.parent.is_none();
         let (text, error) = if may_be_error { split_error(text) } else { (text, None) };
-        let text = if sort == Sort::Text { retold::once(text, retries) } else { text };
+        let text = if sort == QwenBlockKind::Text { retold::once(text, retries) } else { text };
         let block = self.whole_block;
         self.say(&message, block, sort, text, out);
-        if sort == Sort::Text
+        if sort == QwenBlockKind::Text
             && !text.is_empty()
             && self.wholes.len() < MOST_ENDED
             && !self.wholes.contains(&message)
         {
             self.wholes.push(message.clone());
         }
-        self.held = error.map(|error| Held { spent, ..Held::new(message, block, error) });
+        self.held = error.map(|error| HeldError { spent, ..HeldError::new(message, block, error) });
     }
 
-    fn say(&mut self, message: &MessageId, block: u32, sort: Sort, text: &str, out: &mut Output<'_>) {
+    fn say(
+        &mut self,
+        message: &MessageId,
+        block: u32,
+        sort: QwenBlockKind,
+        text: &str,
+        out: &mut Output<'_>,
+    ) {
         match sort {
-            Sort::Text if text.is_empty() => {}
-            Sort::Text => {
+            QwenBlockKind::Text if text.is_empty() => {}
+            QwenBlockKind::Text => {
                 self.said = true;
                 out.text(message, block, text, self.parent.as_ref());
             }
-            Sort::Thinking => out.thinking(message, block, text, self.parent.as_ref()),
-            Sort::Tool => {}
+            QwenBlockKind::Thinking => out.thinking(message, block, text, self.parent.as_ref()),
+            QwenBlockKind::Tool => {}
         }
     }
 
@@ -327,7 +350,7 @@ impl Speech {
 
     /// Says what was held back after all: it was the model's text.
     pub(super) fn release(&mut self, out: &mut Output<'_>) {
-        let Some(Held { message, block, text, model, .. }) = self.held.take() else { return };
+        let Some(HeldError { message, block, text, model, .. }) = self.held.take() else { return };
         if !text.is_empty() {
             self.said = true;
             out.text(&message, block, &text, self.parent.as_ref());
@@ -338,7 +361,7 @@ impl Speech {
     }
 
     /// Decides about the held text at the end of a turn: emits text, and returns an error.
-    pub(super) fn settle(&mut self, told: Told<'_>, out: &mut Output<'_>) -> Option<String> {
+    pub(super) fn settle(&mut self, told: HeldTextVerdict<'_>, out: &mut Output<'_>) -> Option<String> {
         let alone = !self.said;
         let held = self.held.as_mut()?;
         let error = held.error_at(told, alone).map(|at| held.text.split_off(at));

@@ -4,11 +4,11 @@ use bowline_protocol::kinds::{CompactTrigger, ContextCompacted, McpServerStatus,
 use bowline_protocol::{Kind, NativeSessionId};
 use serde_json::Value;
 
-use super::wire::Line;
+use super::wire::QwenLine;
 use crate::dialect::Output;
 
 /// Handles the `init` line.
-pub(super) fn started(line: &Line, out: &mut Output<'_>) {
+pub(super) fn started(line: &QwenLine, out: &mut Output<'_>) {
     let text = |value: &Value| value.as_str().map(str::to_owned);
     out.emit(Kind::SessionStarted(SessionStarted {
         native_session: line.session_id.as_str().map(NativeSessionId::from),
@@ -40,7 +40,7 @@ pub(super) fn always_succeeds(version: &str) -> bool {
 }
 
 /// Handles a line about a context that was shortened.
-pub(super) fn compacted(line: &Line, out: &mut Output<'_>) {
+pub(super) fn compacted(line: &QwenLine, out: &mut Output<'_>) {
     let told = if line.compact_metadata.is_object() { &line.compact_metadata } else { &line.data };
     let count = |keys: [&str; 3]| keys.iter().find_map(|key| told.get(*key)?.as_u64());
     let manual = told.get("trigger").and_then(Value::as_str) == Some("manual");

@@ -11,13 +11,13 @@ use crate::dialects::{content, tools};
 
 /// The tools that run.
 #[derive(Debug, Default)]
-pub(super) struct Work {
-    running: Vec<Running>,
+pub(super) struct QwenTools {
+    running: Vec<QwenRunningTools>,
 }
 
 /// A tool that runs.
 #[derive(Debug)]
-struct Running {
+struct QwenRunningTools {
     id: String,
     kind: ToolKind,
     /// The file that it changes, if it is one of the tools that do.
@@ -27,7 +27,7 @@ struct Running {
 /// How many running tools are remembered.
 const MOST: usize = 1024;
 
-impl Work {
+impl QwenTools {
     /// Returns whether a sub-agent works.
     pub(super) fn has_sub_agent(&self) -> bool {
         self.running.iter().any(|tool| tool.kind == ToolKind::Agent)
@@ -54,7 +54,7 @@ impl Work {
             .iter()
             .find_map(|key| input.get(*key)?.as_str())
             .filter(|_| changes);
-        self.running.push(Running { id: id.to_owned(), kind, path: path.map(str::to_owned) });
+        self.running.push(QwenRunningTools { id: id.to_owned(), kind, path: path.map(str::to_owned) });
         let mut started = tools::started(id, name, Some(input));
         if let Kind::ToolStarted(started) = &mut started {
             started.parent = parent.map(ToolId::from);

@@ -12,14 +12,14 @@ use serde_json::Value;
 /// A string that borrows from the line where it can, also inside of an `Option`.
 #[derive(Debug, Deserialize)]
 #[serde(transparent)]
-struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
+struct QwenString<'a>(#[serde(borrow)] Cow<'a, str>);
 
 #[derive(Debug, Deserialize)]
 struct Envelope<'a> {
     #[serde(rename = "type", borrow)]
     type_name: Cow<'a, str>,
     #[serde(borrow)]
-    parent_tool_use_id: Option<Text<'a>>,
+    parent_tool_use_id: Option<QwenString<'a>>,
     #[serde(borrow)]
     event: Event<'a>,
 }
@@ -29,32 +29,32 @@ struct Event<'a> {
     #[serde(rename = "type", borrow)]
     type_name: Cow<'a, str>,
     #[serde(borrow)]
-    delta: Delta<'a>,
+    delta: QwenDelta<'a>,
 }
 
 #[derive(Debug, Deserialize)]
-struct Delta<'a> {
+struct QwenDelta<'a> {
     #[serde(rename = "type", borrow)]
     type_name: Cow<'a, str>,
     #[serde(borrow)]
-    text: Option<Text<'a>>,
+    text: Option<QwenString<'a>>,
     #[serde(borrow)]
-    thinking: Option<Text<'a>>,
+    thinking: Option<QwenString<'a>>,
     #[serde(borrow)]
-    partial_json: Option<Text<'a>>,
+    partial_json: Option<QwenString<'a>>,
 }
 
 /// A piece of a block.
 #[derive(Debug, PartialEq)]
-pub(super) struct Piece<'a> {
+pub(super) struct QwenPiece<'a> {
     pub(super) parent: Option<Cow<'a, str>>,
-    pub(super) sort: Sort,
+    pub(super) sort: QwenBlockKind,
     pub(super) text: Cow<'a, str>,
 }
 
 /// The content of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Sort {
+pub(super) enum QwenBlockKind {
     Text,
     Thinking,
     /// The arguments of a tool call.
@@ -62,7 +62,7 @@ pub(super) enum Sort {
 }
 
 /// Reads a line that is a piece of a block; any other line is not one.
-pub(super) fn piece(line: &str) -> Option<Piece<'_>> {
+pub(super) fn piece(line: &str) -> Option<QwenPiece<'_>> {
     // A derived reader would take an array for an object, so the brace is looked for first.
     if !line.starts_with('{') {
         return None;
@@ -73,18 +73,18 @@ pub(super) fn piece(line: &str) -> Option<Piece<'_>> {
     }
     let delta = event.delta;
     let (sort, text) = match delta.type_name.as_ref() {
-        "text_delta" => (Sort::Text, delta.text?),
-        "thinking_delta" => (Sort::Thinking, delta.thinking?),
-        "input_json_delta" => (Sort::Tool, delta.partial_json?),
+        "text_delta" => (QwenBlockKind::Text, delta.text?),
+        "thinking_delta" => (QwenBlockKind::Thinking, delta.thinking?),
+        "input_json_delta" => (QwenBlockKind::Tool, delta.partial_json?),
         _ => return None,
     };
-    Some(Piece { parent: parent_tool_use_id.map(|parent| parent.0), sort, text: text.0 })
+    Some(QwenPiece { parent: parent_tool_use_id.map(|parent| parent.0), sort, text: text.0 })
 }
 
 /// Any line. Anything may be missing or of another kind.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Line {
+pub(super) struct QwenLine {
     #[serde(rename = "type")]
     pub(super) type_name: Value,
     pub(super) subtype: Value,
@@ -147,7 +147,10 @@ mod tests {
         };
         let text =
             line(r#"{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"a\"b"}}"#);
-        assert_eq!(piece(&text), Some(Piece { parent: None, sort: Sort::Text, text: "a\"b".into() }));
+        assert_eq!(
+            piece(&text),
+            Some(QwenPiece { parent: None, sort: QwenBlockKind::Text, text: "a\"b".into() })
+        );
         let plain = line(
             r#"{"type":"content_block_delta","index":0,"delta":{"type":"thinking_delta","thinking":"ab"}}"#,
         );

@@ -1,4 +1,4 @@
-//! Claude Code: every trap that its recordings show. Its failures are in `claude_failures`.
+//! Claude Code: every trap that its recordings show. Each subject with many of them has a module.
 
 mod approvals;
 mod failures;

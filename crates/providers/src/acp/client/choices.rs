@@ -31,13 +31,13 @@ const LISTED: usize = 12;
 
 /// One choice to be made.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Choice {
+pub(crate) enum SettingChoice {
     Mode(String),
     Model(String),
     Option { id: String, value: String },
 }
 
-impl Choice {
+impl SettingChoice {
     /// Returns the request that makes it.
     pub(crate) fn request(&self, session: &str) -> (&'static str, Value) {
         match self {
@@ -53,7 +53,7 @@ impl Choice {
 /// The choices, and what the user should know about them.
 #[derive(Debug, Default)]
 pub(crate) struct Choices {
-    pub(crate) wanted: VecDeque<Choice>,
+    pub(crate) wanted: VecDeque<SettingChoice>,
     pub(crate) remarks: Vec<String>,
 }
 
@@ -207,15 +207,15 @@ impl Offer {
         self.values.iter().any(|known| known == value)
     }
 
-    fn choice(&self, value: String) -> Choice {
+    fn choice(&self, value: String) -> SettingChoice {
         match self.how {
-            How::Mode => Choice::Mode(value),
-            How::Model => Choice::Model(value),
-            How::Option => Choice::Option { id: self.option.clone().unwrap_or_default(), value },
+            How::Mode => SettingChoice::Mode(value),
+            How::Model => SettingChoice::Model(value),
+            How::Option => SettingChoice::Option { id: self.option.clone().unwrap_or_default(), value },
         }
     }
 
-    fn pick(&self, what: &str, value: &str, code: Code) -> Result<Choice, Report> {
+    fn pick(&self, what: &str, value: &str, code: Code) -> Result<SettingChoice, Report> {
         let (message, code) = if self.values.is_empty() {
             (format!("the agent has no setting for the {what}"), Code::Unsupported)
         } else if self.has(value) {

@@ -6,19 +6,19 @@ use serde_json::Value;
 
 use super::super::approvals;
 use super::super::tools;
-use super::super::wire::{self, Message, tree};
+use super::super::wire::{self, AcpMessage, tree};
 use super::Acp;
-use super::requests::{Asked, Wanted};
+use super::requests::{AskedRequest, Wanted};
 use crate::dialect::Output;
 
 impl Acp {
     /// Handles a message of the client.
-    pub(crate) fn sent(&mut self, message: &Message<'_>, out: &mut Output<'_>) {
+    pub(crate) fn sent(&mut self, message: &AcpMessage<'_>, out: &mut Output<'_>) {
         match (message.method.get(), message.id) {
             (Some(method), Some(id)) => {
                 let params = tree(message.params);
-                let asked = Asked::read(method, &params);
-                if matches!(asked, Asked::Prompt) {
+                let asked = AskedRequest::read(method, &params);
+                if matches!(asked, AskedRequest::Prompt) {
                     let text = wire::text_of(params.get("prompt").unwrap_or(&Value::Null));
                     self.prompt_sent(id.get().into(), Excerpt::of(&text).text, out);
                 }
@@ -40,7 +40,7 @@ impl Acp {
     }
 
     /// Handles the client's answer to a request of the agent.
-    fn client_answered(&mut self, id: &str, wanted: Wanted, message: &Message<'_>, out: &mut Output<'_>) {
+    fn client_answered(&mut self, id: &str, wanted: Wanted, message: &AcpMessage<'_>, out: &mut Output<'_>) {
         let result = tree(message.result);
         let failed = message.error.is_some();
         match wanted {

@@ -9,7 +9,7 @@ use bowline_protocol::{Basis, Category, Code, Excerpt, Kind, UsageSource};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::super::failures::Problem;
+use super::super::failures::AcpProblem;
 use super::Acp;
 use crate::dialect::Output;
 use crate::failure::Report;
@@ -20,7 +20,7 @@ const QUEUE: usize = 64;
 
 /// The state of the turn before its end.
 #[derive(Debug, Default)]
-pub(crate) struct Turn {
+pub(crate) struct AcpTurn {
     /// Codex has given up; the answer to the prompt will look like a success.
     pub(crate) system_error: bool,
     pub(crate) error_text: String,
@@ -35,7 +35,7 @@ pub(crate) struct Turn {
 
 /// The cost of the session in US dollars: the agent reports the sum.
 #[derive(Debug, Default)]
-pub(crate) struct Cost {
+pub(crate) struct AcpCost {
     pub(crate) now: Option<f64>,
     told: f64,
 }
@@ -56,7 +56,7 @@ impl Acp {
         if self.turn.outside {
             out.completed(None);
         }
-        self.turn = Turn::default();
+        self.turn = AcpTurn::default();
         self.cancelling = false;
         self.replaying = false;
         self.prompted = true;
@@ -110,7 +110,7 @@ impl Acp {
     }
 
     /// Handles the error of a prompt.
-    pub(crate) fn prompt_failed(&mut self, problem: &Problem, out: &mut Output<'_>) {
+    pub(crate) fn prompt_failed(&mut self, problem: &AcpProblem, out: &mut Output<'_>) {
         let taken_back = self.voices.take_back(|said| problem.is_about(said), out);
         self.voices.end(out);
         self.settle(out);
@@ -168,13 +168,13 @@ impl Acp {
     }
 }
 
-impl Turn {
+impl AcpTurn {
     /// Returns the error of a turn whose end does not have one.
-    fn problem(&self) -> Problem {
+    fn problem(&self) -> AcpProblem {
         let string = |key: &str| self.error_data.get(key).and_then(Value::as_str).unwrap_or_default();
         let texts = [self.error_text.as_str(), string("additionalDetails"), string("message")];
         let text =
             texts.into_iter().find(|text| !text.trim().is_empty()).unwrap_or("the agent reported an error");
-        Problem::of(text).with_data(self.error_data.clone()).with_status(self.status)
+        AcpProblem::of(text).with_data(self.error_data.clone()).with_status(self.status)
     }
 }

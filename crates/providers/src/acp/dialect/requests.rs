@@ -11,17 +11,17 @@ const LIMIT: usize = 1024;
 
 /// Requests that wait, by their id as it is written: `3` and `"3"` are two ids.
 #[derive(Debug)]
-pub(crate) struct Waiting<R> {
+pub(crate) struct WaitingRequests<R> {
     requests: VecDeque<(Box<str>, R)>,
 }
 
-impl<R> Default for Waiting<R> {
+impl<R> Default for WaitingRequests<R> {
     fn default() -> Self {
         Self { requests: VecDeque::new() }
     }
 }
 
-impl<R> Waiting<R> {
+impl<R> WaitingRequests<R> {
     /// Adds a request. An id that is used again means the newer request.
     pub(crate) fn add(&mut self, id: &RawValue, request: R) {
         self.take(id);
@@ -53,7 +53,7 @@ impl<R> Waiting<R> {
 
 /// A request of the client to the agent.
 #[derive(Debug)]
-pub(crate) enum Asked {
+pub(crate) enum AskedRequest {
     Initialize,
     Authenticate,
     /// `session/new` or `session/fork`.
@@ -76,7 +76,7 @@ pub(crate) enum Asked {
     Other,
 }
 
-impl Asked {
+impl AskedRequest {
     /// Reads a request of the client.
     pub(crate) fn read(method: &str, params: &Value) -> Self {
         let string = |key: &str| params.get(key).and_then(Value::as_str).map(str::to_owned);

@@ -11,9 +11,9 @@ use serde_json::value::RawValue;
 
 use super::super::failures;
 use super::super::messages::Sort;
-use super::super::tools::{Heard, Place};
+use super::super::tools::{AcpToolPlace, ToolReport};
 use super::super::wire::{
-    self, Block, Chunk, ChunkLine, Commands, Text, ToolCall, UpdateName, UpdateParams, tree,
+    self, AcpBlock, AcpChunk, AcpString, AcpToolCall, ChunkLine, Commands, UpdateName, UpdateParams, tree,
 };
 use super::Acp;
 use crate::dialect::Output;
@@ -44,11 +44,11 @@ impl Acp {
     }
 
     /// Handles a piece of a message. Returns whether it was one.
-    fn chunk(&mut self, session: &Text<'_>, chunk: &Chunk<'_>, out: &mut Output<'_>) -> bool {
+    fn chunk(&mut self, session: &AcpString<'_>, chunk: &AcpChunk<'_>, out: &mut Output<'_>) -> bool {
         let owned;
         let text = match text_of(&chunk.content) {
-            Said::Text(text) => text,
-            Said::Other(text) => {
+            AcpText::Text(text) => text,
+            AcpText::Other(text) => {
                 owned = text;
                 &owned
             }
@@ -107,7 +107,7 @@ impl Acp {
     }
 
     /// Returns the call of the sub-agent that an update belongs to.
-    fn parent(&self, session: &Text<'_>, meta: Option<&RawValue>) -> Option<ToolId> {
+    fn parent(&self, session: &AcpString<'_>, meta: Option<&RawValue>) -> Option<ToolId> {
         let child = session.get().filter(|session| self.children.iter().any(|child| **child == **session));
         let named = || {
             let meta = tree(Some(meta.filter(|meta| meta.get().contains("\"parentTool"))?));
@@ -131,11 +131,11 @@ impl Acp {
         match name.session_update.or_empty() {
             "user_message_chunk" | "agent_message_chunk" | "agent_thought_chunk" => {
                 let mut spare = String::new();
-                let chunk: Option<Chunk<'_>> = wire::read(raw.get(), &mut spare);
+                let chunk: Option<AcpChunk<'_>> = wire::read(raw.get(), &mut spare);
                 // A derived reader takes a list for a block without anything in it.
                 let chunk =
                     chunk.filter(|chunk| chunk.content.kind.get().or(chunk.content.text.get()).is_some());
-                match chunk.or_else(|| Chunk::of_tree(&name, &tree(Some(raw)))) {
+                match chunk.or_else(|| AcpChunk::of_tree(&name, &tree(Some(raw)))) {
                     Some(chunk) => drop(self.chunk(session, &chunk, out)),
                     None => out.unrecognized(UnrecognizedReason::BadShape, line, name.session_update.get()),
                 }
@@ -173,9 +173,9 @@ impl Acp {
         }
     }
 
-    fn tool_call(&mut self, line: &str, session: &Text<'_>, raw: &RawValue, out: &mut Output<'_>) {
+    fn tool_call(&mut self, line: &str, session: &AcpString<'_>, raw: &RawValue, out: &mut Output<'_>) {
         let mut spare = String::new();
-        let call: ToolCall<'_> = wire::read(raw.get(), &mut spare).unwrap_or_default();
+        let call: AcpToolCall<'_> = wire::read(raw.get(), &mut spare).unwrap_or_default();
         if call.tool_call_id.filled().is_none() {
             return out.unrecognized(UnrecognizedReason::BadShape, line, Some("tool_call"));
         }
@@ -183,16 +183,16 @@ impl Acp {
             return out.quiet();
         }
         let parent = self.parent(session, call.meta);
-        self.call(&call, parent.as_ref(), Place::Update, out);
+        self.call(&call, parent.as_ref(), AcpToolPlace::Update, out);
         self.outside_of_prompts(out);
     }
 
     /// Handles an update of a tool call, wherever it is.
     pub(crate) fn call(
         &mut self,
-        call: &ToolCall<'_>,
+        call: &AcpToolCall<'_>,
         parent: Option<&ToolId>,
-        place: Place,
+        place: AcpToolPlace,
         out: &mut Output<'_>,
     ) {
         let Some(id) = call.tool_call_id.filled() else { return };
@@ -200,8 +200,8 @@ impl Acp {
             self.voices.pause(parent, out);
         }
         match self.calls.hear(id, call, parent, place, out) {
-            Heard::Nothing => {}
-            Heard::Finished(status) => self.tool_ended(id, status, out),
+            ToolReport::Nothing => {}
+            ToolReport::Finished(status) => self.tool_ended(id, status, out),
         }
     }
 
@@ -280,23 +280,23 @@ impl Acp {
 }
 
 /// The text of a block.
-enum Said<'a> {
+enum AcpText<'a> {
     Text(&'a str),
     /// The block is no text; this stands for it.
     Other(String),
 }
 
-fn text_of<'a>(block: &'a Block<'_>) -> Said<'a> {
+fn text_of<'a>(block: &'a AcpBlock<'_>) -> AcpText<'a> {
     match block.kind.or_empty() {
-        "text" | "" => Said::Text(block.text.or_empty()),
-        "resource_link" => Said::Other(format!("[{}]", block.uri.filled().unwrap_or("resource"))),
+        "text" | "" => AcpText::Text(block.text.or_empty()),
+        "resource_link" => AcpText::Other(format!("[{}]", block.uri.filled().unwrap_or("resource"))),
         "resource" => {
             let resource = tree(block.resource);
             let string = |key: &str| resource.get(key).and_then(Value::as_str);
             let text = string("text").map(str::to_owned);
-            Said::Other(text.unwrap_or_else(|| format!("[{}]", string("uri").unwrap_or("resource"))))
+            AcpText::Other(text.unwrap_or_else(|| format!("[{}]", string("uri").unwrap_or("resource"))))
         }
-        other => Said::Other(format!("[{}]", block.mime_type.filled().unwrap_or(other))),
+        other => AcpText::Other(format!("[{}]", block.mime_type.filled().unwrap_or(other))),
     }
 }
 
@@ -361,7 +361,7 @@ fn retrying(error: &Value, out: &mut Output<'_>) {
     let string = |key: &str| error.get(key).and_then(Value::as_str).unwrap_or_default();
     let status = error.get("codexErrorInfo").and_then(failures::codex_status);
     let words = [string("message"), string("additionalDetails")];
-    let problem = failures::Problem::of(words[1]).with_status(status);
+    let problem = failures::AcpProblem::of(words[1]).with_status(status);
     let category = problem.category();
     // "Reconnecting... 1/5".
     let tries = words[0].rsplit(' ').next().and_then(|tries| tries.split_once('/'));

@@ -7,8 +7,8 @@ use bowline_protocol::{Excerpt, Json, Kind, ToolId};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::super::wire::{ToolCall, tree};
-use super::diffs::Changes;
+use super::super::wire::{AcpToolCall, tree};
+use super::diffs::AcpFileChanges;
 use crate::dialect::Output;
 use crate::dialects::text_dedup::{Said, Whole};
 use crate::dialects::tools;
@@ -18,11 +18,11 @@ pub(crate) const FILES: usize = 256;
 
 /// A tool call.
 #[derive(Debug)]
-pub(crate) struct Call {
+pub(crate) struct AcpToolCallState {
     pub(crate) kind: ToolKind,
     /// The order in which calls began.
     pub(crate) number: usize,
-    pub(crate) state: State,
+    pub(crate) state: ToolCallPhase,
     /// The outcome if it fails or never ends: it was denied.
     pub(crate) refused: Option<ToolStatus>,
     pub(crate) title: Option<Box<str>>,
@@ -39,16 +39,16 @@ pub(crate) struct Call {
 
 /// How far a call is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum State {
+pub(crate) enum ToolCallPhase {
     Pending,
     Running,
     Ended,
 }
 
-impl Call {
+impl AcpToolCallState {
     pub(crate) fn begin(
         id: &str,
-        update: &ToolCall<'_>,
+        update: &AcpToolCall<'_>,
         meta: &Value,
         parent: Option<&ToolId>,
         number: usize,
@@ -74,7 +74,7 @@ impl Call {
         Self {
             kind,
             number,
-            state: State::Pending,
+            state: ToolCallPhase::Pending,
             refused: None,
             title: Some(name.into()),
             input: raw.filter(|raw| raw.get().len() <= Excerpt::LIMIT).map(|raw| tree(Some(raw))),
@@ -126,7 +126,7 @@ impl Call {
         status: Option<ToolStatus>,
         out: &mut Output<'_>,
     ) {
-        let mut changes = Changes::default();
+        let mut changes = AcpFileChanges::default();
         let mut text = String::new();
         for item in content.as_array().into_iter().flatten() {
             match item.get("type").and_then(Value::as_str) {
@@ -150,7 +150,7 @@ impl Call {
             self.files = changes.files;
         }
         // Before a tool runs, its content shows the planned action.
-        if !text.is_empty() && (self.state == State::Running || status.is_some()) {
+        if !text.is_empty() && (self.state == ToolCallPhase::Running || status.is_some()) {
             match status {
                 None => self.printed_so_far(id, &text, out),
                 Some(_) => self.keep(&text),
@@ -266,7 +266,7 @@ fn says_no_more(known: &Value, newer: &Value) -> bool {
 
 /// Returns the tool's name: the field for it, what agents say in `_meta`, the beginning of Gemini's ids, a title that is
 /// a word, or the kind. Longer titles say what the call does.
-fn name_of<'a>(id: &'a str, update: &'a ToolCall<'_>, meta: &'a Value) -> &'a str {
+fn name_of<'a>(id: &'a str, update: &'a AcpToolCall<'_>, meta: &'a Value) -> &'a str {
     let in_meta =
         || ["/claudeCode/toolName", "/toolName"].iter().find_map(|path| meta.pointer(path)?.as_str());
     let in_id = || {

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 /// The changes of a tool call.
 #[derive(Debug, Default)]
-pub(crate) struct Changes {
+pub(crate) struct AcpFileChanges {
     pub(crate) files: Vec<TouchedFile>,
     added: u64,
     removed: u64,
@@ -17,7 +17,7 @@ pub(crate) struct Changes {
     length: u64,
 }
 
-impl Changes {
+impl AcpFileChanges {
     /// Adds a `diff` of a tool call's content.
     pub(crate) fn add(&mut self, diff: &Value) {
         let string = |key: &str| diff.get(key).and_then(Value::as_str);
@@ -88,7 +88,7 @@ mod tests {
 
     #[test]
     fn only_what_differs_is_shown() {
-        let mut changes = Changes::default();
+        let mut changes = AcpFileChanges::default();
         changes.add(&json!({"path": "/a", "oldText": "one\ntwo\nthree", "newText": "one\n2\nthree"}));
         changes.add(&json!({"path": "/b", "oldText": null, "newText": "new\n"}));
         assert_eq!(changes.text, "--- /a\n+++ /a\n-two\n+2\n--- /b\n+++ /b\n+new\n");
@@ -99,7 +99,7 @@ mod tests {
 
     #[test]
     fn a_long_diff_is_cut_and_its_length_is_told() {
-        let mut changes = Changes::default();
+        let mut changes = AcpFileChanges::default();
         changes.add(&json!({"path": "/a", "oldText": "", "newText": "é\n".repeat(100_000)}));
         assert!(changes.text.len() <= Excerpt::LIMIT);
         assert_eq!(changes.length, 12 + 4 * 100_000 + 2);

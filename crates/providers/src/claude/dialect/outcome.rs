@@ -9,14 +9,14 @@ use bowline_protocol::kinds::{StopReason, UsageReported};
 use bowline_protocol::{Basis, Kind, Usage, UsageSource};
 
 use super::super::failures::ApiError;
-use super::super::wire::{Object, text};
+use super::super::wire::{ClaudeObject, text};
 use super::Claude;
 use crate::dialect::Output;
 use crate::usage;
 
 impl Claude {
     /// Handles a `result`.
-    pub(crate) fn result(&mut self, line: &Object<'_>, out: &mut Output<'_>) {
+    pub(crate) fn result(&mut self, line: &ClaudeObject<'_>, out: &mut Output<'_>) {
         let subtype = line.text_or_empty("subtype");
         let terminal_reason = line.text_or_empty("terminal_reason");
         let stop_reason = line.text_or_empty("stop_reason");
@@ -59,7 +59,7 @@ impl Claude {
         self.turn_over();
     }
 
-    fn usage(&mut self, line: &Object<'_>, out: &mut Output<'_>) {
+    fn usage(&mut self, line: &ClaudeObject<'_>, out: &mut Output<'_>) {
         let total = line.number("total_cost_usd");
         let since = line.object("model_usage_since_last_result");
         let cost_usd = match &since {
@@ -85,8 +85,9 @@ impl Claude {
 }
 
 /// Adds up what the models cost.
-fn cost(models: &Object<'_>) -> f64 {
-    let of = |(_, model): (&str, &serde_json::value::RawValue)| Object::read(model.get())?.number("costUSD");
+fn cost(models: &ClaudeObject<'_>) -> f64 {
+    let of =
+        |(_, model): (&str, &serde_json::value::RawValue)| ClaudeObject::read(model.get())?.number("costUSD");
     // In a fixed order: the sum of floats depends on it.
     let mut costs: Vec<f64> = models.fields().filter_map(of).collect();
     costs.sort_by(f64::total_cmp);
@@ -95,13 +96,13 @@ fn cost(models: &Object<'_>) -> f64 {
 }
 
 /// Adds up the tokens of the models.
-fn tokens(models: &Object<'_>) -> Option<Usage> {
+fn tokens(models: &ClaudeObject<'_>) -> Option<Usage> {
     let all = models.fields().filter_map(|(_, model)| usage::read_raw(model));
     all.reduce(|sum, one| sum.plus(&one))
 }
 
 /// Returns the model if there was only one.
-fn only(models: &Object<'_>) -> Option<String> {
+fn only(models: &ClaudeObject<'_>) -> Option<String> {
     let mut names = models.fields().map(|(name, _)| name.to_owned());
     names.next().filter(|_| names.next().is_none())
 }

@@ -15,8 +15,8 @@ const MOST_SPEAKERS: usize = 64;
 
 /// The current messages: one for the agent itself, one for each sub-agent.
 #[derive(Debug, Default)]
-pub(crate) struct Speech {
-    current: Vec<Message>,
+pub(crate) struct ClaudeMessages {
+    current: Vec<OpenClaudeMessage>,
     /// Whether the agent itself has given an answer in this turn that is no commentary.
     answered: bool,
     /// The number of the last message that the program had no id for.
@@ -25,12 +25,12 @@ pub(crate) struct Speech {
 
 /// A current message.
 #[derive(Debug)]
-struct Message {
+struct OpenClaudeMessage {
     parent: Option<ToolId>,
     id: MessageId,
     model: Option<String>,
     next_block: u32,
-    open: Option<Block>,
+    open: Option<OpenBlock>,
     /// The last block of text that is complete.
     last_text: Said,
     /// Whether there is any text that could be retracted.
@@ -40,7 +40,7 @@ struct Message {
 
 /// A block that comes in pieces.
 #[derive(Debug)]
-struct Block {
+struct OpenBlock {
     index: u32,
     sort: Option<Sort>,
     said: Said,
@@ -66,7 +66,7 @@ pub(crate) struct Which<'a> {
     pub(crate) model: Option<&'a str>,
 }
 
-impl Speech {
+impl ClaudeMessages {
     /// Handles the beginning of a streamed message.
     pub(crate) fn begin(&mut self, which: Which<'_>, out: &mut Output<'_>) {
         self.message(which, out);
@@ -196,7 +196,7 @@ impl Speech {
     }
 
     /// Returns the message, which a new id begins.
-    fn message(&mut self, which: Which<'_>, out: &mut Output<'_>) -> &mut Message {
+    fn message(&mut self, which: Which<'_>, out: &mut Output<'_>) -> &mut OpenClaudeMessage {
         let place = match self.place(which) {
             Some(place) if self.current[place].is(which.id) => place,
             other => {
@@ -208,7 +208,7 @@ impl Speech {
                     self.leave(message, out);
                 }
                 let id = which.id.map_or_else(|| self.unnamed(), MessageId::from);
-                self.current.push(Message {
+                self.current.push(OpenClaudeMessage {
                     parent: which.parent.map(ToolId::from),
                     id,
                     model: None,
@@ -232,7 +232,7 @@ impl Speech {
         self.current.iter().position(|message| message.parent.as_ref().map(ToolId::as_str) == which.parent)
     }
 
-    fn take_own(&mut self) -> Option<Message> {
+    fn take_own(&mut self) -> Option<OpenClaudeMessage> {
         let place = self.current.iter().position(|message| message.parent.is_none())?;
         let mut message = self.current.remove(place);
         message.close_block();
@@ -240,7 +240,7 @@ impl Speech {
     }
 
     /// Ends a message that another one replaces.
-    fn leave(&mut self, mut message: Message, out: &mut Output<'_>) {
+    fn leave(&mut self, mut message: OpenClaudeMessage, out: &mut Output<'_>) {
         match message.open.take() {
             Some(open) if !open.confirmed && !open.said.is_empty() => message.retract(open.index, out),
             Some(_) | None => {}
@@ -248,13 +248,13 @@ impl Speech {
         self.finish(message, None, out);
     }
 
-    fn finish(&mut self, message: Message, phase: Option<Phase>, out: &mut Output<'_>) {
+    fn finish(&mut self, message: OpenClaudeMessage, phase: Option<Phase>, out: &mut Output<'_>) {
         let usual = if message.calls_tools { Phase::Commentary } else { Phase::Final };
         let phase = phase.unwrap_or(usual);
         if phase == Phase::Final && message.parent.is_none() && !message.last_text.is_empty() {
             self.answered = true;
         }
-        let Message { id, model, .. } = message;
+        let OpenClaudeMessage { id, model, .. } = message;
         out.emit(Kind::MessageFinished(MessageFinished { message: id, phase, model }));
     }
 
@@ -264,7 +264,7 @@ impl Speech {
     }
 }
 
-impl Message {
+impl OpenClaudeMessage {
     /// Returns whether this is the message of that id; lines without one are about the current message.
     fn is(&self, id: Option<&str>) -> bool {
         id.is_none_or(|id| self.id.as_str() == id)
@@ -273,7 +273,7 @@ impl Message {
     fn open(&mut self, index: u32) {
         self.close_block();
         self.next_block = self.next_block.max(index.saturating_add(1));
-        self.open = Some(Block { index, sort: None, said: Said::default(), confirmed: false });
+        self.open = Some(OpenBlock { index, sort: None, said: Said::default(), confirmed: false });
     }
 
     fn close_block(&mut self) {

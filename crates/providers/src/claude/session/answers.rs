@@ -4,12 +4,12 @@ use bowline_protocol::kinds::{ContextGauge, Level, Notice, OptionState, OptionsA
 use bowline_protocol::{Excerpt, Kind};
 
 use super::super::dialect::Claude;
-use super::super::wire::{Object, text};
+use super::super::wire::{ClaudeObject, text};
 use crate::dialect::Output;
 
 impl Claude {
     /// Handles an answer, which shows by its fields what it answers.
-    pub(crate) fn response(&mut self, response: &Object<'_>, out: &mut Output<'_>) {
+    pub(crate) fn response(&mut self, response: &ClaudeObject<'_>, out: &mut Output<'_>) {
         // Responses to interrupts, costs, settings and versions: for the client that sent the request.
         out.quiet();
         if let Some(error) = response.text("error") {
@@ -33,7 +33,7 @@ impl Claude {
 }
 
 /// Reads the settings that `initialize` and `list_models` offer.
-fn options(answer: &Object<'_>) -> Vec<OptionState> {
+fn options(answer: &ClaudeObject<'_>) -> Vec<OptionState> {
     let models = answer.objects("models");
     let models: Vec<String> =
         models.iter().filter_map(|model| model.text("value")).map(String::from).collect();

@@ -7,7 +7,7 @@
 use bowline_protocol::kinds::{BackgroundTaskEnded, BackgroundTaskStarted, ToolStatus};
 use bowline_protocol::{Excerpt, Kind, TaskId, ToolId};
 
-use super::super::wire::Object;
+use super::super::wire::ClaudeObject;
 use crate::dialect::Output;
 
 /// The most tasks that are remembered.
@@ -30,7 +30,7 @@ struct Task {
 
 impl Tasks {
     /// Takes `task_started`.
-    pub(crate) fn started(&mut self, line: &Object<'_>, out: &mut Output<'_>) {
+    pub(crate) fn started(&mut self, line: &ClaudeObject<'_>, out: &mut Output<'_>) {
         out.quiet();
         let id = line.text_or_empty("task_id").into_owned();
         if id.is_empty() || self.0.iter().any(|task| task.id == id) {
@@ -54,7 +54,7 @@ impl Tasks {
     }
 
     /// Takes `task_updated`.
-    pub(crate) fn updated(&mut self, line: &Object<'_>, out: &mut Output<'_>) {
+    pub(crate) fn updated(&mut self, line: &ClaudeObject<'_>, out: &mut Output<'_>) {
         out.quiet();
         let id = line.text_or_empty("task_id");
         let Some(task) = self.0.iter_mut().find(|task| task.id == id) else { return };
@@ -69,7 +69,7 @@ impl Tasks {
     }
 
     /// Takes `background_tasks_changed`, the list of all that run.
-    pub(crate) fn listed(&mut self, line: &Object<'_>, out: &mut Output<'_>) {
+    pub(crate) fn listed(&mut self, line: &ClaudeObject<'_>, out: &mut Output<'_>) {
         out.quiet();
         let listed = line.objects("tasks");
         let is_listed = |id: &str| listed.iter().any(|task| task.text_or_empty("task_id") == id);
@@ -89,7 +89,7 @@ impl Tasks {
     }
 
     /// Handles `task_notification`. Returns whether the agent gets it in a turn of its own.
-    pub(crate) fn ended(&mut self, line: &Object<'_>, out: &mut Output<'_>) -> bool {
+    pub(crate) fn ended(&mut self, line: &ClaudeObject<'_>, out: &mut Output<'_>) -> bool {
         out.quiet();
         let id = line.text_or_empty("task_id");
         let Some(place) = self.0.iter().position(|task| task.id == id) else { return false };

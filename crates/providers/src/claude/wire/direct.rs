@@ -8,17 +8,17 @@ use std::borrow::Cow;
 
 use bowline_protocol::plain_json_prefix;
 
-use super::{Delta, Piece};
+use super::{ClaudeDelta, ClaudePiece};
 
 const HEAD: &str = r#"{"type":"stream_event","event":{"type":"content_block_delta","index":"#;
 const DELTA: &str = r#","delta":{"type":"text_delta","text":""#;
 
 /// Reads the line, if it has exactly the usual shape.
-pub(crate) fn read(line: &str) -> Option<Delta<'_>> {
+pub(crate) fn read(line: &str) -> Option<ClaudeDelta<'_>> {
     let (block, rest) = number(line.strip_prefix(HEAD)?)?;
     let (text, rest) = string(rest.strip_prefix(DELTA)?)?;
     let mut rest = rest.strip_prefix("}}")?;
-    let (mut message, mut parent) = (Field::Unseen, Field::Unseen);
+    let (mut message, mut parent) = (DirectField::Unseen, DirectField::Unseen);
     while rest != "}" {
         let (key, value) = string(rest.strip_prefix(",\"")?)?;
         let value = value.strip_prefix(':')?;
@@ -35,21 +35,21 @@ pub(crate) fn read(line: &str) -> Option<Delta<'_>> {
             _ => return None,
         }
     }
-    Some(Delta {
+    Some(ClaudeDelta {
         message: message.text(),
         parent: parent.text(),
         block,
-        piece: Piece::Text(Cow::Borrowed(text)),
+        piece: ClaudePiece::Text(Cow::Borrowed(text)),
     })
 }
 
 /// A field that may come once.
-enum Field<'a> {
+enum DirectField<'a> {
     Unseen,
     Seen(Option<&'a str>),
 }
 
-impl<'a> Field<'a> {
+impl<'a> DirectField<'a> {
     fn set(&mut self, value: Option<&'a str>) -> Option<()> {
         match self {
             Self::Unseen => {
@@ -97,7 +97,7 @@ mod tests {
     /// Whatever the shortcut reads, the typed reader reads the same.
     fn check(line: &str) {
         if let Some(read) = read(line) {
-            let typed = Delta::typed(line).unwrap_or_else(|| panic!("only the shortcut reads {line}"));
+            let typed = ClaudeDelta::typed(line).unwrap_or_else(|| panic!("only the shortcut reads {line}"));
             assert_eq!(format!("{read:?}"), format!("{typed:?}"), "{line}");
         }
     }

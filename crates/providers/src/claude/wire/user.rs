@@ -1,6 +1,6 @@
 //! A `user` line, read in one pass.
 //!
-//! It mostly holds the result of a tool, which may be a megabyte, so that [`Object`], which looks at a value once for
+//! It mostly holds the result of a tool, which may be a megabyte, so that [`ClaudeObject`], which looks at a value once for
 //! each level that it is down, is no reader for it. Texts are borrowed from the line where they have no escapes.
 
 use std::borrow::Cow;
@@ -10,7 +10,7 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{MapAccess, SeqAccess};
 use serde_json::value::RawValue;
 
-use super::Object;
+use super::ClaudeObject;
 use crate::dialects::content;
 use crate::dialects::loose_json::{self, Field, Flag, List, Maybe, Pick, Text};
 use crate::lenient;
@@ -18,25 +18,25 @@ use crate::lenient;
 /// A `user` line.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(crate) struct User<'a> {
+pub(crate) struct UserLine<'a> {
     /// Read so that a line with two of them is not taken for one of these.
     #[serde(borrow, rename = "type")]
     type_name: Text<'a>,
     #[serde(borrow)]
-    pub(crate) message: Maybe<Message<'a>>,
+    pub(crate) message: Maybe<UserLineMessage<'a>>,
     #[serde(borrow)]
     pub(crate) parent_tool_use_id: Text<'a>,
     #[serde(rename = "isReplay")]
     pub(crate) is_replay: Flag,
     /// An object after a success, a text after a failure.
     #[serde(borrow)]
-    pub(crate) tool_use_result: Maybe<Details<'a>>,
+    pub(crate) tool_use_result: Maybe<ToolResultDetails<'a>>,
     #[serde(borrow)]
-    pub(crate) tool_result_meta: List<Maybe<Meta<'a>>>,
+    pub(crate) tool_result_meta: List<Maybe<UserLineMeta<'a>>>,
 }
 
-impl<'a> User<'a> {
-    /// Reads the line, if it is one of these and in good order. Everything else is for [`Object`].
+impl<'a> UserLine<'a> {
+    /// Reads the line, if it is one of these and in good order. Everything else is for [`ClaudeObject`].
     pub(crate) fn read(line: &'a str) -> Option<Self> {
         // Only to save the attempt: a line whose keys are in another order is looked at as an object first.
         if !line.starts_with(r#"{"type":"user""#) {
@@ -46,7 +46,7 @@ impl<'a> User<'a> {
     }
 
     /// Reads a line that is known to be one of these, and gives it to `take`; what cannot be read has no message.
-    pub(crate) fn with(line: &str, take: impl FnOnce(&User<'_>)) {
+    pub(crate) fn with(line: &str, take: impl FnOnce(&UserLine<'_>)) {
         match serde_json::from_str(line) {
             Ok(user) => take(&user),
             // A key twice, or half a surrogate pair.
@@ -61,19 +61,19 @@ impl<'a> User<'a> {
 /// The message of the user's side.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(crate) struct Message<'a> {
+pub(crate) struct UserLineMessage<'a> {
     #[serde(borrow)]
-    pub(crate) content: Content<'a>,
+    pub(crate) content: ResultContent<'a>,
 }
 
 /// A text, or blocks: what is said, and what a tool gave back.
 #[derive(Debug)]
-pub(crate) enum Content<'a> {
+pub(crate) enum ResultContent<'a> {
     Text(Cow<'a, str>),
-    Blocks(Vec<Block<'a>>),
+    Blocks(Vec<UserBlock<'a>>),
 }
 
-impl<'a> Content<'a> {
+impl<'a> ResultContent<'a> {
     /// Reads a content that was left as it stands.
     pub(crate) fn of(raw: Option<&'a RawValue>) -> Self {
         let Some(raw) = raw else { return Self::default() };
@@ -90,13 +90,13 @@ impl<'a> Content<'a> {
             Self::Text(text) => return Some(Cow::Borrowed(text)),
             Self::Blocks(blocks) => blocks,
         };
-        let mut texts = blocks.iter().filter_map(Block::words);
+        let mut texts = blocks.iter().filter_map(UserBlock::words);
         let first = Cow::Borrowed(texts.next()?);
         Some(texts.fold(first, |words, text| words + text))
     }
 
     /// Returns the blocks that are results of tools.
-    pub(crate) fn results(&self) -> Vec<&Block<'a>> {
+    pub(crate) fn results(&self) -> Vec<&UserBlock<'a>> {
         match self {
             Self::Text(_) => Vec::new(),
             Self::Blocks(blocks) => blocks.iter().filter(|block| block.is_result()).collect(),
@@ -104,13 +104,13 @@ impl<'a> Content<'a> {
     }
 }
 
-impl Default for Content<'_> {
+impl Default for ResultContent<'_> {
     fn default() -> Self {
         Self::Blocks(Vec::new())
     }
 }
 
-impl<'de: 'a, 'a> Pick<'de> for Content<'a> {
+impl<'de: 'a, 'a> Pick<'de> for ResultContent<'a> {
     fn text(text: &str) -> Self {
         Self::Text(Cow::Owned(text.to_owned()))
     }
@@ -121,7 +121,7 @@ impl<'de: 'a, 'a> Pick<'de> for Content<'a> {
 
     fn seq<A: SeqAccess<'de>>(mut seq: A) -> Result<Self, A::Error> {
         let mut blocks = Vec::new();
-        while let Some(Member(block)) = seq.next_element()? {
+        while let Some(UserMember(block)) = seq.next_element()? {
             blocks.push(block);
         }
         Ok(Self::Blocks(blocks))
@@ -131,7 +131,7 @@ impl<'de: 'a, 'a> Pick<'de> for Content<'a> {
 /// A block of a message.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(crate) struct Block<'a> {
+pub(crate) struct UserBlock<'a> {
     #[serde(borrow, rename = "type")]
     type_name: Text<'a>,
     #[serde(borrow)]
@@ -141,10 +141,10 @@ pub(crate) struct Block<'a> {
     pub(crate) is_error: Flag,
     /// The result of a tool.
     #[serde(borrow)]
-    pub(crate) content: Content<'a>,
+    pub(crate) content: ResultContent<'a>,
 }
 
-impl Block<'_> {
+impl UserBlock<'_> {
     fn words(&self) -> Option<&str> {
         match self.type_name.get() {
             None | Some("text" | "output_text") => self.text.get(),
@@ -159,30 +159,30 @@ impl Block<'_> {
 
 /// A member of a list of blocks: a string counts as a block, and anything else as an empty one.
 #[derive(Default)]
-struct Member<'a>(Block<'a>);
+struct UserMember<'a>(UserBlock<'a>);
 
-impl<'de: 'a, 'a> Pick<'de> for Member<'a> {
+impl<'de: 'a, 'a> Pick<'de> for UserMember<'a> {
     fn text(text: &str) -> Self {
-        Self(Block { text: Text::text(text), ..Block::default() })
+        Self(UserBlock { text: Text::text(text), ..UserBlock::default() })
     }
 
     fn borrowed(text: &'de str) -> Self {
-        Self(Block { text: Text::borrowed(text), ..Block::default() })
+        Self(UserBlock { text: Text::borrowed(text), ..UserBlock::default() })
     }
 
     fn map<A: MapAccess<'de>>(map: A) -> Result<Self, A::Error> {
-        Block::deserialize(MapAccessDeserializer::new(map)).map(Self)
+        UserBlock::deserialize(MapAccessDeserializer::new(map)).map(Self)
     }
 }
 
 /// The program's own data about a tool's result.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(crate) struct Details<'a> {
+pub(crate) struct ToolResultDetails<'a> {
     pub(crate) interrupted: Flag,
     /// The answers to questions that the tool asked.
     #[serde(borrow)]
-    pub(crate) answers: Maybe<Object<'a>>,
+    pub(crate) answers: Maybe<ClaudeObject<'a>>,
     #[serde(borrow, rename = "type")]
     pub(crate) type_name: Text<'a>,
     #[serde(borrow, rename = "filePath")]
@@ -212,7 +212,7 @@ pub(crate) struct Hunk<'a> {
 /// The outcome of the permission for a call.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(crate) struct Meta<'a> {
+pub(crate) struct UserLineMeta<'a> {
     #[serde(borrow)]
     pub(crate) id: Text<'a>,
     #[serde(borrow)]
@@ -229,7 +229,7 @@ pub(crate) struct PermissionDecision<'a> {
     pub(crate) decision: Text<'a>,
 }
 
-loose_json::picked!(impl<'a> Content<'a>; impl<'a> Member<'a>;);
+loose_json::picked!(impl<'a> ResultContent<'a>; impl<'a> UserMember<'a>;);
 
 #[cfg(test)]
 mod tests {
@@ -237,7 +237,7 @@ mod tests {
 
     fn words(content: &str) -> Option<String> {
         let line = format!(r#"{{"type":"user","message":{{"content":{content}}}}}"#);
-        let user = User::read(&line).unwrap_or_else(|| panic!("{line}"));
+        let user = UserLine::read(&line).unwrap_or_else(|| panic!("{line}"));
         user.message.0?.content.words().map(Cow::into_owned)
     }
 
@@ -254,9 +254,9 @@ mod tests {
     #[test]
     fn a_careless_line_is_read_the_long_way() {
         let check = |line: &str| {
-            assert!(User::read(line).is_none(), "{line}");
+            assert!(UserLine::read(line).is_none(), "{line}");
             let mut read = None;
-            User::with(line, |user| {
+            UserLine::with(line, |user| {
                 read =
                     user.message.0.as_ref().and_then(|message| message.content.words().map(Cow::into_owned));
             });

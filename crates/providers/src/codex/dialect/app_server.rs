@@ -9,16 +9,16 @@ use bowline_protocol::kinds::{Level, ModelChanged, Notice, Retrying, ToolOwner, 
 use bowline_protocol::{Decider, Excerpt, Exit, Kind, ToolId, Usage};
 use serde_json::Value;
 
-use super::super::approvals::Asked;
-use super::super::messages::stream::{RAW_THOUGHT, Stream};
+use super::super::approvals::CodexApproval;
+use super::super::messages::stream::{MessageStream, RAW_THOUGHT};
 use super::super::session::{diff, index, limits, server_status, state};
-use super::super::stderr::Stderr;
+use super::super::stderr::CodexStderr;
 use super::super::tools::parts;
-use super::super::tools::{Call, Calls, Step};
-use super::super::wire::app_server::{Params, Rest, Rpc};
+use super::super::tools::{CodexToolCall, CodexToolCalls, CodexToolStep};
+use super::super::wire::app_server::{AppServerMessage, Params, Rest};
 use super::super::wire::part;
-use super::ending::{self, Ending};
-use super::exec::State;
+use super::ending::{self, CodexEnding};
+use super::exec::ExecState;
 use super::legacy::Legacy;
 use super::responses::{self, Started};
 use crate::decode::End;
@@ -38,10 +38,10 @@ pub(crate) struct AppServer {
     pub(crate) thread: Option<String>,
     /// The requests of the client that have no answer yet: id and method.
     pub(crate) sent: HashMap<Box<str>, Box<str>>,
-    pub(crate) asked: Asked,
-    pub(crate) calls: Calls,
-    pub(crate) stream: Stream,
-    pub(crate) turn: ending::Turn,
+    pub(crate) asked: CodexApproval,
+    pub(crate) calls: CodexToolCalls,
+    pub(crate) stream: MessageStream,
+    pub(crate) turn: ending::TurnProgress,
     /// Whether the turn has any text.
     pub(crate) spoke: bool,
     /// Why a request that we did not see was refused.
@@ -55,9 +55,9 @@ pub(crate) struct AppServer {
     pub(crate) branch: bool,
     pub(crate) error: Option<String>,
     pub(crate) retrying: Option<Retrying>,
-    pub(crate) stderr: Stderr,
+    pub(crate) stderr: CodexStderr,
     /// The first version of the protocol. The second repeats all of it, and after its first message only it is read.
-    pub(crate) first: (Legacy, State),
+    pub(crate) first: (Legacy, ExecState),
     pub(crate) second: bool,
 }
 
@@ -75,15 +75,19 @@ impl Dialect for AppServer {
 }
 
 /// Reads the messages of a line.
-fn each(line: &str, out: &mut Output<'_>, mut take: impl FnMut(&Rpc<'_>, &str, &mut Output<'_>)) {
+fn each(
+    line: &str,
+    out: &mut Output<'_>,
+    mut take: impl FnMut(&AppServerMessage<'_>, &str, &mut Output<'_>),
+) {
     if line.starts_with('{')
-        && let Ok(rpc) = serde_json::from_str::<Rpc<'_>>(line)
+        && let Ok(rpc) = serde_json::from_str::<AppServerMessage<'_>>(line)
     {
         return take(&rpc, line, out);
     }
     lenient::each_object(line, out, |value: Value, out| {
         let text = value.to_string();
-        match serde_json::from_str::<Rpc<'_>>(&text) {
+        match serde_json::from_str::<AppServerMessage<'_>>(&text) {
             Ok(rpc) => take(&rpc, &text, out),
             Err(_) => out.unrecognized(UnrecognizedReason::BadShape, &text, None),
         }
@@ -92,7 +96,7 @@ fn each(line: &str, out: &mut Output<'_>, mut take: impl FnMut(&Rpc<'_>, &str, &
 
 impl AppServer {
     /// Handles the client's lines.
-    fn sent(&mut self, rpc: &Rpc<'_>, out: &mut Output<'_>) {
+    fn sent(&mut self, rpc: &AppServerMessage<'_>, out: &mut Output<'_>) {
         out.quiet();
         match (rpc.method.get(), rpc.id) {
             (Some(method), Some(id)) => {
@@ -107,7 +111,7 @@ impl AppServer {
         }
     }
 
-    fn received(&mut self, rpc: &Rpc<'_>, raw: &str, out: &mut Output<'_>) {
+    fn received(&mut self, rpc: &AppServerMessage<'_>, raw: &str, out: &mut Output<'_>) {
         match (rpc.method.get(), rpc.id) {
             (Some(method), None) => self.notified(method, rpc, raw, out),
             (Some(method), Some(_)) => self.requested(method, rpc, raw, out),
@@ -121,7 +125,7 @@ impl AppServer {
     }
 
     /// Handles an answer of the server to the client.
-    fn response(&mut self, method: Option<&str>, rpc: &Rpc<'_>, out: &mut Output<'_>) {
+    fn response(&mut self, method: Option<&str>, rpc: &AppServerMessage<'_>, out: &mut Output<'_>) {
         out.quiet();
         if let Some(error) = &rpc.error.0 {
             if method.is_none() {
@@ -156,7 +160,7 @@ impl AppServer {
     }
 
     /// Handles a request of the server.
-    fn requested(&mut self, method: &str, rpc: &Rpc<'_>, raw: &str, out: &mut Output<'_>) {
+    fn requested(&mut self, method: &str, rpc: &AppServerMessage<'_>, raw: &str, out: &mut Output<'_>) {
         let params = Rest::of(raw);
         let item = [&params.item_id, &params.call_id].into_iter().find_map(Text::get).unwrap_or_default();
         let tool = self.calls.running(item).cloned();
@@ -166,9 +170,9 @@ impl AppServer {
         match method {
             "item/tool/call" => {
                 let name = params.tool.get().unwrap_or("tool");
-                let call = Call::new(name, tools::kind_of(name), parts::raw(params.arguments));
+                let call = CodexToolCall::new(name, tools::kind_of(name), parts::raw(params.arguments));
                 let owner = ToolOwner::Host;
-                self.calls.start(item, Call { owner, ..call }, None, out);
+                self.calls.start(item, CodexToolCall { owner, ..call }, None, out);
             }
             // Between the program and its host: nothing for a reader of the conversation.
             "account/chatgptAuthTokens/refresh" | "attestation/generate" => out.quiet(),
@@ -176,7 +180,7 @@ impl AppServer {
         }
     }
 
-    fn notified(&mut self, method: &str, rpc: &Rpc<'_>, raw: &str, out: &mut Output<'_>) {
+    fn notified(&mut self, method: &str, rpc: &AppServerMessage<'_>, raw: &str, out: &mut Output<'_>) {
         let nothing = Params::default();
         let params = rpc.params.0.as_ref().unwrap_or(&nothing);
         let parent = self.parent(params.thread_id.get());
@@ -198,8 +202,8 @@ impl AppServer {
             "item/commandExecution/outputDelta" | "item/fileChange/outputDelta" => {
                 self.update(params.item_id.or_empty(), Some(Excerpt::of(params.delta.or_empty())), None, out);
             }
-            "item/started" => self.item(Step::Started, params, raw, parent, out),
-            "item/completed" => self.item(Step::Completed, params, raw, parent, out),
+            "item/started" => self.item(CodexToolStep::Started, params, raw, parent, out),
+            "item/completed" => self.item(CodexToolStep::Completed, params, raw, parent, out),
             _ => self.rare(method, &Rest::of(raw), raw, params.thread_id.get(), parent, out),
         }
     }
@@ -263,8 +267,8 @@ impl AppServer {
     fn end(&mut self, end: &End, out: &mut Output<'_>) {
         self.asked.end(Decider::ClientLost, out);
         self.stderr.end(out);
-        let turn = if self.turn == ending::Turn::None { self.first.1.turn } else { self.turn };
-        let nothing_asked = turn == ending::Turn::None && self.answered && !self.prompted;
+        let turn = if self.turn == ending::TurnProgress::None { self.first.1.turn } else { self.turn };
+        let nothing_asked = turn == ending::TurnProgress::None && self.answered && !self.prompted;
         if nothing_asked && end.exit.is_none_or(Exit::is_success) {
             // A client that only looked around got its answers. Of requests that we did not see, any may have been the
             // prompt.
@@ -273,7 +277,7 @@ impl AppServer {
                 None => out.completed(None),
             };
         }
-        let ending = Ending {
+        let ending = CodexEnding {
             turn,
             reason: self.error.as_deref().or(self.stderr.reason()),
             retrying: self.retrying.as_ref(),

@@ -13,7 +13,7 @@ use crate::failure::Report;
 
 /// How far the turns are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Turn {
+pub(crate) enum TurnProgress {
     /// None has begun.
     #[default]
     None,
@@ -23,18 +23,18 @@ pub(crate) enum Turn {
 
 /// The state at the end of the output.
 #[derive(Debug)]
-pub(crate) struct Ending<'a> {
-    pub(crate) turn: Turn,
+pub(crate) struct CodexEnding<'a> {
+    pub(crate) turn: TurnProgress,
     /// Why the program could not go on.
     pub(crate) reason: Option<&'a str>,
     /// The retry that was under way.
     pub(crate) retrying: Option<&'a Retrying>,
 }
 
-impl Ending<'_> {
+impl CodexEnding<'_> {
     /// Gives a verdict, unless one was given or the account knows as much.
     pub(crate) fn judge(&self, end: &End, out: &mut Output<'_>) {
-        if self.turn == Turn::Ended {
+        if self.turn == TurnProgress::Ended {
             return;
         }
         match (end.cause, end.exit) {
@@ -58,7 +58,7 @@ impl Ending<'_> {
                 Some(reason) => out.failed(&failures::report(reason)),
                 // An interrupted program says as little as one that failed without an error message, and what it logged says
                 // nothing about its end: no guess.
-                None if self.turn == Turn::Open => out.failed(&Report {
+                None if self.turn == TurnProgress::Open => out.failed(&Report {
                     category: Some(Category::Unknown),
                     code: Some(Code::Unknown),
                     ..Report::of(format!("exited with code {code} before the turn ended"))

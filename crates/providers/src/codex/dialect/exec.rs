@@ -9,13 +9,13 @@ use bowline_protocol::{Basis, Kind, NativeSessionId};
 use serde_json::Value;
 
 use super::super::failures;
-use super::super::messages::{Sort, Speech};
-use super::super::stderr::{Heard, Stderr};
-use super::super::tools::{Calls, Step, Was};
+use super::super::messages::{CodexMessages, Sort};
+use super::super::stderr::{CodexStderr, StderrReport};
+use super::super::tools::{CodexToolCalls, CodexToolStep, Was};
 use super::super::usage;
 use super::super::wire;
-use super::super::wire::{Item, Line, part, text};
-use super::ending::{Ending, Turn};
+use super::super::wire::{CodexLine, Item, part, text};
+use super::ending::{CodexEnding, TurnProgress};
 use super::legacy::{Legacy, Msg};
 use crate::decode::End;
 use crate::dialect::Output;
@@ -27,17 +27,17 @@ use crate::lenient;
 /// Reads the output of `codex exec`.
 #[derive(Debug, Default)]
 pub(crate) struct Exec {
-    state: State,
+    state: ExecState,
     legacy: Legacy,
-    stderr: Stderr,
+    stderr: CodexStderr,
 }
 
 /// The shared state of both forms of JSON lines.
 #[derive(Debug, Default)]
-pub(crate) struct State {
-    pub(crate) speech: Speech,
-    pub(crate) calls: Calls,
-    pub(crate) turn: Turn,
+pub(crate) struct ExecState {
+    pub(crate) speech: CodexMessages,
+    pub(crate) calls: CodexToolCalls,
+    pub(crate) turn: TurnProgress,
     /// The thread that the process works on.
     thread: Option<NativeSessionId>,
     /// An error that was reported and not recovered from.
@@ -54,14 +54,14 @@ impl Speaker for Exec {
         }
         // A derived reader would take an array for an object, so the brace is looked for first.
         if line.starts_with('{')
-            && let Ok(read) = serde_json::from_str::<Line<'_>>(line)
+            && let Ok(read) = serde_json::from_str::<CodexLine<'_>>(line)
         {
             return self.object(&read, line, out);
         }
         // `web_search` items have the key `id` twice.
         lenient::each_object(line, out, |value: Value, out| {
             let text = value.to_string();
-            match serde_json::from_str::<Line<'_>>(&text) {
+            match serde_json::from_str::<CodexLine<'_>>(&text) {
                 Ok(read) => self.object(&read, &text, out),
                 Err(_) => out.unrecognized(UnrecognizedReason::BadShape, &text, None),
             }
@@ -74,17 +74,17 @@ impl Speaker for Exec {
 
     fn stderr(&mut self, line: &str, out: &mut Output<'_>) {
         match self.stderr.line(line, out) {
-            Heard::Nothing => {}
-            Heard::Retry(retrying) => self.state.retry(retrying, out),
+            StderrReport::Nothing => {}
+            StderrReport::Retry(retrying) => self.state.retry(retrying, out),
         }
     }
 
     fn end(&mut self, end: &End, out: &mut Output<'_>) {
         self.stderr.end(out);
         // Plain text reports no turn; everything after the banner is one.
-        let begun = self.state.turn == Turn::None && self.stderr.has_begun();
-        let turn = if begun { Turn::Open } else { self.state.turn };
-        let ending = Ending {
+        let begun = self.state.turn == TurnProgress::None && self.stderr.has_begun();
+        let turn = if begun { TurnProgress::Open } else { self.state.turn };
+        let ending = CodexEnding {
             turn,
             reason: self.state.error.as_deref().or(self.stderr.reason()),
             retrying: self.state.retrying.as_ref(),
@@ -94,7 +94,7 @@ impl Speaker for Exec {
 }
 
 impl Exec {
-    fn object(&mut self, line: &Line<'_>, raw: &str, out: &mut Output<'_>) {
+    fn object(&mut self, line: &CodexLine<'_>, raw: &str, out: &mut Output<'_>) {
         let type_name = line.type_name.or_empty();
         match type_name {
             "thread.started" => {
@@ -121,16 +121,16 @@ impl Exec {
                 ));
             }
             "error" => self.state.error(&error_text(line).unwrap_or_default(), out),
-            "item.started" => self.state.item(Step::Started, line, raw, out),
-            "item.updated" => self.state.item(Step::Updated, line, raw, out),
-            "item.completed" => self.state.item(Step::Completed, line, raw, out),
+            "item.started" => self.state.item(CodexToolStep::Started, line, raw, out),
+            "item.updated" => self.state.item(CodexToolStep::Updated, line, raw, out),
+            "item.completed" => self.state.item(CodexToolStep::Completed, line, raw, out),
             "" => self.untyped(line, raw, out),
             _ => out.unrecognized(UnrecognizedReason::UnknownType, raw, Some(type_name)),
         }
     }
 
     /// Handles a line of an older version: an event, the prompt, or the settings.
-    fn untyped(&mut self, line: &Line<'_>, raw: &str, out: &mut Output<'_>) {
+    fn untyped(&mut self, line: &CodexLine<'_>, raw: &str, out: &mut Output<'_>) {
         if let Maybe(Some(msg)) = part::<Maybe<Msg<'_>>>(line.msg) {
             self.legacy.message(&msg, raw, &mut self.state, out);
         } else if let Some(prompt) = text(line.prompt) {
@@ -148,11 +148,11 @@ impl Exec {
     }
 }
 
-impl State {
+impl ExecState {
     /// A turn begins.
     pub(crate) fn begin(&mut self, native_turn: Option<String>, out: &mut Output<'_>) {
         self.ended();
-        self.turn = Turn::Open;
+        self.turn = TurnProgress::Open;
         out.emit(Kind::TurnStarted(TurnStarted { origin: TurnOrigin::Prompt, native_turn }));
         // A turn that is already open needs no event.
         out.quiet();
@@ -160,7 +160,7 @@ impl State {
 
     /// A turn ends.
     pub(crate) fn ended(&mut self) {
-        self.turn = Turn::Ended;
+        self.turn = TurnProgress::Ended;
         self.speech.turn();
         self.error = None;
         self.retrying = None;
@@ -188,7 +188,7 @@ impl State {
         self.retrying = None;
     }
 
-    fn item(&mut self, step: Step, line: &Line<'_>, raw: &str, out: &mut Output<'_>) {
+    fn item(&mut self, step: CodexToolStep, line: &CodexLine<'_>, raw: &str, out: &mut Output<'_>) {
         let Some(item) = &line.item.0 else {
             return out.unrecognized(UnrecognizedReason::BadShape, raw, line.type_name.get());
         };
@@ -206,22 +206,22 @@ impl State {
         };
         match step {
             // Only when it is complete: started and updated would repeat it.
-            Step::Started | Step::Updated => out.quiet(),
-            Step::Completed => {
+            CodexToolStep::Started | CodexToolStep::Updated => out.quiet(),
+            CodexToolStep::Completed => {
                 self.progress();
                 self.speech.whole(sort, text, phase(item), None, out);
             }
         }
     }
 
-    fn work(&mut self, step: Step, item: &Item<'_>, raw: &str, out: &mut Output<'_>) {
+    fn work(&mut self, step: CodexToolStep, item: &Item<'_>, raw: &str, out: &mut Output<'_>) {
         let own = self.thread.as_ref().map(NativeSessionId::as_str);
         let sender = item.sender_thread_id.get().filter(|sender| own != Some(*sender));
         let parent = sender.and_then(|sender| self.calls.maker(sender)).cloned();
         match self.calls.item(step, item, parent.as_ref(), out) {
             Was::Tool => {
                 self.progress();
-                if step == Step::Completed {
+                if step == CodexToolStep::Completed {
                     self.speech.tool_ended();
                 }
             }
@@ -237,7 +237,7 @@ pub(crate) fn phase(item: &Item<'_>) -> Phase {
 }
 
 /// Returns the error message of a line: `message`, `error.message`, or an `error` of another shape.
-fn error_text(line: &Line<'_>) -> Option<String> {
+fn error_text(line: &CodexLine<'_>) -> Option<String> {
     let field = || content::error(&serde_json::from_str::<Value>(line.error?.get()).ok()?);
     line.message.owned().or_else(field)
 }

@@ -15,12 +15,12 @@ use serde_json::value::RawValue;
 use super::super::approvals;
 use super::super::messages::Sort;
 use super::super::session;
-use super::super::tools::Call;
+use super::super::tools::CodexToolCall;
 use super::super::tools::legacy;
 use super::super::tools::parts;
-use super::super::usage::{self, Counts};
+use super::super::usage::{self, TokenCounts};
 use super::super::wire::part;
-use super::exec::State;
+use super::exec::ExecState;
 use crate::dialect::Output;
 use crate::dialects::loose_json::{Flag, Head, Maybe, Number, Text};
 use crate::dialects::text_dedup::{Said, Whole};
@@ -71,7 +71,7 @@ pub(crate) struct Msg<'a> {
     #[serde(borrow)]
     pub(crate) changes: Option<&'a RawValue>,
     #[serde(borrow)]
-    pub(crate) invocation: Maybe<Invocation<'a>>,
+    pub(crate) invocation: Maybe<McpInvocation<'a>>,
     #[serde(borrow)]
     pub(crate) result: Option<&'a RawValue>,
     #[serde(borrow)]
@@ -105,7 +105,7 @@ pub(crate) struct Msg<'a> {
 /// A call of an MCP tool.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(crate) struct Invocation<'a> {
+pub(crate) struct McpInvocation<'a> {
     #[serde(borrow)]
     pub(crate) server: Text<'a>,
     #[serde(borrow)]
@@ -116,7 +116,7 @@ pub(crate) struct Invocation<'a> {
 
 impl Legacy {
     /// Handles an event.
-    pub(crate) fn message(&mut self, msg: &Msg<'_>, line: &str, state: &mut State, out: &mut Output<'_>) {
+    pub(crate) fn message(&mut self, msg: &Msg<'_>, line: &str, state: &mut ExecState, out: &mut Output<'_>) {
         let type_name = msg.type_name.or_empty();
         match type_name {
             "agent_message_delta" => {
@@ -191,7 +191,8 @@ impl Legacy {
             }
             "view_image_tool_call" => {
                 let id = msg.call_id.or_empty();
-                let call = Call::new("view_image", ToolKind::Read, Json::of(&msg.path.or_empty()).ok());
+                let call =
+                    CodexToolCall::new("view_image", ToolKind::Read, Json::of(&msg.path.or_empty()).ok());
                 state.calls.start(id, call, None, out);
                 state.calls.finish(id, ToolStatus::Completed, None, None, out);
             }
@@ -226,7 +227,7 @@ impl Legacy {
     }
 
     /// Handles a text that may have come in pieces before.
-    fn whole(&mut self, sort: Sort, text: &str, phase: Phase, state: &mut State, out: &mut Output<'_>) {
+    fn whole(&mut self, sort: Sort, text: &str, phase: Phase, state: &mut ExecState, out: &mut Output<'_>) {
         out.quiet();
         state.progress();
         let said = match sort {
@@ -251,7 +252,7 @@ impl Legacy {
         }
     }
 
-    fn complete(&mut self, msg: &Msg<'_>, state: &mut State, out: &mut Output<'_>) {
+    fn complete(&mut self, msg: &Msg<'_>, state: &mut ExecState, out: &mut Output<'_>) {
         if let Some(text) = msg.last_agent_message.owned().filter(|_| !self.spoke && self.text.is_empty()) {
             self.whole(Sort::Text, &text, Phase::Final, state, out);
         }
@@ -284,7 +285,7 @@ fn notice(level: Level, text: &str, out: &mut Output<'_>) {
 /// Handles a count of tokens: of the thread and the last request, or, before 0.30, of the thread only.
 fn tokens(msg: &Msg<'_>, line: &str, out: &mut Output<'_>) {
     out.quiet();
-    let counts = Counts::of(msg.info);
+    let counts = TokenCounts::of(msg.info);
     let flat = || {
         let line: Value = serde_json::from_str(line).ok()?;
         crate::usage::read(line.get("msg").or_else(|| line.get("params")?.get("msg"))?)

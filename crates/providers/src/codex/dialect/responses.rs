@@ -7,7 +7,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::super::failures;
-use super::super::wire::app_server::{RpcError, Thread, TurnError};
+use super::super::wire::app_server::{AppServerError, Thread, TurnError};
 use super::super::wire::part;
 use crate::dialects::loose_json::{Flag, List, Maybe, Text};
 use crate::failure::Report;
@@ -61,11 +61,11 @@ pub(crate) fn models(result: Option<&RawValue>) -> Kind {
     #[serde(default)]
     struct Models<'a> {
         #[serde(borrow)]
-        data: List<Maybe<Model<'a>>>,
+        data: List<Maybe<CodexModel<'a>>>,
     }
     #[derive(Default, Deserialize)]
     #[serde(default, rename_all = "camelCase")]
-    struct Model<'a> {
+    struct CodexModel<'a> {
         #[serde(borrow)]
         id: Text<'a>,
         hidden: Flag,
@@ -73,11 +73,11 @@ pub(crate) fn models(result: Option<&RawValue>) -> Kind {
         #[serde(borrow)]
         default_reasoning_effort: Text<'a>,
         #[serde(borrow)]
-        supported_reasoning_efforts: List<Maybe<Effort<'a>>>,
+        supported_reasoning_efforts: List<Maybe<EffortOption<'a>>>,
     }
     #[derive(Default, Deserialize)]
     #[serde(default, rename_all = "camelCase")]
-    struct Effort<'a> {
+    struct EffortOption<'a> {
         #[serde(borrow)]
         reasoning_effort: Text<'a>,
     }
@@ -103,7 +103,7 @@ pub(crate) fn models(result: Option<&RawValue>) -> Kind {
 }
 
 /// Makes a report of a request that was refused.
-pub(crate) fn refused(error: &RpcError<'_>) -> Report {
+pub(crate) fn refused(error: &AppServerError<'_>) -> Report {
     let data: Value = part(error.data);
     let too_large = data.get("input_error_code").and_then(Value::as_str) == Some("input_too_large");
     if too_large {

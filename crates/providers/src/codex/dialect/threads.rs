@@ -6,9 +6,9 @@ use serde_json::value::RawValue;
 
 use super::super::failures;
 use super::super::messages::stream::RAW_THOUGHT;
-use super::super::tools::{Step, Was};
-use super::super::usage::{self, Counts};
-use super::super::wire::app_server::{Params, Rest, Turn, TurnError};
+use super::super::tools::{CodexToolStep, Was};
+use super::super::usage::{self, TokenCounts};
+use super::super::wire::app_server::{AppServerTurn, Params, Rest, TurnError};
 use super::super::wire::{Item, part};
 use super::app_server::AppServer;
 use super::ending;
@@ -51,7 +51,7 @@ impl AppServer {
             self.thread = thread.map(str::to_owned);
         }
         self.close();
-        self.turn = ending::Turn::Open;
+        self.turn = ending::TurnProgress::Open;
         let native_turn = params.turn.0.as_ref().and_then(|turn| turn.id.owned());
         out.emit(Kind::TurnStarted(TurnStarted { origin: TurnOrigin::Prompt, native_turn }));
     }
@@ -66,7 +66,7 @@ impl AppServer {
         if parent.is_some() {
             return;
         }
-        let nothing = Turn::default();
+        let nothing = AppServerTurn::default();
         let turn = params.turn.0.as_ref().unwrap_or(&nothing);
         if !self.spoke {
             self.last_word(turn, out);
@@ -90,7 +90,7 @@ impl AppServer {
     }
 
     /// Emits the message that the end of a turn repeats, if it was not emitted before.
-    fn last_word(&mut self, turn: &Turn<'_>, out: &mut Output<'_>) {
+    fn last_word(&mut self, turn: &AppServerTurn<'_>, out: &mut Output<'_>) {
         let items = part::<List<Maybe<Item<'_>>>>(turn.items);
         let messages = items.0.iter().filter_map(|item| item.0.as_ref());
         for item in messages.filter(|item| item.type_name.get() == Some("agentMessage")) {
@@ -100,7 +100,7 @@ impl AppServer {
 
     /// Forgets what belongs to one turn.
     pub(crate) fn close(&mut self) {
-        self.turn = ending::Turn::Ended;
+        self.turn = ending::TurnProgress::Ended;
         self.stream.turn();
         self.spoke = false;
         self.error = None;
@@ -116,7 +116,7 @@ impl AppServer {
 
     pub(crate) fn item(
         &mut self,
-        step: Step,
+        step: CodexToolStep,
         params: &Params<'_>,
         raw: &str,
         parent: Option<&ToolId>,
@@ -127,18 +127,20 @@ impl AppServer {
         };
         let id = item.id.or_empty();
         match (item.type_name.or_empty(), step) {
-            ("agentMessage" | "plan", Step::Completed) => {
+            ("agentMessage" | "plan", CodexToolStep::Completed) => {
                 self.progress(parent);
                 self.spoke |= parent.is_none();
                 self.stream.whole(id, item.text.or_empty(), phase(item), parent, out);
             }
-            ("reasoning", Step::Completed) => {
+            ("reasoning", CodexToolStep::Completed) => {
                 out.quiet();
                 self.thoughts(item, parent, out);
             }
-            ("agentMessage" | "plan" | "reasoning", Step::Started | Step::Updated) => out.quiet(),
+            ("agentMessage" | "plan" | "reasoning", CodexToolStep::Started | CodexToolStep::Updated) => {
+                out.quiet()
+            }
             _ => match self.calls.item(step, item, parent, out) {
-                Was::Tool if step == Step::Completed => {
+                Was::Tool if step == CodexToolStep::Completed => {
                     self.progress(parent);
                     self.asked.item_completed(id, item.status.or_empty(), out);
                     if parent.is_none() {
@@ -181,7 +183,7 @@ impl AppServer {
     /// resumed the thread: what comes before the first turn was used by earlier ones.
     pub(crate) fn usage(&mut self, raw: Option<&RawValue>, parent: Option<&ToolId>, out: &mut Output<'_>) {
         out.quiet();
-        let counts = Counts::of(raw);
+        let counts = TokenCounts::of(raw);
         if parent.is_some() {
             if let Some(last) = counts.last.usage() {
                 out.emit(usage::reported(last, Basis::PerCall));
@@ -193,7 +195,7 @@ impl AppServer {
                 self.before = counts.last.usage().map(|last| total.since(&last));
             }
             match (self.turn, &self.before) {
-                (ending::Turn::None, _) => self.before = Some(total),
+                (ending::TurnProgress::None, _) => self.before = Some(total),
                 (_, Some(before)) => out.emit(usage::reported(total.since(before), Basis::Cumulative)),
                 (_, None) => out.emit(usage::reported(total, Basis::Cumulative)),
             }

@@ -17,10 +17,10 @@ const REMEMBERED: usize = 256;
 
 /// The current messages.
 #[derive(Debug, Default)]
-pub(crate) struct Stream {
+pub(crate) struct MessageStream {
     messages: Messages,
     /// In order, so that the same output gives the same events.
-    open: BTreeMap<Box<str>, Open>,
+    open: BTreeMap<Box<str>, OpenMessage>,
     /// The finished text of this request.
     told: Vec<(Said, MessageId)>,
     /// The text of the request that is being retried.
@@ -29,7 +29,7 @@ pub(crate) struct Stream {
 
 /// A current message.
 #[derive(Debug)]
-struct Open {
+struct OpenMessage {
     message: MessageId,
     /// The text of each block so far.
     blocks: HashMap<u32, Said>,
@@ -42,7 +42,7 @@ struct Open {
 /// The block of a thought's own words, behind those of its summary.
 pub(crate) const RAW_THOUGHT: u32 = 1 << 16;
 
-impl Stream {
+impl MessageStream {
     /// Handles a piece of text.
     pub(crate) fn text(&mut self, item: &str, text: &str, parent: Option<&ToolId>, out: &mut Output<'_>) {
         let open = self.open(item);
@@ -87,7 +87,7 @@ impl Stream {
                 self.text(item, text, parent, out);
             }
         }
-        let Some(Open { message, mut blocks, said, .. }) = self.open.remove(item) else { return };
+        let Some(OpenMessage { message, mut blocks, said, .. }) = self.open.remove(item) else { return };
         if !said {
             return;
         }
@@ -119,7 +119,8 @@ impl Stream {
 
     /// The request is sent again: its text so far is void.
     pub(crate) fn retried(&mut self, out: &mut Output<'_>) {
-        for (_, Open { message, .. }) in self.open.extract_if(.., |_, open| open.said && !open.foreign) {
+        for (_, OpenMessage { message, .. }) in self.open.extract_if(.., |_, open| open.said && !open.foreign)
+        {
             out.emit(Kind::TextRetracted(TextRetracted { message: message.clone(), from_block: 0 }));
             out.emit(Kind::MessageFinished(MessageFinished { message, phase: Phase::Final, model: None }));
         }
@@ -152,15 +153,17 @@ impl Stream {
         }
     }
 
-    fn open(&mut self, item: &str) -> &mut Open {
+    fn open(&mut self, item: &str) -> &mut OpenMessage {
         if self.open.len() > REMEMBERED {
             self.open.clear();
         }
         // Looked for first, so that a piece of a known message costs no copy of its id.
         if !self.open.contains_key(item) {
             let message = self.messages.next();
-            self.open
-                .insert(item.into(), Open { message, blocks: HashMap::new(), said: false, foreign: false });
+            self.open.insert(
+                item.into(),
+                OpenMessage { message, blocks: HashMap::new(), said: false, foreign: false },
+            );
         }
         self.open.get_mut(item).expect("it was inserted")
     }

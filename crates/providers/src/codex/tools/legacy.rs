@@ -6,23 +6,23 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::super::dialect::exec::State;
-use super::super::dialect::legacy::{Invocation, Msg};
+use super::super::dialect::exec::ExecState;
+use super::super::dialect::legacy::{McpInvocation, Msg};
 use super::super::wire::{McpResult, part};
-use super::Call;
-use super::parts::{self, Command, mcp_name, raw};
+use super::CodexToolCall;
+use super::parts::{self, CommandLine, mcp_name, raw};
 use crate::dialect::Output;
 use crate::dialects::loose_json::{Flag, List, Maybe, Text};
 use crate::dialects::tools;
 
 /// Handles the beginning or end of a tool's work; `false` if we do not know the tool.
-pub(crate) fn tool(name: &str, msg: &Msg<'_>, state: &mut State, out: &mut Output<'_>) -> bool {
+pub(crate) fn tool(name: &str, msg: &Msg<'_>, state: &mut ExecState, out: &mut Output<'_>) -> bool {
     let id = msg.call_id.or_empty();
     let outcome = |good: bool| if good { ToolStatus::Completed } else { ToolStatus::Failed };
     match name {
         "exec_command_begin" => {
-            let input = Json::of(&Command { command: &words(msg.command), cwd: msg.cwd.get() }).ok();
-            state.calls.start(id, Call::new("exec_command", ToolKind::Execute, input), None, out);
+            let input = Json::of(&CommandLine { command: &words(msg.command), cwd: msg.cwd.get() }).ok();
+            state.calls.start(id, CodexToolCall::new("exec_command", ToolKind::Execute, input), None, out);
         }
         "exec_command_output_delta" => {
             // The piece is base64, and the end repeats all of it.
@@ -35,7 +35,12 @@ pub(crate) fn tool(name: &str, msg: &Msg<'_>, state: &mut State, out: &mut Outpu
             end(id, "exec_command", ToolKind::Execute, status, output, msg.exit_code.0, state, out);
         }
         "patch_apply_begin" => {
-            state.calls.start(id, Call::new("apply_patch", ToolKind::Edit, raw(msg.changes)), None, out);
+            state.calls.start(
+                id,
+                CodexToolCall::new("apply_patch", ToolKind::Edit, raw(msg.changes)),
+                None,
+                out,
+            );
         }
         "patch_apply_end" => {
             let good = msg.success.0.unwrap_or(true);
@@ -47,12 +52,12 @@ pub(crate) fn tool(name: &str, msg: &Msg<'_>, state: &mut State, out: &mut Outpu
             }
         }
         "mcp_tool_call_begin" => {
-            let nothing = Invocation::default();
-            let Invocation { server, tool, arguments } = msg.invocation.0.as_ref().unwrap_or(&nothing);
+            let nothing = McpInvocation::default();
+            let McpInvocation { server, tool, arguments } = msg.invocation.0.as_ref().unwrap_or(&nothing);
             let name = mcp_name(server.or_empty(), tool.or_empty());
             state.calls.start(
                 id,
-                Call::new(name, tools::kind_of(tool.or_empty()), raw(*arguments)),
+                CodexToolCall::new(name, tools::kind_of(tool.or_empty()), raw(*arguments)),
                 None,
                 out,
             );
@@ -64,7 +69,7 @@ pub(crate) fn tool(name: &str, msg: &Msg<'_>, state: &mut State, out: &mut Outpu
         "web_search_begin" => {
             state.calls.start(
                 id,
-                Call::new("web_search", ToolKind::Fetch, Json::of(&msg.query.or_empty()).ok()),
+                CodexToolCall::new("web_search", ToolKind::Fetch, Json::of(&msg.query.or_empty()).ok()),
                 None,
                 out,
             );
@@ -73,7 +78,7 @@ pub(crate) fn tool(name: &str, msg: &Msg<'_>, state: &mut State, out: &mut Outpu
             end(id, "web_search", ToolKind::Fetch, ToolStatus::Completed, None, None, state, out)
         }
         "image_generation_begin" => {
-            state.calls.start(id, Call::new("image_generation", ToolKind::Other, None), None, out);
+            state.calls.start(id, CodexToolCall::new("image_generation", ToolKind::Other, None), None, out);
         }
         "image_generation_end" => {
             end(id, "image_generation", ToolKind::Other, ToolStatus::Completed, None, None, state, out);
@@ -83,7 +88,7 @@ pub(crate) fn tool(name: &str, msg: &Msg<'_>, state: &mut State, out: &mut Outpu
             let tool = name.trim_end_matches("_begin").trim_end_matches("_end");
             if name.ends_with("_begin") {
                 let input = msg.prompt.get().and_then(|prompt| Json::of(&prompt).ok());
-                state.calls.start(id, Call::new(tool.to_owned(), ToolKind::Agent, input), None, out);
+                state.calls.start(id, CodexToolCall::new(tool.to_owned(), ToolKind::Agent, input), None, out);
             } else {
                 end(id, tool, ToolKind::Agent, ToolStatus::Completed, None, None, state, out);
             }
@@ -102,11 +107,11 @@ fn end(
     status: ToolStatus,
     output: Option<Excerpt>,
     exit_code: Option<i64>,
-    state: &mut State,
+    state: &mut ExecState,
     out: &mut Output<'_>,
 ) {
     // Nothing if it runs already, as it should.
-    state.calls.start(id, Call::new(name, kind, None), None, out);
+    state.calls.start(id, CodexToolCall::new(name, kind, None), None, out);
     state.calls.finish(id, status, output, exit_code, out);
     state.speech.tool_ended();
 }

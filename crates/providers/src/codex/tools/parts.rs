@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::super::wire::{Change, Item, Said, part};
+use super::super::wire::{Change, CodexItemText, Item, part};
 use crate::dialect::Output;
 use crate::dialects::loose_json::{self, Flag, List, Maybe, Pick, Text};
 use crate::dialects::{content, tools};
@@ -47,9 +47,9 @@ pub(crate) fn tool<'a>(item: &'a Item<'_>) -> Option<(Cow<'a, str>, ToolKind)> {
 pub(crate) fn input(item: &Item<'_>) -> Option<Json> {
     match item.type_name.or_empty() {
         "command_execution" | "commandExecution" => {
-            Json::of(&Command { command: item.command.or_empty(), cwd: item.cwd.get() }).ok()
+            Json::of(&CommandLine { command: item.command.or_empty(), cwd: item.cwd.get() }).ok()
         }
-        "file_change" | "fileChange" => Json::of(&Changes { changes: item.changes }).ok(),
+        "file_change" | "fileChange" => Json::of(&CodexFileChanges { changes: item.changes }).ok(),
         "web_search" | "webSearch" => {
             Json::of(&Search { query: item.query.or_empty(), action: item.action }).ok()
         }
@@ -73,14 +73,14 @@ pub(crate) fn raw(raw: Option<&RawValue>) -> Option<Json> {
 }
 
 #[derive(Serialize)]
-pub(crate) struct Command<'a> {
+pub(crate) struct CommandLine<'a> {
     pub(crate) command: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) cwd: Option<&'a str>,
 }
 
 #[derive(Serialize)]
-struct Changes<'a> {
+struct CodexFileChanges<'a> {
     changes: Option<&'a RawValue>,
 }
 
@@ -142,7 +142,7 @@ fn message(error: &RawValue) -> Option<String> {
 
 /// Returns what the host gave back for its tool.
 fn content_items(items: &RawValue) -> Option<String> {
-    let texts = serde_json::from_str::<List<Maybe<Said<'_>>>>(items.get()).ok()?;
+    let texts = serde_json::from_str::<List<Maybe<CodexItemText<'_>>>>(items.get()).ok()?;
     Some(texts.0.iter().filter_map(|item| item.0.as_ref()?.text.get()).collect::<Vec<_>>().join("\n"))
 }
 
@@ -208,14 +208,14 @@ pub(crate) fn compacted() -> Kind {
 pub(crate) fn plan(steps: Option<&RawValue>, out: &mut Output<'_>) {
     #[derive(Default, Deserialize)]
     #[serde(default)]
-    struct Entry<'a> {
+    struct PlanEntry<'a> {
         #[serde(borrow, alias = "step")]
         text: Text<'a>,
         completed: Flag,
         #[serde(borrow)]
         status: Text<'a>,
     }
-    let step = |entry: &Entry<'_>| PlanStep {
+    let step = |entry: &PlanEntry<'_>| PlanStep {
         text: entry.text.or_empty().to_owned(),
         status: match (entry.status.get(), entry.completed.0) {
             (Some("completed"), _) | (None, Some(true)) => StepStatus::Completed,
@@ -223,14 +223,14 @@ pub(crate) fn plan(steps: Option<&RawValue>, out: &mut Output<'_>) {
             _ => StepStatus::Pending,
         },
     };
-    let entries = part::<List<Maybe<Entry<'_>>>>(steps);
+    let entries = part::<List<Maybe<PlanEntry<'_>>>>(steps);
     let steps = entries.0.iter().filter_map(|entry| entry.0.as_ref()).map(step).collect();
     out.emit(Kind::PlanUpdated(PlanUpdated { steps }));
 }
 
 /// Emits the user's message, as Codex repeats it.
 pub(crate) fn user_message(item: &Item<'_>, out: &mut Output<'_>) {
-    let parts = part::<List<Maybe<Said<'_>>>>(item.content);
+    let parts = part::<List<Maybe<CodexItemText<'_>>>>(item.content);
     let texts: Vec<&str> = parts.0.iter().filter_map(|part| part.0.as_ref()?.text.get()).collect();
     out.user(UserOrigin::Replayed, item.text.get().unwrap_or(&texts.join("\n")), None);
 }

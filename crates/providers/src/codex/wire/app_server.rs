@@ -11,7 +11,7 @@ use crate::dialects::loose_json::{Boxed, Flag, Maybe, Number, Text};
 
 /// A message in either direction.
 #[derive(Debug, Default, Deserialize)]
-pub(crate) struct Rpc<'a> {
+pub(crate) struct AppServerMessage<'a> {
     #[serde(borrow)]
     pub(crate) id: Option<&'a RawValue>,
     #[serde(borrow, default)]
@@ -21,13 +21,13 @@ pub(crate) struct Rpc<'a> {
     #[serde(borrow)]
     pub(crate) result: Option<&'a RawValue>,
     #[serde(borrow, default)]
-    pub(crate) error: Maybe<RpcError<'a>>,
+    pub(crate) error: Maybe<AppServerError<'a>>,
 }
 
 /// Why a request failed.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(crate) struct RpcError<'a> {
+pub(crate) struct AppServerError<'a> {
     pub(crate) code: Number,
     #[serde(borrow)]
     pub(crate) message: Text<'a>,
@@ -68,7 +68,7 @@ pub(crate) struct Rest<'a> {
     #[serde(borrow)]
     pub(crate) item_id: Text<'a>,
     #[serde(borrow)]
-    pub(crate) turn: Maybe<Turn<'a>>,
+    pub(crate) turn: Maybe<AppServerTurn<'a>>,
     #[serde(borrow)]
     pub(crate) thread: Maybe<Thread<'a>>,
     #[serde(borrow)]
@@ -137,7 +137,7 @@ impl<'a> Rest<'a> {
 /// A turn.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(crate) struct Turn<'a> {
+pub(crate) struct AppServerTurn<'a> {
     #[serde(borrow)]
     pub(crate) id: Text<'a>,
     #[serde(borrow)]

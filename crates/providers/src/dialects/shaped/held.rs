@@ -20,7 +20,7 @@ pub(super) type Placed<'a> = (Option<RawSpan>, &'a str);
 
 /// Lines that wait for a decision.
 #[derive(Debug, Default)]
-pub(super) struct Held {
+pub(super) struct HeldLines {
     /// Every line, each with a line end behind it.
     text: String,
     count: usize,
@@ -37,7 +37,7 @@ struct Odd {
     span: Option<RawSpan>,
 }
 
-impl Held {
+impl HeldLines {
     pub(super) fn add(&mut self, line: &str, span: Option<RawSpan>) {
         let follows = self.count > 0 && span == after(self.last, line) && !line.contains('\n');
         if !follows {
@@ -101,7 +101,7 @@ impl Held {
         mut take: impl FnMut(&str, &mut Output<'_>),
     ) {
         let end = end.map_or(self.text.len(), |line| self.offset(line));
-        let mut run = Run::default();
+        let mut run = LineRun::default();
         for (span, line) in self.lines().take_while(|(_, line)| self.offset(line) < end) {
             if has_object(line) {
                 self.end_run(std::mem::take(&mut run), out, &mut take);
@@ -116,7 +116,7 @@ impl Held {
         self.end_run(run, out, &mut take);
     }
 
-    fn end_run(&self, run: Run<'_>, out: &mut Output<'_>, take: &mut impl FnMut(&str, &mut Output<'_>)) {
+    fn end_run(&self, run: LineRun<'_>, out: &mut Output<'_>, take: &mut impl FnMut(&str, &mut Output<'_>)) {
         if let Some((first, last)) = run.middle {
             let text = &self.text[self.offset(first.1)..self.offset(last.1) + last.1.len()];
             let span = first.0.zip(last.0).map(|(first, last)| RawSpan { end: last.end, ..first });
@@ -137,7 +137,7 @@ impl Held {
 
 /// A run of lines without an object, behind its beginning.
 #[derive(Default)]
-struct Run<'a> {
+struct LineRun<'a> {
     /// How many of its lines were handed on.
     begun: usize,
     /// The first and the last line of its middle.
@@ -145,7 +145,7 @@ struct Run<'a> {
     tail: VecDeque<Placed<'a>>,
 }
 
-impl<'a> Run<'a> {
+impl<'a> LineRun<'a> {
     fn add(&mut self, line: Placed<'a>) {
         self.tail.push_back(line);
         if self.tail.len() > ON_THEIR_OWN
@@ -199,7 +199,7 @@ mod tests {
             (None, ""),
             (span(50, 51), "z"),
         ];
-        let mut held = Held::default();
+        let mut held = HeldLines::default();
         for (span, line) in lines {
             held.add(line, span);
         }
@@ -211,7 +211,7 @@ mod tests {
 
     #[test]
     fn lines_cost_their_bytes() {
-        let mut held = Held::default();
+        let mut held = HeldLines::default();
         for at in 0..1000 {
             held.add("x", span(2 * at, 2 * at + 1));
         }

@@ -6,7 +6,7 @@ use bowline_protocol::Kind;
 use bowline_protocol::kinds::{Level, ToolFinished, UnrecognizedReason};
 use serde_json::{Map, Value};
 
-use super::Speech;
+use super::StreamJsonText;
 use crate::dialect::Output;
 use crate::dialects::{content, tools};
 
@@ -39,7 +39,7 @@ impl Items {
         raw: &str,
         phase: &str,
         item: &Value,
-        speech: &mut Speech,
+        speech: &mut StreamJsonText,
         out: &mut Output<'_>,
     ) {
         let complete = phase == "item.completed";

@@ -10,22 +10,22 @@ use bowline_protocol::kinds::{
 use bowline_protocol::{Excerpt, Kind, NativeSessionId, QuestionId, TaskId};
 use serde_json::Value;
 
-use super::super::wire::{Command, Data, Line};
-use super::Events;
+use super::super::wire::{PiCommand, PiLine, PiResponseData};
+use super::PiEventReader;
 use crate::dialect::{Dialect, Input, Output};
 use crate::dialects::{api_error, loose_json};
 
 /// Reads the two-way mode of pi.
 #[derive(Debug, Default)]
-pub(crate) struct Rpc {
-    events: Events,
+pub(crate) struct PiRpc {
+    events: PiEventReader,
     /// Whether we see what is sent.
     hears_host: bool,
     /// Whether an event reported a compaction, so that the response to `compact` adds nothing.
     compaction_told: bool,
 }
 
-impl Dialect for Rpc {
+impl Dialect for PiRpc {
     fn handle(&mut self, input: Input<'_>, out: &mut Output<'_>) {
         match input {
             Input::Line(line) => super::read(line, out, |text, object, out| self.object(text, object, out)),
@@ -36,8 +36,8 @@ impl Dialect for Rpc {
     }
 }
 
-impl Rpc {
-    fn object(&mut self, raw: &str, line: &Line<'_>, out: &mut Output<'_>) -> bool {
+impl PiRpc {
+    fn object(&mut self, raw: &str, line: &PiLine<'_>, out: &mut Output<'_>) -> bool {
         match line.type_name.str() {
             "response" => self.response(line, out),
             "extension_ui_request" => extension_asks(line, out),
@@ -59,7 +59,7 @@ impl Rpc {
     /// Handles a command of the host.
     fn sent(&mut self, line: &str, out: &mut Output<'_>) {
         self.hears_host = true;
-        let Ok(command) = serde_json::from_str::<Command<'_>>(line) else { return };
+        let Ok(command) = serde_json::from_str::<PiCommand<'_>>(line) else { return };
         match command.type_name.str() {
             "prompt" | "steer" | "follow_up" => self.events.origin = Some(TurnOrigin::Prompt),
             // It runs beside the conversation, and also when no turn does.
@@ -82,9 +82,9 @@ impl Rpc {
         }
     }
 
-    fn response(&mut self, line: &Line<'_>, out: &mut Output<'_>) {
+    fn response(&mut self, line: &PiLine<'_>, out: &mut Output<'_>) {
         out.quiet();
-        let data: Data<'_> = loose_json::part(line.data);
+        let data: PiResponseData<'_> = loose_json::part(line.data);
         let command = line.command.str();
         if command == "bash" {
             bash_ended(line, &data, out);
@@ -135,7 +135,7 @@ impl Rpc {
     }
 }
 
-fn bash_ended(line: &Line<'_>, data: &Data<'_>, out: &mut Output<'_>) {
+fn bash_ended(line: &PiLine<'_>, data: &PiResponseData<'_>, out: &mut Output<'_>) {
     let refused = line.success.truth() == Some(false);
     let failed = refused || data.exit_code.number().is_some_and(|code| code != 0.0);
     out.emit(Kind::BackgroundTaskEnded(BackgroundTaskEnded {
@@ -150,7 +150,7 @@ fn bash_ended(line: &Line<'_>, data: &Data<'_>, out: &mut Output<'_>) {
 }
 
 /// Takes what an extension wants from the user's interface.
-fn extension_asks(line: &Line<'_>, out: &mut Output<'_>) {
+fn extension_asks(line: &PiLine<'_>, out: &mut Output<'_>) {
     let message = || loose_json::part::<Value>(line.message).as_str().map(str::to_owned);
     match line.method.str() {
         "select" | "confirm" | "input" | "editor" => {
