@@ -13,7 +13,7 @@ use serde::de::MapAccess;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::dialects::loose_json::{self, Field, Pick, Text};
+use crate::dialects::loose_json::{self, Field, LooseText, Pick};
 pub use count::Count;
 pub(crate) use count::MOST_CALLS;
 
@@ -171,7 +171,7 @@ impl Tokens<'_> {
 impl<'de: 'a, 'a> Pick<'de> for Tokens<'a> {
     fn map<A: MapAccess<'de>>(mut map: A) -> Result<Self, A::Error> {
         let mut counts = Vec::with_capacity(8);
-        while let Some(name) = map.next_key::<Text<'a>>()? {
+        while let Some(name) = map.next_key::<LooseText<'a>>()? {
             let name = name.0.unwrap_or_default();
             match map.next_value()? {
                 UsageMember::Count(count) => counts.push((name, count)),
@@ -210,7 +210,7 @@ impl<'de: 'a, 'a> Pick<'de> for UsageMember<'a> {
 
     fn map<A: MapAccess<'de>>(mut map: A) -> Result<Self, A::Error> {
         let mut inner = Vec::new();
-        while let Some((name, count)) = map.next_entry::<Text<'a>, WholeNumber>()? {
+        while let Some((name, count)) = map.next_entry::<LooseText<'a>, WholeNumber>()? {
             inner.push((name.0.unwrap_or_default(), count));
         }
         Ok(Self::Inner(inner))

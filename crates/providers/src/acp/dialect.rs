@@ -21,7 +21,7 @@ use self::prompts::{AcpCost, AcpTurn};
 use self::requests::{AskedRequest, WaitingRequests, Wanted};
 use super::approvals;
 use super::failures::AcpProblem;
-use super::messages::Voices;
+use super::messages::AgentMessages;
 use super::session::Options;
 use super::tools::{AcpToolCalls, AcpToolPlace};
 use super::wire::{self, AcpMessage, AcpPermission, AcpToolCall, tree};
@@ -53,7 +53,7 @@ pub(crate) struct Acp {
     pub(super) model: Option<String>,
     pub(super) cost: AcpCost,
     pub(super) turn: AcpTurn,
-    pub(super) voices: Voices,
+    pub(super) voices: AgentMessages,
     pub(super) calls: AcpToolCalls,
     pub(super) options: Options,
     /// Sessions of sub-agents.

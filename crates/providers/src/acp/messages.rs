@@ -7,6 +7,8 @@ use bowline_protocol::kinds::{MessageFinished, Phase, TextRetracted};
 use bowline_protocol::{Kind, MessageId, ToolId};
 
 use crate::dialect::Output;
+use crate::dialects::speech::BlockKind;
+use crate::dialects::text_dedup::MessageNames;
 
 /// How many sub-agents are kept apart at a time.
 const SPEAKERS: usize = 64;
@@ -14,39 +16,32 @@ const SPEAKERS: usize = 64;
 /// How much of a message is kept for the case that it was an error.
 const HEAD: usize = 4096;
 
-/// The kind of a piece.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Sort {
-    Text,
-    Thinking,
-}
-
 /// The agent, and its sub-agents by the tool call that runs them.
 #[derive(Debug, Default)]
-pub(crate) struct Voices {
-    count: u64,
-    speaking: Vec<Voice>,
+pub(crate) struct AgentMessages {
+    names: MessageNames,
+    speaking: Vec<AgentMessage>,
 }
 
 #[derive(Debug)]
-struct Voice {
+struct AgentMessage {
     parent: Option<ToolId>,
     message: MessageId,
     /// The agent's own name for the message.
     native: Option<Box<str>>,
     block: u32,
-    sort: Sort,
+    sort: BlockKind,
     /// How many pieces of text there were, the block of the last, and how the text begins.
     pieces: u32,
     text_block: u32,
     head: String,
 }
 
-impl Voices {
+impl AgentMessages {
     /// Says a piece.
     pub(crate) fn say(
         &mut self,
-        sort: Sort,
+        sort: BlockKind,
         text: &str,
         native: Option<&str>,
         parent: Option<&ToolId>,
@@ -66,21 +61,18 @@ impl Voices {
             voice.sort = sort;
             voice.block += 1;
         }
-        match sort {
-            Sort::Text => {
-                voice.pieces += 1;
-                voice.text_block = voice.block;
-                let room = HEAD.saturating_sub(voice.head.len());
-                voice.head.push_str(&text[..text.floor_char_boundary(room)]);
-                out.text(&voice.message, voice.block, text, parent);
-            }
-            Sort::Thinking => out.thinking(&voice.message, voice.block, text, parent),
+        if sort == BlockKind::Text {
+            voice.pieces += 1;
+            voice.text_block = voice.block;
+            let room = HEAD.saturating_sub(voice.head.len());
+            voice.head.push_str(&text[..text.floor_char_boundary(room)]);
         }
+        sort.emit(&voice.message, voice.block, text, parent, out);
     }
 
     fn begin(
         &mut self,
-        sort: Sort,
+        sort: BlockKind,
         native: Option<&str>,
         parent: Option<&ToolId>,
         out: &mut Output<'_>,
@@ -88,10 +80,9 @@ impl Voices {
         if self.speaking.len() == SPEAKERS {
             self.finish(0, out);
         }
-        self.count += 1;
-        self.speaking.push(Voice {
+        self.speaking.push(AgentMessage {
             parent: parent.cloned(),
-            message: MessageId::from(format!("m{}", self.count)),
+            message: self.names.next(),
             native: native.map(Into::into),
             block: 0,
             sort,

@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 
 use super::approvals::Requests;
 use super::failures::{self, ApiError};
-use super::messages::speech::{ClaudeMessages, Sort, Which};
+use super::messages::speech::{ClaudeMessages, Which};
 use super::messages::words;
 use super::session::{self, McpServers};
 use super::tools::ClaudeToolCalls;
@@ -23,7 +23,8 @@ use super::wire::{self, ClaudeDelta, ClaudeObject, ClaudePiece};
 use crate::decode::{Cause, End};
 use crate::dialect::{Dialect, Input, Output};
 use crate::dialects::json::Json;
-use crate::dialects::shaped::Speaker;
+use crate::dialects::shaped::ShapedDialect;
+use crate::dialects::speech::BlockKind;
 use crate::dialects::stream_json::Documented;
 use crate::failure::Report;
 use crate::lenient;
@@ -66,7 +67,7 @@ pub(super) struct ClaudeTurn {
     pub(super) error: Option<ApiError>,
 }
 
-impl Speaker for Claude {
+impl ShapedDialect for Claude {
     fn line(&mut self, line: &str, out: &mut Output<'_>) {
         if let Some(delta) = ClaudeDelta::read(line) {
             return self.delta(&delta, out);
@@ -245,8 +246,10 @@ impl Claude {
         self.stir(parent, out);
         let which = Which { parent, id: delta.message.as_deref(), model: None };
         match &delta.piece {
-            ClaudePiece::Text(text) => self.speech.piece(which, delta.block, Sort::Text, text, out),
-            ClaudePiece::Thinking(text) => self.speech.piece(which, delta.block, Sort::Thinking, text, out),
+            ClaudePiece::Text(text) => self.speech.piece(which, delta.block, BlockKind::Text, text, out),
+            ClaudePiece::Thinking(text) => {
+                self.speech.piece(which, delta.block, BlockKind::Thinking, text, out)
+            }
             // The block that follows has it whole.
             ClaudePiece::Other => {}
         }
@@ -275,11 +278,11 @@ impl Claude {
             "content_block_delta" => {
                 let delta = event.object("delta").unwrap_or_default();
                 let sort = match delta.text_or_empty("type").as_ref() {
-                    "text_delta" => Sort::Text,
-                    "thinking_delta" => Sort::Thinking,
+                    "text_delta" => BlockKind::Text,
+                    "thinking_delta" => BlockKind::Thinking,
                     _ => return,
                 };
-                let key = if sort == Sort::Text { "text" } else { "thinking" };
+                let key = if sort == BlockKind::Text { "text" } else { "thinking" };
                 self.speech.piece(which, index, sort, &delta.text_or_empty(key), out);
             }
             "content_block_stop" => self.speech.end_block(which, out),

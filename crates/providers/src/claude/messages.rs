@@ -5,7 +5,7 @@ pub(super) mod speech;
 use bowline_protocol::kinds::{Level, Notice, ToolStatus, UnrecognizedReason, UserOrigin};
 use bowline_protocol::{Excerpt, Kind, ToolId};
 
-use self::speech::{Sort, Which};
+use self::speech::Which;
 use super::approvals::Settled;
 use super::dialect::Claude;
 use super::failures::ApiError;
@@ -13,6 +13,7 @@ use super::tools::ToolEnding;
 use super::wire::ClaudeObject;
 use super::wire::user::{ResultContent, ToolResultDetails, UserBlock, UserLine};
 use crate::dialect::Output;
+use crate::dialects::speech::BlockKind;
 
 impl Claude {
     /// Handles an `assistant` line: a block of a message, whole.
@@ -51,7 +52,7 @@ impl Claude {
             self.spend.told(which, message.raw("usage"), out);
         }
         if let Some(text) = message.text("content") {
-            return self.speech.block(which, Sort::Text, &text, out);
+            return self.speech.block(which, BlockKind::Text, &text, out);
         }
         for block in message.objects("content") {
             self.block(which, &block, out);
@@ -60,8 +61,10 @@ impl Claude {
 
     fn block(&mut self, which: Which<'_>, block: &ClaudeObject<'_>, out: &mut Output<'_>) {
         match block.text_or_empty("type").as_ref() {
-            "text" => self.speech.block(which, Sort::Text, &block.text_or_empty("text"), out),
-            "thinking" => self.speech.block(which, Sort::Thinking, &block.text_or_empty("thinking"), out),
+            "text" => self.speech.block(which, BlockKind::Text, &block.text_or_empty("text"), out),
+            "thinking" => {
+                self.speech.block(which, BlockKind::Thinking, &block.text_or_empty("thinking"), out)
+            }
             "tool_use" | "server_tool_use" | "mcp_tool_use" => {
                 self.speech.call(which, out);
                 self.calls.start(block, which.parent, out);

@@ -13,7 +13,7 @@ use bowline_protocol::{Excerpt, Kind, ToolId};
 use super::wire::ClaudeObject;
 use super::wire::user::{Hunk, ToolResultDetails};
 use crate::dialect::Output;
-use crate::dialects::loose_json::Text;
+use crate::dialects::loose_json::LooseText;
 use crate::dialects::tools;
 
 /// The most calls that are remembered. Programs make a few at a time; the rest are those that never ended.
@@ -135,7 +135,7 @@ fn diff(path: &str, hunks: &[&Hunk<'_>]) -> DiffAvailable {
         let [from, before, to, after] = [&hunk.old_start, &hunk.old_lines, &hunk.new_start, &hunk.new_lines]
             .map(|number| number.whole().unwrap_or_default());
         diff.push_str(&format!("@@ -{from},{before} +{to},{after} @@\n"));
-        for line in hunk.lines.0.iter().filter_map(Text::get) {
+        for line in hunk.lines.0.iter().filter_map(LooseText::get) {
             added += u64::from(line.starts_with('+'));
             removed += u64::from(line.starts_with('-'));
             diff.push_str(line);

@@ -18,7 +18,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::dialect::Output;
-use crate::dialects::loose_json::Text;
+use crate::dialects::loose_json::LooseText;
 use crate::lenient;
 
 /// An object whose fields are read on demand.
@@ -104,8 +104,8 @@ pub(super) fn text(raw: &RawValue) -> Option<Cow<'_, str>> {
     if !text.starts_with('"') {
         return None;
     }
-    match serde_json::from_str::<Text<'_>>(text) {
-        Ok(Text(text)) => text,
+    match serde_json::from_str::<LooseText<'_>>(text) {
+        Ok(LooseText(text)) => text,
         Err(_) => serde_json::from_str(&lenient::repair(text)).ok().map(Cow::Owned),
     }
 }
@@ -122,7 +122,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for ClaudeObject<'a> {
 
             fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<ClaudeObject<'de>, M::Error> {
                 let mut fields = Vec::new();
-                while let Some(Text(name)) = map.next_key()? {
+                while let Some(LooseText(name)) = map.next_key()? {
                     fields.push((name.unwrap_or_default(), map.next_value()?));
                 }
                 Ok(ClaudeObject(fields))
@@ -223,9 +223,9 @@ struct DeltaLine<'a> {
     #[serde(borrow)]
     event: DeltaEvent<'a>,
     #[serde(borrow, default)]
-    parent_tool_use_id: Text<'a>,
+    parent_tool_use_id: LooseText<'a>,
     #[serde(borrow, default)]
-    api_message_id: Text<'a>,
+    api_message_id: LooseText<'a>,
 }
 
 #[derive(Deserialize)]
@@ -243,7 +243,7 @@ struct DeltaBody<'a> {
     #[serde(rename = "type")]
     kind: &'a str,
     #[serde(borrow, default)]
-    text: Text<'a>,
+    text: LooseText<'a>,
     #[serde(borrow, default)]
-    thinking: Text<'a>,
+    thinking: LooseText<'a>,
 }

@@ -17,14 +17,14 @@ use super::wire::app_server::{AppServerMessage, Rest};
 use super::tools::parts::{CommandLine, raw};
 use super::wire::part;
 use crate::dialect::Output;
-use crate::dialects::loose_json::{List, Maybe, Text};
+use crate::dialects::loose_json::{List, LooseText, Maybe};
 
 /// How many questions may wait for an answer.
 const LONGEST: usize = 1024;
 
 /// The requests of the server that have no answer yet.
 #[derive(Debug, Default)]
-pub(super) struct CodexApproval {
+pub(super) struct OpenApprovals {
     waiting: Vec<WaitingApproval>,
     /// Whether we see what the client writes. If not, its answer shows in what becomes of the item.
     sees_answers: bool,
@@ -45,7 +45,7 @@ enum ApprovalSubject {
     Questions(Vec<String>),
 }
 
-impl CodexApproval {
+impl OpenApprovals {
     /// Handles a request of the server; `false` if it asks for nothing that we know.
     pub(super) fn ask(
         &mut self,
@@ -157,9 +157,15 @@ fn approval(kind: Kind, out: &mut Output<'_>) -> ApprovalSubject {
 }
 
 fn command_of(name: &str, params: &Rest<'_>, tool: Option<&ToolId>) -> Kind {
-    let text = part::<Text<'_>>(params.command).owned();
-    let words =
-        || part::<List<Text<'_>>>(params.command).0.iter().map(Text::or_empty).collect::<Vec<_>>().join(" ");
+    let text = part::<LooseText<'_>>(params.command).owned();
+    let words = || {
+        part::<List<LooseText<'_>>>(params.command)
+            .0
+            .iter()
+            .map(LooseText::or_empty)
+            .collect::<Vec<_>>()
+            .join(" ")
+    };
     let command = text.unwrap_or_else(words);
     let network = params.network_approval_context.is_some();
     let category = if network { ApprovalCategory::Network } else { ApprovalCategory::Shell };
@@ -274,7 +280,7 @@ fn elicitation(
     #[serde(default)]
     struct ApprovalMeta<'a> {
         #[serde(borrow)]
-        codex_approval_kind: Text<'a>,
+        codex_approval_kind: LooseText<'a>,
         #[serde(borrow)]
         tool_params: Option<&'a RawValue>,
     }
@@ -293,11 +299,11 @@ fn elicitation(
 fn questions(name: &str, asked: Option<&RawValue>, out: &mut Output<'_>) -> ApprovalSubject {
     #[derive(Default, Deserialize)]
     #[serde(default)]
-    struct CodexApproval<'a> {
+    struct AskedQuestions<'a> {
         #[serde(borrow)]
-        id: Text<'a>,
+        id: LooseText<'a>,
         #[serde(borrow)]
-        question: Text<'a>,
+        question: LooseText<'a>,
         #[serde(borrow)]
         options: List<Maybe<Label<'a>>>,
     }
@@ -305,10 +311,11 @@ fn questions(name: &str, asked: Option<&RawValue>, out: &mut Output<'_>) -> Appr
     #[serde(default)]
     struct Label<'a> {
         #[serde(borrow)]
-        label: Text<'a>,
+        label: LooseText<'a>,
     }
     let mut ids = Vec::new();
-    for asked in part::<List<Maybe<CodexApproval<'_>>>>(asked).0.iter().filter_map(|asked| asked.0.as_ref()) {
+    for asked in part::<List<Maybe<AskedQuestions<'_>>>>(asked).0.iter().filter_map(|asked| asked.0.as_ref())
+    {
         let labels = asked.options.0.iter().filter_map(|option| option.0.as_ref()?.label.owned());
         out.emit(question(name, asked.id.or_empty(), asked.question.or_empty(), labels.collect()));
         ids.push(asked.id.or_empty().to_owned());

@@ -12,7 +12,8 @@ use bowline_protocol::kinds::{MessageFinished, Phase};
 use bowline_protocol::{Kind, MessageId, ToolId};
 
 use crate::dialect::Output;
-use crate::dialects::text_dedup::fingerprint;
+use crate::dialects::speech::BlockKind;
+use crate::dialects::text_dedup::{MessageNames, fingerprint};
 
 /// How many messages a retry may repeat.
 const REMEMBERED: usize = 32;
@@ -20,9 +21,8 @@ const REMEMBERED: usize = 32;
 /// The text so far.
 #[derive(Debug, Default)]
 pub(super) struct CodexMessages {
-    /// The number of messages, and the one that comes in pieces.
-    count: u64,
-    current: Option<MessageId>,
+    /// The names of messages. The current one comes in pieces.
+    names: MessageNames,
     /// The text of this request.
     told: VecDeque<RepeatableText>,
     /// The text of the request that is being retried.
@@ -32,23 +32,16 @@ pub(super) struct CodexMessages {
 /// A text in constant memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct RepeatableText {
-    sort: Sort,
+    sort: BlockKind,
     length: usize,
     hash: u64,
-}
-
-/// Whether it is text or a thought.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Sort {
-    Text,
-    Thinking,
 }
 
 impl CodexMessages {
     /// Handles a whole message.
     pub(super) fn whole(
         &mut self,
-        sort: Sort,
+        sort: BlockKind,
         text: &str,
         phase: Phase,
         parent: Option<&ToolId>,
@@ -59,39 +52,22 @@ impl CodexMessages {
         if text.is_empty() || self.repeats(told) {
             return;
         }
-        self.current = None;
-        let message = self.next();
-        match sort {
-            Sort::Thinking => out.thinking(&message, 0, text, parent),
-            Sort::Text => {
-                out.text(&message, 0, text, parent);
-                out.emit(Kind::MessageFinished(MessageFinished { message, phase, model: None }));
-            }
+        let message = self.names.next();
+        self.names.end();
+        sort.emit(&message, 0, text, parent, out);
+        if sort == BlockKind::Text {
+            out.emit(Kind::MessageFinished(MessageFinished { message, phase, model: None }));
         }
-    }
-
-    /// Names a message: `m1`, `m2` and so on. By hand, because every message pays for it.
-    fn next(&mut self) -> MessageId {
-        self.count += 1;
-        let mut text = [b'm'; 21];
-        let (mut place, mut rest) = (text.len(), self.count);
-        while rest > 0 {
-            place -= 1;
-            text[place] = b'0' + (rest % 10) as u8;
-            rest /= 10;
-        }
-        MessageId::from(str::from_utf8(&text[place - 1..]).unwrap_or("m"))
     }
 
     /// Returns the message that comes in pieces.
     pub(super) fn current(&mut self) -> MessageId {
-        let message = self.current.take().unwrap_or_else(|| self.next());
-        self.current.insert(message).clone()
+        self.names.current()
     }
 
     /// The message in pieces is complete.
     pub(super) fn finish(&mut self, message: MessageId, phase: Phase, out: &mut Output<'_>) {
-        self.current = None;
+        self.names.end();
         out.emit(Kind::MessageFinished(MessageFinished { message, phase, model: None }));
     }
 
@@ -105,7 +81,7 @@ impl CodexMessages {
             self.repeatable.drain(..=place);
             return true;
         }
-        if told.sort == Sort::Text {
+        if told.sort == BlockKind::Text {
             // Another answer than before: nothing of the old one will come.
             self.repeatable.clear();
         }
@@ -126,6 +102,6 @@ impl CodexMessages {
     /// A turn begins or ends.
     pub(super) fn turn(&mut self) {
         self.tool_ended();
-        self.current = None;
+        self.names.end();
     }
 }

@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 
 use super::wire::part;
 use crate::dialect::Output;
-use crate::dialects::loose_json::{List, Maybe, Number, Text};
+use crate::dialects::loose_json::{List, LooseText, Maybe, Number};
 
 /// Tells the state of every limit that is given.
 pub(super) fn limits(raw: Option<&RawValue>, out: &mut Output<'_>) {
@@ -58,12 +58,12 @@ pub(super) fn state(raw: Option<&RawValue>) -> Option<Kind> {
     #[serde(default, rename_all = "camelCase")]
     struct ThreadStatus<'a> {
         #[serde(borrow, rename = "type")]
-        type_name: Text<'a>,
+        type_name: LooseText<'a>,
         #[serde(borrow)]
-        active_flags: List<Text<'a>>,
+        active_flags: List<LooseText<'a>>,
     }
     let status = part::<Maybe<ThreadStatus<'_>>>(raw).0.unwrap_or_default();
-    let flags: Vec<&str> = status.active_flags.0.iter().map(Text::or_empty).collect();
+    let flags: Vec<&str> = status.active_flags.0.iter().map(LooseText::or_empty).collect();
     let state = match status.type_name.or_empty() {
         "active" if flags.contains(&"waitingOnApproval") || flags.contains(&"waitingOnUserInput") => {
             SessionState::WaitingForApproval

@@ -18,7 +18,7 @@ use bowline_protocol::{Excerpt, Json, Kind, ToolId};
 use self::parts::{compacted, files, input, output, plan, status, tool, touched, user_message};
 use super::wire::{CodexItemText, Item, part};
 use crate::dialect::Output;
-use crate::dialects::loose_json::{List, Maybe, Text};
+use crate::dialects::loose_json::{List, LooseText, Maybe};
 use crate::dialects::text_dedup::fingerprint;
 
 /// How many ids are remembered.
@@ -142,7 +142,7 @@ impl CodexToolCalls {
         if kind == ToolKind::Agent
             && let Some(call) = self.open.get(id).cloned()
         {
-            for receiver in &part::<List<Text<'_>>>(item.receiver_thread_ids).0 {
+            for receiver in &part::<List<LooseText<'_>>>(item.receiver_thread_ids).0 {
                 self.spawned(receiver.or_empty(), &call);
             }
         }

@@ -14,18 +14,18 @@ use serde_json::value::RawValue;
 
 pub(super) use crate::dialects::loose_json::part;
 
-use crate::dialects::loose_json::{self, Boxed, Head, List, Maybe, Number, Pick, Text};
+use crate::dialects::loose_json::{self, Boxed, Head, List, LooseText, Maybe, Number, Pick};
 use crate::usage::Tokens;
 
 /// A line. Small, because every line is one; what is rare is kept raw.
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct CodexLine<'a> {
     #[serde(borrow, rename = "type", default)]
-    pub(super) type_name: Text<'a>,
+    pub(super) type_name: LooseText<'a>,
     #[serde(borrow, default)]
-    pub(super) id: Text<'a>,
+    pub(super) id: LooseText<'a>,
     #[serde(borrow, default)]
-    pub(super) thread_id: Text<'a>,
+    pub(super) thread_id: LooseText<'a>,
     #[serde(borrow, default)]
     pub(super) item: Boxed<Item<'a>>,
     #[serde(borrow, default)]
@@ -33,7 +33,7 @@ pub(super) struct CodexLine<'a> {
     #[serde(borrow)]
     pub(super) error: Option<&'a RawValue>,
     #[serde(borrow, default)]
-    pub(super) message: Text<'a>,
+    pub(super) message: LooseText<'a>,
     /// The event of an older version.
     #[serde(borrow)]
     pub(super) msg: Option<&'a RawValue>,
@@ -71,25 +71,25 @@ pub(super) fn whole_message(line: &str) -> Option<Cow<'_, str>> {
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct Item<'a> {
     #[serde(borrow, default)]
-    pub(super) id: Text<'a>,
+    pub(super) id: LooseText<'a>,
     #[serde(borrow, rename = "type", default)]
-    pub(super) type_name: Text<'a>,
+    pub(super) type_name: LooseText<'a>,
     #[serde(borrow, default)]
-    pub(super) status: Text<'a>,
+    pub(super) status: LooseText<'a>,
     /// The text of a message or a thought.
     #[serde(borrow, default)]
-    pub(super) text: Text<'a>,
+    pub(super) text: LooseText<'a>,
     /// The same in the form that the adapter protocol documents.
     #[serde(borrow, default)]
     pub(super) agent_message: Maybe<CodexItemText<'a>>,
     #[serde(borrow, default)]
-    pub(super) phase: Text<'a>,
+    pub(super) phase: LooseText<'a>,
     #[serde(borrow, default)]
-    pub(super) message: Text<'a>,
+    pub(super) message: LooseText<'a>,
     #[serde(borrow, default)]
-    pub(super) command: Text<'a>,
+    pub(super) command: LooseText<'a>,
     #[serde(borrow, default)]
-    pub(super) cwd: Text<'a>,
+    pub(super) cwd: LooseText<'a>,
     #[serde(alias = "aggregatedOutput", default)]
     pub(super) aggregated_output: Head,
     #[serde(alias = "exitCode", default)]
@@ -97,9 +97,9 @@ pub(super) struct Item<'a> {
     #[serde(borrow)]
     pub(super) changes: Option<&'a RawValue>,
     #[serde(borrow, default)]
-    pub(super) server: Text<'a>,
+    pub(super) server: LooseText<'a>,
     #[serde(borrow, default)]
-    pub(super) tool: Text<'a>,
+    pub(super) tool: LooseText<'a>,
     #[serde(borrow)]
     pub(super) arguments: Option<&'a RawValue>,
     #[serde(borrow, default)]
@@ -109,11 +109,11 @@ pub(super) struct Item<'a> {
     #[serde(borrow, alias = "contentItems")]
     pub(super) content_items: Option<&'a RawValue>,
     #[serde(borrow, default)]
-    pub(super) query: Text<'a>,
+    pub(super) query: LooseText<'a>,
     #[serde(borrow)]
     pub(super) action: Option<&'a RawValue>,
     #[serde(borrow, default)]
-    pub(super) path: Text<'a>,
+    pub(super) path: LooseText<'a>,
     #[serde(borrow)]
     pub(super) items: Option<&'a RawValue>,
     #[serde(borrow)]
@@ -121,9 +121,9 @@ pub(super) struct Item<'a> {
     #[serde(borrow)]
     pub(super) summary: Option<&'a RawValue>,
     #[serde(borrow, default)]
-    pub(super) prompt: Text<'a>,
+    pub(super) prompt: LooseText<'a>,
     #[serde(borrow, alias = "senderThreadId", default)]
-    pub(super) sender_thread_id: Text<'a>,
+    pub(super) sender_thread_id: LooseText<'a>,
     #[serde(borrow, alias = "receiverThreadIds")]
     pub(super) receiver_thread_ids: Option<&'a RawValue>,
     #[serde(borrow, alias = "agentsStates")]
@@ -165,7 +165,7 @@ impl McpResult<'_> {
 #[serde(default)]
 pub(super) struct CodexItemText<'a> {
     #[serde(borrow)]
-    pub(super) text: Text<'a>,
+    pub(super) text: LooseText<'a>,
 }
 
 /// One changed file.
@@ -173,7 +173,7 @@ pub(super) struct CodexItemText<'a> {
 #[serde(default)]
 pub(super) struct Change<'a> {
     #[serde(borrow)]
-    pub(super) path: Text<'a>,
+    pub(super) path: LooseText<'a>,
     #[serde(borrow)]
     pub(super) kind: ChangeKind<'a>,
 }
@@ -181,17 +181,17 @@ pub(super) struct Change<'a> {
 /// The change of a file: a word, or an object with the word as its type.
 #[derive(Debug, Default)]
 pub(super) struct ChangeKind<'a> {
-    pub(super) type_name: Text<'a>,
-    pub(super) move_path: Text<'a>,
+    pub(super) type_name: LooseText<'a>,
+    pub(super) move_path: LooseText<'a>,
 }
 
 impl<'de: 'a, 'a> Pick<'de> for ChangeKind<'a> {
     fn text(text: &str) -> Self {
-        Self { type_name: Text::text(text), ..Self::default() }
+        Self { type_name: LooseText::text(text), ..Self::default() }
     }
 
     fn borrowed(text: &'de str) -> Self {
-        Self { type_name: Text::borrowed(text), ..Self::default() }
+        Self { type_name: LooseText::borrowed(text), ..Self::default() }
     }
 
     fn map<A: MapAccess<'de>>(map: A) -> Result<Self, A::Error> {
@@ -199,9 +199,9 @@ impl<'de: 'a, 'a> Pick<'de> for ChangeKind<'a> {
         #[serde(default)]
         struct CodexItemFields<'a> {
             #[serde(borrow, rename = "type")]
-            type_name: Text<'a>,
+            type_name: LooseText<'a>,
             #[serde(borrow, alias = "movePath")]
-            move_path: Text<'a>,
+            move_path: LooseText<'a>,
         }
         let CodexItemFields { type_name, move_path } =
             CodexItemFields::deserialize(MapAccessDeserializer::new(map))?;
@@ -213,7 +213,7 @@ loose_json::picked!(impl<'a> ChangeKind<'a>;);
 
 /// Reads a text that was kept raw.
 pub(super) fn text(raw: Option<&RawValue>) -> Option<String> {
-    part::<Text<'_>>(raw).owned()
+    part::<LooseText<'_>>(raw).owned()
 }
 
 #[cfg(test)]

@@ -16,7 +16,7 @@ use super::wire::{CopilotData, CopilotLine};
 use crate::decode::{Cause, End};
 use crate::dialect::Output;
 use crate::dialects::api_error::{self, Retry};
-use crate::dialects::shaped::Speaker;
+use crate::dialects::shaped::ShapedDialect;
 use crate::failure::Report;
 use crate::lenient;
 
@@ -36,7 +36,7 @@ pub(crate) struct Copilot {
     aborted: bool,
 }
 
-impl Speaker for Copilot {
+impl ShapedDialect for Copilot {
     fn line(&mut self, line: &str, out: &mut Output<'_>) {
         lenient::each_borrowed(line, out, |text, out| {
             serde_json::from_str::<CopilotLine<'_>>(text)

@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 use super::wire::CopilotData;
 use crate::dialect::Output;
 use crate::dialects::loose_json;
-use crate::dialects::text_dedup::{Said, Whole};
+use crate::dialects::text_dedup::{TextSoFar, WholeText};
 
 /// How many messages and thoughts of one call are remembered.
 const REMEMBERED: usize = 256;
@@ -17,10 +17,10 @@ const REMEMBERED: usize = 256;
 /// The text since the last call of the model began. Text of sub-agents may come between.
 #[derive(Debug, Default)]
 pub(super) struct CopilotMessages {
-    messages: HashMap<String, Said>,
-    thoughts: HashMap<String, Said>,
+    messages: HashMap<String, TextSoFar>,
+    thoughts: HashMap<String, TextSoFar>,
     /// All thoughts of the call, which its message repeats as one.
-    thought: Said,
+    thought: TextSoFar,
     /// The agent's own message that is not complete, which a retry repeats.
     unfinished: Option<MessageId>,
 }
@@ -28,7 +28,7 @@ pub(super) struct CopilotMessages {
 impl CopilotMessages {
     /// Handles the beginning of a call of the model.
     pub(super) fn call(&mut self) {
-        self.thought = Said::default();
+        self.thought = TextSoFar::default();
         self.thoughts.clear();
         self.unfinished = None;
     }
@@ -49,15 +49,15 @@ impl CopilotMessages {
     pub(super) fn message(&mut self, data: &CopilotData<'_>, parent: Option<&ToolId>, out: &mut Output<'_>) {
         let name = data.message_id.text().unwrap_or("message");
         let message = MessageId::from(name);
-        if let Whole::Adds(new) = self.thought.compare(data.reasoning_text.str()) {
+        if let WholeText::Adds(new) = self.thought.compare(data.reasoning_text.str()) {
             self.thought.add(new);
             out.thinking(&message, 0, new, parent);
         }
         let said = self.messages.remove(name).unwrap_or_default();
         match said.compare(data.content.str()) {
-            Whole::Adds(new) => out.text(&message, 0, new, parent),
+            WholeText::Adds(new) => out.text(&message, 0, new, parent),
             // The pieces stand: a reader has seen them.
-            Whole::Known | Whole::Differs => {}
+            WholeText::Known | WholeText::Differs => {}
         }
         self.unfinished = None;
         // The message itself lists the tools that it asks for.
@@ -91,10 +91,10 @@ impl CopilotMessages {
         let new = match self.thoughts.get(name) {
             Some(said) => said.compare(text),
             // The message has this text already.
-            None if self.thought.is(text) => Whole::Known,
-            None => Whole::Adds(text),
+            None if self.thought.is(text) => WholeText::Known,
+            None => WholeText::Adds(text),
         };
-        if let Whole::Adds(new) = new {
+        if let WholeText::Adds(new) = new {
             out.thinking(&MessageId::from(name), 0, new, parent);
             add(&mut self.thoughts, name, new);
             self.thought.add(new);
@@ -119,7 +119,7 @@ impl CopilotMessages {
 }
 
 /// Adds a piece to what is remembered under a name.
-fn add(map: &mut HashMap<String, Said>, name: &str, text: &str) {
+fn add(map: &mut HashMap<String, TextSoFar>, name: &str, text: &str) {
     if let Some(said) = map.get_mut(name) {
         return said.add(text);
     }

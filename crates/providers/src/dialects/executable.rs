@@ -13,7 +13,7 @@ use bowline_protocol::{Basis, Kind, MessageId, Usage, UsageSource};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::text_dedup::{Said, Whole};
+use super::text_dedup::{TextSoFar, WholeText};
 use super::{content, document, reports, tools};
 use crate::dialect::{Dialect, Input, Output};
 use crate::failure::Report;
@@ -93,7 +93,7 @@ fn stop(finish: Option<&str>) -> Option<StopReason> {
 /// Reads the chunks of `stream`.
 #[derive(Debug, Default)]
 pub(crate) struct ExecutableStream {
-    said: Said,
+    said: TextSoFar,
     chars: u64,
     warned: bool,
     done: bool,
@@ -152,9 +152,9 @@ impl ExecutableStream {
         let text = match (chunk.delta.as_str(), whole) {
             (Some(delta), _) => delta,
             (None, Some(whole)) => match self.said.compare(whole) {
-                Whole::Adds(new) => new,
-                Whole::Known => "",
-                Whole::Differs => return self.disagree(out),
+                WholeText::Adds(new) => new,
+                WholeText::Known => "",
+                WholeText::Differs => return self.disagree(out),
             },
             (None, None) => return,
         };

@@ -113,9 +113,9 @@ impl<'de, T: Pick<'de>> Visitor<'de> for Any<T> {
 
 /// A text.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Text<'a>(pub(crate) Option<Cow<'a, str>>);
+pub(crate) struct LooseText<'a>(pub(crate) Option<Cow<'a, str>>);
 
-impl Text<'_> {
+impl LooseText<'_> {
     /// Returns the text.
     pub(crate) fn get(&self) -> Option<&str> {
         self.0.as_deref()
@@ -132,7 +132,7 @@ impl Text<'_> {
     }
 }
 
-impl<'de: 'a, 'a> Pick<'de> for Text<'a> {
+impl<'de: 'a, 'a> Pick<'de> for LooseText<'a> {
     fn text(text: &str) -> Self {
         Self(Some(Cow::Owned(text.to_owned())))
     }
@@ -172,9 +172,9 @@ impl Pick<'_> for Number {
 
 /// Yes or no.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Flag(pub(crate) Option<bool>);
+pub(crate) struct LooseFlag(pub(crate) Option<bool>);
 
-impl Pick<'_> for Flag {
+impl Pick<'_> for LooseFlag {
     fn truth(flag: bool) -> Self {
         Self(Some(flag))
     }
@@ -355,11 +355,11 @@ macro_rules! picked {
 pub(crate) use picked;
 
 picked! {
-    impl<'a> Text<'a>;
+    impl<'a> LooseText<'a>;
     impl<'a> Field<'a>;
     impl<> Head;
     impl<> Number;
-    impl<> Flag;
+    impl<> LooseFlag;
     impl<T: Default> Object<T>;
     impl<T> Maybe<T>;
     impl<T> Boxed<T>;
@@ -379,10 +379,10 @@ mod tests {
     #[serde(default)]
     struct Line<'a> {
         #[serde(borrow)]
-        text: Text<'a>,
+        text: LooseText<'a>,
         head: Head,
         number: Number,
-        flag: Flag,
+        flag: LooseFlag,
         #[serde(borrow)]
         field: Field<'a>,
         #[serde(borrow)]
@@ -390,14 +390,14 @@ mod tests {
         #[serde(borrow)]
         maybe: Maybe<Inner<'a>>,
         #[serde(borrow)]
-        list: List<Text<'a>>,
+        list: List<LooseText<'a>>,
     }
 
     #[derive(Debug, Default, Deserialize)]
     #[serde(default)]
     struct Inner<'a> {
         #[serde(borrow)]
-        text: Text<'a>,
+        text: LooseText<'a>,
     }
 
     fn read(text: &str) -> Line<'_> {
@@ -415,7 +415,7 @@ mod tests {
         assert_eq!((line.field.number(), line.field.whole()), (Some(-7.0), None));
         assert_eq!(line.object.0.text.get(), Some("c"));
         assert_eq!(line.maybe.0.expect("an object").text.get(), Some("d"));
-        assert_eq!(line.list.0.iter().map(Text::or_empty).collect::<Vec<_>>(), ["e", ""]);
+        assert_eq!(line.list.0.iter().map(LooseText::or_empty).collect::<Vec<_>>(), ["e", ""]);
         assert_eq!(read(r#"{"number":-1}"#).number.0, Some(-1));
     }
 

@@ -11,7 +11,7 @@ use bowline_protocol::{Basis, Category, Kind, Millis, NativeSessionId};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::speech::{MessageBlocks, Outputs, Sort};
+use super::speech::{BlockKind, MessageBlocks, ToolOutputs};
 use super::{content, reports, tools};
 use crate::dialect::{Dialect, Input, Output};
 use crate::failure::{self, Evidence, Report};
@@ -22,7 +22,7 @@ use crate::{lenient, usage};
 #[derive(Debug, Default)]
 pub(crate) struct PiEvents {
     speech: MessageBlocks,
-    outputs: Outputs,
+    outputs: ToolOutputs,
     /// How the last assistant message ended.
     ending: Option<PiEventsEnding>,
 }
@@ -128,16 +128,18 @@ impl PiEvents {
             .and_then(|at| u32::try_from(at).ok())
             .unwrap_or(0);
         match text("type") {
-            Some("text_delta") => self.speech.say(block, text("delta").unwrap_or_default(), Sort::Text, out),
+            Some("text_delta") => {
+                self.speech.say(block, text("delta").unwrap_or_default(), BlockKind::Text, out)
+            }
             Some("thinking_delta") => {
-                self.speech.say(block, text("delta").unwrap_or_default(), Sort::Thinking, out)
+                self.speech.say(block, text("delta").unwrap_or_default(), BlockKind::Thinking, out)
             }
             // The end of a block repeats it whole: what its pieces left out is added.
             Some("text_end") => {
-                self.speech.whole(block, text("content").unwrap_or_default(), Sort::Text, out)
+                self.speech.whole(block, text("content").unwrap_or_default(), BlockKind::Text, out)
             }
             Some("thinking_end") => {
-                self.speech.whole(block, text("content").unwrap_or_default(), Sort::Thinking, out)
+                self.speech.whole(block, text("content").unwrap_or_default(), BlockKind::Thinking, out)
             }
             Some("start" | "text_start" | "thinking_start" | "done" | "error") => out.quiet(),
             // The program runs its tools itself and reports that in `tool_execution_*`.
@@ -163,7 +165,7 @@ impl PiEvents {
         let mut calls_tools = false;
         if let Some(text) = message.get("content").and_then(Value::as_str) {
             self.speech.correct(0, text, out);
-            self.speech.whole(0, text, Sort::Text, out);
+            self.speech.whole(0, text, BlockKind::Text, out);
         }
         for (place, block) in
             message.get("content").and_then(Value::as_array).into_iter().flatten().enumerate()
@@ -173,9 +175,9 @@ impl PiEvents {
             match text("type") {
                 "text" => {
                     self.speech.correct(place, text("text"), out);
-                    self.speech.whole(place, text("text"), Sort::Text, out);
+                    self.speech.whole(place, text("text"), BlockKind::Text, out);
                 }
-                "thinking" => self.speech.whole(place, text("thinking"), Sort::Thinking, out),
+                "thinking" => self.speech.whole(place, text("thinking"), BlockKind::Thinking, out),
                 "toolCall" => calls_tools = true,
                 _ => {}
             }

@@ -8,8 +8,8 @@ use bowline_protocol::{Basis, Kind};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::shaped::Speaker;
-use super::text_dedup::Messages;
+use super::shaped::ShapedDialect;
+use super::text_dedup::MessageNames;
 use super::{content, reports, tools};
 use crate::dialect::Output;
 use crate::{lenient, usage};
@@ -17,7 +17,7 @@ use crate::{lenient, usage};
 /// Reads role lines.
 #[derive(Debug, Default)]
 pub(crate) struct RoleLines {
-    messages: Messages,
+    messages: MessageNames,
 }
 
 /// A line with a role. Anything may be missing or of another kind.
@@ -37,7 +37,7 @@ pub(crate) struct RoleLine {
     pub(crate) messages: Value,
 }
 
-impl Speaker for RoleLines {
+impl ShapedDialect for RoleLines {
     fn line(&mut self, line: &str, out: &mut Output<'_>) {
         lenient::each_object(line, out, |object: RoleLine, out| self.object(line, &object, out));
     }
@@ -81,7 +81,12 @@ impl RoleLines {
 }
 
 /// Handles a line with a role; says no to any other. `phase` is that of an assistant's message.
-pub(crate) fn message(line: &RoleLine, phase: Phase, messages: &mut Messages, out: &mut Output<'_>) -> bool {
+pub(crate) fn message(
+    line: &RoleLine,
+    phase: Phase,
+    messages: &mut MessageNames,
+    out: &mut Output<'_>,
+) -> bool {
     match line.role.as_str() {
         Some("assistant") => assistant(line, phase, messages, out),
         Some("user") => {
@@ -99,7 +104,7 @@ pub(crate) fn message(line: &RoleLine, phase: Phase, messages: &mut Messages, ou
     true
 }
 
-fn assistant(line: &RoleLine, phase: Phase, messages: &mut Messages, out: &mut Output<'_>) {
+fn assistant(line: &RoleLine, phase: Phase, messages: &mut MessageNames, out: &mut Output<'_>) {
     out.quiet();
     let message = messages.next();
     if let Some(thinking) = line.reasoning_content.as_str() {

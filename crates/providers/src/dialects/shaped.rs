@@ -1,6 +1,6 @@
 //! One program, several shapes of output: lines of JSON, one JSON document, or plain text.
 //!
-//! A program's reader ([`Speaker`]) only interprets its JSON. This module decides which shape the output has, from the
+//! A program's reader ([`ShapedDialect`]) only interprets its JSON. This module decides which shape the output has, from the
 //! arguments if they are known, else from the output itself. While that is open, lines are held back, never lost:
 //! they become the answer, or noise before it.
 
@@ -23,7 +23,7 @@ use crate::failure::Report;
 use crate::lenient;
 
 /// The reader of a program's output, whatever the shape.
-pub(crate) trait Speaker: fmt::Debug + Send {
+pub(crate) trait ShapedDialect: fmt::Debug + Send {
     /// Handles a line that is, or should be, a JSON object. The reader reports noise itself.
     fn line(&mut self, line: &str, out: &mut Output<'_>);
 
@@ -107,7 +107,7 @@ const LONGEST_DOCUMENT: usize = 64 * 1024 * 1024;
 /// How much of the end of a plain text is kept for the case that it was an error.
 const TAIL: usize = 4 * 1024;
 
-impl<S: Speaker> Shaped<S> {
+impl<S: ShapedDialect> Shaped<S> {
     /// Makes a reader for output of this shape.
     pub(crate) fn new(speaker: S, shape: Shape) -> Self {
         let state = match shape {
@@ -282,7 +282,7 @@ impl Document {
     }
 }
 
-impl<S: Speaker> Dialect for Shaped<S> {
+impl<S: ShapedDialect> Dialect for Shaped<S> {
     fn handle(&mut self, input: Input<'_>, out: &mut Output<'_>) {
         match input {
             Input::Line(line) => self.line(line, out),

@@ -5,7 +5,7 @@ use bowline_protocol::{Basis, Kind};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::text_dedup::Messages;
+use super::text_dedup::MessageNames;
 use super::{content, reports, tools};
 use crate::dialect::{Dialect, Input, Output};
 use crate::{lenient, usage};
@@ -13,7 +13,7 @@ use crate::{lenient, usage};
 /// Reads simple events.
 #[derive(Debug, Default)]
 pub(crate) struct SimpleEvents {
-    messages: Messages,
+    messages: MessageNames,
 }
 
 /// A line. Anything may be missing or of another kind.

@@ -6,21 +6,29 @@ use std::collections::HashMap;
 use bowline_protocol::kinds::{MessageFinished, Phase, TextRetracted, ToolUpdated};
 use bowline_protocol::{Excerpt, Kind, MessageId, ToolId};
 
-use super::text_dedup::{Messages, Said, Whole};
+use super::text_dedup::{MessageNames, TextSoFar, WholeText};
 use crate::dialect::Output;
 
 /// The content of a block.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Sort {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum BlockKind {
     Text,
     Thinking,
 }
 
-impl Sort {
-    fn emit(self, message: &MessageId, block: u32, text: &str, out: &mut Output<'_>) {
+impl BlockKind {
+    /// Emits a piece of a block of this kind. `parent` is the call of the sub-agent whose text it is.
+    pub(crate) fn emit(
+        self,
+        message: &MessageId,
+        block: u32,
+        text: &str,
+        parent: Option<&ToolId>,
+        out: &mut Output<'_>,
+    ) {
         match self {
-            Self::Text => out.text(message, block, text, None),
-            Self::Thinking => out.thinking(message, block, text, None),
+            Self::Text => out.text(message, block, text, parent),
+            Self::Thinking => out.thinking(message, block, text, parent),
         }
     }
 }
@@ -28,9 +36,9 @@ impl Sort {
 /// The current message.
 #[derive(Debug, Default)]
 pub(crate) struct MessageBlocks {
-    messages: Messages,
+    messages: MessageNames,
     /// The text of each block so far, by its place.
-    blocks: HashMap<u32, Said>,
+    blocks: HashMap<u32, TextSoFar>,
 }
 
 impl MessageBlocks {
@@ -46,23 +54,23 @@ impl MessageBlocks {
     }
 
     /// Emits a piece of a block.
-    pub(crate) fn say(&mut self, block: u32, text: &str, sort: Sort, out: &mut Output<'_>) {
+    pub(crate) fn say(&mut self, block: u32, text: &str, sort: BlockKind, out: &mut Output<'_>) {
         if self.blocks.len() >= BLOCKS && !self.blocks.contains_key(&block) {
             self.blocks.clear();
         }
         self.blocks.entry(block).or_default().add(text);
         let message = self.messages.current();
-        sort.emit(&message, block, text, out);
+        sort.emit(&message, block, text, None, out);
     }
 
     /// Handles a block that is repeated whole: adds the part that its pieces left out.
-    pub(crate) fn whole(&mut self, block: u32, text: &str, sort: Sort, out: &mut Output<'_>) {
+    pub(crate) fn whole(&mut self, block: u32, text: &str, sort: BlockKind, out: &mut Output<'_>) {
         out.quiet();
         let said = self.blocks.entry(block).or_default();
         match said.compare(text) {
-            Whole::Adds(new) => self.say(block, new, sort, out),
+            WholeText::Adds(new) => self.say(block, new, sort, out),
             // The pieces stand: a reader has seen them.
-            Whole::Known | Whole::Differs => {}
+            WholeText::Known | WholeText::Differs => {}
         }
     }
 
@@ -71,7 +79,7 @@ impl MessageBlocks {
         let other = self
             .blocks
             .get(&block)
-            .is_some_and(|said| said.compare(text) == Whole::Differs && said.is_shorter_than(text));
+            .is_some_and(|said| said.compare(text) == WholeText::Differs && said.is_shorter_than(text));
         if other {
             self.blocks.retain(|place, _| *place < block);
             let message = self.messages.current();
@@ -97,9 +105,9 @@ const RUNNING_TOOLS: usize = 1024;
 
 /// The output of each running tool, for programs that repeat it whole with every update.
 #[derive(Debug, Default)]
-pub(crate) struct Outputs(HashMap<String, Said>);
+pub(crate) struct ToolOutputs(HashMap<String, TextSoFar>);
 
-impl Outputs {
+impl ToolOutputs {
     /// Handles a tool's output so far. Only the new end is emitted.
     pub(crate) fn update(&mut self, id: &str, text: &str, out: &mut Output<'_>) {
         if self.0.len() >= RUNNING_TOOLS && !self.0.contains_key(id) {
@@ -107,10 +115,10 @@ impl Outputs {
         }
         let said = self.0.entry(id.to_owned()).or_default();
         let new = match said.compare(text) {
-            Whole::Adds(new) => new,
-            Whole::Known => return out.quiet(),
-            Whole::Differs => {
-                *said = Said::default();
+            WholeText::Adds(new) => new,
+            WholeText::Known => return out.quiet(),
+            WholeText::Differs => {
+                *said = TextSoFar::default();
                 text
             }
         };

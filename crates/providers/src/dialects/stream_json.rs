@@ -16,7 +16,7 @@ use serde_json::{Map, Value};
 
 use self::items::Items;
 use super::roles::{self, RoleLine};
-use super::text_dedup::{Messages, Said, Whole};
+use super::text_dedup::{MessageNames, TextSoFar, WholeText};
 use super::{content, reports, tools};
 use crate::dialect::{Dialect, Input, Output};
 use crate::failure::Report;
@@ -37,7 +37,7 @@ pub(crate) struct Documented(pub(crate) StreamJson);
 
 impl Default for Documented {
     fn default() -> Self {
-        let speech = StreamJsonText { messages: Messages::named("d"), ..StreamJsonText::default() };
+        let speech = StreamJsonText { messages: MessageNames::named("d"), ..StreamJsonText::default() };
         Self(StreamJson { speech, ..StreamJson::default() })
     }
 }
@@ -45,9 +45,9 @@ impl Default for Documented {
 /// The current message.
 #[derive(Debug, Default)]
 struct StreamJsonText {
-    messages: Messages,
+    messages: MessageNames,
     /// The text of the current or last message of this turn.
-    said: Said,
+    said: TextSoFar,
     block: u32,
     /// Whether the current message is complete in itself, so that the next piece begins another.
     whole: bool,
@@ -255,7 +255,7 @@ impl StreamJson {
             ..RoleLine::default()
         };
         if let Some(text) = content::text_of(&message.content).filter(|_| message.role == "assistant") {
-            self.speech.said = Said::default();
+            self.speech.said = TextSoFar::default();
             self.speech.said.add(&text);
         }
         if !roles::message(&message, Phase::Final, &mut self.speech.messages, out) {
@@ -306,7 +306,7 @@ impl StreamJsonText {
             self.end(out);
         }
         if !self.messages.is_open() {
-            self.said = Said::default();
+            self.said = TextSoFar::default();
         }
         self.said.add(text);
         let message = self.messages.current();
@@ -344,14 +344,14 @@ impl StreamJsonText {
     /// message of its own.
     fn repeat(&mut self, text: &str, out: &mut Output<'_>) {
         match self.said.compare(text) {
-            Whole::Known => {}
-            Whole::Adds(new) if self.messages.is_open() => {
+            WholeText::Known => {}
+            WholeText::Adds(new) if self.messages.is_open() => {
                 self.whole = false;
                 self.say(new, out);
             }
-            Whole::Adds(_) => self.say_whole(text, out),
-            Whole::Differs if self.said.is_shorter_than(text) => self.say_whole(text, out),
-            Whole::Differs => {}
+            WholeText::Adds(_) => self.say_whole(text, out),
+            WholeText::Differs if self.said.is_shorter_than(text) => self.say_whole(text, out),
+            WholeText::Differs => {}
         }
     }
 

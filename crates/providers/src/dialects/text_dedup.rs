@@ -7,12 +7,12 @@ use bowline_protocol::MessageId;
 
 /// The length and hash of a text that comes in pieces.
 #[derive(Clone, Debug)]
-pub(crate) struct Said {
+pub(crate) struct TextSoFar {
     length: usize,
     hash: u64,
 }
 
-impl Default for Said {
+impl Default for TextSoFar {
     fn default() -> Self {
         Self { length: 0, hash: FNV_OFFSET }
     }
@@ -20,7 +20,7 @@ impl Default for Said {
 
 /// The relation of a whole text to its pieces so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Whole<'a> {
+pub(crate) enum WholeText<'a> {
     /// The pieces had all of it, or more.
     Known,
     /// This end of it is new.
@@ -40,7 +40,7 @@ fn fnv(mut hash: u64, text: &str) -> u64 {
     hash
 }
 
-impl Said {
+impl TextSoFar {
     /// Adds a piece.
     pub(crate) fn add(&mut self, text: &str) {
         self.length += text.len();
@@ -54,7 +54,7 @@ impl Said {
 
     /// Returns whether the pieces were exactly this.
     pub(crate) fn is(&self, whole: &str) -> bool {
-        self.length == whole.len() && self.compare(whole) == Whole::Known
+        self.length == whole.len() && self.compare(whole) == WholeText::Known
     }
 
     /// Returns whether the whole text is longer than the pieces so far.
@@ -63,18 +63,18 @@ impl Said {
     }
 
     /// Compares with the whole text.
-    pub(crate) fn compare<'a>(&self, whole: &'a str) -> Whole<'a> {
+    pub(crate) fn compare<'a>(&self, whole: &'a str) -> WholeText<'a> {
         match whole.get(..self.length) {
             Some(known) if fnv(FNV_OFFSET, known) == self.hash => {
                 if whole.len() == self.length {
-                    Whole::Known
+                    WholeText::Known
                 } else {
-                    Whole::Adds(&whole[self.length..])
+                    WholeText::Adds(&whole[self.length..])
                 }
             }
             // Shorter than the pieces so far: the pieces are more complete.
-            None if whole.len() < self.length => Whole::Known,
-            _ => Whole::Differs,
+            None if whole.len() < self.length => WholeText::Known,
+            _ => WholeText::Differs,
         }
     }
 }
@@ -101,20 +101,20 @@ pub(crate) fn fingerprint(text: &str) -> u64 {
 
 /// Names messages that the program does not name: `m1`, `m2` and so on.
 #[derive(Debug)]
-pub(crate) struct Messages {
+pub(crate) struct MessageNames {
     /// The prefix of the names. Two namers of one stream must have different prefixes.
     prefix: &'static str,
     count: u64,
     current: Option<MessageId>,
 }
 
-impl Default for Messages {
+impl Default for MessageNames {
     fn default() -> Self {
         Self::named("m")
     }
 }
 
-impl Messages {
+impl MessageNames {
     /// Begins to count.
     pub(crate) fn named(prefix: &'static str) -> Self {
         Self { prefix, count: 0, current: None }
@@ -131,9 +131,23 @@ impl Messages {
     /// Begins a new message.
     pub(crate) fn next(&mut self) -> MessageId {
         self.count += 1;
-        let message = MessageId::from(format!("{}{}", self.prefix, self.count));
+        let message = self.name();
         self.current = Some(message.clone());
         message
+    }
+
+    /// Writes the name by hand, because every message pays for it.
+    fn name(&self) -> MessageId {
+        let mut text = [b'0'; 32];
+        let (mut place, mut rest) = (text.len(), self.count);
+        while rest > 0 {
+            place -= 1;
+            text[place] = b'0' + (rest % 10) as u8;
+            rest /= 10;
+        }
+        let start = place.saturating_sub(self.prefix.len());
+        text[start..place].copy_from_slice(&self.prefix.as_bytes()[..place - start]);
+        MessageId::from(str::from_utf8(&text[start..]).unwrap_or(self.prefix))
     }
 
     /// Returns whether there is a current message.
@@ -170,16 +184,32 @@ mod tests {
     }
 
     #[test]
+    fn messages_are_counted() {
+        let mut names = MessageNames::named("part-");
+        let first = names.current();
+        assert_eq!((first.as_str(), names.current().as_str()), ("part-1", "part-1"));
+        for _ in 0..9 {
+            names.next();
+        }
+        assert_eq!(names.current().as_str(), "part-10");
+        names.end();
+        assert_eq!(
+            MessageNames { count: u64::MAX - 1, ..names }.next().as_str(),
+            format!("part-{}", u64::MAX)
+        );
+    }
+
+    #[test]
     fn the_whole_adds_only_what_is_new() {
-        let mut said = Said::default();
-        assert_eq!(said.compare("abc"), Whole::Adds("abc"));
+        let mut said = TextSoFar::default();
+        assert_eq!(said.compare("abc"), WholeText::Adds("abc"));
         said.add("a");
         said.add("é");
-        assert_eq!(said.compare("aé"), Whole::Known);
-        assert_eq!(said.compare("aéc"), Whole::Adds("c"));
-        assert_eq!(said.compare("a"), Whole::Known);
-        assert_eq!(said.compare("xyz"), Whole::Differs);
+        assert_eq!(said.compare("aé"), WholeText::Known);
+        assert_eq!(said.compare("aéc"), WholeText::Adds("c"));
+        assert_eq!(said.compare("a"), WholeText::Known);
+        assert_eq!(said.compare("xyz"), WholeText::Differs);
         // A cut inside a character cannot be a beginning.
-        assert_eq!(said.compare("ab\u{1F600}"), Whole::Differs);
+        assert_eq!(said.compare("ab\u{1F600}"), WholeText::Differs);
     }
 }

@@ -20,9 +20,9 @@ use super::wire::{self, GeminiLine, GeminiUsage};
 use crate::decode::{Cause, End};
 use crate::dialect::{Dialect, Input, Output};
 use crate::dialects::content;
-use crate::dialects::shaped::Speaker;
+use crate::dialects::shaped::ShapedDialect;
 use crate::dialects::stream_json::Documented;
-use crate::dialects::text_dedup::Messages;
+use crate::dialects::text_dedup::MessageNames;
 use crate::failure::Report;
 use crate::{ansi, lenient};
 
@@ -31,7 +31,7 @@ use crate::{ansi, lenient};
 pub(crate) struct Gemini {
     /// For the forms of the adapter protocol, which this program does not print but others in its name do.
     generic: Documented,
-    messages: Messages,
+    messages: MessageNames,
     thoughts: Thoughts,
     /// Where the message is: what sort of block, and its number.
     block: Option<(ThoughtPart, u32)>,
@@ -56,7 +56,7 @@ enum Cut {
     Turns,
 }
 
-impl Speaker for Gemini {
+impl ShapedDialect for Gemini {
     fn line(&mut self, line: &str, out: &mut Output<'_>) {
         // A failure waits for details on standard error, but not beyond the next line: events keep their order.
         if self.pending.is_some() && !lenient::is_blank(line) {

@@ -12,7 +12,7 @@ use serde_json::Value;
 use crate::decode::{Cause, End};
 use crate::dialect::{Dialect, Input, Output};
 use crate::dialects::roles::{self, RoleLine};
-use crate::dialects::text_dedup::Messages;
+use crate::dialects::text_dedup::MessageNames;
 use crate::dialects::{api_error, content, tools};
 use crate::failure::Report;
 use crate::lenient;
@@ -23,7 +23,7 @@ const RUNNING_EDITS: usize = 1024;
 /// Reads the output of grok-cli.
 #[derive(Debug, Default)]
 pub(crate) struct GrokCli {
-    names: Messages,
+    names: MessageNames,
     /// Whether the last line was the prompt.
     after_prompt: bool,
     /// Whether the program reported a request to stop.

@@ -11,7 +11,7 @@ use super::wire::{Error, OpencodeLine, OpencodePart};
 use crate::decode::{Cause, End};
 use crate::dialect::Output;
 use crate::dialects::api_error::{self, Retry};
-use crate::dialects::shaped::Speaker;
+use crate::dialects::shaped::ShapedDialect;
 use crate::failure::Report;
 use crate::{lenient, usage};
 
@@ -37,7 +37,7 @@ enum OpencodeProblem {
     Aborted,
 }
 
-impl Speaker for Opencode {
+impl ShapedDialect for Opencode {
     fn line(&mut self, line: &str, out: &mut Output<'_>) {
         lenient::each_borrowed(line, out, |text, out| {
             serde_json::from_str::<OpencodeLine<'_>>(text)

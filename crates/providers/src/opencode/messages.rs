@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 
 use super::wire::{OpencodePart, OpencodeToolState};
 use crate::dialect::Output;
-use crate::dialects::text_dedup::{Said, Whole};
+use crate::dialects::text_dedup::{TextSoFar, WholeText};
 use crate::dialects::tools;
 
 /// The number of parts of one step that are remembered, so that a repeated one is not emitted again.
@@ -26,7 +26,7 @@ pub(super) struct Parts {
     steps: u32,
     message: Option<MessageId>,
     /// The place and the text of each part, by its id.
-    seen: HashMap<String, (u32, Said)>,
+    seen: HashMap<String, (u32, TextSoFar)>,
 }
 
 impl Parts {
@@ -56,10 +56,10 @@ impl Parts {
         let (block, said) = self.seen(part.id.str());
         let text = part.text.str();
         let new = match said.compare(text) {
-            Whole::Known => return,
-            Whole::Adds(new) => new,
-            Whole::Differs => {
-                *said = Said::default();
+            WholeText::Known => return,
+            WholeText::Adds(new) => new,
+            WholeText::Differs => {
+                *said = TextSoFar::default();
                 out.emit(Kind::TextRetracted(TextRetracted { message: message.clone(), from_block: block }));
                 text
             }
@@ -72,7 +72,7 @@ impl Parts {
     pub(super) fn reasoning(&mut self, part: &OpencodePart<'_>, out: &mut Output<'_>) {
         let message = self.message(part);
         let (block, said) = self.seen(part.id.str());
-        if let Whole::Adds(new) = said.compare(part.text.str()) {
+        if let WholeText::Adds(new) = said.compare(part.text.str()) {
             said.add(new);
             out.thinking(&message, block, new, None);
         }
@@ -117,12 +117,12 @@ impl Parts {
         self.message.get_or_insert_with(|| MessageId::from(id())).clone()
     }
 
-    fn seen(&mut self, part: &str) -> (u32, &mut Said) {
+    fn seen(&mut self, part: &str) -> (u32, &mut TextSoFar) {
         if self.seen.len() >= PARTS && !self.seen.contains_key(part) {
             self.seen.clear();
         }
         let place = u32::try_from(self.seen.len()).unwrap_or(u32::MAX);
-        let (place, said) = self.seen.entry(part.to_owned()).or_insert_with(|| (place, Said::default()));
+        let (place, said) = self.seen.entry(part.to_owned()).or_insert_with(|| (place, TextSoFar::default()));
         (*place, said)
     }
 }

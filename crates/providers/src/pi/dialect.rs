@@ -19,7 +19,7 @@ use crate::decode::{Cause, End};
 use crate::dialect::Output;
 use crate::dialects::api_error::{self, Retry};
 use crate::dialects::loose_json;
-use crate::dialects::shaped::Speaker;
+use crate::dialects::shaped::ShapedDialect;
 use crate::dialects::speech::MessageBlocks;
 use crate::failure::Report;
 use crate::lenient;
@@ -31,7 +31,7 @@ pub(crate) struct PiDialect {
     events: PiEventReader,
 }
 
-impl Speaker for PiDialect {
+impl ShapedDialect for PiDialect {
     fn line(&mut self, line: &str, out: &mut Output<'_>) {
         self.events.line(line, out);
     }

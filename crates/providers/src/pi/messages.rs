@@ -11,7 +11,7 @@ use super::dialect::{PiEnding, PiEventReader};
 use super::wire::{PiBlock, PiMessage, Update};
 use crate::dialect::Output;
 use crate::dialects::loose_json::{self, Object};
-use crate::dialects::speech::Sort;
+use crate::dialects::speech::BlockKind;
 use crate::dialects::{api_error, content};
 use crate::usage;
 
@@ -41,11 +41,11 @@ impl PiEventReader {
         out.overcome();
         let block = update.content_index.small().unwrap_or(0);
         match update.type_name.str() {
-            "text_delta" => self.speech.say(block, update.delta.str(), Sort::Text, out),
-            "thinking_delta" => self.speech.say(block, update.delta.str(), Sort::Thinking, out),
+            "text_delta" => self.speech.say(block, update.delta.str(), BlockKind::Text, out),
+            "thinking_delta" => self.speech.say(block, update.delta.str(), BlockKind::Thinking, out),
             // The end of a block repeats it whole, and may come after later blocks have begun.
-            "text_end" => self.speech.whole(block, update.content.str(), Sort::Text, out),
-            "thinking_end" => self.speech.whole(block, update.content.str(), Sort::Thinking, out),
+            "text_end" => self.speech.whole(block, update.content.str(), BlockKind::Text, out),
+            "thinking_end" => self.speech.whole(block, update.content.str(), BlockKind::Thinking, out),
             "start" | "text_start" | "thinking_start" | "done" | "error" => out.quiet(),
             // The program runs its tools itself and reports that, with the whole arguments, in `tool_execution_start`.
             "toolcall_start" | "toolcall_delta" | "toolcall_end" => out.quiet(),
@@ -89,9 +89,9 @@ impl PiEventReader {
                 "text" => {
                     said |= !block.text.str().is_empty();
                     self.speech.correct(place, block.text.str(), out);
-                    self.speech.whole(place, block.text.str(), Sort::Text, out);
+                    self.speech.whole(place, block.text.str(), BlockKind::Text, out);
                 }
-                "thinking" => self.speech.whole(place, block.thinking.str(), Sort::Thinking, out),
+                "thinking" => self.speech.whole(place, block.thinking.str(), BlockKind::Thinking, out),
                 // Tools are reported when they run.
                 _ => {}
             }

@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 
 use super::wire::{Args, PiLine, ToolResult};
 use crate::dialect::Output;
-use crate::dialects::speech::Outputs;
+use crate::dialects::speech::ToolOutputs;
 use crate::dialects::{content, loose_json, tools};
 
 /// How many files that are being changed are remembered.
@@ -18,7 +18,7 @@ const RUNNING_EDITS: usize = 1024;
 /// State of the running tools.
 #[derive(Debug, Default)]
 pub(super) struct Tools {
-    outputs: Outputs,
+    outputs: ToolOutputs,
     /// The files that running tools change, by the id of the call.
     edits: HashMap<String, String>,
 }

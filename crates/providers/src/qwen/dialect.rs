@@ -26,7 +26,7 @@ use super::wire::{self, QwenBlockKind, QwenLine};
 use crate::decode::{Cause, End};
 use crate::dialect::{Dialect, Input, Output};
 use crate::dialects::content;
-use crate::dialects::shaped::Speaker;
+use crate::dialects::shaped::ShapedDialect;
 use crate::dialects::stream_json::Documented;
 use crate::failure::{self, Evidence, Report};
 use crate::moment::Moment;
@@ -56,7 +56,7 @@ pub(crate) struct Qwen {
 /// How many sub-agents are remembered.
 const MOST_OTHERS: usize = 1024;
 
-impl Speaker for Qwen {
+impl ShapedDialect for Qwen {
     fn line(&mut self, line: &str, out: &mut Output<'_>) {
         if let Some(piece) = wire::piece(line) {
             self.retried = None;

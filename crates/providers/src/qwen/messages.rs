@@ -18,7 +18,7 @@ use bowline_protocol::{Kind, MessageId, ToolId};
 use self::retold::Retold;
 use super::wire::QwenBlockKind;
 use crate::dialect::Output;
-use crate::dialects::text_dedup::{Said, Whole};
+use crate::dialects::text_dedup::{TextSoFar, WholeText};
 
 /// How the text of an error begins.
 pub(super) const ERROR: &str = "[API Error: ";
@@ -55,7 +55,7 @@ struct QwenBlock {
     number: u32,
     sort: QwenBlockKind,
     /// All text so far, emitted or not.
-    came: Said,
+    came: TextSoFar,
     retold: Retold,
     tool: Option<PartialToolCall>,
 }
@@ -173,7 +173,8 @@ impl QwenMessages {
         }
         let number = self.next_block;
         self.next_block += 1;
-        self.open = Some(QwenBlock { number, sort, came: Said::default(), retold: Retold::default(), tool });
+        self.open =
+            Some(QwenBlock { number, sort, came: TextSoFar::default(), retold: Retold::default(), tool });
     }
 
     /// The open block is complete. Returns the tool call that it is, if it is one.
@@ -295,7 +296,7 @@ impl QwenMessages {
             if let Some(held) = &mut self.held {
                 held.spent |= spent;
             }
-            if let (Whole::Adds(new), Some(message)) = (block.came.compare(text), self.message.clone()) {
+            if let (WholeText::Adds(new), Some(message)) = (block.came.compare(text), self.message.clone()) {
                 self.release(out);
                 self.say(&message, block.number, sort, new, out);
             }

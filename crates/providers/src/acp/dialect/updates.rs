@@ -10,13 +10,13 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::super::failures;
-use super::super::messages::Sort;
 use super::super::tools::{AcpToolPlace, ToolReport};
 use super::super::wire::{
     self, AcpBlock, AcpChunk, AcpString, AcpToolCall, ChunkLine, Commands, UpdateName, UpdateParams, tree,
 };
 use super::Acp;
 use crate::dialect::Output;
+use crate::dialects::speech::BlockKind;
 use crate::usage;
 
 /// How many child sessions are known at a time.
@@ -54,8 +54,8 @@ impl Acp {
             }
         };
         let sort = match chunk.session_update.or_empty() {
-            "agent_message_chunk" => Sort::Text,
-            "agent_thought_chunk" => Sort::Thinking,
+            "agent_message_chunk" => BlockKind::Text,
+            "agent_thought_chunk" => BlockKind::Thinking,
             "user_message_chunk" => {
                 out.quiet();
                 if !self.session_known && !self.hears_client {
@@ -76,7 +76,7 @@ impl Acp {
         }
         let parent = self.parent(session, chunk.meta);
         self.call_usage(chunk.meta, out);
-        if self.turn.system_error && parent.is_none() && sort == Sort::Text {
+        if self.turn.system_error && parent.is_none() && sort == BlockKind::Text {
             // Codex: text after the thread has failed is the error.
             let room = ERROR_TEXT.saturating_sub(self.turn.error_text.len());
             self.turn.error_text.push_str(&text[..text.floor_char_boundary(room)]);

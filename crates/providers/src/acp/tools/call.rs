@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 use super::super::wire::{AcpToolCall, tree};
 use super::diffs::AcpFileChanges;
 use crate::dialect::Output;
-use crate::dialects::text_dedup::{Said, Whole};
+use crate::dialects::text_dedup::{TextSoFar, WholeText};
 use crate::dialects::tools;
 
 /// The maximum number of reported files of one call.
@@ -30,7 +30,7 @@ pub(crate) struct AcpToolCallState {
     pub(crate) files: Vec<TouchedFile>,
     pub(crate) diff_told: bool,
     pub(crate) locations: Vec<String>,
-    pub(crate) said: Said,
+    pub(crate) said: TextSoFar,
     pub(crate) output: String,
     pub(crate) output_bytes: u64,
     pub(crate) exit_code: Option<i32>,
@@ -81,7 +81,7 @@ impl AcpToolCallState {
             files: Vec::new(),
             diff_told: false,
             locations: Vec::new(),
-            said: Said::default(),
+            said: TextSoFar::default(),
             output: String::new(),
             output_bytes: 0,
             exit_code: None,
@@ -186,10 +186,10 @@ impl AcpToolCallState {
     /// Handles all of the output so far, and emits the new part.
     pub(crate) fn printed_so_far(&mut self, id: &ToolId, text: &str, out: &mut Output<'_>) {
         let new = match self.said.compare(text) {
-            Whole::Known => return,
-            Whole::Adds(new) => new,
-            Whole::Differs => {
-                self.said = Said::default();
+            WholeText::Known => return,
+            WholeText::Adds(new) => new,
+            WholeText::Differs => {
+                self.said = TextSoFar::default();
                 text
             }
         };

@@ -8,7 +8,8 @@ use bowline_protocol::kinds::{MessageFinished, Phase, TextRetracted};
 use bowline_protocol::{Kind, MessageId, ToolId};
 
 use crate::dialect::Output;
-use crate::dialects::text_dedup::{Said, Whole};
+use crate::dialects::speech::BlockKind;
+use crate::dialects::text_dedup::{MessageNames, TextSoFar, WholeText};
 
 /// The most sub-agents that are listened to at the same time.
 const MOST_SPEAKERS: usize = 64;
@@ -19,8 +20,8 @@ pub(crate) struct ClaudeMessages {
     current: Vec<OpenClaudeMessage>,
     /// Whether the agent itself has given an answer in this turn that is no commentary.
     answered: bool,
-    /// The number of the last message that the program had no id for.
-    unnamed: u64,
+    /// The names of messages that the program had no id for.
+    unnamed: MessageNames,
 }
 
 /// A current message.
@@ -32,7 +33,7 @@ struct OpenClaudeMessage {
     next_block: u32,
     open: Option<OpenBlock>,
     /// The last block of text that is complete.
-    last_text: Said,
+    last_text: TextSoFar,
     /// Whether there is any text that could be retracted.
     spoke: bool,
     calls_tools: bool,
@@ -42,17 +43,10 @@ struct OpenClaudeMessage {
 #[derive(Debug)]
 struct OpenBlock {
     index: u32,
-    sort: Option<Sort>,
-    said: Said,
+    sort: Option<BlockKind>,
+    said: TextSoFar,
     /// Whether the whole block has been emitted.
     confirmed: bool,
-}
-
-/// The content of a block.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Sort {
-    Text,
-    Thinking,
 }
 
 /// The message that a line is about.
@@ -82,7 +76,7 @@ impl ClaudeMessages {
         &mut self,
         which: Which<'_>,
         index: u32,
-        sort: Sort,
+        sort: BlockKind,
         text: &str,
         out: &mut Output<'_>,
     ) {
@@ -126,25 +120,25 @@ impl ClaudeMessages {
     }
 
     /// Handles a whole block of text or thinking: emits the part that was not emitted yet.
-    pub(crate) fn block(&mut self, which: Which<'_>, sort: Sort, text: &str, out: &mut Output<'_>) {
+    pub(crate) fn block(&mut self, which: Which<'_>, sort: BlockKind, text: &str, out: &mut Output<'_>) {
         let message = self.message(which, out);
         let (index, mut said) = message.claim(Some(sort));
         match said.compare(text) {
-            Whole::Known => {}
-            Whole::Adds(rest) => {
+            WholeText::Known => {}
+            WholeText::Adds(rest) => {
                 said.add(rest);
                 message.say(index, sort, rest, out);
             }
             // Thoughts may be shown shorter than they were; the pieces are kept.
-            Whole::Differs if sort == Sort::Thinking => {}
-            Whole::Differs => {
+            WholeText::Differs if sort == BlockKind::Thinking => {}
+            WholeText::Differs => {
                 message.retract(index, out);
-                said = Said::default();
+                said = TextSoFar::default();
                 said.add(text);
                 message.say(index, sort, text, out);
             }
         }
-        if sort == Sort::Text {
+        if sort == BlockKind::Text {
             message.last_text = said;
         }
     }
@@ -184,7 +178,7 @@ impl ClaudeMessages {
             self.finish(message, is_result.then_some(Phase::Final), out);
         }
         if !self.answered && !result.is_empty() {
-            let id = self.unnamed();
+            let id = self.unnamed.next();
             out.text(&id, 0, result, None);
         }
     }
@@ -207,14 +201,14 @@ impl ClaudeMessages {
                     let message = self.current.remove(0);
                     self.leave(message, out);
                 }
-                let id = which.id.map_or_else(|| self.unnamed(), MessageId::from);
+                let id = which.id.map_or_else(|| self.unnamed.next(), MessageId::from);
                 self.current.push(OpenClaudeMessage {
                     parent: which.parent.map(ToolId::from),
                     id,
                     model: None,
                     next_block: 0,
                     open: None,
-                    last_text: Said::default(),
+                    last_text: TextSoFar::default(),
                     spoke: false,
                     calls_tools: false,
                 });
@@ -257,11 +251,6 @@ impl ClaudeMessages {
         let OpenClaudeMessage { id, model, .. } = message;
         out.emit(Kind::MessageFinished(MessageFinished { message: id, phase, model }));
     }
-
-    fn unnamed(&mut self) -> MessageId {
-        self.unnamed += 1;
-        MessageId::from(format!("m{}", self.unnamed))
-    }
 }
 
 impl OpenClaudeMessage {
@@ -273,19 +262,19 @@ impl OpenClaudeMessage {
     fn open(&mut self, index: u32) {
         self.close_block();
         self.next_block = self.next_block.max(index.saturating_add(1));
-        self.open = Some(OpenBlock { index, sort: None, said: Said::default(), confirmed: false });
+        self.open = Some(OpenBlock { index, sort: None, said: TextSoFar::default(), confirmed: false });
     }
 
     fn close_block(&mut self) {
         if let Some(open) = self.open.take()
-            && open.sort == Some(Sort::Text)
+            && open.sort == Some(BlockKind::Text)
         {
             self.last_text = open.said;
         }
     }
 
     /// Finds the place of a whole block: the one that was streamed, or the next one. Returns its text so far.
-    fn claim(&mut self, sort: Option<Sort>) -> (u32, Said) {
+    fn claim(&mut self, sort: Option<BlockKind>) -> (u32, TextSoFar) {
         if let Some(open) = &mut self.open
             && !open.confirmed
             && (open.sort.is_none() || open.sort == sort)
@@ -295,21 +284,16 @@ impl OpenClaudeMessage {
         }
         let index = self.next_block;
         self.next_block = index.saturating_add(1);
-        (index, Said::default())
+        (index, TextSoFar::default())
     }
 
-    fn say(&mut self, index: u32, sort: Sort, text: &str, out: &mut Output<'_>) {
-        match sort {
-            Sort::Text => {
-                self.spoke = true;
-                out.text(&self.id, index, text, self.parent.as_ref());
-            }
-            Sort::Thinking => out.thinking(&self.id, index, text, self.parent.as_ref()),
-        }
+    fn say(&mut self, index: u32, sort: BlockKind, text: &str, out: &mut Output<'_>) {
+        self.spoke |= sort == BlockKind::Text;
+        sort.emit(&self.id, index, text, self.parent.as_ref(), out);
     }
 
     fn retract(&mut self, from_block: u32, out: &mut Output<'_>) {
-        self.last_text = Said::default();
+        self.last_text = TextSoFar::default();
         if !self.spoke {
             return;
         }

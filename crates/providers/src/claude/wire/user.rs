@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 
 use super::ClaudeObject;
 use crate::dialects::content;
-use crate::dialects::loose_json::{self, Field, Flag, List, Maybe, Pick, Text};
+use crate::dialects::loose_json::{self, Field, List, LooseFlag, LooseText, Maybe, Pick};
 use crate::lenient;
 
 /// A `user` line.
@@ -21,13 +21,13 @@ use crate::lenient;
 pub(crate) struct UserLine<'a> {
     /// Read so that a line with two of them is not taken for one of these.
     #[serde(borrow, rename = "type")]
-    type_name: Text<'a>,
+    type_name: LooseText<'a>,
     #[serde(borrow)]
     pub(crate) message: Maybe<UserLineMessage<'a>>,
     #[serde(borrow)]
-    pub(crate) parent_tool_use_id: Text<'a>,
+    pub(crate) parent_tool_use_id: LooseText<'a>,
     #[serde(rename = "isReplay")]
-    pub(crate) is_replay: Flag,
+    pub(crate) is_replay: LooseFlag,
     /// An object after a success, a text after a failure.
     #[serde(borrow)]
     pub(crate) tool_use_result: Maybe<ToolResultDetails<'a>>,
@@ -133,12 +133,12 @@ impl<'de: 'a, 'a> Pick<'de> for ResultContent<'a> {
 #[serde(default)]
 pub(crate) struct UserBlock<'a> {
     #[serde(borrow, rename = "type")]
-    type_name: Text<'a>,
+    type_name: LooseText<'a>,
     #[serde(borrow)]
-    text: Text<'a>,
+    text: LooseText<'a>,
     #[serde(borrow)]
-    pub(crate) tool_use_id: Text<'a>,
-    pub(crate) is_error: Flag,
+    pub(crate) tool_use_id: LooseText<'a>,
+    pub(crate) is_error: LooseFlag,
     /// The result of a tool.
     #[serde(borrow)]
     pub(crate) content: ResultContent<'a>,
@@ -163,11 +163,11 @@ struct UserMember<'a>(UserBlock<'a>);
 
 impl<'de: 'a, 'a> Pick<'de> for UserMember<'a> {
     fn text(text: &str) -> Self {
-        Self(UserBlock { text: Text::text(text), ..UserBlock::default() })
+        Self(UserBlock { text: LooseText::text(text), ..UserBlock::default() })
     }
 
     fn borrowed(text: &'de str) -> Self {
-        Self(UserBlock { text: Text::borrowed(text), ..UserBlock::default() })
+        Self(UserBlock { text: LooseText::borrowed(text), ..UserBlock::default() })
     }
 
     fn map<A: MapAccess<'de>>(map: A) -> Result<Self, A::Error> {
@@ -179,16 +179,16 @@ impl<'de: 'a, 'a> Pick<'de> for UserMember<'a> {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct ToolResultDetails<'a> {
-    pub(crate) interrupted: Flag,
+    pub(crate) interrupted: LooseFlag,
     /// The answers to questions that the tool asked.
     #[serde(borrow)]
     pub(crate) answers: Maybe<ClaudeObject<'a>>,
     #[serde(borrow, rename = "type")]
-    pub(crate) type_name: Text<'a>,
+    pub(crate) type_name: LooseText<'a>,
     #[serde(borrow, rename = "filePath")]
-    pub(crate) file_path: Text<'a>,
+    pub(crate) file_path: LooseText<'a>,
     #[serde(borrow)]
-    pub(crate) notebook_path: Text<'a>,
+    pub(crate) notebook_path: LooseText<'a>,
     #[serde(borrow, rename = "structuredPatch")]
     pub(crate) patch: Option<List<Maybe<Hunk<'a>>>>,
 }
@@ -206,7 +206,7 @@ pub(crate) struct Hunk<'a> {
     #[serde(borrow)]
     pub(crate) new_lines: Field<'a>,
     #[serde(borrow)]
-    pub(crate) lines: List<Text<'a>>,
+    pub(crate) lines: List<LooseText<'a>>,
 }
 
 /// The outcome of the permission for a call.
@@ -214,11 +214,11 @@ pub(crate) struct Hunk<'a> {
 #[serde(default)]
 pub(crate) struct UserLineMeta<'a> {
     #[serde(borrow)]
-    pub(crate) id: Text<'a>,
+    pub(crate) id: LooseText<'a>,
     #[serde(borrow)]
     pub(crate) permission_decision: loose_json::Object<PermissionDecision<'a>>,
     #[serde(borrow)]
-    pub(crate) non_execution_kind: Text<'a>,
+    pub(crate) non_execution_kind: LooseText<'a>,
 }
 
 /// The decider of a call, and the decision.
@@ -226,7 +226,7 @@ pub(crate) struct UserLineMeta<'a> {
 #[serde(default)]
 pub(crate) struct PermissionDecision<'a> {
     #[serde(borrow)]
-    pub(crate) decision: Text<'a>,
+    pub(crate) decision: LooseText<'a>,
 }
 
 loose_json::picked!(impl<'a> ResultContent<'a>; impl<'a> UserMember<'a>;);

@@ -9,7 +9,7 @@ use bowline_protocol::kinds::{Level, ModelChanged, Notice, Retrying, ToolOwner, 
 use bowline_protocol::{Decider, Excerpt, Exit, Kind, ToolId, Usage};
 use serde_json::Value;
 
-use super::super::approvals::CodexApproval;
+use super::super::approvals::OpenApprovals;
 use super::super::messages::stream::{MessageStream, RAW_THOUGHT};
 use super::super::session::{diff, index, limits, server_status, state};
 use super::super::stderr::CodexStderr;
@@ -23,7 +23,7 @@ use super::legacy::Legacy;
 use super::responses::{self, Started};
 use crate::decode::End;
 use crate::dialect::{Dialect, Input, Output};
-use crate::dialects::loose_json::Text;
+use crate::dialects::loose_json::LooseText;
 use crate::dialects::tools;
 use crate::failure::Report;
 use crate::lenient;
@@ -38,7 +38,7 @@ pub(crate) struct AppServer {
     pub(crate) thread: Option<String>,
     /// The requests of the client that have no answer yet: id and method.
     pub(crate) sent: HashMap<Box<str>, Box<str>>,
-    pub(crate) asked: CodexApproval,
+    pub(crate) asked: OpenApprovals,
     pub(crate) calls: CodexToolCalls,
     pub(crate) stream: MessageStream,
     pub(crate) turn: ending::TurnProgress,
@@ -162,7 +162,8 @@ impl AppServer {
     /// Handles a request of the server.
     fn requested(&mut self, method: &str, rpc: &AppServerMessage<'_>, raw: &str, out: &mut Output<'_>) {
         let params = Rest::of(raw);
-        let item = [&params.item_id, &params.call_id].into_iter().find_map(Text::get).unwrap_or_default();
+        let item =
+            [&params.item_id, &params.call_id].into_iter().find_map(LooseText::get).unwrap_or_default();
         let tool = self.calls.running(item).cloned();
         if self.asked.ask(rpc, &params, tool.as_ref(), out) {
             return;
@@ -248,8 +249,8 @@ impl AppServer {
                 out.emit(Kind::ModelChanged(ModelChanged { model, reason: params.reason.owned() }));
             }
             "mcpServer/startupStatus/updated" => {
-                let status = part::<Text<'_>>(params.status);
-                let error = part::<Text<'_>>(params.error).owned();
+                let status = part::<LooseText<'_>>(params.status);
+                let error = part::<LooseText<'_>>(params.error).owned();
                 out.emit(server_status(params.name.or_empty(), status.or_empty(), error));
             }
             "warning"
@@ -287,7 +288,7 @@ impl AppServer {
 }
 
 fn remark(params: &Rest<'_>, out: &mut Output<'_>) {
-    let text = [&params.summary, &params.message].into_iter().find_map(Text::owned).unwrap_or_default();
+    let text = [&params.summary, &params.message].into_iter().find_map(LooseText::owned).unwrap_or_default();
     let text = params.details.owned().map_or_else(|| text.clone(), |details| format!("{text} {details}"));
     let text = Excerpt::with_limit(&text, 4096).text;
     out.emit(Kind::Notice(Notice { level: Level::Warn, text, code: None }));

@@ -9,7 +9,7 @@ use bowline_protocol::{Basis, Kind, NativeSessionId};
 use serde_json::Value;
 
 use super::super::failures;
-use super::super::messages::{CodexMessages, Sort};
+use super::super::messages::CodexMessages;
 use super::super::stderr::{CodexStderr, StderrReport};
 use super::super::tools::{CodexToolCalls, CodexToolStep, Was};
 use super::super::usage;
@@ -21,7 +21,8 @@ use crate::decode::End;
 use crate::dialect::Output;
 use crate::dialects::content;
 use crate::dialects::loose_json::Maybe;
-use crate::dialects::shaped::Speaker;
+use crate::dialects::shaped::ShapedDialect;
+use crate::dialects::speech::BlockKind;
 use crate::lenient;
 
 /// Reads the output of `codex exec`.
@@ -46,11 +47,11 @@ pub(crate) struct ExecState {
     retrying: Option<Retrying>,
 }
 
-impl Speaker for Exec {
+impl ShapedDialect for Exec {
     fn line(&mut self, line: &str, out: &mut Output<'_>) {
         if let Some(text) = wire::whole_message(line) {
             self.state.progress();
-            return self.state.speech.whole(Sort::Text, &text, Phase::Final, None, out);
+            return self.state.speech.whole(BlockKind::Text, &text, Phase::Final, None, out);
         }
         // A derived reader would take an array for an object, so the brace is looked for first.
         if line.starts_with('{')
@@ -195,10 +196,10 @@ impl ExecState {
         let said = item.agent_message.0.as_ref().map(|said| &said.text);
         let type_name = item.type_name.or_empty();
         let sort = match type_name {
-            "agent_message" | "assistant_message" => Sort::Text,
+            "agent_message" | "assistant_message" => BlockKind::Text,
             // As the adapter protocol documents it: the text one level down, or no type at all.
-            "" if said.is_some() || item.text.get().is_some() => Sort::Text,
-            "reasoning" => Sort::Thinking,
+            "" if said.is_some() || item.text.get().is_some() => BlockKind::Text,
+            "reasoning" => BlockKind::Thinking,
             _ => return self.work(step, item, raw, out),
         };
         let Some(text) = item.text.get().or_else(|| said?.get()) else {

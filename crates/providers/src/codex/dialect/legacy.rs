@@ -13,7 +13,6 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::super::approvals;
-use super::super::messages::Sort;
 use super::super::session;
 use super::super::tools::CodexToolCall;
 use super::super::tools::legacy;
@@ -22,15 +21,16 @@ use super::super::usage::{self, TokenCounts};
 use super::super::wire::part;
 use super::exec::ExecState;
 use crate::dialect::Output;
-use crate::dialects::loose_json::{Flag, Head, Maybe, Number, Text};
-use crate::dialects::text_dedup::{Said, Whole};
+use crate::dialects::loose_json::{Head, LooseFlag, LooseText, Maybe, Number};
+use crate::dialects::speech::BlockKind;
+use crate::dialects::text_dedup::{TextSoFar, WholeText};
 
 /// Reads the events of older versions.
 #[derive(Debug, Default)]
 pub(crate) struct Legacy {
     /// The text of the current message and thought so far.
-    text: Said,
-    thought: Said,
+    text: TextSoFar,
+    thought: TextSoFar,
     /// Whether the turn has any text.
     spoke: bool,
 }
@@ -40,34 +40,34 @@ pub(crate) struct Legacy {
 #[serde(default)]
 pub(crate) struct Msg<'a> {
     #[serde(borrow, rename = "type")]
-    pub(crate) type_name: Text<'a>,
+    pub(crate) type_name: LooseText<'a>,
     #[serde(borrow)]
-    pub(crate) message: Text<'a>,
+    pub(crate) message: LooseText<'a>,
     #[serde(borrow)]
-    pub(crate) text: Text<'a>,
+    pub(crate) text: LooseText<'a>,
     #[serde(borrow)]
-    pub(crate) delta: Text<'a>,
+    pub(crate) delta: LooseText<'a>,
     #[serde(borrow)]
-    pub(crate) phase: Text<'a>,
+    pub(crate) phase: LooseText<'a>,
     #[serde(borrow)]
-    pub(crate) reason: Text<'a>,
+    pub(crate) reason: LooseText<'a>,
     #[serde(borrow)]
-    pub(crate) last_agent_message: Text<'a>,
+    pub(crate) last_agent_message: LooseText<'a>,
     #[serde(borrow)]
-    pub(crate) turn_id: Text<'a>,
+    pub(crate) turn_id: LooseText<'a>,
     #[serde(borrow)]
-    pub(crate) call_id: Text<'a>,
+    pub(crate) call_id: LooseText<'a>,
     /// A list of words, or a sentence.
     #[serde(borrow)]
     pub(crate) command: Option<&'a RawValue>,
     #[serde(borrow)]
-    pub(crate) cwd: Text<'a>,
+    pub(crate) cwd: LooseText<'a>,
     pub(crate) aggregated_output: Head,
     pub(crate) formatted_output: Head,
     pub(crate) stdout: Head,
     pub(crate) stderr: Head,
     pub(crate) exit_code: Number,
-    pub(crate) success: Flag,
+    pub(crate) success: LooseFlag,
     #[serde(borrow)]
     pub(crate) changes: Option<&'a RawValue>,
     #[serde(borrow)]
@@ -75,31 +75,31 @@ pub(crate) struct Msg<'a> {
     #[serde(borrow)]
     pub(crate) result: Option<&'a RawValue>,
     #[serde(borrow)]
-    pub(crate) query: Text<'a>,
+    pub(crate) query: LooseText<'a>,
     #[serde(borrow)]
-    pub(crate) path: Text<'a>,
+    pub(crate) path: LooseText<'a>,
     #[serde(borrow)]
     pub(crate) info: Option<&'a RawValue>,
     #[serde(borrow)]
     pub(crate) rate_limits: Option<&'a RawValue>,
     #[serde(borrow)]
-    pub(crate) unified_diff: Text<'a>,
+    pub(crate) unified_diff: LooseText<'a>,
     #[serde(borrow)]
     pub(crate) plan: Option<&'a RawValue>,
     #[serde(borrow)]
-    pub(crate) session_id: Text<'a>,
+    pub(crate) session_id: LooseText<'a>,
     #[serde(borrow)]
-    pub(crate) model: Text<'a>,
+    pub(crate) model: LooseText<'a>,
     #[serde(borrow)]
-    pub(crate) to_model: Text<'a>,
+    pub(crate) to_model: LooseText<'a>,
     #[serde(borrow)]
-    pub(crate) summary: Text<'a>,
+    pub(crate) summary: LooseText<'a>,
     #[serde(borrow)]
-    pub(crate) server: Text<'a>,
+    pub(crate) server: LooseText<'a>,
     #[serde(borrow)]
     pub(crate) status: Option<&'a RawValue>,
     #[serde(borrow)]
-    pub(crate) prompt: Text<'a>,
+    pub(crate) prompt: LooseText<'a>,
 }
 
 /// A call of an MCP tool.
@@ -107,9 +107,9 @@ pub(crate) struct Msg<'a> {
 #[serde(default)]
 pub(crate) struct McpInvocation<'a> {
     #[serde(borrow)]
-    pub(crate) server: Text<'a>,
+    pub(crate) server: LooseText<'a>,
     #[serde(borrow)]
-    pub(crate) tool: Text<'a>,
+    pub(crate) tool: LooseText<'a>,
     #[serde(borrow)]
     pub(crate) arguments: Option<&'a RawValue>,
 }
@@ -132,12 +132,12 @@ impl Legacy {
                 out.thinking(&message, THOUGHT, msg.delta.or_empty(), None);
             }
             "agent_message" => {
-                self.whole(Sort::Text, msg.message.or_empty(), phase(msg), state, out);
+                self.whole(BlockKind::Text, msg.message.or_empty(), phase(msg), state, out);
                 // `exec` prints no end of the task and exits with 0 (0.42.0).
                 out.complete_at_eof(None);
             }
             "agent_reasoning" | "agent_reasoning_raw_content" => {
-                self.whole(Sort::Thinking, msg.text.or_empty(), Phase::Final, state, out);
+                self.whole(BlockKind::Thinking, msg.text.or_empty(), Phase::Final, state, out);
             }
             "task_started" | "turn_started" => {
                 self.turn();
@@ -227,25 +227,32 @@ impl Legacy {
     }
 
     /// Handles a text that may have come in pieces before.
-    fn whole(&mut self, sort: Sort, text: &str, phase: Phase, state: &mut ExecState, out: &mut Output<'_>) {
+    fn whole(
+        &mut self,
+        sort: BlockKind,
+        text: &str,
+        phase: Phase,
+        state: &mut ExecState,
+        out: &mut Output<'_>,
+    ) {
         out.quiet();
         state.progress();
         let said = match sort {
-            Sort::Text => std::mem::take(&mut self.text),
-            Sort::Thinking => std::mem::take(&mut self.thought),
+            BlockKind::Text => std::mem::take(&mut self.text),
+            BlockKind::Thinking => std::mem::take(&mut self.thought),
         };
-        self.spoke |= sort == Sort::Text;
+        self.spoke |= sort == BlockKind::Text;
         if said.is_empty() {
             return state.speech.whole(sort, text, phase, None, out);
         }
         let message = state.speech.current();
         let rest = match said.compare(text) {
-            Whole::Adds(rest) => rest,
-            Whole::Known | Whole::Differs => "",
+            WholeText::Adds(rest) => rest,
+            WholeText::Known | WholeText::Differs => "",
         };
         match sort {
-            Sort::Thinking => out.thinking(&message, THOUGHT, rest, None),
-            Sort::Text => {
+            BlockKind::Thinking => out.thinking(&message, THOUGHT, rest, None),
+            BlockKind::Text => {
                 out.text(&message, 0, rest, None);
                 state.speech.finish(message, phase, out);
             }
@@ -254,7 +261,7 @@ impl Legacy {
 
     fn complete(&mut self, msg: &Msg<'_>, state: &mut ExecState, out: &mut Output<'_>) {
         if let Some(text) = msg.last_agent_message.owned().filter(|_| !self.spoke && self.text.is_empty()) {
-            self.whole(Sort::Text, &text, Phase::Final, state, out);
+            self.whole(BlockKind::Text, &text, Phase::Final, state, out);
         }
         // After an error the task completes too, without a message.
         let error = state.error.take().filter(|_| msg.last_agent_message.get().is_none());

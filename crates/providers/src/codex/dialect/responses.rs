@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 use super::super::failures;
 use super::super::wire::app_server::{AppServerError, Thread, TurnError};
 use super::super::wire::part;
-use crate::dialects::loose_json::{Flag, List, Maybe, Text};
+use crate::dialects::loose_json::{List, LooseFlag, LooseText, Maybe};
 use crate::failure::Report;
 use crate::rpc::UNKNOWN_METHOD;
 
@@ -20,9 +20,9 @@ pub(crate) struct Started<'a> {
     #[serde(borrow)]
     pub(crate) thread: Maybe<Thread<'a>>,
     #[serde(borrow)]
-    model: Text<'a>,
+    model: LooseText<'a>,
     #[serde(borrow)]
-    cwd: Text<'a>,
+    cwd: LooseText<'a>,
     /// A word, or an object.
     #[serde(borrow)]
     approval_policy: Option<&'a RawValue>,
@@ -39,7 +39,7 @@ impl<'a> Started<'a> {
         let mut session = session(thread);
         session.model = self.model.owned().or(session.model);
         session.cwd = self.cwd.owned().or(session.cwd);
-        session.permission_mode = part::<Text<'_>>(self.approval_policy).owned();
+        session.permission_mode = part::<LooseText<'_>>(self.approval_policy).owned();
         Some(Kind::SessionStarted(session))
     }
 }
@@ -67,11 +67,11 @@ pub(crate) fn models(result: Option<&RawValue>) -> Kind {
     #[serde(default, rename_all = "camelCase")]
     struct CodexModel<'a> {
         #[serde(borrow)]
-        id: Text<'a>,
-        hidden: Flag,
-        is_default: Flag,
+        id: LooseText<'a>,
+        hidden: LooseFlag,
+        is_default: LooseFlag,
         #[serde(borrow)]
-        default_reasoning_effort: Text<'a>,
+        default_reasoning_effort: LooseText<'a>,
         #[serde(borrow)]
         supported_reasoning_efforts: List<Maybe<EffortOption<'a>>>,
     }
@@ -79,7 +79,7 @@ pub(crate) fn models(result: Option<&RawValue>) -> Kind {
     #[serde(default, rename_all = "camelCase")]
     struct EffortOption<'a> {
         #[serde(borrow)]
-        reasoning_effort: Text<'a>,
+        reasoning_effort: LooseText<'a>,
     }
     let models = part::<Maybe<Models<'_>>>(result).0.unwrap_or_default();
     let shown = || {

@@ -15,7 +15,7 @@ use super::ending;
 use super::exec::phase;
 use super::responses;
 use crate::dialect::Output;
-use crate::dialects::loose_json::{List, Maybe, Text};
+use crate::dialects::loose_json::{List, LooseText, Maybe};
 
 impl AppServer {
     /// Returns the call that a thread works for; nothing for the session's own thread.
@@ -158,7 +158,7 @@ impl AppServer {
     fn thoughts(&mut self, item: &Item<'_>, parent: Option<&ToolId>, out: &mut Output<'_>) {
         let id = item.id.or_empty();
         for (parts, from) in [(item.summary, 0), (item.content, RAW_THOUGHT)] {
-            for (block, text) in (from..).zip(&part::<List<Text<'_>>>(parts).0) {
+            for (block, text) in (from..).zip(&part::<List<LooseText<'_>>>(parts).0) {
                 self.stream.whole_thought(id, block, text.or_empty(), parent, out);
             }
         }

@@ -10,7 +10,7 @@ use bowline_protocol::kinds::{MessageFinished, Phase, TextRetracted};
 use bowline_protocol::{Kind, MessageId, ToolId};
 
 use crate::dialect::Output;
-use crate::dialects::text_dedup::{Messages, Said, Whole};
+use crate::dialects::text_dedup::{MessageNames, TextSoFar, WholeText};
 
 /// How many messages are open, or remembered, at most.
 const REMEMBERED: usize = 256;
@@ -18,13 +18,13 @@ const REMEMBERED: usize = 256;
 /// The current messages.
 #[derive(Debug, Default)]
 pub(crate) struct MessageStream {
-    messages: Messages,
+    messages: MessageNames,
     /// In order, so that the same output gives the same events.
     open: BTreeMap<Box<str>, OpenMessage>,
     /// The finished text of this request.
-    told: Vec<(Said, MessageId)>,
+    told: Vec<(TextSoFar, MessageId)>,
     /// The text of the request that is being retried.
-    repeatable: Vec<(Said, MessageId)>,
+    repeatable: Vec<(TextSoFar, MessageId)>,
 }
 
 /// A current message.
@@ -32,7 +32,7 @@ pub(crate) struct MessageStream {
 struct OpenMessage {
     message: MessageId,
     /// The text of each block so far.
-    blocks: HashMap<u32, Said>,
+    blocks: HashMap<u32, TextSoFar>,
     /// Whether it has text.
     said: bool,
     /// Whether it belongs to a sub-agent.
@@ -78,9 +78,9 @@ impl MessageStream {
         out.quiet();
         let known = self.open(item).blocks.get(&0).cloned().unwrap_or_default();
         match known.compare(text) {
-            Whole::Known => {}
-            Whole::Adds(rest) => self.text(item, rest, parent, out),
-            Whole::Differs => {
+            WholeText::Known => {}
+            WholeText::Adds(rest) => self.text(item, rest, parent, out),
+            WholeText::Differs => {
                 let message = self.open(item).message.clone();
                 out.emit(Kind::TextRetracted(TextRetracted { message, from_block: 0 }));
                 self.open(item).blocks.clear();
@@ -107,7 +107,7 @@ impl MessageStream {
         out: &mut Output<'_>,
     ) {
         let known = self.open(item).blocks.get(&block).cloned().unwrap_or_default();
-        if let Whole::Adds(rest) = known.compare(text) {
+        if let WholeText::Adds(rest) = known.compare(text) {
             self.thought(item, block, rest, parent, out);
         }
     }
@@ -140,7 +140,7 @@ impl MessageStream {
     }
 
     /// Retracts the text that the retry has just repeated.
-    fn finished(&mut self, text: &str, said: Said, message: MessageId, out: &mut Output<'_>) {
+    fn finished(&mut self, text: &str, said: TextSoFar, message: MessageId, out: &mut Output<'_>) {
         if let Some(place) = self.repeatable.iter().position(|(known, _)| known.is(text)) {
             for (_, message) in self.repeatable.drain(..=place).skip(place) {
                 out.emit(Kind::TextRetracted(TextRetracted { message, from_block: 0 }));

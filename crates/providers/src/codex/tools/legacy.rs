@@ -12,7 +12,7 @@ use super::super::wire::{McpResult, part};
 use super::CodexToolCall;
 use super::parts::{self, CommandLine, mcp_name, raw};
 use crate::dialect::Output;
-use crate::dialects::loose_json::{Flag, List, Maybe, Text};
+use crate::dialects::loose_json::{List, LooseFlag, LooseText, Maybe};
 use crate::dialects::tools;
 
 /// Handles the beginning or end of a tool's work; `false` if we do not know the tool.
@@ -118,9 +118,9 @@ fn end(
 
 /// Joins the words of a command.
 pub(crate) fn words(command: Option<&RawValue>) -> String {
-    let sentence = part::<Text<'_>>(command);
-    let words = part::<List<Text<'_>>>(command);
-    sentence.owned().unwrap_or_else(|| words.0.iter().map(Text::or_empty).collect::<Vec<_>>().join(" "))
+    let sentence = part::<LooseText<'_>>(command);
+    let words = part::<List<LooseText<'_>>>(command);
+    sentence.owned().unwrap_or_else(|| words.0.iter().map(LooseText::or_empty).collect::<Vec<_>>().join(" "))
 }
 
 /// Reads `{"path":{"add":{…}}}`, or with the word in a field: `{"path":{"type":"add",…}}`.
@@ -146,13 +146,13 @@ fn mcp_result(result: Option<&RawValue>) -> (ToolStatus, Option<Excerpt>) {
         #[serde(borrow, rename = "Ok")]
         good: Option<&'a RawValue>,
         #[serde(borrow, rename = "Err")]
-        bad: Text<'a>,
+        bad: LooseText<'a>,
     }
     #[derive(Default, Deserialize)]
     #[serde(default)]
     struct Good {
         #[serde(alias = "isError")]
-        is_error: Flag,
+        is_error: LooseFlag,
     }
     let result: Maybe<Result<'_>> = part(result);
     let Some(result) = result.0 else { return (ToolStatus::Completed, None) };

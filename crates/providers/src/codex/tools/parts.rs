@@ -14,7 +14,7 @@ use serde_json::value::RawValue;
 
 use super::super::wire::{Change, CodexItemText, Item, part};
 use crate::dialect::Output;
-use crate::dialects::loose_json::{self, Flag, List, Maybe, Pick, Text};
+use crate::dialects::loose_json::{self, List, LooseFlag, LooseText, Maybe, Pick};
 use crate::dialects::{content, tools};
 
 /// Returns which tool an item is the work of.
@@ -210,10 +210,10 @@ pub(crate) fn plan(steps: Option<&RawValue>, out: &mut Output<'_>) {
     #[serde(default)]
     struct PlanEntry<'a> {
         #[serde(borrow, alias = "step")]
-        text: Text<'a>,
-        completed: Flag,
+        text: LooseText<'a>,
+        completed: LooseFlag,
         #[serde(borrow)]
-        status: Text<'a>,
+        status: LooseText<'a>,
     }
     let step = |entry: &PlanEntry<'_>| PlanStep {
         text: entry.text.or_empty().to_owned(),

@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 
 use super::super::dialect::legacy::Msg;
 use super::Item;
-use crate::dialects::loose_json::{Boxed, Flag, Maybe, Number, Text};
+use crate::dialects::loose_json::{Boxed, LooseFlag, LooseText, Maybe, Number};
 
 /// A message in either direction.
 #[derive(Debug, Default, Deserialize)]
@@ -15,7 +15,7 @@ pub(crate) struct AppServerMessage<'a> {
     #[serde(borrow)]
     pub(crate) id: Option<&'a RawValue>,
     #[serde(borrow, default)]
-    pub(crate) method: Text<'a>,
+    pub(crate) method: LooseText<'a>,
     #[serde(borrow, default)]
     pub(crate) params: Maybe<Params<'a>>,
     #[serde(borrow)]
@@ -30,7 +30,7 @@ pub(crate) struct AppServerMessage<'a> {
 pub(crate) struct AppServerError<'a> {
     pub(crate) code: Number,
     #[serde(borrow)]
-    pub(crate) message: Text<'a>,
+    pub(crate) message: LooseText<'a>,
     #[serde(borrow)]
     pub(crate) data: Option<&'a RawValue>,
 }
@@ -40,11 +40,11 @@ pub(crate) struct AppServerError<'a> {
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Params<'a> {
     #[serde(borrow, default)]
-    pub(crate) thread_id: Text<'a>,
+    pub(crate) thread_id: LooseText<'a>,
     #[serde(borrow, default)]
-    pub(crate) item_id: Text<'a>,
+    pub(crate) item_id: LooseText<'a>,
     #[serde(borrow, default)]
-    pub(crate) delta: Text<'a>,
+    pub(crate) delta: LooseText<'a>,
     #[serde(borrow, default)]
     pub(crate) item: Boxed<Item<'a>>,
     #[serde(default)]
@@ -66,7 +66,7 @@ struct Again<'a> {
 #[serde(default, rename_all = "camelCase")]
 pub(crate) struct Rest<'a> {
     #[serde(borrow)]
-    pub(crate) item_id: Text<'a>,
+    pub(crate) item_id: LooseText<'a>,
     #[serde(borrow)]
     pub(crate) turn: Maybe<AppServerTurn<'a>>,
     #[serde(borrow)]
@@ -80,30 +80,30 @@ pub(crate) struct Rest<'a> {
     pub(crate) status: Option<&'a RawValue>,
     #[serde(borrow)]
     pub(crate) error: Option<&'a RawValue>,
-    pub(crate) will_retry: Flag,
+    pub(crate) will_retry: LooseFlag,
     #[serde(borrow)]
-    pub(crate) diff: Text<'a>,
+    pub(crate) diff: LooseText<'a>,
     #[serde(borrow)]
     pub(crate) plan: Option<&'a RawValue>,
     #[serde(borrow)]
-    pub(crate) name: Text<'a>,
+    pub(crate) name: LooseText<'a>,
     #[serde(borrow)]
-    pub(crate) message: Text<'a>,
+    pub(crate) message: LooseText<'a>,
     #[serde(borrow)]
-    pub(crate) summary: Text<'a>,
+    pub(crate) summary: LooseText<'a>,
     #[serde(borrow)]
-    pub(crate) details: Text<'a>,
+    pub(crate) details: LooseText<'a>,
     #[serde(borrow)]
-    pub(crate) reason: Text<'a>,
+    pub(crate) reason: LooseText<'a>,
     #[serde(borrow)]
-    pub(crate) to_model: Text<'a>,
+    pub(crate) to_model: LooseText<'a>,
     #[serde(borrow)]
     pub(crate) request_id: Option<&'a RawValue>,
     /// A sentence, or in the first version of the protocol a list of words.
     #[serde(borrow)]
     pub(crate) command: Option<&'a RawValue>,
     #[serde(borrow)]
-    pub(crate) cwd: Text<'a>,
+    pub(crate) cwd: LooseText<'a>,
     #[serde(borrow)]
     pub(crate) available_decisions: Option<&'a RawValue>,
     #[serde(borrow)]
@@ -113,13 +113,13 @@ pub(crate) struct Rest<'a> {
     #[serde(borrow, rename = "_meta")]
     pub(crate) meta: Option<&'a RawValue>,
     #[serde(borrow)]
-    pub(crate) server_name: Text<'a>,
+    pub(crate) server_name: LooseText<'a>,
     #[serde(borrow)]
     pub(crate) questions: Option<&'a RawValue>,
     #[serde(borrow)]
-    pub(crate) call_id: Text<'a>,
+    pub(crate) call_id: LooseText<'a>,
     #[serde(borrow)]
-    pub(crate) tool: Text<'a>,
+    pub(crate) tool: LooseText<'a>,
     #[serde(borrow)]
     pub(crate) arguments: Option<&'a RawValue>,
     /// An event of the first version of the protocol.
@@ -139,9 +139,9 @@ impl<'a> Rest<'a> {
 #[serde(default)]
 pub(crate) struct AppServerTurn<'a> {
     #[serde(borrow)]
-    pub(crate) id: Text<'a>,
+    pub(crate) id: LooseText<'a>,
     #[serde(borrow)]
-    pub(crate) status: Text<'a>,
+    pub(crate) status: LooseText<'a>,
     #[serde(borrow)]
     pub(crate) error: Option<&'a RawValue>,
     #[serde(borrow)]
@@ -153,15 +153,15 @@ pub(crate) struct AppServerTurn<'a> {
 #[serde(default, rename_all = "camelCase")]
 pub(crate) struct Thread<'a> {
     #[serde(borrow)]
-    pub(crate) id: Text<'a>,
+    pub(crate) id: LooseText<'a>,
     #[serde(borrow)]
-    pub(crate) parent_thread_id: Text<'a>,
+    pub(crate) parent_thread_id: LooseText<'a>,
     #[serde(borrow)]
-    pub(crate) cwd: Text<'a>,
+    pub(crate) cwd: LooseText<'a>,
     #[serde(borrow)]
-    pub(crate) model: Text<'a>,
+    pub(crate) model: LooseText<'a>,
     #[serde(borrow)]
-    pub(crate) cli_version: Text<'a>,
+    pub(crate) cli_version: LooseText<'a>,
 }
 
 /// Why a turn failed, or is retried.
@@ -169,10 +169,10 @@ pub(crate) struct Thread<'a> {
 #[serde(default, rename_all = "camelCase")]
 pub(crate) struct TurnError<'a> {
     #[serde(borrow)]
-    pub(crate) message: Text<'a>,
+    pub(crate) message: LooseText<'a>,
     /// A word, or an object with one key.
     #[serde(borrow, alias = "codex_error_info")]
     pub(crate) codex_error_info: Option<&'a RawValue>,
     #[serde(borrow)]
-    pub(crate) additional_details: Text<'a>,
+    pub(crate) additional_details: LooseText<'a>,
 }
