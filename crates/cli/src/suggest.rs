@@ -14,7 +14,7 @@ use crate::output::sink::OutputFormat;
 pub(crate) use commands::command;
 
 /// Finds a dialect, or suggests one.
-pub(crate) fn dialect(name: &str) -> Result<&'static dialects::Entry, CommandError> {
+pub(crate) fn dialect(name: &str) -> Result<&'static dialects::DialectEntry, CommandError> {
     let known = || dialects::ALL.iter().map(|entry| entry.name);
     dialects::by_name(name).ok_or_else(|| {
         let error = missing("dialect", name, known()).hint("`bowline dialects` lists the dialects");
@@ -62,7 +62,7 @@ pub(crate) fn listed(name: &str) -> Result<(&'static Manifest, Option<Profile>),
 pub(crate) fn format(
     provider: &Manifest,
     format: Option<&str>,
-) -> Result<(&'static dialects::Entry, Shape), CommandError> {
+) -> Result<(&'static dialects::DialectEntry, Shape), CommandError> {
     let named = format.is_some();
     let name = format.unwrap_or(&provider.default_format);
     let known = || provider.formats.keys().map(String::as_str);

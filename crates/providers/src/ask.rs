@@ -46,7 +46,7 @@ pub enum Told {
     /// About its models.
     Models(Vec<Model>),
     /// About the limits of the account.
-    Limits(Limits),
+    Limits(AccountLimits),
 }
 
 /// A program's own report on its login. It checks whether there is one; only a request can show whether it works.
@@ -64,7 +64,7 @@ pub struct Login {
 
 /// The limits of an account.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Limits {
+pub struct AccountLimits {
     /// The plan of the account.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plan: Option<String>,

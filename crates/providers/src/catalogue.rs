@@ -3,7 +3,7 @@
 use std::sync::LazyLock;
 
 use crate::ask::Reader;
-use crate::dialects::Entry;
+use crate::dialects::DialectEntry;
 use crate::manifest::{Manifest, ManifestError};
 
 /// All facts about a provider's folder: the constant `PROVIDER` in its `mod.rs`.
@@ -14,7 +14,7 @@ pub(crate) struct ProviderEntry {
     /// The fields and values of its recordings: `vocabulary.txt`. Empty if there are no recordings.
     pub(crate) vocabulary: &'static str,
     /// Its dialects.
-    pub(crate) dialects: &'static [Entry],
+    pub(crate) dialects: &'static [DialectEntry],
     /// The readers of what its program reports about the account.
     pub(crate) account_readers: &'static [Reader],
     /// Variables by which its program knows that it runs inside another agent, and those that would carry one agent's
@@ -81,8 +81,8 @@ macro_rules! folders {
         }),+];
 
         /// The dialects of all folders, in the order of the folders.
-        pub(crate) const DIALECTS: &[Entry] = {
-            const LISTS: &[&[Entry]] = &[$($module::PROVIDER.dialects),+];
+        pub(crate) const DIALECTS: &[DialectEntry] = {
+            const LISTS: &[&[DialectEntry]] = &[$($module::PROVIDER.dialects),+];
             &concat::<_, { count(LISTS) }>(LISTS)
         };
 

@@ -11,7 +11,6 @@ pub(crate) mod external_events;
 pub(crate) mod json;
 pub(crate) mod loose_json;
 pub(crate) mod pi_events;
-pub(crate) mod reports;
 pub(crate) mod roles;
 pub(crate) mod shaped;
 pub(crate) mod simple;
@@ -27,7 +26,7 @@ use crate::dialect::{Commentary, Dialect, Framing, Shape, StepOutput, Terminal};
 
 /// A dialect of the list.
 #[derive(Clone, Copy, Debug)]
-pub struct Entry {
+pub struct DialectEntry {
     /// Its name.
     pub name: &'static str,
     /// A one-line description.
@@ -46,7 +45,7 @@ pub struct Entry {
     pub client: Option<ProtocolClient>,
 }
 
-impl Entry {
+impl DialectEntry {
     /// Returns whether a program that speaks it only generates text: the contract of executable providers has no tools.
     pub fn generates_only(&self) -> bool {
         matches!(self.name, "executable-generate" | "executable-stream")
@@ -59,13 +58,13 @@ impl Entry {
 }
 
 /// Every dialect, in the order in which they are shown. The dialect of a provider is in the entry of its folder.
-pub const ALL: &[Entry] = &catalogue::concat::<_, { catalogue::count(LISTS) }>(LISTS);
+pub const ALL: &[DialectEntry] = &catalogue::concat::<_, { catalogue::count(LISTS) }>(LISTS);
 
-const LISTS: &[&[Entry]] = &[ANY_PROGRAM, catalogue::DIALECTS, SPECIFIED];
+const LISTS: &[&[DialectEntry]] = &[ANY_PROGRAM, catalogue::DIALECTS, SPECIFIED];
 
 /// Formats that any program may print.
-const ANY_PROGRAM: &[Entry] = &[
-    Entry {
+const ANY_PROGRAM: &[DialectEntry] = &[
+    DialectEntry {
         name: "text",
         about: "plain text: all of the output is the answer",
         framing: Framing::Lines,
@@ -75,7 +74,7 @@ const ANY_PROGRAM: &[Entry] = &[
         make: |_| Box::new(text::TextDialect::default()),
         client: None,
     },
-    Entry {
+    DialectEntry {
         name: "json",
         about: "one JSON object with the answer in a common field",
         framing: Framing::Document,
@@ -85,7 +84,7 @@ const ANY_PROGRAM: &[Entry] = &[
         make: |_| Box::new(json::Json),
         client: None,
     },
-    Entry {
+    DialectEntry {
         name: "stream-json",
         about: "JSON lines in any of the forms of the adapter protocol",
         framing: Framing::Lines,
@@ -95,7 +94,7 @@ const ANY_PROGRAM: &[Entry] = &[
         make: |_| Box::new(stream_json::StreamJson::default()),
         client: None,
     },
-    Entry {
+    DialectEntry {
         name: "role-lines",
         about: "JSON lines with role and content, one message each, or plain text",
         framing: Framing::Lines,
@@ -108,8 +107,8 @@ const ANY_PROGRAM: &[Entry] = &[
 ];
 
 /// Formats that the specifications define for programs and executable providers.
-const SPECIFIED: &[Entry] = &[
-    Entry {
+const SPECIFIED: &[DialectEntry] = &[
+    DialectEntry {
         name: "pi-events",
         about: "pi-style events (protocol A), as JSON lines or server-sent events",
         framing: Framing::LinesOrEvents,
@@ -119,7 +118,7 @@ const SPECIFIED: &[Entry] = &[
         make: |_| Box::new(pi_events::PiEvents::default()),
         client: None,
     },
-    Entry {
+    DialectEntry {
         name: "simple",
         about: "simple events (protocol B), as JSON lines or server-sent events",
         framing: Framing::LinesOrEvents,
@@ -129,7 +128,7 @@ const SPECIFIED: &[Entry] = &[
         make: |_| Box::new(simple::SimpleEvents::default()),
         client: None,
     },
-    Entry {
+    DialectEntry {
         name: "external-events",
         about: "protocol A or B, by the first line; exit code 0 ends the turn",
         framing: Framing::LinesOrEvents,
@@ -139,7 +138,7 @@ const SPECIFIED: &[Entry] = &[
         make: |_| Box::new(external_events::ExternalEvents::default()),
         client: None,
     },
-    Entry {
+    DialectEntry {
         name: "executable-generate",
         about: "the response of an executable provider's `generate`",
         framing: Framing::Document,
@@ -149,7 +148,7 @@ const SPECIFIED: &[Entry] = &[
         make: |_| Box::new(executable::ExecutableGenerate),
         client: None,
     },
-    Entry {
+    DialectEntry {
         name: "executable-stream",
         about: "the chunks of an executable provider's `stream`",
         framing: Framing::Lines,
@@ -162,6 +161,6 @@ const SPECIFIED: &[Entry] = &[
 ];
 
 /// Finds a dialect by its name.
-pub fn by_name(name: &str) -> Option<&'static Entry> {
+pub fn by_name(name: &str) -> Option<&'static DialectEntry> {
     ALL.iter().find(|entry| entry.name == name)
 }

@@ -7,7 +7,7 @@ mod count;
 use std::borrow::Cow;
 
 use bowline_protocol::kinds::UsageReported;
-use bowline_protocol::{Basis, Usage, UsageSource};
+use bowline_protocol::{Basis, Kind, Usage, UsageSource};
 use serde::Deserialize;
 use serde::de::MapAccess;
 use serde_json::Value;
@@ -232,6 +232,16 @@ impl Pick<'_> for WholeNumber {
 }
 
 loose_json::picked!(impl<'a> Tokens<'a>; impl<'a> UsageMember<'a>; impl<> WholeNumber;);
+
+/// Makes a report of the program's own numbers, of which nothing more is known.
+pub(crate) fn reported(usage: Usage, basis: Basis) -> UsageReported {
+    UsageReported { usage, basis, source: UsageSource::Reported, cost_usd: None, model: None, message: None }
+}
+
+/// Makes the same report as an event.
+pub(crate) fn reported_event(usage: Usage, basis: Basis) -> Kind {
+    Kind::UsageReported(reported(usage, basis))
+}
 
 #[cfg(test)]
 mod tests {

@@ -49,7 +49,7 @@ impl Limits {
 /// A cached answer, or why there was none.
 #[derive(Serialize, Deserialize)]
 enum CachedLimits {
-    Told(bowline_providers::ask::Limits),
+    Told(bowline_providers::ask::AccountLimits),
     Silent(String),
 }
 

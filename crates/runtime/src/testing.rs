@@ -130,7 +130,7 @@ pub struct Script {
 /// What a script says.
 #[derive(Debug)]
 struct Parts {
-    dialect: &'static dialects::Entry,
+    dialect: &'static dialects::DialectEntry,
     steps: Vec<Step>,
     retry: Option<Vec<Step>>,
     on_stop: OnStop,

@@ -6,7 +6,7 @@ use bowline_protocol::kinds::TurnEnded;
 use bowline_protocol::{Event, Exit, Kind, MessageId, RawFile, SessionId, Timestamp};
 use bowline_providers::decode::{Cause, Decoder, End, Stamp};
 use bowline_providers::dialect::UnnumberedEvent;
-use bowline_providers::dialects::{self, Entry};
+use bowline_providers::dialects::{self, DialectEntry};
 use bowline_providers::moment::Moment;
 
 use crate::Chunking;
@@ -19,7 +19,7 @@ pub const SEPARATOR: &[u8] = b"\xFF\xFE";
 #[derive(Clone, Debug)]
 pub struct Case<'a> {
     /// The dialect.
-    pub entry: &'static Entry,
+    pub entry: &'static DialectEntry,
     /// The chunks of its output.
     pub chunking: Chunking,
     /// Its exit.

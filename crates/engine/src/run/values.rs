@@ -80,7 +80,7 @@ pub struct ResumeTarget {
 #[derive(Clone, Debug)]
 pub struct AttemptPlan {
     /// The dialect of its output.
-    pub dialect: &'static dialects::Entry,
+    pub dialect: &'static dialects::DialectEntry,
     /// The shape of its output.
     pub shape: Shape,
     /// The program, to show to people.

@@ -27,7 +27,7 @@ use self::dialect::Acp;
 use crate::catalogue::ProviderEntry;
 use crate::conversation::{Images, ProtocolClient};
 use crate::dialect::{Commentary, Framing, StepOutput, Terminal};
-use crate::dialects::Entry;
+use crate::dialects::DialectEntry;
 use crate::manifest::Manifest;
 
 /// The name of the dialect.
@@ -63,7 +63,7 @@ pub fn agent(command: &str) -> Option<Manifest> {
 /// The entry of this folder.
 pub(crate) const PROVIDER: ProviderEntry = ProviderEntry {
     vocabulary: include_str!("vocabulary.txt"),
-    dialects: &[Entry {
+    dialects: &[DialectEntry {
         name: NAME,
         about: "the Agent Client Protocol, version 1, as JSON lines in both directions",
         framing: Framing::Lines,

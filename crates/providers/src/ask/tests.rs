@@ -129,7 +129,7 @@ fn windows_of_an_account_have_names_figures_and_times() {
         window("secondary", 40.0, 10_080),
         window("Sol primary", 12.0, 300),
     ];
-    assert_eq!(limits, Limits { plan: Some("plus".into()), windows });
+    assert_eq!(limits, AccountLimits { plan: Some("plus".into()), windows });
 }
 
 /// As the types in the program say it.

@@ -4,7 +4,9 @@ use bowline_protocol::Timestamp;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::ask::{Heard, Limits, Login, Manner, NotTold, Reader, Say, Subject, Told, Window, enough, silent};
+use crate::ask::{
+    AccountLimits, Heard, Login, Manner, NotTold, Reader, Say, Subject, Told, Window, enough, silent,
+};
 use crate::models::Model;
 
 const MODELS: &str = "list_models";
@@ -137,5 +139,5 @@ fn limits(heard: &Heard) -> Result<Told, NotTold> {
         let used = several.iter().filter_map(|it| Used::deserialize(it).ok());
         windows.extend(used.filter_map(|used| used.window(name)));
     }
-    Ok(Told::Limits(Limits { plan: usage.subscription_type, windows }))
+    Ok(Told::Limits(AccountLimits { plan: usage.subscription_type, windows }))
 }

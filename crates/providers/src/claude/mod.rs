@@ -16,13 +16,13 @@ mod wire;
 use self::dialect::Claude;
 use crate::catalogue::ProviderEntry;
 use crate::dialect::{Commentary, Framing, StepOutput, Terminal};
-use crate::dialects::Entry;
+use crate::dialects::DialectEntry;
 use crate::dialects::shaped::Shaped;
 
 /// The entry of this folder.
 pub(crate) const PROVIDER: ProviderEntry = ProviderEntry {
     vocabulary: include_str!("vocabulary.txt"),
-    dialects: &[Entry {
+    dialects: &[DialectEntry {
         name: "claude",
         about: "Claude Code: JSON lines, one JSON document or plain text, and its control lines",
         framing: Framing::Lines,

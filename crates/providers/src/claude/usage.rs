@@ -11,7 +11,6 @@ use serde_json::value::RawValue;
 
 use super::messages::speech::Which;
 use crate::dialect::Output;
-use crate::dialects::reports;
 use crate::usage;
 
 /// The most calls that are remembered. Agents work side by side; what was said of older calls is not repeated.
@@ -55,7 +54,7 @@ impl Spend {
             }
             (None, None) => (None, used),
         };
-        let report = reports::reported(used, Basis::PerCall);
+        let report = usage::reported(used, Basis::PerCall);
         out.emit(Kind::UsageReported(UsageReported { message, ..report }));
     }
 }

@@ -4,7 +4,9 @@ use bowline_protocol::Timestamp;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::ask::{Heard, Limits, Login, Manner, NotTold, Reader, Reply, Say, Subject, Told, Window, enough};
+use crate::ask::{
+    AccountLimits, Heard, Login, Manner, NotTold, Reader, Reply, Say, Subject, Told, Window, enough,
+};
 use crate::models::Model;
 use crate::rpc::Version;
 
@@ -202,5 +204,5 @@ fn limits(heard: &Heard) -> Result<Told, NotTold> {
             });
         }
     }
-    Ok(Told::Limits(Limits { plan, windows }))
+    Ok(Told::Limits(AccountLimits { plan, windows }))
 }

@@ -23,7 +23,7 @@ use self::dialect::exec::Exec;
 use crate::catalogue::ProviderEntry;
 use crate::conversation::{Images, ProtocolClient};
 use crate::dialect::{Commentary, Framing, StepOutput, Terminal};
-use crate::dialects::Entry;
+use crate::dialects::DialectEntry;
 use crate::dialects::shaped::Shaped;
 
 /// The client of the app server.
@@ -40,7 +40,7 @@ pub(crate) const CLIENT: ProtocolClient = ProtocolClient {
 pub(crate) const PROVIDER: ProviderEntry = ProviderEntry {
     vocabulary: include_str!("vocabulary.txt"),
     dialects: &[
-        Entry {
+        DialectEntry {
             name: "codex-exec",
             about: "`codex exec`: JSON lines, those of older versions, or plain text",
             framing: Framing::Lines,
@@ -50,7 +50,7 @@ pub(crate) const PROVIDER: ProviderEntry = ProviderEntry {
             make: |shape| Box::new(Shaped::new(Exec::default(), shape)),
             client: None,
         },
-        Entry {
+        DialectEntry {
             name: "codex-app-server",
             about: "`codex app-server`: JSON-RPC in both directions",
             framing: Framing::Lines,

@@ -13,13 +13,13 @@ mod wire;
 use self::dialect::Copilot;
 use crate::catalogue::ProviderEntry;
 use crate::dialect::{Commentary, Framing, StepOutput, Terminal};
-use crate::dialects::Entry;
+use crate::dialects::DialectEntry;
 use crate::dialects::shaped::Shaped;
 
 /// The entry of this folder.
 pub(crate) const PROVIDER: ProviderEntry = ProviderEntry {
     vocabulary: include_str!("vocabulary.txt"),
-    dialects: &[Entry {
+    dialects: &[DialectEntry {
         name: "copilot",
         about: "GitHub Copilot CLI: JSON lines or text",
         framing: Framing::Lines,

@@ -12,7 +12,7 @@ use super::output::{Output, UNRECOGNIZED_HEAD};
 use super::turns::TurnTracker;
 use crate::ansi;
 use crate::conversation::Conversation;
-use crate::dialects::Entry;
+use crate::dialects::DialectEntry;
 use crate::framing::{Frame, Framer, LINE_CAP};
 use crate::lenient;
 use crate::moment::Moment;
@@ -37,21 +37,21 @@ pub struct Decoder {
 
 impl Decoder {
     /// Makes a decoder for a dialect of the list.
-    pub fn new(entry: &Entry) -> Self {
+    pub fn new(entry: &DialectEntry) -> Self {
         Self::of_shape(entry, Shape::Unknown)
     }
 
     /// Makes a decoder for output of a known shape.
-    pub fn of_shape(entry: &Entry, shape: Shape) -> Self {
+    pub fn of_shape(entry: &DialectEntry, shape: Shape) -> Self {
         Self::build(entry, shape, LINE_CAP)
     }
 
     /// Makes a decoder that gives up on lines longer than `cap` bytes.
-    pub fn with_line_cap(entry: &Entry, cap: usize) -> Self {
+    pub fn with_line_cap(entry: &DialectEntry, cap: usize) -> Self {
         Self::build(entry, Shape::Unknown, cap)
     }
 
-    fn build(entry: &Entry, shape: Shape, cap: usize) -> Self {
+    fn build(entry: &DialectEntry, shape: Shape, cap: usize) -> Self {
         // Plain text has no other end than the end.
         let terminal = if shape == Shape::Text { Terminal::Eof } else { entry.terminal };
         Self {
@@ -68,7 +68,7 @@ impl Decoder {
 
     /// Sends a prompt to the program, in dialects with a two-way protocol.
     #[must_use]
-    pub fn talking(mut self, entry: &Entry, conversation: Option<&Conversation>) -> Self {
+    pub fn talking(mut self, entry: &DialectEntry, conversation: Option<&Conversation>) -> Self {
         if let (Some(conversation), Some(client)) = (conversation, entry.client) {
             self.dialect = (client.dialect)(conversation.clone());
         }

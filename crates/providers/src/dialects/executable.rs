@@ -14,7 +14,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::text_dedup::{TextSoFar, WholeText};
-use super::{content, document, reports, tools};
+use super::{content, document, tools};
 use crate::dialect::{Dialect, Input, Output};
 use crate::failure::Report;
 use crate::{lenient, usage};
@@ -183,7 +183,7 @@ impl ExecutableStream {
 fn used([input, output]: [&Value; 2], total: &Value, answer_chars: u64, out: &mut Output<'_>) {
     let sides = serde_json::json!({ "input_tokens": input, "output_tokens": output });
     match usage::read(&sides) {
-        Some(usage) => out.emit(reports::event(usage, Basis::PerTurn)),
+        Some(usage) => out.emit(usage::reported_event(usage, Basis::PerTurn)),
         None => only_total(total, answer_chars, out),
     }
 }
@@ -193,7 +193,7 @@ fn only_total(tokens_used: &Value, answer_chars: u64, out: &mut Output<'_>) {
     let Some(total) = tokens_used.as_u64().filter(|total| *total > 0) else { return };
     let output = usage::estimate(0, answer_chars).output.min(total);
     let usage = Usage { input: total - output, output, ..Usage::default() };
-    let report = UsageReported { source: UsageSource::Estimated, ..reports::reported(usage, Basis::PerTurn) };
+    let report = UsageReported { source: UsageSource::Estimated, ..usage::reported(usage, Basis::PerTurn) };
     out.emit(Kind::UsageReported(report));
 }
 

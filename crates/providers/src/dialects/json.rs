@@ -6,7 +6,7 @@ use bowline_protocol::kinds::{SessionStarted, UnrecognizedReason, UsageReported}
 use bowline_protocol::{Basis, Kind, MessageId, NativeSessionId};
 use serde_json::{Map, Value};
 
-use super::{content, document, reports};
+use super::{content, document};
 use crate::dialect::{Dialect, Input, Output};
 use crate::failure::Report;
 use crate::{ansi, lenient, usage};
@@ -84,7 +84,7 @@ fn answer(object: &Map<String, Value>, out: &mut Output<'_>) {
         out.emit(Kind::UsageReported(UsageReported {
             cost_usd,
             model,
-            ..reports::reported(usage, Basis::PerTurn)
+            ..usage::reported(usage, Basis::PerTurn)
         }));
     }
     if failed || error.is_some() {

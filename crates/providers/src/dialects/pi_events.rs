@@ -12,7 +12,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::speech::{BlockKind, MessageBlocks, ToolOutputs};
-use super::{content, reports, tools};
+use super::{content, tools};
 use crate::dialect::{Dialect, Input, Output};
 use crate::failure::{self, Evidence, Report};
 use crate::moment::Moment;
@@ -189,7 +189,7 @@ impl PiEvents {
                 cost_usd: message.get("usage").and_then(|usage| usage.get("cost")?.get("total")?.as_f64()),
                 model: model.clone(),
                 message: Some(id),
-                ..reports::reported(usage, Basis::PerCall)
+                ..usage::reported(usage, Basis::PerCall)
             }));
         }
         // The specification has no commentary messages.

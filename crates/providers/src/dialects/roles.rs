@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::shaped::ShapedDialect;
 use super::text_dedup::MessageNames;
-use super::{content, reports, tools};
+use super::{content, tools};
 use crate::dialect::Output;
 use crate::{lenient, usage};
 
@@ -117,7 +117,7 @@ fn assistant(line: &RoleLine, phase: Phase, messages: &mut MessageNames, out: &m
     messages.end();
     tools::calls(&line.tool_calls, ToolOwner::Cli, out);
     if let Some(usage) = usage::read(&line.usage) {
-        out.emit(reports::event(usage, Basis::PerCall));
+        out.emit(usage::reported_event(usage, Basis::PerCall));
     }
 }
 

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::text_dedup::MessageNames;
-use super::{content, reports, tools};
+use super::{content, tools};
 use crate::dialect::{Dialect, Input, Output};
 use crate::{lenient, usage};
 
@@ -82,7 +82,7 @@ impl SimpleEvents {
             Some("done") => {
                 self.end_message(out);
                 if let Some(usage) = usage::read(&line.usage) {
-                    out.emit(reports::event(usage, Basis::PerTurn));
+                    out.emit(usage::reported_event(usage, Basis::PerTurn));
                 }
                 // The exit code decides.
                 out.quiet();

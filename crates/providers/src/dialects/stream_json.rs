@@ -17,7 +17,7 @@ use serde_json::{Map, Value};
 use self::items::Items;
 use super::roles::{self, RoleLine};
 use super::text_dedup::{MessageNames, TextSoFar, WholeText};
-use super::{content, reports, tools};
+use super::{content, tools};
 use crate::dialect::{Dialect, Input, Output};
 use crate::failure::Report;
 use crate::{lenient, usage};
@@ -118,7 +118,7 @@ impl StreamJson {
             "thread.started" | "init" | "system" => session(&line, out),
             "turn.completed" => {
                 if let Some(usage) = usage::read(&line.usage) {
-                    out.emit(reports::event(usage, Basis::Cumulative));
+                    out.emit(usage::reported_event(usage, Basis::Cumulative));
                 }
                 self.end_turn();
                 out.completed(None);
@@ -224,7 +224,7 @@ impl StreamJson {
         let cost = line.total_cost_usd.as_f64();
         let since = cost.map(|cost| (cost - std::mem::replace(&mut self.cost, cost)).max(0.0));
         if let Some(usage) = usage::read(&line.usage).or_else(|| usage::read(&line.stats)) {
-            let report = UsageReported { cost_usd: since, ..reports::reported(usage, Basis::PerTurn) };
+            let report = UsageReported { cost_usd: since, ..usage::reported(usage, Basis::PerTurn) };
             out.emit(Kind::UsageReported(report));
         }
         self.end_turn();

@@ -5,12 +5,12 @@ mod dialect;
 use self::dialect::GrokCli;
 use crate::catalogue::ProviderEntry;
 use crate::dialect::{Commentary, Framing, StepOutput, Terminal};
-use crate::dialects::Entry;
+use crate::dialects::DialectEntry;
 
 /// The entry of this folder.
 pub(crate) const PROVIDER: ProviderEntry = ProviderEntry {
     vocabulary: include_str!("vocabulary.txt"),
-    dialects: &[Entry {
+    dialects: &[DialectEntry {
         name: "grok-cli",
         about: "grok-cli: JSON lines with role and content",
         framing: Framing::Lines,

@@ -14,14 +14,14 @@ use self::dialect::PiDialect;
 use self::dialect::rpc::PiRpc;
 use crate::catalogue::ProviderEntry;
 use crate::dialect::{Commentary, Framing, StepOutput, Terminal};
-use crate::dialects::Entry;
+use crate::dialects::DialectEntry;
 use crate::dialects::shaped::Shaped;
 
 /// The entry of this folder.
 pub(crate) const PROVIDER: ProviderEntry = ProviderEntry {
     vocabulary: include_str!("vocabulary.txt"),
     dialects: &[
-        Entry {
+        DialectEntry {
             name: "pi",
             about: "pi: JSON lines or text",
             framing: Framing::Lines,
@@ -31,7 +31,7 @@ pub(crate) const PROVIDER: ProviderEntry = ProviderEntry {
             make: |shape| Box::new(Shaped::new(PiDialect::default(), shape)),
             client: None,
         },
-        Entry {
+        DialectEntry {
             name: "pi-rpc",
             about: "pi's two-way mode: commands, answers and events as JSON lines",
             framing: Framing::Lines,

@@ -14,13 +14,13 @@ mod wire;
 use self::dialect::Qwen;
 use crate::catalogue::ProviderEntry;
 use crate::dialect::{Commentary, Framing, StepOutput, Terminal};
-use crate::dialects::Entry;
+use crate::dialects::DialectEntry;
 use crate::dialects::shaped::Shaped;
 
 /// The entry of this folder.
 pub(crate) const PROVIDER: ProviderEntry = ProviderEntry {
     vocabulary: include_str!("vocabulary.txt"),
-    dialects: &[Entry {
+    dialects: &[DialectEntry {
         name: "qwen",
         about: "Qwen Code: JSON lines in both shapes, one JSON array, or text; two-way",
         framing: Framing::Lines,

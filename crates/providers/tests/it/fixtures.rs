@@ -57,7 +57,7 @@ impl Capture {
     }
 
     /// The dialect and shape of its output.
-    pub(crate) fn reader(&self) -> (&'static dialects::Entry, Shape) {
+    pub(crate) fn reader(&self) -> (&'static dialects::DialectEntry, Shape) {
         let find = |name: &str| {
             dialects::by_name(name).unwrap_or_else(|| panic!("{}: no dialect {name}", self.name()))
         };

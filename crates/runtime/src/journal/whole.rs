@@ -2,7 +2,7 @@
 
 use bowline_protocol::{Event, Excerpt, Kind, RawSpan, Timestamp, ToolId};
 use bowline_providers::decode::Decoder;
-use bowline_providers::dialects::{self, Entry};
+use bowline_providers::dialects::{self, DialectEntry};
 use bowline_providers::moment::Moment;
 
 use super::reader::seq_of;
@@ -88,7 +88,7 @@ impl Reader {
     }
 
     /// Returns the dialect of a session of an earlier version, whose processes do not name it.
-    fn dialect(&self) -> Result<Option<&'static Entry>, JournalError> {
+    fn dialect(&self) -> Result<Option<&'static DialectEntry>, JournalError> {
         let meta = self.meta()?;
         if let Some(name) = &meta.dialect {
             return Ok(dialects::by_name(name));
@@ -101,13 +101,13 @@ impl Reader {
 
 /// Where the output of a process begins, and how it is decoded.
 struct OutputStart {
-    dialect: &'static Entry,
+    dialect: &'static DialectEntry,
     start: u64,
 }
 
 /// Decodes raw output without a limit until an event comes that is wanted, and returns the output that it carries.
 fn decode(
-    dialect: &'static Entry,
+    dialect: &'static DialectEntry,
     pieces: impl Iterator<Item = Result<Vec<u8>, JournalError>>,
     wanted: impl Fn(&Kind, Option<RawSpan>) -> bool,
 ) -> Result<Option<String>, JournalError> {

@@ -6,12 +6,12 @@ mod dialect;
 use self::dialect::Parrot;
 use crate::catalogue::ProviderEntry;
 use crate::dialect::{Commentary, Framing, StepOutput, Terminal};
-use crate::dialects::Entry;
+use crate::dialects::DialectEntry;
 
 /// The entry of this folder.
 pub(crate) const PROVIDER: ProviderEntry = ProviderEntry {
     vocabulary: include_str!("vocabulary.txt"),
-    dialects: &[Entry {
+    dialects: &[DialectEntry {
         name: "parrot",
         about: "the parrot: JSON lines",
         framing: Framing::Lines,
