@@ -119,17 +119,9 @@ impl Legacy {
     pub(crate) fn message(&mut self, msg: &Msg<'_>, line: &str, state: &mut ExecState, out: &mut Output<'_>) {
         let type_name = msg.type_name.or_empty();
         match type_name {
-            "agent_message_delta" => {
-                state.progress();
-                self.text.add(msg.delta.or_empty());
-                let message = state.speech.current();
-                out.text(&message, 0, msg.delta.or_empty(), None);
-            }
+            "agent_message_delta" => self.piece(BlockKind::Text, msg.delta.or_empty(), state, out),
             "agent_reasoning_delta" | "agent_reasoning_raw_content_delta" => {
-                state.progress();
-                self.thought.add(msg.delta.or_empty());
-                let message = state.speech.current();
-                out.thinking(&message, THOUGHT, msg.delta.or_empty(), None);
+                self.piece(BlockKind::Thinking, msg.delta.or_empty(), state, out);
             }
             "agent_message" => {
                 self.whole(BlockKind::Text, msg.message.or_empty(), phase(msg), state, out);
@@ -196,34 +188,20 @@ impl Legacy {
                 state.calls.start(id, call, None, out);
                 state.calls.finish(id, ToolStatus::Completed, None, None, out);
             }
-            // Said in another way as well, or of no interest to a reader of the turn.
-            "agent_message_content_delta"
-            | "reasoning_content_delta"
-            | "reasoning_raw_content_delta"
-            | "agent_reasoning_section_break"
-            | "item_started"
-            | "item_completed"
-            | "raw_response_item"
-            | "terminal_interaction"
-            | "mcp_startup_complete"
-            | "mcp_list_tools_response"
-            | "list_custom_prompts_response"
-            | "list_skills_response"
-            | "get_history_entry_response"
-            | "conversation_path"
-            | "thread_name_updated"
-            | "thread_settings_applied"
-            | "skills_update_available"
-            | "entered_review_mode"
-            | "exited_review_mode"
-            | "undo_started"
-            | "undo_completed"
-            | "plan_delta"
-            | "hook_started"
-            | "hook_completed"
-            | "shutdown_complete" => out.quiet(),
+            name if REPEATED.contains(&name) => out.quiet(),
             _ => out.unrecognized(UnrecognizedReason::UnknownType, line, Some(type_name)),
         }
+    }
+
+    /// Handles a piece of a text.
+    fn piece(&mut self, sort: BlockKind, text: &str, state: &mut ExecState, out: &mut Output<'_>) {
+        state.progress();
+        let (said, block) = match sort {
+            BlockKind::Text => (&mut self.text, 0),
+            BlockKind::Thinking => (&mut self.thought, THOUGHT),
+        };
+        said.add(text);
+        sort.emit(&state.speech.current(), block, text, None, out);
     }
 
     /// Handles a text that may have come in pieces before.
@@ -277,6 +255,35 @@ impl Legacy {
         *self = Self::default();
     }
 }
+
+/// Events that repeat another one, or have no interest for a reader of the turn.
+const REPEATED: &[&str] = &[
+    "agent_message_content_delta",
+    "reasoning_content_delta",
+    "reasoning_raw_content_delta",
+    "agent_reasoning_section_break",
+    "item_started",
+    "item_completed",
+    "raw_response_item",
+    "terminal_interaction",
+    "mcp_startup_complete",
+    "mcp_list_tools_response",
+    "list_custom_prompts_response",
+    "list_skills_response",
+    "get_history_entry_response",
+    "conversation_path",
+    "thread_name_updated",
+    "thread_settings_applied",
+    "skills_update_available",
+    "entered_review_mode",
+    "exited_review_mode",
+    "undo_started",
+    "undo_completed",
+    "plan_delta",
+    "hook_started",
+    "hook_completed",
+    "shutdown_complete",
+];
 
 /// The block of a message that holds what was thought before it.
 const THOUGHT: u32 = 1;
