@@ -57,10 +57,8 @@ fn flag_of(field: RequestField) -> Option<&'static str> {
 /// Writes a field as the command line has it: `--permission read`.
 fn written(setting: &FieldValue) -> String {
     let Some(flag) = flag_of(setting.field) else {
-        return match setting.field {
-            RequestField::Prompt => "PROMPT".to_owned(),
-            _ => setting.to_string(),
-        };
+        // The prompt is an argument without a flag.
+        return if setting.field == RequestField::Prompt { "PROMPT".to_owned() } else { setting.to_string() };
     };
     match (setting.field, setting.value.as_deref()) {
         (_, None) => flag.to_owned(),
@@ -115,12 +113,10 @@ fn clause(remedy: &Remedy) -> String {
             }
         }
         Remedy::OmitField { field } => format!("leave out `{}`", flag(*field)),
-        Remedy::RaiseLimit { field } => match field {
-            RequestField::Timeout | RequestField::IdleTimeout => {
-                format!("give it more time with `{}`", flag(*field))
-            }
-            _ => format!("allow more with `{}`", flag(*field)),
-        },
+        Remedy::RaiseLimit { field: field @ (RequestField::Timeout | RequestField::IdleTimeout) } => {
+            format!("give it more time with `{}`", flag(*field))
+        }
+        Remedy::RaiseLimit { field } => format!("allow more with `{}`", flag(*field)),
         Remedy::LiftLimit { field: field @ RequestField::IdleTimeout } => {
             format!("allow any silence with `{} none`", flag(*field))
         }

@@ -33,7 +33,8 @@ pub(super) fn render_options(
     options.provider = named.map(|named| named.name().to_owned());
     if let Some(manifest) = named.and_then(NamedProvider::manifest) {
         let has = |flag| manifest.run.flags.get(&flag).is_some_and(Flag::is_done);
-        let in_sandbox = manifest.permission.get(&PermissionMode::Edit).is_some_and(|edit| edit.sandboxes_commands);
+        let in_sandbox =
+            manifest.permission.get(&PermissionMode::Edit).is_some_and(|edit| edit.sandboxes_commands);
         let (by_name, by_dir) = (has(RunFlag::AllowTool), has(RunFlag::AddDir));
         let (names, allowed) = (manifest.run.allow_names.clone(), args.allow_tool.clone());
         options.remedies = Remedies { by_name, in_sandbox, by_dir, names, allowed };
