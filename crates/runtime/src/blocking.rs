@@ -40,8 +40,11 @@ use bowline_protocol::{Event, SessionId};
 use serde::de::DeserializeOwned;
 use tokio::runtime::Handle;
 
-use crate::registry::{Killed, Registry};
-use crate::{Control, Error, Record, Task};
+use crate::run::error::Error;
+use crate::run::record::Record;
+use crate::run::task::Task;
+use crate::run::turn::Control;
+use crate::sessions::registry::{Killed, Registry};
 
 /// How many events are fetched from the background together, when they are there.
 const AT_ONCE: usize = 256;
@@ -97,7 +100,7 @@ pub struct Turn {
     session: SessionId,
     control: Control,
     /// Not there only while the background has it.
-    turn: Option<crate::Turn>,
+    turn: Option<crate::run::turn::Turn>,
     /// Events that were fetched and not given out yet.
     fetched: std::vec::IntoIter<Event>,
     /// Why events could not be read.

@@ -145,7 +145,7 @@ fn ignored_keys(router: &Router) -> Vec<String> {
     let mut lines = Vec::new();
     for entry in router.providers.iter().filter(|entry| !entry.unknown.is_empty()) {
         let EntryKind::Agent { provider, .. } = &entry.kind else { continue };
-        let Ok(manifest) = crate::roster::find(provider) else { continue };
+        let Ok(manifest) = crate::agents::roster::find(provider) else { continue };
         for (name, key) in entry.unknown.iter().filter(|(name, _)| !manifest.has_setting(name)) {
             lines.push(format!(
                 "{}:{}: ignored `{name}` in `config` of `{}`: {} has no such setting{}",
@@ -153,7 +153,7 @@ fn ignored_keys(router: &Router) -> Vec<String> {
                 key.line,
                 entry.name,
                 manifest.title,
-                crate::suggest::in_words(key.nearest)
+                crate::system::suggest::in_words(key.nearest)
             ));
         }
     }

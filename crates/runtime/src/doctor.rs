@@ -16,13 +16,15 @@ use bowline_providers::{compat, probe};
 use serde::Serialize;
 use tokio::sync::mpsc;
 
-use crate::auth::{self, Auth, Binary, Status};
-use crate::certificate::Certificate;
-use crate::detect::{self, Ask, Found, MissingKind, ProbeError, ProbeErrorKind, Surroundings};
+use crate::agents::auth::{self, Auth, Binary, Status};
+use crate::agents::certificate::Certificate;
+use crate::agents::detect::{self, Ask, Found, MissingKind, ProbeError, ProbeErrorKind, Surroundings};
+use crate::agents::profile::Profile;
+use crate::agents::roster;
 use crate::health::{self, Health, Live};
-use crate::journal::Home;
-use crate::profile::Profile;
-use crate::{Error, clock, roster};
+use crate::run::error::Error;
+use crate::sessions::journal::Home;
+use crate::system::clock;
 
 pub use machine::{Condition, FilePosition, MachineItem};
 

@@ -18,10 +18,10 @@
 use bowline_protocol::kinds::Outcome;
 use bowline_protocol::{Category, Code};
 
-use crate::error::Error;
-use crate::record::Record;
-use crate::roster::RosterError;
-use crate::route::{NoRoute, RouteProblem};
+use crate::agents::roster::RosterError;
+use crate::routing::route::{NoRoute, RouteProblem};
+use crate::run::error::Error;
+use crate::run::record::Record;
 
 /// The turn completed.
 pub const COMPLETED: u8 = 0;

@@ -8,7 +8,10 @@ use bowline_protocol::{Category, PermissionMode, Timestamp};
 use bowline_providers::manifest::Manifest;
 use serde::Serialize;
 
-use crate::{Error, Profile, Record, task};
+use crate::agents::profile::Profile;
+use crate::run::error::Error;
+use crate::run::record::Record;
+use crate::run::task::task;
 
 /// The health of an agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -57,7 +60,7 @@ const PROMPT: &str = "Answer with the one word: ready";
 ///
 /// Needs a tokio runtime.
 pub async fn live(manifest: &'static Manifest, profile: Option<&Profile>) -> Live {
-    let began = crate::clock::instant();
+    let began = crate::system::clock::instant();
     let result = request(manifest, profile).await;
     let took_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
     let (problem, failure) = match result {
@@ -66,7 +69,7 @@ pub async fn live(manifest: &'static Manifest, profile: Option<&Profile>) -> Liv
             Some(failure) => (Some(format!("{} ({})", failure.message, failure.category)), Some(failure)),
             None => (Some(format!("the turn was {}", record.outcome_word())), None),
         },
-        Err(error) => (Some(crate::failures::in_full(&error)), None),
+        Err(error) => (Some(crate::run::failures::in_full(&error)), None),
     };
     let category = failure.as_ref().map(|failure| failure.category);
     let (resets_at, hint) = failure.map(|failure| (failure.resets_at, failure.hint)).unwrap_or_default();
@@ -74,7 +77,7 @@ pub async fn live(manifest: &'static Manifest, profile: Option<&Profile>) -> Liv
 }
 
 async fn request(manifest: &'static Manifest, profile: Option<&Profile>) -> Result<Record, Error> {
-    let place = crate::host::scratch("bowline-live")
+    let place = crate::system::host::scratch("bowline-live")
         .map_err(|(path, source)| Error::SideFile { path: path.display().to_string(), source })?;
     let mut task = task(PROMPT)
         .of_provider(manifest)

@@ -54,47 +54,19 @@
 //!
 //! `tracing` events contain ids and counts, never text of the conversation.
 
-mod agent;
-mod answer_cache;
-mod aside;
-pub mod auth;
+mod agents;
 pub mod blocking;
-pub mod budget;
-mod callback;
-pub mod certificate;
 pub mod chat;
-mod clock;
 pub mod config;
-mod container;
-pub mod detect;
 pub mod doctor;
-mod drive;
-mod error;
 pub mod exit;
-mod failures;
-mod git;
 pub mod health;
-mod host;
-mod installed;
-pub mod journal;
-mod launch;
-pub mod limits;
-pub mod models;
-mod output;
-mod profile;
-mod record;
-pub mod registry;
-pub mod roster;
-pub mod route;
+mod routing;
+mod run;
 pub mod service;
-mod session_monitor;
-mod subscribe;
-mod suggest;
-mod task;
-#[cfg(feature = "testing")]
-pub mod testing;
+mod sessions;
+mod system;
 pub mod trust;
-mod turn;
 
 pub use bowline_engine::fallback::{StreamFallback, StreamRule};
 pub use bowline_engine::footprint::Footprint;
@@ -110,13 +82,19 @@ pub use bowline_protocol::{
 pub use bowline_providers::invocation::{Preview, Refusal, Unrestricted};
 pub use bowline_providers::manifest::{Manifest, ManifestError};
 pub use bowline_providers::views::{ModelSource, Refused};
-pub use error::{Error, ResumeGap};
-pub use git::{git_in, repository_in};
-pub use host::{guarantee, init, init_lazily, start_keeper};
-pub use limits::limits;
-pub use models::models;
-pub use profile::Profile;
-pub use record::{Attempt, Record, RecordWarning};
-pub use suggest::closest_name;
-pub use task::{NAME_LIMIT, Task, task};
-pub use turn::{Control, Turn};
+
+pub use agents::limits::limits;
+pub use agents::models::models;
+pub use agents::profile::Profile;
+pub use agents::{auth, certificate, detect, limits, models, roster};
+pub use routing::route;
+pub use run::error::{Error, ResumeGap};
+pub use run::git::{git_in, repository_in};
+pub use run::record::{Attempt, Record, RecordWarning};
+pub use run::task::{NAME_LIMIT, Task, task};
+#[cfg(feature = "testing")]
+pub use run::testing;
+pub use run::turn::{Control, Turn};
+pub use sessions::{budget, journal, registry};
+pub use system::host::{guarantee, init, init_lazily, start_keeper};
+pub use system::suggest::closest_name;

@@ -40,8 +40,10 @@ use serde::{Deserialize, Serialize};
 pub use response::{AgentResponse, CliResponse};
 pub use streaming::Callbacks;
 
-use crate::journal::Home;
-use crate::{Error, Task, roster};
+use crate::agents::roster;
+use crate::run::error::Error;
+use crate::run::task::Task;
+use crate::sessions::journal::Home;
 
 /// What a host asks for. Absent fields take what the service was made with.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -84,7 +86,7 @@ pub struct CliService {
     stream_fallback: StreamFallback,
     portions: Option<Limits>,
     #[cfg(feature = "testing")]
-    script: Option<crate::testing::Script>,
+    script: Option<crate::run::testing::Script>,
 }
 
 impl CliService {
@@ -125,7 +127,7 @@ impl CliService {
     /// Plays this script instead of starting processes.
     #[cfg(feature = "testing")]
     #[must_use]
-    pub fn script(mut self, script: crate::testing::Script) -> Self {
+    pub fn script(mut self, script: crate::run::testing::Script) -> Self {
         self.script = Some(script);
         self
     }

@@ -4,10 +4,10 @@ use bowline_protocol::Kind;
 use bowline_protocol::kinds::Outcome;
 
 use super::*;
-use crate::testing::{Script, says, script};
+use crate::run::testing::{Script, says, script};
 
 fn task(script: Script) -> Task {
-    crate::task("Do it").provider("claude").script(script)
+    crate::run::task::task("Do it").provider("claude").script(script)
 }
 
 #[test]
@@ -18,7 +18,7 @@ fn every_door_opens_without_tokio() {
     let fails = script(r#"{"steps": [{"fail": "500 oops"}, {"exit": 1}]}"#);
     assert!(matches!(answer(task(fails.clone())), Err(Error::Turn(_))));
     assert_eq!(run(task(fails)).unwrap().outcome, Outcome::Failed);
-    assert!(matches!(start(crate::task("x")), Err(Error::NoProvider)));
+    assert!(matches!(start(crate::run::task::task("x")), Err(Error::NoProvider)));
 }
 
 #[test]
@@ -48,12 +48,12 @@ async fn it_works_inside_a_runtime_of_somebody_else() {
 
 #[test]
 fn a_turn_that_is_let_go_ends_by_itself() {
-    let world = crate::testing::world();
+    let world = crate::run::testing::world();
     let slow = script(r#"{"steps": [{"wait_ms": 50}, {"say": "Hi"}, {"result": {}}]}"#);
     let turn = start(world.task("Do it").provider("claude").script(slow)).unwrap();
     let dir = world.home().session_dir(turn.session()).unwrap();
     turn.detach();
-    let mut reader = crate::journal::Reader::open(&dir).unwrap();
+    let mut reader = crate::sessions::journal::Reader::open(&dir).unwrap();
     while reader.is_live().unwrap() {
         std::thread::sleep(std::time::Duration::from_millis(5));
     }
@@ -66,7 +66,7 @@ fn a_turn_that_is_let_go_ends_by_itself() {
 
 #[test]
 fn sessions_end_by_their_key() {
-    let world = crate::testing::world();
+    let world = crate::run::testing::world();
     let registry = Registry::at(world.home());
     let hangs = script(r#"{"steps": [{"say": "Half"}, {"hang": true}]}"#);
     let turn = start(world.task("Do it").provider("claude").key("a").script(hangs)).unwrap();

@@ -234,7 +234,10 @@ impl Router {
             return Err(reader.of(node, "this provider has no name").expected("`name: …`"));
         };
         let word = reader.word(name, "a name")?;
-        if word.eq_ignore_ascii_case(crate::route::AUTO) || word.contains(',') || word.starts_with("acp:") {
+        if word.eq_ignore_ascii_case(crate::routing::route::AUTO)
+            || word.contains(',')
+            || word.starts_with("acp:")
+        {
             return Err(reader
                 .of(name, format!("`{word}` means something else where a provider is named"))
                 .expected("a name without commas that is not `auto` and does not begin with `acp:`"));

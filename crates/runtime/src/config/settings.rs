@@ -17,8 +17,8 @@ use toml_edit::{Document, Item, Value};
 use super::place::Places;
 use super::project::ProjectReader;
 use super::source::{ConfigError, ConfigSource, SyntaxProblem, list};
-use crate::closest_name;
-use crate::profile::Profile;
+use crate::agents::profile::Profile;
+use crate::system::suggest::closest_name;
 use crate::trust::LeftOut;
 pub use keys::{KEYS, Key, KeyKind};
 

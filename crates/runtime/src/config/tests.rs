@@ -6,7 +6,7 @@ use bowline_engine::route::RouteStrategy;
 use bowline_protocol::Millis;
 
 use super::*;
-use crate::Profile;
+use crate::agents::profile::Profile;
 
 const EXAMPLE: &str = include_str!("../../../../docs/router.example.yaml");
 

@@ -9,7 +9,7 @@ use bowline_protocol::Millis;
 use saphyr_parser::{Event, Parser, ScalarStyle, Span};
 
 use super::source::{ConfigError, ConfigSource, SyntaxProblem, list};
-use crate::closest_name;
+use crate::system::suggest::closest_name;
 
 /// How deep a file may be nested.
 const DEEPEST: usize = 16;

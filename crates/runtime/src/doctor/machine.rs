@@ -8,12 +8,12 @@ use bowline_process as process;
 use bowline_protocol::Remedy;
 use serde::Serialize;
 
+use crate::agents::detect::{Surroundings, question};
+use crate::agents::roster::Roster;
 use crate::config::{Config, ConfigError, Places};
-use crate::detect::{Surroundings, question};
-use crate::failures::in_full;
-use crate::host;
-use crate::journal::Home;
-use crate::roster::Roster;
+use crate::run::failures::in_full;
+use crate::sessions::journal::Home;
+use crate::system::host;
 use crate::trust::ProjectTrust;
 
 /// Something about the machine.

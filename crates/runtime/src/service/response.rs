@@ -5,7 +5,8 @@ use bowline_protocol::kinds::Outcome;
 use bowline_protocol::{Exit, Failure, Millis, NativeSessionId, Usage};
 use serde::{Deserialize, Serialize};
 
-use crate::{Error, Record};
+use crate::run::error::Error;
+use crate::run::record::Record;
 
 /// The most that is told of an error, in characters.
 const DETAIL: usize = 500;

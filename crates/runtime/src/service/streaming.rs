@@ -7,7 +7,9 @@ use bowline_protocol::{Event, Kind, Source, Timestamp};
 use bowline_providers::chat::{Coalescer, CommentaryFilter, Limits, Passed};
 use bowline_providers::dialect::Commentary;
 
-use crate::{Error, Turn, clock};
+use crate::run::error::Error;
+use crate::run::turn::Turn;
+use crate::system::clock;
 
 type OnText<'a> = Box<dyn FnMut(&str) + Send + 'a>;
 type OnStatus<'a> = Box<dyn FnMut(Option<&str>) + Send + 'a>;

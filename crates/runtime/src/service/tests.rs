@@ -5,8 +5,8 @@ use std::sync::Mutex;
 use bowline_protocol::Category;
 
 use super::*;
-use crate::registry::Registry;
-use crate::testing::{Script, script, world};
+use crate::run::testing::{Script, script, world};
+use crate::sessions::registry::Registry;
 
 /// Everything that the callbacks were told, in order.
 async fn streamed(service: &CliService, request: AgentRequest) -> (AgentResponse, Vec<String>) {
@@ -141,7 +141,8 @@ async fn failures_and_deadlines_are_responses() {
 /// A program that has answered and does not end is ended by whatever deadline comes first: the answer stays.
 #[tokio::test(start_paused = true)]
 async fn an_answer_is_kept_when_a_deadline_ends_what_lingers() {
-    let task = crate::task("hi").provider("claude").script(crate::testing::says("the answer"));
+    let task =
+        crate::run::task::task("hi").provider("claude").script(crate::run::testing::says("the answer"));
     let mut record = task.run().await.unwrap();
     record.timed_out = Some(crate::Watchdog::Total);
     let response = CliResponse::of(&record).unwrap();

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use super::{
     Claim, ObservedFile, TrustError, TrustState, TrustStore, agents, foreign_owner, hash_of_file, judge,
 };
+use crate::agents::roster::Roster;
 use crate::config::{Places, ProjectFile, base_of, project_files};
-use crate::roster::Roster;
 
 /// A file of a project, and what it would do if it were trusted.
 #[derive(Clone, Debug, PartialEq, Eq)]

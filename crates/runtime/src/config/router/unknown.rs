@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 use super::{Fields, UnknownKey, YamlReader, option};
 use crate::config::source::ConfigError;
-use crate::suggest::closest_name;
+use crate::system::suggest::closest_name;
 
 /// The known keys that limit a run.
 const LIMITS: [&str; 4] = ["timeout", "max_tokens", "cost_per_1k_tokens", "capabilities"];

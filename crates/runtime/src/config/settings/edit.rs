@@ -6,7 +6,7 @@ use toml_edit::{DocumentMut, Item, Table};
 
 use super::super::source::{ConfigError, ConfigSource, SyntaxProblem};
 use super::keys::Key;
-use crate::host;
+use crate::system::host;
 
 /// Sets a value in a file, which is made if there is none.
 pub fn set(path: &Path, name: &str, value: &str) -> Result<(), ConfigError> {

@@ -1,0 +1,11 @@
+//! The agent programs: which providers there are, which programs are installed, and what their accounts offer.
+
+pub(crate) mod answer_cache;
+pub mod auth;
+pub mod certificate;
+pub mod detect;
+pub(crate) mod installed;
+pub mod limits;
+pub mod models;
+pub(crate) mod profile;
+pub mod roster;

@@ -1,0 +1,3 @@
+//! Routing: chooses a provider, retries and falls back. Each attempt is a run.
+
+pub mod route;

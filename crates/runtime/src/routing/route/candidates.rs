@@ -1,0 +1,525 @@
+//! The candidates of a request, and the facts about each.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use bowline_engine::retry::Fallback;
+use bowline_engine::route::{self, Candidate, CandidateFacts, HINTS, RouteMemory, RouteRequest, canonical};
+use bowline_protocol::{RequestField, Timestamp};
+use bowline_providers::invocation::external::ExternalCli;
+use bowline_providers::invocation::{Streaming, Unrestricted};
+use bowline_providers::manifest::{Chosen, Manifest};
+use bowline_providers::models::suited;
+use bowline_providers::{catalogue, prices};
+
+use super::AUTO;
+use super::entry::{ContextLimit, row};
+use super::listed::{is_own, manifest_of, own};
+use crate::agents::auth;
+use crate::agents::detect::{self, Search, Surroundings};
+use crate::agents::limits;
+use crate::agents::models;
+use crate::agents::profile::Profile;
+use crate::agents::roster::{self, Roster};
+use crate::config::{Config, ConfigError, EntryKind, FileOwner, Router, RouterEntry};
+use crate::run::error::Error;
+use crate::run::launch::{self, Driver};
+use crate::run::task::Task;
+
+/// The priority of a provider without one in a file.
+const USUAL_PRIORITY: i64 = 50;
+
+/// How a candidate is run.
+#[derive(Clone, Debug)]
+pub(super) enum CandidateLaunch {
+    /// With a manifest.
+    Manifest(&'static Manifest),
+    /// As an external CLI, described in pi's form.
+    External(Box<ExternalCli>),
+    /// It cannot be run, for this reason.
+    Not(String),
+}
+
+/// All candidates of a request.
+#[derive(Debug)]
+pub(super) struct Candidates {
+    pub(super) ask: RouteRequest,
+    pub(super) all: Vec<(Candidate, CandidateFacts)>,
+    pub(super) launches: Vec<CandidateLaunch>,
+    pub(super) entries: Vec<Option<RouterEntry>>,
+    /// The profile of each, if it has one of its own.
+    pub(super) profiles: Vec<Option<Profile>>,
+    context_limit: ContextLimit,
+}
+
+/// Returns whether the caller named one provider.
+pub(super) fn is_named(task: &Task) -> bool {
+    task.request.provider.as_deref().is_some_and(|name| !name.eq_ignore_ascii_case(AUTO))
+}
+
+/// Returns whether the caller listed the providers.
+pub(super) fn is_listed(task: &Task) -> bool {
+    !task.route.providers.is_empty()
+}
+
+fn wrong(error: &ConfigError) -> Error {
+    Error::Config(Box::new(error.clone()))
+}
+
+impl Candidates {
+    /// Gathers the candidates, and the facts about each.
+    pub(super) fn gather(
+        task: &Task,
+        config: &Config,
+        memory: &RouteMemory,
+        now: Timestamp,
+    ) -> Result<Self, Error> {
+        let ask = RouteRequest {
+            hint: task.route.hint.clone(),
+            model: task.request.model.clone(),
+            named: is_named(task),
+            listed: is_listed(task),
+            strategy: super::strategy(config),
+            max_latency: config.router.as_ref().and_then(|router| router.routing.max_latency),
+            prefer_local: super::tuning(task, config).is_some_and(|tuning| tuning.prefer_local),
+            last: memory.last.clone(),
+            now,
+        };
+        let mut candidates = Self {
+            ask,
+            all: Vec::new(),
+            launches: Vec::new(),
+            entries: Vec::new(),
+            profiles: Vec::new(),
+            context_limit: ContextLimit::of(config),
+        };
+        let named = task.request.provider.as_deref().filter(|_| is_named(task));
+        match named {
+            Some(_) if task.manifest.is_some() => candidates.candidates_of(task.manifest),
+            Some(name) => candidates.named(name, config)?,
+            None => {}
+        }
+        for (candidate, _) in &mut candidates.all {
+            candidate.named = true;
+            candidate.model = candidate.model.take().or_else(|| task.defaults.model.clone());
+        }
+        if is_listed(task) {
+            candidates.listed(&task.route.providers, config)?;
+        } else if named.is_none() || matches!(task.route.fallback, Some(Fallback::Next | Fallback::Any)) {
+            candidates.choice(config.router.as_ref())?;
+        }
+        if !is_named(task) && !is_listed(task) {
+            candidates.described(config)?;
+        }
+        let own = config.settings.prices();
+        for place in 0..candidates.all.len() {
+            candidates.account(place, task, config);
+            candidates.list(place);
+        }
+        candidates.pass_model_on();
+        for place in 0..candidates.all.len() {
+            let facts = candidates.facts(place, task, memory, &own);
+            candidates.all[place].1 = facts;
+        }
+        Ok(candidates)
+    }
+
+    /// Finds the profile of a candidate.
+    fn account(&mut self, place: usize, task: &Task, config: &Config) {
+        let said = task.profile.clone().filter(|_| self.is_meant(place));
+        if let (None, Some(name)) = (&said, &self.all[place].0.profile) {
+            let profile = config.settings.profile(name);
+            if profile.is_none() {
+                let known = config.settings.profiles().join(", ");
+                let known =
+                    if known.is_empty() { "none are set".to_owned() } else { format!("there is {known}") };
+                self.launches[place] = CandidateLaunch::Not(format!("there is no profile `{name}`; {known}"));
+            }
+            return self.profiles.push(profile);
+        }
+        self.all[place].0.profile = said.as_ref().map(|profile| profile.name.clone());
+        self.profiles.push(said);
+    }
+
+    /// Fills in the cached list of models that the candidate's program reported for its profile.
+    fn list(&mut self, place: usize) {
+        if let CandidateLaunch::Manifest(manifest) = &self.launches[place] {
+            let profile = self.profiles[place].as_ref();
+            let known = models::known(manifest, profile, &Surroundings::from_env());
+            let hints = &mut self.all[place].0.hints;
+            for (hint, _) in HINTS {
+                // The file and the manifest take precedence over a guess from the names of models.
+                if let (false, Some(model)) = (hints.contains_key(hint), suited(&known, hint, self.ask.now)) {
+                    hints.insert(hint.to_owned(), model.id.clone());
+                }
+            }
+            // `default` stands for the program's own choice and is not the name of a model.
+            let ids = known.into_iter().map(|model| model.id).filter(|id| id != "default");
+            self.all[place].0.listed = ids.collect();
+        }
+    }
+
+    /// Returns the manifest for queries about the account, with the program and the variables of the entry.
+    pub(super) fn about(&self, place: usize) -> Option<&'static Manifest> {
+        let CandidateLaunch::Manifest(manifest) = &self.launches[place] else { return None };
+        Some(self.entries[place].as_ref().map_or(*manifest, |entry| own(manifest, entry)))
+    }
+
+    /// Adds the named candidate: an entry of the router's file, else a provider, else an external CLI.
+    fn named(&mut self, name: &str, config: &Config) -> Result<(), Error> {
+        let router = config.router.as_ref();
+        if let Some((router, entry)) = router.and_then(|router| Some((router, router.entry(name)?))) {
+            stands_in(entry, router)?;
+            // Naming an entry enables it.
+            self.entry(&RouterEntry { enabled: true, ..entry.clone() }, router);
+            return Ok(());
+        }
+        match roster::find(name) {
+            Ok(manifest) => self.manifest(manifest),
+            Err(error) => match config.external.get(name).map_err(wrong)? {
+                Some(external) => self.external(name, external),
+                None => return Err(error.into()),
+            },
+        }
+        Ok(())
+    }
+
+    /// Adds the providers that the caller listed, each once.
+    fn listed(&mut self, names: &[String], config: &Config) -> Result<(), Error> {
+        for name in names {
+            self.named(name, config)?;
+            let known = self.all.len() - 1;
+            let twice = self.all[..known].iter().any(|(it, _)| it.name == self.all[known].0.name);
+            if twice {
+                self.all.pop();
+                self.launches.pop();
+                self.entries.pop();
+            }
+        }
+        Ok(())
+    }
+
+    /// Passes a model that none of the listed providers is known to have to all of them, as for a named provider: lists of
+    /// models are never complete.
+    fn pass_model_on(&mut self) {
+        let Some(model) = self.ask.model.as_ref().filter(|_| self.ask.listed) else { return };
+        if !self.all.iter().any(|(candidate, _)| candidate.has(model)) {
+            self.all.iter_mut().for_each(|(candidate, _)| candidate.any_model = true);
+        }
+    }
+
+    /// Adds the candidates to choose from, without the one that the caller named.
+    fn choice(&mut self, router: Option<&Router>) -> Result<(), Error> {
+        let named = self.all.first().map(|(candidate, _)| candidate.name.clone());
+        let other = |name: &str| named.as_deref() != Some(name);
+        if let Some(router) = router {
+            let others = router.providers.iter().filter(|entry| other(&entry.name));
+            others.for_each(|entry| self.entry(entry, router));
+            return Ok(());
+        }
+        // A broken manifest affects its own provider only.
+        let (all, _) = Roster::from_env().all()?;
+        let free = all.iter().map(|entry| entry.manifest);
+        self.candidates_of(
+            free.filter(|manifest| manifest.chosen != Chosen::ByName && other(&manifest.name)),
+        );
+        Ok(())
+    }
+
+    /// Returns whether the caller's profile and program apply to a candidate.
+    fn is_meant(&self, place: usize) -> bool {
+        if self.ask.listed { place == 0 } else { !self.ask.named || self.all[place].0.named }
+    }
+
+    fn candidates_of(&mut self, manifests: impl IntoIterator<Item = &'static Manifest>) {
+        manifests.into_iter().for_each(|manifest| self.manifest(manifest));
+    }
+
+    fn add(&mut self, candidate: Candidate, launch: CandidateLaunch, entry: Option<RouterEntry>) {
+        self.all.push((candidate, CandidateFacts::default()));
+        self.launches.push(launch);
+        self.entries.push(entry);
+    }
+
+    fn manifest(&mut self, manifest: &'static Manifest) {
+        let candidate = Candidate {
+            name: manifest.name.clone(),
+            provider: manifest.name.clone(),
+            enabled: true,
+            priority: USUAL_PRIORITY,
+            hints: hints(&manifest.hints),
+            patterns: manifest.model_patterns.clone(),
+            ..Candidate::default()
+        };
+        self.add(candidate, CandidateLaunch::Manifest(manifest), None);
+    }
+
+    fn entry(&mut self, entry: &RouterEntry, router: &Router) {
+        let launch = match manifest_of(entry, router) {
+            Ok(manifest) => CandidateLaunch::Manifest(manifest),
+            Err(gap) => CandidateLaunch::Not(gap.what),
+        };
+        let manifest = match &launch {
+            CandidateLaunch::Manifest(manifest) => Some(*manifest),
+            CandidateLaunch::External(_) | CandidateLaunch::Not(_) => None,
+        };
+        let mut candidate = Candidate {
+            name: entry.name.clone(),
+            provider: manifest.map_or_else(|| entry.name.clone(), |manifest| manifest.name.clone()),
+            own: is_own(entry),
+            profile: entry.profile.clone(),
+            enabled: entry.enabled,
+            priority: entry.priority,
+            model: entry.model.clone(),
+            hints: manifest.map(|manifest| hints(&manifest.hints)).unwrap_or_default(),
+            patterns: manifest.map(|manifest| manifest.model_patterns.clone()).unwrap_or_default(),
+            local: matches!(entry.kind, EntryKind::Executable { .. }),
+            ..Candidate::default()
+        };
+        // The file takes precedence over the manifest.
+        candidate.hints.extend(entry.models.clone());
+        self.add(candidate, launch, Some(entry.clone()));
+    }
+
+    /// Adds the external CLI whose model name the request has.
+    fn described(&mut self, config: &Config) -> Result<(), Error> {
+        let Some(model) = self.ask.model.clone() else { return Ok(()) };
+        let model = model.as_str();
+        let Some(external) = config.external.get(model).map_err(wrong)? else {
+            let has =
+                |(candidate, _): &(Candidate, CandidateFacts)| candidate.enabled && candidate.has(model);
+            return match config.external.broken() {
+                Some(error) if !self.all.iter().any(has) => Err(wrong(error)),
+                Some(_) | None => Ok(()),
+            };
+        };
+        self.external(model, external);
+        Ok(())
+    }
+
+    fn external(&mut self, model: &str, external: &ExternalCli) {
+        let candidate = Candidate {
+            name: model.to_owned(),
+            provider: model.to_owned(),
+            enabled: true,
+            priority: USUAL_PRIORITY,
+            model: Some(model.to_owned()),
+            ..Candidate::default()
+        };
+        self.add(candidate, CandidateLaunch::External(Box::new(external.clone())), None);
+    }
+
+    fn facts(&self, place: usize, task: &Task, memory: &RouteMemory, own: &[prices::Row]) -> CandidateFacts {
+        let candidate = &self.all[place].0;
+        let model = candidate.model_for(&self.ask).model;
+        let key = candidate.key(model.as_deref());
+        let mut facts = CandidateFacts {
+            breaker: memory.state(&key, self.ask.now),
+            latency: memory.latency(&key),
+            price: self.price(place, model.as_deref(), own),
+            ..CandidateFacts::default()
+        };
+        let driver = match &self.launches[place] {
+            CandidateLaunch::Not(reason) => {
+                facts.absent = Some(reason.clone());
+                return facts;
+            }
+            CandidateLaunch::External(external) => {
+                Driver::External(Box::new((candidate.name.clone(), (**external).clone())))
+            }
+            CandidateLaunch::Manifest(manifest) => {
+                let here = task.request.docker.is_none() && !task.is_scripted();
+                if here {
+                    let (profile, surroundings) = (self.profiles[place].as_ref(), Surroundings::from_env());
+                    let about = self.about(place).unwrap_or(manifest);
+                    facts.limit = used_up(about, profile, &surroundings);
+                    let binary = self.binary(place, task.binary.as_ref());
+                    if let Err(missing) = detect::find(manifest, binary.as_deref(), &Search::from_env()) {
+                        facts.absent = Some(match binary {
+                            Some(binary) => format!("`{}`: {}", binary.display(), missing.kind),
+                            None => format!("`{}` is not installed", manifest.program),
+                        });
+                    }
+                    let asks = !(manifest.auth.env.is_empty() && manifest.auth.files.is_empty());
+                    // The caller of a named provider may know of a login that we cannot see.
+                    if asks && !candidate.named {
+                        facts.login = self.login(place, task, about, surroundings);
+                    }
+                }
+                #[cfg(feature = "testing")]
+                if task.is_scripted() && !task.cast.has(&candidate.name, &candidate.provider) {
+                    facts.absent = Some("the test has no script for it".to_owned());
+                }
+                Driver::Manifest(manifest)
+            }
+        };
+        let named = candidate.named || matches!(self.launches[place], CandidateLaunch::External(_));
+        if task.request.resume.is_some() && !named {
+            facts.cannot =
+                Some("only the provider of a session can resume it: name that provider".to_owned());
+        } else if let Some(lacks) =
+            self.entries[place].as_ref().and_then(|entry| self.context_limit.lacks(entry, task))
+        {
+            facts.cannot = Some(lacks);
+        } else {
+            let mut wish = launch::wish(task, &driver, task.streaming);
+            if !named {
+                // The router never chooses an agent that would run without restrictions.
+                wish.unrestricted = Unrestricted::Refuse;
+            }
+            if !(named || task.agent_args.is_empty()) {
+                // Native arguments belong to one program, so the caller has to name it.
+                let field = RequestField::AgentArgs.value(task.agent_args[0].escape_debug().to_string());
+                facts.cannot = Some(format!("`{field}` is for the provider that is named"));
+                return facts;
+            }
+            let built = launch::completed(task, &driver, model, self.profiles[place].as_ref())
+                .and_then(|request| driver.build(&request, &wish).map_err(Error::from));
+            facts.cannot = built.err().map(|error| match (&error, &self.launches[place]) {
+                // The file belongs to the caller, so show the hint for changing it.
+                (Error::Refused(refusal), CandidateLaunch::External(_)) => match refusal.advice() {
+                    Some(hint) => format!("{error}; {hint}"),
+                    None => error.to_string(),
+                },
+                _ => error.to_string(),
+            });
+        }
+        facts
+    }
+
+    /// Looks for a login: in the variables and files of the program, then in its last cached report.
+    fn login(
+        &self,
+        place: usize,
+        task: &Task,
+        about: &'static Manifest,
+        surroundings: Surroundings,
+    ) -> route::LoginState {
+        let profile = self.profiles[place].as_ref();
+        let known = auth::known(about, profile, &surroundings);
+        let mut own = surroundings;
+        let entry = self.entries[place].iter().flat_map(|entry| &entry.env);
+        entry.chain(&task.request.env).for_each(|(name, value)| own.set(name, value));
+        if known.verified || auth::look(about, profile, &own).is_authenticated() {
+            route::LoginState::Seen
+        } else if known.word.is_none() && about.ask.login.is_some() {
+            route::LoginState::Unseen
+        } else {
+            route::LoginState::Missing(format!("no login was found: {}", about.auth.about))
+        }
+    }
+
+    /// Returns the price of a candidate's model: from its entry in the router's file, else from the price lists.
+    fn price(&self, place: usize, model: Option<&str>, own: &[prices::Row]) -> Option<prices::Price> {
+        match self.entries[place].as_ref().and_then(row) {
+            Some(row) => prices::of("any", &[row]),
+            None => prices::of(model?, own),
+        }
+    }
+
+    /// Configures a task for a candidate: provider, profile, program, and the options of its entry.
+    pub(super) fn configure(
+        &self,
+        place: usize,
+        model: Option<String>,
+        task: &mut Task,
+        named: Option<&PathBuf>,
+    ) {
+        let candidate = &self.all[place].0;
+        task.request.model = model.or_else(|| candidate.model_for(&self.ask).model);
+        task.request.provider = Some(candidate.provider.clone());
+        (task.manifest, task.attempt_context.external) = match &self.launches[place] {
+            CandidateLaunch::Manifest(manifest) => (Some(*manifest), None),
+            CandidateLaunch::External(external) => {
+                (None, Some((candidate.name.clone(), (**external).clone())))
+            }
+            CandidateLaunch::Not(_) => (None, None),
+        };
+        task.profile.clone_from(&self.profiles[place]);
+        task.binary = self.binary(place, named);
+        // The candidate's model is decided, and a fallback has a model of its own.
+        task.defaults.model = None;
+        let entry = self.entries[place].as_ref();
+        let timeout = entry.and_then(|entry| entry.timeout).or(task.defaults.timeout);
+        task.request.timeout_ms = task.request.timeout_ms.or(timeout);
+        let Some(entry) = entry else { return };
+        for (name, value) in &entry.env {
+            task.request.env.entry(name.clone()).or_insert_with(|| value.clone());
+        }
+        for (name, value) in &entry.options {
+            task.request.config.entry(name.clone()).or_insert_with(|| value.clone());
+        }
+        // Reading the file has already warned about keys that the agent has no setting for.
+        let has = |name: &str| task.manifest.is_some_and(|manifest| manifest.has_setting(name));
+        let passed: Vec<_> = entry.unknown.iter().filter(|(name, _)| has(name)).collect();
+        for (name, key) in passed {
+            task.request.config.entry(name.clone()).or_insert_with(|| key.value.clone());
+        }
+        if entry.streaming == Some(false) {
+            task.streaming = Streaming::Off;
+        }
+        let (own, usual) = (&mut task.request.sampling, entry.sampling);
+        own.max_tokens = own.max_tokens.or(usual.max_tokens);
+        own.temperature = own.temperature.or(usual.temperature);
+        own.top_p = own.top_p.or(usual.top_p);
+        task.attempt_context.prices = row(entry).into_iter().collect();
+        self.context_limit.shorten(entry, task);
+    }
+
+    /// Returns the name of a candidate in a file; none if no file lists it.
+    pub(super) fn entry_name(&self, place: usize) -> Option<String> {
+        let listed =
+            self.entries[place].is_some() || matches!(self.launches[place], CandidateLaunch::External(_));
+        listed.then(|| self.all[place].0.name.clone())
+    }
+
+    /// Returns a program other than the default: the caller's, else that of the router's file.
+    fn binary(&self, place: usize, named: Option<&PathBuf>) -> Option<PathBuf> {
+        let kind = self.entries[place].as_ref().map(|entry| &entry.kind);
+        let own = match kind {
+            Some(EntryKind::Agent { binary, .. }) => binary.clone(),
+            Some(EntryKind::Executable { .. } | EntryKind::Foreign(_)) | None => None,
+        };
+        named.filter(|_| self.is_meant(place)).cloned().or(own)
+    }
+}
+
+/// Rejects an entry of a project's file that has the name of a provider and would run another program: a caller who names that
+/// provider expects the known one.
+pub(super) fn stands_in(entry: &RouterEntry, router: &Router) -> Result<(), Error> {
+    let own = entry.owner == FileOwner::User;
+    let Some(known) = roster::find(&entry.name).ok().filter(|_| !own) else { return Ok(()) };
+    let same = match &entry.kind {
+        EntryKind::Agent { provider, .. } => !is_own(entry) && catalogue::same_name(known, provider),
+        EntryKind::Executable { .. } | EntryKind::Foreign(_) => false,
+    };
+    if same {
+        return Ok(());
+    }
+    let what = format!(
+        "an entry of a project's file has the name of the provider `{}` and is something else",
+        entry.name
+    );
+    let error = ConfigError {
+        at: Some((entry.line, 1)),
+        hint: Some("give the entry another name, or move it to a file of your own".to_owned()),
+        ..ConfigError::of_file(&router.path, what)
+    };
+    Err(error.into())
+}
+
+/// Returns the used-up limit of an account, from its program's report of the last minute.
+fn used_up(
+    manifest: &'static Manifest,
+    profile: Option<&Profile>,
+    surroundings: &Surroundings,
+) -> Option<route::UsedUpLimit> {
+    let limits = limits::remembered(manifest, profile, surroundings)?;
+    let full = limits.windows.into_iter().filter(|it| it.used_percent.is_some_and(|used| used >= 100.0));
+    let last = full.max_by_key(|window| window.resets_at)?;
+    Some(route::UsedUpLimit { window: last.name, resets_at: last.resets_at })
+}
+
+fn hints(hints: &BTreeMap<String, String>) -> BTreeMap<String, String> {
+    hints.iter().map(|(hint, model)| (canonical(hint), model.clone())).collect()
+}

@@ -1,0 +1,15 @@
+//! One run of one agent: the task that describes it, the launch, the driver, and what a caller gets from it.
+
+pub(crate) mod agent;
+pub(crate) mod callback;
+pub(crate) mod drive;
+pub(crate) mod error;
+pub(crate) mod failures;
+pub(crate) mod git;
+pub(crate) mod launch;
+pub(crate) mod record;
+pub(crate) mod subscribe;
+pub(crate) mod task;
+#[cfg(feature = "testing")]
+pub mod testing;
+pub(crate) mod turn;

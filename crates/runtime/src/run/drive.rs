@@ -1,0 +1,643 @@
+//! The one task that owns a run. It carries out the engine's actions and feeds the engine with inputs.
+//!
+//! The order makes the journal trustworthy: the task writes bytes to the raw file before it decodes them, writes events to
+//! the journal before a subscriber sees them, and only then carries out the actions.
+
+mod end;
+mod second;
+
+use std::collections::VecDeque;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use bowline_engine::budget::Amounts;
+use bowline_engine::{Now, Run, RunAction, RunEnd, RunInput, RunStep, SpawnFailure};
+use bowline_protocol::kinds::{Level, Notice, TouchedFile};
+use bowline_protocol::{Event, Excerpt, Failure, Millis, RawFile, SessionId};
+use bowline_providers::views::Digest;
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
+use tracing::Instrument;
+
+use crate::agents::installed::Succession;
+use crate::run::agent::{Agent, AgentEvent, Launch, Starting};
+use crate::run::callback::Callback;
+use crate::run::error::Error;
+use crate::run::failures;
+use crate::run::git::{Snapshot, Tree};
+use crate::run::launch::{Replanner, SecondPlan};
+use crate::run::record::Record;
+use crate::run::subscribe::EventSender;
+use crate::run::turn::RunOrder;
+use crate::sessions::aside;
+use crate::sessions::budget::{Account, Share};
+use crate::sessions::journal::{JournalError, Writer};
+use crate::sessions::session_monitor::MonitorGuard;
+use crate::system::clock;
+use crate::system::host::Cleanup;
+
+/// The age of a run at its first sync to disk. A shorter run usually syncs once, at its end: each sync costs several waits
+/// for the disk, and a thread.
+const SYNC_PATIENCE: Millis = Millis(1000);
+
+/// The longest time that records of `io.index` stay in memory to be written together.
+const INDEX_PATIENCE: Millis = Millis(1000);
+
+/// How long a run may be busy before it yields to other tasks.
+const AT_A_STRETCH: Duration = Duration::from_millis(5);
+
+/// The limit on bytes written to a program that does not read its standard input. A prompt alone may have many megabytes.
+const UNREAD: usize = 64 << 20;
+
+/// Everything that driving a run needs.
+pub(crate) struct Drive {
+    pub(crate) session: SessionId,
+    pub(crate) run: Run,
+    pub(crate) launch: Launch,
+    pub(crate) journal: Option<Writer>,
+    pub(crate) sender: Option<EventSender>,
+    pub(crate) callback: Option<Callback>,
+    /// The caller's limit on the tool output that an event carries.
+    pub(crate) excerpt_limit: Option<usize>,
+    pub(crate) orders: mpsc::Receiver<RunOrder>,
+    /// The working tree to compare before and after the run, if the caller wants the changed files.
+    pub(crate) tree: Option<Tree>,
+    /// Directories to delete when the run is over and its events are read.
+    pub(crate) cleanup: Arc<Cleanup>,
+    /// Files that the agent reads. They are deleted as soon as the agent is gone, even if a subscriber still reads events.
+    pub(crate) side_files: Cleanup,
+    /// The spending to write to the ledger at the end.
+    pub(crate) account: Option<Account>,
+    /// Its part of a budget that it shares with other tasks.
+    pub(crate) share: Option<Share>,
+    /// The earlier program of a resumed session, until the current one has reported its version.
+    pub(crate) succession: Option<Succession>,
+    /// Makes a second plan if the program rejects its options. Dropped as soon as the program prints something.
+    pub(crate) replanner: Option<Box<Replanner>>,
+    /// Keeps the run in the session monitor until it is dropped.
+    pub(crate) _watched: MonitorGuard,
+}
+
+/// A run that is being driven.
+struct ActiveRun {
+    drive: Box<Drive>,
+    /// By tokio's clock, so that a test with a paused clock does not wait.
+    began: Instant,
+    /// The engine's output buffer. Empty between two inputs; kept for its capacity.
+    step: RunStep,
+    digest: Digest,
+    pending: Pending,
+}
+
+/// A timer later than this means that the process was stopped: even on a busy machine, a timer is not that late.
+const LATE: Millis = Millis(500);
+
+/// How long to read waiting output before a late timer counts.
+const CATCH_UP: Duration = Duration::from_millis(100);
+
+/// The loop's pending work, and the futures that it waits for besides the child.
+#[derive(Default)]
+struct Pending {
+    /// The snapshot of the files before the start. Dropping it kills git.
+    preparation: Option<Preparation>,
+    /// The files as they were before.
+    before: Option<Snapshot>,
+    spawn: Option<Starting>,
+    /// Reads the program's help. Dropping it kills that process.
+    replan: Option<Replanning>,
+    files: Option<JoinHandle<Result<Vec<TouchedFile>, String>>>,
+    agent: Option<Agent>,
+    /// Whether a write to the journal failed. From then on the run writes and shows only the events of its end.
+    closing: bool,
+    /// The number of events lost since the last one that was written.
+    lost: u64,
+    /// Whether writing the end failed too. Then the run only shows it.
+    given_up: bool,
+    /// The journal error that no event can report.
+    trouble: Option<JournalError>,
+    /// A sync in progress. Written data survives the end of this process at once; a sync makes it survive a loss of power.
+    /// Only the record waits for it.
+    sync: Option<JoinHandle<Result<(), JournalError>>>,
+    /// Whether there is data to sync.
+    sync_due: bool,
+    /// When the records of `io.index` in memory have to be written.
+    index_due: Option<Millis>,
+    /// Events that are only in memory and wait for a subscriber whose queue is full. As long as there are any, the run does
+    /// not read from the agent, so that the full pipe stops it. The run still accepts orders to stop.
+    backlog: VecDeque<Vec<Event>>,
+    /// The number of bytes written to the agent that it has not read.
+    unread: usize,
+    /// Whether the run is ending the agent. Then it reads from the agent even if a subscriber is slow.
+    ending: bool,
+    ended: Option<RunEnd>,
+}
+
+impl Pending {
+    /// Returns whether the agent has to wait for a subscriber.
+    fn holds_back(&self) -> bool {
+        !self.backlog.is_empty() && !self.ending
+    }
+}
+
+/// A snapshot of the files before the start.
+type Preparation = Pin<Box<dyn Future<Output = Result<Option<Snapshot>, String>> + Send>>;
+
+/// A second plan that is being made.
+type Replanning = Pin<Box<dyn Future<Output = SecondPlan> + Send>>;
+
+/// What woke the loop.
+enum WakeReason {
+    Order(Option<RunOrder>),
+    /// Another task has used more of the shared budget.
+    Others(Amounts),
+    Prepared(Result<Option<Snapshot>, String>),
+    Spawned(Result<Agent, Box<Failure>>),
+    Agent(AgentEvent),
+    Files(Result<Vec<TouchedFile>, String>),
+    Replanned(SecondPlan),
+    Timer,
+    /// The subscriber's queue has room.
+    Room,
+}
+
+impl Drive {
+    /// Drives the run to its end.
+    pub(crate) async fn drive_to_the_end(self: Box<Self>) -> Result<Record, Error> {
+        let span = tracing::info_span!("run", session = %self.session);
+        let drive = async {
+            let record = Box::new(ActiveRun::of(self)).drive().await?;
+            // Log ids and counts only: the conversation may be private.
+            tracing::debug!(
+                outcome = record.outcome_word(),
+                tools = record.tools,
+                unrecognized = record.unrecognized,
+                survivors = record.survivors.len(),
+                took_ms = u64::try_from(record.took.as_millis()).unwrap_or(u64::MAX),
+                "the run is over"
+            );
+            Ok(record)
+        };
+        drive.instrument(span).await
+    }
+}
+
+impl ActiveRun {
+    fn of(drive: Box<Drive>) -> Self {
+        Self {
+            drive,
+            began: Instant::now(),
+            step: RunStep::default(),
+            digest: Digest::default(),
+            pending: Pending::default(),
+        }
+    }
+
+    async fn drive(mut self: Box<Self>) -> Result<Record, Error> {
+        let mut orders_open = true;
+        self.handle(RunInput::Begin);
+        let timer = tokio::time::sleep(Duration::from_secs(86_400));
+        tokio::pin!(timer);
+        let (mut armed, mut busy) = (None, Duration::ZERO);
+        let mut caught_up = false;
+        while self.pending.ended.is_none() {
+            let deadlines = self.drive.run.deadline().into_iter().chain(self.pending.index_due);
+            let deadlines = deadlines.chain(self.drive.account.as_ref().and_then(Account::deadline));
+            let deadlines = deadlines.chain(self.sync_deadline());
+            let at = deadlines.min().unwrap_or(Millis(u64::from(u32::MAX)));
+            // Output moves the deadline all the time; a timer that is too early costs one look at the clock.
+            if armed.is_none_or(|armed| at < armed) {
+                timer.as_mut().reset(self.began + Duration::from_millis(at.0));
+                armed = Some(at);
+            }
+            let held = self.pending.holds_back();
+            let woken = tokio::select! {
+                biased;
+                order = self.drive.orders.recv(), if orders_open => WakeReason::Order(order),
+                others = others(&mut self.drive.share), if self.drive.share.is_some() => WakeReason::Others(others),
+                looked = waited(&mut self.pending.preparation), if self.pending.preparation.is_some() => {
+                    self.pending.preparation = None;
+                    WakeReason::Prepared(looked)
+                }
+                agent = waited(&mut self.pending.spawn), if self.pending.spawn.is_some() => {
+                    self.pending.spawn = None;
+                    WakeReason::Spawned(agent.map_err(Box::new))
+                }
+                second = waited(&mut self.pending.replan), if self.pending.replan.is_some() => {
+                    self.pending.replan = None;
+                    WakeReason::Replanned(second)
+                }
+                () = room(self.drive.sender.as_ref()), if !self.pending.backlog.is_empty() => WakeReason::Room,
+                event = next(&mut self.pending.agent), if self.pending.agent.is_some() && !held => WakeReason::Agent(event),
+                files = finished(&mut self.pending.files), if self.pending.files.is_some() => {
+                    self.pending.files = None;
+                    WakeReason::Files(files.unwrap_or_else(|| Err("the task was aborted".to_owned())))
+                }
+                // An agent that waits for our subscriber is silent through no fault of its own.
+                () = &mut timer, if !held => WakeReason::Timer,
+            };
+            match woken {
+                WakeReason::Order(Some(order)) => {
+                    let input = match order {
+                        RunOrder::Command(command) => RunInput::Command(command),
+                        RunOrder::Overdue(limit) => RunInput::Overdue(limit),
+                    };
+                    self.handle(input);
+                }
+                WakeReason::Order(None) => orders_open = false,
+                WakeReason::Others(amounts) => self.handle(RunInput::Others(amounts)),
+                WakeReason::Prepared(looked) => {
+                    let looked = looked.map(|before| self.pending.before = before);
+                    self.handle(RunInput::Prepared(looked));
+                }
+                WakeReason::Spawned(Ok(agent)) => {
+                    let (pid, containment) = (agent.pid(), agent.containment());
+                    self.pending.agent = Some(agent);
+                    self.handle(RunInput::Spawned { pid, containment });
+                }
+                WakeReason::Spawned(Err(failure)) => {
+                    self.handle(RunInput::SpawnFailed(SpawnFailure { failure: *failure }));
+                }
+                WakeReason::Agent(event) => {
+                    let began = Instant::now();
+                    self.happened(&event);
+                    // Output that never pauses would starve the timer, and other tasks of this thread (signals, other
+                    // runs). The output comes first all the same: it may have moved the deadline.
+                    if self.drive.run.deadline().is_some_and(|at| at <= up(self.began)) {
+                        self.handle(RunInput::Timer);
+                    }
+                    busy += began.elapsed();
+                    if busy > AT_A_STRETCH {
+                        busy = Duration::ZERO;
+                        tokio::task::yield_now().await;
+                    }
+                }
+                WakeReason::Files(Ok(files)) => self.handle(RunInput::Files(files)),
+                WakeReason::Files(Err(why)) => {
+                    let text = format!("could not list the changed files: {why}");
+                    let notice = Notice { level: Level::Warn, text, code: None };
+                    self.handle(RunInput::Remark(notice));
+                    self.handle(RunInput::Files(Vec::new()));
+                }
+                WakeReason::Replanned(second) => self.take_second_plan(second),
+                WakeReason::Room => self.give_on(),
+                // This process was stopped for a while and the agent was not: read its output before the timer counts.
+                WakeReason::Timer if !caught_up && is_late(self.began, armed) => {
+                    caught_up = true;
+                    timer.as_mut().reset(Instant::now() + CATCH_UP);
+                }
+                WakeReason::Timer => {
+                    (armed, caught_up) = (None, false);
+                    self.handle(RunInput::Timer);
+                }
+            }
+        }
+        if let Some(files) = self.pending.files.take() {
+            // The result is no longer needed. Aborting kills git.
+            files.abort();
+        }
+        while !self.pending.backlog.is_empty() {
+            room(self.drive.sender.as_ref()).await;
+            self.give_on();
+        }
+        if let Some(Ok(Err(error))) = finished_now(self.pending.sync.take()).await {
+            tracing::warn!(
+                error = &error as &dyn std::error::Error,
+                "the journal may not survive a loss of power"
+            );
+            self.pending.trouble.get_or_insert(error);
+        }
+        let ended = self.pending.ended.take().ok_or(Error::Lost)?;
+        // Closing the journal waits for the disk.
+        Ok(aside::run(move || self.finish(ended)).await)
+    }
+
+    /// Returns when the first sync is due, if it waits for the age of the run.
+    fn sync_deadline(&self) -> Option<Millis> {
+        let waits = self.pending.sync_due && self.drive.journal.is_some();
+        (waits && up(self.began) < SYNC_PATIENCE).then_some(SYNC_PATIENCE)
+    }
+
+    /// Handles an event of the child. Bytes go to the journal first.
+    fn happened(&mut self, event: &AgentEvent) {
+        let raw = match event {
+            AgentEvent::Stdout { bytes, at } if self.on_terminal() => Some((RawFile::Pty, *at, bytes)),
+            AgentEvent::Stdout { bytes, at } => Some((RawFile::Stdout, *at, bytes)),
+            AgentEvent::Stderr { bytes, at } => Some((RawFile::Stderr, *at, bytes)),
+            AgentEvent::StdinWritten { bytes, at } => Some((RawFile::Stdin, *at, bytes)),
+            AgentEvent::StdoutClosed
+            | AgentEvent::StderrClosed
+            | AgentEvent::Exited(_)
+            | AgentEvent::Swept(_)
+            | AgentEvent::Trouble(_) => None,
+        };
+        if let (Some((file, at, bytes)), Some(journal), false) =
+            (raw, &mut self.drive.journal, self.pending.closing)
+        {
+            let due = up(self.began).plus(INDEX_PATIENCE);
+            self.pending.index_due.get_or_insert(due);
+            if let Err(error) = journal.raw(file, at, bytes) {
+                self.pending.closing = true;
+                let input = RunInput::Trouble(failures::of_journal(&error));
+                self.handle(input);
+            }
+        }
+        let input = match event {
+            AgentEvent::Stdout { bytes, .. } => {
+                // A program that prints has not rejected its options.
+                self.drive.replanner = None;
+                RunInput::Stdout(bytes)
+            }
+            AgentEvent::Stderr { bytes, .. } => RunInput::Stderr(bytes),
+            AgentEvent::StdinWritten { bytes, .. } => {
+                self.pending.unread = self.pending.unread.saturating_sub(bytes.len());
+                return;
+            }
+            AgentEvent::StdoutClosed => RunInput::StdoutClosed,
+            AgentEvent::StderrClosed => RunInput::StderrClosed,
+            AgentEvent::Exited(exit) => RunInput::Exited(*exit),
+            AgentEvent::Swept(swept) => RunInput::Swept(swept.clone()),
+            AgentEvent::Trouble(failure) => RunInput::Trouble(failure.clone()),
+        };
+        self.handle(input);
+    }
+
+    /// Returns whether the agent's output comes from a terminal.
+    fn on_terminal(&self) -> bool {
+        self.drive.launch.is_terminal()
+    }
+
+    /// Feeds an input to the engine, writes and publishes its events, and carries out its actions. The sync that durable events need
+    /// starts only then: a disk may take longer than an agent waits.
+    fn handle(&mut self, input: RunInput<'_>) {
+        let mut step = std::mem::take(&mut self.step);
+        step.clear();
+        let up = up(self.began);
+        let now = Now { wall: clock::wall(), up };
+        match self.drive.excerpt_limit {
+            Some(limit) => Excerpt::scoped(limit, || self.drive.run.handle(input, now, &mut step)),
+            None => self.drive.run.handle(input, now, &mut step),
+        }
+        if let Some(used) = self.drive.account.as_mut().and_then(|account| account.look(&self.drive.run, up))
+        {
+            self.drive.run.handle(RunInput::Before(used), Now { wall: clock::wall(), up }, &mut step);
+        }
+        if let Some(share) = &self.drive.share {
+            share.tell(self.drive.run.spent().amounts());
+        }
+        let read_enough = self.pending.unread <= UNREAD;
+        let done = self.publish(&mut step).and_then(|()| {
+            self.carry_out(std::mem::take(&mut step.actions));
+            self.write_index(up)?;
+            self.sync()
+        });
+        if let Err(error) = done {
+            // From here on the run writes only the events of its end.
+            self.pending.closing = true;
+            let failure = failures::of_journal(&error);
+            let mut actions = std::mem::take(&mut step.actions);
+            // Do not spawn an agent whose output cannot be journaled.
+            let wanted = actions.len();
+            actions.retain(|action| !matches!(action, RunAction::Spawn(_)));
+            let input = if actions.len() < wanted {
+                RunInput::SpawnFailed(SpawnFailure { failure })
+            } else {
+                RunInput::Trouble(failure)
+            };
+            let mut after = RunStep::default();
+            self.drive.run.handle(input, Now { wall: clock::wall(), up }, &mut after);
+            if self.publish(&mut after).is_err() {
+                tracing::error!("the journal takes no events any more");
+            }
+            self.carry_out(actions);
+            self.carry_out(after.actions);
+        }
+        // Keep the capacity for the next input.
+        self.step = step;
+        // Only once: bytes written after this are not replies to the program's requests.
+        if read_enough && self.pending.unread > UNREAD {
+            self.handle(RunInput::Trouble(failures::unread(UNREAD)));
+        }
+        if let Some(version) = self.digest.version()
+            && let Some(notice) = self.drive.succession.take().and_then(|before| before.heard(version))
+        {
+            self.handle(RunInput::Remark(notice));
+        }
+    }
+
+    /// Writes events to the journal, then sends them to subscribers.
+    fn publish(&mut self, step: &mut RunStep) -> Result<(), JournalError> {
+        if step.events.is_empty() {
+            return Ok(());
+        }
+        let mut events = std::mem::take(&mut step.events);
+        if self.on_terminal() {
+            // Decoders know one stream of output, a pipe or a terminal.
+            for raw in events.iter_mut().filter_map(|event| event.raw.as_mut()) {
+                if raw.file == RawFile::Stdout {
+                    raw.file = RawFile::Pty;
+                }
+            }
+        }
+        match &mut self.drive.journal {
+            Some(journal) if self.pending.closing => events = end::write(journal, events, &mut self.pending),
+            Some(journal) => {
+                if let Err(error) = journal.events(&events) {
+                    // Events that are not on file must not become public: the journal gives their numbers to other
+                    // events. A gap in the numbers shows how many were lost.
+                    self.pending.lost += events.len() as u64;
+                    return Err(error);
+                }
+            }
+            None => {}
+        }
+        for event in &events {
+            self.digest.event(event);
+            if let Some(callback) = &mut self.drive.callback {
+                callback(event);
+            }
+        }
+        self.pending.sync_due |= step.durable && !self.pending.closing;
+        match &self.drive.sender {
+            Some(sender) => {
+                // Subscribers still get an end that could not be written.
+                let on_file = sender.has_journal() && !self.pending.given_up;
+                if on_file && self.pending.backlog.is_empty() {
+                    sender.put(events);
+                } else {
+                    self.pending.backlog.push_back(events);
+                    self.give_on();
+                }
+            }
+            None => {
+                // Keep the capacity for the next input.
+                events.clear();
+                step.events = events;
+            }
+        }
+        Ok(())
+    }
+
+    /// Sends events that are only in memory, as far as the subscriber's queue has room.
+    fn give_on(&mut self) {
+        let Some(sender) = &self.drive.sender else { return self.pending.backlog.clear() };
+        while let Some(events) = self.pending.backlog.pop_front() {
+            if let Some(events) = sender.offer(events) {
+                return self.pending.backlog.push_front(events);
+            }
+        }
+    }
+
+    /// Writes the records of `io.index` if they are due.
+    fn write_index(&mut self, up: Millis) -> Result<(), JournalError> {
+        match (&mut self.drive.journal, self.pending.index_due.take_if(|due| *due <= up)) {
+            (Some(journal), Some(_)) if !self.pending.closing => journal.write_index(),
+            _ => Ok(()),
+        }
+    }
+
+    /// Starts a due sync on a thread that may wait for the disk, one at a time. Not while an agent is being spawned: the
+    /// thread would take CPU time from it. The sync then follows when the agent has started.
+    fn sync(&mut self) -> Result<(), JournalError> {
+        let Some(journal) = &mut self.drive.journal else { return Ok(()) };
+        if !self.pending.sync_due || self.pending.spawn.is_some() || up(self.began) < SYNC_PATIENCE {
+            return Ok(());
+        }
+        if self.pending.sync.as_ref().is_some_and(|sync| !sync.is_finished()) {
+            return Ok(());
+        }
+        if let Some(mut sync) = self.pending.sync.take() {
+            // The task is finished, so the poll never needs its waker.
+            let mut context = Context::from_waker(Waker::noop());
+            if let Poll::Ready(Ok(Err(error))) = Pin::new(&mut sync).poll(&mut context) {
+                return Err(error);
+            }
+        }
+        self.pending.sync_due = false;
+        let sync = journal.pending_sync()?;
+        self.pending.sync = Some(tokio::task::spawn_blocking(move || sync.run()));
+        Ok(())
+    }
+
+    fn carry_out(&mut self, actions: Vec<RunAction>) {
+        for action in actions {
+            self.pending.ending |= Self::ends(&action);
+            match action {
+                RunAction::Prepare => {
+                    let tree = self.drive.tree.take();
+                    self.pending.preparation = tree.map(|tree| Box::pin(tree.snapshot()) as Preparation);
+                }
+                RunAction::Spawn(attempt) => {
+                    // The engine may not have waited for the snapshot.
+                    self.pending.preparation = None;
+                    self.pending.replan = None;
+                    (self.pending.agent, self.pending.ending, self.pending.unread) = (None, false, 0);
+                    self.pending.spawn = Some(self.drive.launch.spawn(attempt));
+                }
+                RunAction::Write(bytes) => {
+                    self.pending.unread += bytes.len();
+                    self.with_agent(|agent| agent.write(bytes));
+                }
+                RunAction::CloseStdin => self.with_agent(Agent::close_stdin),
+                RunAction::Signal(signal, scope) => self.with_agent(|agent| agent.signal(signal, scope)),
+                RunAction::KillTree => self.with_agent(Agent::kill_tree),
+                RunAction::Sweep(grace) => {
+                    self.with_agent(|agent| agent.sweep(Duration::from_millis(grace.0)));
+                }
+                RunAction::LookAtFiles => {
+                    let before = self.pending.before.clone();
+                    self.pending.files = Some(tokio::spawn(async move {
+                        match before {
+                            Some(before) => before.changes().await,
+                            None => Ok(Vec::new()),
+                        }
+                    }));
+                }
+                RunAction::Replan => {
+                    self.pending.replan = Some(match self.drive.replanner.take() {
+                        Some(replanner) => Box::pin(replanner.replan()),
+                        None => Box::pin(std::future::ready(SecondPlan::unchanged())),
+                    });
+                }
+                RunAction::Done(ended) => self.pending.ended = Some(*ended),
+            }
+        }
+    }
+
+    /// Returns whether an action ends the agent, or begins to.
+    fn ends(action: &RunAction) -> bool {
+        match action {
+            RunAction::CloseStdin | RunAction::Signal(..) | RunAction::KillTree | RunAction::Sweep(_) => true,
+            RunAction::Prepare
+            | RunAction::Spawn(_)
+            | RunAction::Write(_)
+            | RunAction::LookAtFiles
+            | RunAction::Replan
+            | RunAction::Done(_) => false,
+        }
+    }
+
+    fn with_agent(&self, act: impl FnOnce(&Agent)) {
+        if let Some(agent) = &self.pending.agent {
+            act(agent);
+        }
+    }
+}
+
+/// Returns whether a timer is so late that this process was stopped meanwhile.
+fn is_late(began: Instant, armed: Option<Millis>) -> bool {
+    armed.is_some_and(|at| up(began) > at.plus(LATE))
+}
+
+/// Returns how long ago a run began.
+fn up(began: Instant) -> Millis {
+    Millis(u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX))
+}
+
+/// Waits for room in the subscriber's queue, if there is a subscriber.
+async fn room(sender: Option<&EventSender>) {
+    if let Some(sender) = sender {
+        sender.room().await;
+    }
+}
+
+/// Waits until another task has used more of the shared budget.
+async fn others(share: &mut Option<Share>) -> Amounts {
+    match share {
+        Some(share) => share.others().await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Waits for an optional future, such as a snapshot of the files or the start of an agent.
+async fn waited<T>(what: &mut Option<Pin<Box<dyn Future<Output = T> + Send>>>) -> T {
+    match what {
+        Some(what) => what.await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Waits for an optional task; forever if there is none.
+async fn finished<T>(task: &mut Option<JoinHandle<T>>) -> Option<T> {
+    match task {
+        Some(task) => task.await.ok(),
+        None => std::future::pending().await,
+    }
+}
+
+/// Waits for a task, if there is one.
+async fn finished_now<T>(task: Option<JoinHandle<T>>) -> Option<Result<T, tokio::task::JoinError>> {
+    match task {
+        Some(task) => Some(task.await),
+        None => None,
+    }
+}
+
+async fn next(agent: &mut Option<Agent>) -> AgentEvent {
+    match agent {
+        Some(agent) => agent.next().await,
+        None => std::future::pending().await,
+    }
+}

@@ -1,0 +1,200 @@
+//! Errors of calls: Bowline could not do its work, or a call that returns the answer had a turn that failed.
+
+use bowline_process::{KeeperError, RuntimeGap};
+use bowline_protocol::{Failure, SessionId};
+use bowline_providers::invocation::Refusal;
+
+use crate::agents::roster::RosterError;
+use crate::config::ConfigError;
+use crate::routing::route::NoRoute;
+use crate::run::record::Record;
+use crate::sessions::journal::JournalError;
+
+/// An error of a call.
+///
+/// For [`Task::start`](crate::Task::start) and [`Task::run`](crate::Task::run), a turn that failed is not an error: the failure
+/// is in the [`Record`]. For [`Task::answer`](crate::Task::answer) it is [`Error::Turn`].
+///
+/// A message does not repeat its cause: [`source`](std::error::Error::source) returns the error of the system or the parser.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The task has no provider.
+    #[error("no provider was chosen")]
+    NoProvider,
+    /// There is no provider of that name.
+    #[error("there is no provider `{name}`{}", crate::system::suggest::in_words(nearest.as_deref()))]
+    UnknownProvider {
+        /// The name.
+        name: String,
+        /// The known name or alias closest to it.
+        nearest: Option<String>,
+    },
+    /// [`Task::resume`](crate::Task::resume) was given the id of a Bowline session that cannot be resumed.
+    #[error("the session `{session}` cannot be resumed: {gap}")]
+    NotResumable {
+        /// The session.
+        session: SessionId,
+        /// Why.
+        gap: ResumeGap,
+        /// The error of the journal, if it could not be read.
+        #[source]
+        source: Option<Box<JournalError>>,
+    },
+    /// A manifest that may have that name cannot be used.
+    #[error(transparent)]
+    Roster(Box<RosterError>),
+    /// A file of settings is wrong.
+    #[error(transparent)]
+    Config(Box<ConfigError>),
+    /// The router chose no provider. Nothing was started.
+    #[error("{}", .0.problem)]
+    NoRoute(Box<NoRoute>),
+    /// A budget is used up already. Nothing was started.
+    #[error("the budget for {scope} is used up: {what}")]
+    OverBudget {
+        /// The scope of the budget.
+        scope: String,
+        /// How much of it was used.
+        what: String,
+    },
+    /// The spending so far could not be read, so no budget can be checked.
+    #[error("could not read the spending so far")]
+    Ledger {
+        /// The error of the system.
+        #[source]
+        source: std::io::Error,
+    },
+    /// The router's memory could not be read or written.
+    #[error("could not {doing} the router's memory `{path}`")]
+    Memory {
+        /// The operation.
+        doing: &'static str,
+        /// The file.
+        path: String,
+        /// The error of the system.
+        #[source]
+        source: std::io::Error,
+    },
+    /// The provider cannot honour the request. Nothing was started.
+    #[error(transparent)]
+    Refused(Box<Refusal>),
+    /// A path is not UTF-8, so it cannot be passed to the agent. Nothing was started.
+    #[error("the path {path:?} is not UTF-8, so it cannot be passed to the agent")]
+    NotText {
+        /// The path.
+        path: std::path::PathBuf,
+    },
+    /// A key or a label is longer than [`NAME_LIMIT`](crate::NAME_LIMIT). Nothing was started.
+    #[error("the {what} has {bytes} bytes, and at most {} are allowed", crate::run::task::NAME_LIMIT)]
+    LongName {
+        /// `key` or `label`.
+        what: &'static str,
+        /// Its length.
+        bytes: usize,
+    },
+    /// The journal could not be written or read.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    /// The process that owns the agents' processes could not be started.
+    #[error(transparent)]
+    Keeper(#[from] KeeperError),
+    /// The call was not made in a tokio runtime with timers and IO. Nothing was started.
+    #[error(transparent)]
+    NoRuntime(#[from] RuntimeGap),
+    /// The turn did not complete. Only calls that return the answer have this error.
+    #[error("{}", in_words(.0))]
+    Turn(Box<Record>),
+    /// The answer cannot be parsed as the requested type.
+    #[error("the answer is not JSON of the requested type")]
+    BadAnswer {
+        /// The answer.
+        text: String,
+        /// The record of the turn; none if the schema of the type could not be written, so that nothing was started.
+        record: Option<Box<Record>>,
+        /// The error of the parser.
+        #[source]
+        source: serde_json::Error,
+    },
+    /// The answer is too long to be held in memory, and there is no journal to read it from.
+    #[error("the answer is too long for memory, and the task keeps no journal to read it from")]
+    TooLong,
+    /// A file that belongs to the request could not be written.
+    #[error("could not write `{path}`")]
+    SideFile {
+        /// The file.
+        path: String,
+        /// The error of the system.
+        #[source]
+        source: std::io::Error,
+    },
+    /// An attachment of the prompt could not be read.
+    #[error("could not read the attachment `{path}`")]
+    Attachment {
+        /// The file.
+        path: String,
+        /// The error of the system.
+        #[source]
+        source: std::io::Error,
+    },
+    /// The thread that drives runs for callers without an async runtime could not be started.
+    #[error("could not start the thread that drives runs in the background")]
+    Background(#[source] std::io::Error),
+    /// The run was lost: the runtime that drove it went away, or it panicked.
+    #[error("the run was lost before it ended: the async runtime that drove it is gone")]
+    Lost,
+}
+
+impl From<ConfigError> for Error {
+    fn from(error: ConfigError) -> Self {
+        Self::Config(Box::new(error))
+    }
+}
+
+impl From<Refusal> for Error {
+    fn from(refusal: Refusal) -> Self {
+        Self::Refused(Box::new(refusal))
+    }
+}
+
+impl From<RosterError> for Error {
+    fn from(error: RosterError) -> Self {
+        match error {
+            RosterError::Unknown { name, nearest } => Self::UnknownProvider { name, nearest },
+            RosterError::Bad { .. } | RosterError::Taken { .. } | RosterError::Read { .. } => {
+                Self::Roster(Box::new(error))
+            }
+        }
+    }
+}
+
+fn in_words(record: &Record) -> String {
+    match &record.failure {
+        Some(Failure { category, message, .. }) => format!("the turn failed ({category}): {message}"),
+        None => format!("the turn was {}", record.outcome_word()),
+    }
+}
+
+/// Why one of our sessions cannot be resumed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ResumeGap {
+    /// The data home has no such session.
+    #[error("the data home has no such session")]
+    NotFound,
+    /// The journal of the session cannot be read.
+    #[error("its journal cannot be read")]
+    Unreadable,
+    /// The agent reported no session id of its own.
+    #[error("the agent reported no session id of its own")]
+    NoNativeSession,
+    /// Another provider ran it.
+    #[error("it is a session of {provider}")]
+    OtherProvider {
+        /// The provider.
+        provider: String,
+    },
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,465 @@
+//! From a task to a run: looks up the provider, builds the command, opens the journal and starts the driver.
+
+mod attempt;
+mod command;
+mod driver;
+mod replan;
+mod resumed;
+mod side_files;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use bowline_engine::budget::Budget;
+use bowline_engine::fallback::StreamFallback;
+use bowline_engine::{ResumeTarget, Run, RunPlan};
+use bowline_process as process;
+use bowline_protocol::kinds::{Notice, SessionState};
+use bowline_protocol::{Kind, Request, Resume, SessionId};
+use bowline_providers::conversation::protocol_client;
+use bowline_providers::invocation::docker::{self, Container};
+use bowline_providers::invocation::{Invocation, Preview, Refusal, Streaming};
+use bowline_providers::manifest::Manifest;
+use bowline_providers::views::Digest;
+use tokio::sync::{mpsc, oneshot};
+
+use attempt::attempt;
+pub(crate) use command::health;
+use command::{command, located};
+pub(crate) use replan::{Replanner, SecondPlan};
+pub(crate) use side_files::SIDE_FILES;
+use side_files::SideFiles;
+
+use crate::agents::detect;
+use crate::agents::installed::{self, KnownProgram};
+use crate::run::agent::Launch;
+use crate::run::callback::SharedCallback;
+use crate::run::drive::Drive;
+use crate::run::error::Error;
+use crate::run::git::Tree;
+use crate::run::record::Record;
+use crate::run::subscribe::{EventSender, EventStream, event_channel};
+use crate::run::task::{JournalChoice, Task};
+use crate::run::turn::{Control, RunOrder, Turn};
+use crate::sessions::aside;
+use crate::sessions::budget;
+use crate::sessions::journal::{
+    Home, Mask, Options, Reader, Runner, SessionMeta, Writer, new_session_id, temporary,
+};
+use crate::sessions::session_monitor::{self, MonitoredRun};
+use crate::system::clock;
+use crate::system::clock::BootMoment;
+use crate::system::container::Inside;
+use crate::system::host;
+use crate::system::host::Cleanup;
+pub(crate) use driver::{Driver, completed, wish};
+
+/// The capacity of a run's queue of orders.
+pub(crate) const ORDERS: usize = 16;
+
+/// Starts a task and returns the turn.
+pub(crate) async fn start(task: Task) -> Result<Turn, Error> {
+    let (orders, inbox) = mpsc::channel(ORDERS);
+    let control = Control::new(orders);
+    let mut prepared = Box::pin(prepare(task, control.clone(), inbox, Watcher::Yes)).await?;
+    let receiver = prepared.receiver.take().ok_or(Error::Lost)?;
+    let session = prepared.drive.session.clone();
+    let (told, done) = oneshot::channel();
+    tokio::spawn(async move {
+        // The caller may have dropped the receiver.
+        let _ = told.send(prepared.drive_to_the_end().await);
+    });
+    Ok(Turn::new(session, EventStream::one(receiver), control, done))
+}
+
+/// Runs a task to its end, without a subscriber.
+///
+/// Dropping the future drops the run, which kills the child. The future does not store the task, which is consumed when the
+/// run is prepared.
+pub(crate) fn run(task: Task) -> impl Future<Output = Result<Record, Error>> + Send {
+    let (orders, inbox) = mpsc::channel(ORDERS);
+    let prepared = Box::pin(prepare(task, Control::new(orders), inbox, Watcher::No));
+    async move { prepared.await?.drive_to_the_end().await }
+}
+
+/// Returns the command that would be started.
+pub(crate) fn preview(task: &Task) -> Result<Preview, Error> {
+    let driver = Driver::of(task)?;
+    let request = completed(task, &driver, task.chosen_model(), task.profile.as_ref())?;
+    let known = KnownProgram::of(task, driver.manifest());
+    let mut invocation = driver.invoke(task, &request, &known, task.streaming)?;
+    invocation.find_secrets(&host::environment(), task.env_of_request());
+    if let Some(container) = &request.docker {
+        let session = new_session_id(clock::wall(), host::random());
+        invocation = into_container(invocation, container, &session, &task.request)?;
+    }
+    Ok(invocation.preview())
+}
+
+/// Reads an answer from the journal that is too long for the record.
+pub(crate) fn text_from_journal(dir: &Path) -> Result<String, Error> {
+    Ok(digest_from_journal(dir)?.text().unwrap_or_default())
+}
+
+/// Reads a journal into a digest with the whole text.
+pub(crate) fn digest_from_journal(dir: &Path) -> Result<Digest, Error> {
+    let mut reader = Reader::open(dir)?;
+    let mut digest = Digest::unlimited();
+    while let Some(event) = reader.next_event()? {
+        digest.event(&event);
+    }
+    Ok(digest)
+}
+
+/// Whether the run has a subscriber.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Watcher {
+    Yes,
+    No,
+}
+
+/// A run that is ready to start.
+pub(crate) struct Prepared {
+    /// Boxed: it is moved often, and every future on the way would have to store it.
+    pub(crate) drive: Box<Drive>,
+    pub(crate) receiver: Option<crate::run::subscribe::EventReceiver>,
+}
+
+impl Prepared {
+    /// Drives the run to its end.
+    pub(crate) async fn drive_to_the_end(self) -> Result<Record, Error> {
+        self.drive.drive_to_the_end().await
+    }
+}
+
+pub(crate) async fn prepare(
+    mut task: Task,
+    control: Control,
+    orders: mpsc::Receiver<RunOrder>,
+    watcher: Watcher,
+) -> Result<Prepared, Error> {
+    let driver = Driver::of(&task)?;
+    #[cfg(feature = "testing")]
+    if task.script.is_none() && !task.cast.is_empty() {
+        task.script = Some(task.cast.take(driver.name(), driver.name()));
+    }
+    resumed::translate(&mut task, driver.name())?;
+    let request = completed(&task, &driver, task.chosen_model(), task.profile.as_ref())?;
+    let mut known = KnownProgram::of(&task, driver.manifest());
+    if let Some(manifest) = driver.manifest().filter(|_| !known.is_settled())
+        && driver::must_be_kept(&task, manifest)
+        // Boxed: few runs need it, and every future on the way would have to store it.
+        && let Some(told) = Box::pin(replan::settled(&task, manifest)).await
+    {
+        // The program reads the repository's files as soon as it starts. A usage error would come too late, and an old program
+        // may ignore a variable that it does not know.
+        known = told;
+    }
+    let before = driver.manifest().and_then(|manifest| Some((manifest, installed::before(&task, manifest)?)));
+    let (replaced, succession) = match before {
+        Some((manifest, before)) => known.since(before, task.binary.as_deref(), manifest).await,
+        None => (None, None),
+    };
+    let mut invocations = vec![driver.invoke(&task, &request, &known, task.streaming)?];
+    // If the caller or the settings chose a format, there is no second one to fall back to.
+    let chosen = driver::chosen_format(&task, &driver, task.streaming).is_some();
+    let free = task.streaming == Streaming::On && !chosen;
+    if free && driver.manifest().is_some() {
+        // There is no second attempt for a provider without a non-streaming format, or for a program whose only usable
+        // format is that one.
+        let second = driver.invoke(&task, &request, &known, Streaming::Off).ok();
+        invocations.extend(second.filter(|second| known.format().as_ref() != Some(&second.format)));
+    }
+    invocations.iter_mut().try_for_each(with_images)?;
+    let environment = host::environment();
+    // Before docker turns variables into arguments: every user of the machine can see arguments.
+    invocations.iter_mut().for_each(|it| it.find_secrets(&environment, task.env_of_request()));
+    let session = new_session_id(clock::wall(), host::random());
+    let (account, budget, unread) = budget::Account::open(&task, driver.name(), driver.manifest(), &session)?;
+    if let Some(container) = &request.docker {
+        invocations = invocations
+            .into_iter()
+            .map(|invocation| into_container(invocation, container, &session, &task.request))
+            .collect::<Result<_, _>>()?;
+    }
+    let mut cleanup = Cleanup::default();
+    let journal = match new_journal(&task, &driver, &request, &session, &invocations, &known, &mut cleanup)? {
+        Some(new) => Some(new.open().await?),
+        None => None,
+    };
+    let mut cleanup_files = Cleanup::default();
+    let side_files = SideFiles::of(&session, journal.as_ref());
+    side_files.write(&invocations, &mut cleanup_files)?;
+    let mut notices = std::mem::take(&mut task.notices);
+    notices.append(&mut invocations[0].notices);
+    notices.extend(unread);
+    notices.extend(replaced);
+    let mut plan = plan(&session, &driver, &request, &invocations, notices, &task);
+    plan.version = known.version();
+    let format = invocations[0].format.clone();
+    plan.capabilities = driver.manifest().map(|manifest| known.capabilities(manifest, &format));
+    plan.opening = std::mem::take(&mut task.attempt_context.opening);
+    let lesser = if free { known.degraded(&format) } else { None };
+    let degraded = std::mem::take(&mut invocations[0].degraded).into_iter().chain(lesser);
+    plan.opening.extend(degraded.map(Kind::CapabilityDegraded));
+    let told = driver.manifest().and_then(|manifest| manifest.told_model()).map(str::to_owned);
+    plan.model = request.model.clone().filter(|model| !model.is_empty() && model != "default").or(told);
+    plan.budget = budget;
+    #[cfg(feature = "testing")]
+    if let Some(script) = &task.script {
+        plan.attempts.iter_mut().for_each(|attempt| script.speaks(attempt));
+    }
+    let cwd = request.cwd.clone().map(PathBuf::from);
+    let (launch, tree) =
+        launch(&mut task, driver.manifest(), &session, &invocations, side_files.dir(), cwd.as_deref())
+            .await?;
+    plan.files = tree.is_some();
+    // A second plan starts the program on the host, so it must not replace a plan inside a container.
+    let may_ask = request.docker.is_none() && known.may_be_asked(driver.manifest());
+    let replannable = may_ask && free;
+    plan.replannable = replannable;
+    let capabilities = plan.capabilities.clone().filter(|_| replannable);
+    let dir = journal.as_ref().map(|journal| journal.dir().to_owned());
+    let cleanup = Arc::new(cleanup);
+    // Only this process knows of a journal that is deleted with the run.
+    let known = dir.clone().filter(|dir| !cleanup.covers(dir));
+    let watched = session_monitor::watch(MonitoredRun {
+        session: session.clone(),
+        key: request.key.clone(),
+        label: task.label.clone(),
+        home: known.as_ref().and_then(|dir| dir.parent()?.parent()).map(Home::at),
+        dir: known,
+        control,
+        since: clock::since_boot(),
+        // The wait before the start does not count.
+        limit: plan.attempts[0].limits.total.map(|limit| limit.plus(plan.delay)),
+    });
+    let (sender, receiver): (Option<EventSender>, _) = match watcher {
+        Watcher::Yes => {
+            let (sender, receiver) = event_channel(dir, cleanup.clone());
+            (Some(sender), Some(receiver))
+        }
+        Watcher::No => (None, None),
+    };
+    let mut drive = Box::new(Drive {
+        session,
+        run: Run::new(plan),
+        launch,
+        journal,
+        sender,
+        callback: task.callback.take().map(SharedCallback::into_callback),
+        excerpt_limit: task.excerpt_limit,
+        orders,
+        tree,
+        cleanup,
+        side_files: cleanup_files,
+        account: Some(account),
+        share: task.attempt_context.share.take(),
+        succession,
+        replanner: None,
+        _watched: watched,
+    });
+    if let Some(capabilities) = capabilities {
+        let session = drive.session.clone();
+        drive.replanner =
+            Some(Box::new(Replanner { task, driver, request, session, side_files, capabilities }));
+    }
+    Ok(Prepared { drive, receiver })
+}
+
+/// The largest image to send with the prompt. The agent can open a larger one itself.
+const LARGEST_IMAGE: u64 = 32 << 20;
+
+/// Reads the images that the protocol sends with the prompt.
+fn with_images(invocation: &mut Invocation) -> Result<(), Error> {
+    let Some(conversation) = &mut invocation.conversation else { return Ok(()) };
+    let wanted: Vec<String> = conversation.wants(&invocation.dialect).map(str::to_owned).collect();
+    for path in wanted {
+        let place = Path::new(&conversation.cwd).join(&path);
+        let failed = |source| Error::Attachment { path: place.display().to_string(), source };
+        if std::fs::metadata(&place).map_err(failed)?.len() <= LARGEST_IMAGE {
+            let bytes = std::fs::read(&place).map_err(failed)?;
+            conversation.images.insert(path, bytes);
+        }
+    }
+    Ok(())
+}
+
+/// Puts a command into a container. Only a requested working directory applies there, not the host's current one.
+fn into_container(
+    mut invocation: Invocation,
+    container: &str,
+    session: &SessionId,
+    request: &Request,
+) -> Result<Invocation, Refusal> {
+    // Any variable of the caller may be a secret, and every user of the machine can see arguments.
+    invocation.secrets_env.extend(request.env.keys().cloned());
+    let unknown =
+        protocol_client(&invocation.dialect).is_some_and(|client| !client.needs_cwd) && request.cwd.is_none();
+    if let Some(conversation) = invocation.conversation.as_mut().filter(|_| unknown) {
+        conversation.cwd.clear();
+    }
+    let (cwd, key) = (request.cwd.as_deref(), request.key.as_deref());
+    let container = Container { name: container, cwd, session: session.as_str(), key };
+    docker::wrap(invocation, &container, host::environment().into_iter().map(|(name, _)| name))
+}
+
+/// A journal that is about to be opened.
+struct NewJournal {
+    home: Home,
+    meta: SessionMeta,
+    options: Options,
+}
+
+impl NewJournal {
+    /// Opens the journal. On another thread while this process has other runs, which would have to wait for the disk.
+    async fn open(self) -> Result<Writer, Error> {
+        let Self { home, meta, options } = self;
+        Ok(aside::run(move || Writer::create(&home, meta, options)).await?)
+    }
+}
+
+/// Describes the journal of a task; none if the task has no journal.
+fn new_journal(
+    task: &Task,
+    driver: &Driver,
+    request: &Request,
+    session: &SessionId,
+    invocations: &[Invocation],
+    known: &KnownProgram,
+    cleanup: &mut Cleanup,
+) -> Result<Option<NewJournal>, Error> {
+    let home = match &task.journal {
+        JournalChoice::None => return Ok(None),
+        JournalChoice::At(home) => home.clone(),
+        JournalChoice::Default => Home::from_env()?,
+        JournalChoice::Temporary => {
+            let dir = temporary::place(session);
+            cleanup.add(dir.clone());
+            Home::at(dir)
+        }
+    };
+    let mut meta = SessionMeta::new(session.clone(), driver.name(), clock::wall());
+    if let Some(manifest) = driver.manifest() {
+        meta.adapter_version = Some(manifest.adapter_version.clone());
+        meta.capabilities = Some(Box::new(known.capabilities(manifest, &invocations[0].format)));
+    }
+    meta.dialect = Some(invocations[0].dialect.clone());
+    #[cfg(feature = "testing")]
+    if let Some(script) = &task.script {
+        meta.dialect = Some(script.dialect().to_owned());
+    }
+    meta.entry.clone_from(&task.attempt_context.entry);
+    meta.provider_version = known.version();
+    meta.program = known.program();
+    meta.profile = task.profile.as_ref().map(|profile| profile.name.clone());
+    meta.parent = task.attempt_context.parent.clone().or_else(|| task.parent.clone());
+    meta.cwd.clone_from(&request.cwd);
+    meta.key.clone_from(&request.key);
+    meta.label.clone_from(&task.label);
+    meta.container.clone_from(&request.docker);
+    let limit = invocations[0].limits.total.filter(|_| !task.no_timeout);
+    meta.limit_ms = limit.map(|limit| limit.plus(task.attempt_context.delay));
+    meta.registered_up = BootMoment::now();
+    meta.state = SessionState::Starting;
+    meta.runner = meta.runner.map(|runner| Runner { sole: task.sole, ..runner });
+    let quota = task.quota.unwrap_or(Options::DEFAULT_QUOTA);
+    let options = Options { quota, mask: mask(task, invocations) };
+    Ok(Some(NewJournal { home, meta, options }))
+}
+
+/// Collects the secrets that must not reach the disk.
+fn mask(task: &Task, invocations: &[Invocation]) -> Mask {
+    let mut secrets: Vec<String> = Vec::new();
+    for invocation in invocations {
+        let host = host::environment().into_iter().filter(|(name, _)| invocation.keeps(name));
+        let set = task.env_of_request().iter().chain(&invocation.env);
+        let set = set.map(|(name, value)| (name.clone(), value.clone()));
+        secrets
+            .extend(host.chain(set).filter(|(name, _)| invocation.is_secret(name)).map(|(_, value)| value));
+        secrets.extend(invocation.secret_values.iter().cloned());
+    }
+    Mask::new(secrets)
+}
+
+fn plan(
+    session: &SessionId,
+    driver: &Driver,
+    request: &Request,
+    invocations: &[Invocation],
+    notices: Vec<Notice>,
+    task: &Task,
+) -> RunPlan {
+    let first = &invocations[0];
+    let fork = matches!(request.resume, Some(Resume::Fork { .. }));
+    let resume = match &request.resume {
+        Some(Resume::Id { native_session } | Resume::Fork { native_session }) => {
+            Some(ResumeTarget { id: native_session.clone(), fork })
+        }
+        Some(Resume::Latest) | None => None,
+    };
+    RunPlan {
+        session: session.clone(),
+        provider: driver.name().to_owned(),
+        version: None,
+        cwd: request.cwd.clone(),
+        capabilities: driver.manifest().map(|manifest| manifest.capabilities.clone()),
+        prompt: request.prompt.clone(),
+        attempts: invocations.iter().map(|invocation| attempt(invocation, task)).collect(),
+        polite: first.stop.polite,
+        stop_scope: first.stop.scope,
+        resume,
+        stream_fallback: stream_fallback(task),
+        notices,
+        opening: Vec::new(),
+        delay: task.attempt_context.delay,
+        budget: Budget::default(),
+        model: None,
+        files: false,
+        replannable: false,
+        zone: jiff::tz::TimeZone::system(),
+    }
+}
+
+/// Returns when a run may send the prompt again without streaming: from the caller, else the settings, else the default.
+fn stream_fallback(task: &Task) -> StreamFallback {
+    let word = task.config.as_ref().and_then(|config| config.settings.text("run.stream-fallback"));
+    let set = word.and_then(|word| StreamFallback::ALL.into_iter().find(|rule| rule.as_str() == word));
+    task.stream_fallback.or(set).unwrap_or_default()
+}
+
+/// Prepares the commands, and finds the working tree whose files are compared.
+async fn launch(
+    task: &mut Task,
+    manifest: Option<&'static Manifest>,
+    session: &SessionId,
+    invocations: &[Invocation],
+    scratch: &Path,
+    cwd: Option<&Path>,
+) -> Result<(Launch, Option<Tree>), Error> {
+    #[cfg(feature = "testing")]
+    if let Some(script) = task.script.take() {
+        return Ok((Launch::Script(script), None));
+    }
+    let supervisor = host::supervisor()?;
+    let mut commands: Vec<process::Command> =
+        invocations.iter().map(|invocation| command(invocation, session, scratch)).collect();
+    let mut install = None;
+    if let Some(manifest) = manifest {
+        commands.iter_mut().for_each(|command| command.stdout_room = manifest.run.stdout_room);
+    }
+    if let Some(manifest) = manifest.filter(|_| task.request.docker.is_none()) {
+        located(&mut commands, manifest, task.binary.as_deref()).await;
+        install = task.binary.is_none().then(|| detect::install_remedies(manifest));
+    }
+    let inside = task.request.docker.clone().map(|container| {
+        let provider = &invocations[0].provider;
+        Box::new(Inside::new(supervisor.clone(), provider, &container, session))
+    });
+    let home = match &task.journal {
+        JournalChoice::At(home) => Some(home),
+        JournalChoice::Default | JournalChoice::Temporary | JournalChoice::None => None,
+    };
+    let tree = cwd.filter(|_| task.files).and_then(|cwd| Tree::around(&supervisor, cwd, home));
+    Ok((Launch::Processes { supervisor, commands, install, inside }, tree))
+}

@@ -1,0 +1,72 @@
+//! From an invocation to a command of the process crate: the program is found, paths and variables filled in.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use bowline_process as process;
+use bowline_protocol::SessionId;
+use bowline_providers::invocation::{self, Invocation, StdinPlan};
+use bowline_providers::manifest::Manifest;
+
+use crate::agents::detect::{self, Surroundings};
+use crate::system::host;
+
+/// The terminal that an agent sees when it wants one.
+const TERMINAL: process::Stdio = process::Stdio::Terminal { rows: 40, cols: 120 };
+
+/// Puts the program that is installed into the commands: from a place that `PATH` does not have, or from behind its
+/// launcher.
+///
+/// A program that is not found stays as it is: the spawner says what is the matter with it.
+pub(super) async fn located(
+    commands: &mut [process::Command],
+    manifest: &'static Manifest,
+    binary: Option<&Path>,
+) {
+    for command in commands {
+        // What the agent gets, which a request may have changed; the rest is where we keep things.
+        let mut surroundings = Surroundings::from_env();
+        for (name, value) in &command.env {
+            surroundings.set(name, value);
+        }
+        let Ok(found) = detect::find_anywhere(manifest, binary, &surroundings).await else { return };
+        command.program = found.program().to_owned();
+        let path = command.env.iter().rposition(|(name, _)| name == "PATH");
+        if let Some(place) = path {
+            command.env[place].1 = found.search_path(&command.env[place].1);
+        }
+    }
+}
+
+/// Returns the command that asks a provider whether it is well, if it can be asked.
+pub(crate) async fn health(manifest: &'static Manifest) -> Option<process::Command> {
+    let invocation = invocation::health(manifest)?;
+    let mut command = command(&invocation, &SessionId::from("bowline-health"), Path::new(""));
+    located(std::slice::from_mut(&mut command), manifest, None).await;
+    Some(command)
+}
+
+/// Turns an invocation into a command of the process crate.
+pub(super) fn command(invocation: &Invocation, session: &SessionId, scratch: &Path) -> process::Command {
+    let path = |name: &str| scratch.join(name).to_string_lossy().into_owned();
+    let mut env: Vec<(OsString, OsString)> = invocation
+        .environment(host::environment())
+        .into_iter()
+        .map(|(name, value)| (name.into(), value.into()))
+        .collect();
+    env.extend(invocation.env_files.iter().map(|(name, file)| (name.into(), path(file).into())));
+    let mut command = process::Command::new(&invocation.program, session.as_str());
+    command.args = invocation.args.iter().map(|arg| arg.text(path).into()).collect();
+    command.env = env;
+    command.cwd = invocation.cwd.as_ref().map(PathBuf::from);
+    command.stdin = match &invocation.stdin {
+        StdinPlan::Null => process::Stdin::Null,
+        StdinPlan::Prompt(text) => process::Stdin::Bytes(text.clone().into_bytes()),
+        StdinPlan::Protocol(_) => process::Stdin::Owned,
+    };
+    command.stdio = match invocation.transport {
+        invocation::Transport::Pipe => process::Stdio::Pipes,
+        invocation::Transport::Pty => TERMINAL,
+    };
+    command
+}

@@ -1,0 +1,206 @@
+//! How a request becomes a command.
+
+use std::path::{Path, PathBuf};
+
+use bowline_protocol::{PermissionMode, Request};
+use bowline_providers::invocation::external::ExternalCli;
+use bowline_providers::invocation::{
+    self, Invocation, Refusal, RepositoryCode, Streaming, Unrestricted, User, Wish,
+};
+use bowline_providers::manifest::Manifest;
+use bowline_providers::manifest::run::{Flag, RunFlag};
+
+use crate::agents::detect::Surroundings;
+use crate::agents::installed::KnownProgram;
+use crate::agents::models;
+use crate::agents::profile::Profile;
+use crate::agents::roster;
+use crate::config::Places;
+use crate::run::error::Error;
+use crate::run::task::Task;
+use crate::trust;
+
+/// By a provider's manifest, or by a description in the form of the specification for pi.
+pub(crate) enum Driver {
+    Manifest(&'static Manifest),
+    External(Box<(String, ExternalCli)>),
+}
+
+impl Driver {
+    pub(super) fn of(task: &Task) -> Result<Self, Error> {
+        match &task.attempt_context.external {
+            Some(external) => Ok(Self::External(Box::new(external.clone()))),
+            None => manifest(task).map(Self::Manifest),
+        }
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        match self {
+            Self::Manifest(manifest) => &manifest.name,
+            Self::External(external) => &external.0,
+        }
+    }
+
+    pub(super) fn manifest(&self) -> Option<&'static Manifest> {
+        match self {
+            Self::Manifest(manifest) => Some(manifest),
+            Self::External(_) => None,
+        }
+    }
+
+    /// Says whether it is described where the program works.
+    fn has_place(&self) -> bool {
+        match self {
+            Self::Manifest(_) => false,
+            Self::External(external) => external.1.workdir.is_some(),
+        }
+    }
+
+    /// Builds the command of a task, in the best form that the program has.
+    pub(super) fn invoke(
+        &self,
+        task: &Task,
+        request: &Request,
+        known: &KnownProgram,
+        streaming: Streaming,
+    ) -> Result<Invocation, Refusal> {
+        let mut wish = wish(task, self, streaming);
+        wish.usual = known.format();
+        wish.lacking = known.lacking();
+        wish.unkept = known.unkept();
+        let mut invocation = self.build(request, &wish)?;
+        if let (Some(profile), Some(manifest)) = (&task.profile, self.manifest()) {
+            profile.alone(manifest, request, &mut invocation, &Surroundings::from_env());
+        }
+        Ok(invocation)
+    }
+
+    /// Puts a request as a command. A limit of money that the program does not know is kept by our own guard.
+    pub(crate) fn build(&self, request: &Request, wish: &Wish) -> Result<Invocation, Refusal> {
+        let knows =
+            |manifest: &Manifest| manifest.run.flags.get(&RunFlag::MaxCost).is_some_and(Flag::is_done);
+        let mut request = request.clone();
+        // An amount that is none is refused by whoever builds the command.
+        if request.max_cost_usd.is_some_and(|usd| usd.is_finite() && usd > 0.0)
+            && !self.manifest().is_some_and(knows)
+        {
+            request.max_cost_usd = None;
+        }
+        match self {
+            Self::Manifest(manifest) => invocation::build(manifest, &request, wish),
+            Self::External(external) => external.1.build(&external.0, &request, wish),
+        }
+    }
+}
+
+fn manifest(task: &Task) -> Result<&'static Manifest, Error> {
+    if let Some(manifest) = task.manifest {
+        return Ok(manifest);
+    }
+    let of_profile = task.profile.as_ref().map(|profile| profile.provider.as_str());
+    let name = task.request.provider.as_deref().or(of_profile).ok_or(Error::NoProvider)?;
+    Ok(roster::find(name)?)
+}
+
+/// Fills in what a request leaves to us: the model that is meant, the current directory, and where a profile has its
+/// settings. What is known not to work is refused here.
+pub(crate) fn completed(
+    task: &Task,
+    driver: &Driver,
+    model: Option<String>,
+    profile: Option<&Profile>,
+) -> Result<Request, Error> {
+    if let Some(path) = &task.not_text {
+        return Err(Error::NotText { path: path.clone() });
+    }
+    let timeout_ms = task.request.timeout_ms.or(task.defaults.timeout);
+    let mut request = Request { model, timeout_ms, ..task.request.clone() };
+    if request.cwd.is_none() && !driver.has_place() {
+        request.cwd = match std::env::current_dir().map(PathBuf::into_os_string) {
+            Ok(dir) => match dir.into_string() {
+                Ok(dir) => Some(dir),
+                // In a container it is not looked at.
+                Err(_) if request.docker.is_some() => None,
+                Err(dir) => return Err(Error::NotText { path: dir.into() }),
+            },
+            // The spawner says what is the matter with it.
+            Err(_) => None,
+        };
+    }
+    if let Some(manifest) = driver.manifest() {
+        let mut surroundings = Surroundings::from_env();
+        if let Some(profile) = profile {
+            profile.enter(manifest, &mut request)?;
+            surroundings = profile.within(manifest, &surroundings)?;
+        }
+        // What is in a container was never asked for its models.
+        if request.docker.is_none() {
+            models::admit(manifest, &request, &surroundings)?;
+        }
+    }
+    Ok(request)
+}
+
+/// Returns what the caller wants of a run of a provider that is not part of the request.
+pub(crate) fn wish(task: &Task, driver: &Driver, streaming: Streaming) -> Wish {
+    let provider = driver.name();
+    let binary = task.binary.as_ref().map(|path| path.to_string_lossy().into_owned());
+    let user = if rustix::process::geteuid().is_root() { User::Root } else { User::Ordinary };
+    let settings = task.config.as_ref().map(|config| &config.settings);
+    let mut agent_args =
+        settings.map(|settings| settings.words(&format!("providers.{provider}.args"))).unwrap_or_default();
+    agent_args.extend(task.agent_args.iter().cloned());
+    Wish {
+        binary,
+        streaming,
+        user,
+        format: chosen_format(task, driver, streaming),
+        idle_at_most: task.defaults.idle_at_most,
+        agent_args,
+        unrestricted: unrestricted(task),
+        repository: driver.manifest().map(|manifest| repository_code(task, manifest)).unwrap_or_default(),
+        ..Wish::default()
+    }
+}
+
+/// Returns the format that the caller or the settings chose. A setting is for a run that is watched.
+pub(super) fn chosen_format(task: &Task, driver: &Driver, streaming: Streaming) -> Option<String> {
+    let setting = || {
+        let settings = &task.config.as_ref()?.settings;
+        settings.text(&format!("providers.{}.format", driver.name())).map(str::to_owned)
+    };
+    task.format.clone().or_else(|| setting().filter(|_| streaming == Streaming::On))
+}
+
+/// Says what happens to a program that nothing restricts: what the caller said, else the settings. A mode that the caller
+/// chose is not widened unless one of them allows it.
+fn unrestricted(task: &Task) -> Unrestricted {
+    let set = task.config.as_ref().and_then(|config| config.settings.text("permission.unrestricted"));
+    let set = set.map(|word| if word == "warn" { Unrestricted::Warn } else { Unrestricted::Refuse });
+    let usual = if task.mode_chosen { Unrestricted::Refuse } else { Unrestricted::Warn };
+    task.unrestricted.or(set).unwrap_or(usual)
+}
+
+/// Says whether a task needs a program that can be kept from the code of its repository.
+pub(super) fn must_be_kept(task: &Task, manifest: &Manifest) -> bool {
+    let restricted = matches!(task.request.permission, PermissionMode::Read | PermissionMode::Ask);
+    restricted
+        && manifest.repository.depends_on_program()
+        && matches!(repository_code(task, manifest), RepositoryCode::Kept(files) if !files.is_empty())
+}
+
+/// Says whether a program may run code of the repository in which a task works: only of a project that is trusted.
+fn repository_code(task: &Task, manifest: &Manifest) -> RepositoryCode {
+    // A container has other files, which are not looked at; what is inside is the caller's to choose.
+    if task.request.docker.is_some() || task.is_scripted() {
+        return RepositoryCode::Allowed;
+    }
+    let places = Places::from_env(task.request.cwd.as_ref().map(Path::new));
+    let files = trust::agent_files(manifest, &places, task.trust);
+    if files.state.is_trusted() {
+        return RepositoryCode::Allowed;
+    }
+    let project = places.project().unwrap_or_default();
+    let shown = |path: &PathBuf| path.strip_prefix(&project).unwrap_or(path).display().to_string();
+    RepositoryCode::Kept(files.found.iter().map(shown).collect())
+}

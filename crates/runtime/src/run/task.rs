@@ -1,0 +1,719 @@
+//! The task builder. Every call of the library starts with it.
+
+mod names;
+mod routed;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bowline_engine::budget::Amounts;
+use bowline_engine::fallback::StreamFallback;
+use bowline_protocol::kinds::{Level, Notice};
+use bowline_protocol::{
+    Attachment, Event, Json, McpServer, Message, Millis, NativeSessionId, PermissionMode, Request, Resume,
+    Sampling, SessionId,
+};
+use bowline_providers::invocation::{Preview, Streaming, Unrestricted};
+use bowline_providers::manifest::Manifest;
+use serde::de::DeserializeOwned;
+
+use bowline_process::check_runtime;
+
+use crate::agents::profile::Profile;
+use crate::config::Config;
+use crate::routing::route;
+use crate::routing::route::Beside;
+use crate::run::callback::SharedCallback;
+use crate::run::error::Error;
+use crate::run::launch;
+use crate::run::record::Record;
+use crate::run::turn::Turn;
+use crate::sessions::journal::Home;
+use crate::trust::ProjectTrust;
+pub use names::NAME_LIMIT;
+pub(crate) use names::check_name;
+pub(crate) use routed::{AttemptContext, Defaults, RouteOptions};
+
+/// Creates a task from a prompt.
+///
+/// ```
+/// # async fn example() -> Result<(), bowline::Error> {
+/// let task = bowline::task("Name this branch: fixes login race").provider("claude").no_tools();
+/// # let task = task.script(bowline::testing::says("fix/login-race"));
+/// assert_eq!(task.answer().await?, "fix/login-race");
+/// # Ok(()) }
+/// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(example()).unwrap();
+/// ```
+pub fn task(prompt: impl Into<String>) -> Task {
+    Task::of(Request { prompt: prompt.into(), ..Request::default() })
+}
+
+/// A task for an agent: the request and its options. Nothing happens before [`Task::start`],
+/// [`Task::answer`] or [`Task::run`].
+///
+/// A clone is another task with the same request. It runs on its own, and shares the values of [`Task::on_event`],
+/// [`Task::pot`] and [`Task::beside`].
+#[derive(Clone)]
+#[must_use = "a task does nothing until it is started"]
+pub struct Task {
+    pub(crate) request: Request,
+    pub(crate) label: Option<String>,
+    pub(crate) manifest: Option<&'static Manifest>,
+    pub(crate) profile: Option<Profile>,
+    pub(crate) parent: Option<SessionId>,
+    pub(crate) binary: Option<PathBuf>,
+    pub(crate) streaming: Streaming,
+    pub(crate) format: Option<String>,
+    pub(crate) agent_args: Vec<String>,
+    pub(crate) unrestricted: Option<Unrestricted>,
+    /// Whether the caller chose the permission mode.
+    pub(crate) mode_chosen: bool,
+    pub(crate) stream_fallback: Option<StreamFallback>,
+    pub(crate) journal: JournalChoice,
+    pub(crate) quota: Option<u64>,
+    pub(crate) callback: Option<SharedCallback>,
+    pub(crate) notices: Vec<Notice>,
+    pub(crate) excerpt_limit: Option<usize>,
+    pub(crate) files: bool,
+    pub(crate) sole: bool,
+    pub(crate) no_timeout: bool,
+    pub(crate) no_idle_timeout: bool,
+    /// A path that is not UTF-8.
+    pub(crate) not_text: Option<PathBuf>,
+    pub(crate) route: RouteOptions,
+    pub(crate) defaults: Defaults,
+    pub(crate) spend: Amounts,
+    pub(crate) config: Option<Arc<Config>>,
+    pub(crate) trust: ProjectTrust,
+    pub(crate) attempt_context: AttemptContext,
+    pub(crate) beside: Option<Beside>,
+    /// The script of this attempt, set when the provider is chosen.
+    #[cfg(feature = "testing")]
+    pub(crate) script: Option<crate::run::testing::Script>,
+    #[cfg(feature = "testing")]
+    pub(crate) cast: crate::run::testing::Cast,
+}
+
+/// The upper bound of the tool output in an event.
+const MOST_OF_OUTPUT: usize = 16 << 20;
+
+/// Where to write the journal of a session.
+#[derive(Clone, Debug)]
+pub(crate) enum JournalChoice {
+    /// In the user's data home.
+    Default,
+    /// In this data home.
+    At(Home),
+    /// In a directory that is deleted with the run.
+    Temporary,
+    /// Nowhere.
+    None,
+}
+
+impl std::fmt::Debug for Task {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Task").field("request", &self.request).finish_non_exhaustive()
+    }
+}
+
+impl Task {
+    /// Creates a task from a request.
+    pub fn of(request: Request) -> Self {
+        let journal = if request.ephemeral { JournalChoice::Temporary } else { JournalChoice::Default };
+        Self {
+            request,
+            label: None,
+            manifest: None,
+            profile: None,
+            parent: None,
+            binary: None,
+            streaming: Streaming::On,
+            format: None,
+            agent_args: Vec::new(),
+            unrestricted: None,
+            mode_chosen: false,
+            stream_fallback: None,
+            journal,
+            quota: None,
+            callback: None,
+            notices: Vec::new(),
+            excerpt_limit: None,
+            files: true,
+            sole: false,
+            no_timeout: false,
+            no_idle_timeout: false,
+            not_text: None,
+            route: RouteOptions::default(),
+            defaults: Defaults::default(),
+            spend: Amounts::default(),
+            config: None,
+            trust: ProjectTrust::default(),
+            attempt_context: AttemptContext::default(),
+            beside: None,
+            #[cfg(feature = "testing")]
+            script: None,
+            #[cfg(feature = "testing")]
+            cast: crate::run::testing::Cast::default(),
+        }
+    }
+
+    /// Sets the provider by name or alias; `auto` leaves the choice to the router.
+    pub fn provider(mut self, name: impl Into<String>) -> Self {
+        self.request.provider = Some(name.into());
+        self.manifest = None;
+        self.route.providers.clear();
+        self
+    }
+
+    /// Sets the provider by its manifest: from [`crate::roster`], or your own.
+    pub fn of_provider(mut self, manifest: &'static Manifest) -> Self {
+        self.request.provider = Some(manifest.name.clone());
+        self.manifest = Some(manifest);
+        self.route.providers.clear();
+        self
+    }
+
+    /// Runs this program instead of the one that the provider's manifest names.
+    pub fn binary(mut self, path: impl Into<PathBuf>) -> Self {
+        let path = path.into();
+        self.text_of(&path);
+        self.binary = Some(path);
+        self
+    }
+
+    /// Uses the settings and the login in the profile's directory. If no provider is set, the profile's provider is used.
+    pub fn profile(mut self, profile: Profile) -> Self {
+        self.profile = Some(profile);
+        self
+    }
+
+    /// Sets the model. Without a provider, the router chooses the provider that offers it.
+    pub fn model(mut self, model: impl Into<String>) -> Self {
+        self.request.model = Some(model.into());
+        self
+    }
+
+    /// Sets the thinking effort of the model, by the provider's name for it.
+    pub fn effort(mut self, effort: impl Into<String>) -> Self {
+        self.request.effort = Some(effort.into());
+        self
+    }
+
+    /// Converts a path to text. A path that is not UTF-8 is remembered, and starting the task fails.
+    fn text_of(&mut self, path: &Path) -> String {
+        if path.to_str().is_none() {
+            self.not_text.get_or_insert_with(|| path.to_owned());
+        }
+        path.to_string_lossy().into_owned()
+    }
+
+    /// Works in this directory instead of the current one.
+    pub fn cwd(mut self, dir: impl AsRef<Path>) -> Self {
+        self.request.cwd = Some(self.text_of(dir.as_ref()));
+        self
+    }
+
+    /// Lets the agent use a further directory.
+    pub fn add_dir(mut self, dir: impl AsRef<Path>) -> Self {
+        let dir = self.text_of(dir.as_ref());
+        self.request.add_dirs.push(dir);
+        self
+    }
+
+    /// Attaches an image or another file to the prompt.
+    pub fn attach(mut self, path: impl AsRef<Path>) -> Self {
+        let path = self.text_of(path.as_ref());
+        self.request.attachments.push(Attachment { path, media_type: None });
+        self
+    }
+
+    /// Replaces the agent's system prompt.
+    pub fn system_prompt(mut self, text: impl Into<String>) -> Self {
+        self.request.system_prompt = Some(text.into());
+        self
+    }
+
+    /// Adds to the agent's system prompt.
+    pub fn append_system_prompt(mut self, text: impl Into<String>) -> Self {
+        self.request.append_system_prompt = Some(text.into());
+        self
+    }
+
+    /// Sets a JSON Schema for the answer. Bowline does not check the answer against it; [`Task::answer_as`] parses it.
+    pub fn output_schema(mut self, schema: Json) -> Self {
+        self.request.output_schema = Some(schema);
+        self
+    }
+
+    /// Gives the agent an MCP server.
+    pub fn mcp_server(mut self, name: impl Into<String>, server: McpServer) -> Self {
+        self.request.mcp_servers.insert(name.into(), server);
+        self
+    }
+
+    /// Allows a tool by name.
+    pub fn allow_tool(mut self, name: impl Into<String>) -> Self {
+        self.request.allow_tools.push(name.into());
+        self
+    }
+
+    /// Refuses a tool by name.
+    pub fn deny_tool(mut self, name: impl Into<String>) -> Self {
+        self.request.deny_tools.push(name.into());
+        self
+    }
+
+    /// Lets the agent answer without any tool.
+    pub fn no_tools(mut self) -> Self {
+        self.request.no_tools = true;
+        self
+    }
+
+    /// Sets what the agent may do without approval. Default: [`PermissionMode::Ask`].
+    pub fn permission(mut self, mode: PermissionMode) -> Self {
+        self.request.permission = mode;
+        self.mode_chosen = true;
+        self
+    }
+
+    /// Sets whether a program that cannot be restricted may run under [`PermissionMode::Ask`]. Default: it runs with a warning
+    /// if no mode was set and the settings do not forbid it. A mode that was set is never widened.
+    pub fn unrestricted(mut self, unrestricted: Unrestricted) -> Self {
+        self.unrestricted = Some(unrestricted);
+        self
+    }
+
+    /// Sets the output format, by the provider's name for it. Default: the best one.
+    pub fn format(mut self, name: impl Into<String>) -> Self {
+        self.format = Some(name.into());
+        self
+    }
+
+    /// Passes a native argument to the program of a named provider. Starting fails if the argument conflicts with one that Bowline
+    /// passes (permission, format, session, prompt, or anything that has a method here).
+    pub fn agent_arg(mut self, arg: impl Into<String>) -> Self {
+        self.agent_args.push(arg.into());
+        self
+    }
+
+    /// Passes several native arguments; see [`Task::agent_arg`].
+    pub fn agent_args<A: Into<String>>(mut self, args: impl IntoIterator<Item = A>) -> Self {
+        self.agent_args.extend(args.into_iter().map(Into::into));
+        self
+    }
+
+    /// Limits the number of turns.
+    pub fn max_turns(mut self, turns: u32) -> Self {
+        self.request.max_turns = Some(turns);
+        self
+    }
+
+    /// Limits the cost, in US dollars. The run compares the cost with the limit whenever the agent reports usage. An agent with
+    /// a cost limit of its own gets it too.
+    pub fn max_cost(mut self, usd: f64) -> Self {
+        self.request.max_cost_usd = Some(usd);
+        self
+    }
+
+    /// Sets the timeout of the whole turn.
+    pub fn timeout(mut self, limit: Duration) -> Self {
+        self.request.timeout_ms = Some(millis(limit));
+        self
+    }
+
+    /// Sets the idle timeout: the longest time without output.
+    pub fn idle_timeout(mut self, limit: Duration) -> Self {
+        self.request.idle_timeout_ms = Some(millis(limit));
+        self
+    }
+
+    /// Sets the timeout of the whole turn, or removes the default of the provider's manifest.
+    pub fn timeout_ms(mut self, limit: Option<Millis>) -> Self {
+        self.request.timeout_ms = limit;
+        self.no_timeout = limit.is_none();
+        self
+    }
+
+    /// Sets the idle timeout, or removes the default of the provider's manifest.
+    pub fn idle_timeout_ms(mut self, limit: Option<Millis>) -> Self {
+        self.request.idle_timeout_ms = limit;
+        self.no_idle_timeout = limit.is_none();
+        self
+    }
+
+    /// Resumes an earlier session of the agent. If the agent begins a new session instead, the turn fails.
+    ///
+    /// The id is the agent's own ([`Record::native_session`](crate::Record::native_session)), or that of a Bowline session in
+    /// the same data home ([`Turn::session`](crate::Turn::session)). A Bowline id that cannot be resumed is
+    /// [`Error::NotResumable`], and nothing is started.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
+    /// # let world = bowline::testing::world();
+    /// # let says = |id: &str| bowline::testing::script(&format!(
+    /// #     r#"{{"session": "{id}", "steps": [{{"say": "a"}}, {{"result": {{}}}}]}}"#));
+    /// # world.provider("claude", says("n-1"));
+    /// let first = world.task("Read the parser").provider("claude").run().await?;
+    /// let second = world.task("Now fix it").provider("claude").resume(first.session.as_str()).run().await?;
+    /// # assert_eq!(second.native_session, first.native_session);
+    /// # Ok::<(), bowline::Error>(()) }).unwrap();
+    /// ```
+    pub fn resume(mut self, id: impl Into<NativeSessionId>) -> Self {
+        self.request.resume = Some(Resume::Id { native_session: id.into() });
+        self
+    }
+
+    /// Sets the Bowline session that this one continues. If its program has been replaced since, a notice names both versions.
+    pub fn parent(mut self, session: SessionId) -> Self {
+        self.parent = Some(session);
+        self
+    }
+
+    /// Resumes the agent's last session in the working directory.
+    pub fn resume_latest(mut self) -> Self {
+        self.request.resume = Some(Resume::Latest);
+        self
+    }
+
+    /// Sets a variable of the agent's environment.
+    pub fn env(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.request.env.insert(name.into(), value.into());
+        self
+    }
+
+    /// Adds earlier messages of the conversation. An agent gets them in its prompt, an executable provider as messages.
+    pub fn context(mut self, messages: impl IntoIterator<Item = Message>) -> Self {
+        self.request.context.extend(messages);
+        self
+    }
+
+    /// Sets sampling options. A notice reports them as ignored if the program has no such options.
+    pub fn sampling(mut self, hints: Sampling) -> Self {
+        self.request.sampling = hints;
+        self
+    }
+
+    /// Offers a tool of the host, in the model API's form. Only executable providers can call one.
+    pub fn host_tool(mut self, tool: Json) -> Self {
+        self.request.tools.push(tool);
+        self
+    }
+
+    /// Adds metadata of the caller.
+    pub fn metadata(mut self, name: impl Into<String>, value: Json) -> Self {
+        self.request.metadata.insert(name.into(), value);
+        self
+    }
+
+    /// Sets an option that only this provider has.
+    pub fn set(mut self, name: impl Into<String>, value: Json) -> Self {
+        self.request.config.insert(name.into(), value);
+        self
+    }
+
+    /// Leaves no trace: neither in the agent's own history nor in the journal.
+    pub fn ephemeral(mut self) -> Self {
+        self.request.ephemeral = true;
+        self.journal = JournalChoice::Temporary;
+        self
+    }
+
+    /// Ignores the user's settings for the agent.
+    pub fn isolate(mut self) -> Self {
+        self.request.isolate = true;
+        self
+    }
+
+    /// Runs the agent in a container.
+    pub fn docker(mut self, container: impl Into<String>) -> Self {
+        self.request.docker = Some(container.into());
+        self
+    }
+
+    /// Sets the caller's key, which finds and ends sessions together.
+    pub fn key(mut self, key: impl Into<String>) -> Self {
+        self.request.key = Some(key.into());
+        self
+    }
+
+    /// Sets a label for people.
+    pub fn label(mut self, label: impl Into<String>) -> Self {
+        self.label = Some(label.into());
+        self
+    }
+
+    /// Declares that this process exists for this task alone and cancels it on SIGTERM, as `bowline run` does. Another process
+    /// that ends the session may then signal this one; see [`crate::registry`].
+    pub fn sole_process(mut self) -> Self {
+        self.sole = true;
+        self
+    }
+
+    /// Turns streaming off: the agent prints its result in one piece.
+    pub fn no_stream(mut self) -> Self {
+        self.streaming = Streaming::Off;
+        self
+    }
+
+    /// Turns streaming on, which is the default.
+    pub(crate) fn stream(mut self) -> Self {
+        self.streaming = Streaming::On;
+        self
+    }
+
+    /// Sets when the run may send the prompt again, without streaming, if the stream ends without a result. The default is the
+    /// setting `run.stream-fallback`, else [`StreamFallback::Untouched`]: only if the program provably did nothing with it.
+    pub fn stream_fallback(mut self, when: StreamFallback) -> Self {
+        self.stream_fallback = Some(when);
+        self
+    }
+
+    /// Keeps the journal in this data home instead of the user's.
+    pub fn home(mut self, home: Home) -> Self {
+        self.journal = JournalChoice::At(home);
+        self
+    }
+
+    /// Keeps no journal. The run then waits for its subscriber: a slow subscriber slows the agent down.
+    pub fn without_journal(mut self) -> Self {
+        self.journal = JournalChoice::None;
+        self
+    }
+
+    /// Limits the size of the journal on disk, in bytes. A turn that would write more fails.
+    pub fn disk_quota(mut self, bytes: u64) -> Self {
+        self.quota = Some(bytes);
+        self
+    }
+
+    /// Adds a notice to the beginning of the run's events.
+    pub fn notice(mut self, code: impl Into<String>, text: impl Into<String>) -> Self {
+        self.notices.push(Notice { level: Level::Info, text: text.into(), code: Some(code.into()) });
+        self
+    }
+
+    /// Does not run git to list the changed files.
+    pub fn without_files(mut self) -> Self {
+        self.files = false;
+        self
+    }
+
+    /// Sets how many bytes of a tool's output an event carries; 32 KiB without this. Longer output is cut, and
+    /// [`Excerpt::is_cut`](crate::Excerpt::is_cut) returns true.
+    ///
+    /// The whole output is in the journal, and [`Reader::tool_output`](crate::journal::Reader::tool_output) returns it. Without
+    /// a journal ([`Task::without_journal`]) the rest is lost. The limit is at most 16 MiB, because events stay in memory until
+    /// they are read.
+    ///
+    /// ```
+    /// let task = bowline::task("Run the tests").provider("codex").without_journal().excerpt_limit(4 << 20);
+    /// ```
+    pub fn excerpt_limit(mut self, bytes: usize) -> Self {
+        self.excerpt_limit = Some(bytes.min(MOST_OF_OUTPUT));
+        self
+    }
+
+    /// Sets a callback for every event, called when the event becomes public. It runs on the task that drives the run, so it
+    /// should be quick.
+    pub fn on_event(mut self, callback: impl FnMut(&Event) + Send + 'static) -> Self {
+        self.callback = Some(SharedCallback::new(callback));
+        self
+    }
+
+    /// Plays this script instead of starting a process. Everything else is real. The journal is deleted with the run unless you
+    /// set its home.
+    #[cfg(feature = "testing")]
+    pub fn script(self, script: crate::run::testing::Script) -> Self {
+        self.scripts([script])
+    }
+
+    /// Plays these scripts, one for each attempt of the router, and the last one for all further attempts.
+    #[cfg(feature = "testing")]
+    pub fn scripts(mut self, scripts: impl IntoIterator<Item = crate::run::testing::Script>) -> Self {
+        self.cast.set(scripts);
+        self.without_own_journal()
+    }
+
+    /// Plays this script for that provider. Providers without a script count as not installed; see
+    /// [`crate::testing`].
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
+    /// use bowline::testing::says;
+    ///
+    /// let task = bowline::task("Say hello").provider("auto").script_for("codex", says("hello"));
+    /// assert_eq!(task.run().await?.attempts[0].name, "codex");
+    /// # Ok::<(), bowline::Error>(()) }).unwrap();
+    /// ```
+    #[cfg(feature = "testing")]
+    pub fn script_for(mut self, provider: &str, script: crate::run::testing::Script) -> Self {
+        self.cast.set_for(provider, script);
+        self.without_own_journal()
+    }
+
+    /// Keeps the sessions of tests out of the developer's data home.
+    #[cfg(feature = "testing")]
+    fn without_own_journal(mut self) -> Self {
+        if matches!(self.journal, JournalChoice::Default) {
+            self.journal = JournalChoice::Temporary;
+        }
+        self
+    }
+
+    /// Returns the command that would be started, without starting it.
+    pub fn preview(&self) -> Result<Preview, Error> {
+        self.check_names()?;
+        if self.is_routed() { route::preview(self) } else { launch::preview(self) }
+    }
+
+    /// Starts the turn and returns a handle to read its events and to stop it. A failure of the turn is then data, not an error.
+    ///
+    /// Needs a tokio runtime, which drives the turn. When that runtime shuts down, the turn fails with [`Error::Lost`].
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NoRuntime`] outside of a tokio runtime, or in one without timers or IO; other errors if nothing could be started.
+    pub fn start(self) -> impl Future<Output = Result<Turn, Error>> + Send {
+        self.dispatch(|task| Box::pin(route::start(task)), |task| Box::pin(launch::start(task)))
+    }
+
+    /// Runs the turn and returns its record, also if the turn failed.
+    ///
+    /// Needs a tokio runtime. Dropping the future ends the agent.
+    ///
+    /// # Errors
+    ///
+    /// As those of [`Self::start`].
+    pub fn run(self) -> impl Future<Output = Result<Record, Error>> + Send {
+        self.dispatch(|task| Box::pin(route::run(task)), |task| Box::pin(launch::run(task)))
+    }
+
+    /// Returns the future of a task, with or without the router.
+    ///
+    /// Preparing a run takes some 80 kB, and the task itself more than 1 kB. Both are boxed when the caller creates the future:
+    /// a host that waits for hundreds of runs would otherwise hold them in its own futures.
+    fn dispatch<T>(
+        self,
+        routed: impl FnOnce(Self) -> Pin<Box<dyn Future<Output = Result<T, Error>> + Send>>,
+        direct: impl FnOnce(Self) -> Pin<Box<dyn Future<Output = Result<T, Error>> + Send>>,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        let checked = self.check_names().map_err(Box::new);
+        let future = if self.is_routed() { routed(self) } else { direct(self) };
+        async move {
+            // Check on the first poll: the caller may create the future before it enters the runtime.
+            check_runtime()?;
+            checked.map_err(|error| *error)?;
+            future.await
+        }
+    }
+
+    /// Runs the turn and returns the answer. A turn that does not complete is an error, so that `?` never returns an error
+    /// message as the answer.
+    ///
+    /// Needs a tokio runtime. Dropping the future ends the agent.
+    ///
+    /// # Errors
+    ///
+    /// As those of [`Self::start`], and [`Error::Turn`].
+    pub async fn answer(self) -> Result<String, Error> {
+        let record = self.run().await?;
+        if !record.is_completed() {
+            return Err(Error::Turn(Box::new(record)));
+        }
+        record.answer()
+    }
+
+    /// Runs the turn with the JSON Schema of a type, and parses the answer as that type. [`Task::run_as`] also returns the
+    /// record.
+    ///
+    /// Needs a tokio runtime. Dropping the future ends the agent.
+    ///
+    /// # Errors
+    ///
+    /// As those of [`Self::run_as`].
+    pub async fn answer_as<T: DeserializeOwned + schemars::JsonSchema>(self) -> Result<T, Error> {
+        Ok(self.run_as().await?.0)
+    }
+
+    /// Runs the turn with the JSON Schema of a type, parses the answer as that type, and returns it with the record: its
+    /// cost, usage and journal.
+    ///
+    /// Like [`Task::answer`], this is a result call: a turn that failed is [`Error::Turn`], and an answer of another form is
+    /// [`Error::BadAnswer`]. Both contain the record.
+    ///
+    /// Needs a tokio runtime. Dropping the future ends the agent.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
+    /// #[derive(serde::Deserialize, schemars::JsonSchema)]
+    /// struct Bug {
+    ///     file: String,
+    ///     line: u32,
+    /// }
+    ///
+    /// let task = bowline::task("Find the bug").provider("codex");
+    /// # let task = task.script(bowline::testing::says(r#"{"file": "lib.rs", "line": 7}"#));
+    /// let (bug, record) = task.run_as::<Bug>().await?;
+    /// println!("{}:{}, cost {:?}", bug.file, bug.line, record.cost);
+    /// # Ok::<(), bowline::Error>(()) }).unwrap();
+    /// ```
+    pub async fn run_as<T: DeserializeOwned + schemars::JsonSchema>(mut self) -> Result<(T, Record), Error> {
+        let schema = schemars::schema_for!(T);
+        let schema = serde_json::to_string(&schema).and_then(|text| serde_json::from_str::<Json>(&text));
+        let bad = |text, record, source| Error::BadAnswer { text, record, source };
+        self.request.output_schema = Some(schema.map_err(|source| bad(String::new(), None, source))?);
+        let record = self.run().await?;
+        if !record.is_completed() {
+            return Err(Error::Turn(Box::new(record)));
+        }
+        let text = record.answer()?;
+        match serde_json::from_str(bare_json(&text)) {
+            Ok(value) => Ok((value, record)),
+            Err(source) => Err(bad(text, Some(Box::new(record)), source)),
+        }
+    }
+
+    /// Variables of the request's environment, for masking.
+    pub(crate) fn env_of_request(&self) -> &BTreeMap<String, String> {
+        &self.request.env
+    }
+}
+
+/// Removes code fences: models put them around JSON even if the prompt forbids it.
+fn bare_json(text: &str) -> &str {
+    let text = text.trim();
+    let Some(inside) = text.strip_prefix("```").and_then(|rest| rest.strip_suffix("```")) else {
+        return text;
+    };
+    inside.strip_prefix("json").unwrap_or(inside).trim()
+}
+
+fn millis(span: Duration) -> Millis {
+    Millis(u64::try_from(span.as_millis()).unwrap_or(u64::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_takes_little_room_in_the_callers_future() {
+        // Preparing a run takes some 80 kB, which hundreds of callers would hold as long as they run.
+        let sizes = [
+            size_of_val(&crate::run::task::task("hi").provider("agent").start()),
+            size_of_val(&crate::run::task::task("hi").provider("agent").run()),
+        ];
+        assert!(sizes.iter().all(|size| *size < 16 * 1024), "{sizes:?}");
+    }
+
+    #[test]
+    fn fences_around_json_are_no_part_of_it() {
+        for text in ["{}", " {} \n", "```json\n{}\n```", "```\n{}\n```"] {
+            assert_eq!(bare_json(text), "{}");
+        }
+        assert_eq!(bare_json("no json"), "no json");
+    }
+}

@@ -1,0 +1,152 @@
+//! Plays a script in the place of a process.
+
+use std::collections::VecDeque;
+
+use bowline_engine::{StopSignal, SweepResult};
+use bowline_protocol::Exit;
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+
+use super::{OnStop, Step};
+use crate::run::agent::AgentEvent;
+use crate::system::clock;
+
+/// The signals by their numbers, as a process would report them.
+const SIGINT: i32 = 2;
+const SIGTERM: i32 = 15;
+const SIGKILL: i32 = 9;
+
+/// An agent that plays a script.
+#[derive(Debug)]
+pub(crate) struct Actor {
+    steps: VecDeque<Step>,
+    on_stop: OnStop,
+    /// Until when the step in front waits. Kept here, because the wait may be given up and begun again.
+    waits_until: Option<Instant>,
+    /// What happened and was not told yet.
+    ready: VecDeque<AgentEvent>,
+    over: bool,
+    sender: mpsc::UnboundedSender<ActorOrder>,
+    orders: mpsc::UnboundedReceiver<ActorOrder>,
+}
+
+/// What is done to the agent.
+#[derive(Debug)]
+enum ActorOrder {
+    Stop(Exit),
+    Kill,
+    Write(Vec<u8>),
+    Sweep,
+}
+
+impl Actor {
+    pub(super) fn new(steps: impl Iterator<Item = Step>, on_stop: OnStop) -> Self {
+        let (sender, orders) = mpsc::unbounded_channel();
+        let (waits_until, ready, over) = (None, VecDeque::new(), false);
+        Self { steps: steps.collect(), on_stop, waits_until, ready, over, sender, orders }
+    }
+
+    /// Waits for the next thing that happens. Dropping the future loses nothing.
+    pub(crate) async fn next(&mut self) -> AgentEvent {
+        // A script never has to wait for a pipe; without this it would hold up everybody else on the thread.
+        tokio::task::consume_budget().await;
+        loop {
+            while let Ok(order) = self.orders.try_recv() {
+                self.obey(order);
+            }
+            if let Some(happening) = self.ready.pop_front() {
+                return happening;
+            }
+            match self.steps.front() {
+                _ if self.over => self.wait_for_orders().await,
+                Some(Step::Hang) => self.wait_for_orders().await,
+                Some(Step::Wait(span)) => {
+                    let until = *self.waits_until.get_or_insert_with(|| Instant::now() + *span);
+                    tokio::select! {
+                        biased;
+                        Some(order) = self.orders.recv() => self.obey(order),
+                        () = tokio::time::sleep_until(until) => {
+                            self.waits_until = None;
+                            self.steps.pop_front();
+                        }
+                    }
+                }
+                Some(Step::Stdout(_) | Step::Stderr(_) | Step::Exit(_)) | None => self.play(),
+            }
+        }
+    }
+
+    /// Plays a step that takes no time.
+    fn play(&mut self) {
+        let at = clock::system();
+        match self.steps.pop_front() {
+            Some(Step::Stdout(bytes)) => self.ready.push_back(AgentEvent::Stdout { bytes, at }),
+            Some(Step::Stderr(bytes)) => self.ready.push_back(AgentEvent::Stderr { bytes, at }),
+            Some(Step::Exit(exit)) => self.exit(exit),
+            Some(Step::Wait(_) | Step::Hang) | None => self.exit(Exit::Code(0)),
+        }
+    }
+
+    async fn wait_for_orders(&mut self) {
+        // It holds a sender itself, so there is always an order or a wait.
+        if let Some(order) = self.orders.recv().await {
+            self.obey(order);
+        }
+    }
+
+    fn obey(&mut self, order: ActorOrder) {
+        match order {
+            ActorOrder::Write(bytes) if !self.over => {
+                self.ready.push_back(AgentEvent::StdinWritten { bytes, at: clock::system() });
+            }
+            ActorOrder::Sweep => self.ready.push_back(AgentEvent::Swept(SweepResult::default())),
+            ActorOrder::Kill => self.exit(Exit::Signal(SIGKILL)),
+            ActorOrder::Stop(exit) if !self.over => {
+                match std::mem::replace(&mut self.on_stop, OnStop::Ignore) {
+                    OnStop::Ignore => {}
+                    OnStop::Obey => self.exit(exit),
+                    OnStop::Play(steps) => {
+                        self.steps = steps.into();
+                        self.waits_until = None;
+                    }
+                }
+            }
+            // Nobody is there any more.
+            ActorOrder::Write(_) | ActorOrder::Stop(_) => {}
+        }
+    }
+
+    fn exit(&mut self, exit: Exit) {
+        if !std::mem::replace(&mut self.over, true) {
+            self.ready.extend([AgentEvent::StdoutClosed, AgentEvent::StderrClosed, AgentEvent::Exited(exit)]);
+        }
+    }
+
+    pub(crate) fn write(&self, bytes: Vec<u8>) {
+        self.order(ActorOrder::Write(bytes));
+    }
+
+    pub(crate) fn close_stdin(&self) {
+        self.order(ActorOrder::Stop(Exit::Code(0)));
+    }
+
+    pub(crate) fn signal(&self, signal: StopSignal) {
+        self.order(ActorOrder::Stop(Exit::Signal(match signal {
+            StopSignal::Interrupt => SIGINT,
+            StopSignal::Terminate => SIGTERM,
+        })));
+    }
+
+    pub(crate) fn kill(&self) {
+        self.order(ActorOrder::Kill);
+    }
+
+    pub(crate) fn sweep(&self) {
+        self.order(ActorOrder::Sweep);
+    }
+
+    fn order(&self, order: ActorOrder) {
+        // The receiver is ours as well, so it is there.
+        let _: Result<(), _> = self.sender.send(order);
+    }
+}

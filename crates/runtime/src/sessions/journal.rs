@@ -1,0 +1,85 @@
+//! The session directory: all bytes that a session read and wrote, and all events that were decoded from them.
+//!
+//! A session is a directory under the data home. [`Writer`] belongs to the one runner of the session and appends;
+//! [`Reader`] reads from any position, also while the file grows. [`repair`] repairs the directory of a runner that was
+//! killed. `docs/journal.md` describes the files.
+//!
+//! The writer writes raw bytes first, then the events decoded from them, so a public event always has its bytes on file. The
+//! time of the bytes (`io.index`) may follow a little later. Nothing here waits, decides about a run, or reads the clock: the
+//! time of bytes and events comes with them.
+
+mod append;
+pub(crate) mod ending;
+mod error;
+mod home;
+mod index;
+mod lock;
+mod mask;
+mod meta;
+mod reader;
+mod records;
+mod repair;
+pub(crate) mod temporary;
+pub(crate) mod unfinished;
+mod whole;
+mod writer;
+
+#[cfg(test)]
+mod tests;
+
+pub use crate::system::clock::BootMoment;
+pub use error::{HomeProblem, JournalError};
+pub use home::{Home, SessionEntry, Sessions, new_session_id};
+pub use index::{Index, IndexRecord};
+pub use mask::Mask;
+pub use meta::{Abort, META_FORMAT, Program, Runner, SessionMeta, update_meta};
+pub use reader::Reader;
+pub(crate) use repair::repair_leaving;
+pub use repair::{Repaired, repair};
+pub use writer::{Options, PendingSync, Writer};
+
+use std::path::{Path, PathBuf};
+
+use bowline_protocol::RawFile;
+
+/// The file of a session's events, one JSON object on a line. A living runner holds its lock.
+pub const EVENTS_FILE: &str = "events.jsonl";
+
+/// The file with the time of each write to a raw file.
+pub const INDEX_FILE: &str = "io.index";
+
+/// The file that describes the session.
+pub const META_FILE: &str = "session.json";
+
+/// Every raw file of a session.
+const RAW_FILES: [RawFile; 4] = [RawFile::Stdout, RawFile::Stderr, RawFile::Stdin, RawFile::Pty];
+
+/// Returns whether the runner of a session's directory lives.
+pub(crate) fn is_live(dir: &Path) -> Result<bool, JournalError> {
+    lock::Lock::is_taken(dir)
+}
+
+/// Returns the name of a raw file in the session's directory.
+pub fn raw_name(file: RawFile) -> &'static str {
+    match file {
+        RawFile::Stdout => "stdout.raw",
+        RawFile::Stderr => "stderr.raw",
+        RawFile::Stdin => "stdin.raw",
+        RawFile::Pty => "pty.raw",
+    }
+}
+
+/// Returns the place of a raw file in [`RAW_FILES`].
+fn slot_of(file: RawFile) -> usize {
+    match file {
+        RawFile::Stdout => 0,
+        RawFile::Stderr => 1,
+        RawFile::Stdin => 2,
+        RawFile::Pty => 3,
+    }
+}
+
+/// Returns the path of a raw file.
+fn raw_path(dir: &Path, file: RawFile) -> PathBuf {
+    dir.join(raw_name(file))
+}

@@ -1,0 +1,85 @@
+//! Session directories that cannot be read, and the removal of sessions.
+
+use std::path::Path;
+
+use bowline_protocol::{SessionId, Timestamp};
+
+use super::{Registry, lost};
+use crate::run::error::Error;
+use crate::sessions::journal::{self, JournalError, SessionMeta, unfinished};
+
+/// A session's directory that cannot be read.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct DamagedSession {
+    /// The name of the directory, which is the id of the session.
+    pub session: SessionId,
+    /// When the directory was last changed.
+    pub changed_at: Timestamp,
+    /// The error.
+    pub problem: JournalError,
+}
+
+impl Registry {
+    /// Lists the directories of sessions that cannot be read, the newest name first: damaged ones, and those of a newer version.
+    ///
+    /// Leaves out names before `since`. A session that is just beginning is not damaged: its runner lives.
+    pub fn damaged(&self, since: Option<&SessionId>) -> Result<Vec<DamagedSession>, Error> {
+        let mut damaged = Vec::new();
+        for dir in self.home.session_dirs()? {
+            let Some(name) = dir.file_name().and_then(|name| name.to_str()) else { continue };
+            let session = SessionId::from(name);
+            if since.is_some_and(|since| session.as_str() < since.as_str()) {
+                continue;
+            }
+            if let Some(problem) = problem_of(&dir) {
+                damaged.push(DamagedSession { session, changed_at: changed_at(&dir), problem });
+            }
+        }
+        damaged.sort_by(|one, other| other.session.as_str().cmp(one.session.as_str()));
+        Ok(damaged)
+    }
+
+    /// Removes a session that is over, or whose directory is damaged, with all its files. Ends processes that its agent left first.
+    ///
+    /// Needs a tokio runtime. Fails for a session whose runner lives ([`JournalError::Locked`]), and for a name without a
+    /// directory in this data home.
+    pub async fn remove(&self, session: &SessionId) -> Result<(), Error> {
+        bowline_process::check_runtime()?;
+        self.home.check()?;
+        let dir = self.home.session_dir(session)?;
+        // Never follow a link: its target does not belong to us.
+        if !std::fs::symlink_metadata(&dir).is_ok_and(|found| found.is_dir()) {
+            return Err(JournalError::NoSession { path: dir }.into());
+        }
+        if journal::is_live(&dir)? {
+            return Err(JournalError::Locked { path: dir }.into());
+        }
+        lost::end_of_session(&dir).await?;
+        // Rename it first to a name that no list shows: an interrupted removal then leaves no half session.
+        let gone = dir.with_file_name(format!(".removed-{}", session.as_str()));
+        std::fs::rename(&dir, &gone).map_err(|source| io_error("rename", &dir, source))?;
+        unfinished::unmark(&dir)?;
+        Ok(std::fs::remove_dir_all(&gone).map_err(|source| io_error("remove", &gone, source))?)
+    }
+}
+
+fn io_error(doing: &'static str, path: &Path, source: std::io::Error) -> JournalError {
+    JournalError::Io { doing, path: path.to_owned(), source }
+}
+
+/// Returns why a directory cannot be read as a session.
+fn problem_of(dir: &Path) -> Option<JournalError> {
+    let problem = SessionMeta::read(dir).err()?;
+    // A held lock means that it is being created. A directory without events was never a session.
+    let is_live = journal::is_live(dir).unwrap_or(false);
+    let was_begun =
+        |dir: &Path| std::fs::metadata(dir.join(journal::EVENTS_FILE)).is_ok_and(|it| it.len() > 0);
+    let is_session = !matches!(problem, JournalError::NoSession { .. }) || was_begun(dir);
+    (is_session && !is_live).then_some(problem)
+}
+
+fn changed_at(dir: &Path) -> Timestamp {
+    let changed = std::fs::metadata(dir).and_then(|found| found.modified());
+    changed.map_or_else(|_| crate::system::clock::wall(), crate::system::clock::timestamp)
+}
