@@ -192,6 +192,18 @@ impl From<bowline::Error> for CommandError {
     }
 }
 
+impl From<bowline::registry::RegistryError> for CommandError {
+    fn from(error: bowline::registry::RegistryError) -> Self {
+        bowline::Error::from(error).into()
+    }
+}
+
+impl From<bowline::Refusal> for CommandError {
+    fn from(refusal: bowline::Refusal) -> Self {
+        bowline::Error::from(refusal).into()
+    }
+}
+
 impl From<RosterError> for CommandError {
     fn from(error: RosterError) -> Self {
         let fault = Fault::Library(error.exit_code());

@@ -2,8 +2,10 @@
 
 pub(crate) mod answer_cache;
 pub mod auth;
+pub(crate) mod available;
 pub mod certificate;
-pub mod detect;
+pub(crate) mod command;
+pub(crate) mod detect;
 pub(crate) mod installed;
 pub mod limits;
 pub mod models;

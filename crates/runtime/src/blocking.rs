@@ -43,7 +43,7 @@ use tokio::runtime::Handle;
 use crate::run::error::Error;
 use crate::run::record::Record;
 use crate::run::task::Task;
-use crate::run::turn::Control;
+use crate::sessions::control::Control;
 use crate::sessions::registry::{Killed, Registry};
 
 /// How many events are fetched from the background together, when they are there.
@@ -85,13 +85,13 @@ pub fn start(task: Task) -> Result<Turn, Error> {
 /// Ends all sessions with a key and waits until they are gone, see [`Registry::kill_all`].
 pub fn kill_all(registry: &Registry, key: &str, reason: &str) -> Result<Vec<Killed>, Error> {
     let (registry, key, reason) = (registry.clone(), key.to_owned(), reason.to_owned());
-    wait(async move { registry.kill_all(&key, &reason).await })
+    wait(async move { Ok(registry.kill_all(&key, &reason).await?) })
 }
 
 /// Ends the sessions that are older than that, see [`Registry::kill_stale`].
 pub fn kill_stale(registry: &Registry, max_age: Duration) -> Result<Vec<Killed>, Error> {
     let registry = registry.clone();
-    wait(async move { registry.kill_stale(max_age).await })
+    wait(async move { Ok(registry.kill_stale(max_age).await?) })
 }
 
 /// A running turn: an iterator over its events. Dropping it stops the agent; [`Turn::detach`] lets it go on.

@@ -18,13 +18,14 @@ use tokio::sync::mpsc;
 
 use crate::agents::auth::{self, Auth, Binary, Status};
 use crate::agents::certificate::Certificate;
-use crate::agents::detect::{self, Ask, Found, MissingKind, ProbeError, ProbeErrorKind, Surroundings};
+use crate::agents::detect::{self, Ask, Found, MissingKind, ProbeError, ProbeErrorKind};
 use crate::agents::profile::Profile;
 use crate::agents::roster;
 use crate::health::{self, Health, Live};
 use crate::run::error::Error;
 use crate::sessions::journal::Home;
 use crate::system::clock;
+use crate::system::surroundings::Surroundings;
 
 pub use machine::{Condition, FilePosition, MachineItem};
 

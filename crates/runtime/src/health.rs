@@ -69,7 +69,7 @@ pub async fn live(manifest: &'static Manifest, profile: Option<&Profile>) -> Liv
             Some(failure) => (Some(format!("{} ({})", failure.message, failure.category)), Some(failure)),
             None => (Some(format!("the turn was {}", record.outcome_word())), None),
         },
-        Err(error) => (Some(crate::run::failures::in_full(&error)), None),
+        Err(error) => (Some(crate::system::causes::in_full(&error)), None),
     };
     let category = failure.as_ref().map(|failure| failure.category);
     let (resets_at, hint) = failure.map(|failure| (failure.resets_at, failure.hint)).unwrap_or_default();
@@ -77,7 +77,7 @@ pub async fn live(manifest: &'static Manifest, profile: Option<&Profile>) -> Liv
 }
 
 async fn request(manifest: &'static Manifest, profile: Option<&Profile>) -> Result<Record, Error> {
-    let place = crate::system::host::scratch("bowline-live")
+    let place = crate::sessions::scratch::scratch("bowline-live")
         .map_err(|(path, source)| Error::SideFile { path: path.display().to_string(), source })?;
     let mut task = task(PROMPT)
         .of_provider(manifest)

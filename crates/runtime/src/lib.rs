@@ -86,15 +86,26 @@ pub use bowline_providers::views::{ModelSource, Refused};
 pub use agents::limits::limits;
 pub use agents::models::models;
 pub use agents::profile::Profile;
-pub use agents::{auth, certificate, detect, limits, models, roster};
+pub use agents::{auth, certificate, limits, models, roster};
 pub use routing::route;
 pub use run::error::{Error, ResumeGap};
 pub use run::git::{git_in, repository_in};
 pub use run::record::{Attempt, Record, RecordWarning};
-pub use run::task::{NAME_LIMIT, Task, task};
+pub use run::task::{Task, task};
 #[cfg(feature = "testing")]
 pub use run::testing;
-pub use run::turn::{Control, Turn};
+pub use run::turn::Turn;
+pub use sessions::control::Control;
+pub use sessions::names::NAME_LIMIT;
 pub use sessions::{budget, journal, registry};
 pub use system::host::{guarantee, init, init_lazily, start_keeper};
+pub use system::project;
 pub use system::suggest::closest_name;
+
+/// Detection: which agents are installed, their versions, and the options that they really have.
+pub mod detect {
+    #[doc(inline)]
+    pub use crate::agents::available::{installed, usable};
+    #[doc(inline)]
+    pub use crate::agents::detect::*;
+}

@@ -1,3 +1,4 @@
 //! Routing: chooses a provider, retries and falls back. Each attempt is a run.
 
+mod execute;
 pub mod route;

@@ -1,6 +1,7 @@
 //! One run of one agent: the task that describes it, the launch, the driver, and what a caller gets from it.
 
 pub(crate) mod agent;
+mod answer;
 pub(crate) mod callback;
 pub(crate) mod drive;
 pub(crate) mod error;

@@ -2,6 +2,9 @@
 
 pub(crate) mod aside;
 pub mod budget;
+pub(crate) mod control;
 pub mod journal;
+pub(crate) mod names;
 pub mod registry;
+pub(crate) mod scratch;
 pub(crate) mod session_monitor;

@@ -169,7 +169,7 @@ fn remove(args: &RemoveArgs, stdout: &mut Stdout) -> Result<(), CommandError> {
     let runtime = async_runtime::start()?;
     for id in &args.sessions {
         let removed = runtime.block_on(registry.remove(&SessionId::from(id.as_str())));
-        removed.map_err(|error| not_removed(id, error))?;
+        removed.map_err(|error| not_removed(id, error.into()))?;
         stdout.print(&format!("{id}: removed\n"))?;
     }
     Ok(())

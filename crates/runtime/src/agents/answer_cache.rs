@@ -10,8 +10,9 @@ use bowline_protocol::Timestamp;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::agents::detect::{Ask, Surroundings};
+use crate::agents::detect::Ask;
 use crate::system::host;
+use crate::system::surroundings::Surroundings;
 
 /// The version of the file format.
 const FORM: u32 = 1;

@@ -12,9 +12,10 @@ use bowline_providers::manifest::auth::LoginFile;
 use serde::{Deserialize, Serialize};
 
 use crate::agents::answer_cache::AnswerCache;
-use crate::agents::detect::{self, Ask, Breadth, Found, ProbeErrorKind, Stamp, Surroundings};
+use crate::agents::detect::{self, Ask, Breadth, Found, ProbeErrorKind, Stamp};
 use crate::agents::profile::Profile;
 use crate::system::clock;
+use crate::system::surroundings::Surroundings;
 
 /// How long a program's report about its login is valid, if the visible variables and files have not changed.
 const GOOD_FOR: Duration = Duration::from_secs(10 * 60);

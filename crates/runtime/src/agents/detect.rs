@@ -12,8 +12,8 @@ mod account;
 mod ask;
 mod cache;
 mod places;
+mod search;
 mod shell;
-mod surroundings;
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -22,20 +22,19 @@ use std::time::Duration;
 use bowline_process::{KeeperError, SpawnErrorKind};
 use bowline_protocol::{Remedy, Timestamp};
 use bowline_providers::ask::NotTold;
-use bowline_providers::manifest::{Chosen, Manifest};
+use bowline_providers::manifest::Manifest;
 use bowline_providers::probe::{Page, Version};
 use bowline_providers::{catalogue, compat, failure};
 
-use crate::agents::auth;
-use crate::agents::roster;
 use crate::system::clock;
 pub(crate) use account::Breadth;
 pub(crate) use ask::{Session, run as asked};
 
+pub use crate::system::surroundings::Surroundings;
 pub use cache::Cache;
 pub(crate) use cache::Stamp;
 pub(crate) use places::install_remedies;
-pub use surroundings::{Search, Surroundings};
+pub use search::Search;
 
 /// A program that was found.
 #[derive(Clone, Debug)]
@@ -347,24 +346,6 @@ pub async fn version(found: &Found) -> Result<Version, ProbeError> {
 /// Needs a tokio runtime.
 pub async fn probe(found: &Found) -> Result<Probe, ProbeError> {
     Ask::from_env().probe(found).await
-}
-
-/// Returns the providers whose program is installed, the built-in ones first, without those that are only chosen by name.
-pub fn installed() -> Vec<&'static Manifest> {
-    let search = Search::from_env();
-    // Skip files that cannot be read: a call that names such a provider reports the error.
-    let all = roster::Roster::from_env()
-        .all()
-        .map(|(all, _)| all.into_iter().map(|entry| entry.manifest).collect());
-    let all: Vec<&'static Manifest> = all.unwrap_or_else(|_| catalogue::built_in().collect());
-    all.into_iter().filter(|it| it.chosen != Chosen::ByName && find(it, None, &search).is_ok()).collect()
-}
-
-/// Returns the installed providers that have a login.
-pub fn usable() -> Vec<&'static Manifest> {
-    let surroundings = Surroundings::from_env();
-    let has_login = |it: &&'static Manifest| auth::look(it, None, &surroundings).is_authenticated();
-    installed().into_iter().filter(has_login).collect()
 }
 
 fn home() -> Option<PathBuf> {

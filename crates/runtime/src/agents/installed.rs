@@ -8,14 +8,14 @@ use std::path::Path;
 use std::time::{Duration, UNIX_EPOCH};
 
 use bowline_protocol::kinds::{CapabilityDegraded, Level, Notice};
-use bowline_protocol::{Capabilities, NativeSessionId, Resume};
+use bowline_protocol::{Capabilities, NativeSessionId, Resume, SessionId};
 use bowline_providers::manifest::Manifest;
 use bowline_providers::probe::{Narrowed, Page, Version, check, narrow};
 
-use crate::agents::detect::{self, Ask, Cache, Found, ProbeError, Search};
-use crate::run::task::{JournalChoice, Task};
+use crate::agents::detect::{self, Ask, Cache, Found, ProbeError};
 use crate::sessions::journal::{Home, Program, SessionMeta};
 use crate::system::clock;
+use crate::system::surroundings::Surroundings;
 
 /// The timeout for the version of a program that was replaced.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -26,7 +26,7 @@ const SESSIONS: &str = "its earlier sessions may look different to it";
 /// How many earlier sessions to search.
 const LOOKED_AT: usize = 200;
 
-/// The known facts about the program of a task.
+/// The known facts about the program of a run.
 #[derive(Debug, Default)]
 pub(crate) struct KnownProgram {
     program: Option<Program>,
@@ -39,18 +39,14 @@ pub(crate) struct KnownProgram {
 }
 
 impl KnownProgram {
-    /// Finds the program that a task would start. A program in a container is unknown.
-    pub(crate) fn of(task: &Task, manifest: Option<&'static Manifest>) -> Self {
-        let Some(manifest) = manifest else { return Self::default() };
-        #[cfg(feature = "testing")]
-        if task.is_scripted() {
-            return Self::default();
-        }
-        if task.request.docker.is_some() {
-            return Self::default();
-        }
-        let found = detect::find(manifest, task.binary.as_deref(), &Search::from_env());
-        found.map(|found| Self::about(&found, Cache::from_env())).unwrap_or_default()
+    /// Finds the program of a provider, and what is cached about it.
+    pub(crate) fn find(
+        manifest: &'static Manifest,
+        binary: Option<&Path>,
+        surroundings: &Surroundings,
+    ) -> Self {
+        let found = detect::find(manifest, binary, &surroundings.search());
+        found.map(|found| Self::about(&found, Cache::of(surroundings))).unwrap_or_default()
     }
 
     /// Combines the file with its cached answers.
@@ -81,8 +77,7 @@ impl KnownProgram {
 
     /// Queries the version and the help of a program, and caches the answers as `doctor` does. Also for a version that passed the
     /// contract suite: it has just rejected its options.
-    pub(crate) async fn asked(found: &Found, deadline: Duration) -> Self {
-        let ask = Ask { deadline, ..Ask::from_env() };
+    pub(crate) async fn asked(found: &Found, ask: &Ask) -> Self {
         let mut session = ask.session(found);
         let version = session.version().await.inspect_err(not_told).ok();
         let pages = session.pages().await.inspect_err(not_told).unwrap_or_default();
@@ -90,8 +85,7 @@ impl KnownProgram {
     }
 
     /// Queries the version of a program, and its help unless that version passed the contract suite.
-    pub(crate) async fn settled(found: &Found, deadline: Duration) -> Self {
-        let ask = Ask { deadline, ..Ask::from_env() };
+    pub(crate) async fn settled(found: &Found, ask: &Ask) -> Self {
         let mut session = ask.session(found);
         let version = session.version().await.inspect_err(not_told).ok();
         if version.as_ref().is_some_and(|version| detect::is_proven(found.manifest, version)) {
@@ -160,10 +154,11 @@ impl KnownProgram {
         before: SessionMeta,
         binary: Option<&Path>,
         manifest: &'static Manifest,
+        surroundings: &Surroundings,
     ) -> (Option<Notice>, Option<Succession>) {
         let changed = before.program.is_some() && self.program.is_some() && self.program != before.program;
         if changed && self.version.is_none() {
-            self.version = asked(binary, manifest).await;
+            self.version = asked(binary, manifest, surroundings).await;
         }
         let notice = self.differs(&before, manifest).map(notice);
         let succession = before.provider_version.map(|version| {
@@ -230,9 +225,13 @@ fn another(title: &str, then: &str, now: &str) -> String {
 }
 
 /// Queries the version with a short timeout, because a task waits for it.
-async fn asked(binary: Option<&Path>, manifest: &'static Manifest) -> Option<String> {
-    let found = detect::find(manifest, binary, &Search::from_env()).ok()?;
-    let ask = Ask { deadline: PATIENCE, ..Ask::from_env() };
+async fn asked(
+    binary: Option<&Path>,
+    manifest: &'static Manifest,
+    surroundings: &Surroundings,
+) -> Option<String> {
+    let found = detect::find(manifest, binary, &surroundings.search()).ok()?;
+    let ask = Ask { deadline: PATIENCE, cache: Cache::of(surroundings) };
     match ask.version(&found).await {
         Ok(version) => Some(version.to_string()),
         Err(error) => {
@@ -247,23 +246,22 @@ fn not_told(error: &ProbeError) {
     tracing::debug!(error, "a program did not answer a question about itself");
 }
 
-/// Returns the session that a task resumes. Errors of reading it are reported elsewhere.
-pub(crate) fn before(task: &Task, manifest: &Manifest) -> Option<SessionMeta> {
-    if task.parent.is_none() && task.request.resume.is_none() {
-        return None;
-    }
-    let home = match &task.journal {
-        JournalChoice::At(home) => home.clone(),
-        JournalChoice::Default | JournalChoice::Temporary | JournalChoice::None => Home::from_env().ok()?,
-    };
-    match (&task.parent, &task.request.resume) {
+/// Returns the session that a run continues: its parent, or the latest one of the agent's session. Errors of reading it are
+/// reported elsewhere.
+pub(crate) fn before(
+    home: &Home,
+    parent: Option<&SessionId>,
+    resume: Option<&Resume>,
+    manifest: &Manifest,
+) -> Option<SessionMeta> {
+    match (parent, resume) {
         (Some(parent), _) => {
             let meta = SessionMeta::read(&home.session_dir(parent).ok()?).ok()?;
             // Another process may have written it.
             (meta.provider == manifest.name).then_some(meta)
         }
         (None, Some(Resume::Id { native_session } | Resume::Fork { native_session })) => {
-            latest(&home, native_session, manifest)
+            latest(home, native_session, manifest)
         }
         (None, Some(Resume::Latest) | None) => None,
     }
@@ -290,7 +288,7 @@ fn program(found: &Found) -> Option<Program> {
 
 #[cfg(test)]
 mod tests {
-    use bowline_protocol::{SessionId, Timestamp};
+    use bowline_protocol::Timestamp;
     use bowline_providers::catalogue;
 
     use super::*;

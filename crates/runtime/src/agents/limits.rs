@@ -8,11 +8,11 @@ use bowline_providers::manifest::Manifest;
 use serde::{Deserialize, Serialize};
 
 use crate::agents::answer_cache::AnswerCache;
-use crate::agents::detect::{self, Ask, Breadth, Surroundings};
+use crate::agents::detect::{self, Ask, Breadth};
 use crate::agents::profile::Profile;
-use crate::agents::roster;
-use crate::run::error::Error;
+use crate::agents::roster::{self, RosterError};
 use crate::system::clock;
+use crate::system::surroundings::Surroundings;
 
 pub use bowline_providers::ask::Window;
 
@@ -66,7 +66,7 @@ enum CachedLimits {
 /// ```
 ///
 /// Needs a tokio runtime.
-pub async fn limits(provider: &str) -> Result<Limits, Error> {
+pub async fn limits(provider: &str) -> Result<Limits, RosterError> {
     let manifest = roster::find(provider)?;
     Ok(of(manifest, None, &Surroundings::from_env(), &Ask::at_length()).await)
 }

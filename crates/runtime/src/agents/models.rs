@@ -13,11 +13,11 @@ use bowline_providers::models::{Objection, objection};
 use serde::{Deserialize, Serialize};
 
 use crate::agents::answer_cache::AnswerCache;
-use crate::agents::detect::{self, Ask, Breadth, Found, Stamp, Surroundings};
+use crate::agents::detect::{self, Ask, Breadth, Found, Stamp};
 use crate::agents::profile::Profile;
-use crate::agents::roster;
-use crate::run::error::Error;
+use crate::agents::roster::{self, RosterError};
 use crate::system::clock;
+use crate::system::surroundings::Surroundings;
 
 pub use bowline_providers::models::Model;
 
@@ -78,7 +78,7 @@ struct CachedModels {
 /// ```
 ///
 /// Needs a tokio runtime.
-pub async fn models(provider: &str) -> Result<Models, Error> {
+pub async fn models(provider: &str) -> Result<Models, RosterError> {
     let manifest = roster::find(provider)?;
     Ok(of(manifest, None, &Surroundings::from_env(), &Ask::at_length()).await)
 }
@@ -180,7 +180,7 @@ async fn asked(
     match ask.about(Subject::Models, Breadth::All, found, surroundings).await {
         Some(Ok(Told::Models(models))) if models.is_empty() => Err("it listed no models".to_owned()),
         Some(Ok(Told::Models(models))) => Ok(Some(CachedModels { program: program(found), models })),
-        Some(Err(error)) => Err(crate::run::failures::in_full(&error)),
+        Some(Err(error)) => Err(crate::system::causes::in_full(&error)),
         Some(Ok(Told::Login(_) | Told::Limits(_))) | None => Ok(None),
     }
 }

@@ -8,8 +8,7 @@ use bowline_protocol::{Request, RequestField};
 use bowline_providers::invocation::{Invocation, Refusal};
 use bowline_providers::manifest::Manifest;
 
-use crate::agents::detect::Surroundings;
-use crate::run::error::Error;
+use crate::system::surroundings::Surroundings;
 
 /// An account of a program: the directory with its settings and its login.
 ///
@@ -27,8 +26,8 @@ pub struct Profile {
 
 impl Profile {
     /// Checks whether a provider can use this profile; the error has a hint.
-    pub fn suits(&self, manifest: &Manifest) -> Result<(), Error> {
-        self.variable(manifest).map(drop).map_err(Error::from)
+    pub fn suits(&self, manifest: &Manifest) -> Result<(), Refusal> {
+        self.variable(manifest).map(drop)
     }
 
     /// Returns the variable that this profile sets for a provider, and its value.

@@ -8,12 +8,13 @@ use bowline_process as process;
 use bowline_protocol::Remedy;
 use serde::Serialize;
 
-use crate::agents::detect::{Surroundings, question};
+use crate::agents::detect::question;
 use crate::agents::roster::Roster;
 use crate::config::{Config, ConfigError, Places};
-use crate::run::failures::in_full;
 use crate::sessions::journal::Home;
+use crate::system::causes::in_full;
 use crate::system::host;
+use crate::system::surroundings::Surroundings;
 use crate::trust::ProjectTrust;
 
 /// Something about the machine.

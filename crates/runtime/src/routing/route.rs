@@ -6,7 +6,6 @@
 //! record at the end that lists them.
 
 mod attempts;
-mod beside;
 mod candidates;
 mod choice;
 mod entry;
@@ -15,7 +14,6 @@ mod memory;
 #[cfg(test)]
 mod tests;
 
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -27,7 +25,7 @@ use bowline_providers::invocation::Preview;
 use bowline_providers::manifest::Manifest;
 use tokio::sync::{mpsc, oneshot};
 
-use crate::agents::detect::{Ask, Surroundings};
+use crate::agents::detect::Ask;
 use crate::agents::limits;
 use crate::agents::profile::Profile;
 use crate::config::{Config, HintTuning, SettingOrigin};
@@ -36,15 +34,18 @@ use crate::run::launch::{self, ORDERS, Watcher};
 use crate::run::record::Record;
 use crate::run::subscribe::EventStream;
 use crate::run::task::Task;
-use crate::run::turn::{Control, Turn};
+use crate::run::turn::Turn;
+use crate::sessions::control::Control;
 use crate::system::clock;
 use crate::system::suggest::closest_name;
+use crate::system::surroundings::Surroundings;
 
 use attempts::RoutedRun;
 use candidates::Candidates;
 use memory::Store;
 
-pub use beside::Beside;
+pub use crate::run::error::NoRoute;
+pub use crate::run::task::{AUTO, Beside};
 pub use bowline_engine::retry::{NextStep, OutlookStep, RetryOutlook, RetryRules, RouteStop, between};
 pub use bowline_engine::route::{
     CandidateVerdict, HINTS, NOT_ITS_MODEL, RouteProblem, RouteStrategy, canonical,
@@ -56,9 +57,6 @@ const LIMITS_WITHIN: Duration = Duration::from_secs(3);
 
 /// Reporting limits may take at most one part in this many of the caller's timeout.
 const PART: u32 = 4;
-
-/// The name that leaves the choice to the router.
-pub const AUTO: &str = "auto";
 
 /// The providers that the router would try, in order, and the reasons why it would skip the others.
 #[derive(Clone, Debug)]
@@ -112,21 +110,6 @@ impl Explanation {
     /// ```
     pub fn after(&self, failure: &Failure, footprint: Footprint) -> RetryOutlook {
         retry::outlook(&self.rules, &self.turns, &self.memory, failure, footprint, self.start)
-    }
-}
-
-/// Why the router chose no provider.
-#[derive(Clone, Debug)]
-pub struct NoRoute {
-    /// The problem.
-    pub problem: RouteProblem,
-    /// The verdict on every candidate.
-    pub verdicts: Vec<CandidateVerdict>,
-}
-
-impl fmt::Display for NoRoute {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.problem.fmt(f)
     }
 }
 

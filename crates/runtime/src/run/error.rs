@@ -1,14 +1,17 @@
 //! Errors of calls: Bowline could not do its work, or a call that returns the answer had a turn that failed.
 
+use bowline_engine::route::{CandidateVerdict, RouteProblem};
 use bowline_process::{KeeperError, RuntimeGap};
 use bowline_protocol::{Failure, SessionId};
 use bowline_providers::invocation::Refusal;
 
 use crate::agents::roster::RosterError;
 use crate::config::ConfigError;
-use crate::routing::route::NoRoute;
 use crate::run::record::Record;
+use crate::sessions::budget::BudgetError;
 use crate::sessions::journal::JournalError;
+use crate::sessions::names::{LongName, NAME_LIMIT};
+use crate::sessions::registry::RegistryError;
 
 /// An error of a call.
 ///
@@ -86,7 +89,7 @@ pub enum Error {
         path: std::path::PathBuf,
     },
     /// A key or a label is longer than [`NAME_LIMIT`](crate::NAME_LIMIT). Nothing was started.
-    #[error("the {what} has {bytes} bytes, and at most {} are allowed", crate::run::task::NAME_LIMIT)]
+    #[error("the {what} has {bytes} bytes, and at most {NAME_LIMIT} are allowed")]
     LongName {
         /// `key` or `label`.
         what: &'static str,
@@ -168,10 +171,55 @@ impl From<RosterError> for Error {
     }
 }
 
+impl From<LongName> for Error {
+    fn from(LongName { what, bytes }: LongName) -> Self {
+        Self::LongName { what, bytes }
+    }
+}
+
+impl From<BudgetError> for Error {
+    fn from(error: BudgetError) -> Self {
+        match error {
+            BudgetError::Over { scope, what } => Self::OverBudget { scope, what },
+            BudgetError::Ledger { source } => Self::Ledger { source },
+            BudgetError::Journal(error) => Self::Journal(error),
+        }
+    }
+}
+
+impl From<RegistryError> for Error {
+    fn from(error: RegistryError) -> Self {
+        match error {
+            RegistryError::Journal(error) => Self::Journal(error),
+            RegistryError::LongName(error) => error.into(),
+            RegistryError::Budget(error) => error.into(),
+            RegistryError::SideFile { path, source } => Self::SideFile { path, source },
+            RegistryError::Keeper(error) => Self::Keeper(error),
+            RegistryError::NoRuntime(error) => Self::NoRuntime(error),
+            RegistryError::Background(error) => Self::Background(error),
+        }
+    }
+}
+
 fn in_words(record: &Record) -> String {
     match &record.failure {
         Some(Failure { category, message, .. }) => format!("the turn failed ({category}): {message}"),
         None => format!("the turn was {}", record.outcome_word()),
+    }
+}
+
+/// Why the router chose no provider.
+#[derive(Clone, Debug)]
+pub struct NoRoute {
+    /// The problem.
+    pub problem: RouteProblem,
+    /// The verdict on every candidate.
+    pub verdicts: Vec<CandidateVerdict>,
+}
+
+impl std::fmt::Display for NoRoute {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.problem.fmt(f)
     }
 }
 

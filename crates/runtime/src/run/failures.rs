@@ -4,6 +4,7 @@ use bowline_process::{SpawnError, SpawnErrorKind};
 use bowline_protocol::{Category, Code, Failure, Remedy, RequestField};
 
 use crate::sessions::journal::JournalError;
+use crate::system::causes::in_full;
 
 /// Returns the failure of a program that could not be started. `install` are the remedies of a default program that is missing.
 #[expect(clippy::wildcard_enum_match_arm, reason = "what is not listed has no better name")]
@@ -100,18 +101,6 @@ pub(crate) fn keeper_lost() -> Failure {
     let mut failure = Failure::new(Category::Unknown, Code::Killed, message);
     failure.hint = Some("nothing is wrong with the request; start it again".to_owned());
     failure
-}
-
-/// Writes an error with its causes in one line.
-pub(crate) fn in_full(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text.push_str(": ");
-        text.push_str(&error.to_string());
-        cause = error.source();
-    }
-    text
 }
 
 /// Returns the failure of a program that sends requests and does not read the responses.

@@ -200,7 +200,7 @@ fn trim(mut bytes: Vec<u8>) -> Vec<u8> {
 /// Needs a tokio runtime.
 pub async fn git_in(dir: &Path, args: &[&str]) -> Result<Vec<u8>, String> {
     let supervisor =
-        crate::system::host::supervisor().map_err(|error| crate::run::failures::in_full(&error))?;
+        crate::system::host::supervisor().map_err(|error| crate::system::causes::in_full(&error))?;
     git(&supervisor, dir, args).await
 }
 

@@ -1,11 +1,11 @@
 //! From a task to a run: looks up the provider, builds the command, opens the journal and starts the driver.
 
 mod attempt;
-mod command;
 mod driver;
 mod replan;
 mod resumed;
 mod side_files;
+mod spending;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -20,16 +20,13 @@ use bowline_providers::conversation::protocol_client;
 use bowline_providers::invocation::docker::{self, Container};
 use bowline_providers::invocation::{Invocation, Preview, Refusal, Streaming};
 use bowline_providers::manifest::Manifest;
-use bowline_providers::views::Digest;
 use tokio::sync::{mpsc, oneshot};
 
 use attempt::attempt;
-pub(crate) use command::health;
-use command::{command, located};
 pub(crate) use replan::{Replanner, SecondPlan};
-pub(crate) use side_files::SIDE_FILES;
 use side_files::SideFiles;
 
+use crate::agents::command::{command, located};
 use crate::agents::detect;
 use crate::agents::installed::{self, KnownProgram};
 use crate::run::agent::Launch;
@@ -40,18 +37,18 @@ use crate::run::git::Tree;
 use crate::run::record::Record;
 use crate::run::subscribe::{EventSender, EventStream, event_channel};
 use crate::run::task::{JournalChoice, Task};
-use crate::run::turn::{Control, RunOrder, Turn};
+use crate::run::turn::Turn;
 use crate::sessions::aside;
 use crate::sessions::budget;
-use crate::sessions::journal::{
-    Home, Mask, Options, Reader, Runner, SessionMeta, Writer, new_session_id, temporary,
-};
+use crate::sessions::control::{Control, RunOrder};
+use crate::sessions::journal::{Home, Mask, Options, Runner, SessionMeta, Writer, new_session_id, temporary};
 use crate::sessions::session_monitor::{self, MonitoredRun};
 use crate::system::clock;
 use crate::system::clock::BootMoment;
 use crate::system::container::Inside;
 use crate::system::host;
 use crate::system::host::Cleanup;
+use crate::system::surroundings::Surroundings;
 pub(crate) use driver::{Driver, completed, wish};
 
 /// The capacity of a run's queue of orders.
@@ -86,7 +83,7 @@ pub(crate) fn run(task: Task) -> impl Future<Output = Result<Record, Error>> + S
 pub(crate) fn preview(task: &Task) -> Result<Preview, Error> {
     let driver = Driver::of(task)?;
     let request = completed(task, &driver, task.chosen_model(), task.profile.as_ref())?;
-    let known = KnownProgram::of(task, driver.manifest());
+    let known = known_program(task, driver.manifest());
     let mut invocation = driver.invoke(task, &request, &known, task.streaming)?;
     invocation.find_secrets(&host::environment(), task.env_of_request());
     if let Some(container) = &request.docker {
@@ -94,21 +91,6 @@ pub(crate) fn preview(task: &Task) -> Result<Preview, Error> {
         invocation = into_container(invocation, container, &session, &task.request)?;
     }
     Ok(invocation.preview())
-}
-
-/// Reads an answer from the journal that is too long for the record.
-pub(crate) fn text_from_journal(dir: &Path) -> Result<String, Error> {
-    Ok(digest_from_journal(dir)?.text().unwrap_or_default())
-}
-
-/// Reads a journal into a digest with the whole text.
-pub(crate) fn digest_from_journal(dir: &Path) -> Result<Digest, Error> {
-    let mut reader = Reader::open(dir)?;
-    let mut digest = Digest::unlimited();
-    while let Some(event) = reader.next_event()? {
-        digest.event(&event);
-    }
-    Ok(digest)
 }
 
 /// Whether the run has a subscriber.
@@ -145,7 +127,7 @@ pub(crate) async fn prepare(
     }
     resumed::translate(&mut task, driver.name())?;
     let request = completed(&task, &driver, task.chosen_model(), task.profile.as_ref())?;
-    let mut known = KnownProgram::of(&task, driver.manifest());
+    let mut known = known_program(&task, driver.manifest());
     if let Some(manifest) = driver.manifest().filter(|_| !known.is_settled())
         && driver::must_be_kept(&task, manifest)
         // Boxed: few runs need it, and every future on the way would have to store it.
@@ -155,9 +137,11 @@ pub(crate) async fn prepare(
         // may ignore a variable that it does not know.
         known = told;
     }
-    let before = driver.manifest().and_then(|manifest| Some((manifest, installed::before(&task, manifest)?)));
+    let before = driver.manifest().and_then(|manifest| Some((manifest, continued(&task, manifest)?)));
     let (replaced, succession) = match before {
-        Some((manifest, before)) => known.since(before, task.binary.as_deref(), manifest).await,
+        Some((manifest, before)) => {
+            known.since(before, task.binary.as_deref(), manifest, &Surroundings::from_env()).await
+        }
         None => (None, None),
     };
     let mut invocations = vec![driver.invoke(&task, &request, &known, task.streaming)?];
@@ -175,7 +159,9 @@ pub(crate) async fn prepare(
     // Before docker turns variables into arguments: every user of the machine can see arguments.
     invocations.iter_mut().for_each(|it| it.find_secrets(&environment, task.env_of_request()));
     let session = new_session_id(clock::wall(), host::random());
-    let (account, budget, unread) = budget::Account::open(&task, driver.name(), driver.manifest(), &session)?;
+    let spending = spending::plan(&task, &driver);
+    let (account, budget, unread) =
+        budget::Account::open(spending, task.attempt_context.share.as_ref(), &session)?;
     if let Some(container) = &request.docker {
         invocations = invocations
             .into_iter()
@@ -223,12 +209,14 @@ pub(crate) async fn prepare(
     let cleanup = Arc::new(cleanup);
     // Only this process knows of a journal that is deleted with the run.
     let known = dir.clone().filter(|dir| !cleanup.covers(dir));
+    let prices = task.config.as_ref().map(|config| config.settings.prices()).unwrap_or_default();
     let watched = session_monitor::watch(MonitoredRun {
         session: session.clone(),
         key: request.key.clone(),
         label: task.label.clone(),
         home: known.as_ref().and_then(|dir| dir.parent()?.parent()).map(Home::at),
         dir: known,
+        prices: prices.into(),
         control,
         since: clock::since_boot(),
         // The wait before the start does not count.
@@ -265,6 +253,26 @@ pub(crate) async fn prepare(
             Some(Box::new(Replanner { task, driver, request, session, side_files, capabilities }));
     }
     Ok(Prepared { drive, receiver })
+}
+
+/// Finds the program that a task would start. A program in a container is unknown.
+fn known_program(task: &Task, manifest: Option<&'static Manifest>) -> KnownProgram {
+    match manifest.filter(|_| !task.is_scripted() && task.request.docker.is_none()) {
+        Some(manifest) => KnownProgram::find(manifest, task.binary.as_deref(), &Surroundings::from_env()),
+        None => KnownProgram::default(),
+    }
+}
+
+/// Returns the session that a task continues.
+fn continued(task: &Task, manifest: &Manifest) -> Option<SessionMeta> {
+    if task.parent.is_none() && task.request.resume.is_none() {
+        return None;
+    }
+    let home = match &task.journal {
+        JournalChoice::At(home) => home.clone(),
+        JournalChoice::Default | JournalChoice::Temporary | JournalChoice::None => Home::from_env().ok()?,
+    };
+    installed::before(&home, task.parent.as_ref(), task.request.resume.as_ref(), manifest)
 }
 
 /// The largest image to send with the prompt. The agent can open a larger one itself.

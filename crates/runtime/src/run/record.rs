@@ -14,9 +14,7 @@ use bowline_providers::views::{Digest, FailureObject, ModelSource, Refused, RunF
 use serde::ser::Error as _;
 use serde::{Serialize, Serializer};
 
-use crate::run::error::Error;
-use crate::run::launch;
-use crate::sessions::journal::EVENTS_FILE;
+use crate::sessions::journal::{EVENTS_FILE, digest_of};
 
 /// The record of a turn. A failed turn is data here, not an error.
 ///
@@ -211,15 +209,6 @@ impl Record {
         self.outcome == Outcome::Completed
     }
 
-    /// Returns the answer, wherever it is: one that is too long to be held is read from the journal.
-    pub fn answer(&self) -> Result<String, Error> {
-        match (&self.text, &self.journal) {
-            (Some(text), _) => Ok(text.clone()),
-            (None, Some(dir)) => launch::text_from_journal(dir),
-            (None, None) => Err(Error::TooLong),
-        }
-    }
-
     /// Returns warnings about output that was not recognized or was skipped.
     ///
     /// The command prints these on standard error.
@@ -343,7 +332,7 @@ impl Serialize for Record {
         let whole;
         let digest = match &self.journal {
             Some(dir) if !self.digest.is_whole() => {
-                whole = launch::digest_from_journal(dir).map_err(S::Error::custom)?;
+                whole = digest_of(dir).map_err(S::Error::custom)?;
                 &whole
             }
             Some(_) | None => &*self.digest,

@@ -1,11 +1,10 @@
 //! The task builder. Every call of the library starts with it.
 
-mod names;
+mod beside;
 mod routed;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,25 +15,15 @@ use bowline_protocol::{
     Attachment, Event, Json, McpServer, Message, Millis, NativeSessionId, PermissionMode, Request, Resume,
     Sampling, SessionId,
 };
-use bowline_providers::invocation::{Preview, Streaming, Unrestricted};
+use bowline_providers::invocation::{Streaming, Unrestricted};
 use bowline_providers::manifest::Manifest;
-use serde::de::DeserializeOwned;
-
-use bowline_process::check_runtime;
 
 use crate::agents::profile::Profile;
 use crate::config::Config;
-use crate::routing::route;
-use crate::routing::route::Beside;
 use crate::run::callback::SharedCallback;
-use crate::run::error::Error;
-use crate::run::launch;
-use crate::run::record::Record;
-use crate::run::turn::Turn;
 use crate::sessions::journal::Home;
 use crate::trust::ProjectTrust;
-pub use names::NAME_LIMIT;
-pub(crate) use names::check_name;
+pub use beside::Beside;
 pub(crate) use routed::{AttemptContext, Defaults, RouteOptions};
 
 /// Creates a task from a prompt.
@@ -96,6 +85,9 @@ pub struct Task {
     #[cfg(feature = "testing")]
     pub(crate) cast: crate::run::testing::Cast,
 }
+
+/// The name that leaves the choice of a provider to the router.
+pub const AUTO: &str = "auto";
 
 /// The upper bound of the tool output in an event.
 const MOST_OF_OUTPUT: usize = 16 << 20;
@@ -563,157 +555,12 @@ impl Task {
         self
     }
 
-    /// Returns the command that would be started, without starting it.
-    pub fn preview(&self) -> Result<Preview, Error> {
-        self.check_names()?;
-        if self.is_routed() { route::preview(self) } else { launch::preview(self) }
-    }
-
-    /// Starts the turn and returns a handle to read its events and to stop it. A failure of the turn is then data, not an error.
-    ///
-    /// Needs a tokio runtime, which drives the turn. When that runtime shuts down, the turn fails with [`Error::Lost`].
-    ///
-    /// # Errors
-    ///
-    /// [`Error::NoRuntime`] outside of a tokio runtime, or in one without timers or IO; other errors if nothing could be started.
-    pub fn start(self) -> impl Future<Output = Result<Turn, Error>> + Send {
-        self.dispatch(|task| Box::pin(route::start(task)), |task| Box::pin(launch::start(task)))
-    }
-
-    /// Runs the turn and returns its record, also if the turn failed.
-    ///
-    /// Needs a tokio runtime. Dropping the future ends the agent.
-    ///
-    /// # Errors
-    ///
-    /// As those of [`Self::start`].
-    pub fn run(self) -> impl Future<Output = Result<Record, Error>> + Send {
-        self.dispatch(|task| Box::pin(route::run(task)), |task| Box::pin(launch::run(task)))
-    }
-
-    /// Returns the future of a task, with or without the router.
-    ///
-    /// Preparing a run takes some 80 kB, and the task itself more than 1 kB. Both are boxed when the caller creates the future:
-    /// a host that waits for hundreds of runs would otherwise hold them in its own futures.
-    fn dispatch<T>(
-        self,
-        routed: impl FnOnce(Self) -> Pin<Box<dyn Future<Output = Result<T, Error>> + Send>>,
-        direct: impl FnOnce(Self) -> Pin<Box<dyn Future<Output = Result<T, Error>> + Send>>,
-    ) -> impl Future<Output = Result<T, Error>> + Send {
-        let checked = self.check_names().map_err(Box::new);
-        let future = if self.is_routed() { routed(self) } else { direct(self) };
-        async move {
-            // Check on the first poll: the caller may create the future before it enters the runtime.
-            check_runtime()?;
-            checked.map_err(|error| *error)?;
-            future.await
-        }
-    }
-
-    /// Runs the turn and returns the answer. A turn that does not complete is an error, so that `?` never returns an error
-    /// message as the answer.
-    ///
-    /// Needs a tokio runtime. Dropping the future ends the agent.
-    ///
-    /// # Errors
-    ///
-    /// As those of [`Self::start`], and [`Error::Turn`].
-    pub async fn answer(self) -> Result<String, Error> {
-        let record = self.run().await?;
-        if !record.is_completed() {
-            return Err(Error::Turn(Box::new(record)));
-        }
-        record.answer()
-    }
-
-    /// Runs the turn with the JSON Schema of a type, and parses the answer as that type. [`Task::run_as`] also returns the
-    /// record.
-    ///
-    /// Needs a tokio runtime. Dropping the future ends the agent.
-    ///
-    /// # Errors
-    ///
-    /// As those of [`Self::run_as`].
-    pub async fn answer_as<T: DeserializeOwned + schemars::JsonSchema>(self) -> Result<T, Error> {
-        Ok(self.run_as().await?.0)
-    }
-
-    /// Runs the turn with the JSON Schema of a type, parses the answer as that type, and returns it with the record: its
-    /// cost, usage and journal.
-    ///
-    /// Like [`Task::answer`], this is a result call: a turn that failed is [`Error::Turn`], and an answer of another form is
-    /// [`Error::BadAnswer`]. Both contain the record.
-    ///
-    /// Needs a tokio runtime. Dropping the future ends the agent.
-    ///
-    /// ```
-    /// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
-    /// #[derive(serde::Deserialize, schemars::JsonSchema)]
-    /// struct Bug {
-    ///     file: String,
-    ///     line: u32,
-    /// }
-    ///
-    /// let task = bowline::task("Find the bug").provider("codex");
-    /// # let task = task.script(bowline::testing::says(r#"{"file": "lib.rs", "line": 7}"#));
-    /// let (bug, record) = task.run_as::<Bug>().await?;
-    /// println!("{}:{}, cost {:?}", bug.file, bug.line, record.cost);
-    /// # Ok::<(), bowline::Error>(()) }).unwrap();
-    /// ```
-    pub async fn run_as<T: DeserializeOwned + schemars::JsonSchema>(mut self) -> Result<(T, Record), Error> {
-        let schema = schemars::schema_for!(T);
-        let schema = serde_json::to_string(&schema).and_then(|text| serde_json::from_str::<Json>(&text));
-        let bad = |text, record, source| Error::BadAnswer { text, record, source };
-        self.request.output_schema = Some(schema.map_err(|source| bad(String::new(), None, source))?);
-        let record = self.run().await?;
-        if !record.is_completed() {
-            return Err(Error::Turn(Box::new(record)));
-        }
-        let text = record.answer()?;
-        match serde_json::from_str(bare_json(&text)) {
-            Ok(value) => Ok((value, record)),
-            Err(source) => Err(bad(text, Some(Box::new(record)), source)),
-        }
-    }
-
     /// Variables of the request's environment, for masking.
     pub(crate) fn env_of_request(&self) -> &BTreeMap<String, String> {
         &self.request.env
     }
 }
 
-/// Removes code fences: models put them around JSON even if the prompt forbids it.
-fn bare_json(text: &str) -> &str {
-    let text = text.trim();
-    let Some(inside) = text.strip_prefix("```").and_then(|rest| rest.strip_suffix("```")) else {
-        return text;
-    };
-    inside.strip_prefix("json").unwrap_or(inside).trim()
-}
-
 fn millis(span: Duration) -> Millis {
     Millis(u64::try_from(span.as_millis()).unwrap_or(u64::MAX))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_run_takes_little_room_in_the_callers_future() {
-        // Preparing a run takes some 80 kB, which hundreds of callers would hold as long as they run.
-        let sizes = [
-            size_of_val(&crate::run::task::task("hi").provider("agent").start()),
-            size_of_val(&crate::run::task::task("hi").provider("agent").run()),
-        ];
-        assert!(sizes.iter().all(|size| *size < 16 * 1024), "{sizes:?}");
-    }
-
-    #[test]
-    fn fences_around_json_are_no_part_of_it() {
-        for text in ["{}", " {} \n", "```json\n{}\n```", "```\n{}\n```"] {
-            assert_eq!(bare_json(text), "{}");
-        }
-        assert_eq!(bare_json("no json"), "no json");
-    }
 }

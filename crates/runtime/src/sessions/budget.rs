@@ -4,29 +4,26 @@
 //! sum over these lines and over the usage of current runs (`running`). A line contains no text of the conversation. The process
 //! that cleans up after a killed run writes its line. Pretended spending is not recorded.
 
+mod error;
 mod ledger;
 mod pot;
 mod running;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use bowline_engine::Run;
 use bowline_engine::budget::{self, Budget, BudgetLimit, BudgetScope};
 use bowline_protocol::kinds::{Level, Notice};
 use bowline_protocol::{Millis, SessionId, Source, Timestamp, UsageSource};
-use bowline_providers::manifest::Manifest;
+use bowline_providers::catalogue;
+use bowline_providers::prices::Row;
 use bowline_providers::usage;
 use bowline_providers::views::Digest;
 
-use crate::agents::roster;
-use crate::config::{Config, Places};
-use crate::run::error::Error;
-use crate::run::task::{JournalChoice, Task};
 use crate::sessions::journal::{Home, Reader, SessionMeta};
-use crate::system::clock;
-use crate::system::host;
+use crate::system::{clock, host, project};
 pub use bowline_engine::budget::{Amounts, dollars};
-pub(crate) use ledger::{DIR, RUNNING};
+pub use error::BudgetError;
 pub use ledger::{Ledger, Line, Past};
 use ledger::{Of, Tally};
 pub use pot::Pot;
@@ -50,69 +47,63 @@ pub(crate) struct Account {
     prompt_chars: u64,
 }
 
+/// What a run may spend, and what is known of its spending from the beginning.
+#[derive(Debug, Default)]
+pub(crate) struct SpendingPlan {
+    /// The data home with the ledger; none for a run whose spending is not recorded.
+    pub(crate) home: Option<Home>,
+    pub(crate) provider: String,
+    pub(crate) profile: Option<String>,
+    /// The requested model, or the default that Bowline itself passes.
+    pub(crate) model: Option<String>,
+    /// The directory of the project.
+    pub(crate) project: Option<PathBuf>,
+    /// The prices of the router's entry and of the settings, in this order.
+    pub(crate) prices: Vec<Row>,
+    pub(crate) request_limits: Amounts,
+    pub(crate) day_limits: Amounts,
+    pub(crate) project_limits: Amounts,
+    /// The usage of earlier attempts of the same request.
+    pub(crate) used: Amounts,
+    /// Whether the ledger has a random name in the place of the session's id.
+    pub(crate) ephemeral: bool,
+    pub(crate) prompt_chars: u64,
+}
+
 impl Account {
-    /// Computes the budget of a task, and warns about lines that cannot be read. A budget that is used up is an error, and nothing
+    /// Computes the budget of a run, and warns about lines that cannot be read. A budget that is used up is an error, and nothing
     /// is started.
     pub(crate) fn open(
-        task: &Task,
-        provider: &str,
-        manifest: Option<&Manifest>,
+        plan: SpendingPlan,
+        share: Option<&Share>,
         session: &SessionId,
-    ) -> Result<(Self, Budget, Vec<Notice>), Error> {
-        let config = task.config.as_deref();
-        let home = match &task.journal {
-            // Pretended spending counts in no budget.
-            _ if manifest.is_some_and(|manifest| manifest.pretends) => None,
-            JournalChoice::At(home) => Some(home.clone()),
-            // A task that leaves no trace still spends money. Record the amount and nothing else.
-            JournalChoice::Default | JournalChoice::Temporary if !task.is_scripted() => Home::from_env().ok(),
-            JournalChoice::Default | JournalChoice::Temporary | JournalChoice::None => None,
-        };
-        let project = match config {
-            Some(config) => config.places.project(),
-            None => Places::from_env(task.request.cwd.as_ref().map(Path::new)).project(),
-        };
-        let own_prices = config.map(|config| config.settings.prices()).unwrap_or_default();
-        let mut budget = Budget {
-            limits: Vec::new(),
-            prices: task.attempt_context.prices.iter().cloned().chain(own_prices).collect(),
-            model: model(task, manifest),
-        };
-        let own = Amounts { cost: task.request.max_cost_usd, ..task.spend };
-        let amounts = merged(own, config, "request");
-        match &task.attempt_context.share {
-            Some(share) => {
-                let amounts = stricter(amounts, share.limits());
-                let used = task.attempt_context.used.plus(&share.spent_by_others());
-                within("these tasks", amounts, used)?;
-                limit(&mut budget, BudgetScope::Request, amounts, task.attempt_context.used)?;
-            }
-            None => limit(&mut budget, BudgetScope::Request, amounts, task.attempt_context.used)?,
+    ) -> Result<(Self, Budget, Vec<Notice>), BudgetError> {
+        let mut budget = Budget { limits: Vec::new(), prices: plan.prices, model: plan.model };
+        let mut amounts = plan.request_limits;
+        if let Some(share) = share {
+            amounts = stricter(amounts, share.limits());
+            within("these tasks", amounts, plan.used.plus(&share.spent_by_others()))?;
         }
+        limit(&mut budget, BudgetScope::Request, amounts, plan.used)?;
         let (mut bad, mut tallies) = (Vec::<String>::new(), Vec::new());
         let line = Line {
             day: today(clock::wall()),
             at: clock::wall(),
-            session: Some(session.clone()).filter(|_| !task.request.ephemeral),
-            run: task.request.ephemeral.then(random_name),
-            provider: provider.to_owned(),
-            profile: task.profile.as_ref().map(|profile| profile.name.clone()),
+            session: Some(session.clone()).filter(|_| !plan.ephemeral),
+            run: plan.ephemeral.then(random_name),
+            provider: plan.provider,
+            profile: plan.profile,
             model: budget.model.clone(),
-            project,
+            project: plan.project,
             cost_usd: None,
             basis: String::new(),
             tokens: 0,
         };
-        let book = home.as_ref().map(|home| (Ledger::of(home), line));
+        let book = plan.home.as_ref().map(|home| (Ledger::of(home), line));
         if let Some((ledger, line)) = &book {
-            let failed = |source| Error::Ledger { source };
-            let day = (
-                BudgetScope::Day,
-                merged(Amounts::default(), config, "day"),
-                Some(Of::Day(line.day.clone())),
-            );
-            let project = line.project.clone().map(Of::Project);
-            let project = (BudgetScope::Project, merged(Amounts::default(), config, "project"), project);
+            let failed = |source| BudgetError::Ledger { source };
+            let day = (BudgetScope::Day, plan.day_limits, Some(Of::Day(line.day.clone())));
+            let project = (BudgetScope::Project, plan.project_limits, line.project.clone().map(Of::Project));
             for (extent, amounts, of) in [day, project] {
                 let Some(of) = of.filter(|_| !amounts.is_empty()) else { continue };
                 let mut tally = Tally::new(of);
@@ -128,8 +119,7 @@ impl Account {
         let notice =
             |text| Notice { level: Level::Warn, text, code: Some("ledger_line_unreadable".to_owned()) };
         let running = book.clone().map(|(ledger, line)| Running::new(ledger, line, tallies));
-        let prompt_chars = task.request.prompt.chars().count() as u64;
-        let account = Self { book, running, budget: budget.clone(), prompt_chars };
+        let account = Self { book, running, budget: budget.clone(), prompt_chars: plan.prompt_chars };
         Ok((account, budget, bad.into_iter().map(notice).collect()))
     }
 
@@ -174,25 +164,28 @@ impl Account {
     }
 }
 
-/// Returns the requested model of a task, or the default that Bowline itself passes.
-fn model(task: &Task, manifest: Option<&Manifest>) -> Option<String> {
-    task.chosen_model().or_else(|| manifest?.told_model().map(str::to_owned))
-}
-
+/// Returns a random name for the line of a run that keeps its session's id to itself.
 fn random_name() -> String {
     let bytes = host::random().into_iter().chain(host::random());
     bytes.map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Writes the usage of a run whose runner was killed, as far as its journal has it, unless the runner wrote it.
-pub(crate) fn settle(dir: &Path, meta: &SessionMeta) -> Result<(), Error> {
+///
+/// The cost is computed with these prices. The home directory is where a project ends.
+pub(crate) fn settle(
+    dir: &Path,
+    meta: &SessionMeta,
+    prices: &[Row],
+    home_dir: Option<&Path>,
+) -> Result<(), BudgetError> {
     let Some(home) = dir.parent().and_then(Path::parent) else { return Ok(()) };
-    if roster::find(&meta.provider).is_ok_and(|manifest| manifest.pretends) {
+    if catalogue::by_name(&meta.provider).is_some_and(|manifest| manifest.pretends) {
         return Ok(());
     }
     let ledger = Ledger::of(&Home::at(home));
     let id = meta.id.as_str();
-    if !ledger.has(id).map_err(|source| Error::Ledger { source })? {
+    if !ledger.has(id).map_err(|source| BudgetError::Ledger { source })? {
         let (mut digest, mut at) = (Digest::default(), meta.registered_at);
         let mut reader = Reader::open(dir)?;
         while let Some(event) = reader.next_event()? {
@@ -201,9 +194,7 @@ pub(crate) fn settle(dir: &Path, meta: &SessionMeta) -> Result<(), Error> {
             }
             digest.event(&event);
         }
-        let places = Places::from_env(meta.cwd.as_ref().map(Path::new));
-        // A file that is wrong is told to whoever runs something; here it only means that there are no prices of one's own.
-        let prices = Config::load(places.cwd.as_deref()).map(|config| config.settings.prices());
+        let cwd = meta.cwd.as_deref().map(Path::new);
         let line = Line {
             day: today(at),
             at,
@@ -212,7 +203,7 @@ pub(crate) fn settle(dir: &Path, meta: &SessionMeta) -> Result<(), Error> {
             provider: meta.provider.clone(),
             profile: meta.profile.clone(),
             model: None,
-            project: places.project(),
+            project: cwd.map(|cwd| project::directory(&project::canonical(cwd), home_dir)),
             cost_usd: None,
             basis: String::new(),
             tokens: 0,
@@ -220,7 +211,7 @@ pub(crate) fn settle(dir: &Path, meta: &SessionMeta) -> Result<(), Error> {
         let account = Account {
             book: Some((ledger.clone(), line)),
             running: None,
-            budget: Budget { prices: prices.unwrap_or_default(), ..Budget::default() },
+            budget: Budget { prices: prices.to_vec(), ..Budget::default() },
             prompt_chars: 0,
         };
         // What cannot be written is in the log; the run that finds it has a line of its own, which says the same aloud.
@@ -231,7 +222,12 @@ pub(crate) fn settle(dir: &Path, meta: &SessionMeta) -> Result<(), Error> {
 }
 
 /// Adds a limit to a budget, or returns that it is used up. A limit of 0 always is.
-fn limit(budget: &mut Budget, extent: BudgetScope, amounts: Amounts, before: Amounts) -> Result<(), Error> {
+fn limit(
+    budget: &mut Budget,
+    extent: BudgetScope,
+    amounts: Amounts,
+    before: Amounts,
+) -> Result<(), BudgetError> {
     if amounts.is_empty() {
         return Ok(());
     }
@@ -241,8 +237,8 @@ fn limit(budget: &mut Budget, extent: BudgetScope, amounts: Amounts, before: Amo
 }
 
 /// Fails if a limit is reached already.
-fn within(scope: &str, amounts: Amounts, before: Amounts) -> Result<(), Error> {
-    let over = |what: String| Err(Error::OverBudget { scope: scope.to_owned(), what });
+fn within(scope: &str, amounts: Amounts, before: Amounts) -> Result<(), BudgetError> {
+    let over = |what: String| Err(BudgetError::Over { scope: scope.to_owned(), what });
     if amounts.cost == Some(0.0) || amounts.tokens == Some(0) || amounts.time == Some(Millis(0)) {
         return over("the limit is 0".to_owned());
     }
@@ -260,7 +256,7 @@ fn within(scope: &str, amounts: Amounts, before: Amounts) -> Result<(), Error> {
 }
 
 /// Returns the stricter of two limits.
-fn stricter(one: Amounts, other: Amounts) -> Amounts {
+pub(crate) fn stricter(one: Amounts, other: Amounts) -> Amounts {
     let cost = match (one.cost, other.cost) {
         (Some(one), Some(other)) => Some(one.min(other)),
         (one, other) => one.or(other),
@@ -268,18 +264,4 @@ fn stricter(one: Amounts, other: Amounts) -> Amounts {
     let least = |one: Option<u64>, other: Option<u64>| one.into_iter().chain(other).min();
     let time = least(one.time.map(|it| it.0), other.time.map(|it| it.0)).map(Millis);
     Amounts { cost, tokens: least(one.tokens, other.tokens), time }
-}
-
-/// Returns the caller's limits, and where the caller sets none, the lower one of the settings and of the router's file: either of
-/// them may come from a project, which cannot raise the user's.
-fn merged(own: Amounts, config: Option<&Config>, scope: &str) -> Amounts {
-    let settings = config.map(|config| config.settings.budget(scope)).unwrap_or_default();
-    let router =
-        config.and_then(|config| config.router.as_ref()?.budgets.get(scope).copied()).unwrap_or_default();
-    let files = stricter(settings, router);
-    Amounts {
-        cost: own.cost.or(files.cost),
-        tokens: own.tokens.or(files.tokens),
-        time: own.time.or(files.time),
-    }
 }

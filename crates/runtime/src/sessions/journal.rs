@@ -9,6 +9,7 @@
 //! time of bytes and events comes with them.
 
 mod append;
+mod digest;
 pub(crate) mod ending;
 mod error;
 mod home;
@@ -28,7 +29,9 @@ mod writer;
 mod tests;
 
 pub use crate::system::clock::BootMoment;
+pub(crate) use digest::digest_of;
 pub use error::{HomeProblem, JournalError};
+pub(crate) use home::{ABORTS_DIR, SPENDING_DIR, SPENDING_NOW_DIR};
 pub use home::{Home, SessionEntry, Sessions, new_session_id};
 pub use index::{Index, IndexRecord};
 pub use mask::Mask;
@@ -50,6 +53,9 @@ pub const INDEX_FILE: &str = "io.index";
 
 /// The file that describes the session.
 pub const META_FILE: &str = "session.json";
+
+/// The directory of a session in which the agent finds what does not fit into its arguments.
+pub(crate) const SIDE_FILES: &str = "files";
 
 /// Every raw file of a session.
 const RAW_FILES: [RawFile; 4] = [RawFile::Stdout, RawFile::Stderr, RawFile::Stdin, RawFile::Pty];

@@ -31,31 +31,34 @@
 //! ```
 
 mod damaged;
+mod error;
 mod lost;
 mod marks;
 mod overdue;
 #[cfg(test)]
 mod tests;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use bowline_process::check_runtime;
 use bowline_protocol::kinds::EndReason;
 use bowline_protocol::{Millis, SessionId, Timestamp};
+use bowline_providers::prices::Row;
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::time::Instant;
 
-use crate::run::error::Error;
-use crate::run::task;
-use crate::run::turn::Control;
+use crate::sessions::control::Control;
 use crate::sessions::journal::{
     Abort, Home, JournalError, Runner, SessionEntry, SessionMeta, ending, is_live, update_meta,
 };
+use crate::sessions::names::check_name;
 use crate::sessions::session_monitor;
 use crate::system::clock;
 use crate::system::clock::BootMoment;
 
 pub use damaged::DamagedSession;
+pub use error::RegistryError;
 pub(crate) use marks::board;
 
 /// Waits until this process has finished cleaning up after killed runners, at most `patience`. For a command that is about to
@@ -77,6 +80,7 @@ const LOOK: Duration = Duration::from_millis(20);
 #[derive(Clone, Debug)]
 pub struct Registry {
     home: Home,
+    prices: Arc<[Row]>,
 }
 
 /// A session whose runner lives.
@@ -144,16 +148,23 @@ pub enum StopResult {
 impl Registry {
     /// Opens the registry of this data home.
     pub fn at(home: Home) -> Self {
-        Self { home }
+        Self { home, prices: Arc::default() }
+    }
+
+    /// Sets the user's own prices, by which [`Self::settle_lost`] computes what killed runs spent.
+    #[must_use]
+    pub fn prices(mut self, prices: impl Into<Arc<[Row]>>) -> Self {
+        self.prices = prices.into();
+        self
     }
 
     /// Opens the registry of the user's data home.
-    pub fn from_env() -> Result<Self, Error> {
+    pub fn from_env() -> Result<Self, RegistryError> {
         Ok(Self::at(Home::from_env()?))
     }
 
     /// Lists the sessions whose runners live. The lock decides, not the state on file.
-    pub fn active(&self) -> Result<Vec<Active>, Error> {
+    pub fn active(&self) -> Result<Vec<Active>, RegistryError> {
         let entries = self.live(|_| true)?;
         let active = |SessionEntry { meta, .. }| Active {
             session: meta.id,
@@ -167,7 +178,7 @@ impl Registry {
     }
 
     /// Lists sessions with their descriptions, the newest first.
-    pub fn list(&self, which: SessionFilter) -> Result<Vec<ListedSession>, Error> {
+    pub fn list(&self, which: SessionFilter) -> Result<Vec<ListedSession>, RegistryError> {
         let entries: Vec<SessionEntry> = match which {
             SessionFilter::Running => self.live(|_| true)?,
             SessionFilter::All => self.entries(|_| true)?.collect(),
@@ -192,7 +203,7 @@ impl Registry {
         which: SessionFilter,
         key: Option<&str>,
         most: usize,
-    ) -> Result<Vec<ListedSession>, Error> {
+    ) -> Result<Vec<ListedSession>, RegistryError> {
         if which == SessionFilter::Running {
             let mut running = self.list(which)?;
             running.retain(|listed| key.is_none() || listed.meta.key.as_deref() == key);
@@ -219,19 +230,19 @@ impl Registry {
     }
 
     /// Returns whether a session with this key runs.
-    pub fn has_active(&self, key: &str) -> Result<bool, Error> {
+    pub fn has_active(&self, key: &str) -> Result<bool, RegistryError> {
         Ok(!self.live(has_key(key))?.is_empty())
     }
 
     /// Ends all sessions with this key and waits until they are gone. Returns them with the results.
     ///
     /// Marks the key as aborted also if nothing runs: a caller that is about to start a session can check
-    /// [`Self::was_aborted`]. Needs a tokio runtime; without one it returns [`Error::NoRuntime`] after setting the marks.
-    pub async fn kill_all(&self, key: &str, reason: &str) -> Result<Vec<Killed>, Error> {
+    /// [`Self::was_aborted`]. Needs a tokio runtime; without one it returns [`RegistryError::NoRuntime`] after setting the marks.
+    pub async fn kill_all(&self, key: &str, reason: &str) -> Result<Vec<Killed>, RegistryError> {
         let live = self.live(has_key(key))?;
         // Sessions of versions before the limit can still be ended; no new mark is written for such a key.
         if live.is_empty() {
-            task::check_name("key", Some(key))?;
+            check_name("key", Some(key))?;
         }
         let mut targets = mark(live, reason)?;
         // Last, because this makes runners read their marks.
@@ -242,12 +253,16 @@ impl Registry {
 
     /// Ends the running sessions that match, with any key, and waits until they are gone. Returns them with the results. Needs a
     /// tokio runtime.
-    pub async fn kill(&self, meant: impl Fn(&SessionId) -> bool, reason: &str) -> Result<Vec<Killed>, Error> {
+    pub async fn kill(
+        &self,
+        meant: impl Fn(&SessionId) -> bool,
+        reason: &str,
+    ) -> Result<Vec<Killed>, RegistryError> {
         self.end_marked(self.live(|meta| meant(&meta.id))?, reason).await
     }
 
     /// Returns whether the sessions of this key were aborted, until [`Self::clear_abort`].
-    pub fn was_aborted(&self, key: &str) -> Result<bool, Error> {
+    pub fn was_aborted(&self, key: &str) -> Result<bool, RegistryError> {
         if marks::is_set(&self.home, key)? {
             return Ok(true);
         }
@@ -256,7 +271,7 @@ impl Registry {
     }
 
     /// Removes the abort marks of this key.
-    pub fn clear_abort(&self, key: &str) -> Result<(), Error> {
+    pub fn clear_abort(&self, key: &str) -> Result<(), RegistryError> {
         for SessionEntry { dir, .. } in self.entries(|meta| has_key(key)(meta) && meta.abort.is_some())? {
             match update_meta(&dir, |meta| meta.abort = None) {
                 // The session was removed meanwhile.
@@ -274,7 +289,7 @@ impl Registry {
     ///
     /// Runners end sessions by their own limits. This is for a supervisor of runners, and also ends sessions without a limit. Needs
     /// a tokio runtime.
-    pub async fn kill_stale(&self, max_age: Duration) -> Result<Vec<Killed>, Error> {
+    pub async fn kill_stale(&self, max_age: Duration) -> Result<Vec<Killed>, RegistryError> {
         let age = Millis(u64::try_from(max_age.as_millis()).unwrap_or(u64::MAX));
         let now = clock::wall();
         let stale = self.live(|meta| now > meta.registered_at.after(age))?;
@@ -286,7 +301,7 @@ impl Registry {
     ///
     /// It measures by CLOCK_BOOTTIME, which counts sleep and cannot be set: setting the time of day ends no session. Needs a tokio
     /// runtime.
-    pub async fn kill_overdue(&self) -> Result<Vec<Killed>, Error> {
+    pub async fn kill_overdue(&self) -> Result<Vec<Killed>, RegistryError> {
         let (wall, up) = (clock::wall(), BootMoment::now());
         let over = |meta: &SessionMeta| overdue::is_abandoned(meta, wall, up.as_ref());
         let mut overdue = self.live(over)?;
@@ -295,7 +310,11 @@ impl Registry {
         self.end_marked(overdue, "it exceeded its time limit, and its runner did not end it").await
     }
 
-    async fn end_marked(&self, entries: Vec<SessionEntry>, reason: &str) -> Result<Vec<Killed>, Error> {
+    async fn end_marked(
+        &self,
+        entries: Vec<SessionEntry>,
+        reason: &str,
+    ) -> Result<Vec<Killed>, RegistryError> {
         if entries.is_empty() {
             return Ok(Vec::new());
         }
@@ -305,7 +324,7 @@ impl Registry {
     }
 
     /// Lists sessions with living runners.
-    fn live(&self, wanted: impl Fn(&SessionMeta) -> bool) -> Result<Vec<SessionEntry>, Error> {
+    fn live(&self, wanted: impl Fn(&SessionMeta) -> bool) -> Result<Vec<SessionEntry>, RegistryError> {
         let mut live = Vec::new();
         for dir in self.home.live_dirs()? {
             match SessionMeta::read(&dir) {
@@ -354,7 +373,7 @@ fn abort(reason: &str) -> Abort {
 }
 
 /// Marks sessions, so that their runners end them.
-fn mark(entries: Vec<SessionEntry>, reason: &str) -> Result<Vec<Target>, Error> {
+fn mark(entries: Vec<SessionEntry>, reason: &str) -> Result<Vec<Target>, RegistryError> {
     let mut targets = Vec::new();
     for entry in entries {
         match update_meta(&entry.dir, |meta| meta.abort = Some(abort(reason))) {
@@ -368,7 +387,7 @@ fn mark(entries: Vec<SessionEntry>, reason: &str) -> Result<Vec<Target>, Error> 
 }
 
 /// Wakes the runners, waits, and kills those that do not end their session.
-async fn end(targets: Vec<Target>) -> Result<Vec<Killed>, Error> {
+async fn end(targets: Vec<Target>) -> Result<Vec<Killed>, RegistryError> {
     check_runtime()?;
     targets.iter().for_each(Target::ask);
     let mut forced = vec![false; targets.len()];
@@ -455,7 +474,7 @@ impl Target {
 }
 
 /// Waits until none of them is live, up to a limit. Returns whether they are gone.
-async fn gone_within(targets: &[Target], span: Duration) -> Result<bool, Error> {
+async fn gone_within(targets: &[Target], span: Duration) -> Result<bool, RegistryError> {
     let until = Instant::now() + span;
     loop {
         let mut live = false;

@@ -7,19 +7,19 @@
 //! It reads the marks of its own sessions when that time stamp changed, once a minute, and when a clock has jumped. It
 //! measures the time of a run by CLOCK_BOOTTIME, which counts sleep and cannot be set: setting the time of day ends no run.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard, Once, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, Once, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
 use bowline_protocol::{Millis, SessionId};
+use bowline_providers::prices::Row;
 
-use crate::run::error::Error;
-use crate::run::turn::Control;
 use crate::sessions::budget;
+use crate::sessions::control::Control;
 use crate::sessions::journal::{Home, SessionMeta, temporary, unfinished};
-use crate::sessions::registry::{self, Registry};
+use crate::sessions::registry::{self, Registry, RegistryError};
 use crate::system::clock;
 
 /// How often the monitor checks the time stamp.
@@ -49,6 +49,8 @@ pub(crate) struct MonitoredRun {
     pub(crate) dir: Option<PathBuf>,
     /// Its data home, if other processes can find it there.
     pub(crate) home: Option<Home>,
+    /// The user's own prices, for what killed runs of the same home spent.
+    pub(crate) prices: Arc<[Row]>,
     pub(crate) control: Control,
     /// When it began, by CLOCK_BOOTTIME.
     pub(crate) since: Millis,
@@ -223,18 +225,18 @@ fn go_round(mut last_round: Instant, mut passed: impl FnMut() -> Option<Clocks>)
 
 /// Returns whether a mark may have been set since the last check, which may be long ago if this process was stopped.
 fn is_announced_since(before: SystemTime) -> bool {
-    homes().into_iter().any(|home| {
+    homes().into_keys().any(|home| {
         let changed = std::fs::metadata(registry::board(&Home::at(home))).and_then(|board| board.modified());
         // Without that file, no mark was ever set.
         changed.is_ok_and(|at| at + SLACK >= before)
     })
 }
 
-/// Returns the data homes of all runs.
-fn homes() -> BTreeSet<PathBuf> {
+/// Returns the data homes of all runs, with the prices of one of its runs.
+fn homes() -> BTreeMap<PathBuf, Arc<[Row]>> {
     let runs = runs();
-    let homes = runs.list.iter().filter_map(|(_, run)| run.home.as_ref());
-    homes.map(|home| home.path().to_owned()).collect()
+    let homes = runs.list.iter().filter_map(|(_, run)| Some((run.home.as_ref()?, &run.prices)));
+    homes.map(|(home, prices)| (home.path().to_owned(), prices.clone())).collect()
 }
 
 /// Whether this is the first check.
@@ -252,7 +254,7 @@ fn look_after_others(round: Round) {
     static BUSY: AtomicBool = AtomicBool::new(false);
     let mut homes = homes();
     if round == Round::First {
-        homes.retain(|home| has_others(&Home::at(home)));
+        homes.retain(|home, _| has_others(&Home::at(home)));
     }
     if homes.is_empty() || BUSY.swap(true, Ordering::SeqCst) {
         return;
@@ -260,10 +262,10 @@ fn look_after_others(round: Round) {
     let looking = Looking::begin();
     let started = std::thread::Builder::new().name("bowline-overdue".to_owned()).spawn(move || {
         let _looking = looking;
-        for home in homes {
-            if let Err(error) = settle(Home::at(home), round) {
+        for (home, prices) in homes {
+            if let Err(error) = settle(Registry::at(Home::at(home)).prices(prices), round) {
                 let error = &error as &dyn std::error::Error;
-                tracing::warn!(error, "sessions that nobody looks after could not be looked for");
+                tracing::warn!(error, "could not look for sessions without a runner");
             }
         }
         BUSY.store(false, Ordering::SeqCst);
@@ -271,7 +273,7 @@ fn look_after_others(round: Round) {
     if let Err(error) = started {
         BUSY.store(false, Ordering::SeqCst);
         let error = &error as &dyn std::error::Error;
-        tracing::warn!(error, "sessions that nobody looks after were not looked for");
+        tracing::warn!(error, "did not look for sessions without a runner");
     }
 }
 
@@ -314,15 +316,15 @@ fn has_others(home: &Home) -> bool {
     dirs.iter().any(|dir| by_dir(dir).is_none()) || budget::is_being_spent(home)
 }
 
-fn settle(home: Home, round: Round) -> Result<(), Error> {
+fn settle(registry: Registry, round: Round) -> Result<(), RegistryError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let (runtime, registry) = (runtime.map_err(Error::Background)?, Registry::at(home));
+    let runtime = runtime.map_err(RegistryError::Background)?;
     for session in runtime.block_on(registry.settle_lost())? {
         tracing::info!(%session, "a session whose runner was killed is in order");
     }
     if round == Round::Later {
         for registry::Killed { session, how, .. } in runtime.block_on(registry.kill_overdue())? {
-            tracing::warn!(%session, ?how, "a session that its runner had forgotten was ended");
+            tracing::warn!(%session, ?how, "ended a session whose runner had not ended it in time");
         }
     }
     Ok(())

@@ -5,12 +5,11 @@ use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, Once, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bowline_process::{KeeperError, Supervisor, keeper};
 
-use crate::run::failures;
-use crate::sessions::journal::{new_session_id, temporary};
+use crate::system::causes::in_full;
 
 /// Makes this process able to promise that no agent outlives it.
 ///
@@ -63,12 +62,12 @@ pub fn start_keeper() {
 /// Returns which promise about processes that agents leave behind is in force, as a word and as a sentence.
 ///
 /// The sentence also says why the promise is weaker than it could be, where that is known.
-pub fn guarantee() -> Result<(&'static str, String), crate::run::error::Error> {
+pub fn guarantee() -> Result<(&'static str, String), KeeperError> {
     let supervisor = supervisor()?;
     let guarantee = supervisor.guarantee();
     let mut about = guarantee.about().to_owned();
     if let Some(error) = supervisor.keeper_error() {
-        about.push_str(&format!("; there is no keeper: {}", failures::in_full(error)));
+        about.push_str(&format!("; there is no keeper: {}", in_full(error)));
     } else if INIT_IS_LATE.load(Ordering::Acquire) {
         about.push_str("; there is no keeper: `bowline::init` was called after the first run");
     }
@@ -136,30 +135,6 @@ pub(crate) fn try_out(dir: &Path) -> io::Result<()> {
     private_dir(dir)?;
     let file = dir.join(format!(".try-{}", std::process::id()));
     private_file(&file, b"x").and_then(|()| std::fs::remove_file(&file))
-}
-
-/// A directory of its own that goes with the value.
-#[derive(Debug)]
-pub(crate) struct Scratch {
-    path: PathBuf,
-    _cleanup: Cleanup,
-}
-
-impl Scratch {
-    pub(crate) fn path(&self) -> &Path {
-        &self.path
-    }
-}
-
-/// Makes an empty directory for our own use; the error names it.
-pub(crate) fn scratch(name: &str) -> Result<Scratch, (PathBuf, io::Error)> {
-    let tail = new_session_id(crate::system::clock::wall(), random());
-    let path = std::env::temp_dir().join(format!("{name}-{tail}"));
-    static SWEPT: Once = Once::new();
-    SWEPT.call_once(|| temporary::sweep(&std::env::temp_dir(), crate::system::clock::system()));
-    let mut cleanup = Cleanup::default();
-    cleanup.make(&path).map_err(|source| (path.clone(), source))?;
-    Ok(Scratch { path, _cleanup: cleanup })
 }
 
 /// Puts a file in the place of another one, as a whole, for its owner alone. Its directory is made if need be.

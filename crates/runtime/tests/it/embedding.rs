@@ -153,8 +153,8 @@ async fn each_door(stage: &Stage) -> Vec<Result<(), Error>> {
         routed.run().await.map(drop),
         stage.task("x").answer().await.map(drop),
         stage.task("x").answer_as::<String>().await.map(drop),
-        registry.kill_all("key", "why").await.map(drop),
-        registry.settle_lost().await.map(drop),
+        registry.kill_all("key", "why").await.map(drop).map_err(Error::from),
+        registry.settle_lost().await.map(drop).map_err(Error::from),
     ]
 }
 

@@ -15,8 +15,9 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 use super::{Ask, Found, ProbeError, ProbeErrorKind};
 use crate::agents::detect;
 use crate::agents::detect::Stamp;
+use crate::sessions::scratch::{Scratch, scratch};
 use crate::system::clock;
-use crate::system::host::{self, Scratch};
+use crate::system::host;
 
 /// The limit on the output kept of each stream.
 const MOST: usize = 1024 * 1024;
@@ -177,7 +178,7 @@ impl<'a> Session<'a> {
         if let Some(home) = &self.home {
             return Ok(home.path().to_owned());
         }
-        let home = host::scratch("bowline-probe")
+        let home = scratch("bowline-probe")
             .map_err(|(path, source)| self.error(args, ProbeErrorKind::Home { path, source }))?;
         let path = home.path().to_owned();
         self.home = Some(home);

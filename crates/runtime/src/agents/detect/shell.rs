@@ -10,9 +10,10 @@ use bowline_process as process;
 use serde::{Deserialize, Serialize};
 use tokio::sync::Mutex;
 
-use super::{Surroundings, ask};
+use super::ask;
 use crate::agents::answer_cache::AnswerCache;
 use crate::system::clock;
+use crate::system::surroundings::Surroundings;
 
 /// The timeout for the shell; some configurations do much work.
 const DEADLINE: Duration = Duration::from_secs(2);

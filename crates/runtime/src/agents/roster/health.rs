@@ -6,8 +6,8 @@ use bowline_providers::ansi;
 use bowline_providers::executable::HEALTH;
 use bowline_providers::manifest::Manifest;
 
+use crate::agents::command;
 use crate::agents::detect::{self, ProbeError, ProbeErrorKind};
-use crate::run::launch;
 use crate::system::clock;
 
 /// How much of what a program says about itself is told.
@@ -30,7 +30,7 @@ pub struct HealthReport {
 ///
 /// Needs a tokio runtime.
 pub async fn health(manifest: &'static Manifest) -> Result<Option<HealthReport>, ProbeError> {
-    let Some(command) = launch::health(manifest).await else { return Ok(None) };
+    let Some(command) = command::health(manifest).await else { return Ok(None) };
     let program = command.program.clone();
     let began = clock::instant();
     let answer = detect::asked(command, Duration::from_millis(HEALTH.0), None).await;

@@ -15,12 +15,12 @@ use super::memory::{self, Store};
 use super::{NoRoute, RouteProblem, config_of, rules, strange_hint, tuned};
 use crate::run::callback::SharedCallback;
 use crate::run::error::Error;
-use crate::run::failures::in_full;
 use crate::run::launch::{self, ORDERS, Prepared, Watcher};
 use crate::run::record::{Attempt, EarlierAttempts, Record};
 use crate::run::subscribe::EventReceiver;
 use crate::run::task::{AttemptContext, Task};
-use crate::run::turn::{Control, RunOrder};
+use crate::sessions::control::{Control, RunOrder};
+use crate::system::causes::in_full;
 use crate::system::clock;
 use crate::system::host;
 

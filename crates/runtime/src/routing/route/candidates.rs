@@ -16,7 +16,7 @@ use super::AUTO;
 use super::entry::{ContextLimit, row};
 use super::listed::{is_own, manifest_of, own};
 use crate::agents::auth;
-use crate::agents::detect::{self, Search, Surroundings};
+use crate::agents::detect::{self, Search};
 use crate::agents::limits;
 use crate::agents::models;
 use crate::agents::profile::Profile;
@@ -25,6 +25,7 @@ use crate::config::{Config, ConfigError, EntryKind, FileOwner, Router, RouterEnt
 use crate::run::error::Error;
 use crate::run::launch::{self, Driver};
 use crate::run::task::Task;
+use crate::system::surroundings::Surroundings;
 
 /// The priority of a provider without one in a file.
 const USUAL_PRIORITY: i64 = 50;

@@ -10,9 +10,9 @@ use bowline_providers::views::Digest;
 
 use super::{ActiveRun, Pending};
 use crate::run::failures;
-use crate::run::launch;
 use crate::run::record::Record;
-use crate::sessions::journal::{self, Writer};
+use crate::sessions::journal::{self, Writer, digest_of};
+use crate::system::causes::in_full;
 use crate::system::clock;
 
 impl ActiveRun {
@@ -46,7 +46,7 @@ impl ActiveRun {
             Record::new(self.drive.session.clone(), dir, std::mem::take(&mut self.digest), ended, took);
         if let Some((sum, unwritten)) = sum {
             (record.cost, record.cost_basis) = (sum.cost, Some(sum.basis));
-            record.ledger_failure = unwritten.map(|error| failures::in_full(&error));
+            record.ledger_failure = unwritten.map(|error| in_full(&error));
         }
         record.journal_failure = trouble.as_ref().map(failures::of_journal);
         if let Some(dir) = record.journal.take_if(|dir| self.drive.cleanup.covers(dir)) {
@@ -110,7 +110,7 @@ impl Drop for ActiveRun {
 
 /// Reads an answer that was too long for memory from a journal that is about to be deleted.
 fn last_words(dir: &Path) -> Option<Digest> {
-    match launch::digest_from_journal(dir) {
+    match digest_of(dir) {
         Ok(whole) => Some(whole),
         Err(_) => {
             // Do not log the error: it quotes the damaged line, which is part of the conversation.

@@ -3,8 +3,8 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::agents::detect::Surroundings;
 use crate::sessions::journal::{Home, temporary};
+use crate::system::surroundings::Surroundings;
 
 /// Our own files. All paths are without links.
 #[derive(Clone, Debug)]

@@ -10,7 +10,6 @@ use bowline_providers::invocation::{
 use bowline_providers::manifest::Manifest;
 use bowline_providers::manifest::run::{Flag, RunFlag};
 
-use crate::agents::detect::Surroundings;
 use crate::agents::installed::KnownProgram;
 use crate::agents::models;
 use crate::agents::profile::Profile;
@@ -18,6 +17,7 @@ use crate::agents::roster;
 use crate::config::Places;
 use crate::run::error::Error;
 use crate::run::task::Task;
+use crate::system::surroundings::Surroundings;
 use crate::trust;
 
 /// By a provider's manifest, or by a description in the form of the specification for pi.

@@ -14,23 +14,30 @@ use bowline_providers::invocation::Streaming;
 use bowline_providers::manifest::Manifest;
 
 use super::side_files::SideFiles;
-use super::{Driver, attempt, command, located, with_images};
-use crate::agents::detect::{self, Found, Surroundings};
+use super::{Driver, attempt, with_images};
+use crate::agents::command::{command, located};
+use crate::agents::detect::{self, Ask, Found};
 use crate::agents::installed::KnownProgram;
 use crate::run::task::Task;
 use crate::system::host::{self, Cleanup};
+use crate::system::surroundings::Surroundings;
 
 /// How long one answer of the program may take. The version and a page of help are two.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Asks the program of a task about itself before it is started.
 pub(super) async fn settled(task: &Task, manifest: &'static Manifest) -> Option<KnownProgram> {
-    Some(KnownProgram::settled(&installed(task, manifest).await?, PATIENCE).await)
+    Some(KnownProgram::settled(&installed(task, manifest).await?, &patient()).await)
 }
 
 /// Finds the program of a task. A missing program is no error here: the spawn reports it.
 async fn installed(task: &Task, manifest: &'static Manifest) -> Option<Found> {
     detect::find_anywhere(manifest, task.binary.as_deref(), &Surroundings::from_env()).await.ok()
+}
+
+/// Returns how the program is queried.
+fn patient() -> Ask {
+    Ask { deadline: PATIENCE, ..Ask::from_env() }
 }
 
 /// What is left of a task once its run is on its way: all that another plan needs.
@@ -77,7 +84,7 @@ impl Replanner {
         let Self { task, driver, request, session, side_files, capabilities: before } = *self;
         let Some(manifest) = driver.manifest() else { return SecondPlan::unchanged() };
         let Some(found) = installed(&task, manifest).await else { return SecondPlan::unchanged() };
-        let known = KnownProgram::asked(&found, PATIENCE).await;
+        let known = KnownProgram::asked(&found, &patient()).await;
         let mut invocation = match driver.invoke(&task, &request, &known, Streaming::On) {
             Ok(invocation) => invocation,
             // What the help lacks was needed: what the plan has left would only be rejected again, or do without it.

@@ -6,12 +6,9 @@ use bowline_protocol::SessionId;
 use bowline_providers::invocation::Invocation;
 
 use crate::run::error::Error;
-use crate::sessions::journal::Writer;
+use crate::sessions::journal::{SIDE_FILES, Writer};
 use crate::system::host;
 use crate::system::host::Cleanup;
-
-/// The directory of a session in which the agent finds what does not fit into its arguments.
-pub(crate) const SIDE_FILES: &str = "files";
 
 /// Where the files of a run lie.
 #[derive(Debug)]

@@ -9,11 +9,8 @@ use bowline_protocol::{Kind, Millis, SessionId};
 use bowline_providers::invocation::external::ExternalCli;
 use bowline_providers::prices::Row;
 
-use super::{Task, millis};
+use super::{AUTO, Beside, Task, millis};
 use crate::config::Config;
-use crate::routing::route;
-use crate::routing::route::Beside;
-use crate::run::error::Error;
 use crate::sessions::budget::{Pot, Share};
 use crate::trust::ProjectTrust;
 
@@ -206,7 +203,7 @@ impl Task {
     /// Returns whether the router handles the task.
     pub(crate) fn is_routed(&self) -> bool {
         let name = self.request.provider.as_deref();
-        let auto = name.is_some_and(|name| name.eq_ignore_ascii_case(route::AUTO));
+        let auto = name.is_some_and(|name| name.eq_ignore_ascii_case(AUTO));
         let found = name.is_none() && (self.request.model.is_some() || self.route.hint.is_some());
         // An entry of the router's file also applies to a task that names its provider.
         let router = self.config.as_ref().and_then(|config| config.router.as_ref());
@@ -241,11 +238,5 @@ impl Task {
             cast: crate::run::testing::Cast::default(),
             ..*self
         }
-    }
-
-    /// Returns the providers that the router would try, with reasons, without starting an agent.
-    pub fn explain(&self) -> Result<route::Explanation, Error> {
-        self.check_names()?;
-        route::explain(self)
     }
 }

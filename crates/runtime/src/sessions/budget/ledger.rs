@@ -14,14 +14,8 @@ use bowline_engine::budget::Amounts;
 use bowline_protocol::{SessionId, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use crate::sessions::journal::Home;
+use crate::sessions::journal::{Home, SPENDING_DIR, SPENDING_NOW_DIR};
 use crate::system::host;
-
-/// The directory of the lines, in the data home.
-pub(crate) const DIR: &str = "spending";
-
-/// The directory of the usage of current runs.
-pub(crate) const RUNNING: &str = "spending-now";
 
 /// The spending of one attempt.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -77,7 +71,7 @@ pub struct Ledger {
 impl Ledger {
     /// Uses the files of a data home.
     pub fn of(home: &Home) -> Self {
-        Self { dir: home.path().join(DIR), running: home.path().join(RUNNING) }
+        Self { dir: home.path().join(SPENDING_DIR), running: home.path().join(SPENDING_NOW_DIR) }
     }
 
     /// Returns the spending of a day, with the usage of current runs.

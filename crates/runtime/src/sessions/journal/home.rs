@@ -10,7 +10,16 @@ use bowline_protocol::{SessionId, Timestamp};
 use super::append::create_private_dir;
 use super::lock::Lock;
 use super::{HomeProblem, JournalError, SessionMeta, unfinished};
-use crate::agents::detect::Surroundings;
+use crate::system::surroundings::Surroundings;
+
+/// The directory of the data home with the abort marks of keys.
+pub(crate) const ABORTS_DIR: &str = "aborts";
+
+/// The directory of the data home with what ended runs spent, a file for each month.
+pub(crate) const SPENDING_DIR: &str = "spending";
+
+/// The directory of the data home with what current runs have spent so far.
+pub(crate) const SPENDING_NOW_DIR: &str = "spending-now";
 
 /// The directory in which Bowline keeps its sessions and its memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -85,11 +94,9 @@ impl Home {
 
     /// Returns the directories that Bowline makes in it.
     pub(crate) fn own_dirs(&self) -> [PathBuf; 6] {
-        let (open, marks) =
-            (self.root.join(super::unfinished::OPEN_DIR), crate::sessions::registry::board(self));
-        let (spent, now) =
-            (self.root.join(crate::sessions::budget::DIR), self.root.join(crate::sessions::budget::RUNNING));
-        [self.sessions_dir(), open, marks, spent, now, self.root.join("cache")]
+        let own = [unfinished::OPEN_DIR, ABORTS_DIR, SPENDING_DIR, SPENDING_NOW_DIR, "cache"];
+        let [open, aborts, spent, now, cache] = own.map(|name| self.root.join(name));
+        [self.sessions_dir(), open, aborts, spent, now, cache]
     }
 
     /// Returns the directory of a session, whether it exists or not.

@@ -1,13 +1,13 @@
 //! The whole of what an event carries only the beginning of, decoded again from the raw output.
 
 use bowline_protocol::{Event, Excerpt, Kind, RawSpan, Timestamp, ToolId};
+use bowline_providers::catalogue;
 use bowline_providers::decode::Decoder;
 use bowline_providers::dialects::{self, DialectEntry};
 use bowline_providers::moment::Moment;
 
 use super::reader::seq_of;
 use super::{JournalError, Reader};
-use crate::agents::roster;
 
 /// How much of the raw output is read at a time.
 const PIECE: u64 = 1 << 20;
@@ -93,7 +93,7 @@ impl Reader {
         if let Some(name) = &meta.dialect {
             return Ok(dialects::by_name(name));
         }
-        let manifest = roster::find(&meta.provider).ok();
+        let manifest = catalogue::by_name(&meta.provider);
         let format = manifest.and_then(|manifest| manifest.formats.get(&manifest.default_format));
         Ok(format.and_then(|format| dialects::by_name(&format.dialect)))
     }

@@ -4,8 +4,7 @@ use std::path::Path;
 
 use bowline_protocol::{SessionId, Timestamp};
 
-use super::{Registry, lost};
-use crate::run::error::Error;
+use super::{Registry, RegistryError, lost};
 use crate::sessions::journal::{self, JournalError, SessionMeta, unfinished};
 
 /// A session's directory that cannot be read.
@@ -24,7 +23,7 @@ impl Registry {
     /// Lists the directories of sessions that cannot be read, the newest name first: damaged ones, and those of a newer version.
     ///
     /// Leaves out names before `since`. A session that is just beginning is not damaged: its runner lives.
-    pub fn damaged(&self, since: Option<&SessionId>) -> Result<Vec<DamagedSession>, Error> {
+    pub fn damaged(&self, since: Option<&SessionId>) -> Result<Vec<DamagedSession>, RegistryError> {
         let mut damaged = Vec::new();
         for dir in self.home.session_dirs()? {
             let Some(name) = dir.file_name().and_then(|name| name.to_str()) else { continue };
@@ -44,7 +43,7 @@ impl Registry {
     ///
     /// Needs a tokio runtime. Fails for a session whose runner lives ([`JournalError::Locked`]), and for a name without a
     /// directory in this data home.
-    pub async fn remove(&self, session: &SessionId) -> Result<(), Error> {
+    pub async fn remove(&self, session: &SessionId) -> Result<(), RegistryError> {
         bowline_process::check_runtime()?;
         self.home.check()?;
         let dir = self.home.session_dir(session)?;

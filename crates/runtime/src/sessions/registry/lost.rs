@@ -10,16 +10,16 @@ use std::time::Duration;
 use bowline_protocol::SessionId;
 use bowline_protocol::kinds::ProcessLeaked;
 use bowline_providers::invocation::docker;
+use bowline_providers::prices::Row;
 
-use super::Registry;
-use crate::run::error::Error;
-use crate::run::launch::SIDE_FILES;
+use super::{Registry, RegistryError};
 use crate::sessions::budget;
-use crate::sessions::journal::{self, JournalError, SessionMeta, unfinished};
+use crate::sessions::journal::{self, JournalError, SIDE_FILES, SessionMeta, unfinished};
 use crate::sessions::session_monitor;
 use crate::system::clock;
 use crate::system::container::Inside;
 use crate::system::host;
+use crate::system::surroundings::Surroundings;
 
 impl Registry {
     /// Cleans up after killed runners: deletes files with secrets, ends the processes of the agent, in a container too,
@@ -27,8 +27,10 @@ impl Registry {
     /// Every process that runs sessions does this at its start, and once a minute.
     ///
     /// Checks only sessions that are marked as unfinished; see `docs/journal.md`. Needs a tokio runtime.
-    pub async fn settle_lost(&self) -> Result<Vec<SessionId>, Error> {
+    pub async fn settle_lost(&self) -> Result<Vec<SessionId>, RegistryError> {
         bowline_process::check_runtime()?;
+        // The entry of a call: the home directory is where a project ends.
+        let home_dir = Surroundings::from_env().home();
         let mut settled = Vec::new();
         let mut dirs = unfinished::dirs(&self.home)?;
         // Docker may be slow, or never answer: sessions in containers come last.
@@ -38,10 +40,10 @@ impl Registry {
             if session_monitor::by_dir(&dir).is_some() || journal::is_live(&dir)? {
                 continue;
             }
-            match settle(&dir).await {
+            match settle(&dir, &self.prices, home_dir.as_deref()).await {
                 Ok(session) => settled.extend(session),
                 // Another process cleans it up.
-                Err(Error::Journal(JournalError::Locked { .. })) => {}
+                Err(RegistryError::Journal(JournalError::Locked { .. })) => {}
                 Err(error) => {
                     let error = &error as &dyn std::error::Error;
                     tracing::warn!(dir = %dir.display(), error, "what a killed runner left is not in order");
@@ -60,11 +62,15 @@ impl Registry {
 }
 
 /// Cleans up one session.
-async fn settle(dir: &Path) -> Result<Option<SessionId>, Error> {
+async fn settle(
+    dir: &Path,
+    prices: &[Row],
+    home_dir: Option<&Path>,
+) -> Result<Option<SessionId>, RegistryError> {
     let files = dir.join(SIDE_FILES);
     match std::fs::remove_dir_all(&files) {
         Err(source) if source.kind() != io::ErrorKind::NotFound => {
-            return Err(Error::SideFile { path: files.display().to_string(), source });
+            return Err(RegistryError::SideFile { path: files.display().to_string(), source });
         }
         Ok(()) | Err(_) => {}
     }
@@ -86,7 +92,7 @@ async fn settle(dir: &Path) -> Result<Option<SessionId>, Error> {
         leaked.extend(end_inside(&meta, container).await?);
     }
     journal::repair_leaving(dir, clock::wall(), leaked, |meta| {
-        if let Err(error) = budget::settle(dir, meta) {
+        if let Err(error) = budget::settle(dir, meta, prices, home_dir) {
             let error = &error as &dyn std::error::Error;
             tracing::warn!(dir = %dir.display(), error, "what a killed runner spent is not written down");
         }
@@ -99,7 +105,7 @@ const NEWER_KEEPS_MARK: Duration = Duration::from_secs(24 * 3600);
 
 /// Ends the processes of a session whose description cannot be read, by its id, and removes its mark: another check would not
 /// help. Keeps its files.
-async fn settle_unreadable(dir: &Path, problem: JournalError) -> Result<(), Error> {
+async fn settle_unreadable(dir: &Path, problem: JournalError) -> Result<(), RegistryError> {
     if !matches!(problem, JournalError::Damaged { .. } | JournalError::NewerFormat { .. }) {
         // A later read may succeed.
         return Err(problem.into());
@@ -117,7 +123,7 @@ async fn settle_unreadable(dir: &Path, problem: JournalError) -> Result<(), Erro
 }
 
 /// Ends processes that the agent of a session left. They carry the name of the session's directory.
-pub(super) async fn end_of_session(dir: &Path) -> Result<(), Error> {
+pub(super) async fn end_of_session(dir: &Path) -> Result<(), RegistryError> {
     let Some(name) = dir.file_name().and_then(|name| name.to_str()) else { return Ok(()) };
     end_strays(&SessionId::from(name)).await.map(drop)
 }
@@ -139,7 +145,7 @@ fn remove_if_nothing_was_said(dir: &Path) {
 }
 
 /// Ends the agent in a container, which outlives its runner. Returns the processes that could not be ended.
-async fn end_inside(meta: &SessionMeta, container: &str) -> Result<Vec<ProcessLeaked>, Error> {
+async fn end_inside(meta: &SessionMeta, container: &str) -> Result<Vec<ProcessLeaked>, RegistryError> {
     let inside = Inside::new(host::supervisor()?, &meta.provider, container, &meta.id);
     let survivors = match inside.try_sweep().await {
         Ok(survivors) => survivors,
@@ -151,10 +157,10 @@ async fn end_inside(meta: &SessionMeta, container: &str) -> Result<Vec<ProcessLe
 }
 
 /// Ends processes of the agent that outlived both the runner and its keeper.
-async fn end_strays(id: &SessionId) -> Result<Vec<ProcessLeaked>, Error> {
+async fn end_strays(id: &SessionId) -> Result<Vec<ProcessLeaked>, RegistryError> {
     let session = id.to_string();
     let ended = tokio::task::spawn_blocking(move || bowline_process::end_strays(&session)).await;
-    let strays = ended.map_err(|error| Error::Background(io::Error::other(error)))?;
+    let strays = ended.map_err(|error| RegistryError::Background(io::Error::other(error)))?;
     for stray in &strays.ended {
         tracing::info!(session = %id, pid = stray.pid, "what a killed session had left was ended");
     }

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use crate::sessions::journal::{Abort, Home, JournalError};
+use crate::sessions::journal::{ABORTS_DIR, Abort, Home, JournalError};
 use crate::system::host;
 
 /// The longest part of a key in a file name.
@@ -23,7 +23,7 @@ struct Mark {
 
 /// Returns the directory of marks.
 pub(crate) fn board(home: &Home) -> PathBuf {
-    home.path().join("aborts")
+    home.path().join(ABORTS_DIR)
 }
 
 fn path(home: &Home, key: &str) -> PathBuf {

@@ -1,32 +1,8 @@
-//! What programs are looked for and asked with: the variables of a process, usually of this one.
+//! The variables of a process, usually of this one, and the directories that they name.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
-
-use bowline_providers::manifest::detect::PLACES;
-
-use super::shell;
-
-/// Where a program is looked for.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Search {
-    /// The directories of `PATH`, as the variable has them.
-    pub path: OsString,
-    /// The home directory, in which installers have their places.
-    pub home: Option<PathBuf>,
-    /// The directories of managers that a variable has moved, by the variable.
-    pub moved: Vec<(&'static str, PathBuf)>,
-    /// The directories of the login shell's `PATH`, where that is known.
-    pub shell_path: Option<OsString>,
-}
-
-impl Search {
-    /// Looks where this process would.
-    pub fn from_env() -> Self {
-        Surroundings::from_env().search()
-    }
-}
 
 /// The variables of a process.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -68,17 +44,6 @@ impl Surroundings {
     /// Returns the home directory.
     pub(crate) fn home(&self) -> Option<PathBuf> {
         self.path("HOME")
-    }
-
-    /// Returns where programs are looked for.
-    pub fn search(&self) -> Search {
-        let variables = PLACES.iter().filter_map(|place| place.moved).map(|(variable, _)| variable);
-        Search {
-            path: self.get("PATH").unwrap_or_default().to_owned(),
-            home: self.home(),
-            moved: variables.filter_map(|name| Some((name, self.path(name)?))).collect(),
-            shell_path: shell::remembered(self),
-        }
     }
 
     /// Returns where answers are kept: in `BOWLINE_HOME` if it is set, else in the XDG cache directory.

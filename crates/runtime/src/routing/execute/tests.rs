@@ -1,10 +1,11 @@
-//! Long keys and labels at every entry point.
+//! The calls themselves: the size of their futures, long names, and answers in code fences.
 
 use super::*;
 use crate::Request;
 use crate::run::task::task;
 use crate::run::testing;
 use crate::service::{AgentRequest, CliService};
+use crate::sessions::names::NAME_LIMIT;
 
 fn long(result: Result<impl Sized, Error>) -> (&'static str, usize) {
     let error = result.err().expect("it is refused");
@@ -28,4 +29,22 @@ async fn a_name_of_256_bytes_is_taken_and_a_longer_one_is_refused_at_every_door(
     let defaults = Request { provider: Some("claude".into()), key: Some(tall), ..Request::default() };
     let service = CliService::new(defaults).script(testing::says("hello"));
     assert_eq!(long(service.execute(AgentRequest::new("hi")).await), ("key", 257));
+}
+
+#[test]
+fn a_run_takes_little_room_in_the_callers_future() {
+    // Preparing a run takes some 80 kB, which hundreds of callers would hold as long as they run.
+    let sizes = [
+        size_of_val(&task("hi").provider("agent").start()),
+        size_of_val(&task("hi").provider("agent").run()),
+    ];
+    assert!(sizes.iter().all(|size| *size < 16 * 1024), "{sizes:?}");
+}
+
+#[test]
+fn fences_around_json_are_no_part_of_it() {
+    for text in ["{}", " {} \n", "```json\n{}\n```", "```\n{}\n```"] {
+        assert_eq!(bare_json(text), "{}");
+    }
+    assert_eq!(bare_json("no json"), "no json");
 }

@@ -8,8 +8,9 @@ use bowline_protocol::SessionId;
 use bowline_providers::invocation::{self, Invocation, StdinPlan};
 use bowline_providers::manifest::Manifest;
 
-use crate::agents::detect::{self, Surroundings};
+use crate::agents::detect;
 use crate::system::host;
+use crate::system::surroundings::Surroundings;
 
 /// The terminal that an agent sees when it wants one.
 const TERMINAL: process::Stdio = process::Stdio::Terminal { rows: 40, cols: 120 };
@@ -18,7 +19,7 @@ const TERMINAL: process::Stdio = process::Stdio::Terminal { rows: 40, cols: 120 
 /// launcher.
 ///
 /// A program that is not found stays as it is: the spawner says what is the matter with it.
-pub(super) async fn located(
+pub(crate) async fn located(
     commands: &mut [process::Command],
     manifest: &'static Manifest,
     binary: Option<&Path>,
@@ -47,7 +48,7 @@ pub(crate) async fn health(manifest: &'static Manifest) -> Option<process::Comma
 }
 
 /// Turns an invocation into a command of the process crate.
-pub(super) fn command(invocation: &Invocation, session: &SessionId, scratch: &Path) -> process::Command {
+pub(crate) fn command(invocation: &Invocation, session: &SessionId, scratch: &Path) -> process::Command {
     let path = |name: &str| scratch.join(name).to_string_lossy().into_owned();
     let mut env: Vec<(OsString, OsString)> = invocation
         .environment(host::environment())
