@@ -8,6 +8,7 @@ mod names;
 mod sizes;
 mod words;
 
+pub use cycles::largest_cycle;
 pub use names::{has_one_word, type_name};
 
 use crate::{report, tree};

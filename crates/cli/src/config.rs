@@ -3,7 +3,8 @@
 use std::path::Path;
 use std::sync::Once;
 
-use bowline::config::{Config, ConfigError};
+use bowline::settings::ConfigError;
+use bowline_config::Config;
 
 use crate::ui::Ui;
 

@@ -219,8 +219,8 @@ impl From<RosterError> for CommandError {
     }
 }
 
-impl From<bowline::config::ConfigError> for CommandError {
-    fn from(error: bowline::config::ConfigError) -> Self {
+impl From<bowline::settings::ConfigError> for CommandError {
+    fn from(error: bowline::settings::ConfigError) -> Self {
         let source = CauseText::of(&error);
         let ours = Self { source, ..Self::new(Fault::Configuration, error.to_string()) };
         ours.maybe_hint(remedies::hint_or(error.remedy().as_slice(), error.hint.as_deref()))

@@ -52,7 +52,7 @@ pub(crate) fn listed(name: &str) -> Result<(&'static Manifest, Option<Profile>),
         Ok(config) => config,
         Err(error) => return known.map(|manifest| (manifest, None)).map_err(|_| error.into()),
     };
-    match bowline::route::listed(&config, name).map_err(CommandError::from)? {
+    match bowline::route::listed(&config.run_settings(), name).map_err(CommandError::from)? {
         Some(listed) => Ok((listed.manifest, listed.profile)),
         None => Ok((provider(name)?, None)),
     }

@@ -5,6 +5,7 @@
 
 use std::io::BufRead;
 
+use bowline::roster::Roster;
 use bowline::{Error, Message, NativeSessionId, PermissionMode, Record, Role};
 
 /// One conversation. A service keeps one for each user and stores it between two messages.
@@ -37,7 +38,11 @@ impl Chat {
     /// way that another provider can make up for, such as a used-up quota.
     async fn resume(&mut self, text: &str) -> Result<Option<Record>, Error> {
         let Some((provider, session)) = self.session.take() else { return Ok(None) };
-        let task = bowline::task(text).provider(&provider).resume(session).permission(PermissionMode::Read);
+        let task = bowline::task(text)
+            .provider(&provider)
+            .roster(Roster::from_env())
+            .resume(session)
+            .permission(PermissionMode::Read);
         let record = task.run().await?;
         // After a tool call the message may have had effects: do not send it twice.
         if record.failure.as_ref().is_some_and(|failure| failure.fallback) && !record.tool_ran {
@@ -52,7 +57,10 @@ impl Chat {
 
     /// Starts a new session with the first provider that can be used, and passes the conversation along.
     async fn begin(&mut self, text: &str) -> Result<Record, Error> {
-        let task = bowline::task(text).providers(self.providers.clone()).context(self.history.clone());
+        let task = bowline::task(text)
+            .providers(self.providers.clone())
+            .roster(Roster::from_env())
+            .context(self.history.clone());
         let record = task.permission(PermissionMode::Read).run().await?;
         let provider = record.attempts.last().map(|attempt| attempt.name.clone());
         if let Some(provider) = &provider {

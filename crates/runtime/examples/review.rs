@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use bowline::PermissionMode;
+use bowline::roster::Roster;
 use serde::Deserialize;
 
 const PROMPT: &str = "Review the last commit of this repository. Report only bugs.";
@@ -37,6 +38,7 @@ async fn main() -> ExitCode {
     let provider = std::env::args().nth(1).unwrap_or_else(|| "claude".to_owned());
     let task = bowline::task(PROMPT)
         .provider(provider)
+        .roster(Roster::from_env())
         .permission(PermissionMode::Read)
         .max_cost(0.50)
         .max_time(Duration::from_secs(600))

@@ -7,6 +7,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use bowline::journal::{Home, JournalError, Reader};
+use bowline::roster::Roster;
 use bowline::{Event, Kind};
 
 /// Reads all events of a session, also while the run goes on, and returns when the run is over.
@@ -37,7 +38,13 @@ async fn main() -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
     let prompt = args.next().unwrap_or_else(|| "Audit this repository".to_owned());
     let home = Home::from_env()?;
 
-    let mut turn = bowline::task(prompt).provider(provider).home(home.clone()).start().await?;
+    let mut turn = bowline::task(prompt)
+        .provider(provider)
+        // Also the providers of the user's manifests.
+        .roster(Roster::from_env())
+        .home(home.clone())
+        .start()
+        .await?;
     let session = home.session_dir(turn.session())?;
 
     // A log, from the first event on.

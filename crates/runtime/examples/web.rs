@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use bowline::SessionId;
 use bowline::journal::{Home, Reader};
+use bowline::roster::Roster;
 use tokio::runtime::Handle;
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
@@ -55,7 +56,8 @@ fn read(stream: &TcpStream) -> Result<HttpRequest> {
 
 /// Starts a run and returns its session. The run belongs to the service: it goes on without a client.
 fn start(prompt: String, provider: &str, home: &Home, runtime: &Handle) -> Result<SessionId> {
-    let task = bowline::task(prompt).provider(provider).home(home.clone()).key("web");
+    let task =
+        bowline::task(prompt).provider(provider).roster(Roster::from_env()).home(home.clone()).key("web");
     let turn = runtime.block_on(task.start())?;
     let session = turn.session().clone();
     turn.detach();

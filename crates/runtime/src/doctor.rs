@@ -42,6 +42,8 @@ pub struct Checkup {
     pub ask: Ask,
     /// Whether to make a request of each that could answer one. It costs what a small request costs.
     pub live: Requests,
+    /// What the caller found in its settings files. The library reads none; `bowline-config` returns these items.
+    pub settings: Vec<MachineItem>,
 }
 
 /// Whether requests are made.
@@ -57,9 +59,10 @@ pub enum Requests {
 impl Checkup {
     /// Looks at these providers as this process would see them.
     pub fn of(providers: Vec<&'static Manifest>) -> Self {
-        let ask = Ask::from_env();
         let surroundings = Surroundings::from_env();
-        Self { providers, accounts: BTreeMap::new(), surroundings, ask, live: Requests::None }
+        let ask = Ask::of(&surroundings);
+        let (accounts, settings) = (BTreeMap::new(), Vec::new());
+        Self { providers, accounts, surroundings, ask, live: Requests::None, settings }
     }
 }
 
@@ -200,7 +203,7 @@ pub fn begin(checkup: Checkup) -> Result<mpsc::UnboundedReceiver<News>, Error> {
         });
     }
     tokio::spawn(async move {
-        for item in machine::items(&checkup.surroundings).await {
+        for item in machine::items(&checkup.surroundings, checkup.settings).await {
             let _ = told.send(News::Machine(item));
         }
     });
@@ -323,7 +326,7 @@ impl Row {
         if let Err(error) = pages {
             self.problems.push(unanswered(&error.args, &error.kind, manifest));
         }
-        let home = Home::from_surroundings(surroundings);
+        let home = Home::of(surroundings).ok();
         self.certified_here = home
             .zip(self.version.as_deref())
             .and_then(|(home, version)| Certificate::read(&home, &manifest.name, version));

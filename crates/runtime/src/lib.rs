@@ -44,7 +44,8 @@
 //!
 //! - [`blocking`]: the same calls without tokio
 //! - [`registry`]: ends sessions by your own key, from any process
-//! - [`route`]: chooses a provider, retries and falls back; [`config`]: reads the settings files
+//! - [`route`]: chooses a provider, retries and falls back; [`settings`]: the values that a caller may set. The library reads no
+//!   settings file; the crate `bowline-config` does
 //! - [`trust`]: decides what a project's own files may do
 //! - [`service`]: one interface for hosts that serve chats
 //! - [`journal`]: reads recorded sessions
@@ -57,7 +58,6 @@
 mod agents;
 pub mod blocking;
 pub mod chat;
-pub mod config;
 pub mod doctor;
 pub mod exit;
 pub mod health;
@@ -66,7 +66,6 @@ mod run;
 pub mod service;
 mod sessions;
 mod system;
-pub mod trust;
 
 pub use bowline_engine::fallback::{StreamFallback, StreamRule};
 pub use bowline_engine::footprint::Footprint;
@@ -95,10 +94,11 @@ pub use run::task::{Task, task};
 #[cfg(feature = "testing")]
 pub use run::testing;
 pub use run::turn::Turn;
+pub use run::{settings, trust};
 pub use sessions::control::Control;
 pub use sessions::names::NAME_LIMIT;
 pub use sessions::{budget, journal, registry};
-pub use system::host::{guarantee, init, init_lazily, start_keeper};
+pub use system::host::{guarantee, init, init_lazily, replace_file, start_keeper};
 pub use system::project;
 pub use system::suggest::closest_name;
 

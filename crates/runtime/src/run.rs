@@ -9,8 +9,10 @@ pub(crate) mod failures;
 pub(crate) mod git;
 pub(crate) mod launch;
 pub(crate) mod record;
+pub mod settings;
 pub(crate) mod subscribe;
 pub(crate) mod task;
 #[cfg(feature = "testing")]
 pub mod testing;
+pub mod trust;
 pub(crate) mod turn;

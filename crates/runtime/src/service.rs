@@ -30,6 +30,8 @@ mod streaming;
 #[cfg(test)]
 mod tests;
 
+use std::sync::Arc;
+
 use bowline_engine::fallback::StreamFallback;
 use bowline_protocol::{Millis, NativeSessionId, Request, Resume};
 use bowline_providers::chat::Limits;
@@ -40,8 +42,9 @@ use serde::{Deserialize, Serialize};
 pub use response::{AgentResponse, CliResponse};
 pub use streaming::Callbacks;
 
-use crate::agents::roster;
+use crate::agents::roster::Roster;
 use crate::run::error::Error;
+use crate::run::settings::RunSettings;
 use crate::run::task::Task;
 use crate::sessions::journal::Home;
 
@@ -83,6 +86,7 @@ impl AgentRequest {
 pub struct CliService {
     defaults: Request,
     home: Option<Home>,
+    settings: Arc<RunSettings>,
     stream_fallback: StreamFallback,
     portions: Option<Limits>,
     #[cfg(feature = "testing")]
@@ -95,6 +99,7 @@ impl CliService {
         Self {
             defaults,
             home: None,
+            settings: Arc::default(),
             // The rule of the specification; a task by itself is stricter.
             stream_fallback: StreamFallback::BeforeTools,
             portions: None,
@@ -107,6 +112,13 @@ impl CliService {
     #[must_use]
     pub fn home(mut self, home: Home) -> Self {
         self.home = Some(home);
+        self
+    }
+
+    /// Uses these settings for every request. Without them, a service has the built-in providers.
+    #[must_use]
+    pub fn settings(mut self, settings: Arc<RunSettings>) -> Self {
+        self.settings = settings;
         self
     }
 
@@ -156,7 +168,7 @@ impl CliService {
         callbacks: Callbacks<'_>,
     ) -> Result<AgentResponse, Error> {
         let task = self.task(request).stream_fallback(self.stream_fallback);
-        let commentary = commentary(task.request.provider.as_deref());
+        let commentary = commentary(task.request.provider.as_deref(), &self.settings.roster);
         let mut turn = task.start().await?;
         streaming::Show::new(callbacks, self.portions, commentary).watch(&mut turn).await?;
         AgentResponse::of(&turn.outcome().await?)
@@ -182,6 +194,7 @@ impl CliService {
             ..defaults
         });
         task.label = request.label;
+        task = task.settings(self.settings.clone());
         if let Some(home) = &self.home {
             task = task.home(home.clone());
         }
@@ -194,8 +207,8 @@ impl CliService {
 }
 
 /// Returns what tells a provider's answer from its other words.
-fn commentary(provider: Option<&str>) -> Commentary {
-    let manifest = provider.and_then(|name| roster::find(name).ok());
+fn commentary(provider: Option<&str>, roster: &Roster) -> Commentary {
+    let manifest = provider.and_then(|name| roster.find(name).ok());
     let format = manifest.and_then(|manifest| {
         manifest.formats.get(manifest.run.format.as_ref().unwrap_or(&manifest.default_format))
     });

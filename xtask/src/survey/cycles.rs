@@ -31,7 +31,8 @@ fn limit(package: &str) -> f64 {
     listed.unwrap_or(0.0)
 }
 
-type Arrows<'a> = BTreeMap<&'a str, BTreeSet<&'a str>>;
+/// Which modules use which others.
+pub type Arrows<'a> = BTreeMap<&'a str, BTreeSet<&'a str>>;
 
 /// Returns which modules at the root use which others.
 fn arrows<'a>(sources: &[&'a Source]) -> Arrows<'a> {
@@ -82,7 +83,7 @@ fn used(code: &str) -> BTreeSet<String> {
 }
 
 /// Returns the largest set of modules that all reach each other.
-fn largest_cycle<'a>(arrows: &Arrows<'a>) -> Vec<&'a str> {
+pub fn largest_cycle<'a>(arrows: &Arrows<'a>) -> Vec<&'a str> {
     let reached = |from: &'a str| {
         let (mut seen, mut open) = (BTreeSet::new(), vec![from]);
         while let Some(next) = open.pop() {

@@ -18,7 +18,13 @@ const PACKAGES: &[Package] = &[
         "bowline",
         &["bowline-engine", "bowline-process", "bowline-protocol", "bowline-providers"],
     ),
-    ("crates/server", "bowline-server", &["bowline", "bowline-protocol"]),
+    // Reads the settings files, which the library takes as values.
+    (
+        "crates/config",
+        "bowline-config",
+        &["bowline", "bowline-engine", "bowline-protocol", "bowline-providers"],
+    ),
+    ("crates/server", "bowline-server", &["bowline", "bowline-config", "bowline-protocol"]),
     // The contract suite drives real runs against the simulator, away from the network.
     (
         "crates/certify",
@@ -33,6 +39,7 @@ const PACKAGES: &[Package] = &[
         &[
             "bowline",
             "bowline-certify",
+            "bowline-config",
             "bowline-practice",
             "bowline-protocol",
             "bowline-provider",

@@ -8,6 +8,7 @@ mod crates;
 mod docs;
 mod flags;
 mod floor_plan;
+mod layers;
 mod names;
 mod purity;
 mod source;
@@ -38,6 +39,11 @@ fn thinking_crates_use_listed_dependencies_only() {
 #[test]
 fn crates_depend_on_each_other_as_designed() {
     report(&crates::arrows(&files()));
+}
+
+#[test]
+fn folders_of_the_runtime_use_each_other_in_one_direction() {
+    report(&layers::folders(&files()));
 }
 
 #[test]

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use bowline::Profile;
-use bowline::config::Config;
 use bowline::roster::{Roster, RosterError};
+use bowline_config::Config;
 use bowline_providers::invocation::external::ByModel;
 use bowline_providers::manifest::Manifest;
 

@@ -148,7 +148,7 @@ fn prepare(args: &CertifyArgs, manifest: &Manifest) -> Result<Option<Report>, Co
 
 /// Queries the program about itself. A cached answer is not evidence, so the cache is off.
 async fn subject(manifest: &'static Manifest, found: &Found) -> TestedProgram {
-    let ask = Ask { deadline: ASK_FOR, cache: None };
+    let ask = Ask { deadline: ASK_FOR, cache: None, ..Ask::from_env() };
     let program = found.program().to_owned();
     match ask.probe(found).await {
         Ok(Probe { version, pages, .. }) => {

@@ -3,10 +3,10 @@
 //! It starts no agent and reads only files: manifests, settings, cached lists of models, and the names and `session.json` of
 //! the newest sessions. A file that cannot be read adds nothing, because a shell cannot show an error here.
 
-use bowline::config::{Config, KEYS, Key, KeyKind};
 use bowline::detect::Surroundings;
 use bowline::journal::{Home, SessionMeta};
 use bowline::roster::Roster;
+use bowline_config::{Config, KEYS, Key, KeyKind};
 use bowline_providers::manifest::Manifest;
 use bowline_providers::{dialects, views};
 use clap::{Arg, Command, CommandFactory as _};

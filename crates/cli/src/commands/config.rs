@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use bowline::config::{KEYS, Key, edit};
+use bowline_config::{KEYS, Key, edit};
 use serde_json::json;
 
 use crate::args::config::{ConfigAction, ConfigArgs};
@@ -109,7 +109,7 @@ fn get(name: &str, stdout: &mut Stdout) -> Result<(), CommandError> {
 
 /// Returns the settings file to change.
 pub(crate) fn file(project: bool) -> Result<PathBuf, CommandError> {
-    let places = bowline::config::Places::from_env(None);
+    let places = bowline_config::Places::from_env(None);
     let path = if project {
         places.project_settings().or_else(|| places.new_project_settings())
     } else {

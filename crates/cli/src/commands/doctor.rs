@@ -6,10 +6,10 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use bowline::Profile;
-use bowline::config::Config;
 use bowline::detect::{Cache, Search};
 use bowline::doctor::{self, Checkup, Condition, MachineItem, News, Requests, Row};
 use bowline::roster::{ManifestOrigin, Roster, RosterEntry};
+use bowline_config::{Config, Places};
 use bowline_providers::invocation::external::{ByModel, ExternalCli};
 use bowline_providers::manifest::{Chosen, Manifest};
 use serde::Serialize;
@@ -75,7 +75,8 @@ pub(crate) fn run(args: &DoctorArgs, stdout: &mut Stdout) -> Result<(), CommandE
     if providers.is_empty() && !asked_externals {
         (providers, accounts) = everybody()?;
     }
-    let mut checkup = Checkup { accounts, ..Checkup::of(providers.clone()) };
+    let settings = bowline_config::checkup_items(Places::from_env(None), &bowline_config::variable);
+    let mut checkup = Checkup { accounts, settings, ..Checkup::of(providers.clone()) };
     if args.fresh {
         checkup.ask.cache = checkup.ask.cache.map(Cache::anew);
     }
@@ -165,7 +166,8 @@ fn everybody() -> Result<(Vec<&'static Manifest>, BTreeMap<String, Profile>), Co
 /// Returns the enabled entries of the router's file.
 fn of_the_file(config: &Config) -> Vec<(&'static Manifest, Option<Profile>)> {
     let entries = config.router.iter().flat_map(|router| &router.providers).filter(|entry| entry.enabled);
-    let listed = entries.filter_map(|entry| match bowline::route::listed(config, &entry.name) {
+    let settings = config.run_settings();
+    let listed = entries.filter_map(|entry| match bowline::route::listed(&settings, &entry.name) {
         Ok(listed) => listed.map(|listed| (listed.manifest, listed.profile)),
         // One invalid entry must not hide the others.
         Err(error) => {

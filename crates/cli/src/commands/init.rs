@@ -2,7 +2,7 @@
 
 use std::io::{BufRead as _, IsTerminal as _};
 
-use bowline::config::{KEYS, edit};
+use bowline_config::{KEYS, edit};
 
 use super::config::file;
 use crate::args::config::InitArgs;
@@ -110,8 +110,8 @@ mod tests {
         let dir = tempfile::tempdir().expect("a directory");
         let read = |text: &str| {
             std::fs::write(dir.path().join("bowline.toml"), text).expect("written");
-            let places = bowline::config::Places { user: Some(dir.path().to_owned()), cwd: None, home: None };
-            bowline::config::Config::read(places, &|_| None).expect("a good file").settings
+            let places = bowline_config::Places { user: Some(dir.path().to_owned()), cwd: None, home: None };
+            bowline_config::Config::read(places, &|_| None).expect("a good file").settings
         };
         assert_eq!(read(&written(None)).all().count(), 0);
         assert_eq!(read(&written(Some("auto"))).text("run.provider"), Some("auto"));

@@ -1,8 +1,8 @@
 //! `bowline models`: which models an agent offers.
 
-use bowline::config::Config;
 use bowline::detect::{Ask, Cache, Surroundings};
 use bowline::models::{self, ListSource, Model, Models};
+use bowline_config::Config;
 use bowline_protocol::Timestamp;
 use bowline_providers::ansi::harmless;
 use bowline_providers::manifest::Manifest;

@@ -46,7 +46,7 @@ pub(crate) fn run(args: &ProvideArgs, stdout: &mut Stdout) -> Result<(), Command
         Some(profile) => task.of_provider(manifest).profile(profile),
         None => task.of_provider(manifest),
     };
-    let task = task.config(config);
+    let task = task.settings(config.run_settings().into());
     let cwd = terminal::cwd(args.cwd.as_deref());
     let options = terminal::options(DetailLevel::Usual, run::permission(Some(args.permission)), cwd);
     let sink = Sink::new(format, options, Some(manifest.name.clone()));

@@ -1,7 +1,8 @@
 //! `bowline providers` and `bowline dialects`: tables for people, JSON for programs.
 
-use bowline::config::{Config, External};
 use bowline::roster::{Roster, RosterEntry};
+use bowline::settings::External;
+use bowline_config::Config;
 use bowline_providers::dialects;
 use bowline_providers::invocation::external::ExternalCli;
 

@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
-use bowline::config::Places;
-use bowline::trust::{Claim, ClaimKind, ReviewedFile, TrustError, TrustReview, TrustState};
+use bowline_config::Places;
+use bowline_config::trust::{Claim, ClaimKind, ReviewedFile, TrustError, TrustReview, TrustState};
 use bowline_providers::ansi;
 use serde_json::{Value, json};
 

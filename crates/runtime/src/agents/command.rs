@@ -9,7 +9,6 @@ use bowline_providers::invocation::{self, Invocation, StdinPlan};
 use bowline_providers::manifest::Manifest;
 
 use crate::agents::detect;
-use crate::system::host;
 use crate::system::surroundings::Surroundings;
 
 /// The terminal that an agent sees when it wants one.
@@ -23,10 +22,11 @@ pub(crate) async fn located(
     commands: &mut [process::Command],
     manifest: &'static Manifest,
     binary: Option<&Path>,
+    variables: &Surroundings,
 ) {
     for command in commands {
         // What the agent gets, which a request may have changed; the rest is where we keep things.
-        let mut surroundings = Surroundings::from_env();
+        let mut surroundings = variables.clone();
         for (name, value) in &command.env {
             surroundings.set(name, value);
         }
@@ -40,18 +40,26 @@ pub(crate) async fn located(
 }
 
 /// Returns the command that asks a provider whether it is well, if it can be asked.
-pub(crate) async fn health(manifest: &'static Manifest) -> Option<process::Command> {
+pub(crate) async fn health(
+    manifest: &'static Manifest,
+    variables: &Surroundings,
+) -> Option<process::Command> {
     let invocation = invocation::health(manifest)?;
-    let mut command = command(&invocation, &SessionId::from("bowline-health"), Path::new(""));
-    located(std::slice::from_mut(&mut command), manifest, None).await;
+    let mut command = command(&invocation, &SessionId::from("bowline-health"), Path::new(""), variables);
+    located(std::slice::from_mut(&mut command), manifest, None, variables).await;
     Some(command)
 }
 
 /// Turns an invocation into a command of the process crate.
-pub(crate) fn command(invocation: &Invocation, session: &SessionId, scratch: &Path) -> process::Command {
+pub(crate) fn command(
+    invocation: &Invocation,
+    session: &SessionId,
+    scratch: &Path,
+    variables: &Surroundings,
+) -> process::Command {
     let path = |name: &str| scratch.join(name).to_string_lossy().into_owned();
     let mut env: Vec<(OsString, OsString)> = invocation
-        .environment(host::environment())
+        .environment(variables.texts())
         .into_iter()
         .map(|(name, value)| (name.into(), value.into()))
         .collect();

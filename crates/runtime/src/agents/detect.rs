@@ -260,6 +260,8 @@ pub struct Ask {
     pub deadline: Duration,
     /// The cache; without one, each query runs the program.
     pub cache: Option<Cache>,
+    /// The variables of which a query passes on a few.
+    pub surroundings: Surroundings,
 }
 
 impl Ask {
@@ -268,7 +270,13 @@ impl Ask {
 
     /// Uses the default timeout and the cache of the environment.
     pub fn from_env() -> Self {
-        Self { deadline: Self::DEADLINE, cache: Cache::from_env() }
+        Self::of(&Surroundings::from_env())
+    }
+
+    /// Uses the default timeout, and the cache that these variables name.
+    pub fn of(surroundings: &Surroundings) -> Self {
+        let cache = Cache::of(surroundings);
+        Self { deadline: Self::DEADLINE, cache, surroundings: surroundings.clone() }
     }
 
     /// Uses a timeout for queries that a program may have to send to its service.
@@ -346,13 +354,4 @@ pub async fn version(found: &Found) -> Result<Version, ProbeError> {
 /// Needs a tokio runtime.
 pub async fn probe(found: &Found) -> Result<Probe, ProbeError> {
     Ask::from_env().probe(found).await
-}
-
-fn home() -> Option<PathBuf> {
-    variable("HOME").map(PathBuf::from).filter(|home| home.is_absolute())
-}
-
-#[expect(clippy::disallowed_methods, reason = "this is an edge at which the environment is read")]
-fn variable(name: &str) -> Option<OsString> {
-    std::env::var_os(name).filter(|value| !value.is_empty())
 }

@@ -12,7 +12,7 @@ use bowline_protocol::{Capabilities, NativeSessionId, Resume, SessionId};
 use bowline_providers::manifest::Manifest;
 use bowline_providers::probe::{Narrowed, Page, Version, check, narrow};
 
-use crate::agents::detect::{self, Ask, Cache, Found, ProbeError};
+use crate::agents::detect::{self, Ask, Found, ProbeError};
 use crate::sessions::journal::{Home, Program, SessionMeta};
 use crate::system::clock;
 use crate::system::surroundings::Surroundings;
@@ -46,12 +46,11 @@ impl KnownProgram {
         surroundings: &Surroundings,
     ) -> Self {
         let found = detect::find(manifest, binary, &surroundings.search());
-        found.map(|found| Self::about(&found, Cache::of(surroundings))).unwrap_or_default()
+        found.map(|found| Self::about(&found, &Ask::of(surroundings))).unwrap_or_default()
     }
 
     /// Combines the file with its cached answers.
-    fn about(found: &Found, cache: Option<Cache>) -> Self {
-        let ask = Ask { deadline: Ask::DEADLINE, cache };
+    fn about(found: &Found, ask: &Ask) -> Self {
         match ask.remembered(found) {
             Some(probe) => {
                 let settled = !probe.pages.is_empty() || detect::is_proven(found.manifest, &probe.version);
@@ -231,7 +230,7 @@ async fn asked(
     surroundings: &Surroundings,
 ) -> Option<String> {
     let found = detect::find(manifest, binary, &surroundings.search()).ok()?;
-    let ask = Ask { deadline: PATIENCE, cache: Cache::of(surroundings) };
+    let ask = Ask { deadline: PATIENCE, ..Ask::of(surroundings) };
     match ask.version(&found).await {
         Ok(version) => Some(version.to_string()),
         Err(error) => {

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::agents::answer_cache::AnswerCache;
 use crate::agents::detect::{self, Ask, Breadth};
 use crate::agents::profile::Profile;
-use crate::agents::roster::{self, RosterError};
+use crate::agents::roster::{Roster, RosterError};
 use crate::system::clock;
 use crate::system::surroundings::Surroundings;
 
@@ -67,7 +67,7 @@ enum CachedLimits {
 ///
 /// Needs a tokio runtime.
 pub async fn limits(provider: &str) -> Result<Limits, RosterError> {
-    let manifest = roster::find(provider)?;
+    let manifest = Roster::default().find(provider)?;
     Ok(of(manifest, None, &Surroundings::from_env(), &Ask::at_length()).await)
 }
 

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use crate::agents::answer_cache::AnswerCache;
 use crate::agents::detect::{self, Ask, Breadth, Found, Stamp};
 use crate::agents::profile::Profile;
-use crate::agents::roster::{self, RosterError};
+use crate::agents::roster::{Roster, RosterError};
 use crate::system::clock;
 use crate::system::surroundings::Surroundings;
 
@@ -79,7 +79,7 @@ struct CachedModels {
 ///
 /// Needs a tokio runtime.
 pub async fn models(provider: &str) -> Result<Models, RosterError> {
-    let manifest = roster::find(provider)?;
+    let manifest = Roster::default().find(provider)?;
     Ok(of(manifest, None, &Surroundings::from_env(), &Ask::at_length()).await)
 }
 

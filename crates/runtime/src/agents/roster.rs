@@ -11,15 +11,14 @@
 mod error;
 mod health;
 
-use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use bowline_providers::manifest::{Manifest, ManifestError};
 use bowline_providers::{acp, catalogue};
 
-use crate::config::Places;
 use crate::system::suggest::closest_name;
+use crate::system::surroundings::Surroundings;
 
 pub use bowline_providers::executable::Executable;
 pub use error::RosterError;
@@ -75,9 +74,15 @@ type Read = Result<RosterEntry, (Vec<String>, RosterError)>;
 
 impl Roster {
     /// Uses the directory of the environment: `bowline/providers` in the XDG configuration directory.
-    #[expect(clippy::disallowed_methods, reason = "the one place where the runtime looks for manifests")]
+    ///
+    /// The default has the built-in providers only.
     pub fn from_env() -> Self {
-        Self { dir: directory(|name| std::env::var_os(name)) }
+        Self::of(&Surroundings::from_env())
+    }
+
+    /// Uses the directory that these variables name.
+    pub fn of(surroundings: &Surroundings) -> Self {
+        Self { dir: surroundings.config_dir().map(|dir| dir.join("providers")) }
     }
 
     /// Looks for the user's manifests in this directory.
@@ -270,11 +275,6 @@ fn answers_to(manifest: &Manifest, wanted: &str) -> bool {
 
 fn plain(name: &str) -> String {
     catalogue::plain(name)
-}
-
-/// Finds the directory by variables: beside the settings.
-fn directory(get: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
-    Places::from_variables(None, get).user.map(|dir| dir.join("providers"))
 }
 
 #[cfg(test)]

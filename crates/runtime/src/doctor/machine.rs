@@ -9,13 +9,10 @@ use bowline_protocol::Remedy;
 use serde::Serialize;
 
 use crate::agents::detect::question;
-use crate::agents::roster::Roster;
-use crate::config::{Config, ConfigError, Places};
 use crate::sessions::journal::Home;
 use crate::system::causes::in_full;
 use crate::system::host;
 use crate::system::surroundings::Surroundings;
-use crate::trust::ProjectTrust;
 
 /// Something about the machine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -75,9 +72,9 @@ const DEADLINE: Duration = Duration::from_secs(2);
 const WATCHES: u64 = 65_536;
 
 /// Looks at everything.
-pub(super) async fn items(surroundings: &Surroundings) -> Vec<MachineItem> {
+pub(super) async fn items(surroundings: &Surroundings, settings: Vec<MachineItem>) -> Vec<MachineItem> {
     let mut items = vec![home(surroundings)];
-    items.extend(settings(surroundings));
+    items.extend(settings);
     items.extend([keeper(), git(surroundings).await]);
     items.extend(inotify(Path::new("/proc/sys/fs/inotify")));
     items
@@ -94,67 +91,12 @@ fn item(name: &'static str, condition: Condition, what: impl Into<String>, fix: 
     }
 }
 
-/// The files of settings, as every run reads them: what is wrong in one keeps all runs from working. A bad manifest is in the
-/// way of its own name only.
-fn settings(surroundings: &Surroundings) -> Vec<MachineItem> {
-    const NAME: &str = "settings";
-    let places = Places::from_variables(std::env::current_dir().ok(), |name| {
-        surroundings.get(name).map(std::ffi::OsStr::to_owned)
-    });
-    let manifests = places.user.as_ref().map(|dir| Roster::at(dir.join("providers")));
-    let variable = |name: &str| surroundings.get(name)?.to_str().map(str::to_owned);
-    let mut items = match Config::each(places, &variable, ProjectTrust::Pinned) {
-        Ok(config) => {
-            let files: Vec<String> = config.files().iter().map(|file| file.display().to_string()).collect();
-            let what = if files.is_empty() {
-                "no files, so the defaults count".to_owned()
-            } else {
-                files.join(", ")
-            };
-            let fair = |warning| item(NAME, Condition::Fair, warning, None);
-            let warnings = config.warnings();
-            let unused = config.left_out.iter();
-            let unused =
-                unused.map(|part| item(NAME, Condition::Fair, part.to_string(), Some("bowline trust")));
-            let good = warnings.is_empty() && config.left_out.is_empty();
-            let good = good.then(|| item(NAME, Condition::Good, what, None));
-            good.into_iter().chain(warnings.into_iter().map(fair)).chain(unused).collect()
-        }
-        Err(errors) => errors.into_iter().map(|error| bad_file(NAME, error)).collect::<Vec<_>>(),
-    };
-    match manifests.map_or(Ok(Vec::new()), |roster| roster.bad()) {
-        Ok(bad) => items.extend(
-            bad.into_iter()
-                .map(|error| item("manifest", Condition::Fair, in_full(&error), Some(&error.hint()))),
-        ),
-        Err(error) => {
-            items.push(item("manifest", Condition::Bad, in_full(&error), Some(&error.hint())));
-        }
-    }
-    items
-}
-
-/// What is wrong in a file of settings, with the line that it is in.
-fn bad_file(name: &'static str, error: ConfigError) -> MachineItem {
-    let (what, remedies) = (in_full(&error), error.remedy().into_iter().collect());
-    let place = error.at.zip(error.line).map(|((line, column), text)| FilePosition {
-        file: error.path,
-        line,
-        column,
-        text: text.into(),
-    });
-    MachineItem { name, condition: Condition::Bad, what, fix: error.hint, remedies, place }
-}
-
 /// The data home: it can be written to, and there is room.
 fn home(surroundings: &Surroundings) -> MachineItem {
     const FIX: &str = "export BOWLINE_HOME=/a/directory/that/can/be/written";
-    let path = match surroundings.get("BOWLINE_HOME") {
-        Some(home) => PathBuf::from(home),
-        None => match Home::from_env() {
-            Ok(home) => home.path().to_owned(),
-            Err(error) => return item("data home", Condition::Bad, in_full(&error), Some(FIX)),
-        },
+    let path = match Home::of(surroundings) {
+        Ok(home) => home.path().to_owned(),
+        Err(error) => return item("data home", Condition::Bad, in_full(&error), Some(FIX)),
     };
     let shown = path.display();
     if let Err(error) = Home::at(&path).check() {
@@ -242,28 +184,6 @@ mod tests {
         let few = inotify(dir.path()).unwrap();
         assert_eq!(few.condition, Condition::Fair);
         assert!(few.fix.is_some_and(|fix| fix.starts_with("sudo sysctl fs.inotify.max_user_watches=")));
-    }
-
-    #[test]
-    fn everything_that_is_wrong_in_the_settings_is_told_with_its_place() {
-        let dir = tempfile::tempdir().unwrap();
-        let at = |path: &str| dir.path().join("bowline").join(path);
-        std::fs::create_dir_all(at("providers")).unwrap();
-        let look = || settings(&Surroundings::of([("XDG_CONFIG_HOME", dir.path())]));
-        let told = |items: &[MachineItem]| items.iter().map(|it| (it.name, it.condition)).collect::<Vec<_>>();
-        assert_eq!(told(&look()), [("settings", Condition::Good)]);
-        std::fs::write(at("bowline.toml"), "# mine\nrun.bogus = 1\n").unwrap();
-        std::fs::write(at("router.yaml"), "providers: 3\n").unwrap();
-        std::fs::write(at("providers/a.toml"), "name = 3\n").unwrap();
-        let items = look();
-        let bad = ("settings", Condition::Bad);
-        assert_eq!(told(&items), [bad, bad, ("manifest", Condition::Fair)], "{items:?}");
-        let place = |file: &str, line, column, text: &str| {
-            Some(FilePosition { file: at(file), line, column, text: text.to_owned() })
-        };
-        assert_eq!(items[0].place, place("bowline.toml", 2, 5, "run.bogus = 1"));
-        assert_eq!(items[1].place, place("router.yaml", 1, 12, "providers: 3"));
-        assert!(items[0].what.contains("2 | run.bogus = 1"), "{}", items[0].what);
     }
 
     #[test]

@@ -19,7 +19,8 @@ impl Task {
     /// Returns the command that would be started, without starting it.
     pub fn preview(&self) -> Result<Preview, Error> {
         self.check_names()?;
-        if self.is_routed() { route::preview(self) } else { launch::preview(self) }
+        let task = self.clone().captured();
+        if task.is_routed() { route::preview(&task) } else { launch::preview(&task) }
     }
 
     /// Starts the turn and returns a handle to read its events and to stop it. A failure of the turn is then data, not an error.
@@ -54,7 +55,8 @@ impl Task {
         direct: impl FnOnce(Self) -> Pin<Box<dyn Future<Output = Result<T, Error>> + Send>>,
     ) -> impl Future<Output = Result<T, Error>> + Send {
         let checked = self.check_names().map_err(Box::new);
-        let future = if self.is_routed() { routed(self) } else { direct(self) };
+        let task = self.captured();
+        let future = if task.is_routed() { routed(task) } else { direct(task) };
         async move {
             // Check on the first poll: the caller may create the future before it enters the runtime.
             check_runtime()?;
@@ -132,7 +134,7 @@ impl Task {
     /// Returns the providers that the router would try, with reasons, without starting an agent.
     pub fn explain(&self) -> Result<Explanation, Error> {
         self.check_names()?;
-        route::explain(self)
+        route::explain(&self.clone().captured())
     }
 
     /// Refuses a key or a label that is too long.

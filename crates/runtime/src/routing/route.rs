@@ -11,8 +11,6 @@ mod choice;
 mod entry;
 mod listed;
 mod memory;
-#[cfg(test)]
-mod tests;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,10 +26,10 @@ use tokio::sync::{mpsc, oneshot};
 use crate::agents::detect::Ask;
 use crate::agents::limits;
 use crate::agents::profile::Profile;
-use crate::config::{Config, HintTuning, SettingOrigin};
 use crate::run::error::Error;
 use crate::run::launch::{self, ORDERS, Watcher};
 use crate::run::record::Record;
+use crate::run::settings::{HintTuning, RunSettings};
 use crate::run::subscribe::EventStream;
 use crate::run::task::Task;
 use crate::run::turn::Turn;
@@ -82,6 +80,8 @@ pub struct Explanation {
     pub fallback_model: Option<(String, String)>,
     /// The reset time of the limit that the router would wait for before the first attempt.
     pub waits_until: Option<Timestamp>,
+    /// How long the router waits for programs that report the usage of their limits, before it chooses.
+    pub selection_timeout: Duration,
     /// Why the router would choose no provider.
     pub problem: Option<RouteProblem>,
     /// The providers to try, in order, with their keys in the router's memory.
@@ -113,62 +113,38 @@ impl Explanation {
     }
 }
 
-/// Returns the settings of a task.
-fn config_of(task: &Task) -> Result<Arc<Config>, Error> {
-    match &task.config {
-        Some(config) => Ok(config.clone()),
-        None => {
-            let cwd = task.request.cwd.as_ref().map(std::path::Path::new);
-            Ok(Arc::new(Config::load_with(cwd, task.trust)?))
-        }
-    }
-}
-
 /// Returns the rules for retries and fallbacks: from the caller, else the settings, else the router's file, else the defaults.
-fn rules(task: &Task, config: &Config) -> RetryRules {
+fn rules(task: &Task, settings: &RunSettings) -> RetryRules {
     let options = &task.route;
-    let routing = config.router.as_ref().map(|router| &router.routing);
-    let fallback = |word: &str| Fallback::ALL.into_iter().find(|rule| rule.as_str() == word);
+    let routing = settings.router.as_ref().map(|router| &router.routing);
     // A task that names one provider and sets no retries gets one attempt.
     let named = candidates::is_named(task) && options.hint.is_none();
     let usual = if named { 0 } else { retry::RETRIES };
-    let settings = |key: &str| config.settings.text(key).filter(|_| !named);
     let listed_retries = routing.and_then(|routing| routing.max_retries).filter(|_| !named);
-    let set_retries = || {
-        let many = settings("route.retries")?.parse::<u64>().ok()?;
-        let many = u32::try_from(many).unwrap_or(u32::MAX);
-        // A project's setting cannot raise what the router's file allows.
-        let by_project = config
-            .settings
-            .get("route.retries")
-            .is_some_and(|it| matches!(it.origin, SettingOrigin::Project(..)));
-        Some(if by_project { many.min(listed_retries.unwrap_or(many)) } else { many })
-    };
+    let set = Some(settings).filter(|_| !named);
+    let set_retries = set.and_then(|set| set.retries);
     RetryRules {
-        retries: options.retries.or_else(set_retries).or(listed_retries).unwrap_or(usual),
+        retries: options.retries.or(set_retries).or(listed_retries).unwrap_or(usual),
         fallback: match options.fallback {
             // A task that names one provider and sets no fallback uses only that one.
             None if candidates::is_named(task) => Fallback::None,
             // A task that lists several providers falls back to the next one.
             None if candidates::is_listed(task) => Fallback::Next,
             said => said
-                .or_else(|| fallback(settings("route.fallback")?))
+                .or_else(|| set?.fallback)
                 .or(routing.and_then(|routing| routing.fallback))
                 .unwrap_or_default(),
         },
         repeat_tools: options.repeat_tools,
-        wait_for_limit: options
-            .wait_for_limit
-            .or_else(|| settings("route.wait-for-limit")?.parse().ok())
-            .unwrap_or(false),
+        wait_for_limit: options.wait_for_limit.or_else(|| set?.wait_for_limit).unwrap_or(false),
         first_wait: routing.and_then(|routing| routing.first_wait).unwrap_or(retry::FIRST_WAIT),
         longest_wait: routing.and_then(|routing| routing.longest_wait).unwrap_or(retry::LONGEST_WAIT),
     }
 }
 
 /// Returns the sampling options: the caller's, else those of the hint.
-fn tuned(task: &Task, config: &Config) -> Sampling {
-    let tuning = tuning(task, config).unwrap_or_default();
+fn tuned(task: &Task, settings: &RunSettings) -> Sampling {
+    let tuning = tuning(task, settings).unwrap_or_default();
     let own = task.request.sampling;
     Sampling {
         max_tokens: own.max_tokens.or(tuning.max_tokens),
@@ -178,26 +154,21 @@ fn tuned(task: &Task, config: &Config) -> Sampling {
 }
 
 /// Returns the options of the hint in the router's file.
-fn tuning(task: &Task, config: &Config) -> Option<HintTuning> {
-    config.router.as_ref()?.routing.hints.get(task.route.hint.as_ref()?).copied()
+fn tuning(task: &Task, settings: &RunSettings) -> Option<HintTuning> {
+    settings.router.as_ref()?.routing.hints.get(task.route.hint.as_ref()?).copied()
 }
 
-fn strategy(config: &Config) -> RouteStrategy {
-    let named = |word: &str| RouteStrategy::ALL.into_iter().find(|strategy| strategy.as_str() == word);
-    config
-        .settings
-        .text("route.strategy")
-        .and_then(named)
-        .or(config.router.as_ref().and_then(|router| router.routing.strategy))
-        .unwrap_or_default()
+fn strategy(settings: &RunSettings) -> RouteStrategy {
+    let listed = settings.router.as_ref().and_then(|router| router.routing.strategy);
+    settings.strategy.or(listed).unwrap_or_default()
 }
 
 /// Returns a warning about a hint that no manifest and no entry has, with a suggestion.
-fn strange_hint(candidates: &Candidates, config: &Config) -> Option<String> {
+fn strange_hint(candidates: &Candidates, settings: &RunSettings) -> Option<String> {
     let hint = candidates.ask.hint.as_ref()?;
     let mut known: Vec<&str> = HINTS.iter().map(|(name, _)| *name).collect();
     known.extend(candidates.all.iter().flat_map(|(candidate, _)| candidate.hints.keys()).map(String::as_str));
-    known.extend(config.router.iter().flat_map(|router| router.routing.hints.keys()).map(String::as_str));
+    known.extend(settings.router.iter().flat_map(|router| router.routing.hints.keys()).map(String::as_str));
     if known.contains(&hint.as_str()) {
         return None;
     }
@@ -207,24 +178,25 @@ fn strange_hint(candidates: &Candidates, config: &Config) -> Option<String> {
 
 /// Explains which providers the router would try.
 pub(crate) fn explain(task: &Task) -> Result<Explanation, Error> {
-    let config = config_of(task)?;
-    let (memory, now, rules) = (Store::of(task).read()?, clock::wall(), rules(task, &config));
-    let candidates = Candidates::gather(task, &config, &memory, now)?;
+    let settings = &*task.settings;
+    let (memory, now, rules) = (Store::of(task).read()?, clock::wall(), rules(task, settings));
+    let candidates = Candidates::gather(task, settings, &memory, now)?;
     let mut decision = candidates.decide_to_tell();
     let waits_until = attempts::waited_for(&mut decision, &rules).map(|(until, _)| until);
     let RouteDecision { order, verdicts, problem } = decision;
-    let turns = candidates.turns(&candidates.with_fallback_model(&order, &config));
+    let turns = candidates.turns(&candidates.with_fallback_model(&order, settings));
     // The list is longer than the order only if the fallback model was added.
     let second = turns.get(1).filter(|_| turns.len() > order.len());
     Ok(Explanation {
-        strange_hint: strange_hint(&candidates, &config),
+        strange_hint: strange_hint(&candidates, settings),
         fallback_model: second.and_then(|it| Some((it.name.clone(), it.model.clone()?))),
         hint: task.route.hint.clone(),
         model: task.request.model.clone(),
-        strategy: strategy(&config),
+        strategy: strategy(settings),
+        selection_timeout: selection_timeout(settings),
         rules,
-        router: config.router.as_ref().map(|router| router.path.clone()),
-        without_effect: config
+        router: settings.router.as_ref().map(|router| router.path.clone()),
+        without_effect: settings
             .router
             .as_ref()
             .map(|router| router.without_effect.clone())
@@ -240,8 +212,8 @@ pub(crate) fn explain(task: &Task) -> Result<Explanation, Error> {
 
 /// Returns the command of the first attempt.
 pub(crate) fn preview(task: &Task) -> Result<Preview, Error> {
-    let config = config_of(task)?;
-    let candidates = Candidates::gather(task, &config, &Store::of(task).read()?, clock::wall())?;
+    let settings = &*task.settings;
+    let candidates = Candidates::gather(task, settings, &Store::of(task).read()?, clock::wall())?;
     let RouteDecision { order, verdicts, problem } = candidates.decide_to_ask();
     let Some(place) = order.first().filter(|_| problem.is_none()) else {
         let problem = problem.unwrap_or(RouteProblem::NoneUsable);
@@ -251,10 +223,19 @@ pub(crate) fn preview(task: &Task) -> Result<Preview, Error> {
     configured.streaming = task.streaming;
     configured.defaults.timeout = task.defaults.timeout;
     configured.trust = task.trust;
+    configured.settings.clone_from(&task.settings);
+    configured.surroundings.clone_from(&task.surroundings);
     configured.not_text.clone_from(&task.not_text);
-    configured.request.sampling = tuned(task, &config);
+    configured.request.sampling = tuned(task, settings);
     candidates.configure(*place, None, &mut configured, task.binary.as_ref());
     launch::preview(&configured)
+}
+
+/// Returns the timeout for programs that report their limits.
+fn selection_timeout(settings: &RunSettings) -> Duration {
+    let routing = settings.router.as_ref().map(|router| &router.routing);
+    let within = routing.and_then(|routing| routing.selection_timeout);
+    within.map_or(LIMITS_WITHIN, |within| Duration::from_millis(within.0))
 }
 
 /// A program that can report the usage of its limits, and its account.
@@ -262,11 +243,9 @@ type Limited = (&'static Manifest, Option<Profile>);
 
 /// Returns the candidates that can report the usage of their limits, and the timeout for that. None if there is no choice.
 fn limited(task: &Task) -> Result<(Vec<Limited>, Duration), Error> {
-    let config = config_of(task)?;
-    let routing = config.router.as_ref().map(|router| &router.routing);
-    let within = routing.and_then(|routing| routing.selection_timeout);
-    let within = within.map_or(LIMITS_WITHIN, |within| Duration::from_millis(within.0));
-    let candidates = Candidates::gather(task, &config, &Store::of(task).read()?, clock::wall())?;
+    let settings = &*task.settings;
+    let within = selection_timeout(settings);
+    let candidates = Candidates::gather(task, settings, &Store::of(task).read()?, clock::wall())?;
     let order = candidates.decide().order;
     // A named provider comes first regardless of its limits.
     if order.len() < 2 || candidates.ask.named || task.is_scripted() || task.request.docker.is_some() {
@@ -288,13 +267,19 @@ fn patience(task: &Task, usual: Duration) -> Duration {
 
 /// Queries programs for the usage of their limits, and does not wait longer than `within`. The answers are cached for a
 /// minute. Returns the elapsed time, which is part of the caller's timeout.
-async fn ask_about_limits(those: Vec<Limited>, usual: Duration, within: Duration) -> Millis {
+async fn ask_about_limits(
+    those: Vec<Limited>,
+    usual: Duration,
+    within: Duration,
+    variables: &Arc<Surroundings>,
+) -> Millis {
     let began = clock::instant();
     let mut asked = tokio::task::JoinSet::new();
     let mut silent = those.clone();
     for (manifest, profile) in those {
+        let variables = variables.clone();
         asked.spawn(async move {
-            limits::of(manifest, profile.as_ref(), &Surroundings::from_env(), &Ask::from_env()).await;
+            limits::of(manifest, profile.as_ref(), &variables, &Ask::of(&variables)).await;
             (manifest, profile)
         });
     }
@@ -306,7 +291,7 @@ async fn ask_about_limits(those: Vec<Limited>, usual: Duration, within: Duration
     // A program that had less time than usual gets another chance at the next query.
     if tokio::time::timeout(within, all).await.is_err() && within == usual {
         for (manifest, profile) in silent {
-            limits::not_in_time(manifest, profile.as_ref(), &Surroundings::from_env());
+            limits::not_in_time(manifest, profile.as_ref(), variables);
         }
     }
     Millis(u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX))
@@ -317,7 +302,7 @@ pub(crate) async fn start(task: Task) -> Result<Turn, Error> {
     let (orders, inbox) = mpsc::channel(ORDERS);
     let (receivers, events) = mpsc::unbounded_channel();
     let (those, usual) = limited(&task)?;
-    let asked = ask_about_limits(those, usual, patience(&task, usual)).await;
+    let asked = ask_about_limits(those, usual, patience(&task, usual), task.variables()).await;
     let mut run = RoutedRun::plan(task, inbox, Some(receivers), asked)?;
     let first = run.first(Watcher::Yes).await?;
     let session = first.session();
@@ -334,7 +319,7 @@ pub(crate) async fn run(task: Task) -> Result<Record, Error> {
     // Nobody gives orders: dropping the future ends it.
     let (_orders, inbox) = mpsc::channel(1);
     let (those, usual) = limited(&task)?;
-    let asked = ask_about_limits(those, usual, patience(&task, usual)).await;
+    let asked = ask_about_limits(those, usual, patience(&task, usual), task.variables()).await;
     let mut run = RoutedRun::plan(task, inbox, None, asked)?;
     let first = run.first(Watcher::No).await?;
     run.go(first).await

@@ -6,8 +6,8 @@ use bowline_protocol::{Failure, SessionId};
 use bowline_providers::invocation::Refusal;
 
 use crate::agents::roster::RosterError;
-use crate::config::ConfigError;
 use crate::run::record::Record;
+use crate::run::settings::ConfigError;
 use crate::sessions::budget::BudgetError;
 use crate::sessions::journal::JournalError;
 use crate::sessions::names::{LongName, NAME_LIMIT};

@@ -18,6 +18,7 @@ use bowline_process as process;
 use bowline_protocol::kinds::{FileOperation, TouchedFile};
 
 use crate::sessions::journal::Home;
+use crate::system::surroundings::Surroundings;
 use ours::Ours;
 
 /// The longest that git may take.
@@ -26,23 +27,32 @@ const PATIENCE: Duration = Duration::from_secs(4);
 /// A directory in a working tree.
 #[derive(Clone, Debug)]
 pub(crate) struct Tree {
-    supervisor: process::Supervisor,
+    git: GitProgram,
     dir: PathBuf,
     ours: Ours,
 }
 
 impl Tree {
     /// Returns the working tree that a directory lies in, if it looks as if it lay in one.
-    pub(crate) fn around(supervisor: &process::Supervisor, dir: &Path, home: Option<&Home>) -> Option<Self> {
+    pub(crate) fn around(
+        supervisor: &process::Supervisor,
+        dir: &Path,
+        home: Option<&Home>,
+        variables: &Surroundings,
+    ) -> Option<Self> {
         // As git tells of it: without links.
         let dir = ours::real(dir);
         let inside = dir.ancestors().any(|dir| dir.join(".git").exists());
-        inside.then(|| Self { supervisor: supervisor.clone(), ours: Ours::beside(&dir, home), dir })
+        inside.then(|| Self {
+            git: GitProgram::new(supervisor.clone(), variables),
+            ours: Ours::beside(&dir, home, variables),
+            dir,
+        })
     }
 
     /// Takes a snapshot; nothing when git does not take it for a working tree. Dropping the future ends git.
     pub(crate) async fn snapshot(self) -> Result<Option<Snapshot>, String> {
-        let root = match git(&self.supervisor, &self.dir, &["rev-parse", "--show-toplevel"]).await {
+        let root = match git(&self.git, &self.dir, &["rev-parse", "--show-toplevel"]).await {
             Ok(top) => PathBuf::from(OsString::from_vec(trim(top))),
             // A bare repository, or a `.git` that is none.
             Err(why) if why.contains("not a git repository") || why.contains("work tree") => return Ok(None),
@@ -67,13 +77,13 @@ type Look = Option<(u64, i64, i64, u64)>;
 
 impl Snapshot {
     async fn of(tree: Tree, root: PathBuf) -> Result<Self, String> {
-        let supervisor = &tree.supervisor;
+        let program = &tree.git;
         // A repository without a commit has no head.
-        let head = git(supervisor, &root, &["rev-parse", "--verify", "-q", "HEAD"]).await.ok();
+        let head = git(program, &root, &["rev-parse", "--verify", "-q", "HEAD"]).await.ok();
         let head = head.map(|head| String::from_utf8_lossy(&trim(head)).into_owned());
-        let filters = filters(supervisor, &root).await?;
+        let filters = filters(program, &root).await?;
         let args = ["status", "--porcelain=v1", "-z", "--no-renames", "-uall", "--ignore-submodules=all"];
-        let status = git_with(supervisor, &root, &args, &filters).await?;
+        let status = git_with(program, &root, &args, &filters).await?;
         let mut dirty = BTreeMap::new();
         for entry in status.split(|byte| *byte == 0).filter(|entry| entry.len() > 3) {
             let path = PathBuf::from(OsString::from_vec(entry[3..].to_vec()));
@@ -89,12 +99,9 @@ impl Snapshot {
         let mut changed: BTreeMap<PathBuf, FileOperation> = BTreeMap::new();
         if let (None, Some(now)) = (&self.head, &after.head) {
             // The first commit of all.
-            let listed = git(
-                &self.tree.supervisor,
-                &self.root,
-                &["ls-tree", "-r", "-z", "--name-only", "--full-tree", now],
-            )
-            .await?;
+            let listed =
+                git(&self.tree.git, &self.root, &["ls-tree", "-r", "-z", "--name-only", "--full-tree", now])
+                    .await?;
             for path in listed.split(|byte| *byte == 0).filter(|path| !path.is_empty()) {
                 changed.insert(PathBuf::from(OsString::from_vec(path.to_vec())), FileOperation::Create);
             }
@@ -112,7 +119,7 @@ impl Snapshot {
                 before,
                 now,
             ];
-            let listed = git(&self.tree.supervisor, &self.root, &args).await?;
+            let listed = git(&self.tree.git, &self.root, &args).await?;
             let mut fields = listed.split(|byte| *byte == 0);
             while let (Some(status), Some(path)) = (fields.next(), fields.next()) {
                 let operation = match status {
@@ -159,9 +166,9 @@ impl Snapshot {
 ///
 /// A look must not run what an agent, or the author of a repository, has put there: filters are commands that git runs
 /// to compare files.
-async fn filters(supervisor: &process::Supervisor, root: &Path) -> Result<Vec<Setting>, String> {
+async fn filters(program: &GitProgram, root: &Path) -> Result<Vec<Setting>, String> {
     // `--list` ends well also where there is none: a list that cannot be had must not be taken for an empty one.
-    let named = git(supervisor, root, &["config", "--null", "--name-only", "--list"]).await?;
+    let named = git(program, root, &["config", "--null", "--name-only", "--list"]).await?;
     let mut drivers: Vec<&[u8]> = named
         .split(|byte| *byte == 0)
         .filter(|name| name.starts_with(b"filter."))
@@ -201,7 +208,7 @@ fn trim(mut bytes: Vec<u8>) -> Vec<u8> {
 pub async fn git_in(dir: &Path, args: &[&str]) -> Result<Vec<u8>, String> {
     let supervisor =
         crate::system::host::supervisor().map_err(|error| crate::system::causes::in_full(&error))?;
-    git(&supervisor, dir, args).await
+    git(&GitProgram::new(supervisor, &Surroundings::from_env()), dir, args).await
 }
 
 /// Makes a repository of a directory, with all that is in it in one commit of the author's.
@@ -229,13 +236,13 @@ pub async fn repository_in(dir: &Path, author: &str) -> Result<(), String> {
 }
 
 /// Runs git and returns what it prints.
-async fn git(supervisor: &process::Supervisor, dir: &Path, args: &[&str]) -> Result<Vec<u8>, String> {
-    git_with(supervisor, dir, args, &[]).await
+async fn git(program: &GitProgram, dir: &Path, args: &[&str]) -> Result<Vec<u8>, String> {
+    git_with(program, dir, args, &[]).await
 }
 
 /// Runs git with settings. They go by variables: an argument is cut at the first `=`, and names may have one.
 async fn git_with(
-    supervisor: &process::Supervisor,
+    program: &GitProgram,
     dir: &Path,
     args: &[&str],
     settings: &[Setting],
@@ -243,25 +250,34 @@ async fn git_with(
     let mut command = process::Command::new("git", "bowline-git");
     let fixed = ["--no-optional-locks", "-c", "core.fsmonitor=false", "-c", "core.quotepath=false"];
     command.args = fixed.iter().chain(args).map(OsString::from).collect();
-    command.env = environment();
+    command.env.clone_from(&program.env);
     command.env.push(("GIT_CONFIG_COUNT".into(), settings.len().to_string().into()));
     for (number, (name, value)) in settings.iter().enumerate() {
         command.env.push((format!("GIT_CONFIG_KEY_{number}").into(), name.clone()));
         command.env.push((format!("GIT_CONFIG_VALUE_{number}").into(), value.clone()));
     }
     command.cwd = Some(dir.to_owned());
-    crate::system::output::of(supervisor, command, PATIENCE).await
+    crate::system::output::of(&program.supervisor, command, PATIENCE).await
 }
 
-/// What git needs of our environment. `GIT_DIR` and its like would make it look elsewhere.
-fn environment() -> Vec<(OsString, OsString)> {
-    let kept = ["PATH", "HOME", "USER", "XDG_CONFIG_HOME", "GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM"];
-    let mut env: Vec<_> =
-        std::env::vars_os().filter(|(name, _)| kept.iter().any(|kept| name == kept)).collect();
-    env.push(("GIT_OPTIONAL_LOCKS".into(), "0".into()));
-    // What is missing in a repository is missing: a look fetches nothing, and no remote's helper runs.
-    env.push(("GIT_NO_LAZY_FETCH".into(), "1".into()));
-    env.push(("GIT_ALLOW_PROTOCOL".into(), "".into()));
-    env.push(("LC_ALL".into(), "C".into()));
-    env
+/// Git, with the supervisor that starts it and its variables.
+#[derive(Clone, Debug)]
+struct GitProgram {
+    supervisor: process::Supervisor,
+    env: Vec<(OsString, OsString)>,
+}
+
+impl GitProgram {
+    /// Takes the variables that git needs. `GIT_DIR` and its like would make it look elsewhere.
+    fn new(supervisor: process::Supervisor, variables: &Surroundings) -> Self {
+        let kept = ["PATH", "HOME", "USER", "XDG_CONFIG_HOME", "GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM"];
+        let kept = kept.iter().filter_map(|name| Some((name.into(), variables.get(name)?.to_owned())));
+        let mut env: Vec<(OsString, OsString)> = kept.collect();
+        env.push(("GIT_OPTIONAL_LOCKS".into(), "0".into()));
+        // What is missing in a repository is missing: a look fetches nothing, and no remote's helper runs.
+        env.push(("GIT_NO_LAZY_FETCH".into(), "1".into()));
+        env.push(("GIT_ALLOW_PROTOCOL".into(), "".into()));
+        env.push(("LC_ALL".into(), "C".into()));
+        Self { supervisor, env }
+    }
 }

@@ -48,7 +48,6 @@ use crate::system::clock::BootMoment;
 use crate::system::container::Inside;
 use crate::system::host;
 use crate::system::host::Cleanup;
-use crate::system::surroundings::Surroundings;
 pub(crate) use driver::{Driver, completed, wish};
 
 /// The capacity of a run's queue of orders.
@@ -85,10 +84,10 @@ pub(crate) fn preview(task: &Task) -> Result<Preview, Error> {
     let request = completed(task, &driver, task.chosen_model(), task.profile.as_ref())?;
     let known = known_program(task, driver.manifest());
     let mut invocation = driver.invoke(task, &request, &known, task.streaming)?;
-    invocation.find_secrets(&host::environment(), task.env_of_request());
+    invocation.find_secrets(&texts(task), task.env_of_request());
     if let Some(container) = &request.docker {
         let session = new_session_id(clock::wall(), host::random());
-        invocation = into_container(invocation, container, &session, &task.request)?;
+        invocation = into_container(invocation, container, &session, task)?;
     }
     Ok(invocation.preview())
 }
@@ -140,7 +139,7 @@ pub(crate) async fn prepare(
     let before = driver.manifest().and_then(|manifest| Some((manifest, continued(&task, manifest)?)));
     let (replaced, succession) = match before {
         Some((manifest, before)) => {
-            known.since(before, task.binary.as_deref(), manifest, &Surroundings::from_env()).await
+            known.since(before, task.binary.as_deref(), manifest, task.variables()).await
         }
         None => (None, None),
     };
@@ -155,7 +154,7 @@ pub(crate) async fn prepare(
         invocations.extend(second.filter(|second| known.format().as_ref() != Some(&second.format)));
     }
     invocations.iter_mut().try_for_each(with_images)?;
-    let environment = host::environment();
+    let environment = texts(&task);
     // Before docker turns variables into arguments: every user of the machine can see arguments.
     invocations.iter_mut().for_each(|it| it.find_secrets(&environment, task.env_of_request()));
     let session = new_session_id(clock::wall(), host::random());
@@ -165,7 +164,7 @@ pub(crate) async fn prepare(
     if let Some(container) = &request.docker {
         invocations = invocations
             .into_iter()
-            .map(|invocation| into_container(invocation, container, &session, &task.request))
+            .map(|invocation| into_container(invocation, container, &session, &task))
             .collect::<Result<_, _>>()?;
     }
     let mut cleanup = Cleanup::default();
@@ -209,14 +208,13 @@ pub(crate) async fn prepare(
     let cleanup = Arc::new(cleanup);
     // Only this process knows of a journal that is deleted with the run.
     let known = dir.clone().filter(|dir| !cleanup.covers(dir));
-    let prices = task.config.as_ref().map(|config| config.settings.prices()).unwrap_or_default();
     let watched = session_monitor::watch(MonitoredRun {
         session: session.clone(),
         key: request.key.clone(),
         label: task.label.clone(),
         home: known.as_ref().and_then(|dir| dir.parent()?.parent()).map(Home::at),
         dir: known,
-        prices: prices.into(),
+        prices: task.settings.prices.clone().into(),
         control,
         since: clock::since_boot(),
         // The wait before the start does not count.
@@ -255,10 +253,15 @@ pub(crate) async fn prepare(
     Ok(Prepared { drive, receiver })
 }
 
+/// Returns the variables of a task that are text. Agents get no others.
+fn texts(task: &Task) -> Vec<(String, String)> {
+    task.variables().texts().collect()
+}
+
 /// Finds the program that a task would start. A program in a container is unknown.
 fn known_program(task: &Task, manifest: Option<&'static Manifest>) -> KnownProgram {
     match manifest.filter(|_| !task.is_scripted() && task.request.docker.is_none()) {
-        Some(manifest) => KnownProgram::find(manifest, task.binary.as_deref(), &Surroundings::from_env()),
+        Some(manifest) => KnownProgram::find(manifest, task.binary.as_deref(), task.variables()),
         None => KnownProgram::default(),
     }
 }
@@ -270,7 +273,9 @@ fn continued(task: &Task, manifest: &Manifest) -> Option<SessionMeta> {
     }
     let home = match &task.journal {
         JournalChoice::At(home) => home.clone(),
-        JournalChoice::Default | JournalChoice::Temporary | JournalChoice::None => Home::from_env().ok()?,
+        JournalChoice::Default | JournalChoice::Temporary | JournalChoice::None => {
+            Home::of(task.variables()).ok()?
+        }
     };
     installed::before(&home, task.parent.as_ref(), task.request.resume.as_ref(), manifest)
 }
@@ -298,8 +303,9 @@ fn into_container(
     mut invocation: Invocation,
     container: &str,
     session: &SessionId,
-    request: &Request,
+    task: &Task,
 ) -> Result<Invocation, Refusal> {
+    let request = &task.request;
     // Any variable of the caller may be a secret, and every user of the machine can see arguments.
     invocation.secrets_env.extend(request.env.keys().cloned());
     let unknown =
@@ -309,7 +315,7 @@ fn into_container(
     }
     let (cwd, key) = (request.cwd.as_deref(), request.key.as_deref());
     let container = Container { name: container, cwd, session: session.as_str(), key };
-    docker::wrap(invocation, &container, host::environment().into_iter().map(|(name, _)| name))
+    docker::wrap(invocation, &container, task.variables().texts().map(|(name, _)| name))
 }
 
 /// A journal that is about to be opened.
@@ -340,7 +346,7 @@ fn new_journal(
     let home = match &task.journal {
         JournalChoice::None => return Ok(None),
         JournalChoice::At(home) => home.clone(),
-        JournalChoice::Default => Home::from_env()?,
+        JournalChoice::Default => Home::of(task.variables())?,
         JournalChoice::Temporary => {
             let dir = temporary::place(session);
             cleanup.add(dir.clone());
@@ -380,7 +386,7 @@ fn new_journal(
 fn mask(task: &Task, invocations: &[Invocation]) -> Mask {
     let mut secrets: Vec<String> = Vec::new();
     for invocation in invocations {
-        let host = host::environment().into_iter().filter(|(name, _)| invocation.keeps(name));
+        let host = task.variables().texts().filter(|(name, _)| invocation.keeps(name));
         let set = task.env_of_request().iter().chain(&invocation.env);
         let set = set.map(|(name, value)| (name.clone(), value.clone()));
         secrets
@@ -431,9 +437,7 @@ fn plan(
 
 /// Returns when a run may send the prompt again without streaming: from the caller, else the settings, else the default.
 fn stream_fallback(task: &Task) -> StreamFallback {
-    let word = task.config.as_ref().and_then(|config| config.settings.text("run.stream-fallback"));
-    let set = word.and_then(|word| StreamFallback::ALL.into_iter().find(|rule| rule.as_str() == word));
-    task.stream_fallback.or(set).unwrap_or_default()
+    task.stream_fallback.or(task.settings.stream_fallback).unwrap_or_default()
 }
 
 /// Prepares the commands, and finds the working tree whose files are compared.
@@ -450,24 +454,27 @@ async fn launch(
         return Ok((Launch::Script(script), None));
     }
     let supervisor = host::supervisor()?;
-    let mut commands: Vec<process::Command> =
-        invocations.iter().map(|invocation| command(invocation, session, scratch)).collect();
+    let mut commands: Vec<process::Command> = invocations
+        .iter()
+        .map(|invocation| command(invocation, session, scratch, task.variables()))
+        .collect();
     let mut install = None;
     if let Some(manifest) = manifest {
         commands.iter_mut().for_each(|command| command.stdout_room = manifest.run.stdout_room);
     }
     if let Some(manifest) = manifest.filter(|_| task.request.docker.is_none()) {
-        located(&mut commands, manifest, task.binary.as_deref()).await;
+        located(&mut commands, manifest, task.binary.as_deref(), task.variables()).await;
         install = task.binary.is_none().then(|| detect::install_remedies(manifest));
     }
     let inside = task.request.docker.clone().map(|container| {
         let provider = &invocations[0].provider;
-        Box::new(Inside::new(supervisor.clone(), provider, &container, session))
+        Box::new(Inside::new(supervisor.clone(), provider, &container, session, task.variables()))
     });
     let home = match &task.journal {
         JournalChoice::At(home) => Some(home),
         JournalChoice::Default | JournalChoice::Temporary | JournalChoice::None => None,
     };
-    let tree = cwd.filter(|_| task.files).and_then(|cwd| Tree::around(&supervisor, cwd, home));
+    let tree =
+        cwd.filter(|_| task.files).and_then(|cwd| Tree::around(&supervisor, cwd, home, task.variables()));
     Ok((Launch::Processes { supervisor, commands, install, inside }, tree))
 }

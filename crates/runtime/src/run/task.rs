@@ -19,10 +19,11 @@ use bowline_providers::invocation::{Streaming, Unrestricted};
 use bowline_providers::manifest::Manifest;
 
 use crate::agents::profile::Profile;
-use crate::config::Config;
 use crate::run::callback::SharedCallback;
+use crate::run::settings::RunSettings;
+use crate::run::trust::{ProjectPlace, ProjectTrust};
 use crate::sessions::journal::Home;
-use crate::trust::ProjectTrust;
+use crate::system::surroundings::Surroundings;
 pub use beside::Beside;
 pub(crate) use routed::{AttemptContext, Defaults, RouteOptions};
 
@@ -75,7 +76,9 @@ pub struct Task {
     pub(crate) route: RouteOptions,
     pub(crate) defaults: Defaults,
     pub(crate) spend: Amounts,
-    pub(crate) config: Option<Arc<Config>>,
+    pub(crate) settings: Arc<RunSettings>,
+    /// The variables to run with; captured at the entry of a call if the caller gave none.
+    pub(crate) surroundings: Option<Arc<Surroundings>>,
     pub(crate) trust: ProjectTrust,
     pub(crate) attempt_context: AttemptContext,
     pub(crate) beside: Option<Beside>,
@@ -141,7 +144,8 @@ impl Task {
             route: RouteOptions::default(),
             defaults: Defaults::default(),
             spend: Amounts::default(),
-            config: None,
+            settings: Arc::default(),
+            surroundings: None,
             trust: ProjectTrust::default(),
             attempt_context: AttemptContext::default(),
             beside: None,
@@ -150,6 +154,27 @@ impl Task {
             #[cfg(feature = "testing")]
             cast: crate::run::testing::Cast::default(),
         }
+    }
+
+    /// Captures the variables of this process, unless the caller gave others. Every call on a task begins with this. Behind it a
+    /// run reads no variable: it takes them from [`Self::variables`].
+    pub(crate) fn captured(mut self) -> Self {
+        self.surroundings.get_or_insert_with(|| Arc::new(Surroundings::from_env()));
+        self
+    }
+
+    /// Returns the captured variables.
+    pub(crate) fn variables(&self) -> &Arc<Surroundings> {
+        self.surroundings.as_ref().expect("every call on a task captures the variables first")
+    }
+
+    /// Returns the project in which the task works; none if the current directory is unknown.
+    pub(crate) fn project(&self) -> Option<ProjectPlace> {
+        let cwd = match &self.request.cwd {
+            Some(cwd) => PathBuf::from(cwd),
+            None => std::env::current_dir().ok()?,
+        };
+        Some(ProjectPlace::of(&cwd, self.variables().home().as_deref()))
     }
 
     /// Sets the provider by name or alias; `auto` leaves the choice to the router.

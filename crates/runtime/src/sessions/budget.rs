@@ -256,7 +256,7 @@ fn within(scope: &str, amounts: Amounts, before: Amounts) -> Result<(), BudgetEr
 }
 
 /// Returns the stricter of two limits.
-pub(crate) fn stricter(one: Amounts, other: Amounts) -> Amounts {
+fn stricter(one: Amounts, other: Amounts) -> Amounts {
     let cost = match (one.cost, other.cost) {
         (Some(one), Some(other)) => Some(one.min(other)),
         (one, other) => one.or(other),

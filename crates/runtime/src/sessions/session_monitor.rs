@@ -263,7 +263,7 @@ fn look_after_others(round: Round) {
     let started = std::thread::Builder::new().name("bowline-overdue".to_owned()).spawn(move || {
         let _looking = looking;
         for (home, prices) in homes {
-            if let Err(error) = settle(Registry::at(Home::at(home)).prices(prices), round) {
+            if let Err(error) = settle(&Registry::at(Home::at(home)).prices(prices), round) {
                 let error = &error as &dyn std::error::Error;
                 tracing::warn!(error, "could not look for sessions without a runner");
             }
@@ -316,7 +316,7 @@ fn has_others(home: &Home) -> bool {
     dirs.iter().any(|dir| by_dir(dir).is_none()) || budget::is_being_spent(home)
 }
 
-fn settle(registry: Registry, round: Round) -> Result<(), RegistryError> {
+fn settle(registry: &Registry, round: Round) -> Result<(), RegistryError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(RegistryError::Background)?;
     for session in runtime.block_on(registry.settle_lost())? {

@@ -17,7 +17,7 @@ use bowline_providers::invocation::environment;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
-use crate::system::host;
+use crate::system::surroundings::Surroundings;
 
 /// The timeout of one `docker exec`.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -152,14 +152,15 @@ impl Inside {
         provider: &str,
         container: &str,
         session: &SessionId,
+        variables: &Surroundings,
     ) -> Self {
         Self {
             supervisor,
             provider: provider.to_owned(),
             container: container.to_owned(),
             session: session.to_string(),
-            env: host::environment()
-                .into_iter()
+            env: variables
+                .texts()
                 .filter(|(name, _)| environment::listed(docker::dockers_own(), name))
                 .map(|(name, value)| (name.into(), value.into()))
                 .collect(),

@@ -111,13 +111,6 @@ pub(crate) fn random() -> [u8; 5] {
     bytes
 }
 
-/// Returns our environment, as far as it is text: a variable that is not is none that any agent's list names.
-pub(crate) fn environment() -> Vec<(String, String)> {
-    std::env::vars_os()
-        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
-        .collect()
-}
-
 /// Makes a directory that only its owner can enter.
 pub(crate) fn private_dir(path: &Path) -> io::Result<()> {
     std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path)
@@ -138,7 +131,7 @@ pub(crate) fn try_out(dir: &Path) -> io::Result<()> {
 }
 
 /// Puts a file in the place of another one, as a whole, for its owner alone. Its directory is made if need be.
-pub(crate) fn replace_file(path: &Path, content: &[u8]) -> io::Result<()> {
+pub fn replace_file(path: &Path, content: &[u8]) -> io::Result<()> {
     let dir = path.parent().unwrap_or(Path::new("."));
     private_dir(dir)?;
     let tail: String = random().iter().map(|byte| format!("{byte:02x}")).collect();

@@ -54,6 +54,12 @@ impl Surroundings {
             .or_else(|| self.home().map(|home| home.join(".cache/bowline")))
     }
 
+    /// Returns the directory of the user's settings: `bowline` in the XDG configuration directory.
+    pub(crate) fn config_dir(&self) -> Option<PathBuf> {
+        let config = self.path("XDG_CONFIG_HOME").or_else(|| self.home().map(|home| home.join(".config")));
+        config.map(|config| config.join("bowline"))
+    }
+
     /// Returns where agents of our own remember their sessions: in the XDG state directory.
     pub(crate) fn state_dir(&self) -> Option<PathBuf> {
         let state = self.path("XDG_STATE_HOME").or_else(|| self.home().map(|home| home.join(".local/state")));

@@ -97,7 +97,7 @@ impl Machine {
     }
 
     pub(crate) fn ask(&self) -> Ask {
-        Ask { deadline: Duration::from_secs(60), cache: Cache::of(&self.surroundings()) }
+        Ask { deadline: Duration::from_secs(60), cache: Cache::of(&self.surroundings()), ..Ask::from_env() }
     }
 
     fn look(&self, name: &str) -> Auth {
@@ -221,7 +221,7 @@ async fn silent() {
     assert_eq!(auth.silent.as_deref(), Some("it ended before it had answered: panicked: no config"));
 
     machine.program("bin/claude", "sleep 600");
-    let ask = Ask { deadline: Duration::from_millis(300), cache: None };
+    let ask = Ask { deadline: Duration::from_millis(300), cache: None, ..Ask::from_env() };
     let auth = auth::check(provider("claude"), None, &machine.surroundings(), &ask).await;
     assert_eq!(auth.silent.as_deref(), Some("it did not answer within 0.3 s, and was ended"));
 

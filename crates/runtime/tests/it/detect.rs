@@ -81,7 +81,7 @@ fn given(path: &Path) -> Found {
 
 /// Asks without a cache. Long enough for any machine that is not broken.
 fn patient() -> Ask {
-    Ask { deadline: Duration::from_secs(60), cache: None }
+    Ask { deadline: Duration::from_secs(60), cache: None, ..Ask::from_env() }
 }
 
 async fn where_it_lies() {
@@ -205,7 +205,7 @@ async fn hangs() {
     let found = given(
         &ground.script("tool", "echo $$ >$HERE/pid; sleep 600 & echo $! >$HERE/child; echo 1.2.3; wait"),
     );
-    let ask = Ask { deadline: Duration::from_millis(500), cache: Some(ground.cache()) };
+    let ask = Ask { deadline: Duration::from_millis(500), cache: Some(ground.cache()), ..patient() };
     let error = ask.version(&found).await.unwrap_err();
     assert!(matches!(error.kind, ProbeErrorKind::TooSlow { after } if after == ask.deadline), "{error:?}");
     assert_eq!(error.to_string(), format!("could not query `{} --version`", found.path.display()));

@@ -127,7 +127,7 @@ fn next(args: &NewArgs, files: &[TemplateFile]) -> String {
         }
         TemplateLanguage::Python | TemplateLanguage::Sh => files[0].path.clone(),
     };
-    let user = bowline::config::Places::from_env(None).user;
+    let user = bowline_config::Places::from_env(None).user;
     let providers = user.map_or_else(|| "~/.config/bowline/providers".into(), |dir| dir.join("providers"));
     let providers = providers.display();
     let program = shown(&program);

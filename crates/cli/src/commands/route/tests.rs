@@ -3,8 +3,8 @@
 
 use std::sync::Arc;
 
-use bowline::config::{Config, Places};
 use bowline::journal::Home;
+use bowline_config::{Config, Places};
 use bowline_protocol::Category;
 use clap::Parser as _;
 

@@ -1,7 +1,7 @@
 //! Chooses the provider of a run.
 
 use bowline::Profile;
-use bowline::config::Config;
+use bowline_config::Config;
 use bowline_providers::catalogue;
 use bowline_providers::manifest::Manifest;
 

@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use bowline::Fallback;
 use bowline::budget::Pot;
-use bowline::config::Config;
 use bowline::detect::{Surroundings, find_anywhere};
 use bowline::journal::Reader;
 use bowline::route::Beside;
 use bowline::{Control, Record, Task, Turn};
+use bowline_config::Config;
 use bowline_protocol::Event;
 use bowline_providers::ansi;
 use bowline_providers::manifest::Chosen;
@@ -247,7 +247,7 @@ async fn check_installed(
     args: &RequestArgs,
     config: &Config,
 ) -> Result<(), CommandError> {
-    let listed = bowline::route::listed(config, named.name()).map_err(CommandError::from)?;
+    let listed = bowline::route::listed(&config.run_settings(), named.name()).map_err(CommandError::from)?;
     let manifest = named.manifest().or(listed.map(|listed| listed.manifest));
     // With another PATH, or in a container, only the start shows it. A provider that is chosen by name only is built into this
     // program.

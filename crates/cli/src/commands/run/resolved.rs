@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use bowline::config::{Config, FileOwner};
+use bowline::settings::FileOwner;
 use bowline::{Profile, Task, Unrestricted};
+use bowline_config::Config;
 
 use super::choose::{self, NamedProvider, RequestTarget};
 use super::request;
@@ -106,7 +107,7 @@ impl ResolvedRequest {
     /// Makes the task for one provider, or for the router.
     pub(crate) fn task(&self, prompt: &str, named: Option<&NamedProvider>) -> Result<Task, CommandError> {
         let task = request::task(&self.args, prompt, named, self.resumed.as_ref(), self.schema.as_ref())?;
-        let mut task = task.config(self.config.clone());
+        let mut task = task.settings(self.config.run_settings().into());
         if let Some(profile) = &self.profile {
             task = task.profile(profile.clone());
         }

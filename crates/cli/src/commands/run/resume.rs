@@ -2,9 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use bowline::config::Config;
 use bowline::journal::{Home, META_FILE, Reader, SessionMeta};
 use bowline::{Kind, NativeSessionId, SessionId};
+use bowline_config::Config;
 
 use bowline_providers::manifest::Manifest;
 

@@ -4,8 +4,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use bowline::Profile;
-use bowline::config::{Config, FileOwner, Router, SettingOrigin};
 use bowline::roster::Roster;
+use bowline::settings::{FileOwner, Router};
+use bowline_config::{Config, SettingOrigin};
 use bowline_protocol::Millis;
 use clap::ValueEnum as _;
 

@@ -13,7 +13,6 @@ use bowline_providers::probe::{Answer, Page, Version};
 use tokio::sync::{Semaphore, SemaphorePermit};
 
 use super::{Ask, Found, ProbeError, ProbeErrorKind};
-use crate::agents::detect;
 use crate::agents::detect::Stamp;
 use crate::sessions::scratch::{Scratch, scratch};
 use crate::system::clock;
@@ -152,16 +151,16 @@ impl<'a> Session<'a> {
         let home = self.home(args)?;
         let mut command = process::Command::new(self.found.program(), "bowline-probe");
         command.args = args.iter().map(OsString::from).collect();
-        let variable = |name: &str| detect::variable(name).map(|value| (OsString::from(name), value));
+        let own = &self.ask.surroundings;
+        let variable = |name: &str| Some((OsString::from(name), own.get(name)?.to_owned()));
         command.env = KEPT.iter().filter_map(|name| variable(name)).collect();
-        let own = detect::home();
         for (name, place) in HOMES {
-            let place = own.as_ref().map(|home| home.join(place)).filter(|place| place.is_dir());
-            if let Some(place) = place.filter(|_| detect::variable(name).is_none()) {
+            let place = own.home().map(|home| home.join(place)).filter(|place| place.is_dir());
+            if let Some(place) = place.filter(|_| own.get(name).is_none()) {
                 command.env.push((name.into(), place.into()));
             }
         }
-        let path = self.found.search_path(&detect::variable("PATH").unwrap_or_default());
+        let path = self.found.search_path(own.get("PATH").unwrap_or_default());
         command.env.push(("PATH".into(), path));
         command.env.push(("HOME".into(), home.clone().into()));
         for (name, value) in [("TERM", "dumb"), ("NO_COLOR", "1"), ("CI", "true")] {

@@ -9,6 +9,7 @@ use bowline_providers::manifest::Manifest;
 use crate::agents::command;
 use crate::agents::detect::{self, ProbeError, ProbeErrorKind};
 use crate::system::clock;
+use crate::system::surroundings::Surroundings;
 
 /// How much of what a program says about itself is told.
 const TOLD: usize = 2_000;
@@ -30,7 +31,7 @@ pub struct HealthReport {
 ///
 /// Needs a tokio runtime.
 pub async fn health(manifest: &'static Manifest) -> Result<Option<HealthReport>, ProbeError> {
-    let Some(command) = command::health(manifest).await else { return Ok(None) };
+    let Some(command) = command::health(manifest, &Surroundings::from_env()).await else { return Ok(None) };
     let program = command.program.clone();
     let began = clock::instant();
     let answer = detect::asked(command, Duration::from_millis(HEALTH.0), None).await;

@@ -145,9 +145,8 @@ fn a_name_is_a_word() {
 #[test]
 fn the_environment_says_where_manifests_are() {
     let check = |set: &[(&str, &str)], expected: Option<&str>| {
-        let get =
-            |name: &str| set.iter().find(|(key, _)| *key == name).map(|(_, value)| OsString::from(value));
-        assert_eq!(directory(get), expected.map(PathBuf::from), "{set:?}");
+        let roster = Roster::of(&Surroundings::of(set.iter().copied()));
+        assert_eq!(roster.dir, expected.map(PathBuf::from), "{set:?}");
     };
     check(&[("HOME", "/h")], Some("/h/.config/bowline/providers"));
     check(&[("HOME", "/h"), ("XDG_CONFIG_HOME", "/c")], Some("/c/bowline/providers"));

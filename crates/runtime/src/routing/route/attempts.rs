@@ -12,7 +12,7 @@ use tokio::sync::mpsc;
 
 use super::candidates::Candidates;
 use super::memory::{self, Store};
-use super::{NoRoute, RouteProblem, config_of, rules, strange_hint, tuned};
+use super::{NoRoute, RouteProblem, rules, strange_hint, tuned};
 use crate::run::callback::SharedCallback;
 use crate::run::error::Error;
 use crate::run::launch::{self, ORDERS, Prepared, Watcher};
@@ -104,15 +104,15 @@ impl RoutedRun {
         receivers: Option<mpsc::UnboundedSender<EventReceiver>>,
         asked: Millis,
     ) -> Result<Self, Error> {
-        let config = config_of(&task)?;
+        let settings = task.settings.clone();
         let store = Store::of(&task);
-        let mut candidates = Candidates::gather(&task, &config, &store.read()?, clock::wall())?;
+        let mut candidates = Candidates::gather(&task, &settings, &store.read()?, clock::wall())?;
         let mut trouble = None;
         let mut decision = candidates.take_turn(&store).unwrap_or_else(|error| {
             trouble = Some(error);
             candidates.decide_to_ask()
         });
-        let rules = rules(&task, &config);
+        let rules = rules(&task, &settings);
         let limit = waited_for(&mut decision, &rules);
         let RouteDecision { order, verdicts, problem } = decision;
         if let Some(problem) = problem {
@@ -121,11 +121,10 @@ impl RoutedRun {
         let rejected = verdicts.iter().filter(|verdict| verdict.turn.is_none());
         let rejected =
             rejected.map(|it| RejectedRoute { provider: it.name.clone(), reason: it.reason.clone() });
-        task.request.sampling = tuned(&task, &config);
-        let order = candidates.with_fallback_model(&order, &config);
+        task.request.sampling = tuned(&task, &settings);
+        let order = candidates.with_fallback_model(&order, &settings);
         let turns = candidates.turns(&order);
-        let strange_hint = strange_hint(&candidates, &config);
-        task.config = Some(config);
+        let strange_hint = strange_hint(&candidates, &settings);
         let callback = task.callback.take();
         Ok(Self {
             rules,

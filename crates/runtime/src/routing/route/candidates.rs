@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use bowline_engine::retry::Fallback;
 use bowline_engine::route::{self, Candidate, CandidateFacts, HINTS, RouteMemory, RouteRequest, canonical};
@@ -16,14 +17,14 @@ use super::AUTO;
 use super::entry::{ContextLimit, row};
 use super::listed::{is_own, manifest_of, own};
 use crate::agents::auth;
-use crate::agents::detect::{self, Search};
+use crate::agents::detect;
 use crate::agents::limits;
 use crate::agents::models;
 use crate::agents::profile::Profile;
-use crate::agents::roster::{self, Roster};
-use crate::config::{Config, ConfigError, EntryKind, FileOwner, Router, RouterEntry};
+use crate::agents::roster::Roster;
 use crate::run::error::Error;
 use crate::run::launch::{self, Driver};
+use crate::run::settings::{ConfigError, EntryKind, FileOwner, Router, RouterEntry, RunSettings};
 use crate::run::task::Task;
 use crate::system::surroundings::Surroundings;
 
@@ -51,6 +52,8 @@ pub(super) struct Candidates {
     /// The profile of each, if it has one of its own.
     pub(super) profiles: Vec<Option<Profile>>,
     context_limit: ContextLimit,
+    roster: Roster,
+    variables: Arc<Surroundings>,
 }
 
 /// Returns whether the caller named one provider.
@@ -71,7 +74,7 @@ impl Candidates {
     /// Gathers the candidates, and the facts about each.
     pub(super) fn gather(
         task: &Task,
-        config: &Config,
+        settings: &RunSettings,
         memory: &RouteMemory,
         now: Timestamp,
     ) -> Result<Self, Error> {
@@ -80,9 +83,9 @@ impl Candidates {
             model: task.request.model.clone(),
             named: is_named(task),
             listed: is_listed(task),
-            strategy: super::strategy(config),
-            max_latency: config.router.as_ref().and_then(|router| router.routing.max_latency),
-            prefer_local: super::tuning(task, config).is_some_and(|tuning| tuning.prefer_local),
+            strategy: super::strategy(settings),
+            max_latency: settings.router.as_ref().and_then(|router| router.routing.max_latency),
+            prefer_local: super::tuning(task, settings).is_some_and(|tuning| tuning.prefer_local),
             last: memory.last.clone(),
             now,
         };
@@ -92,12 +95,14 @@ impl Candidates {
             launches: Vec::new(),
             entries: Vec::new(),
             profiles: Vec::new(),
-            context_limit: ContextLimit::of(config),
+            context_limit: ContextLimit::of(settings),
+            roster: settings.roster.clone(),
+            variables: task.variables().clone(),
         };
         let named = task.request.provider.as_deref().filter(|_| is_named(task));
         match named {
             Some(_) if task.manifest.is_some() => candidates.candidates_of(task.manifest),
-            Some(name) => candidates.named(name, config)?,
+            Some(name) => candidates.named(name, settings)?,
             None => {}
         }
         for (candidate, _) in &mut candidates.all {
@@ -105,16 +110,16 @@ impl Candidates {
             candidate.model = candidate.model.take().or_else(|| task.defaults.model.clone());
         }
         if is_listed(task) {
-            candidates.listed(&task.route.providers, config)?;
+            candidates.listed(&task.route.providers, settings)?;
         } else if named.is_none() || matches!(task.route.fallback, Some(Fallback::Next | Fallback::Any)) {
-            candidates.choice(config.router.as_ref())?;
+            candidates.choice(settings.router.as_ref())?;
         }
         if !is_named(task) && !is_listed(task) {
-            candidates.described(config)?;
+            candidates.described(settings)?;
         }
-        let own = config.settings.prices();
+        let own = settings.prices.clone();
         for place in 0..candidates.all.len() {
-            candidates.account(place, task, config);
+            candidates.account(place, task, settings);
             candidates.list(place);
         }
         candidates.pass_model_on();
@@ -126,12 +131,12 @@ impl Candidates {
     }
 
     /// Finds the profile of a candidate.
-    fn account(&mut self, place: usize, task: &Task, config: &Config) {
+    fn account(&mut self, place: usize, task: &Task, settings: &RunSettings) {
         let said = task.profile.clone().filter(|_| self.is_meant(place));
         if let (None, Some(name)) = (&said, &self.all[place].0.profile) {
-            let profile = config.settings.profile(name);
+            let profile = settings.profiles.get(name).cloned();
             if profile.is_none() {
-                let known = config.settings.profiles().join(", ");
+                let known = settings.profiles.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
                 let known =
                     if known.is_empty() { "none are set".to_owned() } else { format!("there is {known}") };
                 self.launches[place] = CandidateLaunch::Not(format!("there is no profile `{name}`; {known}"));
@@ -146,7 +151,7 @@ impl Candidates {
     fn list(&mut self, place: usize) {
         if let CandidateLaunch::Manifest(manifest) = &self.launches[place] {
             let profile = self.profiles[place].as_ref();
-            let known = models::known(manifest, profile, &Surroundings::from_env());
+            let known = models::known(manifest, profile, &self.variables);
             let hints = &mut self.all[place].0.hints;
             for (hint, _) in HINTS {
                 // The file and the manifest take precedence over a guess from the names of models.
@@ -167,17 +172,17 @@ impl Candidates {
     }
 
     /// Adds the named candidate: an entry of the router's file, else a provider, else an external CLI.
-    fn named(&mut self, name: &str, config: &Config) -> Result<(), Error> {
-        let router = config.router.as_ref();
+    fn named(&mut self, name: &str, settings: &RunSettings) -> Result<(), Error> {
+        let router = settings.router.as_ref();
         if let Some((router, entry)) = router.and_then(|router| Some((router, router.entry(name)?))) {
-            stands_in(entry, router)?;
+            stands_in(entry, router, &self.roster)?;
             // Naming an entry enables it.
             self.entry(&RouterEntry { enabled: true, ..entry.clone() }, router);
             return Ok(());
         }
-        match roster::find(name) {
+        match settings.roster.find(name) {
             Ok(manifest) => self.manifest(manifest),
-            Err(error) => match config.external.get(name).map_err(wrong)? {
+            Err(error) => match settings.external.get(name).map_err(wrong)? {
                 Some(external) => self.external(name, external),
                 None => return Err(error.into()),
             },
@@ -186,9 +191,9 @@ impl Candidates {
     }
 
     /// Adds the providers that the caller listed, each once.
-    fn listed(&mut self, names: &[String], config: &Config) -> Result<(), Error> {
+    fn listed(&mut self, names: &[String], settings: &RunSettings) -> Result<(), Error> {
         for name in names {
-            self.named(name, config)?;
+            self.named(name, settings)?;
             let known = self.all.len() - 1;
             let twice = self.all[..known].iter().any(|(it, _)| it.name == self.all[known].0.name);
             if twice {
@@ -219,7 +224,7 @@ impl Candidates {
             return Ok(());
         }
         // A broken manifest affects its own provider only.
-        let (all, _) = Roster::from_env().all()?;
+        let (all, _) = self.roster.all()?;
         let free = all.iter().map(|entry| entry.manifest);
         self.candidates_of(
             free.filter(|manifest| manifest.chosen != Chosen::ByName && other(&manifest.name)),
@@ -256,7 +261,7 @@ impl Candidates {
     }
 
     fn entry(&mut self, entry: &RouterEntry, router: &Router) {
-        let launch = match manifest_of(entry, router) {
+        let launch = match manifest_of(entry, router, &self.roster) {
             Ok(manifest) => CandidateLaunch::Manifest(manifest),
             Err(gap) => CandidateLaunch::Not(gap.what),
         };
@@ -283,13 +288,13 @@ impl Candidates {
     }
 
     /// Adds the external CLI whose model name the request has.
-    fn described(&mut self, config: &Config) -> Result<(), Error> {
+    fn described(&mut self, settings: &RunSettings) -> Result<(), Error> {
         let Some(model) = self.ask.model.clone() else { return Ok(()) };
         let model = model.as_str();
-        let Some(external) = config.external.get(model).map_err(wrong)? else {
+        let Some(external) = settings.external.get(model).map_err(wrong)? else {
             let has =
                 |(candidate, _): &(Candidate, CandidateFacts)| candidate.enabled && candidate.has(model);
-            return match config.external.broken() {
+            return match settings.external.broken() {
                 Some(error) if !self.all.iter().any(has) => Err(wrong(error)),
                 Some(_) | None => Ok(()),
             };
@@ -331,11 +336,11 @@ impl Candidates {
             CandidateLaunch::Manifest(manifest) => {
                 let here = task.request.docker.is_none() && !task.is_scripted();
                 if here {
-                    let (profile, surroundings) = (self.profiles[place].as_ref(), Surroundings::from_env());
+                    let (profile, surroundings) = (self.profiles[place].as_ref(), &*self.variables);
                     let about = self.about(place).unwrap_or(manifest);
-                    facts.limit = used_up(about, profile, &surroundings);
+                    facts.limit = used_up(about, profile, surroundings);
                     let binary = self.binary(place, task.binary.as_ref());
-                    if let Err(missing) = detect::find(manifest, binary.as_deref(), &Search::from_env()) {
+                    if let Err(missing) = detect::find(manifest, binary.as_deref(), &surroundings.search()) {
                         facts.absent = Some(match binary {
                             Some(binary) => format!("`{}`: {}", binary.display(), missing.kind),
                             None => format!("`{}` is not installed", manifest.program),
@@ -394,11 +399,11 @@ impl Candidates {
         place: usize,
         task: &Task,
         about: &'static Manifest,
-        surroundings: Surroundings,
+        surroundings: &Surroundings,
     ) -> route::LoginState {
         let profile = self.profiles[place].as_ref();
-        let known = auth::known(about, profile, &surroundings);
-        let mut own = surroundings;
+        let known = auth::known(about, profile, surroundings);
+        let mut own = surroundings.clone();
         let entry = self.entries[place].iter().flat_map(|entry| &entry.env);
         entry.chain(&task.request.env).for_each(|(name, value)| own.set(name, value));
         if known.verified || auth::look(about, profile, &own).is_authenticated() {
@@ -487,9 +492,9 @@ impl Candidates {
 
 /// Rejects an entry of a project's file that has the name of a provider and would run another program: a caller who names that
 /// provider expects the known one.
-pub(super) fn stands_in(entry: &RouterEntry, router: &Router) -> Result<(), Error> {
+pub(super) fn stands_in(entry: &RouterEntry, router: &Router, roster: &Roster) -> Result<(), Error> {
     let own = entry.owner == FileOwner::User;
-    let Some(known) = roster::find(&entry.name).ok().filter(|_| !own) else { return Ok(()) };
+    let Some(known) = roster.find(&entry.name).ok().filter(|_| !own) else { return Ok(()) };
     let same = match &entry.kind {
         EntryKind::Agent { provider, .. } => !is_own(entry) && catalogue::same_name(known, provider),
         EntryKind::Executable { .. } | EntryKind::Foreign(_) => false,

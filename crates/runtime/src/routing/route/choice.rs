@@ -5,8 +5,8 @@ use bowline_engine::route::{self, RouteDecision, RouteProblem, RouteStrategy};
 
 use super::candidates::{CandidateLaunch, Candidates};
 use super::memory::Store;
-use crate::config::Config;
 use crate::run::error::Error;
+use crate::run::settings::RunSettings;
 
 impl Candidates {
     /// Decides by the gathered facts.
@@ -69,9 +69,9 @@ impl Candidates {
     pub(super) fn with_fallback_model(
         &self,
         order: &[usize],
-        config: &Config,
+        settings: &RunSettings,
     ) -> Vec<(usize, Option<String>)> {
-        let wanted = config.router.as_ref().and_then(|router| router.routing.fallback_model.clone());
+        let wanted = settings.router.as_ref().and_then(|router| router.routing.fallback_model.clone());
         let wanted = wanted.filter(|_| self.ask.model.is_none() && !self.ask.named && !self.ask.listed);
         let has = |place: &&usize| {
             let candidate = &self.all[**place].0;

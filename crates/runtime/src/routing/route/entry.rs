@@ -4,7 +4,7 @@ use bowline_engine::route::{self, Truncation};
 use bowline_protocol::kinds::{Level, Notice};
 use bowline_providers::prices;
 
-use crate::config::{Config, RouterEntry};
+use crate::run::settings::{RouterEntry, RunSettings};
 use crate::run::task::Task;
 
 /// The rule for requests that are too long for a provider's context.
@@ -17,8 +17,8 @@ pub(super) struct ContextLimit {
 }
 
 impl ContextLimit {
-    pub(super) fn of(config: &Config) -> Self {
-        let routing = config.router.as_ref().map(|router| &router.routing);
+    pub(super) fn of(settings: &RunSettings) -> Self {
+        let routing = settings.router.as_ref().map(|router| &router.routing);
         Self {
             fits: routing.and_then(|routing| routing.fits).unwrap_or(true),
             shortens: routing

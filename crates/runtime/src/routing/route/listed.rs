@@ -4,9 +4,9 @@ use bowline_providers::manifest::Manifest;
 
 use super::candidates::stands_in;
 use crate::agents::profile::Profile;
-use crate::agents::roster::{self, Executable};
-use crate::config::{Config, ConfigCause, ConfigError, EntryKind, Router, RouterEntry};
+use crate::agents::roster::{self, Executable, Roster};
 use crate::run::error::Error;
+use crate::run::settings::{ConfigCause, ConfigError, EntryKind, Router, RouterEntry, RunSettings};
 
 /// A provider from the router's file.
 #[derive(Clone, Debug)]
@@ -19,21 +19,22 @@ pub struct ListedProvider {
 }
 
 /// Finds a provider by its name in the router's file.
-pub fn listed(config: &Config, name: &str) -> Result<Option<ListedProvider>, Error> {
-    let Some((router, entry)) = config.router.as_ref().and_then(|it| Some((it, it.entry(name)?))) else {
+pub fn listed(settings: &RunSettings, name: &str) -> Result<Option<ListedProvider>, Error> {
+    let Some((router, entry)) = settings.router.as_ref().and_then(|it| Some((it, it.entry(name)?))) else {
         return Ok(None);
     };
-    stands_in(entry, router)?;
+    stands_in(entry, router, &settings.roster)?;
     let wrong = |what: String, cause| {
         let what = ConfigError::of_file(&router.path, format!("`{name}`: {what}"));
         ConfigError { at: Some((entry.line, 1)), cause, ..what }
     };
-    let manifest = manifest_of(entry, router).map_err(|gap| wrong(gap.what, gap.cause))?;
+    let manifest = manifest_of(entry, router, &settings.roster).map_err(|gap| wrong(gap.what, gap.cause))?;
     let profile = match &entry.profile {
         Some(profile) => Some(
-            config
-                .settings
-                .profile(profile)
+            settings
+                .profiles
+                .get(profile)
+                .cloned()
                 .ok_or_else(|| wrong(format!("there is no profile `{profile}`"), None))?,
         ),
         None => None,
@@ -60,9 +61,13 @@ impl ManifestGap {
 }
 
 /// Returns the manifest of an entry, or the reason why it has no manifest.
-pub(super) fn manifest_of(entry: &RouterEntry, router: &Router) -> Result<&'static Manifest, ManifestGap> {
+pub(super) fn manifest_of(
+    entry: &RouterEntry,
+    router: &Router,
+    roster: &Roster,
+) -> Result<&'static Manifest, ManifestGap> {
     match &entry.kind {
-        EntryKind::Agent { provider, .. } => roster::find(provider).map_err(|error| {
+        EntryKind::Agent { provider, .. } => roster.find(provider).map_err(|error| {
             let what = format!(
                 "{error}: `bowline providers` lists what there is, and an executable is named by `config.path`"
             );

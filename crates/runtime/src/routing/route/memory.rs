@@ -27,7 +27,7 @@ pub(super) struct Store {
 
 impl Store {
     pub(super) fn of(task: &Task) -> Self {
-        let usual = || Home::from_env().ok();
+        let usual = || Home::of(task.variables()).ok();
         let (home, keeps) = match &task.journal {
             JournalChoice::At(home) => (Some(home.clone()), true),
             JournalChoice::Default => (usual(), true),
@@ -103,4 +103,38 @@ fn is_there(name: &str) -> bool {
 fn free(lock: &File) {
     // Closing the file would free the lock too, but not while a child between fork and exec still has it open.
     let _ = lock.unlock();
+}
+
+#[cfg(test)]
+mod tests {
+    use bowline_engine::breaker::BreakerState;
+    use bowline_protocol::{Category, Code};
+
+    use super::*;
+    use crate::run::testing::world;
+    use crate::system::clock;
+
+    #[test]
+    fn a_request_that_tries_counts_while_its_process_is_there() {
+        let world = world();
+        let store = Store::of(&world.task("Say hello").captured());
+        let now = clock::wall();
+        let later = now.after(bowline_protocol::Millis(31_000));
+        let failure = bowline_protocol::Failure::new(Category::Server, Code::ServerError, "500");
+        let tried = |by: &str| {
+            store
+                .change(|memory| {
+                    (0..5).for_each(|_| memory.failed("it", &failure, now));
+                    memory.sent("it", by, later);
+                })
+                .unwrap();
+            store.read().unwrap().state("it", later)
+        };
+        assert_eq!(tried(&me()), BreakerState::Probing);
+        assert_eq!(
+            tried("1 18446744073709551615"),
+            BreakerState::HalfOpen,
+            "another process has that number now"
+        );
+    }
 }

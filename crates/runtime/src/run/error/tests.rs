@@ -118,12 +118,3 @@ async fn a_session_that_cannot_be_read_says_why() {
     assert!(matches!(&error, Error::NotResumable { gap: ResumeGap::NotFound, .. }), "{error:?}");
     assert!(last_cause(&error).starts_with("there is no session at "), "{}", last_cause(&error));
 }
-
-#[test]
-fn a_file_of_settings_that_cannot_be_changed_says_why() {
-    let file = tempfile::NamedTempFile::new().unwrap();
-    let below = file.path().join("below/config.toml");
-    let error = crate::config::edit::set(&below, "run.model", "m").unwrap_err();
-    let cause = error.source().and_then(|cause| cause.downcast_ref::<io::Error>());
-    assert_eq!(cause.map(io::Error::kind), Some(io::ErrorKind::NotADirectory), "{error:?}");
-}

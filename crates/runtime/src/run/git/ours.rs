@@ -16,9 +16,8 @@ pub(super) struct Ours {
 impl Ours {
     /// Returns what is ours for a run in this directory. What the agent does there is its own work also if the directory
     /// lies in our data home: then only what we make in the home is ours.
-    pub(super) fn beside(cwd: &Path, home: Option<&Home>) -> Self {
-        let surroundings = Surroundings::from_env();
-        let usual = Home::from_env().ok();
+    pub(super) fn beside(cwd: &Path, home: Option<&Home>, surroundings: &Surroundings) -> Self {
+        let usual = Home::of(surroundings).ok();
         let mut dirs = Vec::new();
         for home in home.into_iter().chain(usual.as_ref()) {
             if cwd.starts_with(real(home.path())) {
@@ -59,10 +58,10 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let root = real(dir.path());
         let home = Home::at(&root);
-        let inside = Ours::beside(&root.join("work"), Some(&home));
+        let inside = Ours::beside(&root.join("work"), Some(&home), &Surroundings::from_env());
         assert!(inside.has(&root.join("sessions/s-1/events.jsonl")) && inside.has(&root.join("open/s-1")));
         assert!(!inside.has(&root.join("work/a")) && !inside.has(&root.join("a")));
-        let beside = Ours::beside(Path::new("/elsewhere"), Some(&home));
+        let beside = Ours::beside(Path::new("/elsewhere"), Some(&home), &Surroundings::from_env());
         assert!(beside.has(&root.join("a")) && !beside.has(&root.with_file_name("b")));
         let temporary = real(&std::env::temp_dir());
         assert!(beside.has(&temporary.join("bowline-s-1-files/mcp.json")));

@@ -1,6 +1,6 @@
 //! How a request becomes a command.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use bowline_protocol::{PermissionMode, Request};
 use bowline_providers::invocation::external::ExternalCli;
@@ -13,12 +13,9 @@ use bowline_providers::manifest::run::{Flag, RunFlag};
 use crate::agents::installed::KnownProgram;
 use crate::agents::models;
 use crate::agents::profile::Profile;
-use crate::agents::roster;
-use crate::config::Places;
 use crate::run::error::Error;
 use crate::run::task::Task;
-use crate::system::surroundings::Surroundings;
-use crate::trust;
+use crate::run::trust;
 
 /// By a provider's manifest, or by a description in the form of the specification for pi.
 pub(crate) enum Driver {
@@ -70,7 +67,7 @@ impl Driver {
         wish.unkept = known.unkept();
         let mut invocation = self.build(request, &wish)?;
         if let (Some(profile), Some(manifest)) = (&task.profile, self.manifest()) {
-            profile.alone(manifest, request, &mut invocation, &Surroundings::from_env());
+            profile.alone(manifest, request, &mut invocation, task.variables());
         }
         Ok(invocation)
     }
@@ -99,7 +96,7 @@ fn manifest(task: &Task) -> Result<&'static Manifest, Error> {
     }
     let of_profile = task.profile.as_ref().map(|profile| profile.provider.as_str());
     let name = task.request.provider.as_deref().or(of_profile).ok_or(Error::NoProvider)?;
-    Ok(roster::find(name)?)
+    Ok(task.settings.roster.find(name)?)
 }
 
 /// Fills in what a request leaves to us: the model that is meant, the current directory, and where a profile has its
@@ -128,7 +125,7 @@ pub(crate) fn completed(
         };
     }
     if let Some(manifest) = driver.manifest() {
-        let mut surroundings = Surroundings::from_env();
+        let mut surroundings = (**task.variables()).clone();
         if let Some(profile) = profile {
             profile.enter(manifest, &mut request)?;
             surroundings = profile.within(manifest, &surroundings)?;
@@ -146,9 +143,8 @@ pub(crate) fn wish(task: &Task, driver: &Driver, streaming: Streaming) -> Wish {
     let provider = driver.name();
     let binary = task.binary.as_ref().map(|path| path.to_string_lossy().into_owned());
     let user = if rustix::process::geteuid().is_root() { User::Root } else { User::Ordinary };
-    let settings = task.config.as_ref().map(|config| &config.settings);
     let mut agent_args =
-        settings.map(|settings| settings.words(&format!("providers.{provider}.args"))).unwrap_or_default();
+        task.settings.providers.get(provider).map(|set| set.args.clone()).unwrap_or_default();
     agent_args.extend(task.agent_args.iter().cloned());
     Wish {
         binary,
@@ -165,20 +161,15 @@ pub(crate) fn wish(task: &Task, driver: &Driver, streaming: Streaming) -> Wish {
 
 /// Returns the format that the caller or the settings chose. A setting is for a run that is watched.
 pub(super) fn chosen_format(task: &Task, driver: &Driver, streaming: Streaming) -> Option<String> {
-    let setting = || {
-        let settings = &task.config.as_ref()?.settings;
-        settings.text(&format!("providers.{}.format", driver.name())).map(str::to_owned)
-    };
+    let setting = || task.settings.providers.get(driver.name())?.format.clone();
     task.format.clone().or_else(|| setting().filter(|_| streaming == Streaming::On))
 }
 
 /// Says what happens to a program that nothing restricts: what the caller said, else the settings. A mode that the caller
 /// chose is not widened unless one of them allows it.
 fn unrestricted(task: &Task) -> Unrestricted {
-    let set = task.config.as_ref().and_then(|config| config.settings.text("permission.unrestricted"));
-    let set = set.map(|word| if word == "warn" { Unrestricted::Warn } else { Unrestricted::Refuse });
     let usual = if task.mode_chosen { Unrestricted::Refuse } else { Unrestricted::Warn };
-    task.unrestricted.or(set).unwrap_or(usual)
+    task.unrestricted.or(task.settings.unrestricted).unwrap_or(usual)
 }
 
 /// Says whether a task needs a program that can be kept from the code of its repository.
@@ -195,12 +186,11 @@ fn repository_code(task: &Task, manifest: &Manifest) -> RepositoryCode {
     if task.request.docker.is_some() || task.is_scripted() {
         return RepositoryCode::Allowed;
     }
-    let places = Places::from_env(task.request.cwd.as_ref().map(Path::new));
-    let files = trust::agent_files(manifest, &places, task.trust);
+    let place = task.project().unwrap_or_default();
+    let files = trust::agent_files(manifest, &place, task.settings.pins.as_ref(), task.trust);
     if files.state.is_trusted() {
         return RepositoryCode::Allowed;
     }
-    let project = places.project().unwrap_or_default();
-    let shown = |path: &PathBuf| path.strip_prefix(&project).unwrap_or(path).display().to_string();
+    let shown = |path: &PathBuf| path.strip_prefix(&place.directory).unwrap_or(path).display().to_string();
     RepositoryCode::Kept(files.found.iter().map(shown).collect())
 }

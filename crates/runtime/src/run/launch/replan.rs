@@ -14,30 +14,29 @@ use bowline_providers::invocation::Streaming;
 use bowline_providers::manifest::Manifest;
 
 use super::side_files::SideFiles;
-use super::{Driver, attempt, with_images};
+use super::{Driver, attempt, texts, with_images};
 use crate::agents::command::{command, located};
 use crate::agents::detect::{self, Ask, Found};
 use crate::agents::installed::KnownProgram;
 use crate::run::task::Task;
-use crate::system::host::{self, Cleanup};
-use crate::system::surroundings::Surroundings;
+use crate::system::host::Cleanup;
 
 /// How long one answer of the program may take. The version and a page of help are two.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Asks the program of a task about itself before it is started.
 pub(super) async fn settled(task: &Task, manifest: &'static Manifest) -> Option<KnownProgram> {
-    Some(KnownProgram::settled(&installed(task, manifest).await?, &patient()).await)
+    Some(KnownProgram::settled(&installed(task, manifest).await?, &patient(task)).await)
 }
 
 /// Finds the program of a task. A missing program is no error here: the spawn reports it.
 async fn installed(task: &Task, manifest: &'static Manifest) -> Option<Found> {
-    detect::find_anywhere(manifest, task.binary.as_deref(), &Surroundings::from_env()).await.ok()
+    detect::find_anywhere(manifest, task.binary.as_deref(), task.variables()).await.ok()
 }
 
 /// Returns how the program is queried.
-fn patient() -> Ask {
-    Ask { deadline: PATIENCE, ..Ask::from_env() }
+fn patient(task: &Task) -> Ask {
+    Ask { deadline: PATIENCE, ..Ask::of(task.variables()) }
 }
 
 /// What is left of a task once its run is on its way: all that another plan needs.
@@ -84,7 +83,7 @@ impl Replanner {
         let Self { task, driver, request, session, side_files, capabilities: before } = *self;
         let Some(manifest) = driver.manifest() else { return SecondPlan::unchanged() };
         let Some(found) = installed(&task, manifest).await else { return SecondPlan::unchanged() };
-        let known = KnownProgram::asked(&found, &patient()).await;
+        let known = KnownProgram::asked(&found, &patient(&task)).await;
         let mut invocation = match driver.invoke(&task, &request, &known, Streaming::On) {
             Ok(invocation) => invocation,
             // What the help lacks was needed: what the plan has left would only be rejected again, or do without it.
@@ -98,14 +97,14 @@ impl Replanner {
         if let Err(error) = with_images(&mut invocation) {
             return SecondPlan::refused(error);
         }
-        invocation.find_secrets(&host::environment(), task.env_of_request());
+        invocation.find_secrets(&texts(&task), task.env_of_request());
         let mut cleanup = Cleanup::default();
         if let Err(error) = side_files.write(std::slice::from_ref(&invocation), &mut cleanup) {
             return SecondPlan::refused(error);
         }
-        let mut command = command(&invocation, &session, side_files.dir());
+        let mut command = command(&invocation, &session, side_files.dir(), task.variables());
         command.stdout_room = manifest.run.stdout_room;
-        located(std::slice::from_mut(&mut command), manifest, task.binary.as_deref()).await;
+        located(std::slice::from_mut(&mut command), manifest, task.binary.as_deref(), task.variables()).await;
         let capabilities = known.capabilities(manifest, &invocation.format);
         degraded.extend(also_lost(&before, &capabilities, &degraded));
         let attempt = Box::new(AttemptPlan { degraded, ..attempt(&invocation, &task) });

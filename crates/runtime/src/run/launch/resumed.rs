@@ -13,6 +13,7 @@ pub(super) fn translate(task: &mut Task, provider: &str) -> Result<(), Error> {
         JournalChoice::At(home) => Some(home.clone()),
         JournalChoice::None | JournalChoice::Default | JournalChoice::Temporary => None,
     };
+    let variables = task.variables().clone();
     let Some(Resume::Id { native_session } | Resume::Fork { native_session }) = &mut task.request.resume
     else {
         return Ok(());
@@ -27,7 +28,7 @@ pub(super) fn translate(task: &mut Task, provider: &str) -> Result<(), Error> {
         let gap = if is_missing { ResumeGap::NotFound } else { ResumeGap::Unreadable };
         Error::NotResumable { session: session.clone(), gap, source: Some(Box::new(error)) }
     };
-    let home = home.map_or_else(Home::from_env, Ok)?;
+    let home = home.map_or_else(|| Home::of(&variables), Ok)?;
     let meta = SessionMeta::read(&home.session_dir(&session)?).map_err(unread)?;
     if meta.provider != provider {
         return Err(gap(ResumeGap::OtherProvider { provider: meta.provider }));

@@ -10,9 +10,11 @@ use bowline_providers::invocation::external::ExternalCli;
 use bowline_providers::prices::Row;
 
 use super::{AUTO, Beside, Task, millis};
-use crate::config::Config;
+use crate::agents::roster::Roster;
+use crate::run::settings::RunSettings;
+use crate::run::trust::ProjectTrust;
 use crate::sessions::budget::{Pot, Share};
-use crate::trust::ProjectTrust;
+use crate::system::surroundings::Surroundings;
 
 /// The caller's options for the router.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -148,16 +150,37 @@ impl Task {
         self.request.model.clone().or_else(|| self.defaults.model.clone())
     }
 
-    /// Uses these settings instead of the files of the working directory and the user. Their budgets count for this task
-    /// also if it names a provider.
-    pub fn config(mut self, config: Arc<Config>) -> Self {
-        self.config = Some(config);
+    /// Uses these settings. Without them, a task has the built-in providers and the limits of this builder only: the library
+    /// reads no settings file. `bowline_config::Config::run_settings` returns those of the user and the project.
+    pub fn settings(mut self, settings: Arc<RunSettings>) -> Self {
+        self.settings = settings;
+        self
+    }
+
+    /// Looks providers up in this roster. [`Roster::from_env`] also has the manifests of the user; without settings, a task has the
+    /// built-in providers.
+    ///
+    /// ```
+    /// use bowline::roster::Roster;
+    ///
+    /// let task = bowline::task("Audit this repository").provider("my-agent").roster(Roster::from_env());
+    /// # drop(task);
+    /// ```
+    pub fn roster(mut self, roster: Roster) -> Self {
+        Arc::make_mut(&mut self.settings).roster = roster;
+        self
+    }
+
+    /// Uses these variables instead of those of this process: to find programs, the data home and logins, and for the agent.
+    /// Without this call, the task takes the variables of this process when it is started.
+    pub fn surroundings(mut self, surroundings: Surroundings) -> Self {
+        self.surroundings = Some(Arc::new(surroundings));
         self
     }
 
     /// Sets whether the project's own files may run programs, pass variables and name addresses. Without this call, only files
     /// that the user has pinned with `bowline trust` may. It also decides whether an agent that may only read or ask runs the
-    /// repository's hooks, MCP servers and plugins. A [`Task::config`] was read with its own trust.
+    /// repository's hooks, MCP servers and plugins. The pins are those of [`Task::settings`].
     pub fn trust_project(mut self, trust: ProjectTrust) -> Self {
         self.trust = trust;
         self
@@ -206,10 +229,10 @@ impl Task {
         let auto = name.is_some_and(|name| name.eq_ignore_ascii_case(AUTO));
         let found = name.is_none() && (self.request.model.is_some() || self.route.hint.is_some());
         // An entry of the router's file also applies to a task that names its provider.
-        let router = self.config.as_ref().and_then(|config| config.router.as_ref());
+        let router = self.settings.router.as_ref();
         let listed = router.zip(name).is_some_and(|(router, name)| router.entry(name).is_some());
         // So does the entry of an external CLI, which has no manifest.
-        let external = self.config.as_ref().zip(name).is_some_and(|(config, name)| config.external.has(name));
+        let external = name.is_some_and(|name| self.settings.external.has(name));
         auto || found || listed || external || self.route != RouteOptions::default()
     }
 
@@ -229,7 +252,8 @@ impl Task {
             callback: None,
             route: RouteOptions::default(),
             defaults: self.defaults.clone(),
-            config: self.config.clone(),
+            settings: self.settings.clone(),
+            surroundings: self.surroundings.clone(),
             attempt_context: AttemptContext::default(),
             beside: None,
             #[cfg(feature = "testing")]

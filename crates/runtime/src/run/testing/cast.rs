@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use super::{Script, script};
-use crate::agents::roster;
+use crate::agents::roster::Roster;
 
 /// The scripts of a task.
 #[derive(Clone, Debug, Default)]
@@ -32,7 +32,8 @@ impl Cast {
 
     /// Sets the scripts of one provider.
     pub(crate) fn set_for(&mut self, name: &str, script: Script) {
-        let name = roster::find(name).map_or_else(|_| name.to_owned(), |manifest| manifest.name.clone());
+        let name =
+            Roster::default().find(name).map_or_else(|_| name.to_owned(), |manifest| manifest.name.clone());
         self.own.insert(name, script.acts().collect());
     }
 

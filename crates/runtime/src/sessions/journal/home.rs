@@ -1,6 +1,5 @@
 //! The data home: the place and the names of sessions.
 
-use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -34,23 +33,16 @@ impl Home {
     }
 
     /// Finds the directory from the environment: `BOWLINE_HOME`, else `bowline` in the XDG data directory.
-    #[expect(clippy::disallowed_methods, reason = "the one place where the runtime looks for its home")]
     pub fn from_env() -> Result<Self, JournalError> {
-        Self::from_variables(|name| std::env::var_os(name))
+        Self::of(&Surroundings::from_env())
     }
 
-    /// Finds the user's data home with the variables of these surroundings.
-    pub(crate) fn from_surroundings(surroundings: &Surroundings) -> Option<Self> {
-        Self::from_variables(|name| surroundings.get(name).map(OsString::from)).ok()
-    }
-
-    /// Finds the directory by variables. Relative paths in the XDG variables count as unset, as the XDG specification requires.
-    fn from_variables(get: impl Fn(&str) -> Option<OsString>) -> Result<Self, JournalError> {
-        let set = |name| get(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-        let absolute = |name| set(name).filter(|path| path.is_absolute());
-        set("BOWLINE_HOME")
-            .or_else(|| absolute("XDG_DATA_HOME").map(|data| data.join("bowline")))
-            .or_else(|| absolute("HOME").map(|home| home.join(".local/share/bowline")))
+    /// Finds the directory by these variables. Relative paths in the XDG variables count as unset, as the XDG specification
+    /// requires.
+    pub fn of(surroundings: &Surroundings) -> Result<Self, JournalError> {
+        let set = surroundings.get("BOWLINE_HOME").map(PathBuf::from);
+        set.or_else(|| surroundings.path("XDG_DATA_HOME").map(|data| data.join("bowline")))
+            .or_else(|| surroundings.home().map(|home| home.join(".local/share/bowline")))
             .map(Self::at)
             .ok_or(JournalError::NoHome)
     }
@@ -316,9 +308,11 @@ mod tests {
     #[test]
     fn the_environment_says_where_the_home_is() {
         let check = |set: &[(&str, &str)], expected: Option<&str>| {
-            let get =
-                |name: &str| set.iter().find(|(key, _)| *key == name).map(|(_, value)| OsString::from(value));
-            assert_eq!(Home::from_variables(get).ok(), expected.map(Home::at), "{set:?}");
+            assert_eq!(
+                Home::of(&Surroundings::of(set.iter().copied())).ok(),
+                expected.map(Home::at),
+                "{set:?}"
+            );
         };
         check(&[("HOME", "/h")], Some("/h/.local/share/bowline"));
         check(&[("HOME", "/h"), ("XDG_DATA_HOME", "/d")], Some("/d/bowline"));

@@ -29,8 +29,8 @@ impl Registry {
     /// Checks only sessions that are marked as unfinished; see `docs/journal.md`. Needs a tokio runtime.
     pub async fn settle_lost(&self) -> Result<Vec<SessionId>, RegistryError> {
         bowline_process::check_runtime()?;
-        // The entry of a call: the home directory is where a project ends.
-        let home_dir = Surroundings::from_env().home();
+        // The entry of a call. The variables say where projects end, and how docker is reached.
+        let variables = Surroundings::from_env();
         let mut settled = Vec::new();
         let mut dirs = unfinished::dirs(&self.home)?;
         // Docker may be slow, or never answer: sessions in containers come last.
@@ -40,7 +40,7 @@ impl Registry {
             if session_monitor::by_dir(&dir).is_some() || journal::is_live(&dir)? {
                 continue;
             }
-            match settle(&dir, &self.prices, home_dir.as_deref()).await {
+            match settle(&dir, &self.prices, &variables).await {
                 Ok(session) => settled.extend(session),
                 // Another process cleans it up.
                 Err(RegistryError::Journal(JournalError::Locked { .. })) => {}
@@ -65,7 +65,7 @@ impl Registry {
 async fn settle(
     dir: &Path,
     prices: &[Row],
-    home_dir: Option<&Path>,
+    variables: &Surroundings,
 ) -> Result<Option<SessionId>, RegistryError> {
     let files = dir.join(SIDE_FILES);
     match std::fs::remove_dir_all(&files) {
@@ -89,10 +89,10 @@ async fn settle(
     };
     let mut leaked = end_strays(&meta.id).await?;
     if let Some(container) = &meta.container {
-        leaked.extend(end_inside(&meta, container).await?);
+        leaked.extend(end_inside(&meta, container, variables).await?);
     }
     journal::repair_leaving(dir, clock::wall(), leaked, |meta| {
-        if let Err(error) = budget::settle(dir, meta, prices, home_dir) {
+        if let Err(error) = budget::settle(dir, meta, prices, variables.home().as_deref()) {
             let error = &error as &dyn std::error::Error;
             tracing::warn!(dir = %dir.display(), error, "what a killed runner spent is not written down");
         }
@@ -145,8 +145,12 @@ fn remove_if_nothing_was_said(dir: &Path) {
 }
 
 /// Ends the agent in a container, which outlives its runner. Returns the processes that could not be ended.
-async fn end_inside(meta: &SessionMeta, container: &str) -> Result<Vec<ProcessLeaked>, RegistryError> {
-    let inside = Inside::new(host::supervisor()?, &meta.provider, container, &meta.id);
+async fn end_inside(
+    meta: &SessionMeta,
+    container: &str,
+    variables: &Surroundings,
+) -> Result<Vec<ProcessLeaked>, RegistryError> {
+    let inside = Inside::new(host::supervisor()?, &meta.provider, container, &meta.id, variables);
     let survivors = match inside.try_sweep().await {
         Ok(survivors) => survivors,
         // A stopped container has no processes.
