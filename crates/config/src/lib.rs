@@ -91,8 +91,8 @@ impl Config {
         Self::each(Places::from_env(cwd), &variable, trust).map_err(|mut wrong| wrong.swap_remove(0))
     }
 
-    /// Returns the user's own file for the router, if it has somebody to choose from. One that came with a project is asked
-    /// only by those who say so: it names programs.
+    /// Returns the user's own file for the router, if it has an enabled provider. A project's file names programs, so that only a
+    /// task that asks for the router uses it.
     pub fn own_router(&self) -> Option<&Router> {
         let own = |router: &&Router| router.owner == FileOwner::User;
         self.router.as_ref().filter(own).filter(|router| router.providers.iter().any(|entry| entry.enabled))
@@ -127,7 +127,7 @@ impl Config {
         }
     }
 
-    /// Returns what is wrong and in nobody's way who does not ask for it, a line each.
+    /// Returns mistakes that only affect requests for what they describe, a line each.
     pub fn warnings(&self) -> Vec<String> {
         let line = |error: &ConfigError| {
             let place = match error.at {

@@ -310,8 +310,8 @@ impl Settings {
         names.collect()
     }
 
-    /// Returns the prices that somebody set. What they leave open is as in the table that ships; what is not there either, of
-    /// caches, costs what the prompt does.
+    /// Returns the prices that the settings have. The built-in table fills in the others; a cache without a price there costs as
+    /// much as the prompt.
     pub fn prices(&self) -> Vec<prices::Row> {
         let row = |model: &&str| {
             let shipped = prices::of(model, &[]);
@@ -333,8 +333,7 @@ impl Settings {
         self.priced().iter().filter_map(row).collect()
     }
 
-    /// Returns the models of which somebody set a price, and which have none after all: one for the prompt or one for the
-    /// answer is missing.
+    /// Returns the models whose settings lack the price for the prompt or for the answer.
     pub fn half_prices(&self) -> Vec<&str> {
         let rows = self.prices();
         let mut models = self.priced();

@@ -312,7 +312,7 @@ fn what_stands_there_as_a_comment_is_set_in_its_place() {
     assert!(written.starts_with("[budget.request]\ntokens = 1000\n"), "{written}");
     assert!(written.ends_with("cost = 3.0\n\n[budget.day]\ntokens = 9\n"), "{written}");
     std::fs::remove_file(&other).unwrap();
-    // Whoever takes away another `#` has a file that can be read.
+    // Removing another `#` gives a file that can be read.
     let text = std::fs::read_to_string(&path).unwrap().replace("# provider", "provider");
     std::fs::write(&path, text).unwrap();
     assert_eq!(dir.read(&[]).unwrap().settings.text("run.provider"), Some("auto"));
@@ -401,7 +401,7 @@ fn programs_of_the_specification_for_pi_are_read_as_they_stand() {
         let config = dir.read(&[]).unwrap();
         config.warnings().join("\n").replace(&dir.0.path().display().to_string(), "")
     };
-    // An entry is in nobody else's way, and neither is a file that is no JSON.
+    // A wrong entry affects only its own model, and a file that is not JSON only models that no provider has.
     let said = wrong("{\n  \"good\": {},\n  \"x\": {\"executble\": 1}\n}");
     let begins =
         "/home/project/.bowline/cli-providers.json:3:19: unknown field `executble`, expected one of ";

@@ -299,7 +299,7 @@ impl YamlReader<'_> {
             .collect()
     }
 
-    /// Reads anything as JSON, for whoever it is passed on to.
+    /// Reads any value as JSON, for the program that gets it.
     pub(super) fn json(&self, node: &Node) -> serde_json::Value {
         match &node.value {
             Value::Text { text, plain: true, .. } => {
@@ -329,7 +329,7 @@ impl YamlReader<'_> {
         }
     }
 
-    /// Says which key of a map nobody asked for.
+    /// Refuses a key of a map that no reader took.
     pub(super) fn finish(&self, fields: &Fields<'_>, of: &str) -> Result<(), ConfigError> {
         let Some((key, _)) = fields.entries.first() else { return Ok(()) };
         let name = self.text(key, "a name")?;
@@ -341,7 +341,7 @@ impl YamlReader<'_> {
     }
 }
 
-/// The keys of a map that nobody has asked for yet.
+/// The keys of a map that no reader has taken yet.
 #[derive(Debug, Default)]
 pub(super) struct Fields<'n> {
     entries: Vec<(&'n Node, &'n Node)>,

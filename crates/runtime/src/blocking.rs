@@ -29,7 +29,7 @@
 //! ```
 //!
 //! All runs are driven by one thread in the background, which is started by the first call. The calls wait for it by
-//! ordinary means, so they also work on a thread of somebody else's async runtime; that thread is then as blocked as with
+//! ordinary means, so they also work on a thread of another async runtime; that thread is then as blocked as with
 //! any other call that waits. In async code, use the calls of the crate's root.
 
 use std::future::Future;
@@ -43,6 +43,7 @@ use tokio::runtime::Handle;
 use crate::run::error::Error;
 use crate::run::record::Record;
 use crate::run::task::Task;
+use crate::run::turn::Turn;
 use crate::sessions::control::Control;
 use crate::sessions::registry::{Killed, Registry};
 
@@ -76,10 +77,10 @@ pub fn run(task: Task) -> Result<Record, Error> {
 }
 
 /// Starts a task and returns the turn, see [`Task::start`].
-pub fn start(task: Task) -> Result<Turn, Error> {
+pub fn start(task: Task) -> Result<BlockingTurn, Error> {
     let turn = wait(task.start())?;
     let (control, session) = (turn.control(), turn.session().clone());
-    Ok(Turn { session, control, turn: Some(turn), fetched: Vec::new().into_iter(), problem: None })
+    Ok(BlockingTurn { session, control, turn: Some(turn), fetched: Vec::new().into_iter(), problem: None })
 }
 
 /// Ends all sessions with a key and waits until they are gone, see [`Registry::kill_all`].
@@ -94,20 +95,20 @@ pub fn kill_stale(registry: &Registry, max_age: Duration) -> Result<Vec<Killed>,
     wait(async move { Ok(registry.kill_stale(max_age).await?) })
 }
 
-/// A running turn: an iterator over its events. Dropping it stops the agent; [`Turn::detach`] lets it go on.
+/// A running turn: an iterator over its events. Dropping it stops the agent; [`BlockingTurn::detach`] lets it go on.
 #[derive(Debug)]
-pub struct Turn {
+pub struct BlockingTurn {
     session: SessionId,
     control: Control,
     /// Not there only while the background has it.
-    turn: Option<crate::run::turn::Turn>,
+    turn: Option<Turn>,
     /// Events that were fetched and not given out yet.
     fetched: std::vec::IntoIter<Event>,
     /// Why events could not be read.
     problem: Option<Error>,
 }
 
-impl Turn {
+impl BlockingTurn {
     /// Returns the session's id.
     pub fn session(&self) -> &SessionId {
         &self.session
@@ -141,11 +142,11 @@ impl Turn {
     }
 }
 
-impl Iterator for Turn {
+impl Iterator for BlockingTurn {
     type Item = Event;
 
     /// Waits for the next event; nothing when the turn is over. If events cannot be read back from the journal, they
-    /// end as well, and [`Turn::outcome`] says why.
+    /// end as well, and [`BlockingTurn::outcome`] says why.
     fn next(&mut self) -> Option<Event> {
         if let Some(event) = self.fetched.next() {
             return Some(event);

@@ -1,7 +1,7 @@
 //! What is here and what works: every agent, and our own surroundings.
 //!
-//! [`begin`] looks at all of them at once and tells of each as soon as it is known, so that one that hangs holds up
-//! nobody else. Each row says what is wrong and what to do about it.
+//! [`begin`] checks all of them at once and reports each as soon as it is known, so that a program that hangs delays no other.
+//! Each row has the problems and their fixes.
 
 mod machine;
 
@@ -117,7 +117,7 @@ pub struct Row {
     pub live: Option<Live>,
     /// What is wrong.
     pub problems: Vec<Problem>,
-    /// What is not known, and in nobody's way.
+    /// What is unknown and keeps no run from working.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub remarks: Vec<String>,
     /// How long it took to find out, in milliseconds.
@@ -198,7 +198,7 @@ pub fn begin(checkup: Checkup) -> Result<mpsc::UnboundedReceiver<News>, Error> {
         let (checkup, told) = (checkup.clone(), told.clone());
         tokio::spawn(async move {
             let row = agent(manifest, &checkup).await;
-            // Whoever wanted to know may have gone.
+            // The receiver may have been dropped.
             let _ = told.send(News::Agent(Box::new(row)));
         });
     }

@@ -19,7 +19,7 @@
 //! # Ok::<(), bowline::Error>(()) }).unwrap();
 //! ```
 //!
-//! A stream that ends without a result is no loss by itself. Somebody stopped it: the response is empty. There is text and
+//! A stream that ends without a result is no loss by itself. If the caller stopped it, the response is empty. There is text and
 //! no error: the text is the response. Otherwise the request is sent once more without streaming, and the response
 //! says so in `stream_fallback`; not after a tool was reported, unless [`CliService::stream_fallback`] allows that. This is
 //! the specification's rule. A [`Task`] by itself is stricter: it sends a prompt again only if the program provably did

@@ -8,7 +8,7 @@ use crate::{File, Violation};
 
 /// The crates whose names are unique. Add a crate here when its last shared name is gone.
 const UNIQUE: &[&str] =
-    &["certify", "cli", "engine", "practice", "process", "protocol", "provider-kit", "simulator", "testkit"];
+    &["certify", "cli", "config", "engine", "practice", "process", "protocol", "provider-kit", "runtime", "simulator", "testkit"];
 
 /// Finds types that share their name with another type of their crate. Tests do not count.
 pub(crate) fn shared(files: &[File]) -> Vec<Violation> {

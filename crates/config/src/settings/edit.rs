@@ -52,7 +52,7 @@ fn change(
     let Some(key) = Key::named(name) else {
         return Err(super::suggested(wrong(format!("`{name}` is not a setting")), name));
     };
-    // Whoever changes it at the same time waits: each begins with what the other left.
+    // Another process that changes the file waits for the lock, and begins with our result.
     let dir = path.parent().unwrap_or(Path::new("."));
     let lock = std::fs::create_dir_all(dir)
         .and_then(|()| std::fs::File::open(dir))
@@ -134,7 +134,7 @@ fn parts<'a>(key: &Key, name: &'a str) -> Vec<&'a str> {
     parts
 }
 
-/// Replaces a file as a whole, so that nobody reads half of it.
+/// Replaces a file as a whole: a reader sees the old content or the new one.
 pub fn write(path: &Path, text: &str) -> std::io::Result<()> {
     // A link is followed: what it leads to is what is meant.
     let path = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());

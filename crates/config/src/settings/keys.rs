@@ -13,7 +13,7 @@ pub struct Key {
     pub about: &'static str,
     /// The variable of the environment that says it too.
     pub env: Option<&'static str>,
-    /// What counts when nobody says anything; empty for nothing.
+    /// The default; empty for none.
     pub default: &'static str,
     /// What it might be.
     pub example: &'static str,

@@ -197,7 +197,7 @@ fn what_is_pinned_is_what_was_shown() {
     let file = "home/repo/.bowline/router.yaml";
     checkout.write(file, "providers: [{name: shown, config: {path: /bin/true}}]\n");
     let review = TrustReview::of(&checkout.places()).unwrap();
-    // Between the look and the decision, somebody pulls.
+    // Between the review and the decision, a `git pull` changes the file.
     checkout.write(file, "providers: [{name: evil, config: {path: /bin/false}}]\n");
     review.pin().unwrap();
     assert_eq!(checkout.names(), [""; 0]);

@@ -187,8 +187,8 @@ fn holds_something(path: &Path) -> bool {
     std::fs::metadata(path).is_ok_and(|meta| !meta.is_file() || meta.len() > EMPTY)
 }
 
-/// Says whether there may be a login that nobody can see: no file is named, the program has no word, and a key is not the only
-/// way.
+/// Returns whether there may be a login that Bowline cannot see: the manifest names no file, the program does not report it, and
+/// a key is not the only way.
 fn is_its_own(manifest: &Manifest) -> bool {
     let auth = &manifest.auth;
     let seen = auth.none || !auth.files.is_empty() || !auth.traces.is_empty();

@@ -308,15 +308,15 @@ pub(crate) async fn start(task: Task) -> Result<Turn, Error> {
     let session = first.session();
     let (told, done) = oneshot::channel();
     tokio::spawn(async move {
-        // Whoever waited for it may have gone.
+        // The caller may have dropped the receiver.
         let _ = told.send(run.go(first).await);
     });
     Ok(Turn::new(session, EventStream::several(events), Control::new(orders), done))
 }
 
-/// Chooses and runs to the end, without anybody who reads the events.
+/// Chooses a provider and runs to the end, without a subscriber.
 pub(crate) async fn run(task: Task) -> Result<Record, Error> {
-    // Nobody gives orders: dropping the future ends it.
+    // No handle sends orders: dropping the future ends the run.
     let (_orders, inbox) = mpsc::channel(1);
     let (those, usual) = limited(&task)?;
     let asked = ask_about_limits(those, usual, patience(&task, usual), task.variables()).await;

@@ -35,7 +35,7 @@
 //! | `{"stdout": {…}}` | one line of JSON, in the dialect |
 //! | `{"stdout_text": "…"}`, `{"stderr": "…"}` | bytes as they are |
 //! | `{"wait_ms": 20}` | time passes: tokio's, so a paused clock makes it free |
-//! | `{"hang": true}` | nothing more happens until somebody stops it |
+//! | `{"hang": true}` | nothing more happens until the caller stops it |
 //! | `{"exit": 1}`, `{"signal": 9}` | the end of the process |
 //!
 //! The shorthands speak `pi-events`; with another `dialect`, write its lines as `stdout`. A script that exits without

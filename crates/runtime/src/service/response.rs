@@ -78,13 +78,13 @@ impl CliResponse {
 /// What a host gets for its request.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct AgentResponse {
-    /// The answer; empty when somebody stopped it; if it is an error, what is known of it.
+    /// The answer; empty if the caller stopped it; the error if the request failed.
     pub result: String,
     /// The agent's name for the session, to go on with.
     pub session_id: Option<NativeSessionId>,
     /// Whether the turn failed.
     pub is_error: bool,
-    /// Whether somebody stopped it.
+    /// Whether the caller stopped it.
     pub aborted: bool,
     /// Whether a deadline of ours ended it.
     pub timed_out: bool,

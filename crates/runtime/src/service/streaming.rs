@@ -29,7 +29,7 @@ impl fmt::Debug for Callbacks<'_> {
 }
 
 impl<'a> Callbacks<'a> {
-    /// Tells nobody anything yet.
+    /// Creates a set without callbacks.
     pub fn new() -> Self {
         Self::default()
     }

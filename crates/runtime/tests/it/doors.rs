@@ -119,7 +119,7 @@ async fn drop_of_run_stops() {
     assert!(matches!(last, Kind::SessionEnded(ended) if ended.reason == EndReason::Lost));
 }
 
-/// A working tree whose configuration is a pipe that nobody writes to: git waits for it.
+/// A working tree whose configuration is a pipe without a writer: git waits for it.
 async fn drop_before_the_start() {
     let stage = Stage::new("touch $HERE/started; init; result Hello");
     for dir in [".git", ".git/objects", ".git/refs"] {
@@ -252,7 +252,7 @@ async fn without_journal() {
     assert_eq!((record.text.as_deref(), record.journal), (Some("Hello"), None));
     assert!(last > 5);
     assert!(!stage.world.home().sessions_dir().exists());
-    // Nobody reads it: the outcome comes all the same.
+    // No subscriber reads it, and the outcome comes all the same.
     let turn = stage.task("x").without_journal().start().await.unwrap();
     assert!(turn.outcome().await.unwrap().is_completed());
 }

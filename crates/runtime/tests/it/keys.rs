@@ -85,7 +85,7 @@ async fn by_key() {
     assert!(!is_alive(pid));
     assert!(!registry.has_active("chat/42").unwrap());
     assert!(registry.was_aborted("chat/42").unwrap());
-    // It ended by itself, and as a turn that was cancelled: nobody signalled it.
+    // It ended by itself, as a cancelled turn, without a signal.
     assert!(host.wait().unwrap().success());
     let dir = stage.world.home().session_dir(&killed[0].session).unwrap();
     assert!(events_say(

@@ -1,4 +1,4 @@
-//! What the library tells a tracing subscriber: ids and counts, never what somebody said.
+//! Events for a tracing subscriber: they contain ids and counts, never text of the conversation.
 
 use std::fmt::Debug;
 use std::sync::Mutex;

@@ -1,4 +1,4 @@
-//! A slow reader loses nothing and holds nobody up.
+//! A slow reader loses nothing and delays no run.
 
 use std::time::Duration;
 
@@ -77,7 +77,7 @@ async fn with_journal() {
     while reader.is_live().unwrap() {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
-    // The run is over, and hardly anything was read: nobody was held up.
+    // The run is over, and hardly anything was read: the slow reader did not delay it.
     while let Some(event) = turn.next().await {
         seen.event(&event);
     }

@@ -63,7 +63,7 @@ fn does_as_it_is_told() {
     }
 }
 
-/// Writes sessions at full speed, in chunks from tiny to large, until somebody ends it.
+/// Writes sessions at full speed, in chunks from tiny to large, until it is killed.
 fn write_for_ever(home: &Home, seed: u64) {
     let mut random = seed;
     let mut next = move |below: u64| {
@@ -93,7 +93,7 @@ fn write_for_ever(home: &Home, seed: u64) {
     }
 }
 
-/// Holds a session, with a child of its own, until somebody ends it.
+/// Holds a session, with a child of its own, until it is killed.
 fn hold(home: &Home) {
     let mut script = Script::new(home, "s-held", Options::default());
     script.start_turn();

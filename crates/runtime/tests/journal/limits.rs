@@ -12,7 +12,7 @@ use bowline_testkit::skip;
 use super::checker::check;
 use super::{Script, child, now};
 
-/// Somebody who is nobody.
+/// The id of the unprivileged user.
 const NOBODY: u32 = 65534;
 
 fn is_root() -> bool {

@@ -77,7 +77,7 @@ impl Driver {
         let knows =
             |manifest: &Manifest| manifest.run.flags.get(&RunFlag::MaxCost).is_some_and(Flag::is_done);
         let mut request = request.clone();
-        // An amount that is none is refused by whoever builds the command.
+        // The builder of the command refuses an amount that is not a positive number.
         if request.max_cost_usd.is_some_and(|usd| usd.is_finite() && usd > 0.0)
             && !self.manifest().is_some_and(knows)
         {

@@ -111,7 +111,7 @@ impl Actor {
                     }
                 }
             }
-            // Nobody is there any more.
+            // The played process has ended.
             ActorOrder::Write(_) | ActorOrder::Stop(_) => {}
         }
     }

@@ -104,7 +104,7 @@ impl ScriptPosition {
         number.ok_or_else(|| self.wrong("a whole number", found(value)))
     }
 
-    /// Sees to it that an object has no other fields: a field that nobody reads is a mistake.
+    /// Refuses fields that the parser does not know: they are mistakes.
     fn only(&self, object: &Map<String, Value>, known: &[&str]) -> Result<(), ScriptError> {
         match object.keys().find(|key| !known.contains(&key.as_str())) {
             Some(key) => Err(self.wrong(format!("only the fields {}", known.join(", ")), format!("`{key}`"))),

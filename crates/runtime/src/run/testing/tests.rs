@@ -273,7 +273,7 @@ async fn each_attempt_and_each_provider_has_its_own_script() {
     let record = world.task("Do it").provider("claude").retries(2).run().await.unwrap();
     assert_eq!((record.attempts.len(), record.text.as_deref()), (3, Some("at last")));
 
-    // The router sees those that have a script, and nobody else; an alias is the same provider.
+    // The router sees only providers with a script; an alias is the same provider.
     let world = super::world();
     world.provider("claude-code", script(r#"{"steps": [{"fail": "insufficient_quota"}]}"#));
     world.provider("codex", says("mine"));

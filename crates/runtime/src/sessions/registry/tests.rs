@@ -307,7 +307,7 @@ fn a_running_session_is_found_by_its_mark_and_told_by_its_lock() {
             .unwrap();
     let running = || registry.active().unwrap().into_iter().map(|it| it.session).collect::<Vec<_>>();
     assert_eq!(running(), std::slice::from_ref(&id));
-    // Marks that anybody may have left name nothing, or something that does not run.
+    // Stale marks name nothing, or a session that does not run.
     std::fs::write(dir.path().join("open/s-nothing"), "").unwrap();
     std::fs::write(dir.path().join("open/..x"), "").unwrap();
     assert_eq!(running(), std::slice::from_ref(&id));

@@ -116,7 +116,7 @@ async fn everything_is_looked_at_once_a_minute() {
             // A minute after the first look, which is at once.
             0..60 => assert!(!is_marked(), "it was ended after {up:?}"),
             60..62 => {}
-            // Whoever looks has a thread of its own.
+            // The check of other sessions has a thread of its own.
             _ => {
                 let until = clock::instant() + Duration::from_secs(20);
                 while !is_marked() && clock::instant() < until {
@@ -149,7 +149,7 @@ async fn a_session_that_its_runner_forgot_is_ended_by_the_next() {
     let until = clock::instant() + Duration::from_secs(60);
     while SessionMeta::read(forgotten.dir()).unwrap().abort.is_none() {
         assert!(clock::instant() < until, "nobody marked it");
-        // Somebody may be looking already, for the first time; then it is left to the next round.
+        // The first check may be in progress; then the next round does it.
         look_after_others(Round::Later);
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
