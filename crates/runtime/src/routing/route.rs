@@ -9,6 +9,7 @@ mod attempts;
 mod candidates;
 mod choice;
 mod entry;
+mod facts;
 mod listed;
 mod memory;
 

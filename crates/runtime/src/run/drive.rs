@@ -3,13 +3,15 @@
 //! The order makes the journal trustworthy: the task writes bytes to the raw file before it decodes them, writes events to
 //! the journal before a subscriber sees them, and only then carries out the actions.
 
+mod actions;
 mod end;
+mod publish;
 mod second;
+mod waits;
 
 use std::collections::VecDeque;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use bowline_engine::budget::Amounts;
@@ -21,6 +23,8 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use tracing::Instrument;
+
+use waits::{finished, finished_now, next, others, room, waited};
 
 use crate::agents::installed::Succession;
 use crate::run::agent::{Agent, AgentEvent, Launch, Starting};
@@ -426,164 +430,6 @@ impl ActiveRun {
             self.handle(RunInput::Remark(notice));
         }
     }
-
-    /// Writes events to the journal, then sends them to subscribers.
-    fn publish(&mut self, step: &mut RunStep) -> Result<(), JournalError> {
-        if step.events.is_empty() {
-            return Ok(());
-        }
-        let mut events = std::mem::take(&mut step.events);
-        if self.on_terminal() {
-            // Decoders know one stream of output, a pipe or a terminal.
-            for raw in events.iter_mut().filter_map(|event| event.raw.as_mut()) {
-                if raw.file == RawFile::Stdout {
-                    raw.file = RawFile::Pty;
-                }
-            }
-        }
-        match &mut self.drive.journal {
-            Some(journal) if self.pending.closing => events = end::write(journal, events, &mut self.pending),
-            Some(journal) => {
-                if let Err(error) = journal.events(&events) {
-                    // Events that are not on file must not become public: the journal gives their numbers to other
-                    // events. A gap in the numbers shows how many were lost.
-                    self.pending.lost += events.len() as u64;
-                    return Err(error);
-                }
-            }
-            None => {}
-        }
-        for event in &events {
-            self.digest.event(event);
-            if let Some(callback) = &mut self.drive.callback {
-                callback(event);
-            }
-        }
-        self.pending.sync_due |= step.durable && !self.pending.closing;
-        match &self.drive.sender {
-            Some(sender) => {
-                // Subscribers still get an end that could not be written.
-                let on_file = sender.has_journal() && !self.pending.given_up;
-                if on_file && self.pending.backlog.is_empty() {
-                    sender.put(events);
-                } else {
-                    self.pending.backlog.push_back(events);
-                    self.give_on();
-                }
-            }
-            None => {
-                // Keep the capacity for the next input.
-                events.clear();
-                step.events = events;
-            }
-        }
-        Ok(())
-    }
-
-    /// Sends events that are only in memory, as far as the subscriber's queue has room.
-    fn give_on(&mut self) {
-        let Some(sender) = &self.drive.sender else { return self.pending.backlog.clear() };
-        while let Some(events) = self.pending.backlog.pop_front() {
-            if let Some(events) = sender.offer(events) {
-                return self.pending.backlog.push_front(events);
-            }
-        }
-    }
-
-    /// Writes the records of `io.index` if they are due.
-    fn write_index(&mut self, up: Millis) -> Result<(), JournalError> {
-        match (&mut self.drive.journal, self.pending.index_due.take_if(|due| *due <= up)) {
-            (Some(journal), Some(_)) if !self.pending.closing => journal.write_index(),
-            _ => Ok(()),
-        }
-    }
-
-    /// Starts a due sync on a thread that may wait for the disk, one at a time. Not while an agent is being spawned: the
-    /// thread would take CPU time from it. The sync then follows when the agent has started.
-    fn sync(&mut self) -> Result<(), JournalError> {
-        let Some(journal) = &mut self.drive.journal else { return Ok(()) };
-        if !self.pending.sync_due || self.pending.spawn.is_some() || up(self.began) < SYNC_PATIENCE {
-            return Ok(());
-        }
-        if self.pending.sync.as_ref().is_some_and(|sync| !sync.is_finished()) {
-            return Ok(());
-        }
-        if let Some(mut sync) = self.pending.sync.take() {
-            // The task is finished, so the poll never needs its waker.
-            let mut context = Context::from_waker(Waker::noop());
-            if let Poll::Ready(Ok(Err(error))) = Pin::new(&mut sync).poll(&mut context) {
-                return Err(error);
-            }
-        }
-        self.pending.sync_due = false;
-        let sync = journal.pending_sync()?;
-        self.pending.sync = Some(tokio::task::spawn_blocking(move || sync.run()));
-        Ok(())
-    }
-
-    fn carry_out(&mut self, actions: Vec<RunAction>) {
-        for action in actions {
-            self.pending.ending |= Self::ends(&action);
-            match action {
-                RunAction::Prepare => {
-                    let tree = self.drive.tree.take();
-                    self.pending.preparation = tree.map(|tree| Box::pin(tree.snapshot()) as Preparation);
-                }
-                RunAction::Spawn(attempt) => {
-                    // The engine may not have waited for the snapshot.
-                    self.pending.preparation = None;
-                    self.pending.replan = None;
-                    (self.pending.agent, self.pending.ending, self.pending.unread) = (None, false, 0);
-                    self.pending.spawn = Some(self.drive.launch.spawn(attempt));
-                }
-                RunAction::Write(bytes) => {
-                    self.pending.unread += bytes.len();
-                    self.with_agent(|agent| agent.write(bytes));
-                }
-                RunAction::CloseStdin => self.with_agent(Agent::close_stdin),
-                RunAction::Signal(signal, scope) => self.with_agent(|agent| agent.signal(signal, scope)),
-                RunAction::KillTree => self.with_agent(Agent::kill_tree),
-                RunAction::Sweep(grace) => {
-                    self.with_agent(|agent| agent.sweep(Duration::from_millis(grace.0)));
-                }
-                RunAction::LookAtFiles => {
-                    let before = self.pending.before.clone();
-                    self.pending.files = Some(tokio::spawn(async move {
-                        match before {
-                            Some(before) => before.changes().await,
-                            None => Ok(Vec::new()),
-                        }
-                    }));
-                }
-                RunAction::Replan => {
-                    self.pending.replan = Some(match self.drive.replanner.take() {
-                        Some(replanner) => Box::pin(replanner.replan()),
-                        None => Box::pin(std::future::ready(SecondPlan::unchanged())),
-                    });
-                }
-                RunAction::Done(ended) => self.pending.ended = Some(*ended),
-            }
-        }
-    }
-
-    /// Returns whether an action ends the agent, or begins to.
-    fn ends(action: &RunAction) -> bool {
-        match action {
-            RunAction::CloseStdin | RunAction::Signal(..) | RunAction::KillTree | RunAction::Sweep(_) => true,
-            RunAction::Prepare
-            | RunAction::Spawn(_)
-            | RunAction::Write(_)
-            | RunAction::LookAtFiles
-            | RunAction::Replan
-            | RunAction::Done(_) => false,
-        }
-    }
-
-    fn with_agent(&self, act: impl FnOnce(&Agent)) {
-        if let Some(agent) = &self.pending.agent {
-            act(agent);
-        }
-    }
 }
 
 /// Returns whether a timer is so late that this process was stopped meanwhile.
@@ -594,50 +440,4 @@ fn is_late(began: Instant, armed: Option<Millis>) -> bool {
 /// Returns how long ago a run began.
 fn up(began: Instant) -> Millis {
     Millis(u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX))
-}
-
-/// Waits for room in the subscriber's queue, if there is a subscriber.
-async fn room(sender: Option<&EventSender>) {
-    if let Some(sender) = sender {
-        sender.room().await;
-    }
-}
-
-/// Waits until another task has used more of the shared budget.
-async fn others(share: &mut Option<Share>) -> Amounts {
-    match share {
-        Some(share) => share.others().await,
-        None => std::future::pending().await,
-    }
-}
-
-/// Waits for an optional future, such as a snapshot of the files or the start of an agent.
-async fn waited<T>(what: &mut Option<Pin<Box<dyn Future<Output = T> + Send>>>) -> T {
-    match what {
-        Some(what) => what.await,
-        None => std::future::pending().await,
-    }
-}
-
-/// Waits for an optional task; forever if there is none.
-async fn finished<T>(task: &mut Option<JoinHandle<T>>) -> Option<T> {
-    match task {
-        Some(task) => task.await.ok(),
-        None => std::future::pending().await,
-    }
-}
-
-/// Waits for a task, if there is one.
-async fn finished_now<T>(task: Option<JoinHandle<T>>) -> Option<Result<T, tokio::task::JoinError>> {
-    match task {
-        Some(task) => Some(task.await),
-        None => None,
-    }
-}
-
-async fn next(agent: &mut Option<Agent>) -> AgentEvent {
-    match agent {
-        Some(agent) => agent.next().await,
-        None => std::future::pending().await,
-    }
 }

@@ -1,7 +1,11 @@
 //! The task builder. Every call of the library starts with it.
 
 mod beside;
+mod limits;
 mod routed;
+#[cfg(feature = "testing")]
+mod scripts;
+mod session;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -10,10 +14,9 @@ use std::time::Duration;
 
 use bowline_engine::budget::Amounts;
 use bowline_engine::fallback::StreamFallback;
-use bowline_protocol::kinds::{Level, Notice};
+use bowline_protocol::kinds::Notice;
 use bowline_protocol::{
-    Attachment, Event, Json, McpServer, Message, Millis, NativeSessionId, PermissionMode, Request, Resume,
-    Sampling, SessionId,
+    Attachment, Json, McpServer, Message, Millis, PermissionMode, Request, Sampling, SessionId,
 };
 use bowline_providers::invocation::{Streaming, Unrestricted};
 use bowline_providers::manifest::Manifest;
@@ -91,9 +94,6 @@ pub struct Task {
 
 /// The name that leaves the choice of a provider to the router.
 pub const AUTO: &str = "auto";
-
-/// The upper bound of the tool output in an event.
-const MOST_OF_OUTPUT: usize = 16 << 20;
 
 /// Where to write the journal of a session.
 #[derive(Clone, Debug)]
@@ -322,79 +322,6 @@ impl Task {
         self
     }
 
-    /// Limits the number of turns.
-    pub fn max_turns(mut self, turns: u32) -> Self {
-        self.request.max_turns = Some(turns);
-        self
-    }
-
-    /// Limits the cost, in US dollars. The run compares the cost with the limit whenever the agent reports usage. An agent with
-    /// a cost limit of its own gets it too.
-    pub fn max_cost(mut self, usd: f64) -> Self {
-        self.request.max_cost_usd = Some(usd);
-        self
-    }
-
-    /// Sets the timeout of the whole turn.
-    pub fn timeout(mut self, limit: Duration) -> Self {
-        self.request.timeout_ms = Some(millis(limit));
-        self
-    }
-
-    /// Sets the idle timeout: the longest time without output.
-    pub fn idle_timeout(mut self, limit: Duration) -> Self {
-        self.request.idle_timeout_ms = Some(millis(limit));
-        self
-    }
-
-    /// Sets the timeout of the whole turn, or removes the default of the provider's manifest.
-    pub fn timeout_ms(mut self, limit: Option<Millis>) -> Self {
-        self.request.timeout_ms = limit;
-        self.no_timeout = limit.is_none();
-        self
-    }
-
-    /// Sets the idle timeout, or removes the default of the provider's manifest.
-    pub fn idle_timeout_ms(mut self, limit: Option<Millis>) -> Self {
-        self.request.idle_timeout_ms = limit;
-        self.no_idle_timeout = limit.is_none();
-        self
-    }
-
-    /// Resumes an earlier session of the agent. If the agent begins a new session instead, the turn fails.
-    ///
-    /// The id is the agent's own ([`Record::native_session`](crate::Record::native_session)), or that of a Bowline session in
-    /// the same data home ([`Turn::session`](crate::Turn::session)). A Bowline id that cannot be resumed is
-    /// [`Error::NotResumable`], and nothing is started.
-    ///
-    /// ```
-    /// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
-    /// # let world = bowline::testing::world();
-    /// # let says = |id: &str| bowline::testing::script(&format!(
-    /// #     r#"{{"session": "{id}", "steps": [{{"say": "a"}}, {{"result": {{}}}}]}}"#));
-    /// # world.provider("claude", says("n-1"));
-    /// let first = world.task("Read the parser").provider("claude").run().await?;
-    /// let second = world.task("Now fix it").provider("claude").resume(first.session.as_str()).run().await?;
-    /// # assert_eq!(second.native_session, first.native_session);
-    /// # Ok::<(), bowline::Error>(()) }).unwrap();
-    /// ```
-    pub fn resume(mut self, id: impl Into<NativeSessionId>) -> Self {
-        self.request.resume = Some(Resume::Id { native_session: id.into() });
-        self
-    }
-
-    /// Sets the Bowline session that this one continues. If its program has been replaced since, a notice names both versions.
-    pub fn parent(mut self, session: SessionId) -> Self {
-        self.parent = Some(session);
-        self
-    }
-
-    /// Resumes the agent's last session in the working directory.
-    pub fn resume_latest(mut self) -> Self {
-        self.request.resume = Some(Resume::Latest);
-        self
-    }
-
     /// Sets a variable of the agent's environment.
     pub fn env(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.request.env.insert(name.into(), value.into());
@@ -431,44 +358,6 @@ impl Task {
         self
     }
 
-    /// Leaves no trace: neither in the agent's own history nor in the journal.
-    pub fn ephemeral(mut self) -> Self {
-        self.request.ephemeral = true;
-        self.journal = JournalChoice::Temporary;
-        self
-    }
-
-    /// Ignores the user's settings for the agent.
-    pub fn isolate(mut self) -> Self {
-        self.request.isolate = true;
-        self
-    }
-
-    /// Runs the agent in a container.
-    pub fn docker(mut self, container: impl Into<String>) -> Self {
-        self.request.docker = Some(container.into());
-        self
-    }
-
-    /// Sets the caller's key, which finds and ends sessions together.
-    pub fn key(mut self, key: impl Into<String>) -> Self {
-        self.request.key = Some(key.into());
-        self
-    }
-
-    /// Sets a label for people.
-    pub fn label(mut self, label: impl Into<String>) -> Self {
-        self.label = Some(label.into());
-        self
-    }
-
-    /// Declares that this process exists for this task alone and cancels it on SIGTERM, as `bowline run` does. Another process
-    /// that ends the session may then signal this one; see [`crate::registry`].
-    pub fn sole_process(mut self) -> Self {
-        self.sole = true;
-        self
-    }
-
     /// Turns streaming off: the agent prints its result in one piece.
     pub fn no_stream(mut self) -> Self {
         self.streaming = Streaming::Off;
@@ -485,98 +374,6 @@ impl Task {
     /// setting `run.stream-fallback`, else [`StreamFallback::Untouched`]: only if the program provably did nothing with it.
     pub fn stream_fallback(mut self, when: StreamFallback) -> Self {
         self.stream_fallback = Some(when);
-        self
-    }
-
-    /// Keeps the journal in this data home instead of the user's.
-    pub fn home(mut self, home: Home) -> Self {
-        self.journal = JournalChoice::At(home);
-        self
-    }
-
-    /// Keeps no journal. The run then waits for its subscriber: a slow subscriber slows the agent down.
-    pub fn without_journal(mut self) -> Self {
-        self.journal = JournalChoice::None;
-        self
-    }
-
-    /// Limits the size of the journal on disk, in bytes. A turn that would write more fails.
-    pub fn disk_quota(mut self, bytes: u64) -> Self {
-        self.quota = Some(bytes);
-        self
-    }
-
-    /// Adds a notice to the beginning of the run's events.
-    pub fn notice(mut self, code: impl Into<String>, text: impl Into<String>) -> Self {
-        self.notices.push(Notice { level: Level::Info, text: text.into(), code: Some(code.into()) });
-        self
-    }
-
-    /// Does not run git to list the changed files.
-    pub fn without_files(mut self) -> Self {
-        self.files = false;
-        self
-    }
-
-    /// Sets how many bytes of a tool's output an event carries; 32 KiB without this. Longer output is cut, and
-    /// [`Excerpt::is_cut`](crate::Excerpt::is_cut) returns true.
-    ///
-    /// The whole output is in the journal, and [`Reader::tool_output`](crate::journal::Reader::tool_output) returns it. Without
-    /// a journal ([`Task::without_journal`]) the rest is lost. The limit is at most 16 MiB, because events stay in memory until
-    /// they are read.
-    ///
-    /// ```
-    /// let task = bowline::task("Run the tests").provider("codex").without_journal().excerpt_limit(4 << 20);
-    /// ```
-    pub fn excerpt_limit(mut self, bytes: usize) -> Self {
-        self.excerpt_limit = Some(bytes.min(MOST_OF_OUTPUT));
-        self
-    }
-
-    /// Sets a callback for every event, called when the event becomes public. It runs on the task that drives the run, so it
-    /// should be quick.
-    pub fn on_event(mut self, callback: impl FnMut(&Event) + Send + 'static) -> Self {
-        self.callback = Some(SharedCallback::new(callback));
-        self
-    }
-
-    /// Plays this script instead of starting a process. Everything else is real. The journal is deleted with the run unless you
-    /// set its home.
-    #[cfg(feature = "testing")]
-    pub fn script(self, script: crate::run::testing::Script) -> Self {
-        self.scripts([script])
-    }
-
-    /// Plays these scripts, one for each attempt of the router, and the last one for all further attempts.
-    #[cfg(feature = "testing")]
-    pub fn scripts(mut self, scripts: impl IntoIterator<Item = crate::run::testing::Script>) -> Self {
-        self.cast.set(scripts);
-        self.without_own_journal()
-    }
-
-    /// Plays this script for that provider. Providers without a script count as not installed; see
-    /// [`crate::testing`].
-    ///
-    /// ```
-    /// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
-    /// use bowline::testing::says;
-    ///
-    /// let task = bowline::task("Say hello").provider("auto").script_for("codex", says("hello"));
-    /// assert_eq!(task.run().await?.attempts[0].name, "codex");
-    /// # Ok::<(), bowline::Error>(()) }).unwrap();
-    /// ```
-    #[cfg(feature = "testing")]
-    pub fn script_for(mut self, provider: &str, script: crate::run::testing::Script) -> Self {
-        self.cast.set_for(provider, script);
-        self.without_own_journal()
-    }
-
-    /// Keeps the sessions of tests out of the developer's data home.
-    #[cfg(feature = "testing")]
-    fn without_own_journal(mut self) -> Self {
-        if matches!(self.journal, JournalChoice::Default) {
-            self.journal = JournalChoice::Temporary;
-        }
         self
     }
 
