@@ -43,7 +43,14 @@ pub fn checkup_items(places: Places, variable: &dyn Fn(&str) -> Option<String>) 
 }
 
 fn item(name: &'static str, condition: Condition, what: impl Into<String>, fix: Option<&str>) -> MachineItem {
-    MachineItem { name, condition, what: what.into(), fix: fix.map(str::to_owned), remedies: Vec::new(), place: None }
+    MachineItem {
+        name,
+        condition,
+        what: what.into(),
+        fix: fix.map(str::to_owned),
+        remedies: Vec::new(),
+        place: None,
+    }
 }
 
 /// Writes an error with its causes in one line.

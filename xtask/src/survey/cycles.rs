@@ -32,7 +32,7 @@ fn limit(package: &str) -> f64 {
 }
 
 /// Which modules use which others.
-pub type Arrows<'a> = BTreeMap<&'a str, BTreeSet<&'a str>>;
+pub(crate) type Arrows<'a> = BTreeMap<&'a str, BTreeSet<&'a str>>;
 
 /// Returns which modules at the root use which others.
 fn arrows<'a>(sources: &[&'a Source]) -> Arrows<'a> {

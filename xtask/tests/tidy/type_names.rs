@@ -7,8 +7,19 @@ use xtask::survey::{has_one_word, type_name};
 use crate::{File, Violation};
 
 /// The crates whose names are unique. Add a crate here when its last shared name is gone.
-const UNIQUE: &[&str] =
-    &["certify", "cli", "config", "engine", "practice", "process", "protocol", "provider-kit", "runtime", "simulator", "testkit"];
+const UNIQUE: &[&str] = &[
+    "certify",
+    "cli",
+    "config",
+    "engine",
+    "practice",
+    "process",
+    "protocol",
+    "provider-kit",
+    "runtime",
+    "simulator",
+    "testkit",
+];
 
 /// Finds types that share their name with another type of their crate. Tests do not count.
 pub(crate) fn shared(files: &[File]) -> Vec<Violation> {
