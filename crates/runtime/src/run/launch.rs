@@ -2,6 +2,7 @@
 
 mod attempt;
 mod driver;
+mod plan;
 mod replan;
 mod resumed;
 mod side_files;
@@ -10,12 +11,10 @@ mod spending;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use bowline_engine::budget::Budget;
-use bowline_engine::fallback::StreamFallback;
-use bowline_engine::{ResumeTarget, Run, RunPlan};
+use bowline_engine::Run;
 use bowline_process as process;
-use bowline_protocol::kinds::{Notice, SessionState};
-use bowline_protocol::{Kind, Request, Resume, SessionId};
+use bowline_protocol::kinds::SessionState;
+use bowline_protocol::{Kind, Request, SessionId};
 use bowline_providers::conversation::protocol_client;
 use bowline_providers::invocation::docker::{self, Container};
 use bowline_providers::invocation::{Invocation, Preview, Refusal, Streaming};
@@ -23,6 +22,7 @@ use bowline_providers::manifest::Manifest;
 use tokio::sync::{mpsc, oneshot};
 
 use attempt::attempt;
+use plan::PlanFacts;
 pub(crate) use replan::{Replanner, SecondPlan};
 use side_files::SideFiles;
 
@@ -179,31 +179,23 @@ pub(crate) async fn prepare(
     notices.append(&mut invocations[0].notices);
     notices.extend(unread);
     notices.extend(replaced);
-    let mut plan = plan(&session, &driver, &request, &invocations, notices, &task);
-    plan.version = known.version();
     let format = invocations[0].format.clone();
-    plan.capabilities = driver.manifest().map(|manifest| known.capabilities(manifest, &format));
-    plan.opening = std::mem::take(&mut task.attempt_context.opening);
+    let capabilities = driver.manifest().map(|manifest| known.capabilities(manifest, &format));
     let lesser = if free { known.degraded(&format) } else { None };
+    let attempts = plan::attempts(&invocations, &task);
     let degraded = std::mem::take(&mut invocations[0].degraded).into_iter().chain(lesser);
-    plan.opening.extend(degraded.map(Kind::CapabilityDegraded));
-    let told = driver.manifest().and_then(|manifest| manifest.told_model()).map(str::to_owned);
-    plan.model = request.model.clone().filter(|model| !model.is_empty() && model != "default").or(told);
-    plan.budget = budget;
-    #[cfg(feature = "testing")]
-    if let Some(script) = &task.script {
-        plan.attempts.iter_mut().for_each(|attempt| script.speaks(attempt));
-    }
+    let mut opening = std::mem::take(&mut task.attempt_context.opening);
+    opening.extend(degraded.map(Kind::CapabilityDegraded));
     let cwd = request.cwd.clone().map(PathBuf::from);
     let (launch, tree) =
         launch(&mut task, driver.manifest(), &session, &invocations, side_files.dir(), cwd.as_deref())
             .await?;
-    plan.files = tree.is_some();
     // A second plan starts the program on the host, so it must not replace a plan inside a container.
-    let may_ask = request.docker.is_none() && known.may_be_asked(driver.manifest());
-    let replannable = may_ask && free;
-    plan.replannable = replannable;
-    let capabilities = plan.capabilities.clone().filter(|_| replannable);
+    let replannable = free && request.docker.is_none() && known.may_be_asked(driver.manifest());
+    let replanned_from = capabilities.clone().filter(|_| replannable);
+    let (version, files) = (known.version(), tree.is_some());
+    let facts = PlanFacts { version, capabilities, attempts, notices, opening, budget, files, replannable };
+    let plan = plan::plan(&session, &driver, &request, &invocations[0], &task, facts);
     let dir = journal.as_ref().map(|journal| journal.dir().to_owned());
     let cleanup = Arc::new(cleanup);
     // Only this process knows of a journal that is deleted with the run.
@@ -245,7 +237,7 @@ pub(crate) async fn prepare(
         replanner: None,
         _watched: watched,
     });
-    if let Some(capabilities) = capabilities {
+    if let Some(capabilities) = replanned_from {
         let session = drive.session.clone();
         drive.replanner =
             Some(Box::new(Replanner { task, driver, request, session, side_files, capabilities }));
@@ -394,50 +386,6 @@ fn mask(task: &Task, invocations: &[Invocation]) -> Mask {
         secrets.extend(invocation.secret_values.iter().cloned());
     }
     Mask::new(secrets)
-}
-
-fn plan(
-    session: &SessionId,
-    driver: &Driver,
-    request: &Request,
-    invocations: &[Invocation],
-    notices: Vec<Notice>,
-    task: &Task,
-) -> RunPlan {
-    let first = &invocations[0];
-    let fork = matches!(request.resume, Some(Resume::Fork { .. }));
-    let resume = match &request.resume {
-        Some(Resume::Id { native_session } | Resume::Fork { native_session }) => {
-            Some(ResumeTarget { id: native_session.clone(), fork })
-        }
-        Some(Resume::Latest) | None => None,
-    };
-    RunPlan {
-        session: session.clone(),
-        provider: driver.name().to_owned(),
-        version: None,
-        cwd: request.cwd.clone(),
-        capabilities: driver.manifest().map(|manifest| manifest.capabilities.clone()),
-        prompt: request.prompt.clone(),
-        attempts: invocations.iter().map(|invocation| attempt(invocation, task)).collect(),
-        polite: first.stop.polite,
-        stop_scope: first.stop.scope,
-        resume,
-        stream_fallback: stream_fallback(task),
-        notices,
-        opening: Vec::new(),
-        delay: task.attempt_context.delay,
-        budget: Budget::default(),
-        model: None,
-        files: false,
-        replannable: false,
-        zone: jiff::tz::TimeZone::system(),
-    }
-}
-
-/// Returns when a run may send the prompt again without streaming: from the caller, else the settings, else the default.
-fn stream_fallback(task: &Task) -> StreamFallback {
-    task.stream_fallback.or(task.settings.stream_fallback).unwrap_or_default()
 }
 
 /// Prepares the commands, and finds the working tree whose files are compared.

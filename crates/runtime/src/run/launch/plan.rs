@@ -1,0 +1,91 @@
+//! The plan of a run for the engine, complete when it is made.
+
+use bowline_engine::budget::Budget;
+use bowline_engine::fallback::StreamFallback;
+use bowline_engine::{AttemptPlan, ResumeTarget, RunPlan};
+use bowline_protocol::kinds::Notice;
+use bowline_protocol::{Capabilities, Kind, Request, Resume, SessionId};
+use bowline_providers::invocation::Invocation;
+
+use super::Driver;
+use super::attempt::attempt;
+use crate::run::task::Task;
+
+/// What the launch found out about a run.
+pub(super) struct PlanFacts {
+    /// The version of the program, if it is known.
+    pub(super) version: Option<String>,
+    pub(super) capabilities: Option<Capabilities>,
+    /// The ways of starting the program, in their order.
+    pub(super) attempts: Vec<AttemptPlan>,
+    pub(super) notices: Vec<Notice>,
+    /// The events that the journal begins with.
+    pub(super) opening: Vec<Kind>,
+    pub(super) budget: Budget,
+    /// Whether the files of the working tree are compared.
+    pub(super) files: bool,
+    /// Whether a program that rejects its options may be started by a second plan.
+    pub(super) replannable: bool,
+}
+
+/// Makes the plan of a run.
+pub(super) fn plan(
+    session: &SessionId,
+    driver: &Driver,
+    request: &Request,
+    first: &Invocation,
+    task: &Task,
+    facts: PlanFacts,
+) -> RunPlan {
+    let PlanFacts { version, capabilities, attempts, notices, opening, budget, files, replannable } = facts;
+    let told = driver.manifest().and_then(|manifest| manifest.told_model()).map(str::to_owned);
+    RunPlan {
+        session: session.clone(),
+        provider: driver.name().to_owned(),
+        version,
+        cwd: request.cwd.clone(),
+        capabilities,
+        prompt: request.prompt.clone(),
+        attempts,
+        polite: first.stop.polite,
+        stop_scope: first.stop.scope,
+        resume: resume_target(request),
+        stream_fallback: stream_fallback(task),
+        notices,
+        opening,
+        delay: task.attempt_context.delay,
+        budget,
+        model: request.model.clone().filter(|model| !model.is_empty() && model != "default").or(told),
+        files,
+        replannable,
+        zone: jiff::tz::TimeZone::system(),
+    }
+}
+
+/// Describes the ways of starting the program.
+pub(super) fn attempts(invocations: &[Invocation], task: &Task) -> Vec<AttemptPlan> {
+    let attempts = invocations.iter().map(|invocation| attempt(invocation, task));
+    #[cfg(feature = "testing")]
+    if let Some(script) = &task.script {
+        let mut attempts: Vec<AttemptPlan> = attempts.collect();
+        attempts.iter_mut().for_each(|attempt| script.speaks(attempt));
+        return attempts;
+    }
+    attempts.collect()
+}
+
+/// Returns the session of the agent that a request resumes.
+fn resume_target(request: &Request) -> Option<ResumeTarget> {
+    let fork = matches!(request.resume, Some(Resume::Fork { .. }));
+    match &request.resume {
+        Some(Resume::Id { native_session } | Resume::Fork { native_session }) => {
+            Some(ResumeTarget { id: native_session.clone(), fork })
+        }
+        Some(Resume::Latest) | None => None,
+    }
+}
+
+/// Returns when a run may send the prompt again without streaming: from the caller, else the settings, else the default.
+fn stream_fallback(task: &Task) -> StreamFallback {
+    task.stream_fallback.or(task.settings.stream_fallback).unwrap_or_default()
+}
