@@ -11,7 +11,7 @@ use crate::routing::route::{self, Explanation};
 use crate::run::error::Error;
 use crate::run::launch;
 use crate::run::record::Record;
-use crate::run::task::Task;
+use crate::run::task::{AttemptContext, Task};
 use crate::run::turn::Turn;
 use crate::sessions::names::check_name;
 
@@ -20,7 +20,11 @@ impl Task {
     pub fn preview(&self) -> Result<Preview, Error> {
         self.check_names()?;
         let task = self.clone().captured();
-        if task.is_routed() { route::preview(&task) } else { launch::preview(&task) }
+        if task.is_routed() {
+            route::preview(&task)
+        } else {
+            launch::preview(&task, &AttemptContext::default())
+        }
     }
 
     /// Starts the turn and returns a handle to read its events and to stop it. A failure of the turn is then data, not an error.

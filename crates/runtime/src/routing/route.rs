@@ -228,8 +228,8 @@ pub(crate) fn preview(task: &Task) -> Result<Preview, Error> {
     configured.surroundings.clone_from(&task.surroundings);
     configured.not_text.clone_from(&task.not_text);
     configured.request.sampling = tuned(task, settings);
-    candidates.configure(*place, None, &mut configured, task.binary.as_ref());
-    launch::preview(&configured)
+    let context = candidates.configure(*place, None, &mut configured, task.binary.as_ref());
+    launch::preview(&configured, &context)
 }
 
 /// Returns the timeout for programs that report their limits.

@@ -36,7 +36,7 @@ use crate::run::error::Error;
 use crate::run::git::Tree;
 use crate::run::record::Record;
 use crate::run::subscribe::{EventSender, EventStream, event_channel};
-use crate::run::task::{JournalChoice, Task};
+use crate::run::task::{AttemptContext, JournalChoice, Task};
 use crate::run::turn::Turn;
 use crate::sessions::aside;
 use crate::sessions::budget;
@@ -57,7 +57,8 @@ pub(crate) const ORDERS: usize = 16;
 pub(crate) async fn start(task: Task) -> Result<Turn, Error> {
     let (orders, inbox) = mpsc::channel(ORDERS);
     let control = Control::new(orders);
-    let mut prepared = Box::pin(prepare(task, control.clone(), inbox, Watcher::Yes)).await?;
+    let mut prepared =
+        Box::pin(prepare(task, AttemptContext::default(), control.clone(), inbox, Watcher::Yes)).await?;
     let receiver = prepared.receiver.take().ok_or(Error::Lost)?;
     let session = prepared.drive.session.clone();
     let (told, done) = oneshot::channel();
@@ -74,13 +75,14 @@ pub(crate) async fn start(task: Task) -> Result<Turn, Error> {
 /// run is prepared.
 pub(crate) fn run(task: Task) -> impl Future<Output = Result<Record, Error>> + Send {
     let (orders, inbox) = mpsc::channel(ORDERS);
-    let prepared = Box::pin(prepare(task, Control::new(orders), inbox, Watcher::No));
+    let prepared =
+        Box::pin(prepare(task, AttemptContext::default(), Control::new(orders), inbox, Watcher::No));
     async move { prepared.await?.drive_to_the_end().await }
 }
 
 /// Returns the command that would be started.
-pub(crate) fn preview(task: &Task) -> Result<Preview, Error> {
-    let driver = Driver::of(task)?;
+pub(crate) fn preview(task: &Task, context: &AttemptContext) -> Result<Preview, Error> {
+    let driver = Driver::of(task, context)?;
     let request = completed(task, &driver, task.chosen_model(), task.profile.as_ref())?;
     let known = known_program(task, driver.manifest());
     let mut invocation = driver.invoke(task, &request, &known, task.streaming)?;
@@ -115,11 +117,12 @@ impl Prepared {
 
 pub(crate) async fn prepare(
     mut task: Task,
+    mut context: AttemptContext,
     control: Control,
     orders: mpsc::Receiver<RunOrder>,
     watcher: Watcher,
 ) -> Result<Prepared, Error> {
-    let driver = Driver::of(&task)?;
+    let driver = Driver::of(&task, &context)?;
     #[cfg(feature = "testing")]
     if task.script.is_none() && !task.cast.is_empty() {
         task.script = Some(task.cast.take(driver.name(), driver.name()));
@@ -158,9 +161,10 @@ pub(crate) async fn prepare(
     // Before docker turns variables into arguments: every user of the machine can see arguments.
     invocations.iter_mut().for_each(|it| it.find_secrets(&environment, task.env_of_request()));
     let session = new_session_id(clock::wall(), host::random());
-    let spending = spending::plan(&task, &driver);
-    let (account, budget, unread) =
-        budget::Account::open(spending, task.attempt_context.share.as_ref(), &session)?;
+    // An attempt of the router has the share of its request, with what earlier attempts used.
+    let share = context.share.take().or_else(|| task.share.take());
+    let spending = spending::plan(&task, &context, &driver);
+    let (account, budget, unread) = budget::Account::open(spending, share.as_ref(), &session)?;
     if let Some(container) = &request.docker {
         invocations = invocations
             .into_iter()
@@ -168,8 +172,13 @@ pub(crate) async fn prepare(
             .collect::<Result<_, _>>()?;
     }
     let mut cleanup = Cleanup::default();
-    let journal = match new_journal(&task, &driver, &request, &session, &invocations, &known, &mut cleanup)? {
-        Some(new) => Some(new.open().await?),
+    let journal = match journal_home(&task, &session, &mut cleanup)? {
+        Some(home) => {
+            let meta = session_meta(&task, &context, &driver, &request, &session, &invocations, &known);
+            let quota = task.quota.unwrap_or(Options::DEFAULT_QUOTA);
+            let options = Options { quota, mask: mask(&task, &invocations) };
+            Some(NewJournal { home, meta, options }.open().await?)
+        }
         None => None,
     };
     let mut cleanup_files = Cleanup::default();
@@ -184,7 +193,7 @@ pub(crate) async fn prepare(
     let lesser = if free { known.degraded(&format) } else { None };
     let attempts = plan::attempts(&invocations, &task);
     let degraded = std::mem::take(&mut invocations[0].degraded).into_iter().chain(lesser);
-    let mut opening = std::mem::take(&mut task.attempt_context.opening);
+    let mut opening = std::mem::take(&mut context.opening);
     opening.extend(degraded.map(Kind::CapabilityDegraded));
     let cwd = request.cwd.clone().map(PathBuf::from);
     let (launch, tree) =
@@ -193,8 +202,9 @@ pub(crate) async fn prepare(
     // A second plan starts the program on the host, so it must not replace a plan inside a container.
     let replannable = free && request.docker.is_none() && known.may_be_asked(driver.manifest());
     let replanned_from = capabilities.clone().filter(|_| replannable);
-    let (version, files) = (known.version(), tree.is_some());
-    let facts = PlanFacts { version, capabilities, attempts, notices, opening, budget, files, replannable };
+    let (version, delay, files) = (known.version(), context.delay, tree.is_some());
+    let facts =
+        PlanFacts { version, capabilities, attempts, notices, opening, delay, budget, files, replannable };
     let plan = plan::plan(&session, &driver, &request, &invocations[0], &task, facts);
     let dir = journal.as_ref().map(|journal| journal.dir().to_owned());
     let cleanup = Arc::new(cleanup);
@@ -232,7 +242,7 @@ pub(crate) async fn prepare(
         cleanup,
         side_files: cleanup_files,
         account: Some(account),
-        share: task.attempt_context.share.take(),
+        share,
         succession,
         replanner: None,
         _watched: watched,
@@ -325,17 +335,9 @@ impl NewJournal {
     }
 }
 
-/// Describes the journal of a task; none if the task has no journal.
-fn new_journal(
-    task: &Task,
-    driver: &Driver,
-    request: &Request,
-    session: &SessionId,
-    invocations: &[Invocation],
-    known: &KnownProgram,
-    cleanup: &mut Cleanup,
-) -> Result<Option<NewJournal>, Error> {
-    let home = match &task.journal {
+/// Returns the data home of a task's journal; none if the task has no journal.
+fn journal_home(task: &Task, session: &SessionId, cleanup: &mut Cleanup) -> Result<Option<Home>, Error> {
+    Ok(Some(match &task.journal {
         JournalChoice::None => return Ok(None),
         JournalChoice::At(home) => home.clone(),
         JournalChoice::Default => Home::of(task.variables())?,
@@ -344,7 +346,19 @@ fn new_journal(
             cleanup.add(dir.clone());
             Home::at(dir)
         }
-    };
+    }))
+}
+
+/// Describes the session of a task.
+fn session_meta(
+    task: &Task,
+    context: &AttemptContext,
+    driver: &Driver,
+    request: &Request,
+    session: &SessionId,
+    invocations: &[Invocation],
+    known: &KnownProgram,
+) -> SessionMeta {
     let mut meta = SessionMeta::new(session.clone(), driver.name(), clock::wall());
     if let Some(manifest) = driver.manifest() {
         meta.adapter_version = Some(manifest.adapter_version.clone());
@@ -355,23 +369,21 @@ fn new_journal(
     if let Some(script) = &task.script {
         meta.dialect = Some(script.dialect().to_owned());
     }
-    meta.entry.clone_from(&task.attempt_context.entry);
+    meta.entry.clone_from(&context.entry);
     meta.provider_version = known.version();
     meta.program = known.program();
     meta.profile = task.profile.as_ref().map(|profile| profile.name.clone());
-    meta.parent = task.attempt_context.parent.clone().or_else(|| task.parent.clone());
+    meta.parent = context.parent.clone().or_else(|| task.parent.clone());
     meta.cwd.clone_from(&request.cwd);
     meta.key.clone_from(&request.key);
     meta.label.clone_from(&task.label);
     meta.container.clone_from(&request.docker);
     let limit = invocations[0].limits.total.filter(|_| !task.no_timeout);
-    meta.limit_ms = limit.map(|limit| limit.plus(task.attempt_context.delay));
+    meta.limit_ms = limit.map(|limit| limit.plus(context.delay));
     meta.registered_up = BootMoment::now();
     meta.state = SessionState::Starting;
     meta.runner = meta.runner.map(|runner| Runner { sole: task.sole, ..runner });
-    let quota = task.quota.unwrap_or(Options::DEFAULT_QUOTA);
-    let options = Options { quota, mask: mask(task, invocations) };
-    Ok(Some(NewJournal { home, meta, options }))
+    meta
 }
 
 /// Collects the secrets that must not reach the disk.

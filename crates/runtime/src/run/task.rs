@@ -25,6 +25,7 @@ use crate::agents::profile::Profile;
 use crate::run::callback::SharedCallback;
 use crate::run::settings::RunSettings;
 use crate::run::trust::{ProjectPlace, ProjectTrust};
+use crate::sessions::budget::Share;
 use crate::sessions::journal::Home;
 use crate::system::surroundings::Surroundings;
 pub use beside::Beside;
@@ -83,7 +84,8 @@ pub struct Task {
     /// The variables to run with; captured at the entry of a call if the caller gave none.
     pub(crate) surroundings: Option<Arc<Surroundings>>,
     pub(crate) trust: ProjectTrust,
-    pub(crate) attempt_context: AttemptContext,
+    /// Its part of a budget that it shares with other tasks.
+    pub(crate) share: Option<Share>,
     pub(crate) beside: Option<Beside>,
     /// The script of this attempt, set when the provider is chosen.
     #[cfg(feature = "testing")]
@@ -147,7 +149,7 @@ impl Task {
             settings: Arc::default(),
             surroundings: None,
             trust: ProjectTrust::default(),
-            attempt_context: AttemptContext::default(),
+            share: None,
             beside: None,
             #[cfg(feature = "testing")]
             script: None,

@@ -18,7 +18,7 @@ use crate::run::error::Error;
 use crate::run::launch::{self, ORDERS, Prepared, Watcher};
 use crate::run::record::{Attempt, EarlierAttempts, Record};
 use crate::run::subscribe::EventReceiver;
-use crate::run::task::{AttemptContext, Task};
+use crate::run::task::Task;
 use crate::sessions::control::{Control, RunOrder};
 use crate::system::causes::in_full;
 use crate::system::clock;
@@ -251,7 +251,7 @@ impl RoutedRun {
         let (place, model) = self.order[turn].clone();
         let candidate = self.candidates.all[place].0.clone();
         let mut task = self.task.attempt();
-        self.candidates.configure(place, model, &mut task, self.task.binary.as_ref());
+        let mut context = self.candidates.configure(place, model, &mut task, self.task.binary.as_ref());
         #[cfg(feature = "testing")]
         if !self.task.cast.is_empty() {
             task.script = Some(self.task.cast.take(&candidate.name, &candidate.provider));
@@ -266,12 +266,8 @@ impl RoutedRun {
             task.request.timeout_ms = task.request.timeout_ms.map(left);
         }
         let model = task.request.model.clone();
-        let (external, prices) =
-            (task.attempt_context.external.take(), std::mem::take(&mut task.attempt_context.prices));
-        let share = self.task.attempt_context.share.as_ref().map(|share| share.after(self.used));
-        let mut context =
-            AttemptContext { delay, used: self.used, share, external, prices, ..AttemptContext::default() };
-        context.entry = self.candidates.entry_name(place);
+        context.share = self.task.share.as_ref().map(|share| share.after(self.used));
+        (context.delay, context.used) = (delay, self.used);
         context.opening.push(Kind::RouteChosen(RouteChosen {
             provider: candidate.name.clone(),
             model: model.clone(),
@@ -280,12 +276,11 @@ impl RoutedRun {
         }));
         context.parent = before.map(|record| record.session.clone());
         context.opening.extend(opening);
-        task.attempt_context = context;
         let first_word = Arc::new(Mutex::new(FirstWord::default()));
         task.callback = Some(SharedCallback::new(listener(first_word.clone(), self.callback.clone())));
         let (orders, inbox) = mpsc::channel(ORDERS);
         let control = Control::new(orders);
-        let mut prepared = launch::prepare(task, control.clone(), inbox, self.watcher).await?;
+        let mut prepared = launch::prepare(task, context, control.clone(), inbox, self.watcher).await?;
         if let (Some(receivers), Some(receiver)) = (&self.receivers, prepared.receiver.take()) {
             // If the subscriber is gone, the send fails and drops the receiver, which then delays nothing.
             let _ = receivers.send(receiver);

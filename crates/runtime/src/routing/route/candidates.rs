@@ -21,7 +21,7 @@ use crate::agents::profile::Profile;
 use crate::agents::roster::Roster;
 use crate::run::error::Error;
 use crate::run::settings::{ConfigError, EntryKind, FileOwner, Router, RouterEntry, RunSettings};
-use crate::run::task::Task;
+use crate::run::task::{AttemptContext, Task};
 use crate::system::surroundings::Surroundings;
 
 /// The priority of a provider without one in a file.
@@ -311,18 +311,20 @@ impl Candidates {
         self.add(candidate, CandidateLaunch::External(Box::new(external.clone())), None);
     }
 
-    /// Configures a task for a candidate: provider, profile, program, and the options of its entry.
+    /// Configures a task for a candidate: provider, profile, program, and the options of its entry. Returns the context of the
+    /// attempt, with the external CLI and the prices of the entry.
     pub(super) fn configure(
         &self,
         place: usize,
         model: Option<String>,
         task: &mut Task,
         named: Option<&PathBuf>,
-    ) {
+    ) -> AttemptContext {
+        let mut context = AttemptContext { entry: self.entry_name(place), ..AttemptContext::default() };
         let candidate = &self.all[place].0;
         task.request.model = model.or_else(|| candidate.model_for(&self.ask).model);
         task.request.provider = Some(candidate.provider.clone());
-        (task.manifest, task.attempt_context.external) = match &self.launches[place] {
+        (task.manifest, context.external) = match &self.launches[place] {
             CandidateLaunch::Manifest(manifest) => (Some(*manifest), None),
             CandidateLaunch::External(external) => {
                 (None, Some((candidate.name.clone(), (**external).clone())))
@@ -336,7 +338,7 @@ impl Candidates {
         let entry = self.entries[place].as_ref();
         let timeout = entry.and_then(|entry| entry.timeout).or(task.defaults.timeout);
         task.request.timeout_ms = task.request.timeout_ms.or(timeout);
-        let Some(entry) = entry else { return };
+        let Some(entry) = entry else { return context };
         for (name, value) in &entry.env {
             task.request.env.entry(name.clone()).or_insert_with(|| value.clone());
         }
@@ -356,12 +358,13 @@ impl Candidates {
         own.max_tokens = own.max_tokens.or(usual.max_tokens);
         own.temperature = own.temperature.or(usual.temperature);
         own.top_p = own.top_p.or(usual.top_p);
-        task.attempt_context.prices = row(entry).into_iter().collect();
+        context.prices = row(entry).into_iter().collect();
         self.context_limit.shorten(entry, task);
+        context
     }
 
     /// Returns the name of a candidate in a file; none if no file lists it.
-    pub(super) fn entry_name(&self, place: usize) -> Option<String> {
+    fn entry_name(&self, place: usize) -> Option<String> {
         let listed =
             self.entries[place].is_some() || matches!(self.launches[place], CandidateLaunch::External(_));
         listed.then(|| self.all[place].0.name.clone())

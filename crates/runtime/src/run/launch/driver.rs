@@ -14,7 +14,7 @@ use crate::agents::installed::KnownProgram;
 use crate::agents::models;
 use crate::agents::profile::Profile;
 use crate::run::error::Error;
-use crate::run::task::Task;
+use crate::run::task::{AttemptContext, Task};
 use crate::run::trust;
 
 /// By a provider's manifest, or by a description in the form of the specification for pi.
@@ -24,8 +24,8 @@ pub(crate) enum Driver {
 }
 
 impl Driver {
-    pub(super) fn of(task: &Task) -> Result<Self, Error> {
-        match &task.attempt_context.external {
+    pub(super) fn of(task: &Task, context: &AttemptContext) -> Result<Self, Error> {
+        match &context.external {
             Some(external) => Ok(Self::External(Box::new(external.clone()))),
             None => manifest(task).map(Self::Manifest),
         }

@@ -4,7 +4,7 @@ use bowline_engine::budget::Budget;
 use bowline_engine::fallback::StreamFallback;
 use bowline_engine::{AttemptPlan, ResumeTarget, RunPlan};
 use bowline_protocol::kinds::Notice;
-use bowline_protocol::{Capabilities, Kind, Request, Resume, SessionId};
+use bowline_protocol::{Capabilities, Kind, Millis, Request, Resume, SessionId};
 use bowline_providers::invocation::Invocation;
 
 use super::Driver;
@@ -21,6 +21,8 @@ pub(super) struct PlanFacts {
     pub(super) notices: Vec<Notice>,
     /// The events that the journal begins with.
     pub(super) opening: Vec<Kind>,
+    /// How long to wait before the start.
+    pub(super) delay: Millis,
     pub(super) budget: Budget,
     /// Whether the files of the working tree are compared.
     pub(super) files: bool,
@@ -37,7 +39,8 @@ pub(super) fn plan(
     task: &Task,
     facts: PlanFacts,
 ) -> RunPlan {
-    let PlanFacts { version, capabilities, attempts, notices, opening, budget, files, replannable } = facts;
+    let PlanFacts { version, capabilities, attempts, notices, opening, delay, budget, files, replannable } =
+        facts;
     let told = driver.manifest().and_then(|manifest| manifest.told_model()).map(str::to_owned);
     RunPlan {
         session: session.clone(),
@@ -53,7 +56,7 @@ pub(super) fn plan(
         stream_fallback: stream_fallback(task),
         notices,
         opening,
-        delay: task.attempt_context.delay,
+        delay,
         budget,
         model: request.model.clone().filter(|model| !model.is_empty() && model != "default").or(told),
         files,

@@ -3,12 +3,12 @@
 use bowline_engine::budget::Amounts;
 
 use super::Driver;
-use crate::run::task::{JournalChoice, Task};
+use crate::run::task::{AttemptContext, JournalChoice, Task};
 use crate::sessions::budget::SpendingPlan;
 use crate::sessions::journal::Home;
 
 /// Returns what the run of a task may spend.
-pub(super) fn plan(task: &Task, driver: &Driver) -> SpendingPlan {
+pub(super) fn plan(task: &Task, context: &AttemptContext, driver: &Driver) -> SpendingPlan {
     let (settings, manifest) = (&task.settings, driver.manifest());
     let home = match &task.journal {
         // Pretended spending counts in no budget.
@@ -28,11 +28,11 @@ pub(super) fn plan(task: &Task, driver: &Driver) -> SpendingPlan {
         profile: task.profile.as_ref().map(|profile| profile.name.clone()),
         model: task.chosen_model().or_else(|| manifest?.told_model().map(str::to_owned)),
         project,
-        prices: task.attempt_context.prices.iter().chain(&settings.prices).cloned().collect(),
+        prices: context.prices.iter().chain(&settings.prices).cloned().collect(),
         request_limits: merged(own, settings.budgets.request),
         day_limits: settings.budgets.day,
         project_limits: settings.budgets.project,
-        used: task.attempt_context.used,
+        used: context.used,
         ephemeral: task.request.ephemeral,
         prompt_chars: task.request.prompt.chars().count() as u64,
     }

@@ -200,7 +200,7 @@ impl Task {
 
     /// Shares its limits with other tasks that run at the same time: the usage of each counts for all of them.
     pub fn pot(mut self, pot: &Pot) -> Self {
-        self.attempt_context.share = Some(pot.share());
+        self.share = Some(pot.share());
         self
     }
 
@@ -254,7 +254,7 @@ impl Task {
             defaults: self.defaults.clone(),
             settings: self.settings.clone(),
             surroundings: self.surroundings.clone(),
-            attempt_context: AttemptContext::default(),
+            share: None,
             beside: None,
             #[cfg(feature = "testing")]
             script: None,
