@@ -66,38 +66,41 @@ impl Candidates {
                 Driver::Manifest(manifest)
             }
         };
+        facts.cannot = self.cannot(place, task, &driver, model);
+        facts
+    }
+
+    /// Returns why a candidate cannot honour the request.
+    fn cannot(&self, place: usize, task: &Task, driver: &Driver, model: Option<String>) -> Option<String> {
+        let candidate = &self.all[place].0;
         let named = candidate.named || matches!(self.launches[place], CandidateLaunch::External(_));
         if task.request.resume.is_some() && !named {
-            facts.cannot =
-                Some("only the provider of a session can resume it: name that provider".to_owned());
-        } else if let Some(lacks) =
-            self.entries[place].as_ref().and_then(|entry| self.context_limit.lacks(entry, task))
-        {
-            facts.cannot = Some(lacks);
-        } else {
-            let mut wish = launch::wish(task, &driver, task.streaming);
-            if !named {
-                // The router never chooses an agent that would run without restrictions.
-                wish.unrestricted = Unrestricted::Refuse;
-            }
-            if !(named || task.agent_args.is_empty()) {
-                // Native arguments belong to one program, so the caller has to name it.
-                let field = RequestField::AgentArgs.value(task.agent_args[0].escape_debug().to_string());
-                facts.cannot = Some(format!("`{field}` is for the provider that is named"));
-                return facts;
-            }
-            let built = launch::completed(task, &driver, model, self.profiles[place].as_ref())
-                .and_then(|request| driver.build(&request, &wish).map_err(Error::from));
-            facts.cannot = built.err().map(|error| match (&error, &self.launches[place]) {
-                // The file belongs to the caller, so show the hint for changing it.
-                (Error::Refused(refusal), CandidateLaunch::External(_)) => match refusal.advice() {
-                    Some(hint) => format!("{error}; {hint}"),
-                    None => error.to_string(),
-                },
-                _ => error.to_string(),
-            });
+            return Some("only the provider of a session can resume it: name that provider".to_owned());
         }
-        facts
+        let entry = self.entries[place].as_ref();
+        if let Some(lacks) = entry.and_then(|entry| self.context_limit.lacks(entry, task)) {
+            return Some(lacks);
+        }
+        if !(named || task.agent_args.is_empty()) {
+            // Native arguments belong to one program, so the caller has to name it.
+            let field = RequestField::AgentArgs.value(task.agent_args[0].escape_debug().to_string());
+            return Some(format!("`{field}` is for the provider that is named"));
+        }
+        let mut wish = launch::wish(task, driver, task.streaming);
+        if !named {
+            // The router never chooses an agent that would run without restrictions.
+            wish.unrestricted = Unrestricted::Refuse;
+        }
+        let built = launch::completed(task, driver, model, self.profiles[place].as_ref())
+            .and_then(|request| driver.build(&request, &wish).map_err(Error::from));
+        built.err().map(|error| match (&error, &self.launches[place]) {
+            // The file belongs to the caller, so show the hint for changing it.
+            (Error::Refused(refusal), CandidateLaunch::External(_)) => match refusal.advice() {
+                Some(hint) => format!("{error}; {hint}"),
+                None => error.to_string(),
+            },
+            _ => error.to_string(),
+        })
     }
 
     /// Looks for a login: in the variables and files of the program, then in its last cached report.
