@@ -8,8 +8,8 @@
 //! ```
 //!
 //! `bowline.toml` has the settings ([`Settings`]), `router.yaml` the list of providers to choose from, in the form of the
-//! executable providers' specification ([`Router`](bowline::settings::Router)), and a JSON file describes programs in the form of the specification for
-//! pi ([`External`](bowline::settings::External)). A project's files lie in `.bowline/` (for the router also `.specular/`) in the working directory or above
+//! executable providers' specification ([`Router`]), and a JSON file describes programs in the form of the specification for
+//! pi ([`External`]). A project's files lie in `.bowline/` (for the router also `.specular/`) in the working directory or above
 //! it, the user's in the XDG configuration directory. Precedence: environment, then project, then user.
 //!
 //! A project's file may have come with a repository that its user has not looked at. Without trust ([`trust`]) it narrows

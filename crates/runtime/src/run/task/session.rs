@@ -15,7 +15,7 @@ impl Task {
     ///
     /// The id is the agent's own ([`Record::native_session`](crate::Record::native_session)), or that of a Bowline session in
     /// the same data home ([`Turn::session`](crate::Turn::session)). A Bowline id that cannot be resumed is
-    /// [`Error::NotResumable`], and nothing is started.
+    /// [`Error::NotResumable`](crate::Error::NotResumable), and nothing is started.
     ///
     /// ```
     /// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
