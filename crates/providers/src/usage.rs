@@ -233,6 +233,15 @@ impl Pick<'_> for WholeNumber {
 
 loose_json::picked!(impl<'a> Tokens<'a>; impl<'a> UsageMember<'a>; impl<> WholeNumber;);
 
+/// Returns the cost between two reports of a running sum, in US dollars. A sum that fell has been reset.
+pub(crate) fn cost_since(now: f64, before: f64) -> f64 {
+    if now < before {
+        return now;
+    }
+    // The difference of two sums has digits that neither sum has; a billionth of a dollar is exact enough.
+    ((now - before) * 1e9).round() / 1e9
+}
+
 /// Makes a report of the program's own numbers, of which nothing more is known.
 pub(crate) fn reported(usage: Usage, basis: Basis) -> UsageReported {
     UsageReported { usage, basis, source: UsageSource::Reported, cost_usd: None, model: None, message: None }

@@ -44,6 +44,7 @@ const ALLOWED: &[(&str, &str)] = &[
     ("docs/doctor.md", "nobody is logged in, it says"),
     // Inputs of tests.
     ("xtask/src/survey/words.rs", "//! Nobody asks. What is asked counts."),
+    ("xtask/tests/tidy/voice.rs", "//! Nobody asks."),
     ("xtask/tests/tidy/voice.rs", "check("),
     ("xtask/tests/tidy/voice.rs", "let source ="),
 ];
@@ -100,5 +101,5 @@ fn a_hidden_actor_is_caught() {
     let source = "/// Ask whoever.\nfn whom() { \"Nobody\" }\n";
     assert_eq!(check("crates/cli/src/main.rs", source), 3, "help, a name and a message");
     assert_eq!(check("crates/cli/src/human/tests/made.rs", source), 0, "a test");
-    assert_eq!(check("crates/runtime/src/lib.rs", "// nobody\n"), 0, "not checked yet");
+    assert_eq!(check("crates/runtime/src/lib.rs", "// nobody\nlet nobody = 1;\n"), 1, "comments only");
 }

@@ -88,7 +88,7 @@ pub(crate) fn watch(run: MonitoredRun) -> MonitorGuard {
     if needs_thread && !runs.thread {
         let first = Looking::begin();
         let started =
-            std::thread::Builder::new().name("bowline-warden".to_owned()).spawn(move || look_after(first));
+            std::thread::Builder::new().name("bowline-monitor".to_owned()).spawn(move || look_after(first));
         match started {
             Ok(_) => runs.thread = true,
             // The run works without the monitor, and the next run tries to start it again.

@@ -139,8 +139,7 @@ impl Acp {
         let usage = places.iter().find_map(|place| usage::read(result.pointer(place)?));
         let model = result.pointer("/_meta/quota/model_usage/0/model").and_then(Value::as_str);
         let cost_usd = self.cost.now.map(|now| {
-            // A sum that fell has been reset.
-            let spent = if now < self.cost.told { now } else { now - self.cost.told };
+            let spent = usage::cost_since(now, self.cost.told);
             self.cost.told = now;
             spent
         });

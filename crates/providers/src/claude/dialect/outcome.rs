@@ -64,7 +64,7 @@ impl Claude {
         let since = line.object("model_usage_since_last_result");
         let cost_usd = match &since {
             Some(since) => Some(cost(since)),
-            None => total.map(|total| if total < self.cost { total } else { total - self.cost }),
+            None => total.map(|total| usage::cost_since(total, self.cost)),
         };
         self.cost = total.unwrap_or(self.cost);
         let Some(mut used) = line.raw("usage").and_then(usage::read_raw) else { return };
