@@ -84,7 +84,8 @@ impl Footprint {
     }
 
     /// Returns what an event of the agent proves.
-    #[expect(clippy::wildcard_enum_match_arm, reason = "most kinds are no sign of work")]
+    ///
+    /// No wildcard: a new kind that is a sign of work must not let a prompt be sent twice.
     pub(crate) fn of_event(kind: &Kind) -> Self {
         match kind {
             Kind::ToolStarted(_)
@@ -101,7 +102,39 @@ impl Footprint {
             | Kind::QuestionAsked(_)
             | Kind::ContextCompacted(_) => Self::ModelAnswered,
             Kind::UsageReported(report) if report.usage.output > 0 => Self::ModelAnswered,
-            _ => Self::PromptNotSent,
+            Kind::SessionStarted(_)
+            | Kind::SessionStateChanged(_)
+            | Kind::SessionEnded(_)
+            | Kind::ControlModeChanged(_)
+            | Kind::TurnStarted(_)
+            | Kind::TurnEnded(_)
+            | Kind::UserMessage(_)
+            | Kind::TextRetracted(_)
+            | Kind::MessageFinished(_)
+            | Kind::BackgroundTaskEnded(_)
+            | Kind::ApprovalDecided(_)
+            | Kind::QuestionAnswered(_)
+            | Kind::Status(_)
+            | Kind::Retrying(_)
+            | Kind::LimitReported(_)
+            | Kind::UsageReported(_)
+            | Kind::UsageTick(_)
+            | Kind::ContextGauge(_)
+            | Kind::OptionsAdvertised(_)
+            | Kind::OptionsChanged(_)
+            | Kind::ModelChanged(_)
+            | Kind::McpServerStatus(_)
+            | Kind::Notice(_)
+            | Kind::RouteChosen(_)
+            | Kind::FallbackTaken(_)
+            | Kind::CapabilityDegraded(_)
+            | Kind::TransportSwitched(_)
+            | Kind::ResumeAnswered(_)
+            | Kind::DivergenceFound(_)
+            | Kind::ProcessSpawned(_)
+            | Kind::ProcessReaped(_)
+            | Kind::ProcessLeaked(_)
+            | Kind::Gap(_) => Self::PromptNotSent,
         }
     }
 }
