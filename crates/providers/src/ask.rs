@@ -106,7 +106,7 @@ pub enum Manner {
     /// It prints an answer and ends.
     Printed,
     /// It uses JSON-RPC, one message on a line.
-    Rpc(rpc::Version),
+    Rpc(rpc::RpcVersionField),
     /// It takes control requests among the messages of a chat.
     Control,
 }
@@ -203,7 +203,7 @@ impl Talk {
     pub fn new(reader: &'static Reader, cwd: &str) -> (Self, Vec<u8>) {
         let version = match reader.manner {
             Manner::Rpc(version) => version,
-            Manner::Printed | Manner::Control => rpc::Version::LeftOut,
+            Manner::Printed | Manner::Control => rpc::RpcVersionField::LeftOut,
         };
         let mut talk = Self { reader, peer: Peer::new(version), replies: Vec::new(), begun: false };
         let first = (reader.open)(cwd).into_iter().flat_map(|say| talk.say(say)).collect();

@@ -16,7 +16,7 @@ pub const UNKNOWN_METHOD: i64 = -32601;
 
 /// Whether messages carry the `jsonrpc` field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Version {
+pub enum RpcVersionField {
     /// They have `"jsonrpc":"2.0"`.
     Written,
     /// They do not.
@@ -26,7 +26,7 @@ pub enum Version {
 /// One side of a conversation.
 #[derive(Debug)]
 pub struct Peer {
-    version: Version,
+    version: RpcVersionField,
     last: u64,
     open: BTreeMap<u64, String>,
 }
@@ -95,7 +95,7 @@ fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<V
 
 impl Peer {
     /// Begins a conversation.
-    pub fn new(version: Version) -> Self {
+    pub fn new(version: RpcVersionField) -> Self {
         Self { version, last: 0, open: BTreeMap::new() }
     }
 
@@ -152,7 +152,7 @@ impl Peer {
     }
 
     fn line(&self, mut message: Value) -> Vec<u8> {
-        if let (Version::Written, Some(fields)) = (self.version, message.as_object_mut()) {
+        if let (RpcVersionField::Written, Some(fields)) = (self.version, message.as_object_mut()) {
             fields.insert("jsonrpc".to_owned(), json!("2.0"));
         }
         let mut line = message.to_string().into_bytes();
@@ -171,7 +171,7 @@ mod tests {
 
     #[test]
     fn answers_come_in_any_order_and_each_once() {
-        let mut peer = Peer::new(Version::LeftOut);
+        let mut peer = Peer::new(RpcVersionField::LeftOut);
         let (first, line) = peer.call("a", &json!({}));
         assert_eq!(text(&line), "{\"id\":1,\"method\":\"a\",\"params\":{}}\n");
         let (second, _) = peer.call("b", &json!({ "x": 1 }));
@@ -188,7 +188,7 @@ mod tests {
 
     #[test]
     fn the_same_id_may_be_open_in_both_directions() {
-        let mut peer = Peer::new(Version::Written);
+        let mut peer = Peer::new(RpcVersionField::Written);
         let (own, _) = peer.call("ours", &json!({}));
         let call = peer.hear(r#"{"jsonrpc":"2.0","id":1,"method":"theirs","params":{"p":true}}"#);
         let Incoming::Call { id, method, params } = call else { panic!("{call:?}") };
@@ -205,7 +205,7 @@ mod tests {
 
     #[test]
     fn an_id_of_theirs_goes_back_as_it_came() {
-        let mut peer = Peer::new(Version::LeftOut);
+        let mut peer = Peer::new(RpcVersionField::LeftOut);
         for id in [json!("a-1"), json!(0), json!(null)] {
             let line = json!({ "id": id, "method": "m" }).to_string();
             let Incoming::Call { id: heard, .. } = peer.hear(&line) else { panic!("{line}") };
@@ -217,7 +217,7 @@ mod tests {
 
     #[test]
     fn what_is_no_message_is_strange_and_nothing_more() {
-        let mut peer = Peer::new(Version::LeftOut);
+        let mut peer = Peer::new(RpcVersionField::LeftOut);
         peer.call("a", &json!({}));
         for line in ["", "warming up…", "{}", "[]", "{\"id\":7,\"result\":1}", "{\"id\":null,\"error\":{}}"]
         {
@@ -231,7 +231,7 @@ mod tests {
 
     #[test]
     fn a_notification_has_no_id() {
-        let peer = Peer::new(Version::LeftOut);
+        let peer = Peer::new(RpcVersionField::LeftOut);
         assert_eq!(text(&peer.notify("initialized")), "{\"method\":\"initialized\"}\n");
     }
 }

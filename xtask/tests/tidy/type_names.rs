@@ -6,21 +6,6 @@ use xtask::survey::{has_one_word, type_name};
 
 use crate::{File, Violation};
 
-/// The crates whose names are unique. Add a crate here when its last shared name is gone.
-const UNIQUE: &[&str] = &[
-    "certify",
-    "cli",
-    "config",
-    "engine",
-    "practice",
-    "process",
-    "protocol",
-    "provider-kit",
-    "runtime",
-    "simulator",
-    "testkit",
-];
-
 /// Finds types that share their name with another type of their crate. Tests do not count.
 pub(crate) fn shared(files: &[File]) -> Vec<Violation> {
     let mut found = Vec::new();
@@ -31,9 +16,6 @@ pub(crate) fn shared(files: &[File]) -> Vec<Violation> {
         else {
             continue;
         };
-        if !UNIQUE.contains(&package) {
-            continue;
-        }
         let tests =
             file.lines().find(|(_, line)| *line == "mod tests {").map_or(usize::MAX, |(number, _)| number);
         for (number, line) in file.lines().take_while(|(number, _)| *number < tests) {
@@ -125,9 +107,4 @@ fn a_shared_name_is_caught() {
     assert!(check(&[(a, "struct Line;\n"), ("crates/process/src/a.rs", "struct Line;\n")]).is_empty());
     assert!(check(&[(a, "struct Line;\nmod tests {\n    struct Line;\n}\n")]).is_empty());
     assert!(check(&[(a, "struct Line;\n"), ("crates/engine/src/a/tests.rs", "struct Line;\n")]).is_empty());
-    let other = "crates/providers/src/";
-    assert!(
-        check(&[(&format!("{other}a.rs"), "struct A;\n"), (&format!("{other}b.rs"), "struct A;\n")])
-            .is_empty()
-    );
 }

@@ -6,14 +6,14 @@ use serde_json::{Value, json};
 use super::client::introduction;
 use crate::ask::{Heard, Manner, NotTold, Reader, Say, Subject, Told, enough};
 use crate::models::Model;
-use crate::rpc::Version;
+use crate::rpc::RpcVersionField;
 
 const NEW: &str = "session/new";
 
 pub(super) const READERS: &[Reader] = &[Reader {
     name: "acp-models",
     subject: Subject::Models,
-    manner: Manner::Rpc(Version::Written),
+    manner: Manner::Rpc(RpcVersionField::Written),
     open: |cwd| {
         vec![Say::Call("initialize", introduction()), Say::Call(NEW, json!({ "cwd": cwd, "mcpServers": [] }))]
     },

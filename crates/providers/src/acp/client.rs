@@ -25,7 +25,7 @@ use crate::conversation::{Conversation, unsupported};
 use crate::dialect::{Dialect, Input, Output};
 use crate::failure::Report;
 use crate::invocation::image_type;
-use crate::rpc::{Peer, UNKNOWN_METHOD, Version};
+use crate::rpc::{Peer, RpcVersionField, UNKNOWN_METHOD};
 
 /// The version of the protocol that is spoken.
 const PROTOCOL: u64 = 1;
@@ -63,7 +63,7 @@ impl AcpClient {
             reader: Acp { ours: true, ..Acp::default() },
             talk,
             stage: AcpStage::Introducing,
-            peer: Peer::new(Version::Written),
+            peer: Peer::new(RpcVersionField::Written),
             last: 0,
             session,
             takes_images: false,
@@ -73,7 +73,7 @@ impl AcpClient {
 
     /// Returns the first message, whatever the prompt is.
     pub(crate) fn first_message() -> String {
-        let (_, line) = Peer::new(Version::Written).call("initialize", &introduction());
+        let (_, line) = Peer::new(RpcVersionField::Written).call("initialize", &introduction());
         String::from_utf8_lossy(&line).into_owned()
     }
 

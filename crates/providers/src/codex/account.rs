@@ -8,9 +8,9 @@ use crate::ask::{
     AccountLimits, Heard, Login, Manner, NotTold, Reader, Reply, Say, Subject, Told, Window, enough,
 };
 use crate::models::Model;
-use crate::rpc::Version;
+use crate::rpc::RpcVersionField;
 
-const MANNER: Manner = Manner::Rpc(Version::LeftOut);
+const MANNER: Manner = Manner::Rpc(RpcVersionField::LeftOut);
 
 const ACCOUNT: &str = "account/read";
 const MODELS: &str = "model/list";

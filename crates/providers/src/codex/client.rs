@@ -16,7 +16,7 @@ use super::dialect::app_server::AppServer;
 use crate::conversation::{Conversation, unsupported};
 use crate::dialect::{Dialect, Input, Output};
 use crate::failure::Report;
-use crate::rpc::{Incoming, Peer, UNKNOWN_METHOD, Version};
+use crate::rpc::{Incoming, Peer, RpcVersionField, UNKNOWN_METHOD};
 
 /// Talks to the server about one prompt.
 #[derive(Debug)]
@@ -68,14 +68,14 @@ impl AppServerClient {
             reader: AppServer { prompted: true, ..AppServer::default() },
             talk,
             stage: CodexStage::Introducing,
-            peer: Peer::new(Version::LeftOut),
+            peer: Peer::new(RpcVersionField::LeftOut),
             thread: String::new(),
         }
     }
 
     /// Returns the first message, whatever the prompt is.
     pub(super) fn first_message() -> String {
-        let (_, line) = Peer::new(Version::LeftOut).call("initialize", &introduction());
+        let (_, line) = Peer::new(RpcVersionField::LeftOut).call("initialize", &introduction());
         String::from_utf8_lossy(&line).into_owned()
     }
 

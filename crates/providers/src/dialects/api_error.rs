@@ -26,7 +26,7 @@ pub(crate) fn report(text: &str) -> Report {
 #[serde(default)]
 struct ErrorBody<'a> {
     #[serde(borrow)]
-    error: Object<Inner<'a>>,
+    error: Object<InnerError<'a>>,
     #[serde(borrow)]
     code: Field<'a>,
     #[serde(borrow, rename = "type")]
@@ -35,7 +35,7 @@ struct ErrorBody<'a> {
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Inner<'a> {
+struct InnerError<'a> {
     #[serde(borrow)]
     code: Field<'a>,
     #[serde(borrow, rename = "type")]

@@ -12,7 +12,7 @@ mod message;
 use bowline_protocol::kinds::{TextRetracted, ToolOwner, ToolStarted, ToolUpdated};
 use bowline_protocol::{Event, Exit, Failure, Kind, MessageId, Source, ToolId};
 
-use self::message::{PiContent, PiMessage, PiRecord};
+use self::message::{PiContent, PiRecord, PiViewMessage};
 use super::calls::{LateCall, no_arguments};
 use super::tally::{Finish, Tally};
 use super::{Setup, View, line};
@@ -32,7 +32,7 @@ fn of(setup: &Setup, partials: Partials) -> Box<dyn View> {
         setup: setup.clone(),
         partials,
         tally: Tally::default(),
-        message: PiMessage::default(),
+        message: PiViewMessage::default(),
         blocks: Vec::new(),
         open: Vec::new(),
         turn_from: 0,
@@ -52,7 +52,7 @@ struct PiView {
     setup: Setup,
     partials: Partials,
     tally: Tally,
-    message: PiMessage,
+    message: PiViewMessage,
     /// The source of each block of the message's content.
     blocks: Vec<Origin>,
     /// The blocks that have not ended, in the order in which they began.
@@ -140,7 +140,7 @@ impl PiView {
     }
 
     /// Returns the message so far, where records carry it.
-    fn partial(&self) -> Option<&PiMessage> {
+    fn partial(&self) -> Option<&PiViewMessage> {
         (self.partials == Partials::Whole).then_some(&self.message)
     }
 

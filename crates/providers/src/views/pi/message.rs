@@ -13,73 +13,73 @@ use crate::views::tally::Tally;
 #[serde(tag = "type", rename_all = "snake_case", rename_all_fields = "camelCase")]
 pub(super) enum PiRecord<'a> {
     Start {
-        partial: &'a PiMessage,
+        partial: &'a PiViewMessage,
     },
     TextStart {
         content_index: usize,
         #[serde(skip_serializing_if = "Option::is_none")]
-        partial: Option<&'a PiMessage>,
+        partial: Option<&'a PiViewMessage>,
     },
     TextDelta {
         content_index: usize,
         delta: &'a str,
         #[serde(skip_serializing_if = "Option::is_none")]
-        partial: Option<&'a PiMessage>,
+        partial: Option<&'a PiViewMessage>,
     },
     TextEnd {
         content_index: usize,
         content: &'a str,
         #[serde(skip_serializing_if = "Option::is_none")]
-        partial: Option<&'a PiMessage>,
+        partial: Option<&'a PiViewMessage>,
     },
     ThinkingStart {
         content_index: usize,
         #[serde(skip_serializing_if = "Option::is_none")]
-        partial: Option<&'a PiMessage>,
+        partial: Option<&'a PiViewMessage>,
     },
     ThinkingDelta {
         content_index: usize,
         delta: &'a str,
         #[serde(skip_serializing_if = "Option::is_none")]
-        partial: Option<&'a PiMessage>,
+        partial: Option<&'a PiViewMessage>,
     },
     ThinkingEnd {
         content_index: usize,
         content: &'a str,
         #[serde(skip_serializing_if = "Option::is_none")]
-        partial: Option<&'a PiMessage>,
+        partial: Option<&'a PiViewMessage>,
     },
     ToolcallStart {
         content_index: usize,
         #[serde(skip_serializing_if = "Option::is_none")]
-        partial: Option<&'a PiMessage>,
+        partial: Option<&'a PiViewMessage>,
     },
     ToolcallDelta {
         content_index: usize,
         delta: &'a str,
         #[serde(skip_serializing_if = "Option::is_none")]
-        partial: Option<&'a PiMessage>,
+        partial: Option<&'a PiViewMessage>,
     },
     ToolcallEnd {
         content_index: usize,
         tool_call: &'a PiContent,
         #[serde(skip_serializing_if = "Option::is_none")]
-        partial: Option<&'a PiMessage>,
+        partial: Option<&'a PiViewMessage>,
     },
     Done {
         reason: &'a str,
-        message: &'a PiMessage,
+        message: &'a PiViewMessage,
     },
     Error {
         reason: &'a str,
-        error: &'a PiMessage,
+        error: &'a PiViewMessage,
     },
 }
 
 /// pi's `AssistantMessage`.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct PiMessage {
+pub(super) struct PiViewMessage {
     role: &'static str,
     /// The blocks, in the order in which they began.
     pub(super) content: Vec<PiContent>,
@@ -125,7 +125,7 @@ struct PiCost {
     total: f64,
 }
 
-impl Default for PiMessage {
+impl Default for PiViewMessage {
     fn default() -> Self {
         Self {
             role: "assistant",
@@ -142,7 +142,7 @@ impl Default for PiMessage {
     }
 }
 
-impl PiMessage {
+impl PiViewMessage {
     /// Takes over everything but the content and the end.
     pub(super) fn set_heading(&mut self, tally: &Tally, setup: &Setup) {
         self.provider = tally.provider(setup);
