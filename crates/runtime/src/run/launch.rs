@@ -2,33 +2,30 @@
 
 mod attempt;
 mod driver;
+mod journal;
 mod plan;
 mod replan;
 mod resumed;
 mod side_files;
+mod spec;
 mod spending;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use bowline_engine::Run;
 use bowline_process as process;
-use bowline_protocol::kinds::SessionState;
-use bowline_protocol::{Kind, Request, SessionId};
-use bowline_providers::conversation::protocol_client;
-use bowline_providers::invocation::docker::{self, Container};
-use bowline_providers::invocation::{Invocation, Preview, Refusal, Streaming};
-use bowline_providers::manifest::Manifest;
+use bowline_providers::invocation::Preview;
 use tokio::sync::{mpsc, oneshot};
 
 use attempt::attempt;
 use plan::PlanFacts;
 pub(crate) use replan::{Replanner, SecondPlan};
 use side_files::SideFiles;
+use spec::{RunSpec, into_container, known_program, texts};
 
 use crate::agents::command::{command, located};
 use crate::agents::detect;
-use crate::agents::installed::{self, KnownProgram};
 use crate::run::agent::Launch;
 use crate::run::callback::SharedCallback;
 use crate::run::drive::Drive;
@@ -38,13 +35,11 @@ use crate::run::record::Record;
 use crate::run::subscribe::{EventSender, EventStream, event_channel};
 use crate::run::task::{AttemptContext, JournalChoice, Task};
 use crate::run::turn::Turn;
-use crate::sessions::aside;
 use crate::sessions::budget;
 use crate::sessions::control::{Control, RunOrder};
-use crate::sessions::journal::{Home, Mask, Options, Runner, SessionMeta, Writer, new_session_id, temporary};
+use crate::sessions::journal::{Home, new_session_id};
 use crate::sessions::session_monitor::{self, MonitoredRun};
 use crate::system::clock;
-use crate::system::clock::BootMoment;
 use crate::system::container::Inside;
 use crate::system::host;
 use crate::system::host::Cleanup;
@@ -115,6 +110,7 @@ impl Prepared {
     }
 }
 
+/// Prepares a run: decides everything about it, opens its journal, writes its files and makes its plan.
 pub(crate) async fn prepare(
     mut task: Task,
     mut context: AttemptContext,
@@ -122,97 +118,33 @@ pub(crate) async fn prepare(
     orders: mpsc::Receiver<RunOrder>,
     watcher: Watcher,
 ) -> Result<Prepared, Error> {
-    let driver = Driver::of(&task, &context)?;
-    #[cfg(feature = "testing")]
-    if task.script.is_none() && !task.cast.is_empty() {
-        task.script = Some(task.cast.take(driver.name(), driver.name()));
-    }
-    resumed::translate(&mut task, driver.name())?;
-    let request = completed(&task, &driver, task.chosen_model(), task.profile.as_ref())?;
-    let mut known = known_program(&task, driver.manifest());
-    if let Some(manifest) = driver.manifest().filter(|_| !known.is_settled())
-        && driver::must_be_kept(&task, manifest)
-        // Boxed: few runs need it, and every future on the way would have to store it.
-        && let Some(told) = Box::pin(replan::settled(&task, manifest)).await
-    {
-        // The program reads the repository's files as soon as it starts. A usage error would come too late, and an old program
-        // may ignore a variable that it does not know.
-        known = told;
-    }
-    let before = driver.manifest().and_then(|manifest| Some((manifest, continued(&task, manifest)?)));
-    let (replaced, succession) = match before {
-        Some((manifest, before)) => {
-            known.since(before, task.binary.as_deref(), manifest, task.variables()).await
-        }
-        None => (None, None),
-    };
-    let mut invocations = vec![driver.invoke(&task, &request, &known, task.streaming)?];
-    // If the caller or the settings chose a format, there is no second one to fall back to.
-    let chosen = driver::chosen_format(&task, &driver, task.streaming).is_some();
-    let free = task.streaming == Streaming::On && !chosen;
-    if free && driver.manifest().is_some() {
-        // There is no second attempt for a provider without a non-streaming format, or for a program whose only usable
-        // format is that one.
-        let second = driver.invoke(&task, &request, &known, Streaming::Off).ok();
-        invocations.extend(second.filter(|second| known.format().as_ref() != Some(&second.format)));
-    }
-    invocations.iter_mut().try_for_each(with_images)?;
-    let environment = texts(&task);
-    // Before docker turns variables into arguments: every user of the machine can see arguments.
-    invocations.iter_mut().for_each(|it| it.find_secrets(&environment, task.env_of_request()));
-    let session = new_session_id(clock::wall(), host::random());
+    // Boxed: every future on the way would have to store it.
+    let spec = Box::pin(RunSpec::of(&mut task, &context)).await?;
     // An attempt of the router has the share of its request, with what earlier attempts used.
     let share = context.share.take().or_else(|| task.share.take());
-    let spending = spending::plan(&task, &context, &driver);
-    let (account, budget, unread) = budget::Account::open(spending, share.as_ref(), &session)?;
-    if let Some(container) = &request.docker {
-        invocations = invocations
-            .into_iter()
-            .map(|invocation| into_container(invocation, container, &session, &task))
-            .collect::<Result<_, _>>()?;
-    }
+    let spending = spending::plan(&task, &context, &spec.driver);
+    let (account, budget, unread) = budget::Account::open(spending, share.as_ref(), &spec.session)?;
     let mut cleanup = Cleanup::default();
-    let journal = match journal_home(&task, &session, &mut cleanup)? {
-        Some(home) => {
-            let meta = session_meta(&task, &context, &driver, &request, &session, &invocations, &known);
-            let quota = task.quota.unwrap_or(Options::DEFAULT_QUOTA);
-            let options = Options { quota, mask: mask(&task, &invocations) };
-            Some(NewJournal { home, meta, options }.open().await?)
-        }
-        None => None,
-    };
+    let journal = journal::open(&task, &context, &spec, &mut cleanup).await?;
     let mut cleanup_files = Cleanup::default();
-    let side_files = SideFiles::of(&session, journal.as_ref());
-    side_files.write(&invocations, &mut cleanup_files)?;
+    let side_files = SideFiles::of(&spec.session, journal.as_ref());
+    side_files.write(&spec.invocations, &mut cleanup_files)?;
+    let attempts = plan::attempts(&spec.invocations, &task);
+    let (launch, tree) = launch(&mut task, &spec, side_files.dir()).await?;
     let mut notices = std::mem::take(&mut task.notices);
-    notices.append(&mut invocations[0].notices);
+    notices.extend_from_slice(&spec.invocations[0].notices);
     notices.extend(unread);
-    notices.extend(replaced);
-    let format = invocations[0].format.clone();
-    let capabilities = driver.manifest().map(|manifest| known.capabilities(manifest, &format));
-    let lesser = if free { known.degraded(&format) } else { None };
-    let attempts = plan::attempts(&invocations, &task);
-    let degraded = std::mem::take(&mut invocations[0].degraded).into_iter().chain(lesser);
-    let mut opening = std::mem::take(&mut context.opening);
-    opening.extend(degraded.map(Kind::CapabilityDegraded));
-    let cwd = request.cwd.clone().map(PathBuf::from);
-    let (launch, tree) =
-        launch(&mut task, driver.manifest(), &session, &invocations, side_files.dir(), cwd.as_deref())
-            .await?;
-    // A second plan starts the program on the host, so it must not replace a plan inside a container.
-    let replannable = free && request.docker.is_none() && known.may_be_asked(driver.manifest());
-    let replanned_from = capabilities.clone().filter(|_| replannable);
-    let (version, delay, files) = (known.version(), context.delay, tree.is_some());
-    let facts =
-        PlanFacts { version, capabilities, attempts, notices, opening, delay, budget, files, replannable };
-    let plan = plan::plan(&session, &driver, &request, &invocations[0], &task, facts);
+    let opening = std::mem::take(&mut context.opening);
+    let facts = PlanFacts { attempts, notices, opening, delay: context.delay, budget, files: tree.is_some() };
+    let plan = plan::plan(&spec, &task, facts);
+    let replanned_from = plan.capabilities.clone().filter(|_| plan.replannable);
     let dir = journal.as_ref().map(|journal| journal.dir().to_owned());
     let cleanup = Arc::new(cleanup);
     // Only this process knows of a journal that is deleted with the run.
     let known = dir.clone().filter(|dir| !cleanup.covers(dir));
     let watched = session_monitor::watch(MonitoredRun {
-        session: session.clone(),
-        key: request.key.clone(),
+        session: spec.session.clone(),
+        key: spec.request.key.clone(),
         label: task.label.clone(),
         home: known.as_ref().and_then(|dir| dir.parent()?.parent()).map(Home::at),
         dir: known,
@@ -229,14 +161,21 @@ pub(crate) async fn prepare(
         }
         Watcher::No => (None, None),
     };
-    let mut drive = Box::new(Drive {
+    let RunSpec { session, driver, request, succession, .. } = *spec;
+    let callback = task.callback.take().map(SharedCallback::into_callback);
+    let excerpt_limit = task.excerpt_limit;
+    let replanner = replanned_from.map(|capabilities| {
+        let session = session.clone();
+        Box::new(Replanner { task, driver, request, session, side_files, capabilities })
+    });
+    let drive = Box::new(Drive {
         session,
         run: Run::new(plan),
         launch,
         journal,
         sender,
-        callback: task.callback.take().map(SharedCallback::into_callback),
-        excerpt_limit: task.excerpt_limit,
+        callback,
+        excerpt_limit,
         orders,
         tree,
         cleanup,
@@ -244,171 +183,16 @@ pub(crate) async fn prepare(
         account: Some(account),
         share,
         succession,
-        replanner: None,
+        replanner,
         _watched: watched,
     });
-    if let Some(capabilities) = replanned_from {
-        let session = drive.session.clone();
-        drive.replanner =
-            Some(Box::new(Replanner { task, driver, request, session, side_files, capabilities }));
-    }
     Ok(Prepared { drive, receiver })
 }
 
-/// Returns the variables of a task that are text. Agents get no others.
-fn texts(task: &Task) -> Vec<(String, String)> {
-    task.variables().texts().collect()
-}
-
-/// Finds the program that a task would start. A program in a container is unknown.
-fn known_program(task: &Task, manifest: Option<&'static Manifest>) -> KnownProgram {
-    match manifest.filter(|_| !task.is_scripted() && task.request.docker.is_none()) {
-        Some(manifest) => KnownProgram::find(manifest, task.binary.as_deref(), task.variables()),
-        None => KnownProgram::default(),
-    }
-}
-
-/// Returns the session that a task continues.
-fn continued(task: &Task, manifest: &Manifest) -> Option<SessionMeta> {
-    if task.parent.is_none() && task.request.resume.is_none() {
-        return None;
-    }
-    let home = match &task.journal {
-        JournalChoice::At(home) => home.clone(),
-        JournalChoice::Default | JournalChoice::Temporary | JournalChoice::None => {
-            Home::of(task.variables()).ok()?
-        }
-    };
-    installed::before(&home, task.parent.as_ref(), task.request.resume.as_ref(), manifest)
-}
-
-/// The largest image to send with the prompt. The agent can open a larger one itself.
-const LARGEST_IMAGE: u64 = 32 << 20;
-
-/// Reads the images that the protocol sends with the prompt.
-fn with_images(invocation: &mut Invocation) -> Result<(), Error> {
-    let Some(conversation) = &mut invocation.conversation else { return Ok(()) };
-    let wanted: Vec<String> = conversation.wants(&invocation.dialect).map(str::to_owned).collect();
-    for path in wanted {
-        let place = Path::new(&conversation.cwd).join(&path);
-        let failed = |source| Error::Attachment { path: place.display().to_string(), source };
-        if std::fs::metadata(&place).map_err(failed)?.len() <= LARGEST_IMAGE {
-            let bytes = std::fs::read(&place).map_err(failed)?;
-            conversation.images.insert(path, bytes);
-        }
-    }
-    Ok(())
-}
-
-/// Puts a command into a container. Only a requested working directory applies there, not the host's current one.
-fn into_container(
-    mut invocation: Invocation,
-    container: &str,
-    session: &SessionId,
-    task: &Task,
-) -> Result<Invocation, Refusal> {
-    let request = &task.request;
-    // Any variable of the caller may be a secret, and every user of the machine can see arguments.
-    invocation.secrets_env.extend(request.env.keys().cloned());
-    let unknown =
-        protocol_client(&invocation.dialect).is_some_and(|client| !client.needs_cwd) && request.cwd.is_none();
-    if let Some(conversation) = invocation.conversation.as_mut().filter(|_| unknown) {
-        conversation.cwd.clear();
-    }
-    let (cwd, key) = (request.cwd.as_deref(), request.key.as_deref());
-    let container = Container { name: container, cwd, session: session.as_str(), key };
-    docker::wrap(invocation, &container, task.variables().texts().map(|(name, _)| name))
-}
-
-/// A journal that is about to be opened.
-struct NewJournal {
-    home: Home,
-    meta: SessionMeta,
-    options: Options,
-}
-
-impl NewJournal {
-    /// Opens the journal. On another thread while this process has other runs, which would have to wait for the disk.
-    async fn open(self) -> Result<Writer, Error> {
-        let Self { home, meta, options } = self;
-        Ok(aside::run(move || Writer::create(&home, meta, options)).await?)
-    }
-}
-
-/// Returns the data home of a task's journal; none if the task has no journal.
-fn journal_home(task: &Task, session: &SessionId, cleanup: &mut Cleanup) -> Result<Option<Home>, Error> {
-    Ok(Some(match &task.journal {
-        JournalChoice::None => return Ok(None),
-        JournalChoice::At(home) => home.clone(),
-        JournalChoice::Default => Home::of(task.variables())?,
-        JournalChoice::Temporary => {
-            let dir = temporary::place(session);
-            cleanup.add(dir.clone());
-            Home::at(dir)
-        }
-    }))
-}
-
-/// Describes the session of a task.
-fn session_meta(
-    task: &Task,
-    context: &AttemptContext,
-    driver: &Driver,
-    request: &Request,
-    session: &SessionId,
-    invocations: &[Invocation],
-    known: &KnownProgram,
-) -> SessionMeta {
-    let mut meta = SessionMeta::new(session.clone(), driver.name(), clock::wall());
-    if let Some(manifest) = driver.manifest() {
-        meta.adapter_version = Some(manifest.adapter_version.clone());
-        meta.capabilities = Some(Box::new(known.capabilities(manifest, &invocations[0].format)));
-    }
-    meta.dialect = Some(invocations[0].dialect.clone());
-    #[cfg(feature = "testing")]
-    if let Some(script) = &task.script {
-        meta.dialect = Some(script.dialect().to_owned());
-    }
-    meta.entry.clone_from(&context.entry);
-    meta.provider_version = known.version();
-    meta.program = known.program();
-    meta.profile = task.profile.as_ref().map(|profile| profile.name.clone());
-    meta.parent = context.parent.clone().or_else(|| task.parent.clone());
-    meta.cwd.clone_from(&request.cwd);
-    meta.key.clone_from(&request.key);
-    meta.label.clone_from(&task.label);
-    meta.container.clone_from(&request.docker);
-    let limit = invocations[0].limits.total.filter(|_| !task.no_timeout);
-    meta.limit_ms = limit.map(|limit| limit.plus(context.delay));
-    meta.registered_up = BootMoment::now();
-    meta.state = SessionState::Starting;
-    meta.runner = meta.runner.map(|runner| Runner { sole: task.sole, ..runner });
-    meta
-}
-
-/// Collects the secrets that must not reach the disk.
-fn mask(task: &Task, invocations: &[Invocation]) -> Mask {
-    let mut secrets: Vec<String> = Vec::new();
-    for invocation in invocations {
-        let host = task.variables().texts().filter(|(name, _)| invocation.keeps(name));
-        let set = task.env_of_request().iter().chain(&invocation.env);
-        let set = set.map(|(name, value)| (name.clone(), value.clone()));
-        secrets
-            .extend(host.chain(set).filter(|(name, _)| invocation.is_secret(name)).map(|(_, value)| value));
-        secrets.extend(invocation.secret_values.iter().cloned());
-    }
-    Mask::new(secrets)
-}
-
 /// Prepares the commands, and finds the working tree whose files are compared.
-async fn launch(
-    task: &mut Task,
-    manifest: Option<&'static Manifest>,
-    session: &SessionId,
-    invocations: &[Invocation],
-    scratch: &Path,
-    cwd: Option<&Path>,
-) -> Result<(Launch, Option<Tree>), Error> {
+async fn launch(task: &mut Task, spec: &RunSpec, scratch: &Path) -> Result<(Launch, Option<Tree>), Error> {
+    let RunSpec { session, driver, invocations, .. } = spec;
+    let manifest = driver.manifest();
     #[cfg(feature = "testing")]
     if let Some(script) = task.script.take() {
         return Ok((Launch::Script(script), None));
@@ -434,6 +218,7 @@ async fn launch(
         JournalChoice::At(home) => Some(home),
         JournalChoice::Default | JournalChoice::Temporary | JournalChoice::None => None,
     };
+    let cwd = spec.request.cwd.as_deref().map(Path::new);
     let tree =
         cwd.filter(|_| task.files).and_then(|cwd| Tree::around(&supervisor, cwd, home, task.variables()));
     Ok((Launch::Processes { supervisor, commands, install, inside }, tree))

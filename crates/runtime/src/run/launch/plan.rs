@@ -4,18 +4,15 @@ use bowline_engine::budget::Budget;
 use bowline_engine::fallback::StreamFallback;
 use bowline_engine::{AttemptPlan, ResumeTarget, RunPlan};
 use bowline_protocol::kinds::Notice;
-use bowline_protocol::{Capabilities, Kind, Millis, Request, Resume, SessionId};
+use bowline_protocol::{Kind, Millis, Request, Resume};
 use bowline_providers::invocation::Invocation;
 
-use super::Driver;
 use super::attempt::attempt;
+use super::spec::RunSpec;
 use crate::run::task::Task;
 
 /// What the launch found out about a run.
 pub(super) struct PlanFacts {
-    /// The version of the program, if it is known.
-    pub(super) version: Option<String>,
-    pub(super) capabilities: Option<Capabilities>,
     /// The ways of starting the program, in their order.
     pub(super) attempts: Vec<AttemptPlan>,
     pub(super) notices: Vec<Notice>,
@@ -26,28 +23,23 @@ pub(super) struct PlanFacts {
     pub(super) budget: Budget,
     /// Whether the files of the working tree are compared.
     pub(super) files: bool,
-    /// Whether a program that rejects its options may be started by a second plan.
-    pub(super) replannable: bool,
 }
 
 /// Makes the plan of a run.
-pub(super) fn plan(
-    session: &SessionId,
-    driver: &Driver,
-    request: &Request,
-    first: &Invocation,
-    task: &Task,
-    facts: PlanFacts,
-) -> RunPlan {
-    let PlanFacts { version, capabilities, attempts, notices, opening, delay, budget, files, replannable } =
-        facts;
+pub(super) fn plan(spec: &RunSpec, task: &Task, facts: PlanFacts) -> RunPlan {
+    let PlanFacts { attempts, mut notices, mut opening, delay, budget, files } = facts;
+    let RunSpec { session, driver, request, .. } = spec;
+    let first = &spec.invocations[0];
+    notices.extend(spec.replaced.clone());
+    let lesser = if spec.free { spec.known.degraded(&first.format) } else { None };
+    opening.extend(first.degraded.iter().cloned().chain(lesser).map(Kind::CapabilityDegraded));
     let told = driver.manifest().and_then(|manifest| manifest.told_model()).map(str::to_owned);
     RunPlan {
         session: session.clone(),
         provider: driver.name().to_owned(),
-        version,
+        version: spec.known.version(),
         cwd: request.cwd.clone(),
-        capabilities,
+        capabilities: spec.capabilities(),
         prompt: request.prompt.clone(),
         attempts,
         polite: first.stop.polite,
@@ -60,7 +52,7 @@ pub(super) fn plan(
         budget,
         model: request.model.clone().filter(|model| !model.is_empty() && model != "default").or(told),
         files,
-        replannable,
+        replannable: spec.is_replannable(),
         zone: jiff::tz::TimeZone::system(),
     }
 }

@@ -14,7 +14,8 @@ use bowline_providers::invocation::Streaming;
 use bowline_providers::manifest::Manifest;
 
 use super::side_files::SideFiles;
-use super::{Driver, attempt, texts, with_images};
+use super::spec::{texts, with_images};
+use super::{Driver, attempt};
 use crate::agents::command::{command, located};
 use crate::agents::detect::{self, Ask, Found};
 use crate::agents::installed::KnownProgram;

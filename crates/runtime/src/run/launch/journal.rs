@@ -1,0 +1,84 @@
+//! The journal of a run: where it lies, what `session.json` says at the beginning, and which secrets it masks.
+
+use bowline_protocol::SessionId;
+use bowline_protocol::kinds::SessionState;
+use bowline_providers::invocation::Invocation;
+
+use super::spec::RunSpec;
+use crate::run::error::Error;
+use crate::run::task::{AttemptContext, JournalChoice, Task};
+use crate::sessions::aside;
+use crate::sessions::journal::{Home, Mask, Options, Runner, SessionMeta, Writer, temporary};
+use crate::system::clock::{self, BootMoment};
+use crate::system::host::Cleanup;
+
+/// Opens the journal of a run, if the task wants one. On another thread while this process has other runs, which would have to
+/// wait for the disk.
+pub(super) async fn open(
+    task: &Task,
+    context: &AttemptContext,
+    spec: &RunSpec,
+    cleanup: &mut Cleanup,
+) -> Result<Option<Writer>, Error> {
+    let Some(home) = journal_home(task, &spec.session, cleanup)? else { return Ok(None) };
+    let meta = session_meta(task, context, spec);
+    let quota = task.quota.unwrap_or(Options::DEFAULT_QUOTA);
+    let options = Options { quota, mask: mask(task, &spec.invocations) };
+    Ok(Some(aside::run(move || Writer::create(&home, meta, options)).await?))
+}
+
+/// Returns the data home of a task's journal; none if the task has no journal.
+fn journal_home(task: &Task, session: &SessionId, cleanup: &mut Cleanup) -> Result<Option<Home>, Error> {
+    Ok(Some(match &task.journal {
+        JournalChoice::None => return Ok(None),
+        JournalChoice::At(home) => home.clone(),
+        JournalChoice::Default => Home::of(task.variables())?,
+        JournalChoice::Temporary => {
+            let dir = temporary::place(session);
+            cleanup.add(dir.clone());
+            Home::at(dir)
+        }
+    }))
+}
+
+/// Describes the session of a task.
+fn session_meta(task: &Task, context: &AttemptContext, spec: &RunSpec) -> SessionMeta {
+    let RunSpec { session, driver, request, known, invocations, .. } = spec;
+    let mut meta = SessionMeta::new(session.clone(), driver.name(), clock::wall());
+    meta.adapter_version = driver.manifest().map(|manifest| manifest.adapter_version.clone());
+    meta.capabilities = spec.capabilities().map(Box::new);
+    meta.dialect = Some(invocations[0].dialect.clone());
+    #[cfg(feature = "testing")]
+    if let Some(script) = &task.script {
+        meta.dialect = Some(script.dialect().to_owned());
+    }
+    meta.entry.clone_from(&context.entry);
+    meta.provider_version = known.version();
+    meta.program = known.program();
+    meta.profile = task.profile.as_ref().map(|profile| profile.name.clone());
+    meta.parent = context.parent.clone().or_else(|| task.parent.clone());
+    meta.cwd.clone_from(&request.cwd);
+    meta.key.clone_from(&request.key);
+    meta.label.clone_from(&task.label);
+    meta.container.clone_from(&request.docker);
+    let limit = invocations[0].limits.total.filter(|_| !task.no_timeout);
+    meta.limit_ms = limit.map(|limit| limit.plus(context.delay));
+    meta.registered_up = BootMoment::now();
+    meta.state = SessionState::Starting;
+    meta.runner = meta.runner.map(|runner| Runner { sole: task.sole, ..runner });
+    meta
+}
+
+/// Collects the secrets that must not reach the disk.
+fn mask(task: &Task, invocations: &[Invocation]) -> Mask {
+    let mut secrets: Vec<String> = Vec::new();
+    for invocation in invocations {
+        let host = task.variables().texts().filter(|(name, _)| invocation.keeps(name));
+        let set = task.env_of_request().iter().chain(&invocation.env);
+        let set = set.map(|(name, value)| (name.clone(), value.clone()));
+        secrets
+            .extend(host.chain(set).filter(|(name, _)| invocation.is_secret(name)).map(|(_, value)| value));
+        secrets.extend(invocation.secret_values.iter().cloned());
+    }
+    Mask::new(secrets)
+}
