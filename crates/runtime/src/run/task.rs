@@ -172,7 +172,8 @@ impl Task {
 
     /// Returns the project in which the task works; none if the current directory is unknown.
     pub(crate) fn project(&self) -> Option<ProjectPlace> {
-        let cwd = match &self.request.cwd {
+        // A path in a container is not a path of this machine.
+        let cwd = match self.request.cwd.as_ref().filter(|_| self.request.docker.is_none()) {
             Some(cwd) => PathBuf::from(cwd),
             None => std::env::current_dir().ok()?,
         };
@@ -387,4 +388,16 @@ impl Task {
 
 fn millis(span: Duration) -> Millis {
     Millis(u64::try_from(span.as_millis()).unwrap_or(u64::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn a_path_in_a_container_is_no_project_of_this_machine() {
+        let here = crate::task("hi").captured().project().map(|project| project.directory);
+        let inside = crate::task("hi").docker("box").cwd("/workspace").captured();
+        assert_eq!(inside.project().map(|project| project.directory), here);
+        let outside = crate::task("hi").cwd("/workspace").captured();
+        assert_ne!(outside.project().map(|project| project.directory), here);
+    }
 }
