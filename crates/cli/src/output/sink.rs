@@ -123,6 +123,8 @@ impl Sink {
     /// Writes a batch of events.
     pub(crate) fn events(&mut self, events: &[Event], now: Timestamp) -> Result<(), CommandError> {
         let (mut pieces, mut waiting) = (Vec::new(), 0);
+        // Standard error gets its part also if standard output is closed.
+        let mut closed = Ok(());
         for event in events {
             if !self.goes_on_speaking(event) {
                 let shown = self.renderer.event(event, now);
@@ -131,8 +133,8 @@ impl Sink {
             }
             if let Some(viewer) = &mut self.viewer {
                 viewer.event(event);
-                if viewer.is_full() {
-                    viewer.flush(&mut self.stdout)?;
+                if viewer.is_full() && closed.is_ok() {
+                    closed = viewer.flush(&mut self.stdout);
                 }
             }
             if waiting >= FULL {
@@ -140,10 +142,11 @@ impl Sink {
                 waiting = 0;
             }
         }
-        if let Some(viewer) = &mut self.viewer {
-            viewer.flush(&mut self.stdout)?;
+        if let Some(viewer) = self.viewer.as_mut().filter(|_| closed.is_ok()) {
+            closed = viewer.flush(&mut self.stdout);
         }
-        self.write(&pieces)
+        let written = self.write(&pieces);
+        closed.and(written)
     }
 
     /// Returns whether the renderer can skip an event: a program reads standard output, and the event only adds text to a

@@ -116,8 +116,7 @@ async fn follow_all(
             },
             piece = output.recv() => match piece {
                 None => break,
-                // Standard output is closed: drop the output of the agents that are being stopped.
-                Some(_) if unwritable.is_some() => {}
+                Some(piece) if unwritable.is_some() => display.remark(piece),
                 Some(piece) => if let Err(error) = display.show(piece) {
                     unwritable = Some(error);
                     controls.iter().for_each(Control::cancel);
@@ -219,13 +218,24 @@ impl<'a> ParallelDisplay<'a> {
         }
     }
 
+    /// Shows the part for standard error. Standard output is closed, and the agents are being stopped.
+    fn remark(&mut self, output: RunOutput) {
+        // The first error of standard output is reported at the end; the same error again says nothing new.
+        let _ = match output {
+            RunOutput::Events(place, events) => self.sinks[place].1.events(&events, time::now()),
+            RunOutput::Done(place, record) => warn_of(&record, &mut self.sinks[place].1),
+        };
+    }
+
     fn finish(&mut self, place: usize, record: &Record) -> Result<(), CommandError> {
         self.worst = self.worst.max(exit_code(record, self.stopped));
         let prints_answers = self.prints_answers();
         let (name, sink) = &mut self.sinks[place];
         let summary = summary(record);
-        sink.finish(&summary, record)?;
+        let finished = sink.finish(&summary, record);
+        // Warnings go to standard error, also if standard output is closed.
         warn_of(record, sink)?;
+        finished?;
         if prints_answers {
             let footer = sink.footer(&summary);
             let page = matches!(self.format, OutputFormat::Human).then(|| self.progress.page()).flatten();
