@@ -223,7 +223,8 @@ impl From<bowline::settings::ConfigError> for CommandError {
     fn from(error: bowline::settings::ConfigError) -> Self {
         let source = CauseText::of(&error);
         let ours = Self { source, ..Self::new(Fault::Configuration, error.to_string()) };
-        ours.maybe_hint(remedies::hint_or(error.remedy().as_slice(), error.hint.as_deref()))
+        // The words in backticks of such a hint are keys of the file, not fields of a request.
+        ours.maybe_hint(remedies::hint(error.remedy().as_slice()).or(error.hint))
     }
 }
 

@@ -9,7 +9,8 @@ use bowline_protocol::{Failure, FieldValue, Remedy, RequestField};
 use bowline_providers::manifest::run::RunFlag;
 
 /// Codes of notices that Bowline writes about a field or a project.
-const OUR_NOTICES: [&str; 4] = ["option_granted", "option_ignored", "repository_ignored", "unrestricted"];
+const OUR_NOTICES: [&str; 5] =
+    ["not_sent_again", "option_granted", "option_ignored", "repository_ignored", "unrestricted"];
 
 /// Returns the flag of a field, or `None` for fields that only callers of the library set.
 fn flag_of(field: RequestField) -> Option<&'static str> {

@@ -7,6 +7,8 @@ use std::path::PathBuf;
 
 use bowline::PermissionMode;
 use bowline::journal::Home;
+use bowline::settings::RunSettings;
+use bowline_config::Config;
 use bowline_practice::PROVIDER;
 use bowline_providers::ansi;
 
@@ -46,6 +48,12 @@ async fn play(args: &DemoArgs, stdout: &mut Stdout) -> Result<(), CommandError> 
     let options = terminal::options(DetailLevel::Usual, PermissionMode::Edit, cwd);
     let sink = Sink::new(OutputFormat::Human, options, None);
     let mut task = bowline::task(PROMPT).provider(PROVIDER).permission(PermissionMode::Edit).cwd(&dir);
+    if let Ok(config) = Config::load(None) {
+        // The demonstration runs with defaults. Runs that were killed are settled by the user's prices.
+        let mut settings = RunSettings::default();
+        settings.prices = config.run_settings().prices;
+        task = task.settings(settings.into());
+    }
     if Home::from_env().is_err() {
         // Without a data directory, keep the journal next to the scratch repository.
         task = task.home(Home::at(dir.with_extension("journal")));

@@ -311,3 +311,16 @@ echo '{{"type":"agent_end","messages":[]}}'"#,
     std::fs::remove_file(files.join("router.yaml")).expect("the file");
     asked(&["--resume", &ours]).exits(2).tells(&["belongs to `mine`, which is no longer configured"]);
 }
+
+#[test]
+fn hints_about_a_file_name_its_keys_and_no_flags() {
+    let world = World::new();
+    let dir = world.path("work/.config/bowline");
+    std::fs::create_dir_all(&dir).expect("a directory");
+    std::fs::write(dir.join("router.yaml"), "providers:\n  - {name: first, confg: {provider: claude}}\n")
+        .expect("a file");
+    let ended = run(&world, &["--provider", "auto"]).end().exits(3);
+    ended.tells(&["did you mean `config`?"]);
+    let doctor = world.bowline(&["doctor"]).end();
+    assert!(doctor.stdout.contains("did you mean `config`?"), "{doctor:#?}");
+}

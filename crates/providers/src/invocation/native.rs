@@ -44,7 +44,7 @@ pub(super) fn check<'a>(manifest: &'a Manifest, args: &[String]) -> Result<Optio
             let refusal = refuse(owner.reason);
             return refusal.map_err(|refusal: Refusal| match owner.instead {
                 Some(instead) => refusal.remedies([Remedy::set(instead)]),
-                None => refusal.hint("remove it, and use the field of the request that does the same"),
+                None => refusal.hint("remove it, and set the option of the request that does the same"),
             });
         }
     }

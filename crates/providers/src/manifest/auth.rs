@@ -48,11 +48,11 @@ impl Auth {
     /// variable has moved it, else below the home directory.
     ///
     /// ```
-    /// # use bowline_providers::manifest::auth::{Auth, ConfigHome, Place};
+    /// # use bowline_providers::manifest::auth::{Auth, ConfigHome, LoginFile};
     /// let home = ConfigHome { env: "KNOT_HOME".into(), dir: ".knot".into() };
     /// let auth = Auth { home: Some(home), ..Auth::default() };
-    /// assert_eq!(auth.place(".knot/auth.json"), Place::Settings("auth.json"));
-    /// assert_eq!(auth.place(".config/knot"), Place::Home(".config/knot"));
+    /// assert_eq!(auth.place(".knot/auth.json"), LoginFile::Settings("auth.json"));
+    /// assert_eq!(auth.place(".config/knot"), LoginFile::Home(".config/knot"));
     /// ```
     pub fn place<'a>(&self, file: &'a str) -> LoginFile<'a> {
         let Some(home) = &self.home else { return LoginFile::Home(file) };

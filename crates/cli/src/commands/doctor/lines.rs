@@ -200,7 +200,8 @@ pub(super) fn machine(items: &[MachineItem], layout: Layout) -> String {
         // The text may quote a line of a file, which may contain control sequences.
         let what = harmless(what.map_or(item.what.as_str(), |(word, _)| word));
         let mark = layout.paint(tone, mark);
-        let fix = remedies::hint_or(&item.remedies, item.fix.as_deref());
+        // The words in backticks of such a text are keys of a file, not fields of a request.
+        let fix = remedies::hint(&item.remedies).or_else(|| item.fix.clone());
         let body = match &fix {
             // Several lines: the problem, the line of the file, and what was expected.
             _ if what.contains('\n') => {

@@ -11,6 +11,7 @@ use super::{closed_output, uncertified};
 use crate::error::CommandError;
 use crate::human::{Interrupt, RunSummary, TICK};
 use crate::output::sink::Sink;
+use crate::remedies;
 use crate::signals::{ProcessSignals, SignalAction, StopSignal};
 use crate::time;
 use crate::ui::terminal;
@@ -100,7 +101,7 @@ fn explain_attempts(record: &Record, sink: &mut Sink) -> Result<(), CommandError
         return Ok(());
     }
     for attempt in &record.attempts {
-        sink.tell(&format!("{}: {}", attempt.name, attempt.then))?;
+        sink.tell(&format!("{}: {}", attempt.name, remedies::with_flags(&attempt.then)))?;
     }
     if record.footprint.may_have_worked() && !record.attempts.is_empty() {
         sink.tell(
