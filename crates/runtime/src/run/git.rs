@@ -271,7 +271,8 @@ impl GitProgram {
     /// Takes the variables that git needs. `GIT_DIR` and its like would make it look elsewhere.
     fn new(supervisor: process::Supervisor, variables: &Surroundings) -> Self {
         let kept = ["PATH", "HOME", "USER", "XDG_CONFIG_HOME", "GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM"];
-        let kept = kept.iter().filter_map(|name| Some((name.into(), variables.get(name)?.to_owned())));
+        let kept =
+            kept.iter().filter_map(|name| Some((name.into(), variables.get_even_empty(name)?.to_owned())));
         let mut env: Vec<(OsString, OsString)> = kept.collect();
         env.push(("GIT_OPTIONAL_LOCKS".into(), "0".into()));
         // What is missing in a repository is missing: a look fetches nothing, and no remote's helper runs.

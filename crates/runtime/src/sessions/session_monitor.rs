@@ -236,7 +236,15 @@ fn is_announced_since(before: SystemTime) -> bool {
 fn homes() -> BTreeMap<PathBuf, Arc<[Row]>> {
     let runs = runs();
     let homes = runs.list.iter().filter_map(|(_, run)| Some((run.home.as_ref()?, &run.prices)));
-    homes.map(|(home, prices)| (home.path().to_owned(), prices.clone())).collect()
+    let mut all = BTreeMap::<PathBuf, Arc<[Row]>>::new();
+    for (home, prices) in homes {
+        let known = all.entry(home.path().to_owned()).or_insert_with(|| prices.clone());
+        // A task without settings has no prices.
+        if known.is_empty() {
+            *known = prices.clone();
+        }
+    }
+    all
 }
 
 /// Whether this is the first check.

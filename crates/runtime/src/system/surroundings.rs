@@ -36,6 +36,11 @@ impl Surroundings {
         self.env.get(OsStr::new(name)).map(OsString::as_os_str).filter(|value| !value.is_empty())
     }
 
+    /// Returns a variable that is set, maybe to nothing: an empty `GIT_CONFIG_GLOBAL` means that there is no such file.
+    pub(crate) fn get_even_empty(&self, name: &str) -> Option<&OsStr> {
+        self.env.get(OsStr::new(name)).map(OsString::as_os_str)
+    }
+
     /// Returns a variable that is the absolute path of something.
     pub(crate) fn path(&self, name: &str) -> Option<PathBuf> {
         self.get(name).map(PathBuf::from).filter(|path| path.is_absolute())
