@@ -36,7 +36,8 @@ pub(crate) fn run(args: &TrustArgs, stdout: &mut Stdout) -> Result<(), CommandEr
     let review = TrustReview::of(&Places::from_env(None)).map_err(failed)?;
     let done = if args.remove {
         if review.remove().map_err(failed)? { TrustAction::Removed } else { TrustAction::NothingToRemove }
-    } else if args.show {
+    } else if args.show || (review.files.is_empty() && review.state == TrustState::Unpinned) {
+        // A pin of nothing would call the first file of the project a changed one.
         TrustAction::Shown
     } else {
         review.pin().map_err(failed)?;

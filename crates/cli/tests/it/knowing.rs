@@ -307,7 +307,7 @@ fn names_of_models_that_nobody_told_are_marked() {
     let machine = Machine::new();
     let (code, stdout, _) = text(&machine.run(&["models", "claude"], &[]));
     assert_eq!(code, 0, "{stdout}");
-    let first = "claude (from Bowline's manifest; the program was not queried)\n  `claude` cannot be had: ";
+    let first = "claude (from Bowline's manifest; the program was not queried)\n  `claude` is not usable: ";
     assert!(stdout.starts_with(first), "{stdout}");
     let names: Vec<&str> = stdout.lines().skip(3).filter(|line| !line.is_empty()).collect();
     assert!(!names.is_empty() && names.iter().all(|line| line.contains(" alias")), "{stdout}");

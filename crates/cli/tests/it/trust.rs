@@ -294,6 +294,10 @@ fn a_project_without_files_needs_no_trust() {
         assert!(lines[0].starts_with("project: "), "{args:?}: {shown}");
         assert_eq!(lines[1], "  no files that need trust", "{args:?}");
     }
+    // Nothing was pinned, so the first file is new, not changed.
+    hostile.write("work/empty/.bowline/router.yaml", "providers:\n  - {name: a, config: {binary: ./x}}\n");
+    let shown = hostile.call(&["trust", "--show"]).after("cd empty").end().exits(0).stdout;
+    assert!(!shown.contains("changed"), "{shown}");
 }
 
 /// A project may shorten how long an agent may be silent, and not lengthen it.

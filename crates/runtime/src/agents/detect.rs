@@ -101,7 +101,7 @@ impl std::fmt::Display for FoundBy {
 
 /// A program that was not found, or cannot be executed.
 #[derive(Debug, thiserror::Error)]
-#[error("`{program}` cannot be had")]
+#[error("`{program}` is not usable")]
 pub struct Missing {
     /// The name or path that was searched for.
     pub program: String,

@@ -8,7 +8,7 @@ fn models_are_listed_and_retired_ones_refused() {
     let (code, _, stderr) = text(&machine.run(&["models", "codex"], &[]));
     assert_eq!(code, 4);
     assert!(
-        stderr.starts_with("error: the models of Codex CLI are unknown\ncaused by: `codex` cannot be had"),
+        stderr.starts_with("error: the models of Codex CLI are unknown\ncaused by: `codex` is not usable"),
         "{stderr}"
     );
     let (code, _, stderr) = text(&machine.run(&["models"], &[]));
