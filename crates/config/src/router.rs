@@ -123,31 +123,7 @@ impl RouterParser {
         let Some(name) = fields.take("name") else {
             return Err(reader.of(node, "this provider has no name").expected("`name: …`"));
         };
-        let word = reader.word(name, "a name")?;
-        if word.eq_ignore_ascii_case(bowline::route::AUTO) || word.contains(',') || word.starts_with("acp:") {
-            return Err(reader
-                .of(name, format!("`{word}` means something else where a provider is named"))
-                .expected("a name without commas that is not `auto` and does not begin with `acp:`"));
-        }
-        let mut entry = RouterEntry {
-            name: word,
-            line: node.line(),
-            owner: self.0.owner,
-            kind: EntryKind::Foreign(String::new()),
-            enabled: true,
-            priority: USUAL_PRIORITY,
-            profile: None,
-            timeout: None,
-            model: None,
-            env: BTreeMap::new(),
-            options: BTreeMap::new(),
-            unknown: BTreeMap::new(),
-            streaming: None,
-            sampling: Sampling::default(),
-            cost_per_1k: None,
-            lacks: Lacks::default(),
-            models: BTreeMap::new(),
-        };
+        let mut entry = self.empty(entry_name(reader, name)?, node.line());
         let kind = match fields.take("type") {
             Some(node) => Some((node, reader.choice(node, &TYPES)?)),
             None => None,
@@ -159,16 +135,7 @@ impl RouterParser {
             entry.priority = reader.number(node, "a whole number")?;
         }
         if let Some(models) = fields.take("models") {
-            let mut hints = reader.fields(models, "a map of models by hint")?;
-            for (key, value) in hints.rest() {
-                let said = reader.word(key, "a hint such as `fast`")?;
-                let hint = canonical(&said);
-                if entry.models.insert(hint.clone(), reader.word(value, "a model")?).is_some() {
-                    return Err(reader
-                        .of(key, format!("the hint `{hint}` has two models: `{said}` means the same"))
-                        .expected("one model for a hint"));
-                }
-            }
+            entry.models = models_by_hint(reader, models)?;
         }
         for key in ["source", "version", "trust_level"] {
             if fields.take(key).is_some() {
@@ -185,6 +152,41 @@ impl RouterParser {
         if let Some(node) = capabilities {
             capable(reader, &mut entry, node)?;
         }
+        entry.kind = self.kind(reader, &mut entry, kind, &mut config)?;
+        Ok(entry)
+    }
+
+    /// Makes an entry with the usual values.
+    fn empty(&self, name: String, line: usize) -> RouterEntry {
+        RouterEntry {
+            name,
+            line,
+            owner: self.0.owner,
+            kind: EntryKind::Foreign(String::new()),
+            enabled: true,
+            priority: USUAL_PRIORITY,
+            profile: None,
+            timeout: None,
+            model: None,
+            env: BTreeMap::new(),
+            options: BTreeMap::new(),
+            unknown: BTreeMap::new(),
+            streaming: None,
+            sampling: Sampling::default(),
+            cost_per_1k: None,
+            lacks: Lacks::default(),
+            models: BTreeMap::new(),
+        }
+    }
+
+    /// Reads what an entry runs: an agent, an executable, or nothing that Bowline can run.
+    fn kind(
+        &self,
+        reader: &YamlReader<'_>,
+        entry: &mut RouterEntry,
+        kind: Option<(&Node, Type)>,
+        config: &mut Fields<'_>,
+    ) -> Result<EntryKind, ConfigError> {
         let path = config.take("path");
         let args = config.take("args");
         let provider = config.take("provider");
@@ -196,9 +198,9 @@ impl RouterParser {
                 entry.options.entry(name).or_insert(option(reader, value)?);
             }
         } else {
-            entry.unknown = unknown::keys(reader, &mut config, &entry.name)?;
+            entry.unknown = unknown::keys(reader, config, &entry.name)?;
         }
-        entry.kind = match (kind, path) {
+        Ok(match (kind, path) {
             (Some((node, Type::Foreign(word))), _) => {
                 if entry.enabled {
                     return Err(reader
@@ -232,8 +234,7 @@ impl RouterParser {
                 let binary = binary.or(command).map(|path| self.resolved(&path));
                 EntryKind::Agent { provider, binary }
             }
-        };
-        Ok(entry)
+        })
     }
 
     fn config(
@@ -347,4 +348,30 @@ fn amounts(reader: &YamlReader<'_>, node: &Node) -> Result<Amounts, ConfigError>
     };
     reader.finish(&fields, "a budget")?;
     Ok(amounts)
+}
+
+/// Reads the name of an entry. Some names mean something else where a provider is named.
+fn entry_name(reader: &YamlReader<'_>, node: &Node) -> Result<String, ConfigError> {
+    let word = reader.word(node, "a name")?;
+    if word.eq_ignore_ascii_case(bowline::route::AUTO) || word.contains(',') || word.starts_with("acp:") {
+        return Err(reader
+            .of(node, format!("`{word}` means something else where a provider is named"))
+            .expected("a name without commas that is not `auto` and does not begin with `acp:`"));
+    }
+    Ok(word)
+}
+
+/// Reads the models of an entry by hint.
+fn models_by_hint(reader: &YamlReader<'_>, node: &Node) -> Result<BTreeMap<String, String>, ConfigError> {
+    let mut models = BTreeMap::new();
+    for (key, value) in reader.fields(node, "a map of models by hint")?.rest() {
+        let said = reader.word(key, "a hint such as `fast`")?;
+        let hint = canonical(&said);
+        if models.insert(hint.clone(), reader.word(value, "a model")?).is_some() {
+            return Err(reader
+                .of(key, format!("the hint `{hint}` has two models: `{said}` means the same"))
+                .expected("one model for a hint"));
+        }
+    }
+    Ok(models)
 }

@@ -43,7 +43,7 @@ pub(super) fn figures(sources: &[Source]) -> Vec<Figure> {
 /// The figures of the tree when they were last lowered.
 const MEDIAN: f64 = 140.0;
 const LONG_FILES: f64 = 0.0;
-const LONG_FUNCTIONS: f64 = 3.0;
+const LONG_FUNCTIONS: f64 = 2.0;
 
 /// Returns the functions of a file with their lines. The format of the code is fixed, so that the closing brace stands below the
 /// first letter of the declaration.
