@@ -19,38 +19,26 @@ pub fn checkup_items(places: Places, variable: &dyn Fn(&str) -> Option<String>) 
             } else {
                 files.join(", ")
             };
-            let fair = |warning| item(NAME, Condition::Fair, warning, None);
+            let fair = |warning| MachineItem::new(NAME, Condition::Fair, warning, None);
             let warnings = config.warnings();
             let unused = config.left_out.iter();
-            let unused =
-                unused.map(|part| item(NAME, Condition::Fair, part.to_string(), Some("bowline trust")));
+            let unused = unused
+                .map(|part| MachineItem::new(NAME, Condition::Fair, part.to_string(), Some("bowline trust")));
             let good = warnings.is_empty() && config.left_out.is_empty();
-            let good = good.then(|| item(NAME, Condition::Good, what, None));
+            let good = good.then(|| MachineItem::new(NAME, Condition::Good, what, None));
             good.into_iter().chain(warnings.into_iter().map(fair)).chain(unused).collect()
         }
         Err(errors) => errors.into_iter().map(|error| bad_file(NAME, error)).collect::<Vec<_>>(),
     };
     match roster.bad() {
-        Ok(bad) => items.extend(
-            bad.into_iter()
-                .map(|error| item("manifest", Condition::Fair, in_full(&error), Some(&error.hint()))),
-        ),
+        Ok(bad) => items.extend(bad.into_iter().map(|error| {
+            MachineItem::new("manifest", Condition::Fair, in_full(&error), Some(&error.hint()))
+        })),
         Err(error) => {
-            items.push(item("manifest", Condition::Bad, in_full(&error), Some(&error.hint())));
+            items.push(MachineItem::new("manifest", Condition::Bad, in_full(&error), Some(&error.hint())));
         }
     }
     items
-}
-
-fn item(name: &'static str, condition: Condition, what: impl Into<String>, fix: Option<&str>) -> MachineItem {
-    MachineItem {
-        name,
-        condition,
-        what: what.into(),
-        fix: fix.map(str::to_owned),
-        remedies: Vec::new(),
-        place: None,
-    }
 }
 
 /// Writes an error with its causes in one line.

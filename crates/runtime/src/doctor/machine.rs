@@ -34,6 +34,14 @@ pub struct MachineItem {
     pub place: Option<FilePosition>,
 }
 
+impl MachineItem {
+    /// Makes an item without a place.
+    pub fn new(name: &'static str, condition: Condition, what: impl Into<String>, fix: Option<&str>) -> Self {
+        let (what, fix) = (what.into(), fix.map(str::to_owned));
+        Self { name, condition, what, fix, remedies: Vec::new(), place: None }
+    }
+}
+
 /// A place in a file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct FilePosition {
@@ -80,39 +88,32 @@ pub(super) async fn items(surroundings: &Surroundings, settings: Vec<MachineItem
     items
 }
 
-fn item(name: &'static str, condition: Condition, what: impl Into<String>, fix: Option<&str>) -> MachineItem {
-    MachineItem {
-        name,
-        condition,
-        what: what.into(),
-        fix: fix.map(str::to_owned),
-        remedies: Vec::new(),
-        place: None,
-    }
-}
-
 /// The data home: it can be written to, and there is room.
 fn home(surroundings: &Surroundings) -> MachineItem {
     const FIX: &str = "export BOWLINE_HOME=/a/directory/that/can/be/written";
     let path = match Home::of(surroundings) {
         Ok(home) => home.path().to_owned(),
-        Err(error) => return item("data home", Condition::Bad, in_full(&error), Some(FIX)),
+        Err(error) => return MachineItem::new("data home", Condition::Bad, in_full(&error), Some(FIX)),
     };
     let shown = path.display();
     if let Err(error) = Home::at(&path).check() {
-        return item("data home", Condition::Bad, in_full(&error), error.hint().as_deref());
+        return MachineItem::new("data home", Condition::Bad, in_full(&error), error.hint().as_deref());
     }
     if let Err(error) = host::try_out(&path) {
         let what = format!("{shown} cannot be written to: {error}");
-        return item("data home", Condition::Bad, what, Some(FIX));
+        return MachineItem::new("data home", Condition::Bad, what, Some(FIX));
     }
     let free = rustix::fs::statvfs(&path).map(|stat| stat.f_bavail.saturating_mul(stat.f_frsize));
-    let Ok(free) = free else { return item("data home", Condition::Good, format!("{shown}"), None) };
+    let Ok(free) = free else {
+        return MachineItem::new("data home", Condition::Good, format!("{shown}"), None);
+    };
     let what = format!("{shown}, {} free", size(free));
     match free {
-        NOTHING.. if free >= LITTLE => item("data home", Condition::Good, what, None),
-        NOTHING.. => item("data home", Condition::Fair, what, Some("make room, or move BOWLINE_HOME")),
-        _ => item("data home", Condition::Bad, what, Some("make room, or move BOWLINE_HOME")),
+        NOTHING.. if free >= LITTLE => MachineItem::new("data home", Condition::Good, what, None),
+        NOTHING.. => {
+            MachineItem::new("data home", Condition::Fair, what, Some("make room, or move BOWLINE_HOME"))
+        }
+        _ => MachineItem::new("data home", Condition::Bad, what, Some("make room, or move BOWLINE_HOME")),
     }
 }
 
@@ -132,9 +133,9 @@ fn keeper() -> MachineItem {
                 process::Guarantee::Group => Condition::Fair,
             };
             let what = format!("{}: {about}", guarantee.as_str());
-            item("processes", condition, what, None)
+            MachineItem::new("processes", condition, what, None)
         }
-        Err(error) => item("processes", Condition::Bad, in_full(&error), None),
+        Err(error) => MachineItem::new("processes", Condition::Bad, in_full(&error), None),
     }
 }
 
@@ -145,12 +146,18 @@ async fn git(surroundings: &Surroundings) -> MachineItem {
     command.args = vec!["--version".into()];
     command.env = vec![("PATH".into(), surroundings.get("PATH").unwrap_or_default().to_owned())];
     match question(command, DEADLINE).await {
-        Ok(answer) if answer.code == Some(0) => {
-            item("git", Condition::Good, answer.stdout.trim().trim_start_matches("git version "), None)
-        }
-        Ok(_) | Err(_) => {
-            item("git", Condition::Fair, "is not there: which files an agent changed is not known", Some(FIX))
-        }
+        Ok(answer) if answer.code == Some(0) => MachineItem::new(
+            "git",
+            Condition::Good,
+            answer.stdout.trim().trim_start_matches("git version "),
+            None,
+        ),
+        Ok(_) | Err(_) => MachineItem::new(
+            "git",
+            Condition::Fair,
+            "is not there: which files an agent changed is not known",
+            Some(FIX),
+        ),
     }
 }
 
@@ -161,9 +168,9 @@ fn inotify(dir: &Path) -> Option<MachineItem> {
     let what = format!("{watches} watches, {instances} watchers");
     Some(if watches < WATCHES || instances < 128 {
         let fix = "sudo sysctl fs.inotify.max_user_watches=524288 fs.inotify.max_user_instances=512";
-        item("inotify", Condition::Fair, what, Some(fix))
+        MachineItem::new("inotify", Condition::Fair, what, Some(fix))
     } else {
-        item("inotify", Condition::Good, what, None)
+        MachineItem::new("inotify", Condition::Good, what, None)
     })
 }
 
