@@ -102,31 +102,37 @@ impl ProcessTree {
         // list does not miss it.
         let is_stale = self.cgroup.is_none() && view.misses_children(&forest.leaders);
         let ending = self.ending.as_mut()?;
-        let (seen, sure) = match members {
-            TreeMembers::None => (Vec::new(), true),
-            TreeMembers::Seen(seen) => (seen, false),
+        let (seen, listed, sure) = match members {
+            TreeMembers::None => (Vec::new(), false, true),
+            TreeMembers::Seen { seen, listed } => (seen, listed, false),
         };
         let living: Vec<ProcessEntry> = seen.iter().filter(|process| !process.dead).copied().collect();
-        let is_empty = living.is_empty() && (sure || !is_stale);
+        let is_empty = living.is_empty() && !listed && (sure || !is_stale);
+        // An empty list of children is proof. An empty look at `/proc` is not, and needs a second one that agrees.
         if is_empty && self.exited && (sure || ending.looked_empty) {
             let ended = std::mem::take(&mut ending.ended).into_values().collect();
             return Some(TreeEnd { ended, survivors: Vec::new() });
         }
         ending.looked_empty = is_empty;
+        // The leader's own end is reported as its exit. After it was reaped, the same number is another process.
         for process in living.iter().filter(|process| process.pid != self.leader || self.exited) {
             ending.ended.entry((process.pid, process.start)).or_insert_with(|| process.describe());
         }
         if now >= ending.kill_at + PATIENCE {
+            // A survivor is stuck in the kernel, or belongs to another user.
             let survivors: Vec<TreeProcess> = living.iter().map(ProcessEntry::describe).collect();
             let alive = |survivor: &TreeProcess| survivors.iter().any(|alive| alive.pid == survivor.pid);
             let ended = std::mem::take(&mut ending.ended).into_values().filter(|one| !alive(one)).collect();
             return Some(TreeEnd { ended, survivors });
         }
         if now >= ending.kill_at {
+            // The kernel kills the whole cgroup at once, so no member can fork out of it. The signals below reach processes
+            // that moved to another cgroup.
             if let Some(cgroup) = &self.cgroup {
                 cgroup.kill();
             }
             send(&living, Signal::KILL);
+            // `seen`, not `living`: the group of a process that forked and exited may hold its living child.
             scan::kill_groups(view.all(), &seen);
             for process in &living {
                 if let Some(ended) = ending.ended.get_mut(&(process.pid, process.start)) {
@@ -140,9 +146,11 @@ impl ProcessTree {
             send(&living, Signal::CONT);
         }
         // The kernel does not report the end of grandchildren, so look again: soon at first, then less often.
+        // A tree that looked empty needs one more look soon. The growing pause is for processes that take long to end.
         let pause = if ending.looked_empty { FIRST_PAUSE } else { ending.pause };
         ending.pause = (ending.pause * 2).min(LONGEST_PAUSE);
         ending.next_look = now + pause;
+        // Do not sleep past the end of the grace.
         if now < ending.kill_at {
             ending.next_look = ending.next_look.min(ending.kill_at);
         }
@@ -151,7 +159,8 @@ impl ProcessTree {
 
     /// Sends a signal to all current processes of the tree.
     pub(crate) fn signal(&self, signal: Signal, forest: &AllTrees) {
-        if let TreeMembers::Seen(seen) = self.members(&ProcessView::default(), forest) {
+        // A fresh view: the tree may have grown since the last look.
+        if let TreeMembers::Seen { seen, .. } = self.members(&ProcessView::default(), forest) {
             let living: Vec<ProcessEntry> = seen.into_iter().filter(|process| !process.dead).collect();
             send(&living, signal);
         }
@@ -168,12 +177,13 @@ impl ProcessTree {
             return TreeMembers::None;
         }
         let own = std::process::id().cast_signed();
-        TreeMembers::Seen(scan::with_descendants(view.all(), |process| {
+        let seen = scan::with_descendants(view.all(), |process| {
             if inside.contains(&process.pid) || (process.pid == self.leader && !self.exited) {
                 return true;
             }
             process.parent == own && is_orphan(process.pid) && self.adopts(process, view, forest)
-        }))
+        });
+        TreeMembers::Seen { seen, listed: !inside.is_empty() }
     }
 
     /// Decides whether an orphan comes from this tree.
@@ -184,6 +194,7 @@ impl ProcessTree {
             let is_known = is_ours || environment.spawns().iter().any(|spawn| forest.tokens.contains(spawn));
             is_known.then_some(is_ours)
         };
+        // The orphan may have cleared its environment, while its descendants still have the marker.
         let family = || scan::with_descendants(view.all(), |process| process == orphan);
         let judged = judge(orphan).or_else(|| family().iter().find_map(judge));
         // The leader's id stays in use as long as a process is in its session, so an equal number is the same session. An
@@ -196,7 +207,12 @@ enum TreeMembers {
     /// The tree certainly has no process.
     None,
     /// The processes that were seen, dead ones too. An empty list proves nothing: a parent may have ended between two reads.
-    Seen(Vec<ProcessEntry>),
+    Seen {
+        seen: Vec<ProcessEntry>,
+        /// Whether the cgroup lists processes. A process that forks and exits again and again is listed, and may be gone from
+        /// `/proc` at the moment of the look, with its next copy not there yet.
+        listed: bool,
+    },
 }
 
 fn send(processes: &[ProcessEntry], signal: Signal) {
