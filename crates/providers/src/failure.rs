@@ -104,11 +104,14 @@ pub fn classify(evidence: &Evidence<'_>, now: &Moment) -> Failure {
         exit: evidence.exit.and_then(numbers::exit),
     };
     let (category, code) =
+        // The text of a run that we stopped is about whatever it was doing, not about the reason of its end.
         if evidence.timed_out { (Category::Timeout, Code::TimedOut) } else { clues.verdict() };
 
     let mut failure = Failure::new(category, code, message(evidence, clues.message));
+    // Fields before words: a program may print a local time without its zone (Codex 0.166.0 does).
     failure.resets_at = report.resets_at.or_else(|| clues.first(|words| reset_time(words, now)));
     failure.retry_after_ms = report.retry_after.or_else(|| clues.first(retry_after));
+    // A rate limit always has a wait, so that callers need no default of their own.
     if category == Category::RateLimit && failure.retry_after_ms.is_none() {
         let until_reset = failure.resets_at.map(|reset| reset.since(now.at)).filter(|wait| wait.0 > 0);
         failure.retry_after_ms = until_reset.or(Some(RATE_LIMIT_WAIT));
@@ -179,6 +182,7 @@ impl Clues<'_> {
             return Some((Category::Quota, Code::Billing));
         }
         if meaning.0 == Category::RateLimit && speaks_of_quota() && !is_short_limit(self.report) {
+            // A retry of a spent quota is wasted: the router has to know the difference from a short limit.
             return Some((Category::Quota, Code::QuotaExhausted));
         }
         Some(meaning)
@@ -210,6 +214,7 @@ fn without_help(text: &str) -> Cow<'_, str> {
     if !text.contains(MARK) {
         return Cow::Borrowed(text);
     }
+    // Options of a help page are indented; the error itself stands at the margin.
     let is_said = |line: &&str| !line.starts_with([' ', '\t']) || line.contains(MARK);
     Cow::Owned(text.lines().filter(is_said).collect::<Vec<_>>().join("\n"))
 }
@@ -225,6 +230,7 @@ fn message(evidence: &Evidence<'_>, reported: &str) -> String {
             .map_or(Cow::Borrowed("failed without an error message"), |exit| numbers::ending(exit).into()),
         (false, said) => Cow::Borrowed(said),
     };
+    // Characters, not bytes: a cut inside a character would not be a string.
     whole.chars().take(MESSAGE_CHARS).collect()
 }
 
@@ -237,6 +243,7 @@ fn reason_in(text: &str) -> &str {
     // Search only the end of a very long text: each line is matched against both tables.
     let last: Vec<&str> = text.lines().rev().take(SEARCHED_LINES).collect();
     if let Some(line) = last.into_iter().rev().find(telling) {
+        // `line` is a slice of `text`, so the difference of the addresses is its offset.
         return &text[line.as_ptr() as usize - text.as_ptr() as usize..];
     }
     let start = text.char_indices().rev().nth(MESSAGE_CHARS - 1).map_or(0, |(at, _)| at);

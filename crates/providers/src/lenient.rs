@@ -44,6 +44,7 @@ pub(crate) fn each_object<T: DeserializeOwned>(
         // range, too many brackets) costs that field and not the line.
         let held = |raw: &RawValue| serde_json::from_str(raw.get()).unwrap_or(Value::Null);
         let object: Map<String, Value> = fields.into_iter().map(|(key, raw)| (key, held(&raw))).collect();
+        // Not counted as read: the rest of the line, this object included, is kept as noise.
         let Ok(object) = T::deserialize(Value::Object(object)) else { break };
         read = values.byte_offset();
         take(object, out);

@@ -138,6 +138,7 @@ impl Peer {
             (Some(method), Some(id)) => Incoming::Call { id, method, params: message.params },
             (Some(method), None) => Incoming::Notification { method, params: message.params },
             (None, Some(id)) => {
+                // Removed from the open calls, so that a second answer with the same id is not taken for another reply.
                 let Some((id, method)) = id.as_u64().and_then(|id| Some((id, self.open.remove(&id)?))) else {
                     return Incoming::Strange;
                 };
@@ -156,6 +157,7 @@ impl Peer {
             fields.insert("jsonrpc".to_owned(), json!("2.0"));
         }
         let mut line = message.to_string().into_bytes();
+        // One message is one line: `to_string` escapes line ends inside strings.
         line.push(b'\n');
         line
     }

@@ -110,6 +110,7 @@ impl AcpClient {
                     self.calls.hear(tree(Some(update)).get("update").unwrap_or(&Value::Null));
                 }
             }
+            // Only the last request moves the stages. Agents number their own requests from 0, so ids of the two sides overlap.
             (None, Some(id)) if id.get() == self.last.to_string() => {
                 let outcome = match message.error {
                     Some(error) => Err(AcpProblem::read(&tree(Some(error)))),
@@ -123,6 +124,7 @@ impl AcpClient {
 
     /// Continues after a response. The reader reports the agent's refusals, except for choices.
     fn advance(&mut self, outcome: Result<Value, AcpProblem>, out: &mut Output<'_>) {
+        // `Over`, until an arm below sets the next stage.
         match (std::mem::replace(&mut self.stage, AcpStage::Over), outcome) {
             (AcpStage::Introducing, Ok(agent)) => self.open_session(&agent, out),
             (AcpStage::Opening, Ok(session)) => {
@@ -137,6 +139,7 @@ impl AcpClient {
                         for remark in choices.remarks {
                             out.at(None, |out| out.notice(bowline_protocol::kinds::Level::Warn, remark));
                         }
+                        // Before the prompt: codex-acp 2.6.0 starts in mode `agent`, where a model grants the permissions.
                         self.choose(choices.wanted, out);
                     }
                     Err(report) => self.give_up(&report, out),
@@ -151,6 +154,7 @@ impl AcpClient {
 
     /// Opens the session: a new one, or the one that is to go on.
     fn open_session(&mut self, agent: &Value, out: &mut Output<'_>) {
+        // An agent that supports only another version returns that version, not an error.
         let version = agent.get("protocolVersion").and_then(Value::as_u64).unwrap_or(PROTOCOL);
         if version != PROTOCOL {
             let message =
@@ -160,6 +164,7 @@ impl AcpClient {
         let able = |what: &str| {
             agent
                 .pointer(&format!("/agentCapabilities/sessionCapabilities/{what}"))
+                // A capability is an object, `{}` included. `null` means that it is missing.
                 .is_some_and(|it| !it.is_null())
         };
         let loads = agent.pointer("/agentCapabilities/loadSession").and_then(Value::as_bool) == Some(true);
@@ -264,6 +269,7 @@ impl Dialect for AcpClient {
     }
 
     fn handle(&mut self, input: Input<'_>, out: &mut Output<'_>) {
+        // The reader first, so that a request is reported before our answer to it.
         self.reader.handle(input, out);
         if let Input::Line(line) = input {
             // The reader has reported lines that are no message.
@@ -285,6 +291,7 @@ impl Dialect for AcpClient {
 pub(super) fn introduction() -> Value {
     json!({
         "protocolVersion": PROTOCOL,
+        // Offering `fs` breaks Gemini 0.61.0: it reads a new file through us first, and fails to write it after "not found".
         "clientCapabilities": { "fs": { "readTextFile": false, "writeTextFile": false }, "terminal": false },
         "clientInfo": { "name": "bowline", "title": "Bowline", "version": env!("CARGO_PKG_VERSION") },
     })

@@ -69,6 +69,7 @@ impl Dialect for Acp {
                 each_message(line, |message| self.sent(message, out));
             }
             Input::Eof(_) => {
+                // Before the verdict: open permissions belong to the turn that ends.
                 self.settle(out);
                 if self.cancelling && self.prompt.is_some() {
                     out.cancelled();

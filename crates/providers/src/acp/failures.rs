@@ -35,6 +35,7 @@ impl AcpProblem {
         let data = error.get("data").cloned().unwrap_or_default();
         let message = error.get("message").and_then(Value::as_str).unwrap_or_default().trim().to_owned();
         let quoted = quoted(&message);
+        // Gemini 0.61.0 uses the HTTP status itself as the code of the JSON-RPC error.
         let status = http(Some(code)).or(quoted.as_ref().and_then(|(status, _)| *status));
         let own = quoted.map(|(_, text)| text).or_else(|| own_words(&message));
         let in_data = ["/message", "/details", "/detail", "/error/message", "/error", "/reason"];
@@ -114,6 +115,7 @@ impl AcpProblem {
         let retry_after = Some(&self.message).filter(|body| body.starts_with('{'));
         let retry_after = retry_after.and_then(|body| failure::retry_after(body));
         let mut report = Report { status: self.status, retry_after, ..Report::of(message) };
+        // The agent's own fields first: -32603 "Internal error" stands for almost anything.
         self.by_data(&mut report);
         self.by_code(told, &mut report);
         report

@@ -50,6 +50,8 @@ struct AuthStatus {
 fn login(heard: &Heard) -> Result<Told, NotTold> {
     let status: AuthStatus =
         serde_json::from_str(heard.answer.stdout.trim()).map_err(|_| NotTold::strange("login"))?;
+    // 2.1.325 checks only that a credential is present: an expired token or a garbage key still gives `loggedIn: true`.
+    // Only a request to the API can show that the login works.
     let method = status.auth_method.filter(|method| method != "none").map(|method| match method.as_str() {
         "api_key" => "an API key".to_owned(),
         "oauth_token" => "a token".to_owned(),
@@ -73,6 +75,7 @@ struct ClaudeModelList {
 fn models(heard: &Heard) -> Result<Told, NotTold> {
     let listed = heard.reply(MODELS)?.get("models").and_then(Value::as_array);
     let listed = listed.ok_or_else(|| NotTold::strange("list"))?;
+    // A model whose entry has a new shape is left out. It must not cost the user the rest of the list.
     let models = listed.iter().filter_map(|model| ClaudeModelList::deserialize(model).ok());
     Ok(Told::Models(models.map(Model::from).collect()))
 }
@@ -111,6 +114,7 @@ struct Used {
 impl Used {
     fn window(self, name: &str) -> Option<Window> {
         let used_percent = self.utilization?;
+        // The reply has no length for a window, only its name, which begins with `five_hour` or `seven_day`.
         let minutes = match name.split('_').collect::<Vec<_>>()[..] {
             ["five", "hour", ..] => Some(5 * 60),
             ["seven", "day", ..] => Some(7 * 24 * 60),
@@ -124,6 +128,7 @@ impl Used {
 
 fn limits(heard: &Heard) -> Result<Told, NotTold> {
     let usage = UsageReply::deserialize(heard.reply(USAGE)?).map_err(|_| NotTold::strange("usage"))?;
+    // Two different cases: this account has no plan limits at all, or (below) it has some and the program could not fetch them.
     if !usage.rate_limits_available {
         return Err(NotTold(
             "no plan limits: API keys, cloud providers and programs without a login have none".into(),

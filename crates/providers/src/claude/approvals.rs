@@ -54,9 +54,12 @@ impl Requests {
         let tool = request.text("tool_use_id").map(std::borrow::Cow::into_owned);
         let mut entry =
             Request { id: id.to_owned(), tool, input: request.json("input"), questions: Vec::new() };
+        // 2.1.325 offers this tool only with `--permission-prompt-tool stdio`. The question arrives as a permission request,
+        // and the answer is an `allow` with `updatedInput.answers`.
         if name == "AskUserQuestion" {
             entry.questions = questions(id, request, out);
         }
+        // An `AskUserQuestion` without readable questions is still a request that needs a decision, so it becomes an approval.
         if entry.questions.is_empty() {
             let kind = tools::kind_of(&name);
             let shown = request.text("display_name").unwrap_or(name);
@@ -68,6 +71,7 @@ impl Requests {
                 summary: what.map_or_else(|| shown.clone().into_owned(), |what| format!("{shown}: {what}")),
                 tool: entry.tool.as_deref().map(ToolId::from),
                 input: entry.input.clone().filter(|input| input.as_str().len() <= Excerpt::LIMIT),
+                // "Always" is sent back as an echo of the suggestions; without any there is nothing that could last.
                 options: options(!request.array("permission_suggestions").is_empty()),
                 rule: request.text("decision_reason").map(std::borrow::Cow::into_owned),
                 enforced_by: EnforcedBy::Agent,
@@ -91,6 +95,7 @@ impl Requests {
 
     fn add(&mut self, request: Request, out: &mut Output<'_>) {
         if self.open.len() >= MOST_OPEN
+            // Dropping the oldest silently would leave an `ApprovalAsked` without its `ApprovalDecided`.
             && let Some(oldest) = self.open.pop_front()
         {
             self.decide(&oldest, withdrawn(), out);
@@ -103,6 +108,7 @@ impl Requests {
         let Some(request) = self.take(&response.text_or_empty("request_id")) else { return };
         let answer = response.object("response").unwrap_or_default();
         if !request.questions.is_empty() {
+            // `AskUserQuestion` takes its answers in `updatedInput.answers`, an elicitation in `content`.
             let given = answer.object("updatedInput").or_else(|| answer.object("content"));
             let answers = given.as_ref().and_then(|given| given.object("answers")).or(given);
             return answer_questions(&request, answers.as_ref(), out);
@@ -117,6 +123,7 @@ impl Requests {
                 },
                 by: Decider::Host,
                 reason: None,
+                // A host may echo the input unchanged, with other spacing or key order: compare the trees, not the texts.
                 changed_input: answer.json("updatedInput").filter(|new| !same(request.input.as_ref(), new)),
             },
             // The program treats an unknown response as a denial.
@@ -147,6 +154,7 @@ impl Requests {
         if !request.questions.is_empty() {
             return answer_questions(&request, call.answers, out);
         }
+        // When stdin closes while a request is pending, 2.1.325 denies the call with this text, ends the turn and exits with 0.
         let nobody_answered = call.refused && call.output.contains("closed before response");
         let verdict = ApprovalVerdict {
             decision: if call.refused { Decision::Deny } else { Decision::Allow },
@@ -166,6 +174,7 @@ impl Requests {
         out: &mut Output<'_>,
     ) {
         out.quiet();
+        // A denial arrives twice: as `system/permission_denied` (absent in 2.1.197) and in `permission_denials` of the result.
         if self.refused.iter().any(|(refused, _)| refused == tool) {
             return;
         }
@@ -183,6 +192,7 @@ impl Requests {
 
     /// Returns whether a call was denied. A withdrawn request was not denied.
     pub(super) fn is_refused(&self, tool: &str) -> bool {
+        // An interrupt withdraws a request with `control_cancel_request`: that call was cancelled, not denied.
         self.refused.iter().any(|(refused, by)| refused == tool && *by != Decider::Withdrawn)
     }
 
@@ -301,6 +311,7 @@ fn answer_questions(request: &Request, answers: Option<&ClaudeObject<'_>>, out: 
             Some(Value::Array(several)) => {
                 several.iter().filter_map(Value::as_str).map(str::to_owned).collect()
             }
+            // An elicitation may return a whole form as its answer.
             Some(Value::Object(fields)) => vec![Value::Object(fields).to_string()],
             Some(Value::Null | Value::Bool(_) | Value::Number(_)) | None => Vec::new(),
         };

@@ -69,6 +69,7 @@ pub(super) struct ClaudeTurn {
 
 impl ShapedDialect for Claude {
     fn line(&mut self, line: &str, out: &mut Output<'_>) {
+        // Fast paths first. Both give up on an unusual line, which then takes the slow path through `wire::each`.
         if let Some(delta) = ClaudeDelta::read(line) {
             return self.delta(&delta, out);
         }
@@ -93,6 +94,7 @@ impl ShapedDialect for Claude {
             return events.into_iter().for_each(|event| self.line(event.get(), out));
         }
         match ClaudeObject::read(document) {
+            // Every object of the real program has a `type`. One without it is the plain `json` answer of a wrapper.
             Some(object) if object.raw("type").is_none() => {
                 Json.handle(Input::Line(document), out);
                 out.complete_at_eof(None);
@@ -121,6 +123,7 @@ impl ShapedDialect for Claude {
                 let request = object.object("request").unwrap_or_default();
                 if let (Some(turn), "interrupt") = (&mut self.turn, request.text_or_empty("subtype").as_ref())
                 {
+                    // Set before the reply arrives: if no answer had begun, the program exits with 0 and prints no result.
                     turn.interrupted = true;
                 }
             }
@@ -170,6 +173,7 @@ impl Claude {
 
     /// Begins a turn, unless one runs.
     pub(super) fn open_turn(&mut self, out: &mut Output<'_>) {
+        // `init` repeats in every turn, and a prompt that we sent may have opened the turn already.
         if self.turn.is_some() {
             return;
         }
@@ -217,6 +221,7 @@ impl Claude {
                 out.overcome();
             }
             (Some(_), Some(_)) => {}
+            // `init` is not always the first line (2.1.325), and we may not have seen the prompt.
             (None, None) => {
                 self.open_turn(out);
                 self.turn.get_or_insert_default().lively = true;
@@ -264,6 +269,7 @@ impl Claude {
         let parent = line.text("parent_tool_use_id");
         let parent = parent.as_deref();
         let message = event.object("message").unwrap_or_default();
+        // Older versions have no `api_message_id`: there only `message_start` carries the id.
         let id = line.text("api_message_id").or_else(|| message.text("id"));
         let model = message.text("model");
         let which = Which { parent, id: id.as_deref(), model: model.as_deref() };
@@ -287,6 +293,8 @@ impl Claude {
             }
             "content_block_stop" => self.speech.end_block(which, out),
             "message_delta" => self.spend.told(which, event.raw("usage"), out),
+            // After a failure in mid-stream, 2.1.325 sends the text again under a new message id.
+            // The text of this message is void from that index on.
             "message_stop" => match line.object("abandoned_blocks") {
                 Some(abandoned) => {
                     let from = abandoned.count("from_block_index").unwrap_or_default();

@@ -51,6 +51,7 @@ impl ApiError {
     /// Makes the report, given how the turn ended.
     pub(super) fn report(self, subtype: &str, terminal_reason: &str, stop_reason: &str) -> Report {
         let (category, code) = self.meaning(subtype, terminal_reason, stop_reason);
+        // The reset time may belong to a limit of an earlier turn. On another failure it would make the run wait for nothing.
         let limited =
             matches!(category, Some(Category::Quota | Category::RateLimit)) || self.status == Some(429);
         Report {
@@ -70,12 +71,14 @@ impl ApiError {
         terminal_reason: &str,
         stop_reason: &str,
     ) -> (Option<Category>, Option<Code>) {
+        // Ends that the program imposed. They come first: the last message's error fields may still be set beside them.
         match (subtype, terminal_reason) {
             ("error_max_turns", _) | (_, "max_turns") => return (None, Some(Code::MaxTurns)),
             ("error_max_budget_usd", _) | (_, "budget_exhausted") => return (None, Some(Code::Budget)),
             (_, "prompt_too_long") => return (None, Some(Code::ContextOverflow)),
             _ => {}
         }
+        // 2.1.325 reports a refusal as `error: "invalid_request"`; only the stop reason shows it.
         if stop_reason == "refusal" {
             return (None, Some(Code::Refused));
         }
@@ -111,6 +114,7 @@ fn word(error: &str, status: Option<u16>, text: &str) -> (Option<Category>, Opti
         }
         "cloud_credential_error" => (None, Some(Code::InvalidCredentials)),
         "billing_error" => (None, Some(Code::Billing)),
+        // Seen only in `api_retry`. The final error of a 529 is `server_error` (2.1.325), and its status decides.
         "overloaded" => (Some(Category::Server), Some(Code::Overloaded)),
         "model_not_found" => (None, Some(Code::ModelNotFound)),
         "max_output_tokens" => (None, Some(Code::MaxOutput)),
@@ -150,6 +154,7 @@ pub(super) fn printed(text: &str) -> Report {
 
 /// Reads the status that stands in a printed error: `API Error: 500 …`, `Request rejected (429)`, `Repeated 529 …`.
 fn printed_status(text: &str) -> Option<u16> {
+    // In text mode the error replaces the answer on stdout, stderr is empty and the exit code is 1 (2.1.325).
     let rest = text.trim_start().strip_prefix("API Error: ")?;
     let rest =
         rest.strip_prefix("Repeated ").or_else(|| rest.strip_prefix("Request rejected (")).unwrap_or(rest);
@@ -182,6 +187,7 @@ pub(super) fn retrying(line: &ClaudeObject<'_>) -> Retrying {
     Retrying {
         attempt: number("attempt"),
         max_attempts: number("max_retries"),
+        // A whole number in 2.1.325, a fraction in 2.1.197: `count` takes both.
         delay_ms: line.count("retry_delay_ms").map(Millis),
         category,
         message,

@@ -24,8 +24,10 @@ impl Claude {
         };
         let parent = line.text("parent_tool_use_id");
         let parent = parent.as_deref();
+        // The program's own messages (errors, interrupts, local commands) have this in place of a model.
         let model = message.text("model").filter(|model| model != "<synthetic>");
         self.stir(parent, out);
+        // 2.1.197 has no `is_api_error_message`: there an `error` on a synthetic message is the sign.
         let told = line.is("is_api_error_message");
         let is_error = told || line.raw("error").is_some();
         if told || is_error && model.is_none() {
@@ -37,6 +39,7 @@ impl Claude {
             return out.emit(Kind::Notice(Notice { level, text, code: Some("local_command_failed".into()) }));
         }
         if let (Some(turn), true) = (&mut self.turn, is_error && parent.is_none()) {
+            // The message has a real model, so its text is an answer: keep the fields of the error, not the text.
             turn.error = Some(ApiError::of(line, String::new()));
         }
         if let (Some(model), None) = (&model, parent) {
@@ -51,6 +54,7 @@ impl Claude {
         if model.is_some() && id.is_some() {
             self.spend.told(which, message.raw("usage"), out);
         }
+        // Content may be a plain string instead of blocks.
         if let Some(text) = message.text("content") {
             return self.speech.block(which, BlockKind::Text, &text, out);
         }
@@ -91,8 +95,10 @@ impl Claude {
         out: &mut Output<'_>,
     ) {
         if parent.is_some() {
+            // A sub-agent's failure goes back to the agent as the result of its tool. It does not fail the turn.
             return out.notice(Level::Error, Excerpt::with_limit(&text, 4096).text);
         }
+        // Before the error is recorded: streamed text that no block confirmed must not remain as the answer.
         self.speech.broken(out);
         out.remember_error(&text);
         if let Some(turn) = &mut self.turn {
@@ -107,6 +113,7 @@ impl Claude {
             return out.unrecognized(UnrecognizedReason::BadShape, raw, Some("user"));
         };
         let results = message.content.results();
+        // `--replay-user-messages` repeats old lines; their tool results were reported when they happened.
         if line.is_replay.0 != Some(true) {
             for result in &results {
                 self.stir(line.parent_tool_use_id.get(), out);
@@ -144,6 +151,7 @@ impl Claude {
             || is_error && words.starts_with("Claude requested permissions to");
         let answers = details.and_then(|details| details.answers.0.as_ref());
         let settled = Settled { tool: id, refused: rejected || forbidden, output: words, answers };
+        // Before `is_refused` is read: settling an open request is what records the refusal.
         self.requests.settled(&settled, out);
         let status = if forbidden || self.requests.is_refused(id) {
             ToolStatus::Denied
@@ -162,6 +170,7 @@ impl Claude {
     /// Handles a text on the user's side. None that the program prints is a person's.
     fn user_text(&mut self, line: &UserLine<'_>, text: &str, out: &mut Output<'_>) {
         let parent = line.parent_tool_use_id.get();
+        // `[Request interrupted by user]` and `[… for tool use]`: the program's own text, not a person's.
         let interrupted = text.starts_with("[Request interrupted by user");
         let of_command = text.starts_with("<local-command-std");
         if (interrupted || of_command) && self.turn.is_none() {

@@ -32,6 +32,7 @@ impl Claude {
             "task_updated" => self.tasks.updated(line, out),
             "background_tasks_changed" => self.tasks.listed(line, out),
             "task_notification" => self.notified |= self.tasks.ended(line, out),
+            // Printed only with the environment variable `CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS=1`.
             "session_state_changed" => state_changed(raw, line, out),
             "hook_response" => hook_response(line, out),
             "model_refusal_fallback" => {
@@ -68,6 +69,7 @@ impl Claude {
         let owned = |key: &str| line.text(key).map(String::from);
         let session = owned("session_id");
         let model = owned("model");
+        // `init` repeats every turn. A repetition without a field must not erase the value of an earlier one.
         self.session = session.clone().or(self.session.take());
         self.model = model.clone().or(self.model.take());
         out.emit(Kind::SessionStarted(SessionStarted {
@@ -76,6 +78,7 @@ impl Claude {
             model,
             cwd: owned("cwd"),
             tools: line.array("tools").into_iter().filter_map(text).map(String::from).collect(),
+            // The mode `manual` is reported as `default` here (2.1.325).
             permission_mode: owned("permissionMode"),
             ..SessionStarted::default()
         }));
@@ -123,6 +126,7 @@ impl Claude {
 
     /// Says that another model answers, unless it is only another spelling of the same.
     pub(super) fn changed_model(&mut self, model: &str, reason: Option<&str>, out: &mut Output<'_>) {
+        // The variant stands in brackets, `…[1m]`: `init` may have it while the messages of the same model do not.
         let plain = |model: &str| model.split('[').next().unwrap_or_default().to_owned();
         let changed = self.model.as_deref().is_some_and(|known| plain(known) != plain(model));
         if changed || self.model.is_none() {
@@ -144,6 +148,7 @@ impl Claude {
         let resets_at = moment(&info, "resetsAt");
         let state = limit_state(&info);
         if state == LimitState::Exhausted {
+            // The failure that follows may have only a text such as "resets 9:45am (UTC)".
             self.limit_resets_at = resets_at;
         }
         out.emit(Kind::LimitReported(LimitReported {
@@ -177,6 +182,7 @@ fn percent(window: &ClaudeObject<'_>) -> Option<f64> {
 }
 
 fn compacted(line: &ClaudeObject<'_>, out: &mut Output<'_>) {
+    // The spelling depends on the kind of boundary and the version.
     let data = ["compact_metadata", "compactMetadata", "microcompactMetadata"];
     let data = data.iter().find_map(|key| line.object(key)).unwrap_or_default();
     // Some wrappers put the figures beside the subtype.
@@ -205,6 +211,7 @@ fn state_changed(raw: &str, line: &ClaudeObject<'_>, out: &mut Output<'_>) {
 /// Handles the end of a hook. Only a failed one is reported to the user.
 fn hook_response(line: &ClaudeObject<'_>, out: &mut Output<'_>) {
     let well = matches!(line.text_or_empty("outcome").as_ref(), "" | "success")
+        // An absent exit code is `None`, which is less than any `Some`: a hook without one counts as successful.
         && line.count("exit_code") <= Some(0);
     if well {
         return out.quiet();

@@ -45,6 +45,7 @@ impl ClaudeToolCalls {
     pub(super) fn start(&mut self, block: &ClaudeObject<'_>, parent: Option<&str>, out: &mut Output<'_>) {
         let name = block.text("name").unwrap_or("tool".into());
         let id = block.text("id").unwrap_or(name.clone());
+        // One call, one `ToolStarted`, however often the program prints the block.
         if self.is_running(&id) || self.ended.iter().any(|ended| *ended == id) {
             return;
         }
@@ -64,6 +65,7 @@ impl ClaudeToolCalls {
             input_head: (!fits).then(|| Excerpt::of(raw)),
             parent: parent.map(ToolId::from),
         }));
+        // A sub-agent's plan is its own and must not replace the agent's.
         if name == "TodoWrite" && parent.is_none() {
             plan(block, out);
         }
@@ -79,6 +81,7 @@ impl ClaudeToolCalls {
             self.ended.pop_front();
         }
         self.ended.push_back(id.to_owned());
+        // By id: results of parallel calls arrive out of order (seen in 2.1.325).
         let place = self.running.iter().position(|(running, _)| running == id);
         let kind = place.and_then(|place| self.running.remove(place)).map(|(_, kind)| kind);
         let exit_code = ending.output.filter(|_| kind == Some(ToolKind::Execute)).and_then(exit_code);

@@ -31,6 +31,7 @@ impl Spend {
     /// Handles a line's usage of a call.
     pub(super) fn told(&mut self, which: Which<'_>, said: Option<&RawValue>, out: &mut Output<'_>) {
         let Some(used) = said.and_then(usage::read_raw).filter(|usage| usage.total() > 0) else { return };
+        // From the newest: without an id, the last call of that agent is the one that continues.
         let known = self.0.iter_mut().rev().find(|call| match which.id {
             Some(id) => call.id == id,
             // The streamed lines of older versions do not name the message that they end.

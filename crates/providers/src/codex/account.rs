@@ -65,6 +65,7 @@ fn page(cursor: Option<&str>) -> Say {
 }
 
 fn next_page(replies: &[Reply]) -> Option<Say> {
+    // The page limit also ends a server that returns the same cursor for ever.
     let last = replies.last().filter(|reply| reply.method == MODELS && replies.len() < PAGES)?;
     let cursor = last.result.as_ref().ok()?.get("nextCursor")?.as_str()?;
     Some(page(Some(cursor)))
@@ -72,6 +73,7 @@ fn next_page(replies: &[Reply]) -> Option<Say> {
 
 fn login(heard: &Heard) -> Result<Told, NotTold> {
     let account = heard.reply(ACCOUNT)?;
+    // Not `codex login status` (0.166.0): it ignores keys in the environment, and takes an `auth.json` of `{}` for a login.
     let needed = account.get("requiresOpenaiAuth").and_then(Value::as_bool);
     let needed = needed.ok_or_else(|| NotTold::strange("account"))?;
     let text = |value: &Value, key: &str| value.get(key).and_then(Value::as_str).map(str::to_owned);
@@ -124,6 +126,7 @@ struct Upgrade {
 }
 
 fn models(heard: &Heard) -> Result<Told, NotTold> {
+    // For its error only: a refused first page must not pass for an empty list.
     heard.reply(MODELS)?;
     let mut models = Vec::new();
     for reply in heard.replies.iter().filter(|reply| reply.method == MODELS) {

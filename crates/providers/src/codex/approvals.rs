@@ -55,6 +55,7 @@ impl OpenApprovals {
         out: &mut Output<'_>,
     ) -> bool {
         let Some(request) = rpc.id.map(RawValue::get) else { return false };
+        // An id may be a number or a string. The key keeps its quotes, as `0` and `"0"` are different requests.
         let name = request.trim_matches('"');
         let what = match rpc.method.or_empty() {
             "item/commandExecution/requestApproval" | "execCommandApproval" => {
@@ -93,6 +94,7 @@ impl OpenApprovals {
         };
         let waiting = self.waiting.remove(place);
         match waiting.what {
+            // An error response has no `result`, which reads as a denial.
             ApprovalSubject::Approval(id) => out.emit(decided(id, decision(rpc.result), Decider::Host)),
             ApprovalSubject::Questions(ids) => {
                 let given: Value = part(rpc.result);
@@ -107,6 +109,7 @@ impl OpenApprovals {
 
     /// The server says that a request is settled. If the client never answered, the server took it back.
     pub(super) fn resolved(&mut self, request: Option<&RawValue>, out: &mut Output<'_>) {
+        // Every settled request is announced, answered ones too. Without our side of the wire, the two cannot be told apart.
         if self.sees_answers
             && let Some(request) = request
             && let Some(place) = self.waiting.iter().position(|waiting| *waiting.request == *request.get())
@@ -121,6 +124,7 @@ impl OpenApprovals {
         if item.is_empty() || self.sees_answers {
             return;
         }
+        // One item can have several open requests.
         while let Some(place) = self.waiting.iter().position(|waiting| *waiting.item == *item) {
             let decision = if status == "declined" { Decision::Deny } else { Decision::Allow };
             match self.waiting.remove(place).what {
@@ -167,6 +171,7 @@ fn command_of(name: &str, params: &Rest<'_>, tool: Option<&ToolId>) -> Kind {
             .join(" ")
     };
     let command = text.unwrap_or_else(words);
+    // Access to the network comes as a request about the command that needs it.
     let network = params.network_approval_context.is_some();
     let category = if network { ApprovalCategory::Network } else { ApprovalCategory::Shell };
     let summary = params.reason.get().filter(|reason| !reason.is_empty()).unwrap_or(&command);
@@ -256,6 +261,7 @@ fn decision(result: Option<&RawValue>) -> Decision {
         value.as_str().map(str::to_owned).or_else(|| value.as_object()?.keys().next().cloned())
     };
     if let Some(word) = result.get("decision").or_else(|| result.get("action")).and_then(word) {
+        // An MCP approval lasts when the client sets `_meta.persist`; `action` is `accept` in both cases.
         let keeps = result.get("_meta").is_some_and(|meta| meta.get("persist").is_some_and(Value::is_string));
         let decision = decision_of(&word);
         return if decision == Decision::Allow && keeps { Decision::AllowAlways } else { decision };
@@ -320,6 +326,7 @@ fn questions(name: &str, asked: Option<&RawValue>, out: &mut Output<'_>) -> Appr
         out.emit(question(name, asked.id.or_empty(), asked.question.or_empty(), labels.collect()));
         ids.push(asked.id.or_empty().to_owned());
     }
+    // A request without readable questions is still a known one.
     out.quiet();
     ApprovalSubject::Questions(ids)
 }

@@ -165,6 +165,7 @@ impl AppServerClient {
     /// Starts the turn in the thread that was opened, if it is the right one and allows what was asked for.
     fn start_turn(&mut self, opened: &Value, out: &mut Output<'_>) {
         let thread = opened.pointer("/thread/id").and_then(Value::as_str).unwrap_or_default();
+        // Check before the prompt goes out: after `turn/start` the agent may already act in the wrong thread or sandbox.
         if let Some(report) = self.talk.not_meant(thread).or_else(|| self.differs(opened)) {
             return self.give_up(&report, out);
         }
@@ -218,6 +219,7 @@ impl AppServerClient {
         let allowed = self.talk.permission == PermissionMode::Yolo;
         let word = |yes: &'static str, no: &'static str| if allowed { yes } else { no };
         match method {
+            // `decline`, not `cancel`: with `cancel` the whole turn ends as interrupted. 0.166.0 accepts `decline` unlisted.
             "item/commandExecution/requestApproval" | "item/fileChange/requestApproval" => {
                 Ok(json!({ "decision": word("accept", "decline") }))
             }
@@ -264,6 +266,7 @@ impl AppServerClient {
                 out.say(&line, &mut self.reader);
             }
             Incoming::Notification { method, params } => {
+                // Sub-agents have threads in the same process. The end of their turns is not ours.
                 let own = params.get("threadId").and_then(Value::as_str) == Some(&self.thread);
                 if method == "turn/completed" && own {
                     self.hang_up(out);
@@ -281,6 +284,7 @@ impl Dialect for AppServerClient {
     }
 
     fn handle(&mut self, input: Input<'_>, out: &mut Output<'_>) {
+        // The reader first: its events about this line must precede those that our answer causes.
         self.reader.handle(input, out);
         // Most lines are pieces of text, which want no answer and are not read twice.
         if let Input::Line(line) = input
@@ -291,6 +295,7 @@ impl Dialect for AppServerClient {
     }
 
     fn interrupt(&mut self, out: &mut Output<'_>) -> bool {
+        // Before the response to `turn/start` there is no turn id, so there is no request to send.
         let CodexStage::Turning(turn) = &self.stage else { return false };
         let params = json!({ "threadId": self.thread, "turnId": turn });
         self.ask("turn/interrupt", &params, out);

@@ -17,6 +17,7 @@ use crate::moment::Moment;
 /// Makes a report of the message of a failure.
 pub(super) fn report(message: &str) -> Report {
     let message = message.trim();
+    // A 400 is reported as the raw response body, JSON inside the string (0.166.0).
     if message.starts_with('{')
         && let Some(body) = lenient::value(message)
         && let Some(inner) = body.get("error").and_then(content::error)
@@ -43,6 +44,7 @@ fn body_of_400(message: String, error: &Value) -> Report {
 /// Reads the HTTP status of "unexpected status 401 Unauthorized: …" and "… last status: 429 Too Many Requests".
 fn status(message: &str) -> Option<u16> {
     static STATUS: LazyLock<Regex> = LazyLock::new(|| {
+        // Anchored: the text behind it quotes the server, which may name any status.
         Regex::new(r"^(?:unexpected status|exceeded retry limit, last status:) ([0-9]{3})(?-u:\b)")
             .expect("a valid regex")
     });

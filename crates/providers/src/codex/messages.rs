@@ -78,6 +78,7 @@ impl CodexMessages {
         }
         self.told.push_back(told);
         if let Some(place) = self.repeatable.iter().position(|known| *known == told) {
+            // A retry repeats in order: what stands before this text will not come again.
             self.repeatable.drain(..=place);
             return true;
         }
@@ -90,6 +91,7 @@ impl CodexMessages {
 
     /// The request is sent again.
     pub(super) fn retried(&mut self) {
+        // Appended, since the retry itself may break and be sent again.
         self.repeatable.extend(self.told.drain(..));
     }
 

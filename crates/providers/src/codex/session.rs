@@ -33,6 +33,7 @@ fn limit(id: &str, window: &str, limit: &Value, reached: bool) -> Kind {
     let minutes = number(["windowDurationMins", "window_duration_mins", "window_minutes"]);
     let resets = number(["resetsAt", "resets_at", "resets_at"]);
     let state = match used_percent {
+        // The percentage first: `reached` marks the whole snapshot, not this window.
         Some(used) if used >= 100.0 => LimitState::Exhausted,
         None if reached => LimitState::Exhausted,
         Some(used) if used >= 80.0 => LimitState::Warning,
@@ -49,6 +50,7 @@ fn limit(id: &str, window: &str, limit: &Value, reached: bool) -> Kind {
 
 /// Reads a time in seconds since 1970.
 fn seconds(seconds: f64) -> Option<Timestamp> {
+    // Up to the year 5138. A larger number is no time in seconds, and must not overflow the cast.
     (0.0..1e11).contains(&seconds).then(|| Timestamp::from_millis((seconds * 1000.0) as i64))
 }
 
@@ -85,6 +87,7 @@ pub(super) fn index(number: Number) -> u32 {
 /// Tells a diff, with its size.
 pub(super) fn diff(diff: &str) -> Kind {
     let count = |sign: char, rule: &str| {
+        // The headers `+++ ` and `--- ` are no changed lines.
         let lines = diff.lines().filter(|line| line.starts_with(sign) && !line.starts_with(rule));
         Some(lines.count() as u64)
     };

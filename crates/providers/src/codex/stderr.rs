@@ -60,6 +60,7 @@ impl CodexStderr {
     pub(super) fn line(&mut self, line: &str, out: &mut Output<'_>) -> StderrReport {
         let plain = ansi::strip(line);
         let line = plain.trim_end();
+        // The log is mixed into every part of standard error, so it is sorted out before the place matters.
         if is_log(line) {
             log(line, out);
             return StderrReport::Nothing;
@@ -77,6 +78,7 @@ impl CodexStderr {
             StderrPlace::Transcript => return self.transcript(line),
             StderrPlace::Tokens => {
                 self.place = StderrPlace::Transcript;
+                // The number may have separators of thousands.
                 self.tokens = line.replace([',', '.', ' ', '\u{202f}'], "").parse().ok().or(self.tokens);
             }
         }
@@ -113,6 +115,7 @@ impl CodexStderr {
             self.error = Some(Excerpt::with_limit(error, LONGEST).text);
         } else if line == "tokens used" {
             self.place = StderrPlace::Tokens;
+        // Only these: any other line of the transcript may be output of a command.
         } else if line.starts_with("Error: ") || line.contains("panicked at ") {
             self.keep(line);
         }

@@ -146,6 +146,7 @@ impl CodexToolCalls {
                 self.spawned(receiver.or_empty(), &call);
             }
         }
+        // A background command that outlives the turn has no `item.completed` (0.166.0): it stays open.
         if step == CodexToolStep::Completed {
             let status = status(item);
             self.finish(id, status, output(item), item.exit_code.0, out);
@@ -164,6 +165,7 @@ impl CodexToolCalls {
         out: &mut Output<'_>,
     ) {
         out.quiet();
+        // The item and the request `item/tool/call` announce the same call.
         if !self.open.contains_key(id) {
             self.begin(id, call, parent, out);
         }
@@ -222,6 +224,7 @@ impl CodexToolCalls {
     /// Makes an id that no other call has.
     fn name(&mut self, id: &str) -> ToolId {
         if self.uses.len() >= REMEMBERED {
+            // Ids may repeat after this, which is better than memory that grows with the session.
             self.uses.clear();
         }
         if self.open.len() >= REMEMBERED {

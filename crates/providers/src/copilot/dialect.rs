@@ -50,6 +50,7 @@ impl ShapedDialect for Copilot {
     }
 
     fn text_line<'a>(&mut self, line: &'a str, out: &mut Output<'_>) -> Option<Cow<'a, str>> {
+        // In text mode 1.0.102 prints its retry notices on stdout, among the answer.
         (!Figures::retry_notice(line, out)).then_some(Cow::Borrowed(line))
     }
 
@@ -115,11 +116,13 @@ impl Copilot {
             code: api_error::code(message),
             ..Report::of(Excerpt::with_limit(&api_error::words(message), 4096).text)
         };
+        // Kept, because neither the retry nor the final error repeats all of it.
         self.failed_call = Some((report, data.retry_attempt.small().unwrap_or(0)));
     }
 
     /// Handles the report that a failed call is made again. Its text will be repeated under another id.
     fn retried(&mut self, data: &CopilotData<'_>, out: &mut Output<'_>) {
+        // `assistant.turn_retry` and `session.info` announce the same retry.
         if std::mem::replace(&mut self.retry_told, true) {
             return;
         }
@@ -134,6 +137,7 @@ impl Copilot {
 
     fn failed(&mut self, data: &CopilotData<'_>, out: &mut Output<'_>) {
         let message = data.message.text().unwrap_or("the program reported an error");
+        // 1.0.102 reports a spent quota as `rate_limit`: the word alone would make the run retry in vain.
         let (category, code) = meaning(data.error_type.str());
         let text = Excerpt::with_limit(message, 4096).text;
         let notice = Notice { level: Level::Error, text, code: data.error_type.string() };
@@ -149,6 +153,7 @@ impl Copilot {
     }
 
     fn result(&mut self, line: &CopilotLine<'_>, out: &mut Output<'_>) {
+        // The result is often the only line with the session's id.
         self.session.named(&line.session_id, out);
         self.work.changes(&line.usage.0.code_changes.0, out);
         let (aborted, error) = (std::mem::take(&mut self.aborted), self.error.take());

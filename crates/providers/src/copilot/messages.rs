@@ -40,6 +40,7 @@ impl CopilotMessages {
         let message = MessageId::from(name);
         out.text(&message, 0, text, parent);
         add(&mut self.messages, name, text);
+        // Compared first: a piece comes a thousand times, and the id is the same.
         if parent.is_none() && self.unfinished.as_ref() != Some(&message) {
             self.unfinished = Some(message);
         }

@@ -173,6 +173,7 @@ fn usage(data: &CopilotData<'_>, out: &mut Output<'_>) {
     let cache_write = data.cache_write_tokens.whole().unwrap_or(0);
     out.emit(Kind::UsageReported(UsageReported {
         usage: Usage {
+            // Saturating: a version that counts the cache apart would make this negative.
             input: input.saturating_sub(cache_read.saturating_add(cache_write)),
             output,
             cache_read,

@@ -87,6 +87,7 @@ impl CopilotTools {
         let result: Outcome<'_> = loose_json::part(data.result);
         let error: Outcome<'_> = loose_json::part(data.error);
         let status = match (data.success.truth(), error.code.str()) {
+            // The code first: a denied call is `success: false` like a failed one (1.0.102).
             (_, "denied" | "rejected") => ToolStatus::Denied,
             (_, "aborted" | "cancelled") => ToolStatus::Cancelled,
             (Some(false), _) => ToolStatus::Failed,

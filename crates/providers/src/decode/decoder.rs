@@ -106,6 +106,7 @@ impl Decoder {
     pub fn stderr(&mut self, bytes: &[u8], now: &Moment, out: &mut Vec<UnnumberedEvent>) {
         let Self { dialect, stderr, stderr_tail, turns, stdin, .. } = self;
         stderr.push(bytes, &mut |frame| {
+            // Before the dialect gets the line: the tail that it sees includes this line.
             stderr_tail.add(&frame);
             let mut sink =
                 Sink { dialect: dialect.as_mut(), turns, stdin, stderr: &stderr_tail.text, now, out };
@@ -124,6 +125,7 @@ impl Decoder {
     /// Handles the end of the output.
     pub fn finish(&mut self, end: &End, now: &Moment, out: &mut Vec<UnnumberedEvent>) {
         let Self { dialect, terminal, stdout, stderr, stderr_tail, turns, stdin, watch } = self;
+        // Standard error first: dialects read its tail as evidence when they judge the end of standard output.
         stderr.finish(&mut |frame| {
             stderr_tail.add(&frame);
             let mut sink =
@@ -132,6 +134,7 @@ impl Decoder {
         });
         let mut sink = Sink { dialect: dialect.as_mut(), turns, stdin, stderr: &stderr_tail.text, now, out };
         stdout.finish(&mut |frame| sink.stdout(&frame, watch.as_mut()));
+        // After the last frames of both streams, so that the dialect sees the end last. `turns.finish` closes what it left open.
         sink.give(Input::Eof(end), None);
         for (path, count) in watch.iter_mut().flat_map(Watch::finish) {
             turns.novel(path, *count, out);
@@ -213,6 +216,7 @@ struct Sink<'a> {
 impl Sink<'_> {
     fn stdout(&mut self, frame: &Frame<'_>, watch: Option<&mut Watch>) {
         let raw = span(RawFile::Stdout, frame);
+        // Only the beginning of the line is here: half a JSON object would be misread. The raw file has all of it.
         if frame.cut {
             let what = Unrecognized {
                 reason: UnrecognizedReason::TooLong,
@@ -271,6 +275,7 @@ struct StderrTail {
 
 impl StderrTail {
     fn add(&mut self, frame: &Frame<'_>) {
+        // This may cut a character; `decode` replaces the rest of it.
         let bytes = &frame.bytes[frame.bytes.len().saturating_sub(STDERR_TAIL)..];
         if !self.text.is_empty() {
             self.text.push('\n');

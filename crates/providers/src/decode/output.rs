@@ -69,6 +69,7 @@ impl Output<'_> {
         let bytes = cut.then_some(bytes);
         self.emit(Kind::UserMessage(UserMessage { origin, text: head, bytes, parent: parent.cloned() }));
         if parent.is_none() {
+            // Of the whole text, not of the excerpt: it is for the estimate of tokens.
             self.turns.count_prompt(text.chars().count() as u64);
         }
     }
@@ -111,6 +112,7 @@ impl Output<'_> {
 
     /// Emits events about another piece, which was held back.
     pub(crate) fn at(&mut self, raw: Option<RawSpan>, speak: impl FnOnce(&mut Self)) {
+        // Restored below: the events that follow are about the current piece again.
         let here = std::mem::replace(&mut self.raw, raw);
         speak(self);
         self.raw = here;

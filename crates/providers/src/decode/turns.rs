@@ -93,6 +93,7 @@ impl TurnTracker {
     /// Starts the first turn with the prompt that was sent. If the program repeats the prompt, the repetition is dropped.
     pub(crate) fn prompt(&mut self, text: &str, out: &mut Vec<UnnumberedEvent>) {
         self.prompt_chars = text.chars().count() as u64;
+        // The prompt opens the turn, so that a program that prints nothing still has a turn to fail.
         self.ensure_open(None, out);
         let Excerpt { text: head, bytes } = Excerpt::of(text);
         let bytes = ((head.len() as u64) < bytes).then_some(bytes);
@@ -109,8 +110,10 @@ impl TurnTracker {
     pub(crate) fn agent(&mut self, mut kind: Kind, raw: Option<RawSpan>, out: &mut Vec<UnnumberedEvent>) {
         self.understood = true;
         if let Some(open) = &mut self.open {
+            // Before anything reads the id: every rule below works with unique ids.
             open.rename(&mut kind);
         }
+        // First the effect on the state, with the event borrowed; then the event itself, which the second match moves.
         match &kind {
             Kind::UserMessage(message) if message.parent.is_none() => {
                 self.ensure_open(raw, out);
@@ -140,6 +143,7 @@ impl TurnTracker {
     fn turn_started(&mut self, started: TurnStarted, raw: Option<RawSpan>, out: &mut Vec<UnnumberedEvent>) {
         if let Some(open) = &mut self.open
             && !open.lively
+            // A lively turn cannot be this one: the program announces a turn before it works in it.
             && open.may_be(started.native_turn.as_deref())
         {
             // The turn was opened by the echo of its prompt, or announced twice.
@@ -219,6 +223,7 @@ impl TurnTracker {
         raw: Option<RawSpan>,
         out: &mut Vec<UnnumberedEvent>,
     ) {
+        // An error after the last turn must not open a turn that then fails.
         if self.number > 0 && self.open.is_none() {
             return;
         }
@@ -332,18 +337,22 @@ impl TurnTracker {
         raw: Option<RawSpan>,
         out: &mut Vec<UnnumberedEvent>,
     ) {
+        // Taken even if no turn is open: the count must not pass to the next turn.
         let num_turns = self.num_turns.take();
         let Some(open) = self.open.take() else { return };
         self.prompt = None;
         self.waiting = None;
+        // The order is the stream's guarantee: messages end, then usage, then the turn.
         self.decide(open.undecided, Phase::Final, raw, out);
         for (message, before_tool) in open.messages.into_rest() {
             let phase = if before_tool { Phase::Commentary } else { Phase::Final };
             let finished = MessageFinished { message: message.id, phase, model: None };
             self.append(Source::Bowline, raw, Kind::MessageFinished(finished), out);
         }
+        // Read before `end`, which drops the count of the turn.
         let (mut usage, cost_usd) = (self.count.usage(), self.count.cost_usd());
         self.count.end();
+        // A turn that failed before any text has probably used nothing: no estimate, rather than a wrong one.
         if usage.is_none() && (outcome == Outcome::Completed || open.said_chars > 0) {
             let estimated = usage::estimate(open.prompt_chars, open.said_chars);
             usage = Some(estimated);

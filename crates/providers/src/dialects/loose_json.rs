@@ -49,6 +49,7 @@ pub(crate) trait Pick<'de>: Default {
 
     /// Handles an object.
     fn map<A: MapAccess<'de>>(mut map: A) -> Result<Self, A::Error> {
+        // serde requires that a visitor consumes the whole map, or the rest of the line cannot be read.
         while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
         Ok(Self::default())
     }
@@ -166,6 +167,7 @@ impl Pick<'_> for Number {
     }
 
     fn float(number: f64) -> Self {
+        // Below 2^53 a float holds every whole number exactly.
         Self((number.fract() == 0.0 && number.abs() < 9e15).then_some(number as i64))
     }
 }

@@ -138,6 +138,7 @@ impl<S: ShapedDialect> Shaped<S> {
                 }
             }
             ShapedState::Open(held) => {
+                // Blank lines before the output decide nothing, and are no part of an answer.
                 if lenient::is_blank(line) && held.count() == 0 {
                     return;
                 }
@@ -152,6 +153,7 @@ impl<S: ShapedDialect> Shaped<S> {
                         }
                     }
                     Beginning::Unfinished | Beginning::Array => self.become_document(out),
+                    // Plain text must reach the user while it is printed, so the wait for JSON has an end.
                     Beginning::Other if held.count() >= HELD_LINES || held.len() >= HELD_BYTES => {
                         self.become_text(out)
                     }
@@ -198,6 +200,7 @@ impl<S: ShapedDialect> Shaped<S> {
         let held = self.take_held();
         let mut document = Document::default();
         if let Some((span, line)) = held.lines().last() {
+            // In order: the noise before the document precedes the events of the document.
             held.replay(Some(line), out, noise);
             document.add(line, span);
         }
@@ -216,6 +219,7 @@ impl<S: ShapedDialect> Shaped<S> {
         match &self.state {
             // Nothing was printed, or only blank lines: the exit decides.
             ShapedState::Open(held) if held.count() == 0 => {}
+            // A failed program printed an error, not an answer: as lines, the text becomes evidence of the failure.
             ShapedState::Open(_) if self.may_be_text && end.exit.is_some_and(|exit| !exit.is_success()) => {
                 self.become_lines(out);
             }
@@ -236,9 +240,11 @@ impl<S: ShapedDialect> Shaped<S> {
             && let Some(report) = self.speaker.text_was_error(&plain.tail, end)
         {
             let message = TextDialect::MESSAGE.into();
+            // The text was emitted as it came. Only the end of the output shows that it was an error.
             out.emit(Kind::TextRetracted(TextRetracted { message, from_block: 0 }));
             out.failed(&report);
         }
+        // Last: the reader judges the end with everything that was held handed on.
         self.speaker.end(end, out);
     }
 
@@ -253,6 +259,7 @@ impl<S: ShapedDialect> Shaped<S> {
         };
         let document = held.text_from(first).trim();
         let nothing_before = held.lines().next().is_some_and(|(_, line)| may_begin(line));
+        // `is_eof` means that the JSON is right as far as it goes: the program was stopped in the middle of it.
         let cut_short = serde_json::from_str::<IgnoredAny>(document).is_err_and(|error| error.is_eof());
         if cut_short && (self.told || nothing_before) && held.count() > 1 {
             // Its beginning is understood, and that it has no end.
@@ -331,6 +338,7 @@ enum Beginning {
 fn beginning(line: &str) -> Beginning {
     let repaired;
     let mut text = line.trim();
+    // A terminal sequence before the brace; the repair costs a copy, so other lines do without.
     if text.starts_with('\u{1B}') {
         repaired = lenient::repair(line);
         text = repaired.trim();

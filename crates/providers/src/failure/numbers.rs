@@ -18,6 +18,7 @@ pub(super) fn status(status: u16) -> Option<NumberMeaning> {
         408 => (Category::Timeout, Code::TimedOut),
         413 => (Category::Validation, Code::RequestTooLarge),
         429 => (Category::RateLimit, Code::RateLimited),
+        // Before the range below. 529 is Anthropic's own status.
         529 => (Category::Server, Code::Overloaded),
         500..=599 => (Category::Server, Code::ServerError),
         _ => return None,

@@ -128,8 +128,10 @@ fn expression(pattern: &str) -> String {
             '_' | '.' => body.push_str("[^0-9A-Za-z]?"),
             ' ' => body.push_str("[^0-9A-Za-z]*"),
             '\'' => body.push_str("['’]"),
+            // The regex crate has no look-behind, so the boundary consumes a character.
             '<' => body.push_str("(?:^|[^A-Za-z])"),
             '>' => body.push_str("(?:[^A-Za-z]|$)"),
+            // Bounded and within the line: two unrelated words of a stack trace must not make a phrase.
             '*' => body.push_str(r"[^\n]{0,40}?"),
             literal => body.push_str(&regex::escape(literal.encode_utf8(&mut [0; 4]))),
         }

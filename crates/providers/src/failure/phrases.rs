@@ -335,6 +335,7 @@ const RULES: &[PhraseRule] = &[
 
 /// Returns the finer reason that a text gives inside a category.
 pub(super) fn code(category: Category, text: &str) -> Option<Code> {
+    // Inside the category only: a rule of another one may match the same text.
     matching(text).find(|rule| rule.category == category).map(|rule| rule.code.clone())
 }
 

@@ -67,6 +67,7 @@ fn epoch(rest: &str) -> Option<Timestamp> {
     static NUMBER: LazyLock<Regex> =
         LazyLock::new(|| Regex::new(r"^[0-9]{9,15}(?-u:\b)").expect("a valid regex"));
     let number: i64 = NUMBER.find(rest)?.as_str().parse().ok()?;
+    // As seconds, 10^11 is the year 5138; as milliseconds, 1973. So smaller numbers are seconds.
     let millis = if number < 100_000_000_000 { number.checked_mul(1000)? } else { number };
     plausible(jiff::Timestamp::from_millisecond(millis).ok()?)
 }
@@ -157,6 +158,7 @@ fn clock(hour: i16, minute: i16, second: i16, half: Option<&str>) -> Option<Time
     let hour = match half {
         None => hour,
         Some(_) if !(1..=12).contains(&hour) => return None,
+        // 12 am is 0 and 12 pm is 12.
         Some(half) => hour % 12 + if half.eq_ignore_ascii_case("p") { 12 } else { 0 },
     };
     Time::new(hour.try_into().ok()?, minute.try_into().ok()?, second.try_into().ok()?, 0).ok()

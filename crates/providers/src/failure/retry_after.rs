@@ -33,6 +33,7 @@ pub fn retry_after(text: &str) -> Option<Millis> {
     LEAD.captures_iter(text).find_map(|lead| {
         let rest = &text[lead.get(0)?.end()..];
         let rest = APPROXIMATELY.find(rest).map_or(rest, |word| &rest[word.end()..]);
+        // With a unit first: `retry-after: 30s` is 30 seconds by its unit, not by the field.
         let millis = span(rest).or_else(|| bare(rest, &lead))?;
         Some(clamped(millis))
     })
@@ -56,6 +57,7 @@ pub(super) fn span(text: &str) -> Option<f64> {
     let mut total = None;
     let mut rest = text;
     while let Some(part) = PART.captures(rest) {
+        // "in 5 minutes, 3 attempts left" ends before the word that is no unit.
         let Some(unit) = unit_millis(&part["unit"]) else { break };
         // "a", "an" and "one" are no numbers to `parse`.
         let number: f64 = part["number"].replace(',', "").parse().unwrap_or(1.0);

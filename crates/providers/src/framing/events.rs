@@ -33,6 +33,7 @@ impl EventJoiner {
 
     /// Handles a line.
     pub fn line(&mut self, mut line: Frame<'_>, sink: &mut dyn FnMut(Frame<'_>)) {
+        // A byte order mark may begin the stream, and the place of the line moves with it.
         if std::mem::take(&mut self.first_line)
             && let Some(rest) = line.bytes.strip_prefix(b"\xEF\xBB\xBF")
         {
@@ -66,7 +67,9 @@ impl EventJoiner {
 
     fn add(&mut self, value: &[u8], line: &Frame<'_>, sink: &mut dyn FnMut(Frame<'_>)) {
         self.events = true;
+        // The fields were real ones: data goes with them, so they are not printed as lines.
         self.fields.clear();
+        // An event over the cap is handed on in parts, since dropping bytes of the program is not allowed.
         if self.data.len() + value.len() > self.cap {
             self.dispatch(sink);
         }
@@ -98,6 +101,7 @@ fn is_other_field(line: &[u8], in_block: bool) -> bool {
 fn field<'a>(line: &'a [u8], name: &[u8], in_block: bool) -> Option<&'a [u8]> {
     let rest = line.strip_prefix(name)?;
     if rest.is_empty() {
+        // A bare `data` or `id` counts only inside an event: on its own it is more likely text.
         return in_block.then_some(rest);
     }
     let value = rest.strip_prefix(b":")?;

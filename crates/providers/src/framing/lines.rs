@@ -49,12 +49,14 @@ impl LineCutter {
         let mut rest = bytes;
         while let Some(at) = self.line_end(rest) {
             let (line, after) = (&rest[..at], &rest[at + 1..]);
+            // The usual case: the line lies within this chunk, and no byte is copied.
             if self.length == 0 && line.len() <= self.cap {
                 sink(frame(line, self.start, line.len() as u64, false));
                 self.start += at as u64 + 1;
             } else {
                 self.keep(line);
                 self.complete(sink);
+                // The line end itself, which `complete` does not count.
                 self.start += 1;
             }
             rest = after;

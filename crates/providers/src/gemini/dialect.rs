@@ -118,6 +118,7 @@ impl ShapedDialect for Gemini {
     }
 
     fn text_was_error(&mut self, tail: &str, end: &End) -> Option<Report> {
+        // 0.61.0 prints the error in place of the answer in text mode, and a 401 exits with 1.
         let text = ansi::strip(tail);
         let text = text.trim();
         let is_error = text.starts_with("[API Error: ") && text.ends_with(']');
@@ -136,6 +137,7 @@ impl ShapedDialect for Gemini {
 
     fn end(&mut self, end: &End, out: &mut Output<'_>) {
         self.say_rest(out);
+        // The `result` line has judged the turn. Its exit code and stderr cannot change that.
         if !out.awaits_verdict() {
             return;
         }
@@ -145,10 +147,12 @@ impl ShapedDialect for Gemini {
         match end.cause {
             Cause::Cancelled => return,
             _ if out.gave_up(end) => return,
+            // 0.61.0 retries a 429 and a refused connection for more than 130 s with nothing on stdout: stderr has the reason.
             Cause::TimedOut => return out.failed(&failures::timed_out(&failures::words_of(out.stderr))),
             Cause::Exited => {}
         }
         match end.exit {
+            // Not a success by itself: 0.61.0 exits with 0 when SIGTERM or SIGINT stops it, without a `result`.
             None | Some(Exit::Code(0)) => self.ended_well(out),
             Some(Exit::Code(code)) => Self::ended_badly(code, out),
             // Ctrl-C is the account's to judge.
@@ -170,6 +174,7 @@ impl Gemini {
         // No version continues after a failure; one that does has ended its turn.
         self.told(None, out);
         match line.type_name.as_str() {
+            // `model` is `auto` unless `-m` was given: the router chooses for each turn.
             Some("init") => out.emit(Kind::SessionStarted(SessionStarted {
                 native_session: line.session_id.as_str().map(NativeSessionId::from),
                 model: line.model.as_str().map(str::to_owned),
@@ -235,6 +240,7 @@ impl Gemini {
 
     fn error(&mut self, line: &GeminiLine, out: &mut Output<'_>) {
         let message = line.message.as_str().unwrap_or_default();
+        // The loop detector stops the model with this warning, and the `result` is a success all the same (0.61.0).
         let is_loop = message.starts_with("Loop detected");
         self.cut = match message {
             _ if is_loop => Cut::Loop,
@@ -254,7 +260,9 @@ impl Gemini {
         out.quiet();
         out.overcome();
         self.end_message(out);
+        // Includes the call of the router, which runs before each turn with model `auto` (0.61.0).
         spent(wire::stream_stats(&line.stats), out);
+        // `unknown` for every error of the API in 0.61.0.
         let class = line.error.get("type").and_then(Value::as_str).unwrap_or_default();
         let reason = content::error(&line.error).or(self.error.take());
         if line.status.as_str() == Some("success") {
@@ -348,6 +356,7 @@ impl Gemini {
 
     /// Judges the end of a run that exited with an error and did not report it on standard output.
     fn ended_badly(code: i32, out: &mut Output<'_>) {
+        // With `-o json`, stdout stays empty on an error and the object is at the end of stderr, after a stack trace (0.61.0).
         let left = failures::left_on_stderr(out.stderr);
         if let Some(session) = left.as_ref().and_then(|left| left.session.as_deref()) {
             let native_session = Some(NativeSessionId::from(session));

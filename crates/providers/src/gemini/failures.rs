@@ -72,6 +72,7 @@ pub(super) fn by_exit(code: i32, report: &mut Report) {
     match meaning(code) {
         GeminiFailure::Status(status) => report.status = report.status.or(Some(status)),
         GeminiFailure::Reason(category, code) => {
+            // Only where the text and the class have left it open: they are more exact than an exit code.
             report.category.get_or_insert(category);
             report.code.get_or_insert(code);
         }
@@ -100,10 +101,12 @@ pub(super) fn left_on_stderr(stderr: &str) -> Option<Left> {
     if !stderr.ends_with('}') {
         return None;
     }
+    // Only a brace at the start of a line: stack traces and quoted responses hold braces too.
     let begins = |at: &usize| {
         let line = stderr[..*at].rsplit('\n').next().unwrap_or_default();
         line.is_empty() || line.starts_with("[ERROR]")
     };
+    // From the end, and not more than eight attempts: standard error may be long.
     let starts = stderr.rmatch_indices('{').map(|(at, _)| at).filter(begins).take(8);
     let object =
         starts.filter_map(|at| serde_json::from_str::<Map<String, Value>>(&stderr[at..]).ok()).last()?;
@@ -174,6 +177,7 @@ fn tool_execution() -> Code {
 fn embedded(message: &str) -> Option<Map<String, Value>> {
     let start = message.find('{')?;
     let mut values = serde_json::Deserializer::from_str(&message[start..]).into_iter::<Map<String, Value>>();
+    // A stream reader, because text follows the object: the closing bracket of `[API Error: …]`.
     let object = values.next()?.ok()?;
     match object.get("error") {
         Some(Value::Object(error)) => Some(error.clone()),
@@ -218,6 +222,7 @@ fn by_reason(reason: &str, report: &mut Report) {
 fn by_quota(detail: &Value, report: &mut Report) {
     let violations = detail.get("violations").and_then(Value::as_array).into_iter().flatten();
     let ids: Vec<&str> = violations.filter_map(|violation| violation.get("quotaId")?.as_str()).collect();
+    // 0.61.0 gives up at once on a daily quota: "You have exhausted your daily quota on this model."
     if ids.iter().any(|id| id.contains("PerDay") || id.contains("Daily")) {
         (report.category, report.code) = (Some(Category::Quota), Some(Code::UsageLimit));
     } else if ids.iter().any(|id| id.contains("PerMinute")) {
@@ -246,6 +251,7 @@ fn by_words(report: &mut Report) {
 /// Reads `2s` or `34.07s`.
 fn seconds(text: &str) -> Option<Millis> {
     let seconds: f64 = text.strip_suffix('s')?.parse().ok()?;
+    // Rounded up: a retry that comes a millisecond early is refused again.
     (0.0..1e9).contains(&seconds).then(|| Millis((seconds * 1000.0).ceil() as u64))
 }
 

@@ -31,6 +31,7 @@ impl GeminiTools {
     pub(super) fn started(&mut self, line: &GeminiLine, out: &mut Output<'_>) {
         let name = line.tool_name.as_str().unwrap_or("tool");
         let id = line.tool_id.as_str().unwrap_or(name);
+        // One call, one `ToolStarted`, also if the line is repeated.
         if self.running.iter().any(|tool| tool.id == id) {
             return out.quiet();
         }
@@ -54,6 +55,7 @@ impl GeminiTools {
         let status = status_of(name, line);
         let reason = content::error(&line.error);
         let output = match (line.output.as_str(), &reason) {
+            // `output` of a failed call is a short form (`File not found.`); the error's message has the details.
             (Some(output), Some(reason)) if reason.len() > output.len() => Some(reason.as_str()),
             (Some(output), _) => Some(output),
             (None, reason) => reason.as_deref(),

@@ -67,6 +67,7 @@ pub(super) fn stream_stats(stats: &Value) -> Option<GeminiUsage> {
     let count = |key: &str| stats.get(key).and_then(Value::as_u64);
     let (prompt, output) = (count("input_tokens")?, count("output_tokens")?);
     let cached = count("cached").unwrap_or(0).min(prompt);
+    // Thoughts are billed as output, so they count there.
     let thoughts = count("total_tokens").unwrap_or(0).saturating_sub(prompt.saturating_add(output));
     let usage = Usage {
         input: prompt - cached,

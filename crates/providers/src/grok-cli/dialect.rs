@@ -72,6 +72,7 @@ impl GrokCli {
             let text = content::text_of(&line.content).unwrap_or_default();
             let calls = line.tool_calls.as_array().is_some_and(|calls| !calls.is_empty());
             match words(&text, after_prompt, calls) {
+                // 0.0.34 prints a failed request as the assistant's text and exits with 0: the text is the only sign.
                 GrokText::Failed(error) => return out.failed(&api_error::report(error)),
                 GrokText::TooManyRounds => {
                     return out.failed(&Report { code: Some(Code::MaxTurns), ..Report::of(text) });
@@ -83,6 +84,7 @@ impl GrokCli {
                 phase = Phase::Commentary;
             }
             self.messages += 1;
+            // Only a suspicion: a model may begin its answer like this. The exit code decides at the end.
             self.crash = text.strip_prefix("Error: ").map(str::to_owned);
             self.remember_edits(&line);
         }
@@ -132,6 +134,7 @@ impl GrokCli {
                 out.emit(Kind::TextRetracted(TextRetracted { message, from_block: 0 }));
                 out.failed(&api_error::report(&error));
             }
+            // 0.0.34 exits with 0 after SIGTERM: only its line on stdout shows that it was stopped.
             Some(_) | None if self.stopped => out.cancelled(),
             Some(_) | None => {}
         }

@@ -177,6 +177,7 @@ impl Draft {
 
     /// Adds entries to a variable that holds a JSON object.
     fn rule(&mut self, field: &FieldValue, rule: &Rule, values: &[String]) -> Result<(), Refusal> {
+        // The mode may have set the same variable: add to its rules, never replace them.
         let before = self.made.env.get(&rule.env).map_or("{}", String::as_str);
         let mut entries: BTreeMap<String, serde_json::Value> =
             serde_json::from_str(before).map_err(|_| {
@@ -215,6 +216,7 @@ impl Draft {
                 self.args(field, &flag.each, &[("value", value)])?;
             }
             for (name, value) in overrides.env {
+                // The server's variables become the agent's own here: `PATH` of a server would be the agent's too.
                 if super::environment::listed(super::environment::BASE, &name) {
                     let reason = format!("the server's variable `{name}` would change the agent's own");
                     return Err(self.unsupported(field, reason));
@@ -248,6 +250,7 @@ impl Draft {
             }
             // Pass an option without a value once, even if several of ours need it.
             let next = templates.get(place + 1);
+            // A flag with its value in the next argument is no switch, which the next template shows.
             let switch = arg.starts_with("--")
                 && !arg.contains(['=', '{'])
                 && next.is_none_or(|it| it.starts_with("--"));
@@ -255,6 +258,7 @@ impl Draft {
                 continue;
             }
             let text = filled(arg, values);
+            // Linux limits one argument to 128 KiB (MAX_ARG_STRLEN, execve(2)) and fails with E2BIG, whatever `ulimit -s` is.
             if text.len() > LONGEST_ARGUMENT {
                 let reason = format!(
                     "it is {} bytes long, and an argument holds at most {LONGEST_ARGUMENT} bytes",
@@ -286,6 +290,7 @@ impl Draft {
     }
 
     fn check(&self, field: &FieldValue, flag: &Flag, value: &str) -> Result<(), Refusal> {
+        // Arguments and variables are C strings: execve(2) would end them at the NUL.
         if value.contains('\0') {
             return Err(self.invalid(field, "a NUL cannot be passed to a program"));
         }

@@ -72,7 +72,9 @@ fn build_in(manifest: &Manifest, name: &str, request: &Request, wish: &Wish) -> 
         limits: PhaseLimits::of(manifest, request, format.shape).with_shorter_idle(wish.idle_at_most),
         stop: manifest.stop,
     });
+    // First, because these reasons hold for every format and every option below.
     never(&draft, manifest, request)?;
+    // The order of the arguments matters to `codex exec`: flags after `resume` are rejected with exit code 2 (0.166.0).
     draft.plain(&format.args);
     draft.plain(&manifest.run.args);
     draft.made.env.extend(manifest.run.env.iter().map(|(name, value)| (name.clone(), value.clone())));
@@ -80,6 +82,7 @@ fn build_in(manifest: &Manifest, name: &str, request: &Request, wish: &Wish) -> 
     let permission = permission(manifest, request, wish, &mut draft)?;
     repository(manifest, request, wish, &mut draft)?;
     for flag in RunFlag::ALL {
+        // Settings stand before the subcommand of a resume, for the same reason.
         if *flag == RunFlag::Resume {
             settings(manifest, request, &mut draft)?;
         }
@@ -90,6 +93,7 @@ fn build_in(manifest: &Manifest, name: &str, request: &Request, wish: &Wish) -> 
         sampling(request, &mut draft);
     }
     prompt(manifest, request, &mut draft)?;
+    // Last: it has to know which variables the options have set.
     variables(request, &mut draft)?;
     Ok(draft.made)
 }
@@ -161,6 +165,7 @@ fn permission<'a>(
 ) -> Result<&'a Permission, Refusal> {
     let mode = request.permission;
     let field = RequestField::Permission.value(mode.as_str());
+    // Before the mode is applied: native arguments may narrow a permission, never widen it.
     let narrower = native::check(manifest, &wish.agent_args)?;
     let Some(permission) = manifest.permission.get(&mode) else {
         let reason = format!("its manifest does not define the mode `{}`", mode.as_str());
@@ -178,6 +183,7 @@ fn permission<'a>(
     }
     // The user inside a container is another one, and whether it is root is not known here.
     let root = wish.user == User::Root && request.docker.is_none();
+    // Claude 2.1.325 refuses to skip permissions as root, unless `IS_SANDBOX=1` declares a sandbox.
     let excused = permission.root_env.as_ref().is_some_and(|name| request.env.contains_key(name));
     if let Some(reason) = permission.refused_as_root.as_ref().filter(|_| root && !excused) {
         let refusal = draft.unsupported(&field, reason.as_str()).maybe_hint(permission.hint.as_ref());
@@ -298,6 +304,7 @@ fn value<'a>(
             words(permission.allow_tools.clone())
         }
         RunFlag::AllowTool => {
+            // `Bash(git *)` is a rule for the tool `Bash`.
             let name = |tool: &str| tool.split('(').next().unwrap_or_default().to_owned();
             let denied = |tool: &&String| permission.deny_tools.contains(&name(tool));
             if let Some(tool) = request.allow_tools.iter().find(denied) {
@@ -400,6 +407,7 @@ fn prompt(manifest: &Manifest, request: &Request, draft: &mut Draft) -> Result<(
             draft.body.text(&request.context, &request.prompt)
         }
     };
+    // Characters, as the program counts them: Codex 0.166.0 accepts 1,048,576 and fails only after the thread has started.
     let chars = u64::try_from(text.chars().count()).unwrap_or(u64::MAX);
     if let Some(most) = run.max_prompt_chars.filter(|most| chars > *most) {
         let reason = format!("it has {chars} characters, and the program accepts {most} at most");
@@ -442,6 +450,7 @@ fn prompt(manifest: &Manifest, request: &Request, draft: &mut Draft) -> Result<(
                     "a NUL cannot be passed as an argument",
                 ));
             }
+            // `-- "-prompt"`: without the guard the program parses the prompt as an option.
             if text.starts_with('-') {
                 draft.plain(&run.dash_guard);
             }

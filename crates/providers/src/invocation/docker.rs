@@ -114,6 +114,7 @@ pub fn wrap(
     let directory = directory(&inside.provider, container)?;
     let mut args: Vec<String> = vec!["exec".into()];
     if inside.stdin != StdinPlan::Null || inside.transport == Transport::Pty {
+        // Without `-i` docker gives the agent an empty standard input, which is right for a prompt in an argument.
         args.push("-i".into());
     }
     if inside.transport == Transport::Pty {
@@ -133,6 +134,7 @@ pub fn wrap(
     // `docker` takes the value of `-e NAME` from its own environment.
     let mut env: BTreeMap<String, String> = BTreeMap::new();
     for (name, value) in &inside.env {
+        // Arguments are visible to every user of the host (`/proc/PID/cmdline`, proc(5)); the environment is not.
         if inside.is_secret(name) || inside.secret_values.iter().any(|secret| value.contains(secret.as_str()))
         {
             set(name, None);
@@ -148,12 +150,14 @@ pub fn wrap(
         .filter(|name| environment::listed(&own, name) && !environment::listed(&inside.env_removed, name))
         .filter(|name| !inside.env.contains_key(name))
         .collect();
+    // The order of the host's environment is arbitrary; the command must be the same each time.
     kept.sort();
     kept.iter().for_each(|name| set(name, None));
     for (name, file) in &inside.env_files {
         set(name, Some(&format!("{directory}/{file}")));
     }
     for (number, file) in inside.files.iter().enumerate() {
+        // A variable has the same limit as an argument: 128 KiB with its name (execve(2)).
         if file.content.len() > LONGEST_ARGUMENT {
             let reason = format!("`{}` is too large to pass into a container", file.name);
             return Err(Refusal::too_large(&inside.provider, RequestField::Docker, reason));
@@ -179,6 +183,7 @@ pub fn wrap(
         env_files: BTreeMap::new(),
         env_keep,
         env_removed: inside.env_removed.clone(),
+        // The directory is one of the container. On the host it may not exist, and spawning would fail.
         cwd: None,
         files: Vec::new(),
         secrets_env,
@@ -230,9 +235,11 @@ pub fn dockers_own() -> Vec<String> {
 /// The session's directory in the container.
 fn directory(provider: &str, container: &Container<'_>) -> Result<String, Refusal> {
     let refuse = |reason: String| Err(Refusal::invalid(provider, RequestField::Docker, reason));
+    // `docker exec` would read the name as one of its options.
     if container.name.is_empty() || container.name.starts_with('-') {
         return refuse(format!("`{}` is not a container", container.name));
     }
+    // The session's id becomes a path that `rm -rf` removes in the end.
     let safe = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_' || c == '.';
     if container.session.is_empty() || !container.session.chars().all(safe) {
         return refuse(format!("`{}` cannot be the name of a directory", container.session));

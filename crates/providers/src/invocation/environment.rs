@@ -146,6 +146,7 @@ pub fn of_questions(
     let run = &manifest.run;
     let keeps = |name: &str| {
         (listed(BASE, name) || listed(&run.env_keep, name))
+            // Removal wins over both lists: a manifest's pattern must not pass the marks of an outer agent.
             && !listed(NESTING, name)
             && !listed(&run.env_remove, name)
     };

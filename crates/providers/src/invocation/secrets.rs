@@ -70,14 +70,17 @@ fn in_addresses(name: &str, value: &str) -> Vec<String> {
     }
     let parameters = mcp::in_query(value).into_iter().filter(|value| value.len() >= SHORTEST_COPY);
     found.extend(parameters.map(str::to_owned));
+    // Both forms: the program may print the address as it is, or the decoded password in an error.
     let decoded: Vec<String> = found.iter().filter_map(|secret| percent_decoded(secret)).collect();
     found.extend(decoded);
+    // After decoding, which makes values shorter.
     found.retain(|secret| secret.len() >= SHORTEST);
     found
 }
 
 /// Finds the credentials in `user:password@host:port`.
 fn in_authority(authority: &str) -> Vec<String> {
+    // The last `@`: a password may contain one.
     let Some((credentials, _)) = authority.rsplit_once('@') else { return Vec::new() };
     let (user, password) = credentials.split_once(':').unwrap_or((credentials, ""));
     let mut found = Vec::new();

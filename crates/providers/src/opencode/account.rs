@@ -25,10 +25,12 @@ pub(super) const READERS: &[Reader] = &[
 
 /// It draws boxes whose last lines count: `0 credentials`, `1 environment variable`.
 fn login(heard: &Heard) -> Result<Told, NotTold> {
+    // Both streams: 1.18.33 prints even its help on stderr.
     let text = format!("{}\n{}", heard.answer.stdout, heard.answer.stderr);
     let text = ansi::strip(&text);
     let (mut stored, mut set) = (None, 0);
     for line in text.lines() {
+        // The characters of the boxes are not ASCII.
         let words: Vec<&str> = line.split_whitespace().filter(|word| word.is_ascii()).collect();
         match words[..] {
             [count, "credential" | "credentials"] => stored = count.parse().ok(),
@@ -47,6 +49,7 @@ fn login(heard: &Heard) -> Result<Told, NotTold> {
 
 /// One on a line, as `provider/model`.
 fn models(heard: &Heard) -> Result<Told, NotTold> {
+    // Anything else on stdout, such as a progress note, is no model.
     let is_model = |line: &&str| {
         line.split_once('/').is_some_and(|(provider, model)| !provider.is_empty() && !model.is_empty())
             && !line.contains(char::is_whitespace)

@@ -85,12 +85,14 @@ impl Parts {
         if !said.is_empty() {
             return;
         }
+        // A mark, not a text: a repeated part must not give a second call.
         said.add("told");
         let name = part.tool.text().unwrap_or("tool");
         let id = part.call_id.text().or(part.id.text()).unwrap_or(name);
         let state = &part.state.0;
         let metadata =
             state.metadata.and_then(|raw| serde_json::from_str::<Value>(raw.get()).ok()).unwrap_or_default();
+        // 1.18.33 reports a tool only when it has ended, so its start and its end are emitted together.
         out.emit(tools::written(id, name, state.input.map(RawValue::get), ToolOwner::Cli));
         let status = status(state);
         out.emit(Kind::ToolFinished(ToolFinished {

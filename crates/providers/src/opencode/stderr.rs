@@ -22,6 +22,7 @@ impl OpencodeStderr {
     pub(super) fn line(&mut self, line: &str, out: &mut Output<'_>) {
         let line = ansi::strip(line);
         if let Some(asked) = refused_permission(&line) {
+            // In `run`, 1.18.33 rejects every "ask" by itself, stops after the step and exits with 0. Only stderr shows it.
             self.refused(asked, out);
         }
         if let Some(model) = model(&line) {
@@ -76,6 +77,7 @@ fn refused_permission(line: &str) -> Option<&str> {
 /// Reads `> build · some-model`, the headline of text mode: the agent's mode and the model.
 fn model(line: &str) -> Option<&str> {
     let (mode, model) = line.trim().strip_prefix("> ")?.split_once(" · ")?;
+    // Output of commands may begin with `> ` too.
     (!mode.contains(' ') && !model.contains(' ')).then_some(model)
 }
 

@@ -40,6 +40,7 @@ fn login(heard: &Heard) -> Result<Told, NotTold> {
         (Some(provider), Some(kind)) => Some(format!("{provider}, {kind}")),
         (provider, kind) => provider.or(kind),
     };
+    // By the status, not the exit code: the JSON is printed in both cases (0.87.1).
     let logged_in = check.status == "ready";
     Ok(Told::Login(Login { logged_in, method: method.filter(|_| logged_in), plan: None }))
 }
@@ -54,6 +55,7 @@ fn models(heard: &Heard) -> Result<Told, NotTold> {
     let heading = lines.find(|words| words.starts_with(&["provider", "model"]));
     let heading = heading.ok_or_else(|| NotTold::strange("table"))?;
     let thinking = heading.iter().position(|word| *word == "thinking");
+    // A line with other columns is a note, not a model; the indexes below rely on this filter.
     let listed = lines.filter(|words| words.len() == heading.len()).map(|words| {
         let thinks = thinking.is_some_and(|column| words[column] == "yes");
         Model {

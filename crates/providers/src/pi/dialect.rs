@@ -81,6 +81,7 @@ impl PiEventReader {
     /// Handles the end of the output: a failure that nothing followed is one.
     pub(super) fn end(&mut self, end: &End, out: &mut Output<'_>) {
         if let (true, Cause::Exited, Some(PiEnding::Failed(report))) =
+            // `--mode json` exits with 0 after every error of the API (0.87.1): only the last message shows the failure.
             (self.in_turn, end.cause, self.ending.take())
         {
             out.failed(&report);
@@ -163,6 +164,7 @@ impl PiEventReader {
 
     fn agent_end(&mut self, line: &PiLine<'_>, out: &mut Output<'_>) {
         out.quiet();
+        // 0.87 has `willRetry`; versions up to 0.74 do not, and end with `agent_end` instead of `agent_settled`.
         match (line.will_retry.truth(), &self.ending) {
             (Some(true), _) => {}
             (Some(false), Some(PiEnding::Done(stop))) => out.complete_at_eof(Some(*stop)),

@@ -39,6 +39,7 @@ impl PiEventReader {
     /// Handles a piece of the assistant's message.
     pub(super) fn update(&mut self, raw: &str, update: &Update<'_>, out: &mut Output<'_>) {
         out.overcome();
+        // The index, not the order: ends of blocks can come after later blocks have begun (0.87.1).
         let block = update.content_index.small().unwrap_or(0);
         match update.type_name.str() {
             "text_delta" => self.speech.say(block, update.delta.str(), BlockKind::Text, out),
@@ -102,6 +103,7 @@ impl PiEventReader {
         let on_the_way = message.stop_reason.str() == "toolUse";
         let phase = if on_the_way { Phase::Commentary } else { Phase::Final };
         self.speech.finish(phase, message.model.text(), out);
+        // Only a candidate: `auto_retry_start` may follow an error.
         self.ending = ending(message);
         let failed = matches!(self.ending, Some(PiEnding::Failed(_)));
         if !failed {

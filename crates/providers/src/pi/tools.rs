@@ -45,6 +45,7 @@ impl Tools {
         let id = id(line);
         self.outputs.end(id);
         let edited = self.edits.remove(id);
+        // No denied calls: pi has no permissions, every tool runs (0.87.1).
         let failed = line.is_error.truth() == Some(true);
         let status = if failed { ToolStatus::Failed } else { ToolStatus::Completed };
         out.emit(tools::finished(id, status, text(line.result).as_deref()));

@@ -120,6 +120,7 @@ fn differences(manifest: &Manifest, pages: &[Page], version: Option<&Version>, u
     let page = |words: &mut dyn Iterator<Item = &str>| {
         let words: Vec<&str> = words.collect();
         let page = pages.iter().find(|page| page.words().eq(words.iter().copied()))?;
+        // Without any option the output is no help page: that is one finding, not one for each option.
         Some(&page.help).filter(|help| !help.flags.is_empty())
     };
     let of = || used.of.iter().map(String::as_str);
@@ -142,11 +143,13 @@ fn flag(manifest: &Manifest, help: &Help, version: Option<&Version>, name: &str,
     let probe = &manifest.probe;
     let mut kinds = Vec::new();
     let changed = probe.changed.iter().filter(|it| it.flag == name);
+    // An unknown version gives no finding: a guess would warn every user of a program without `--version`.
     for changed in changed.filter(|it| version.is_some_and(|version| *version < it.since)) {
         kinds.push(Kind::Means { what: changed.before.clone(), until: changed.since.clone() });
     }
     let unlisted = || probe.unlisted.iter().filter(|it| it.flag == name);
     let Some(flag) = help.flag(name) else {
+        // Claude 2.1.325 accepts `--max-turns` and `--permission-prompt-tool` without listing them.
         let known = unlisted().any(|it| it.values.is_empty());
         kinds.extend((!known).then_some(Kind::Missing));
         return kinds;

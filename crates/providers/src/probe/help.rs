@@ -96,6 +96,7 @@ const LONGEST: usize = 1024 * 1024;
 impl Help {
     /// Reads a page of help.
     pub fn parse(text: &str) -> Self {
+        // The limit is in bytes, and may fall inside a character.
         let end = (0..=LONGEST.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
         let text = ansi::strip(&text[..end]);
         let page = layout::cut(&text);
@@ -138,6 +139,7 @@ fn flag(entry: &HelpEntry) -> Option<HelpFlag> {
         deprecated: remarks.deprecated,
         ..HelpFlag::default()
     };
+    // A switch has no values: words in its description that look like choices are prose.
     if flag.value.is_some() {
         let told = if remarks.choices.is_empty() { spec.choices } else { remarks.choices };
         flag.choices = if told.is_empty() { remarks::in_prose(&flag.description) } else { told };

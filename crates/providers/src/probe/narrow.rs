@@ -95,6 +95,7 @@ fn why(findings: &[Finding], key: &str) -> Option<String> {
                 Kind::Missing | Kind::WantsValue | Kind::TakesNoValue | Kind::Means { .. } => true,
                 // One of several values of an option is a smaller loss than the option; of a mode, it is the mode.
                 Kind::LacksChoice { .. } => !key.starts_with("run.flags."),
+                // No page proves nothing, and a deprecated option still works: neither takes a capability back.
                 Kind::NoPage | Kind::Deprecated { .. } => false,
             }
     };
@@ -115,6 +116,7 @@ fn take_back(capabilities: &mut Capabilities, flag: RunFlag) -> Option<&'static 
         RunFlag::Image => off("images", &mut capabilities.images),
         RunFlag::Fork => off("forks", &mut capabilities.forks),
         RunFlag::Resume if capabilities.resume == ResumeSupport::ById => {
+            // Resuming the latest session needs another option, which is checked after this one.
             capabilities.resume = ResumeSupport::Latest;
             Some("resume")
         }

@@ -69,6 +69,7 @@ impl Version {
     /// it does not know may name other things.
     pub fn find(answer: &Answer) -> Option<Self> {
         let (stdout, stderr) = match answer.code {
+            // Both streams: pi 0.73.1 prints its version on standard error.
             Some(0) => (Clarity::Somewhere, Clarity::Somewhere),
             Some(_) | None => (Clarity::Edge, Clarity::Named),
         };

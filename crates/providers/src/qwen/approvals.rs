@@ -94,6 +94,7 @@ impl Control {
         out.quiet();
         let withdrawn = match line.request_id.as_str() {
             Some(id) => self.undecided.extract_if(.., |open| open == id).collect(),
+            // Without an id, the withdrawal is about all of them.
             None => std::mem::take(&mut self.undecided),
         };
         for id in withdrawn {
@@ -123,6 +124,7 @@ impl Control {
                     }));
                 }
             }
+            // The turn then ends with `error_during_execution`, like a failure (0.24.4): this flag makes it a cancellation.
             Some("interrupt") => self.interrupted = true,
             Some("set_model") => {
                 if let Some(model) = text("model").map(str::to_owned).or(value) {

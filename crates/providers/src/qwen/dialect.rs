@@ -100,11 +100,13 @@ impl ShapedDialect for Qwen {
 
     fn stderr(&mut self, line: &str, out: &mut Output<'_>) {
         let line = ansi::strip(line);
+        // 0.24.4 waits 60 s after a 429, up to 10 times. `system/retry` on stdout comes only sometimes, and without the reason.
         let Some(notice) = RetryNotice::read(&line) else { return };
         let report = failures::report(notice.reason);
         let evidence = Evidence { report: Some(&report), ..Evidence::default() };
         let category = failure::classify(&evidence, &Moment::utc(Timestamp::EPOCH)).category;
         let message = Excerpt::with_limit(notice.reason, 2048).text;
+        // If a deadline stops the program in the meantime, this is the reason of the failure.
         out.waits_for(category, &message);
         self.retried = Some((category, message.clone()));
         // The JSON formats report the same retry on standard output, without its reason.
@@ -132,6 +134,7 @@ impl ShapedDialect for Qwen {
         }
         let left = failures::left_on_stderr(out.stderr);
         let failed = end.exit.is_some_and(|exit| !exit.is_success());
+        // The limits of turns and calls end the program without a `result` (exit codes 53 and 55 in 0.24.4).
         let told = if failed { HeldTextVerdict::Failed(left.trim()) } else { HeldTextVerdict::Nothing };
         let error = self.speech.settle(told, out);
         match end.cause {
@@ -256,6 +259,7 @@ impl Qwen {
                     let name = text(block, "name").unwrap_or_else(|| "tool".to_owned());
                     let id = text(block, "id").unwrap_or_else(|| name.clone());
                     let call = PartialToolCall { id, name, input: String::new() };
+                    // A tool call proves that the held text was the model's: an error is the last thing in a turn.
                     self.speech.release(out);
                     self.speech_of(parent).block_start(QwenBlockKind::Tool, Some(call), out);
                 }
@@ -344,6 +348,7 @@ impl Qwen {
         let results = content.as_array().into_iter().flatten();
         for block in results.filter(|block| block.get("type").and_then(Value::as_str) == Some("tool_result"))
         {
+            // The tools ran, so the request succeeded. A later retry cannot take back its text.
             self.speech_of(parent).answered();
             let id = self.work.finished(block, out);
             if let Some(mut speech) = self.others.remove(id) {
@@ -367,6 +372,7 @@ impl Qwen {
         self.retried = None;
         out.overcome();
         let subtype = line.subtype.as_str().unwrap_or_default();
+        // Exit code and `is_error` are not enough for 0.15.10, which reports a 401 as a success: see `always_succeeds`.
         let failed = line.is_error.as_bool().unwrap_or(false) || subtype.starts_with("error");
         let reason = content::error(&line.error);
         // The failure of a sub-agent looks like a result too. It has taken no time, and its tool has not ended.
@@ -395,6 +401,7 @@ impl Qwen {
             let cost_usd = line.total_cost_usd.as_f64();
             out.emit(Kind::UsageReported(UsageReported {
                 cost_usd,
+                // Over the whole session, resumed processes included (22, 44, 66, 88 in 0.24.4), with calls for its memory.
                 ..spent_tokens(usage, Basis::Cumulative)
             }));
         }

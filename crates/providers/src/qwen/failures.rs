@@ -79,6 +79,7 @@ fn words_of(stderr: &str) -> String {
         "(Use `node",
         "    at ",
     ];
+    // A bad flag prints the whole help after its message.
     let said = stderr.split_once("\nUsage: ").map_or(stderr, |(said, _)| said);
     let is_said = |line: &&str| !line.trim().is_empty() && !NOISE.iter().any(|noise| line.starts_with(noise));
     said.lines().filter(is_said).map(str::trim_end).collect::<Vec<_>>().join("\n")

@@ -145,6 +145,7 @@ impl QwenMessages {
         if let Some(block) = self.open.take() {
             self.keep(block);
         }
+        // Pieces that never came whole: their text is out already, and a later message must not match them.
         self.ended.clear();
         (self.next_block, self.has_text) = (0, false);
         // An error that is held back belongs to the message, and may turn out to be text.
@@ -171,6 +172,7 @@ impl QwenMessages {
         if let Some(block) = self.open.take() {
             self.keep(block);
         }
+        // Not the program's index: it restarts at 0 within one message (0.24.4).
         let number = self.next_block;
         self.next_block += 1;
         self.open =
@@ -217,6 +219,7 @@ impl QwenMessages {
             }
             QwenBlockKind::Text => {
                 block.came.add(text);
+                // A sub-agent's error text goes to the agent as a result, so it is not held back.
                 let (text, error) = if self.parent.is_none() { split_error(text) } else { (text, None) };
                 self.held = error.map(|error| HeldError::new(message.clone(), block.number, error));
                 if text.is_empty() {
@@ -291,6 +294,7 @@ impl QwenMessages {
     ) {
         out.quiet();
         let retries = std::mem::take(&mut self.retries);
+        // In order: the whole line of a block has another message id than its pieces, so nothing else links them.
         let pieces = self.ended.pop_front().or_else(|| self.open.take());
         if let Some(block) = pieces.filter(|block| block.sort == sort) {
             if let Some(held) = &mut self.held {
@@ -307,6 +311,7 @@ impl QwenMessages {
         let message = MessageId::from(id);
         let may_be_error = sort == QwenBlockKind::Text && self.parent.is_none();
         let (text, error) = if may_be_error { split_error(text) } else { (text, None) };
+        // Without partial messages, 0.24.4 prints the text of every attempt in one block: "first half first half …".
         let text = if sort == QwenBlockKind::Text { retold::once(text, retries) } else { text };
         let block = self.whole_block;
         self.say(&message, block, sort, text, out);
@@ -363,6 +368,7 @@ impl QwenMessages {
 
     /// Decides about the held text at the end of a turn: emits text, and returns an error.
     pub(super) fn settle(&mut self, told: HeldTextVerdict<'_>, out: &mut Output<'_>) -> Option<String> {
+        // Read before `release`, which sets `said`.
         let alone = !self.said;
         let held = self.held.as_mut()?;
         let error = held.error_at(told, alone).map(|at| held.text.split_off(at));

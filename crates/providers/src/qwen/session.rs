@@ -36,6 +36,7 @@ pub(super) fn started(line: &QwenLine, out: &mut Output<'_>) {
 /// Returns whether this version calls every turn a success: 0.15.10 does, 0.24.4 does not.
 pub(super) fn always_succeeds(version: &str) -> bool {
     let mut numbers = version.split('.').map_while(|number| number.parse::<u32>().ok());
+    // Versions between the two recordings are unknown: they are treated like the old one, which checks more.
     numbers.next() == Some(0) && numbers.next().is_some_and(|minor| minor < 24)
 }
 

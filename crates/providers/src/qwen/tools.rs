@@ -70,6 +70,7 @@ impl QwenTools {
         let failed = block.get("is_error").and_then(Value::as_bool).unwrap_or(false);
         let status = match failed {
             false => ToolStatus::Completed,
+            // The result of a tool marks a denial only by its text; the turn is a success with exit code 0 (0.24.4).
             true if is_refusal(said) => ToolStatus::Denied,
             true if said.contains("Operation cancelled") || said.contains("[Operation Cancelled]") => {
                 ToolStatus::Cancelled

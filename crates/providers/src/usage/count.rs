@@ -55,6 +55,7 @@ impl Count {
             Basis::Cumulative => {
                 let cost = report.cost_usd.map(|cost| (cost - self.cumulative_cost.unwrap_or(0.0)).max(0.0));
                 let usage = report.usage.since(&self.cumulative);
+                // A report between turns stays out of the base, so that the next turn's difference includes it.
                 if self.turn.is_some() {
                     self.cumulative = report.usage;
                     self.cumulative_cost = report.cost_usd.or(self.cumulative_cost);
@@ -87,6 +88,7 @@ impl TurnCount {
                 let mut before = self.usage.unwrap_or_default();
                 if let Some(message) = &report.message {
                     if let Some((_, last)) = self.calls.iter_mut().rev().find(|(id, _)| id == message) {
+                        // Take the old numbers of this call out of the sum before the new ones are added.
                         before = before.since(&std::mem::replace(last, usage));
                     } else {
                         if self.calls.len() == MOST_CALLS {

@@ -96,6 +96,7 @@ impl AnswerFold {
     pub(crate) fn text(&self) -> Joined<'_> {
         let turn = &self.said[self.turn_from..];
         let text = Joined::of(turn.iter().filter(|said| said.part == MessagePart::Answer));
+        // A completed turn may have an empty answer; its commentary must not take that place.
         if !text.is_empty() || self.tally.outcome == Some(Outcome::Completed) {
             return text;
         }
@@ -121,6 +122,7 @@ impl AnswerFold {
         let turn_from = self.turn_from;
         let last = self.said.iter().rposition(|said| said.part == MessagePart::Commentary);
         for (place, said) in self.said.iter_mut().enumerate() {
+            // The last commentary stays: it is the answer of a turn that is cut short.
             let may_matter = said.part == MessagePart::Answer || Some(place) == last;
             if place < turn_from || !may_matter {
                 said.blocks = Blocks::default();
@@ -147,6 +149,7 @@ impl AnswerFold {
 
     fn text_delta(&mut self, delta: &TextDelta) {
         let part = if delta.parent.is_some() { MessagePart::SubAgent } else { MessagePart::Answer };
+        // Text of sub-agents can never become the answer, so it is not even stored.
         if self.keep == Keep::Answer && part != MessagePart::Answer {
             return;
         }
@@ -182,6 +185,7 @@ impl AnswerFold {
 
     fn place(&self, message: &MessageId) -> Option<usize> {
         let near = [&self.latest, &self.previous];
+        // Two comparisons before the hash: nearly every event is about one of the last two messages.
         let near = near.into_iter().flatten().find(|(id, _)| id == message);
         near.map(|(_, place)| *place).or_else(|| self.places.get(message).copied())
     }

@@ -94,6 +94,7 @@ impl Digest {
             Kind::SessionStarted(started) if event.source == Source::Agent => {
                 self.version = started.version.clone().or(self.version.take());
             }
+            // The answer is the last turn's, so a new turn has the whole limit again. `held` covers all turns and stays.
             Kind::TurnStarted(_) => (self.held_of_turn, self.overflowed) = (0, false),
             Kind::FilesTouched(touched) => self.touched(touched),
             Kind::ToolStarted(tool) if self.tools.len() < LIST_LIMIT => {
@@ -156,6 +157,7 @@ impl Digest {
     /// Drops text beyond the limit.
     fn count_text(&mut self, bytes: usize) {
         (self.held, self.held_of_turn) = (self.held + bytes, self.held_of_turn + bytes);
+        // First drop what cannot be the answer; only if that is not enough, the answer itself.
         if self.held > self.limit && !self.narrowed {
             self.narrowed = true;
             self.summary.answer.keep_answer_only();
@@ -228,6 +230,7 @@ impl Digest {
 
     /// Returns the changed files: from git, or, without git, from the agent.
     pub fn files(&self) -> Vec<TouchedFile> {
+        // Git sees what commands changed too; an agent reports only its own edits. So git wins as a whole, and is not merged.
         let files = if self.by_git.is_empty() { &self.by_agent } else { &self.by_git };
         files.values().cloned().collect()
     }

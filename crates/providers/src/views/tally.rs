@@ -149,7 +149,9 @@ impl Tally {
             Kind::SessionStarted(started) => self.session_started(started, event.source),
             Kind::TurnStarted(_) => {
                 self.turns += 1;
+                // Programs use tool and message ids again in later turns.
                 self.turn = CurrentTurn::default();
+                // The outcome is the last turn's: an earlier failure must not stay on a turn that runs.
                 (self.outcome, self.stop, self.failure) = (None, None, None);
             }
             Kind::TurnEnded(ended) => self.turn_ended(ended),
@@ -262,6 +264,7 @@ impl Tally {
         if let Some(usage) = &ended.usage {
             self.usage = Some(self.usage.unwrap_or_default().plus(usage));
             let estimated = self.turn.estimated && !self.turn.reported;
+            // One estimated turn makes the whole sum an estimate.
             if estimated || self.usage_source == Some(UsageSource::Estimated) {
                 self.usage_source = Some(UsageSource::Estimated);
             } else {
@@ -271,6 +274,7 @@ impl Tally {
         if let Some(cost) = ended.cost_usd {
             self.cost_usd = Some(self.cost_usd.unwrap_or(0.0) + cost);
         } else if ended.usage.is_some_and(|usage| usage.total() > 0) {
+            // Tokens without a price: the sum so far is a lower bound.
             self.cost_is_partial = true;
         }
     }

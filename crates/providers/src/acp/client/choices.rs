@@ -119,6 +119,7 @@ fn mode(permission: PermissionMode, offer: &Offer, choices: &mut Choices) -> Res
 /// Answers a request for a permission where there is no person to ask; `None` if no answer fits. An action is allowed
 /// once, and edits only where they are known to be of the project.
 pub(crate) fn answer(talk: &Conversation, target: &ToolTarget, options: &[ApprovalOption]) -> Option<String> {
+    // The kind is the agent's own word. An unknown one allows nothing.
     let reads = matches!(target.kind.as_str(), "read" | "search" | "think");
     let edits = target.is_edit() && target.is_within(&talk.cwd, &talk.add_dirs);
     let allowed = match talk.permission {
@@ -129,6 +130,7 @@ pub(crate) fn answer(talk: &Conversation, target: &ToolTarget, options: &[Approv
     };
     let fitting: &[OptionEffect] = match (allowed, talk.permission) {
         (true, PermissionMode::Yolo) => &[OptionEffect::AllowOnce, OptionEffect::AllowAlways],
+        // Never "always": it would outlive this prompt in the agent's settings.
         (true, _) => &[OptionEffect::AllowOnce],
         (false, _) => &[OptionEffect::RejectOnce, OptionEffect::RejectAlways],
     };
@@ -190,6 +192,7 @@ impl Offer {
         let options = session.get("configOptions").and_then(Value::as_array);
         let is = |option: &&Value, key| string(option, key).is_some_and(|it| names.contains(&it.as_str()));
         let mut all = options.into_iter().flatten();
+        // The category first: it is the protocol's, while an id is the agent's own.
         let Some(option) = all.clone().find(|it| is(it, "category")).or_else(|| all.find(|it| is(it, "id")))
         else {
             return Self::default();

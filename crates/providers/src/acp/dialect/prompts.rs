@@ -53,6 +53,7 @@ impl Acp {
     fn begin(&mut self, id: Box<str>, text: &str, out: &mut Output<'_>) {
         self.voices.end(out);
         self.settle(out);
+        // Work without a prompt has no end of its own: the next prompt ends it.
         if self.turn.outside {
             out.completed(None);
         }
@@ -111,6 +112,7 @@ impl Acp {
 
     /// Handles the error of a prompt.
     pub(crate) fn prompt_failed(&mut self, problem: &AcpProblem, out: &mut Output<'_>) {
+        // claude-agent-acp 0.99.0 also streams the error as the agent's text. Take it back before the messages are finished.
         let taken_back = self.voices.take_back(|said| problem.is_about(said), out);
         self.voices.end(out);
         self.settle(out);

@@ -31,6 +31,7 @@ const ERROR_TEXT: usize = 4096;
 impl Acp {
     /// Handles a line that is a piece of text, in one pass. Returns whether it was one.
     pub(crate) fn chunk_line(&mut self, line: &str, out: &mut Output<'_>) -> bool {
+        // Only the beginning: Qwen 0.24.4 sends one line of 560 KB for its commands.
         let start = &line.as_bytes()[..line.len().min(512)];
         if memchr::memmem::find(start, b"_chunk\"").is_none() {
             return false;
@@ -81,6 +82,7 @@ impl Acp {
             let room = ERROR_TEXT.saturating_sub(self.turn.error_text.len());
             self.turn.error_text.push_str(&text[..text.floor_char_boundary(room)]);
             out.quiet();
+        // Qwen 0.24.4 sends its usage with an empty piece of text.
         } else if text.is_empty() {
             out.quiet();
         } else {
@@ -218,6 +220,7 @@ impl Acp {
         }
         let Some(codex) = update.pointer("/_meta/codex") else { return };
         match codex.pointer("/threadStatus/type").and_then(Value::as_str) {
+            // codex-acp 2.6.0 ends a prompt that failed by 429, 500 or a full context with `end_turn`: this state is the sign.
             Some("systemError") => self.turn.system_error = true,
             // Active and idle repeat the turn's own events. A reported error stays one.
             Some(_) if self.turn.error_text.is_empty() => self.turn.system_error = false,
@@ -242,6 +245,7 @@ impl Acp {
         let in_dollars =
             update.pointer("/cost/currency").and_then(Value::as_str).is_none_or(|code| code == "USD");
         if let Some(cost) = update.pointer("/cost/amount").and_then(Value::as_f64).filter(|_| in_dollars) {
+            // The sum of the session; the turn's part is computed at its end.
             self.cost.now = Some(cost);
         }
         if let Some(model) = update.pointer("/_meta/_claude~1model").and_then(Value::as_str) {

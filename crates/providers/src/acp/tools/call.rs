@@ -270,6 +270,7 @@ fn name_of<'a>(id: &'a str, update: &'a AcpToolCall<'_>, meta: &'a Value) -> &'a
     let in_meta =
         || ["/claudeCode/toolName", "/toolName"].iter().find_map(|path| meta.pointer(path)?.as_str());
     let in_id = || {
+        // Gemini 0.61.0 builds its ids as `write_file__call_w1`.
         let (name, _) = id.split_once("__")?;
         let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
         (!name.is_empty() && name.chars().all(is_name)).then_some(name)

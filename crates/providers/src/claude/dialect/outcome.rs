@@ -20,18 +20,22 @@ impl Claude {
         let subtype = line.text_or_empty("subtype");
         let terminal_reason = line.text_or_empty("terminal_reason");
         let stop_reason = line.text_or_empty("stop_reason");
+        // Not `subtype`: an API failure ends with `subtype: "success"` and `is_error: true`.
         let failed = line.flag("is_error").unwrap_or_else(|| subtype.starts_with("error"));
         // A result without any turn behind it (no such session to resume) has an id that is made up.
         if line.raw("terminal_reason").is_some() || !failed {
             self.session_of_result(line, out);
         }
+        // `json` prints only the result, and an unknown session ends the program before `init` (2.1.325).
         self.open_turn(out);
         let said = line.text_or_empty("result");
         if !failed {
+            // With `--json-schema` the answer may be in `structured_output`, with an empty `result`.
             let structured = line.raw("structured_output").map_or("", |raw| raw.get());
             self.speech.conclude(if said.is_empty() { structured } else { &said }, out);
         }
         self.usage(line, out);
+        // Versions before `system/permission_denied` (2.1.197) report denials only here.
         for denial in line.objects("permission_denials") {
             self.requests.refused(&denial.text_or_empty("tool_use_id"), None, None, out);
         }
@@ -44,6 +48,8 @@ impl Claude {
         if aborted || interrupted {
             out.cancelled();
         } else if !failed {
+            // Errors before a success were overcome: 2.1.325 retries 10 times by default, and can fall back to
+            // a request without streaming.
             out.forget_errors();
             out.completed(stop(&stop_reason));
         } else {
@@ -53,6 +59,7 @@ impl Claude {
             if error.text.is_empty() {
                 error.text = format!("the program reported {subtype}");
             }
+            // `rate_limit_event` precedes the result, and has the reset time where the result has only a text.
             error.resets_at = error.resets_at.or(self.limit_resets_at);
             out.failed(&error.report(&subtype, &terminal_reason, &stop_reason));
         }
@@ -62,6 +69,7 @@ impl Claude {
     fn usage(&mut self, line: &ClaudeObject<'_>, out: &mut Output<'_>) {
         let total = line.number("total_cost_usd");
         let since = line.object("model_usage_since_last_result");
+        // `total_cost_usd` counts the whole session, across `--resume` too: adding it up counts every earlier turn again.
         let cost_usd = match &since {
             Some(since) => Some(cost(since)),
             None => total.map(|total| usage::cost_since(total, self.cost)),
@@ -71,6 +79,7 @@ impl Claude {
         let details = line.object("usage").and_then(|usage| usage.object("output_tokens_details"));
         used.reasoning = used.reasoning.or_else(|| details?.count("thinking_tokens"));
         if let Some(whole) = since.as_ref().and_then(tokens).filter(|whole| whole.total() > used.total()) {
+            // The count of reasoning in `modelUsage`, `thinkingTokens`, is not read: keep that of `usage`.
             used = Usage { reasoning: used.reasoning, ..whole };
         }
         out.emit(Kind::UsageReported(UsageReported {

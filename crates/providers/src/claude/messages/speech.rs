@@ -81,6 +81,7 @@ impl ClaudeMessages {
         out: &mut Output<'_>,
     ) {
         let message = self.message(which, out);
+        // The reader may have missed `content_block_start`: a new index begins a block all the same.
         if message.open.as_ref().is_none_or(|open| open.index != index) {
             message.open(index);
         }
@@ -113,6 +114,7 @@ impl ClaudeMessages {
     pub(crate) fn abandon(&mut self, which: Which<'_>, from: u32, out: &mut Output<'_>) {
         if let Some(place) = self.place(which) {
             let mut message = self.current.remove(place);
+            // The open block goes without closing: closing it would make its text the last text of the message.
             message.open = None;
             message.retract(from, out);
             self.finish(message, None, out);
@@ -122,6 +124,7 @@ impl ClaudeMessages {
     /// Handles a whole block of text or thinking: emits the part that was not emitted yet.
     pub(crate) fn block(&mut self, which: Which<'_>, sort: BlockKind, text: &str, out: &mut Output<'_>) {
         let message = self.message(which, out);
+        // With partial messages the whole block comes before its own `content_block_stop`, so the streamed block is still open.
         let (index, mut said) = message.claim(Some(sort));
         match said.compare(text) {
             WholeText::Known => {}
@@ -174,9 +177,11 @@ impl ClaudeMessages {
     /// else was an answer.
     pub(crate) fn conclude(&mut self, result: &str, out: &mut Output<'_>) {
         if let Some(message) = self.take_own() {
+            // A message with a tool call is commentary, unless the program itself returns its text as the result.
             let is_result = !result.is_empty() && message.last_text.is(result);
             self.finish(message, is_result.then_some(Phase::Final), out);
         }
+        // `json` prints no `assistant` line: there the result is the only place of the text.
         if !self.answered && !result.is_empty() {
             let id = self.unnamed.next();
             out.text(&id, 0, result, None);
@@ -236,6 +241,7 @@ impl ClaudeMessages {
     /// Ends a message that another one replaces.
     fn leave(&mut self, mut message: OpenClaudeMessage, out: &mut Output<'_>) {
         match message.open.take() {
+            // Older versions have no `abandoned_blocks`: a new message without a confirming block is the sign of a broken stream.
             Some(open) if !open.confirmed && !open.said.is_empty() => message.retract(open.index, out),
             Some(_) | None => {}
         }

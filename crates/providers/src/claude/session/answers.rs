@@ -12,6 +12,7 @@ impl Claude {
     pub(crate) fn response(&mut self, response: &ClaudeObject<'_>, out: &mut Output<'_>) {
         // Responses to interrupts, costs, settings and versions: for the client that sent the request.
         out.quiet();
+        // A refused control request (`unsupported_request`, `bypass_not_launched`) does not end the turn.
         if let Some(error) = response.text("error") {
             let code = response.text("error_code").map(String::from);
             let text = Excerpt::with_limit(&error, 4096).text;

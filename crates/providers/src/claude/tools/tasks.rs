@@ -43,6 +43,7 @@ impl Tasks {
             id,
             tool: line.text("tool_use_id").map(std::borrow::Cow::into_owned),
             summary: Excerpt::of(&line.text_or_empty("description")).text,
+            // A foreground `sleep 20` has a `task_started` too, with `is_backgrounded: false` (2.1.325).
             background: line.flag("is_backgrounded") != Some(false),
             status: None,
             over: false,
@@ -81,6 +82,7 @@ impl Tasks {
             }
         }
         for task in &mut self.0 {
+            // A task that was stopped may get no `task_notification`: its final status and its absence from the list are the end.
             if task.background && !task.over && task.status.is_some() && !is_listed(&task.id) {
                 task.over = true;
                 task.end(task.status, None, out);

@@ -100,6 +100,7 @@ impl AppServer {
         out.quiet();
         match (rpc.method.get(), rpc.id) {
             (Some(method), Some(id)) => {
+                // `sendUserMessage` and `sendUserTurn` are the names of the protocol's first version.
                 self.prompted |=
                     matches!(method, "turn/start" | "review/start" | "sendUserMessage" | "sendUserTurn");
                 if self.sent.len() < LONGEST {
@@ -117,6 +118,7 @@ impl AppServer {
             (Some(method), Some(_)) => self.requested(method, rpc, raw, out),
             (None, Some(id)) => {
                 self.answered = true;
+                // Only the client's requests are in `sent`. The server numbers its own from 0, so the ids of the two overlap.
                 let method = self.sent.remove(id.get());
                 self.response(method.as_deref(), rpc, out);
             }
@@ -128,6 +130,7 @@ impl AppServer {
     fn response(&mut self, method: Option<&str>, rpc: &AppServerMessage<'_>, out: &mut Output<'_>) {
         out.quiet();
         if let Some(error) = &rpc.error.0 {
+            // The request was not seen, so it may have been the prompt. The end of the output decides what it meant.
             if method.is_none() {
                 self.refused = Some(responses::refused(error));
             }
@@ -148,6 +151,7 @@ impl AppServer {
                 let started = Started::of(rpc.result);
                 if let Some(session) = started.session() {
                     self.thread = started.thread.0.and_then(|thread| thread.id.owned());
+                    // A fork inherits the token counts of its origin (0.166.0).
                     self.branch = method == Some("thread/fork");
                     self.second = true;
                     out.emit(session);
@@ -266,6 +270,7 @@ impl AppServer {
     }
 
     fn end(&mut self, end: &End, out: &mut Output<'_>) {
+        // First: an approval must be decided before the turn that contains it ends.
         self.asked.end(Decider::ClientLost, out);
         self.stderr.end(out);
         let turn = if self.turn == ending::TurnProgress::None { self.first.1.turn } else { self.turn };

@@ -39,12 +39,14 @@ impl CodexEnding<'_> {
         }
         match (end.cause, end.exit) {
             (Cause::Cancelled | Cause::TimedOut, _) => {}
+            // 0.166.0 retries a refused connection for ever. If it was stopped meanwhile, the reason of the retry is the failure.
             _ if out.gave_up(end) => {}
             // Ctrl-C, as the account knows it.
             (Cause::Exited, Some(Exit::Signal(2) | Exit::Code(130))) => {}
             (Cause::Exited, Some(Exit::Signal(signal))) => self.signal(signal, out),
             // A shell in front of the program reports a signal like this.
             (Cause::Exited, Some(Exit::Code(code @ (129 | 137 | 143)))) => self.signal(code - 128, out),
+            // The exit code of a Rust panic. A closed stdout causes one too (0.166.0).
             (Cause::Exited, Some(Exit::Code(101))) => {
                 let report = Report::of(self.reason.unwrap_or("the program panicked"));
                 out.failed(&Report {

@@ -49,6 +49,7 @@ pub(crate) struct ExecState {
 
 impl ShapedDialect for Exec {
     fn line(&mut self, line: &str, out: &mut Output<'_>) {
+        // The fast path: a long turn consists mostly of these lines.
         if let Some(text) = wire::whole_message(line) {
             self.state.progress();
             return self.state.speech.whole(BlockKind::Text, &text, Phase::Final, None, out);
@@ -109,12 +110,14 @@ impl Exec {
             "turn.started" => self.state.begin(line.id.owned(), out),
             "turn.completed" => {
                 if let Some(usage) = line.usage.usage() {
+                    // Of the whole thread, earlier processes included: three turns reported 1200, 2400, 3600 (0.166.0).
                     out.emit(usage::reported(usage, Basis::Cumulative));
                 }
                 self.state.ended();
                 out.completed(None);
             }
             "turn.failed" => {
+                // Only here: an `error` line alone is often a retry notice, and the program continues after it.
                 let error = error_text(line).or_else(|| self.state.error.take());
                 self.state.ended();
                 out.failed(&failures::report(
@@ -152,6 +155,7 @@ impl Exec {
 impl ExecState {
     /// A turn begins.
     pub(crate) fn begin(&mut self, native_turn: Option<String>, out: &mut Output<'_>) {
+        // A turn that never got its end is closed first, so that its retries and errors do not count for this one.
         self.ended();
         self.turn = TurnProgress::Open;
         out.emit(Kind::TurnStarted(TurnStarted { origin: TurnOrigin::Prompt, native_turn }));
@@ -179,6 +183,7 @@ impl ExecState {
     }
 
     pub(crate) fn retry(&mut self, retrying: Retrying, out: &mut Output<'_>) {
+        // Before the event: 0.166.0 prints messages again after a retry, under new item ids.
         self.speech.retried();
         self.retrying = Some(retrying.clone());
         out.emit(Kind::Retrying(retrying));
@@ -217,6 +222,7 @@ impl ExecState {
 
     fn work(&mut self, step: CodexToolStep, item: &Item<'_>, raw: &str, out: &mut Output<'_>) {
         let own = self.thread.as_ref().map(NativeSessionId::as_str);
+        // Calls between agents name the sending thread. One from our own thread has no parent.
         let sender = item.sender_thread_id.get().filter(|sender| own != Some(*sender));
         let parent = sender.and_then(|sender| self.calls.maker(sender)).cloned();
         match self.calls.item(step, item, parent.as_ref(), out) {

@@ -176,6 +176,7 @@ impl Legacy {
                 || name.ends_with("_end")
                 || name == "exec_command_output_delta" =>
             {
+                // The message before a tool was commentary. It set `complete_at_eof`, which a tool call revokes.
                 out.incomplete_at_eof();
                 if !legacy::tool(name, msg, state, out) {
                     out.unrecognized(UnrecognizedReason::UnknownType, line, Some(name));
@@ -226,6 +227,7 @@ impl Legacy {
         let message = state.speech.current();
         let rest = match said.compare(text) {
             WholeText::Adds(rest) => rest,
+            // The pieces are already emitted. Where the whole differs, they stay.
             WholeText::Known | WholeText::Differs => "",
         };
         match sort {
@@ -301,6 +303,7 @@ fn tokens(msg: &Msg<'_>, line: &str, out: &mut Output<'_>) {
     out.quiet();
     let counts = TokenCounts::of(msg.info);
     let flat = || {
+        // Rare: a second parse only for versions before 0.30, which put the counts beside the type.
         let line: Value = serde_json::from_str(line).ok()?;
         crate::usage::read(line.get("msg").or_else(|| line.get("params")?.get("msg"))?)
     };

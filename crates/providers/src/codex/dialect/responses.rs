@@ -105,6 +105,7 @@ pub(crate) fn models(result: Option<&RawValue>) -> Kind {
 /// Makes a report of a request that was refused.
 pub(crate) fn refused(error: &AppServerError<'_>) -> Report {
     let data: Value = part(error.data);
+    // 0.166.0 refuses a prompt above 1,048,576 characters with -32602 and this code.
     let too_large = data.get("input_error_code").and_then(Value::as_str) == Some("input_too_large");
     if too_large {
         return Report { code: Some(Code::RequestTooLarge), ..failures::report(error.message.or_empty()) };
@@ -123,6 +124,7 @@ pub(crate) fn failed(error: &TurnError<'_>) -> Report {
     let mut report =
         failures::report(error.message.get().unwrap_or("Codex reported a failed turn without a reason"));
     let (category, code, status) = typed(error.codex_error_info);
+    // The typed reason wins over the text; the text fills the gaps, since 0.166.0 reports many failures as "other".
     report.category = category.map(|typed| finer(typed, &report.message)).or(report.category);
     report.code = code.or(report.code);
     report.status = status.or(report.status);
@@ -161,6 +163,7 @@ fn typed(info: Option<&RawValue>) -> (Option<Category>, Option<Code>, Option<u16
         },
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) => return (None, None, None),
     };
+    // camelCase or snake_case, by the version of the protocol.
     let plain: String = word.chars().filter(|c| *c != '_').collect::<String>().to_ascii_lowercase();
     let category = |category| (Some(category), None, None);
     let code = |code| (None, Some(code), None);
@@ -170,6 +173,7 @@ fn typed(info: Option<&RawValue>) -> (Option<Category>, Option<Code>, Option<u16
         "modelnotfound" => code(Code::ModelNotFound),
         "cyberpolicy" => code(Code::Refused),
         "serveroverloaded" => (Some(Category::Server), Some(Code::Overloaded), None),
+        // No code: the message decides between a spent balance and a plan limit with a reset time.
         "usagelimitexceeded" => category(Category::Quota),
         "ratelimitexceeded" => category(Category::RateLimit),
         "internalservererror" => category(Category::Server),
@@ -182,6 +186,7 @@ fn typed(info: Option<&RawValue>) -> (Option<Category>, Option<Code>, Option<u16
             let status =
                 inner.and_then(|inner| inner.get("httpStatusCode").or_else(|| inner.get("http_status_code")));
             match status.and_then(Value::as_u64).and_then(|status| u16::try_from(status).ok()) {
+                // A 401 arrives here too (`httpConnectionFailed` with its status), so the status decides, not the word.
                 Some(status) => (None, None, Some(status)),
                 None => category(Category::Network),
             }

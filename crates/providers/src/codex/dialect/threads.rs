@@ -50,6 +50,7 @@ impl AppServer {
         if self.thread.is_none() {
             self.thread = thread.map(str::to_owned);
         }
+        // A turn that never got its end is closed here, or its text and error would count for this one.
         self.close();
         self.turn = ending::TurnProgress::Open;
         let native_turn = params.turn.0.as_ref().and_then(|turn| turn.id.owned());
@@ -71,7 +72,9 @@ impl AppServer {
         if !self.spoke {
             self.last_word(turn, out);
         }
+        // Before the turn's end: requests that are still open die with the turn.
         self.asked.end(Decider::Withdrawn, out);
+        // Before `close`, which clears it.
         let told = self.error.take();
         self.close();
         match turn.status.or_empty() {
@@ -191,10 +194,12 @@ impl AppServer {
             return;
         }
         if let Some(total) = counts.total.usage() {
+            // A fork reports no count before its first request. The first total minus that request is what it inherited.
             if self.branch && self.before.is_none() {
                 self.before = counts.last.usage().map(|last| total.since(&last));
             }
             match (self.turn, &self.before) {
+                // `thread/resume` reports the old total before any turn of this process.
                 (ending::TurnProgress::None, _) => self.before = Some(total),
                 (_, Some(before)) => out.emit(usage::reported(total.since(before), Basis::Cumulative)),
                 (_, None) => out.emit(usage::reported(total, Basis::Cumulative)),
@@ -208,6 +213,7 @@ impl AppServer {
     pub(crate) fn error(&mut self, params: &Rest<'_>, parent: Option<&ToolId>, out: &mut Output<'_>) {
         let error = part::<Maybe<TurnError<'_>>>(params.error).0.unwrap_or_default();
         let message = error.message.get().unwrap_or(params.message.or_empty());
+        // Unlike `exec`, the server marks a retry: no guess from the text.
         if params.will_retry.0 == Some(true) {
             let details = error.additional_details.get().filter(|details| !message.contains(details));
             let retrying = Retrying {

@@ -92,6 +92,7 @@ impl MessageStream {
             return;
         }
         out.emit(Kind::MessageFinished(MessageFinished { message: message.clone(), phase, model: None }));
+        // A retry of the session's request repeats the session's text only, never a sub-agent's.
         if parent.is_none() {
             self.finished(text, blocks.remove(&0).unwrap_or_default(), message, out);
         }
@@ -122,6 +123,7 @@ impl MessageStream {
         for (_, OpenMessage { message, .. }) in self.open.extract_if(.., |_, open| open.said && !open.foreign)
         {
             out.emit(Kind::TextRetracted(TextRetracted { message: message.clone(), from_block: 0 }));
+            // Retracted, then finished: every message that began must end.
             out.emit(Kind::MessageFinished(MessageFinished { message, phase: Phase::Final, model: None }));
         }
         self.repeatable.append(&mut self.told);
@@ -154,6 +156,7 @@ impl MessageStream {
     }
 
     fn open(&mut self, item: &str) -> &mut OpenMessage {
+        // Items that never complete would grow the map for ever in a long session.
         if self.open.len() > REMEMBERED {
             self.open.clear();
         }

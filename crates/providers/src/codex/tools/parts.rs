@@ -109,6 +109,7 @@ pub(crate) fn status(item: &Item<'_>) -> ToolStatus {
     match item.status.or_empty() {
         "declined" => ToolStatus::Denied,
         "failed" | "errored" => {
+            // `exec` runs with approval policy `never`: 0.166.0 refuses an MCP tool without `readOnlyHint`, as a plain failure.
             let refused = item.error.and_then(message).is_some_and(|error| is_refusal(&error));
             if refused { ToolStatus::Denied } else { ToolStatus::Failed }
         }
@@ -130,6 +131,7 @@ pub(crate) fn output(item: &Item<'_>) -> Option<Excerpt> {
         return Some(head.clone()).filter(|head| head.bytes > 0);
     }
     let whole = |text: String| (!text.is_empty()).then(|| Excerpt::of(&text));
+    // A tool with `isError` has its text in `result` and no `error`; a refused one has only `error`.
     (item.error.and_then(message).and_then(whole))
         .or_else(|| item.result.0.as_ref()?.head())
         .or_else(|| whole(content_items(item.content_items?)?))

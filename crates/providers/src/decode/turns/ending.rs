@@ -43,6 +43,7 @@ impl TurnTracker {
     /// understood, else the end of plain text. If the program was killed, or marks its answer as an answer, the
     /// answer does not explain the end.
     fn last_words(&self, exit: Option<Exit>) -> &str {
+        // Codes above 127 stand for signals: a killed program did not print why.
         if !matches!(exit, Some(Exit::Code(1..=127))) {
             return "";
         }
@@ -58,6 +59,7 @@ impl TurnTracker {
         let said_something = self.open.as_ref().is_some_and(|open| open.said_chars > 0);
         let failed = |timed_out: bool| {
             let report = errors.clone().map(Report::of);
+            // Standard error first. Text mode of several programs prints the error on stdout instead, in place of the answer.
             let text = if stderr.trim().is_empty() { self.last_words(end.exit) } else { stderr };
             let evidence = Evidence { report: report.as_ref(), text, exit: end.exit, timed_out };
             EofVerdict {
@@ -75,6 +77,7 @@ impl TurnTracker {
             }
         });
         match (end.cause, given_up) {
+            // Our own reason comes first: a program that is stopped may exit with 0 (SIGINT: Claude 2.1.325, Gemini 0.61.0).
             (Cause::Cancelled, _) => return cancelled(),
             (Cause::TimedOut | Cause::Exited, Some(given_up)) => return given_up,
             (Cause::TimedOut, None) => return failed(true),
@@ -86,9 +89,11 @@ impl TurnTracker {
             Some(exit) if !exit.is_success() => return failed(false),
             Some(_) | None => {}
         }
+        // Exit code 0 proves nothing: pi 0.87.1 and grok-cli 0.0.34 exit with 0 after errors of the API.
         if errors.is_some() {
             return failed(false);
         }
+        // A new release may change its whole format. A success without an answer would hide that.
         if !self.understood && !said_something && self.unrecognized > 0 {
             let message = "the program exited normally, but Bowline recognized none of its output";
             let failure =

@@ -20,6 +20,7 @@ impl TurnTracker {
         // Only the estimate needs them, and only where the program has not reported what it used.
         let is_counted = self.count.usage().is_none();
         let chars = if is_counted { chars(&delta.text) } else { 0 };
+        // Text of a sub-agent does not show that the agent's own request got through.
         if delta.parent.is_none() {
             self.waiting = None;
         }
@@ -32,6 +33,7 @@ impl TurnTracker {
         if plain {
             open.last_words.add(&delta.text);
         }
+        // The first piece of the next message decides about those before it: they were not the last.
         let another = open.heard(delta, chars);
         if another && by_what_follows && !open.undecided.is_empty() {
             let mut undecided = std::mem::take(&mut open.undecided);
@@ -72,6 +74,7 @@ impl TurnTracker {
         out: &mut Vec<UnnumberedEvent>,
     ) {
         let Some(open) = &mut self.open else { return };
+        // Unknown: it had no text, or it is finished already. Either way there is nothing to end.
         let Some((message, before_tool)) = open.messages.finish(&finished.message) else { return };
         let foreign = message.foreign;
         open.finished(message.id);
@@ -83,6 +86,7 @@ impl TurnTracker {
             Commentary::AskedForTools => finished.phase == Phase::Final,
             Commentary::BeforeTools | Commentary::AllButLast => finished.phase == Phase::Commentary,
         };
+        // Commentary is about the agent's own answer. A sub-agent's messages end at once.
         if decided || foreign {
             return self.append(Source::Agent, raw, Kind::MessageFinished(finished), out);
         }

@@ -65,6 +65,7 @@ impl NoiseRow {
         let held = self.held.get_or_insert(HeldPieces { turn, first: what, count: 0, bytes: 0, span: raw });
         held.count += 1;
         held.bytes += bytes;
+        // One span over all of them: `goes_on` has made sure that they are in order and in one file.
         if let (Some(span), Some(raw)) = (&mut held.span, raw) {
             span.end = raw.end;
         }
@@ -75,6 +76,7 @@ impl NoiseRow {
 
     /// Ends the run: another event follows.
     pub(super) fn end(&mut self, out: &mut Vec<UnnumberedEvent>) {
+        // Called before every event, so the usual case must cost one comparison.
         if self.told > 0 {
             self.told = 0;
             self.tell(out);

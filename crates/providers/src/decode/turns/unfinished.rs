@@ -74,6 +74,7 @@ impl UnfinishedMessages {
         }
         if self.few.len() > FEW {
             let many = self.many.get_or_insert_default();
+            // In order: the places of the map keep the order in which the messages began.
             self.few.drain(..).for_each(|message| many.push(message));
         }
         true

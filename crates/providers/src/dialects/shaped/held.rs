@@ -39,6 +39,7 @@ struct Odd {
 
 impl HeldLines {
     pub(super) fn add(&mut self, line: &str, span: Option<RawSpan>) {
+        // A `\r\n` end, a gap or an event of several lines breaks the rule that the next line starts one byte later.
         let follows = self.count > 0 && span == after(self.last, line) && !line.contains('\n');
         if !follows {
             self.odd.push(Odd { at: self.text.len(), len: line.len(), span });
@@ -131,6 +132,7 @@ impl HeldLines {
 
     /// Returns where a line of [`Self::lines`] begins in the text.
     fn offset(&self, line: &str) -> usize {
+        // Valid because every line is a slice of `text`, which does not change while the lines are borrowed.
         line.as_ptr().addr() - self.text.as_ptr().addr()
     }
 }
@@ -148,6 +150,7 @@ struct LineRun<'a> {
 impl<'a> LineRun<'a> {
     fn add(&mut self, line: Placed<'a>) {
         self.tail.push_back(line);
+        // The last lines stay apart, as the reason of a failure stands there.
         if self.tail.len() > ON_THEIR_OWN
             && let Some(oldest) = self.tail.pop_front()
         {

@@ -29,6 +29,7 @@ impl Retries {
             (None, Some((attempt, before))) => (attempt, format!("{before}\n{line}")),
             (None, None) => return,
         };
+        // "Attempt" alone is not a retry: the last attempt has the same beginning.
         if text.contains("Retrying") {
             Self::notice(attempt, &text, out);
         } else if !text.contains("Max attempts reached") && text.len() < LONGEST {

@@ -58,6 +58,7 @@ impl PiRpc {
 
     /// Handles a command of the host.
     fn sent(&mut self, line: &str, out: &mut Output<'_>) {
+        // Only if we see the host's lines can a start without a prompt be told from one with an unseen prompt.
         self.hears_host = true;
         let Ok(command) = serde_json::from_str::<PiCommand<'_>>(line) else { return };
         match command.type_name.str() {

@@ -156,6 +156,7 @@ impl Marks {
     fn flags(lines: &[HelpLine<'_>]) -> Self {
         let candidates = || lines.iter().filter(|line| line.has_dash());
         let base = candidates().map(|line| line.indent).min().unwrap_or(usize::MAX);
+        // If a long option stands at the base, nothing is aligned, and a deeper `--flag` is part of a description.
         let aligned = !candidates().any(|line| line.indent == base && line.text.starts_with("--"));
         Self { base, aligned, dashes: true }
     }
@@ -203,6 +204,7 @@ fn sides(text: &str) -> (&str, &str) {
     let bytes = text.as_bytes();
     while from < bytes.len() {
         match bytes[from] {
+            // Blanks inside brackets belong to the name of the value.
             b'<' | b'[' | b'{' | b'(' => depth += 1,
             b'>' | b']' | b'}' | b')' => depth = depth.saturating_sub(1),
             b'\t' if depth == 0 => return (text[..from].trim_end(), text[from..].trim_start()),

@@ -26,6 +26,7 @@ pub(super) fn read(lines: &[String]) -> Remarks {
     let list = list.iter().filter_map(|line| line.strip_prefix("- "));
     remarks.choices = list.map(|line| line.split(':').next().unwrap_or(line).trim().to_owned()).collect();
     let mut text = joined(lines);
+    // From the end: libraries append their remarks, one bracket after the other.
     while let Some((start, inner)) = last_group(&text) {
         if !remarks.take(inner) {
             break;

@@ -35,6 +35,7 @@ impl Retold {
             None => piece.to_owned(),
             Some(mut again) => {
                 again.push_str(piece);
+                // Still only a repetition: wait until it differs or passes the old end.
                 if self.said.len() > again.len() && self.said.starts_with(&again) {
                     self.again = Some(again);
                     return String::new();
@@ -51,6 +52,7 @@ impl Retold {
     }
 
     fn add(&mut self, text: &str) {
+        // Past the limit, repetitions are no longer found. Memory matters more than a repeated text.
         if self.said.len() + text.len() > LONGEST {
             self.too_long = true;
             self.said = String::new();
